@@ -1,0 +1,26 @@
+package event
+
+import (
+	"context"
+	"time"
+)
+
+// HoldTime is how long a message may be held without a sign of work before the bus hands it out again.
+const HoldTime = 30 * time.Second
+
+// Settler is the bus's side of one message that a stage holds. Exactly one of Done and Return ends the hold; until then
+// Working keeps the bus from handing the message to anyone else.
+type Settler interface {
+	// Done says that the message needs no more work; it returns when the bus has confirmed that.
+	Done(ctx context.Context) error
+	// Working says that the message is still held. It must be called more often than every HoldTime.
+	Working() error
+	// Return gives the message back, to be handed out again soon.
+	Return() error
+}
+
+// Held is a value that came off the bus and must be settled.
+type Held[T any] struct {
+	Value T
+	Settler
+}

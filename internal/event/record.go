@@ -1,0 +1,71 @@
+package event
+
+import "time"
+
+// Source tells which of the two ways into the bus an event took.
+type Source string
+
+// The two sources of events.
+const (
+	// SourcePost is the events endpoint that Flux controllers POST to.
+	SourcePost Source = "post"
+	// SourceWatch is the watchers, which derive events from the state of objects.
+	SourceWatch Source = "watch"
+)
+
+// Outcome is the terminal state that an event reports, empty when it reports none.
+type Outcome string
+
+// The terminal outcomes of a reconciliation.
+const (
+	OutcomeNone      Outcome = ""
+	OutcomeSucceeded Outcome = "succeeded"
+	OutcomeFailed    Outcome = "failed"
+)
+
+// unsettled are the reasons under which a controller reports that it is still at work, so that neither a condition nor an
+// event that carries one says how the work ended.
+var unsettled = map[string]bool{
+	"DependencyNotReady":   true,
+	"Progressing":          true,
+	"ProgressingWithRetry": true,
+	"HealthCheckCanceled":  true,
+}
+
+// Unsettled reports whether reason says that a reconciliation is still under way.
+func Unsettled(reason string) bool { return unsettled[reason] }
+
+// OutcomeOf derives the terminal outcome that an event reports from its severity and reason.
+func OutcomeOf(e Event) Outcome {
+	switch {
+	case Unsettled(e.Reason) || e.Severity == SeverityTrace:
+		return OutcomeNone
+	case e.Severity == SeverityError:
+		return OutcomeFailed
+	default:
+		return OutcomeSucceeded
+	}
+}
+
+// Record is an event as it stands on the bus, with what the watchers' cache knew of its object at the door.
+type Record struct {
+	// ID is the identity of the fact. Two records with one ID within the stream's duplicate window are one.
+	ID    string
+	Event Event
+	// Source is the door the event came through, Outcome the terminal state it reports.
+	Source  Source
+	Outcome Outcome
+	// Known says that kind, namespace, name and UID matched an object in the watchers' cache. Only then may the event
+	// count for anything beyond being delivered (invariant E9).
+	Known bool
+	// Labels are the object's labels, nil when the object was not found in the cache.
+	Labels map[string]string
+	// Accepted is the time at the door.
+	Accepted time.Time
+
+	// Seq is the record's place in the stream; zero until it was published.
+	Seq uint64
+	// Recheck says that this record may have been handled before: it was redelivered, or stood in the stream when its
+	// reader took over.
+	Recheck bool
+}
