@@ -1,0 +1,152 @@
+package harness
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// testModule is the first line of this module's go.mod.
+const testModule = "module notifier/test\n"
+
+// ModuleDir is the directory of the test module, found from the working directory
+// upwards; the repository's root and every directory below will do.
+func ModuleDir() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		for _, candidate := range []string{dir, filepath.Join(dir, "test")} {
+			mod, err := os.ReadFile(filepath.Join(candidate, "go.mod"))
+			if err == nil && strings.HasPrefix(string(mod), testModule) {
+				return candidate, nil
+			}
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", errors.New("the working directory is not inside the repository")
+		}
+		dir = parent
+	}
+}
+
+// ProductDir is the repository's root, the directory of module notifier.
+func ProductDir() (string, error) {
+	dir, err := ModuleDir()
+	return filepath.Dir(dir), err
+}
+
+// BinDir is where built programs are kept, so that the next run finds them up to date.
+func BinDir() (string, error) {
+	dir, err := ModuleDir()
+	if err != nil {
+		return "", err
+	}
+	dir = filepath.Join(dir, "bin")
+	return dir, os.MkdirAll(dir, 0o755)
+}
+
+// CanRace tells whether a C compiler is there, without which -race does not build.
+func CanRace() bool {
+	for _, cc := range []string{os.Getenv("CC"), "cc", "gcc", "clang"} {
+		if cc == "" {
+			continue
+		}
+		if _, err := exec.LookPath(cc); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Build compiles pkg, as seen from dir, into the file out. Race is honoured only where
+// CanRace. Two builds of one file, also by two processes, wait for each other. A build
+// that takes long says so on standard error.
+func Build(ctx context.Context, dir, pkg, out string, race bool) error {
+	unlock, err := lockFile(ctx, out+".lock")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+
+	args := []string{"build", "-o", out}
+	if race && CanRace() {
+		args = append(args, "-race")
+	}
+	cmd := exec.CommandContext(ctx, "go", append(args, pkg)...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "PWD="+dir)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = endTimeout
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+
+	done := make(chan struct{})
+	defer close(done)
+	go reportWait(done, "building "+filepath.Base(out)+" (minutes the first time, cached after)")
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("go build %s: %w\n%s", pkg, errors.Join(err, context.Cause(ctx)), output.String())
+	}
+	return nil
+}
+
+// BuildProgram builds a package of the product, such as ./cmd/notifier, and returns the
+// program's path.
+func BuildProgram(ctx context.Context, pkg string, race bool) (string, error) {
+	dir, err := ProductDir()
+	if err != nil {
+		return "", err
+	}
+	return buildInto(ctx, dir, pkg, race)
+}
+
+// buildInto builds into BinDir under the package's name.
+func buildInto(ctx context.Context, dir, pkg string, race bool) (string, error) {
+	bin, err := BinDir()
+	if err != nil {
+		return "", err
+	}
+	out := filepath.Join(bin, filepath.Base(pkg))
+	if race && CanRace() {
+		out += "-race"
+	}
+	return out, Build(ctx, dir, pkg, out, race)
+}
+
+// reportWait prints a line every 20 s until done is closed.
+func reportWait(done <-chan struct{}, what string) {
+	start := time.Now()
+	ticker := time.NewTicker(20 * time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-ticker.C:
+			fmt.Fprintf(os.Stderr, "harness: %s: %s\n", what, time.Since(start).Round(time.Second))
+		}
+	}
+}
+
+// lockFile holds an advisory lock, which the kernel gives back should this process die.
+func lockFile(ctx context.Context, name string) (unlock func(), err error) {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	err = Eventually(ctx, func(context.Context) error {
+		return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", name, err), f.Close())
+	}
+	return func() { _ = f.Close() }, nil
+}

@@ -1,0 +1,81 @@
+package harness
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+)
+
+// endTimeout is how long Shutdown waits for a child before it kills it.
+const endTimeout = 10 * time.Second
+
+// registry knows what must not outlive this process.
+var registry struct {
+	sync.Mutex
+	processes map[*Process]struct{}
+	dirs      []string
+}
+
+// Main is the body of a TestMain: it runs the tests, ends what they started and exits.
+func Main(m *testing.M) {
+	code := m.Run()
+	if err := Shutdown(); err != nil {
+		fmt.Fprintln(os.Stderr, "harness:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// Shutdown ends every process that the harness started and is still running, all at
+// once, and removes the temporary directories of [TempDir].
+func Shutdown() error {
+	registry.Lock()
+	var running []*Process
+	for p := range registry.processes {
+		running = append(running, p)
+	}
+	dirs := registry.dirs
+	registry.dirs = nil
+	registry.Unlock()
+
+	var ending sync.WaitGroup
+	for _, p := range running {
+		ending.Go(func() { _ = p.Terminate(endTimeout) })
+	}
+	ending.Wait()
+	var errs []error
+	for _, dir := range dirs {
+		errs = append(errs, os.RemoveAll(dir))
+	}
+	return errors.Join(errs...)
+}
+
+// TempDir makes a directory that Shutdown removes.
+func TempDir(name string) (string, error) {
+	dir, err := os.MkdirTemp("", "notifier-"+name+"-")
+	if err != nil {
+		return "", err
+	}
+	registry.Lock()
+	defer registry.Unlock()
+	registry.dirs = append(registry.dirs, dir)
+	return dir, nil
+}
+
+func register(p *Process) {
+	registry.Lock()
+	defer registry.Unlock()
+	if registry.processes == nil {
+		registry.processes = map[*Process]struct{}{}
+	}
+	registry.processes[p] = struct{}{}
+}
+
+func unregister(p *Process) {
+	registry.Lock()
+	defer registry.Unlock()
+	delete(registry.processes, p)
+}

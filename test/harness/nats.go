@@ -1,0 +1,100 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// natsPackage is nats-server's own main package, in the version of this module's go.mod.
+const natsPackage = "github.com/nats-io/nats-server/v2"
+
+// NATSOptions configure StartNATS.
+type NATSOptions struct {
+	// SyncAlways makes every acknowledged message survive a power cut.
+	SyncAlways bool
+	// Config is appended to the server's configuration file.
+	Config string
+}
+
+// NATSServer is a nats-server with JetStream in a process of its own. It keeps its port
+// and its data when it is killed and started again.
+type NATSServer struct {
+	// URL for clients.
+	URL     string
+	health  string
+	process *Process
+}
+
+// StartNATS builds and starts a nats-server and waits until JetStream serves.
+func StartNATS(ctx context.Context, o NATSOptions) (*NATSServer, error) {
+	module, err := ModuleDir()
+	if err != nil {
+		return nil, err
+	}
+	bin, err := BinDir()
+	if err != nil {
+		return nil, err
+	}
+	program := filepath.Join(bin, "nats-server")
+	if err := Build(ctx, module, natsPackage, program, false); err != nil {
+		return nil, err
+	}
+	dir, err := TempDir("nats")
+	if err != nil {
+		return nil, err
+	}
+	ports, err := FreePorts(2)
+	if err != nil {
+		return nil, err
+	}
+	sync := ""
+	if o.SyncAlways {
+		sync = "sync_interval: always"
+	}
+	config := filepath.Join(dir, "nats.conf")
+	text := fmt.Sprintf("listen: \"127.0.0.1:%d\"\nhttp: \"127.0.0.1:%d\"\nmax_payload: 8MB\n"+
+		"jetstream { store_dir: %q, %s }\n%s\n", ports[0], ports[1], filepath.Join(dir, "data"), sync, o.Config)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	s := &NATSServer{
+		URL:    fmt.Sprintf("nats://127.0.0.1:%d", ports[0]),
+		health: fmt.Sprintf("http://127.0.0.1:%d/healthz", ports[1]),
+	}
+	if s.process, err = Start(Command{Path: program, Args: []string{"--config", config}}); err != nil {
+		return nil, err
+	}
+	return s, s.ready(ctx)
+}
+
+// Process is the present process, another one after each Again.
+func (s *NATSServer) Process() *Process { return s.process }
+
+// Kill9 ends the server as a crash does.
+func (s *NATSServer) Kill9() error { return s.process.Kill9() }
+
+// Again starts the ended server on its port and data, and waits until JetStream serves.
+func (s *NATSServer) Again(ctx context.Context) error {
+	process, err := s.process.Again()
+	if err != nil {
+		return err
+	}
+	s.process = process
+	return s.ready(ctx)
+}
+
+// Stop ends the server. Its data goes with Shutdown.
+func (s *NATSServer) Stop() error {
+	return s.process.Terminate(endTimeout)
+}
+
+// ready leaves no process behind when the server does not get ready.
+func (s *NATSServer) ready(ctx context.Context) error {
+	if err := s.process.Ready(ctx, s.health); err != nil {
+		return errors.Join(err, s.process.Kill9())
+	}
+	return nil
+}

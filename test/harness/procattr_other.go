@@ -1,0 +1,11 @@
+//go:build !linux
+
+package harness
+
+import "syscall"
+
+// childAttributes gives the child its own process group. Only Linux can also end it
+// when this process is killed.
+func childAttributes(syscall.Signal) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true}
+}

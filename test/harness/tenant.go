@@ -1,0 +1,141 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// tokenSeconds is how long the tokens of As live.
+const tokenSeconds = 24 * 60 * 60
+
+// Namespace makes a namespace and waits for its default service account. A name that ends
+// with "-" is completed by the API server. It returns the name.
+func (c *Cluster) Namespace(ctx context.Context, name string) (string, error) {
+	meta := metav1.ObjectMeta{Name: name}
+	if strings.HasSuffix(name, "-") {
+		meta = metav1.ObjectMeta{GenerateName: name}
+	}
+	ns, err := c.Client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: meta}, metav1.CreateOptions{})
+	if err != nil {
+		return "", err
+	}
+	return ns.Name, Eventually(ctx, func(ctx context.Context) error {
+		_, err := c.Client.CoreV1().ServiceAccounts(ns.Name).Get(ctx, "default", metav1.GetOptions{})
+		return err
+	})
+}
+
+// DeleteNamespace deletes a namespace and waits until it is gone, which takes 5 s and more.
+func (c *Cluster) DeleteNamespace(ctx context.Context, name string) error {
+	err := c.Client.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	return Eventually(ctx, func(ctx context.Context) error {
+		ns, err := c.Client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil
+		case err != nil:
+			return err
+		}
+		return fmt.Errorf("namespace %s is %s: %v", name, ns.Status.Phase, ns.Status.Conditions)
+	})
+}
+
+// ServiceAccount makes a service account; one that is there already will do.
+func (c *Cluster) ServiceAccount(ctx context.Context, namespace, name string) error {
+	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	_, err := c.Client.CoreV1().ServiceAccounts(namespace).Create(ctx, sa, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+// Grant allows a service account, within its namespace, the verbs on the resources, each
+// named as "gitrepositories.source.toolkit.fluxcd.io". It makes a Role and a RoleBinding
+// and replaces those of an earlier Grant.
+func (c *Cluster) Grant(ctx context.Context, namespace, account string, verbs []string, resources ...string) error {
+	name := "granted-" + account
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	for _, resource := range resources {
+		gr := schema.ParseGroupResource(resource)
+		role.Rules = append(role.Rules, rbacv1.PolicyRule{
+			APIGroups: []string{gr.Group}, Resources: []string{gr.Resource}, Verbs: verbs,
+		})
+	}
+	roles, bindings := c.Client.RbacV1().Roles(namespace), c.Client.RbacV1().RoleBindings(namespace)
+	_, err := roles.Create(ctx, role, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		_, err = roles.Update(ctx, role, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return err
+	}
+	_, err = bindings.Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: account}},
+	}, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+// Revoke takes back what Grant gave.
+func (c *Cluster) Revoke(ctx context.Context, namespace, account string) error {
+	name := "granted-" + account
+	err := c.Client.RbacV1().RoleBindings(namespace).Delete(ctx, name, metav1.DeleteOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// As returns a config that authenticates as the service account, by a token from the API
+// server itself. It has no client-side rate limit.
+func (c *Cluster) As(ctx context.Context, namespace, account string) (*rest.Config, error) {
+	seconds := int64(tokenSeconds)
+	token, err := c.Client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, err
+	}
+	cfg := rest.AnonymousClientConfig(c.Config)
+	cfg.BearerToken = token.Status.Token
+	cfg.QPS, cfg.Burst = -1, 0
+	return cfg, nil
+}
+
+// KubeconfigAs writes a kubeconfig for the service account, for a process that is to run
+// with no more rights than it would have as a Pod.
+func (c *Cluster) KubeconfigAs(ctx context.Context, namespace, account, file string) error {
+	as, err := c.As(ctx, namespace, account)
+	if err != nil {
+		return err
+	}
+	if err := rest.LoadTLSFiles(as); err != nil {
+		return err
+	}
+	const name = "test"
+	cfg := clientcmdapi.NewConfig()
+	cfg.Clusters[name] = &clientcmdapi.Cluster{Server: as.Host, CertificateAuthorityData: as.CAData}
+	cfg.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: as.BearerToken}
+	cfg.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name, Namespace: namespace}
+	cfg.CurrentContext = name
+	return clientcmd.WriteToFile(*cfg, file)
+}
