@@ -1,0 +1,123 @@
+package main
+
+import (
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"notifier/internal/app"
+)
+
+// newFlags declares the flags of serve. The returned function yields the options once the flags are parsed.
+func newFlags() (*pflag.FlagSet, func() app.Options) {
+	o := app.DefaultOptions()
+	fs := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	fs.SortFlags = false
+	fs.Usage = func() {}
+
+	listenFlags(fs, &o)
+	tenancyFlags(fs, &o)
+	busFlags(fs, &o)
+	limitFlags(fs, &o)
+	kubeFlags(fs, &o)
+	legacy := legacyFlags(fs)
+
+	return fs, func() app.Options {
+		o.RuntimeNamespace = os.Getenv("RUNTIME_NAMESPACE")
+		fs.Visit(func(f *pflag.Flag) {
+			if meaning, ok := legacy[f.Name]; ok {
+				o.AcceptedFlags = append(o.AcceptedFlags, app.AcceptedFlag{Name: f.Name, Meaning: meaning})
+			}
+		})
+		return o
+	}
+}
+
+func listenFlags(fs *pflag.FlagSet, o *app.Options) {
+	fs.StringVar(&o.EventsAddr, "events-addr", o.EventsAddr, "address of the events endpoint, which Flux controllers POST to")
+	fs.StringVar(&o.ReceiverAddr, "receiverAddr", o.ReceiverAddr, "address of the webhook endpoint")
+	fs.StringVar(&o.ReceiverAddr, "receiver-addr", o.ReceiverAddr, "the same as --receiverAddr")
+	fs.StringVar(&o.MetricsAddr, "metrics-addr", o.MetricsAddr, "address of the metrics endpoint")
+	fs.StringVar(&o.HealthAddr, "health-addr", o.HealthAddr, "address of /healthz and /readyz")
+	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "lowest level that is logged: debug, info or error")
+	fs.StringVar(&o.LogEncoding, "log-encoding", o.LogEncoding, "format of the log: json or console")
+}
+
+func tenancyFlags(fs *pflag.FlagSet, o *app.Options) {
+	fs.BoolVar(&o.NoCrossNamespaceRefs, "no-cross-namespace-refs", o.NoCrossNamespaceRefs,
+		"references between namespaces are always refused; false is an error")
+	fs.StringVar(&o.DefaultServiceAccount, "default-service-account", o.DefaultServiceAccount,
+		"service account, in the Receiver's namespace, that writes for Receivers that name none")
+	fs.BoolVar(&o.WatchAllNamespaces, "watch-all-namespaces", o.WatchAllNamespaces,
+		"serve every namespace; false serves only the one in RUNTIME_NAMESPACE")
+	fs.StringSliceVar(&o.AllowDestinations, "allow-destinations", o.AllowDestinations,
+		"CIDRs that Providers may reach although they are loopback, link-local, multicast or metadata addresses")
+	fs.BoolVar(&o.EnvironmentProxy, "destinations-use-environment-proxy", o.EnvironmentProxy,
+		"send tenants' notifications through HTTP_PROXY and HTTPS_PROXY of this process")
+	fs.IntVar(&o.MaxAlertsPerNamespace, "max-alerts-per-namespace", o.MaxAlertsPerNamespace,
+		"Alerts beyond this number in one namespace are not served, youngest first; 0 is no limit")
+}
+
+func busFlags(fs *pflag.FlagSet, o *app.Options) {
+	fs.StringVar(&o.DataDir, "data-dir", o.DataDir, "directory of the embedded NATS JetStream server")
+	fs.StringVar(&o.NATSURL, "nats-url", o.NATSURL, "URLs of an external NATS JetStream server, comma separated; empty runs one in this process")
+	fs.StringVar(&o.NATSCreds, "nats-creds", o.NATSCreds, "credentials file for --nats-url")
+	fs.IntVar(&o.StreamReplicas, "stream-replicas", o.StreamReplicas, "replicas of every stream, 1 to 5; more than 1 needs --nats-url")
+	fs.DurationVar(&o.RateLimitInterval, "rate-limit-interval", o.RateLimitInterval,
+		"time within which a repeated event is a duplicate and answered 429")
+	fs.IntVar(&o.NamespaceQuota, "namespace-quota", o.NamespaceQuota,
+		"notifications of one namespace that may wait for their destinations; more are dead-lettered")
+}
+
+func limitFlags(fs *pflag.FlagSet, o *app.Options) {
+	fs.DurationVar(&o.TriggerInterval, "trigger-interval", o.TriggerInterval, "least time between two reconcile requests for one object")
+	fs.Float64Var(&o.ReceiverRate, "receiver-rate", o.ReceiverRate,
+		"webhooks a second that one Receiver accepts before it answers folded: true; 0 is no limit")
+	fs.IntVar(&o.ReceiverBurst, "receiver-burst", o.ReceiverBurst, "webhooks that one Receiver accepts at once before --receiver-rate holds")
+	fs.Float64Var(&o.EventsClientRate, "events-client-rate", o.EventsClientRate,
+		"events a second accepted from one client address; 0 is no limit")
+	fs.Float64Var(&o.EventsNamespaceRate, "events-namespace-rate", o.EventsNamespaceRate,
+		"events a second accepted for one namespace; 0 is no limit")
+}
+
+func kubeFlags(fs *pflag.FlagSet, o *app.Options) {
+	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file; empty means in-cluster, then KUBECONFIG")
+	fs.Float32Var(&o.KubeAPIQPS, "kube-api-qps", o.KubeAPIQPS, "requests a second to the Kubernetes API, for status and leader election")
+	fs.IntVar(&o.KubeAPIBurst, "kube-api-burst", o.KubeAPIBurst, "requests to the Kubernetes API at once before --kube-api-qps holds")
+	fs.Float32Var(&o.SecretQPS, "secret-read-qps", o.SecretQPS, "reads of Secrets a second, apart from --kube-api-qps")
+	fs.Float32Var(&o.TriggerQPS, "trigger-qps", o.TriggerQPS, "reconcile requests a second over all tenants, apart from --kube-api-qps")
+	fs.IntVar(&o.Concurrent, "concurrent", o.Concurrent, "objects of one kind that are reconciled at the same time")
+	fs.BoolVar(&o.LeaderElection, "enable-leader-election", o.LeaderElection,
+		"elect one of several replicas to watch Flux objects and to write status")
+	fs.BoolVar(&o.LeaderReleaseOnCancel, "leader-election-release-on-cancel", o.LeaderReleaseOnCancel, "give the lease back at shutdown")
+	fs.DurationVar(&o.LeaderLeaseDuration, "leader-election-lease-duration", o.LeaderLeaseDuration, "time after which a lease that was not renewed is free")
+	fs.DurationVar(&o.LeaderRenewDeadline, "leader-election-renew-deadline", o.LeaderRenewDeadline, "time a leader tries to renew before it gives up")
+	fs.DurationVar(&o.LeaderRetryPeriod, "leader-election-retry-period", o.LeaderRetryPeriod, "time between tries to take or renew the lease")
+}
+
+// legacyFlags declares the flags of Flux's notification-controller that have nothing left to set here, with what happens
+// instead, so that a Deployment written for Flux starts unchanged.
+func legacyFlags(fs *pflag.FlagSet) map[string]string {
+	meanings := map[string]string{
+		"export-http-path-metrics":     "has no effect: a hook path is a credential and never becomes a metric label",
+		"watch-configs-label-selector": "has no effect: every Secret that a Receiver or Provider names is watched, by name, without a label",
+		"token-cache-max-size":         "has no effect: this version has no cloud tokens to cache",
+		"token-cache-max-duration":     "has no effect: this version has no cloud tokens to cache",
+		"feature-gates":                "has no effect: this version has no feature gates",
+		"min-retry-delay":              "has no effect: a failed reconciliation is retried after 1s, growing",
+		"max-retry-delay":              "has no effect: a failed reconciliation is retried at least every 5m",
+	}
+	fs.Bool("export-http-path-metrics", false, legacyUsage(meanings, "export-http-path-metrics"))
+	fs.String("watch-configs-label-selector", "", legacyUsage(meanings, "watch-configs-label-selector"))
+	fs.Int("token-cache-max-size", 0, legacyUsage(meanings, "token-cache-max-size"))
+	fs.Duration("token-cache-max-duration", 0, legacyUsage(meanings, "token-cache-max-duration"))
+	fs.StringToString("feature-gates", nil, legacyUsage(meanings, "feature-gates"))
+	fs.Duration("min-retry-delay", 0, legacyUsage(meanings, "min-retry-delay"))
+	fs.Duration("max-retry-delay", 0, legacyUsage(meanings, "max-retry-delay"))
+	return meanings
+}
+
+func legacyUsage(meanings map[string]string, name string) string {
+	return "accepted for Flux: " + strings.TrimPrefix(meanings[name], "has no effect: ")
+}

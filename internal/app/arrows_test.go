@@ -1,0 +1,64 @@
+package app_test
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "notifier/"
+
+// TestImportArrows holds the architecture's arrows: who may reach what, over any number of imports.
+// Fails when, for instance, internal/receiver imports internal/bus.
+func TestImportArrows(t *testing.T) {
+	for name, tc := range map[string]struct {
+		pkg string
+		// internal are the packages of this module that may be reached, by prefix; forbidden are modules that may not.
+		internal, forbidden []string
+	}{
+		"the vocabulary knows nobody": {
+			pkg: "internal/event", forbidden: []string{"k8s.io/", "github.com/nats-io/", "github.com/go-chi/"},
+		},
+		"the bus knows only the vocabulary and is alone with NATS": {
+			pkg: "internal/bus", internal: []string{"internal/event"}, forbidden: []string{"k8s.io/", "github.com/go-chi/"},
+		},
+		"the edge knows only the vocabulary and is alone with chi": {
+			pkg: "internal/receiver", internal: []string{"internal/event"}, forbidden: []string{"k8s.io/", "github.com/nats-io/"},
+		},
+		"the alert plane knows only the vocabulary and its destinations": {
+			pkg: "internal/alerts", internal: []string{"internal/event", "internal/alerts/provider"},
+			forbidden: []string{"k8s.io/", "github.com/nats-io/", "github.com/go-chi/"},
+		},
+		"the Kubernetes side fills the tables and knows no bus": {
+			pkg:       "internal/reconcile",
+			internal:  []string{"api/", "internal/event", "internal/alerts", "internal/receiver", "internal/reconcile/"},
+			forbidden: []string{"github.com/nats-io/"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, dep := range deps(t, tc.pkg) {
+				own, isOwn := strings.CutPrefix(dep, module)
+				switch {
+				case isOwn && own != tc.pkg && !hasPrefix(tc.internal, own):
+					t.Errorf("%s reaches %s", tc.pkg, own)
+				case hasPrefix(tc.forbidden, dep):
+					t.Errorf("%s reaches %s", tc.pkg, dep)
+				}
+			}
+		})
+	}
+}
+
+func hasPrefix(prefixes []string, s string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(s, p) })
+}
+
+func deps(t *testing.T, pkg string) []string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", module+pkg).CombinedOutput()
+	if err != nil {
+		t.Fatalf("go list -deps %s: %v\n%s", pkg, err, out)
+	}
+	return strings.Fields(string(out))
+}

@@ -1,0 +1,51 @@
+package app
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+)
+
+// check is one condition of readiness; it returns nil when it holds.
+type check struct {
+	name string
+	test func() error
+}
+
+// health answers the probes. Live means that the process serves this request; ready means that it can keep its promises:
+// every check holds and it is not stopping.
+type health struct {
+	checks   []check
+	stopping atomic.Bool
+}
+
+func (h *health) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintln(w, "ok")
+	})
+	mux.HandleFunc("GET /readyz", h.ready)
+	return mux
+}
+
+func (h *health) ready(w http.ResponseWriter, _ *http.Request) {
+	var b strings.Builder
+	ready := true
+	if h.stopping.Load() {
+		ready = false
+		b.WriteString("[-] stopping\n")
+	}
+	for _, c := range h.checks {
+		if err := c.test(); err != nil {
+			ready = false
+			fmt.Fprintf(&b, "[-] %s: %v\n", c.name, err)
+			continue
+		}
+		fmt.Fprintf(&b, "[+] %s\n", c.name)
+	}
+	if !ready {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	fmt.Fprint(w, b.String())
+}

@@ -1,0 +1,217 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Options are the settings of the process, one field a flag.
+type Options struct {
+	EventsAddr   string
+	ReceiverAddr string
+	MetricsAddr  string
+	HealthAddr   string
+	LogLevel     string
+	LogEncoding  string
+
+	NoCrossNamespaceRefs  bool
+	DefaultServiceAccount string
+	WatchAllNamespaces    bool
+	RuntimeNamespace      string
+	AllowDestinations     []string
+	EnvironmentProxy      bool
+	MaxAlertsPerNamespace int
+
+	DataDir           string
+	NATSURL           string
+	NATSCreds         string
+	StreamReplicas    int
+	RateLimitInterval time.Duration
+	NamespaceQuota    int
+
+	TriggerInterval     time.Duration
+	ReceiverRate        float64
+	ReceiverBurst       int
+	EventsClientRate    float64
+	EventsNamespaceRate float64
+
+	Kubeconfig   string
+	KubeAPIQPS   float32
+	KubeAPIBurst int
+	SecretQPS    float32
+	TriggerQPS   float32
+	Concurrent   int
+
+	LeaderElection        bool
+	LeaderReleaseOnCancel bool
+	LeaderLeaseDuration   time.Duration
+	LeaderRenewDeadline   time.Duration
+	LeaderRetryPeriod     time.Duration
+
+	// AcceptedFlags are flags of Flux that were given and set nothing here.
+	AcceptedFlags []AcceptedFlag
+	LogOutput     io.Writer
+	Version       string
+}
+
+// AcceptedFlag is a flag of Flux's notification-controller that is accepted for compatibility, and what it does here.
+type AcceptedFlag struct{ Name, Meaning string }
+
+// DefaultOptions are the settings of a process that was given no flag.
+func DefaultOptions() Options {
+	return Options{
+		EventsAddr: ":9090", ReceiverAddr: ":9292", MetricsAddr: ":8080", HealthAddr: ":9440",
+		LogLevel: "info", LogEncoding: "json",
+		NoCrossNamespaceRefs: true, DefaultServiceAccount: "default", WatchAllNamespaces: true,
+		MaxAlertsPerNamespace: 1000,
+		DataDir:               "/data", StreamReplicas: 1, RateLimitInterval: 5 * time.Minute, NamespaceQuota: 10000,
+		TriggerInterval: time.Second, ReceiverRate: 50, ReceiverBurst: 200,
+		EventsClientRate: 2000, EventsNamespaceRate: 500,
+		KubeAPIQPS: 50, KubeAPIBurst: 300, SecretQPS: 500, TriggerQPS: 200, Concurrent: 4,
+		LeaderReleaseOnCancel: true,
+		LeaderLeaseDuration:   35 * time.Second, LeaderRenewDeadline: 30 * time.Second, LeaderRetryPeriod: 5 * time.Second,
+		LogOutput: os.Stderr,
+	}
+}
+
+// dnsLabel is the form of a namespace (RFC 1123 label), subdomain that of a service account's name.
+var (
+	dnsLabel  = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	subdomain = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+)
+
+// Validate reports every bad setting, each by the name of its flag.
+func (o Options) Validate() error {
+	var errs []error
+	bad := func(flag, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("--%s: %s", flag, fmt.Sprintf(format, args...)))
+	}
+	o.validateListen(bad)
+	o.validateTenancy(bad)
+	o.validateBus(bad)
+	o.validateLimits(bad)
+	return errors.Join(errs...)
+}
+
+type badFlag func(flag, format string, args ...any)
+
+func (o Options) validateListen(bad badFlag) {
+	for _, a := range []struct{ flag, addr string }{
+		{"events-addr", o.EventsAddr}, {"receiverAddr", o.ReceiverAddr},
+		{"metrics-addr", o.MetricsAddr}, {"health-addr", o.HealthAddr},
+	} {
+		if _, err := net.ResolveTCPAddr("tcp", a.addr); err != nil || a.addr == "" {
+			bad(a.flag, "%q is not an address of the form host:port or :port", a.addr)
+		}
+	}
+	if _, err := parseLevel(o.LogLevel); err != nil {
+		bad("log-level", "%v", err)
+	}
+	if o.LogEncoding != "json" && o.LogEncoding != "console" {
+		bad("log-encoding", "%q is neither json nor console", o.LogEncoding)
+	}
+}
+
+func (o Options) validateTenancy(bad badFlag) {
+	if !o.NoCrossNamespaceRefs {
+		bad("no-cross-namespace-refs", "false is refused: references between namespaces would let one tenant act on another's "+
+			"objects, and no setting opens that here; leave the flag out or set it to true")
+	}
+	if len(o.DefaultServiceAccount) > 253 || !subdomain.MatchString(o.DefaultServiceAccount) {
+		bad("default-service-account", "%q is not the name of a service account", o.DefaultServiceAccount)
+	}
+	if !o.WatchAllNamespaces && !dnsLabel.MatchString(o.RuntimeNamespace) {
+		bad("watch-all-namespaces", "false needs the namespace to serve in the environment variable RUNTIME_NAMESPACE")
+	}
+	for _, cidr := range o.AllowDestinations {
+		if _, err := netip.ParsePrefix(strings.TrimSpace(cidr)); err != nil {
+			bad("allow-destinations", "%q is not a CIDR such as 10.0.0.0/8", cidr)
+		}
+	}
+	if o.MaxAlertsPerNamespace < 0 {
+		bad("max-alerts-per-namespace", "%d is negative", o.MaxAlertsPerNamespace)
+	}
+}
+
+func (o Options) validateBus(bad badFlag) {
+	if o.NATSURL == "" {
+		if o.DataDir == "" {
+			bad("data-dir", "is empty: the embedded NATS server needs a directory, or set --nats-url")
+		}
+		if o.NATSCreds != "" {
+			bad("nats-creds", "needs --nats-url")
+		}
+	}
+	for u := range strings.SplitSeq(o.NATSURL, ",") {
+		if o.NATSURL == "" {
+			break
+		}
+		parsed, err := url.Parse(strings.TrimSpace(u))
+		if err != nil || parsed.Host == "" || !strings.HasPrefix(parsed.Scheme, "nats") && parsed.Scheme != "tls" && parsed.Scheme != "ws" && parsed.Scheme != "wss" {
+			bad("nats-url", "is not a list of URLs such as nats://nats.nats:4222") // not quoted: it may hold a password
+			break
+		}
+	}
+	if o.NATSCreds != "" {
+		if _, err := os.Stat(o.NATSCreds); err != nil {
+			bad("nats-creds", "%v", err)
+		}
+	}
+	switch {
+	case o.StreamReplicas < 1 || o.StreamReplicas > 5:
+		bad("stream-replicas", "%d is not between 1 and 5", o.StreamReplicas)
+	case o.StreamReplicas > 1 && o.NATSURL == "":
+		bad("stream-replicas", "%d replicas need a NATS cluster: set --nats-url", o.StreamReplicas)
+	}
+	if o.RateLimitInterval < time.Second || o.RateLimitInterval > 24*time.Hour {
+		bad("rate-limit-interval", "%s is not between 1s and 24h", o.RateLimitInterval)
+	}
+	if o.NamespaceQuota < 1 {
+		bad("namespace-quota", "%d is not a positive number", o.NamespaceQuota)
+	}
+}
+
+func (o Options) validateLimits(bad badFlag) {
+	if o.TriggerInterval < 100*time.Millisecond || o.TriggerInterval > 10*time.Minute {
+		bad("trigger-interval", "%s is not between 100ms and 10m", o.TriggerInterval)
+	}
+	for _, r := range []struct {
+		flag string
+		rate float64
+	}{
+		{"receiver-rate", o.ReceiverRate},
+		{"events-client-rate", o.EventsClientRate}, {"events-namespace-rate", o.EventsNamespaceRate},
+	} {
+		if r.rate < 0 || r.rate != r.rate {
+			bad(r.flag, "%v is not a rate: use 0 for no limit", r.rate)
+		}
+	}
+	if o.ReceiverRate > 0 && o.ReceiverBurst < 1 {
+		bad("receiver-burst", "%d is not a positive number", o.ReceiverBurst)
+	}
+	for _, q := range []struct {
+		flag string
+		qps  float32
+	}{{"kube-api-qps", o.KubeAPIQPS}, {"secret-read-qps", o.SecretQPS}, {"trigger-qps", o.TriggerQPS}} {
+		if !(q.qps > 0) {
+			bad(q.flag, "%v is not a positive number", q.qps)
+		}
+	}
+	if o.KubeAPIBurst < 1 {
+		bad("kube-api-burst", "%d is not a positive number", o.KubeAPIBurst)
+	}
+	if o.Concurrent < 1 {
+		bad("concurrent", "%d is not a positive number", o.Concurrent)
+	}
+	if o.LeaderRetryPeriod <= 0 || o.LeaderRenewDeadline <= o.LeaderRetryPeriod || o.LeaderLeaseDuration <= o.LeaderRenewDeadline {
+		bad("leader-election-lease-duration", "must be longer than --leader-election-renew-deadline, and that longer than --leader-election-retry-period")
+	}
+}

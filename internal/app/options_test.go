@@ -1,0 +1,65 @@
+package app_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"notifier/internal/app"
+)
+
+func TestDefaultOptionsAreValid(t *testing.T) {
+	if err := app.DefaultOptions().Validate(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// T1: fails when Validate accepts --no-cross-namespace-refs=false.
+func TestABadSettingIsAnErrorThatNamesItsFlag(t *testing.T) {
+	for flag, change := range map[string]func(*app.Options){
+		"events-addr":                    func(o *app.Options) { o.EventsAddr = "nowhere" },
+		"receiverAddr":                   func(o *app.Options) { o.ReceiverAddr = "" },
+		"metrics-addr":                   func(o *app.Options) { o.MetricsAddr = ":port-that-is-none" },
+		"health-addr":                    func(o *app.Options) { o.HealthAddr = "1.2.3.4" },
+		"log-level":                      func(o *app.Options) { o.LogLevel = "loud" },
+		"log-encoding":                   func(o *app.Options) { o.LogEncoding = "xml" },
+		"no-cross-namespace-refs":        func(o *app.Options) { o.NoCrossNamespaceRefs = false },
+		"default-service-account":        func(o *app.Options) { o.DefaultServiceAccount = "" },
+		"watch-all-namespaces":           func(o *app.Options) { o.WatchAllNamespaces = false },
+		"allow-destinations":             func(o *app.Options) { o.AllowDestinations = []string{"10.0.0.1"} },
+		"max-alerts-per-namespace":       func(o *app.Options) { o.MaxAlertsPerNamespace = -1 },
+		"data-dir":                       func(o *app.Options) { o.DataDir = "" },
+		"nats-url":                       func(o *app.Options) { o.NATSURL = "http://nats:4222" },
+		"nats-creds":                     func(o *app.Options) { o.NATSCreds = "x" },
+		"stream-replicas":                func(o *app.Options) { o.StreamReplicas = 3 },
+		"rate-limit-interval":            func(o *app.Options) { o.RateLimitInterval = 0 },
+		"namespace-quota":                func(o *app.Options) { o.NamespaceQuota = 0 },
+		"trigger-interval":               func(o *app.Options) { o.TriggerInterval = time.Millisecond },
+		"receiver-rate":                  func(o *app.Options) { o.ReceiverRate = -1 },
+		"receiver-burst":                 func(o *app.Options) { o.ReceiverBurst = 0 },
+		"events-client-rate":             func(o *app.Options) { o.EventsClientRate = -1 },
+		"events-namespace-rate":          func(o *app.Options) { o.EventsNamespaceRate = -1 },
+		"kube-api-qps":                   func(o *app.Options) { o.KubeAPIQPS = 0 },
+		"kube-api-burst":                 func(o *app.Options) { o.KubeAPIBurst = 0 },
+		"secret-read-qps":                func(o *app.Options) { o.SecretQPS = 0 },
+		"trigger-qps":                    func(o *app.Options) { o.TriggerQPS = 0 },
+		"concurrent":                     func(o *app.Options) { o.Concurrent = 0 },
+		"leader-election-lease-duration": func(o *app.Options) { o.LeaderLeaseDuration = time.Second },
+	} {
+		t.Run(flag, func(t *testing.T) {
+			o := app.DefaultOptions()
+			change(&o)
+			if err := o.Validate(); err == nil || !strings.Contains(err.Error(), "--"+flag+":") {
+				t.Errorf("got %v, want an error that names --%s", err, flag)
+			}
+		})
+	}
+}
+
+func TestABadNATSURLIsNotQuoted(t *testing.T) {
+	o := app.DefaultOptions()
+	o.NATSURL = "https://user:hunter2@nats"
+	if err := o.Validate(); err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("got %v, want an error without the password", err)
+	}
+}

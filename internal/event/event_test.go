@@ -1,0 +1,155 @@
+package event_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"notifier/internal/event"
+)
+
+func sample() event.Event {
+	return event.Event{
+		InvolvedObject: event.ObjectReference{
+			Kind: "Kustomization", Namespace: "team-a", Name: "app", UID: "u-1",
+			APIVersion: "kustomize.toolkit.fluxcd.io/v1",
+		},
+		Severity: event.SeverityError, Reason: "BuildFailed", Message: "no such file",
+		Timestamp:           time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC),
+		Metadata:            map[string]string{"kustomize.toolkit.fluxcd.io/revision": "main@sha1:abc"},
+		ReportingController: "kustomize-controller",
+	}
+}
+
+func TestDecode(t *testing.T) {
+	for name, tc := range map[string]struct {
+		body, wantErr string
+	}{
+		"an event of a Flux controller is read":           {body: `{"involvedObject":{"kind":"A","namespace":"n","name":"x"},"timestamp":"2026-03-01T10:00:00Z"}`},
+		"fields of later versions are ignored":            {body: `{"involvedObject":{"kind":"A","namespace":"n","name":"x"},"action":"Apply","relatedObject":{"kind":"B"}}`},
+		"a null timestamp is read as none":                {body: `{"involvedObject":{"kind":"A","namespace":"n","name":"x"},"timestamp":null}`},
+		"malformed JSON is refused":                       {body: `{"involvedObject":`, wantErr: "not an event in JSON"},
+		"a list is refused":                               {body: `[]`, wantErr: "not an event in JSON"},
+		"an event without a kind is refused":              {body: `{"involvedObject":{"namespace":"n","name":"x"}}`, wantErr: "kind is empty"},
+		"an event without a namespace is refused":         {body: `{"involvedObject":{"kind":"A","name":"x"}}`, wantErr: "namespace is empty"},
+		"a name longer than Kubernetes allows is refused": {body: `{"involvedObject":{"kind":"A","namespace":"n","name":"` + strings.Repeat("x", 254) + `"}}`, wantErr: "longer than"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := event.Decode([]byte(tc.body))
+			if tc.wantErr == "" && err != nil {
+				t.Fatalf("got error %v, want none", err)
+			}
+			if tc.wantErr != "" && (err == nil || !strings.Contains(err.Error(), tc.wantErr)) {
+				t.Fatalf("got error %v, want one that says %q", err, tc.wantErr)
+			}
+		})
+	}
+}
+
+func TestEventKeepsTheJSONFormOfFlux(t *testing.T) {
+	got, err := json.Marshal(sample())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"involvedObject":{"kind":"Kustomization","namespace":"team-a","name":"app","uid":"u-1",` +
+		`"apiVersion":"kustomize.toolkit.fluxcd.io/v1"},"severity":"error","timestamp":"2026-03-01T10:00:00Z",` +
+		`"message":"no such file","reason":"BuildFailed","metadata":{"kustomize.toolkit.fluxcd.io/revision":"main@sha1:abc"},` +
+		`"reportingController":"kustomize-controller"}`
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("JSON differs (-want +got):\n%s", diff)
+	}
+}
+
+// E9: fails when PostID leaves out the UID, since a forged POST would then make the genuine one a duplicate.
+func TestPostIDTellsEventsApart(t *testing.T) {
+	base := event.PostID(sample())
+	if again := event.PostID(sample()); again != base {
+		t.Errorf("the same event has IDs %s and %s", base, again)
+	}
+	for name, change := range map[string]func(*event.Event){
+		"another UID":       func(e *event.Event) { e.InvolvedObject.UID = "forged" },
+		"another namespace": func(e *event.Event) { e.InvolvedObject.Namespace = "team-b" },
+		"another message":   func(e *event.Event) { e.Message = "other" },
+		"another severity":  func(e *event.Event) { e.Severity = event.SeverityInfo },
+		"another revision":  func(e *event.Event) { e.Metadata["kustomize.toolkit.fluxcd.io/revision"] = "main@sha1:def" },
+		"a token":           func(e *event.Event) { e.Metadata["kustomize.toolkit.fluxcd.io/token"] = "t" },
+		"fields that join to the same text": func(e *event.Event) {
+			e.InvolvedObject.Name, e.InvolvedObject.UID = "appu", "-1"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := sample()
+			change(&e)
+			if event.PostID(e) == base {
+				t.Error("got the same ID")
+			}
+		})
+	}
+	e := sample()
+	e.Timestamp = e.Timestamp.Add(time.Hour)
+	if event.PostID(e) != base {
+		t.Error("the time of an event is part of its ID, so a repeat would not be a duplicate")
+	}
+}
+
+func TestOutcomeOf(t *testing.T) {
+	for name, tc := range map[string]struct {
+		severity, reason string
+		want             event.Outcome
+	}{
+		"an error is a failure":                   {"error", "BuildFailed", event.OutcomeFailed},
+		"info is a success":                       {"info", "ReconciliationSucceeded", event.OutcomeSucceeded},
+		"progress says nothing of the end":        {"info", "Progressing", event.OutcomeNone},
+		"waiting for a dependency is no failure":  {"error", "DependencyNotReady", event.OutcomeNone},
+		"a trace says nothing of the end":         {"trace", "ReconciliationSucceeded", event.OutcomeNone},
+		"a cancelled health check is no failure":  {"error", "HealthCheckCanceled", event.OutcomeNone},
+		"a failure that is retried is no outcome": {"error", "ProgressingWithRetry", event.OutcomeNone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := event.OutcomeOf(event.Event{Severity: tc.severity, Reason: tc.reason}); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestTargetKeyTellsServiceAccountsAndSelectorsApart(t *testing.T) {
+	all := event.Target{APIVersion: "kustomize.toolkit.fluxcd.io/v1", Kind: "Kustomization", Name: "*", MatchLabels: map[string]string{"a": "1", "b": "2"}}
+	other := all
+	other.MatchLabels = map[string]string{"a": "1"}
+	keys := map[string]string{}
+	for name, key := range map[string]string{
+		"strong account":   event.TargetKey(all, "strong"),
+		"weak account":     event.TargetKey(all, "weak"),
+		"another selector": event.TargetKey(other, "strong"),
+	} {
+		if same, found := keys[key]; found {
+			t.Errorf("%s and %s share a key", name, same)
+		}
+		keys[key] = name
+	}
+	version := all
+	version.APIVersion = "kustomize.toolkit.fluxcd.io/v2"
+	if event.TargetKey(all, "strong") != event.TargetKey(version, "strong") {
+		t.Error("two versions of one kind have different keys, so one object would be asked twice")
+	}
+}
+
+// E7: fails when Error prints its cause, which may hold a webhook address.
+func TestErrorNeverPrintsItsCause(t *testing.T) {
+	cause := errors.New("Post https://hooks.example/secret: refused")
+	err := error(event.NewError(event.Retry, "connect", "connection refused", cause))
+	if strings.Contains(err.Error(), "secret") {
+		t.Errorf("error text %q holds the cause", err)
+	}
+	if !errors.Is(err, cause) {
+		t.Error("the cause cannot be matched")
+	}
+	if got := event.AsError(cause); strings.Contains(got.Error(), "secret") {
+		t.Errorf("the text of an unclassified error %q holds the cause", got)
+	}
+}
