@@ -25,10 +25,7 @@ func TestStagesStopInReverseOrder(t *testing.T) {
 			}}
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		go func() {
-			time.Sleep(time.Minute)
-			cancel()
-		}()
+		time.AfterFunc(time.Minute, cancel)
 		err := runStages(ctx, discard, []stage{
 			{"bus", time.Second, []part{waits("bus")}},
 			{"work", time.Second, []part{waits("work")}},
