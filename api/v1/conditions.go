@@ -1,0 +1,70 @@
+package v1
+
+// Condition types of the three kinds.
+const (
+	// ReadyCondition says whether the object does its work now: True, a Receiver answers its webhooks, an Alert matches
+	// events, a Provider is sent to. The message tells the owner what to mend when it is False.
+	ReadyCondition = "Ready"
+	// ReconcilingCondition is True while something outside the object (a Secret that is missing, say) keeps it from being
+	// Ready and the program tries again by itself.
+	ReconcilingCondition = "Reconciling"
+	// StalledCondition is True when only a change of the object can make it Ready.
+	StalledCondition = "Stalled"
+	// WriteDeniedCondition is True on a Receiver after the API server refused a reconcile request that was made as the
+	// Receiver's service account. It does not touch Ready: webhooks are still accepted and other targets still served.
+	WriteDeniedCondition = "WriteDenied"
+)
+
+// Reasons of the conditions. Those which Flux has too keep Flux's name, since dashboards and alerts match on them.
+const (
+	// SucceededReason: the object is in use.
+	SucceededReason = "Succeeded"
+	// ProgressingWithRetryReason: not ready yet, and tried again without a change of the object.
+	ProgressingWithRetryReason = "ProgressingWithRetry"
+	// SuspendedReason: spec.suspend is set.
+	SuspendedReason = "Suspended"
+	// ValidationFailedReason: the spec contradicts itself or lacks a part that its type needs.
+	ValidationFailedReason = "ValidationFailed"
+	// InvalidConfigReason: a part of the spec or of a Secret does not parse: a regular expression, an address, a certificate.
+	InvalidConfigReason = "InvalidConfig"
+	// InvalidCELExpressionReason: a CEL expression does not compile, or does not give the type that its field needs.
+	InvalidCELExpressionReason = "InvalidCELExpression"
+	// UnsupportedTypeReason: spec.type is one of Flux's that this program does not serve; the message lists those it does.
+	UnsupportedTypeReason = "UnsupportedType"
+	// UnsupportedFieldReason: the spec asks for a feature that this program does not have; ignoring it would do more than the
+	// owner meant (a filter that does not filter).
+	UnsupportedFieldReason = "UnsupportedField"
+	// CrossNamespaceDeniedReason: the spec names another namespace than the object's own.
+	CrossNamespaceDeniedReason = "CrossNamespaceDenied"
+	// LimitExceededReason: the object is over a limit of this installation (resources, patterns, objects in the namespace).
+	LimitExceededReason = "LimitExceeded"
+	// TokenNotFoundReason: the Receiver's Secret is missing, or its key "token" is missing or empty.
+	TokenNotFoundReason = "TokenNotFound"
+	// SecretNotFoundReason: a Secret that the object names does not exist.
+	SecretNotFoundReason = "SecretNotFound"
+	// PathConflictReason: an older Receiver has the same webhook path.
+	PathConflictReason = "PathConflict"
+	// ProviderNotFoundReason: the Alert names a Provider that does not exist.
+	ProviderNotFoundReason = "ProviderNotFound"
+	// ProviderNotReadyReason: the Alert's Provider exists and is not Ready.
+	ProviderNotReadyReason = "ProviderNotReady"
+	// DeliveryFailedReason: the destination refused a message for good.
+	DeliveryFailedReason = "DeliveryFailed"
+	// ForbiddenReason: the API server refused a write for lack of permission; of WriteDenied.
+	ForbiddenReason = "Forbidden"
+	// InvalidReason: the API server, or an admission policy in it, refused a write as invalid; of WriteDenied.
+	InvalidReason = "Invalid"
+)
+
+// Names that Flux's controllers and its command line share with this program.
+const (
+	// ReconcileRequestAnnotation, set to a new value, asks a Flux controller to reconcile the object now.
+	ReconcileRequestAnnotation = "reconcile.fluxcd.io/requestedAt"
+	// Finalizer is what Flux's notification-controller leaves on its objects. It is never added here, only removed, so that
+	// it cannot block a deletion.
+	Finalizer = "finalizers.fluxcd.io"
+	// WatchLabel with the value WatchEnabled marks Secrets that Flux watches; here every Secret in use is followed.
+	WatchLabel = "reconcile.fluxcd.io/watch"
+	// WatchEnabled is the value of WatchLabel.
+	WatchEnabled = "Enabled"
+)

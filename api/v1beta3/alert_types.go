@@ -1,0 +1,106 @@
+package v1beta3
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "notifier/api/v1"
+)
+
+// AlertKind is the kind of an Alert.
+const AlertKind = "Alert"
+
+// Values of Alert.spec.eventSeverity.
+const (
+	SeverityInfo  = "info"
+	SeverityError = "error"
+)
+
+// AlertSpec says which events go to which Provider.
+type AlertSpec struct {
+	// ProviderRef names the Provider, of the Alert's own namespace, that the events are sent to.
+	// +required
+	ProviderRef v1.LocalObjectReference `json:"providerRef"`
+
+	// EventSeverity is the least severity that is sent: "error" sends errors only, "info" sends everything.
+	// +kubebuilder:validation:Enum=info;error
+	// +kubebuilder:default:=info
+	// +optional
+	EventSeverity string `json:"eventSeverity,omitempty"`
+
+	// EventSources selects the objects, of the Alert's own namespace, whose events are sent. An event is sent if any entry
+	// selects its object. The entries' apiVersion is not looked at.
+	// +required
+	EventSources []v1.CrossNamespaceObjectReference `json:"eventSources"`
+
+	// InclusionList holds regular expressions in Go's syntax. Where there are any, an event is sent only if its message
+	// matches at least one of them.
+	// +optional
+	InclusionList []string `json:"inclusionList,omitempty"`
+
+	// EventMetadata is added to the metadata of every event that is sent. It wins over annotations of the object and gives
+	// way to the summary and to what the controller that made the event wrote.
+	// +optional
+	EventMetadata map[string]string `json:"eventMetadata,omitempty"`
+
+	// ExclusionList holds regular expressions in Go's syntax. An event whose message matches any of them is not sent, whatever
+	// the inclusion list says.
+	// +optional
+	ExclusionList []string `json:"exclusionList,omitempty"`
+
+	// Summary is a short text, added to the event's metadata under the key "summary". Deprecated: an entry "summary" of
+	// eventMetadata does the same.
+	// +kubebuilder:validation:MaxLength:=255
+	// +optional
+	Summary string `json:"summary,omitempty"`
+
+	// Suspend stops the Alert from matching events until it is unset. Events of that time are not sent later.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+}
+
+// AlertStatus is what the program last found out about an Alert.
+type AlertStatus struct {
+	// Conditions of the Alert: Ready.
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// ObservedGeneration is the generation of the spec that the conditions speak of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+}
+
+// Alert sends the events of selected objects of its namespace to a Provider.
+//
+// +genclient
+// +kubebuilder:storageversion
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:categories=all;fluxcd;fluxcd-notifications
+// +kubebuilder:subresource:status
+// +kubebuilder:metadata:annotations="kustomize.toolkit.fluxcd.io/substitute=disabled"
+// +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description=""
+// +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status",description=""
+// +kubebuilder:printcolumn:name="Status",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].message",description=""
+type Alert struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec AlertSpec `json:"spec,omitempty"`
+	// +kubebuilder:default:={"observedGeneration":-1}
+	Status AlertStatus `json:"status,omitempty"`
+}
+
+// Conditions returns the status's list of conditions, to read and to change.
+func (a *Alert) Conditions() *[]metav1.Condition { return &a.Status.Conditions }
+
+// ObservedGeneration returns the status's field, to read and to change.
+func (a *Alert) ObservedGeneration() *int64 { return &a.Status.ObservedGeneration }
+
+// AlertList is a list of Alerts.
+//
+// +kubebuilder:object:root=true
+type AlertList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []Alert `json:"items"`
+}

@@ -1,0 +1,180 @@
+package v1beta3
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "notifier/api/v1"
+)
+
+// ProviderKind is the kind of a Provider.
+const ProviderKind = "Provider"
+
+// DefaultProviderTimeout bounds one attempt to send where the Provider does not say.
+const DefaultProviderTimeout = 15 * time.Second
+
+// Values of Provider.spec.type.
+const (
+	SlackProvider                     = "slack"
+	DiscordProvider                   = "discord"
+	MSTeamsProvider                   = "msteams"
+	RocketProvider                    = "rocket"
+	GenericProvider                   = "generic"
+	GenericHMACProvider               = "generic-hmac"
+	GitHubProvider                    = "github"
+	GitLabProvider                    = "gitlab"
+	GiteaProvider                     = "gitea"
+	GiteaPullRequestCommentProvider   = "giteapullrequestcomment"
+	BitbucketServerProvider           = "bitbucketserver"
+	BitbucketProvider                 = "bitbucket"
+	AzureDevOpsProvider               = "azuredevops"
+	GoogleChatProvider                = "googlechat"
+	GooglePubSubProvider              = "googlepubsub"
+	WebexProvider                     = "webex"
+	SentryProvider                    = "sentry"
+	AzureEventHubProvider             = "azureeventhub"
+	TelegramProvider                  = "telegram"
+	LarkProvider                      = "lark"
+	MatrixProvider                    = "matrix"
+	OpsgenieProvider                  = "opsgenie"
+	AlertmanagerProvider              = "alertmanager"
+	GrafanaProvider                   = "grafana"
+	GitHubDispatchProvider            = "githubdispatch"
+	GitHubPullRequestCommentProvider  = "githubpullrequestcomment"
+	GitLabMergeRequestCommentProvider = "gitlabmergerequestcomment"
+	PagerDutyProvider                 = "pagerduty"
+	DatadogProvider                   = "datadog"
+	NATSProvider                      = "nats"
+	ZulipProvider                     = "zulip"
+	OTelProvider                      = "otel"
+	ZoomProvider                      = "zoom"
+	IncidentIOProvider                = "incident.io"
+)
+
+// ProviderSpec says where events are sent and with which credentials.
+// +kubebuilder:validation:XValidation:rule="!has(self.commitStatusExpr) || self.type in ['github', 'gitlab', 'gitea', 'bitbucketserver', 'bitbucket', 'azuredevops']",message="commitStatusExpr belongs to the types github, gitlab, gitea, bitbucketserver, bitbucket and azuredevops only"
+type ProviderSpec struct {
+	// Type of the destination. It decides the form of the message and how the other fields and the Secret are used.
+	// +kubebuilder:validation:Enum=slack;discord;msteams;rocket;generic;generic-hmac;github;gitlab;gitea;giteapullrequestcomment;bitbucketserver;bitbucket;azuredevops;googlechat;googlepubsub;webex;sentry;azureeventhub;telegram;lark;matrix;opsgenie;alertmanager;grafana;githubdispatch;githubpullrequestcomment;gitlabmergerequestcomment;pagerduty;datadog;nats;zulip;otel;zoom;incident.io
+	// +required
+	Type string `json:"type"`
+
+	// Interval is accepted and not used. Deprecated: Secrets are followed without it.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern="^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$"
+	// +optional
+	Interval *metav1.Duration `json:"interval,omitempty"`
+
+	// Channel, room or topic at the destination, where its type has one.
+	// +kubebuilder:validation:MaxLength:=2048
+	// +optional
+	Channel string `json:"channel,omitempty"`
+
+	// Username to show as the sender, or to log in with, as the type has it. The Secret's key "username" wins over it.
+	// +kubebuilder:validation:MaxLength:=2048
+	// +optional
+	Username string `json:"username,omitempty"`
+
+	// Address of the destination: a URL for most types. Where the address itself is a credential, as with incoming webhooks,
+	// put it under the Secret's key "address", which wins over this field.
+	// +kubebuilder:validation:MaxLength:=2048
+	// +optional
+	Address string `json:"address,omitempty"`
+
+	// Timeout of one attempt to send. It defaults to 15 seconds. Failed attempts are repeated independently of it.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern="^([0-9]+(\\.[0-9]+)?(ms|s|m))+$"
+	// +optional
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+
+	// Proxy is the URL of an HTTP proxy. Deprecated: use proxySecretRef, which keeps its credentials in a Secret.
+	// +kubebuilder:validation:Pattern="^(http|https)://.*$"
+	// +kubebuilder:validation:MaxLength:=2048
+	// +optional
+	Proxy string `json:"proxy,omitempty"`
+
+	// ProxySecretRef names the Secret that holds the proxy: its key "address" is a URL with scheme http, https or socks5, and
+	// the keys "username" and "password" may be added.
+	// +optional
+	ProxySecretRef *v1.LocalObjectReference `json:"proxySecretRef,omitempty"`
+
+	// SecretRef names the Secret that holds the credentials. Its keys, as far as the type uses them: "address", "token",
+	// "username" with "password", and "headers", a YAML map of HTTP headers.
+	// +optional
+	SecretRef *v1.LocalObjectReference `json:"secretRef,omitempty"`
+
+	// ServiceAccountName is the service account, of the Provider's own namespace, whose workload identity logs in at the
+	// cloud. For the types azureeventhub, azuredevops and googlepubsub.
+	// +optional
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+
+	// CertSecretRef names the Secret with the TLS material: "ca.crt" replaces the system's authorities, "tls.crt" and
+	// "tls.key" together are the client's certificate. The older keys "caFile", "certFile" and "keyFile" are understood.
+	// +optional
+	CertSecretRef *v1.LocalObjectReference `json:"certSecretRef,omitempty"`
+
+	// Suspend stops new events from being sent to the Provider until it is unset.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+
+	// CommitStatusExpr is a CEL expression that gives the text which identifies a commit status. It reads "event", "alert" and
+	// "provider". For the types that write commit statuses.
+	// +optional
+	CommitStatusExpr string `json:"commitStatusExpr,omitempty"`
+}
+
+// ProviderStatus is what the program last found out about a Provider.
+type ProviderStatus struct {
+	// Conditions of the Provider: Ready. A destination that refuses messages for good is told here.
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// ObservedGeneration is the generation of the spec that the conditions speak of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+}
+
+// Provider is a destination for events: a chat, an alerting or tracing service, a Git host, or any HTTP server.
+//
+// +genclient
+// +kubebuilder:storageversion
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:categories=all;fluxcd;fluxcd-notifications
+// +kubebuilder:subresource:status
+// +kubebuilder:metadata:annotations="kustomize.toolkit.fluxcd.io/substitute=disabled"
+// +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description=""
+// +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status",description=""
+// +kubebuilder:printcolumn:name="Status",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].message",description=""
+type Provider struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec ProviderSpec `json:"spec,omitempty"`
+	// +kubebuilder:default:={"observedGeneration":-1}
+	Status ProviderStatus `json:"status,omitempty"`
+}
+
+// Conditions returns the status's list of conditions, to read and to change.
+func (p *Provider) Conditions() *[]metav1.Condition { return &p.Status.Conditions }
+
+// ObservedGeneration returns the status's field, to read and to change.
+func (p *Provider) ObservedGeneration() *int64 { return &p.Status.ObservedGeneration }
+
+// Timeout returns how long one attempt to send may take.
+func (p *Provider) Timeout() time.Duration {
+	if p.Spec.Timeout == nil {
+		return DefaultProviderTimeout
+	}
+	return p.Spec.Timeout.Duration
+}
+
+// ProviderList is a list of Providers.
+//
+// +kubebuilder:object:root=true
+type ProviderList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []Provider `json:"items"`
+}
