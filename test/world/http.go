@@ -1,0 +1,108 @@
+package world
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// Response is an answer, read whole.
+type Response struct {
+	Status int
+	Header http.Header
+	Body   string
+}
+
+// Do sends a request and reads the whole answer.
+func (n *Notifier) Do(ctx context.Context, method, url string, header http.Header, body []byte) (Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
+	if err != nil {
+		return Response{}, err
+	}
+	for k, v := range header {
+		req.Header[k] = v
+	}
+	resp, err := n.HTTP.Do(req)
+	if err != nil {
+		return Response{}, err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	return Response{Status: resp.StatusCode, Header: resp.Header, Body: string(answer)}, err
+}
+
+// GitHubPush is the body of the pushes that tests send.
+const GitHubPush = `{"ref":"refs/heads/main","repository":{"full_name":"team/app"}}`
+
+// GitHub sends a webhook as GitHub signs it.
+func (n *Notifier) GitHub(ctx context.Context, path, token, event, body string) (Response, error) {
+	return n.Do(ctx, http.MethodPost, n.HooksURL+path, GitHubHeader(token, event, body), []byte(body))
+}
+
+// GitHubHeader are the headers of a webhook as GitHub signs it.
+func GitHubHeader(token, event, body string) http.Header {
+	h := http.Header{}
+	h.Set("Content-Type", "application/json")
+	h.Set("X-GitHub-Event", event)
+	h.Set("X-Hub-Signature-256", "sha256="+Sign(token, body))
+	return h
+}
+
+// Sign is the hex HMAC-SHA256 of body.
+func Sign(token, body string) string {
+	mac := hmac.New(sha256.New, []byte(token))
+	mac.Write([]byte(body))
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// Post sends an event as a Flux controller does.
+func (n *Notifier) Post(ctx context.Context, event any) (Response, error) {
+	body, err := json.Marshal(event)
+	if err != nil {
+		return Response{}, err
+	}
+	return n.Do(ctx, http.MethodPost, n.EventsURL+"/", http.Header{"Content-Type": {"application/json"}}, body)
+}
+
+// Metric reads the sum of a metric's samples whose labels hold all the given pairs ("type", "github", …); for a histogram
+// it is the number of observations. A metric that is not there is 0.
+func (n *Notifier) Metric(ctx context.Context, name string, labels ...string) (float64, error) {
+	resp, err := n.HTTP.Get(n.MetricsURL + "/metrics")
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(resp.Body)
+	if err != nil {
+		return 0, fmt.Errorf("metrics: %w", err)
+	}
+	if ctx.Err() != nil {
+		return 0, ctx.Err()
+	}
+	sum := 0.0
+	for _, m := range families[name].GetMetric() {
+		has := map[string]string{}
+		for _, l := range m.GetLabel() {
+			has[l.GetName()] = l.GetValue()
+		}
+		matches := true
+		for i := 0; i+1 < len(labels); i += 2 {
+			matches = matches && strings.EqualFold(has[labels[i]], labels[i+1])
+		}
+		if matches {
+			sum += m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+		}
+	}
+	return sum, nil
+}

@@ -1,0 +1,139 @@
+package world
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"notifier/test/harness"
+)
+
+// readyTimeout bounds the time from start to ready.
+const readyTimeout = 60 * time.Second
+
+// NotifierOptions configure one process.
+type NotifierOptions struct {
+	// Args are added to, and win over, the command line that Start composes.
+	Args []string
+	Env  []string
+	// DataDir is the directory of the embedded bus; empty: a new temporary one.
+	DataDir string
+	// Kubeconfig is whom the process is towards the API server; empty: the service account of the install.
+	Kubeconfig string
+}
+
+// Notifier is one notifier process. Its addresses stay the same over restarts.
+type Notifier struct {
+	world   *World
+	process *harness.Process
+	// EventsURL, HooksURL, MetricsURL and HealthURL are the bases of its endpoints, without a trailing slash.
+	EventsURL, HooksURL, MetricsURL, HealthURL string
+	DataDir                                    string
+	HTTP                                       *http.Client
+}
+
+// Start starts a notifier and waits until it is ready.
+func (w *World) Start(ctx context.Context, o NotifierOptions) (*Notifier, error) {
+	n, err := w.Launch(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return n, n.Ready(ctx)
+}
+
+// Launch starts a notifier and does not wait for it.
+func (w *World) Launch(ctx context.Context, o NotifierOptions) (*Notifier, error) {
+	dir := o.DataDir
+	if dir == "" {
+		var err error
+		if dir, err = harness.TempDir("data"); err != nil {
+			return nil, err
+		}
+	}
+	kubeconfig := o.Kubeconfig
+	if kubeconfig == "" {
+		out, err := harness.TempDir("identity")
+		if err != nil {
+			return nil, err
+		}
+		kubeconfig = filepath.Join(out, "kubeconfig")
+		if err := w.KubeconfigAs(ctx, SystemNamespace, ServiceAccount, kubeconfig); err != nil {
+			return nil, err
+		}
+	}
+	ports, err := harness.FreePorts(4)
+	if err != nil {
+		return nil, err
+	}
+	addr := func(i int) string { return fmt.Sprintf("127.0.0.1:%d", ports[i]) }
+	args := []string{
+		"serve", "--kubeconfig", kubeconfig, "--data-dir", dir,
+		"--events-addr", addr(0), "--receiverAddr", addr(1), "--metrics-addr", addr(2), "--health-addr", addr(3),
+		"--allow-destinations", "127.0.0.0/8",
+	}
+	p, err := harness.Start(harness.Command{
+		Path: w.Program, Args: append(args, o.Args...), Env: append([]string{"RUNTIME_NAMESPACE=" + SystemNamespace}, o.Env...),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Notifier{
+		world: w, process: p, DataDir: dir,
+		EventsURL: "http://" + addr(0), HooksURL: "http://" + addr(1),
+		MetricsURL: "http://" + addr(2), HealthURL: "http://" + addr(3),
+		HTTP: &http.Client{
+			Timeout:   30 * time.Second,
+			Transport: &http.Transport{MaxIdleConns: 0, MaxIdleConnsPerHost: 256, IdleConnTimeout: 30 * time.Second},
+		},
+	}, nil
+}
+
+// Ready waits until the process says that it is.
+func (n *Notifier) Ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	if err := n.process.Ready(ctx, n.HealthURL+"/readyz"); err != nil {
+		return fmt.Errorf("%w\n%s", err, tail(n.Logs()))
+	}
+	return nil
+}
+
+// Process is the running process, another one after every Restart.
+func (n *Notifier) Process() *harness.Process { return n.process }
+
+// Logs is what the process has written since it was last started.
+func (n *Notifier) Logs() string { return n.process.Logs() }
+
+// Kill ends the process with SIGKILL.
+func (n *Notifier) Kill() error { return n.process.Kill9() }
+
+// Stop ends the process as a kubelet does.
+func (n *Notifier) Stop() error { return n.process.Terminate(15 * time.Second) }
+
+// Restart starts the ended process again, with the same data, and waits until it is ready.
+func (n *Notifier) Restart(ctx context.Context) error {
+	if err := n.Relaunch(); err != nil {
+		return err
+	}
+	return n.Ready(ctx)
+}
+
+// Relaunch starts the ended process again and does not wait for it.
+func (n *Notifier) Relaunch() error {
+	p, err := n.process.Again()
+	if err != nil {
+		return err
+	}
+	n.process = p
+	n.HTTP.CloseIdleConnections()
+	return nil
+}
+
+// tail is the end of a log, enough to see why a process is not ready.
+func tail(log string) string {
+	lines := strings.Split(strings.TrimSpace(log), "\n")
+	return strings.Join(lines[max(0, len(lines)-30):], "\n")
+}

@@ -1,0 +1,269 @@
+package world
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"notifier/test/harness"
+)
+
+// RequestedAt is the annotation that asks a Flux controller for a reconcile.
+const RequestedAt = "reconcile.fluxcd.io/requestedAt"
+
+// Kinds maps the kinds that tenants use here to their resources.
+var Kinds = map[string]schema.GroupVersionResource{
+	"GitRepository": {Group: "source.toolkit.fluxcd.io", Version: "v1", Resource: "gitrepositories"},
+	"OCIRepository": {Group: "source.toolkit.fluxcd.io", Version: "v1", Resource: "ocirepositories"},
+	"Kustomization": {Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"},
+	"HelmRelease":   {Group: "helm.toolkit.fluxcd.io", Version: "v2", Resource: "helmreleases"},
+	"Receiver":      {Group: "notification.toolkit.fluxcd.io", Version: "v1", Resource: "receivers"},
+	"Alert":         {Group: "notification.toolkit.fluxcd.io", Version: "v1beta3", Resource: "alerts"},
+	"Provider":      {Group: "notification.toolkit.fluxcd.io", Version: "v1beta3", Resource: "providers"},
+}
+
+// Patchable are the kinds that a tenant's service account is granted `patch` on by Tenant.
+var Patchable = []string{
+	"gitrepositories.source.toolkit.fluxcd.io", "ocirepositories.source.toolkit.fluxcd.io",
+	"kustomizations.kustomize.toolkit.fluxcd.io", "helmreleases.helm.toolkit.fluxcd.io",
+}
+
+// Tenant is a namespace and who owns it.
+type Tenant struct {
+	*World
+	Namespace string
+}
+
+// Tenant makes a namespace, the name completed when it ends with "-", whose default service account may patch its objects.
+func (w *World) Tenant(ctx context.Context, name string) (*Tenant, error) {
+	namespace, err := w.Cluster.Namespace(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	t := &Tenant{World: w, Namespace: namespace}
+	return t, w.Grant(ctx, namespace, "default", []string{"patch"}, Patchable...)
+}
+
+// Apply writes manifests whose objects belong to the tenant: "$NS" stands for the namespace.
+func (t *Tenant) Apply(ctx context.Context, manifests string) error {
+	_, err := t.Cluster.Apply(ctx, strings.ReplaceAll(manifests, "$NS", t.Namespace))
+	return err
+}
+
+// Secret writes a Secret.
+func (t *Tenant) Secret(ctx context.Context, name string, data map[string]string) error {
+	text, err := json.Marshal(data)
+	if err != nil {
+		return err
+	}
+	return t.Apply(ctx, fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":%q,"namespace":"$NS"},"stringData":%s}`, name, text))
+}
+
+// Object writes an object of one of Kinds. Labels may be nil.
+func (t *Tenant) Object(ctx context.Context, kind, name string, labels map[string]string, spec string) error {
+	if spec == "" {
+		spec = "{}"
+	}
+	l, err := json.Marshal(labels)
+	if err != nil {
+		return err
+	}
+	gvr := Kinds[kind]
+	return t.Apply(ctx, fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q,"namespace":"$NS","labels":%s},"spec":%s}`,
+		gvr.Group+"/"+gvr.Version, kind, name, l, spec))
+}
+
+// Receiver writes a Receiver with a Secret of its own that holds token, waits until it is ready and returns its path.
+func (t *Tenant) Receiver(ctx context.Context, name, token, spec string) (string, error) {
+	if err := t.Secret(ctx, name+"-token", map[string]string{"token": token}); err != nil {
+		return "", err
+	}
+	if err := t.Object(ctx, "Receiver", name, nil, spec); err != nil {
+		return "", err
+	}
+	return t.ReceiverPath(ctx, name)
+}
+
+// ReceiverPath waits until the Receiver is ready and returns its path.
+func (t *Tenant) ReceiverPath(ctx context.Context, name string) (string, error) {
+	obj, err := t.WaitCondition(ctx, "Receiver", name, "Ready", metav1.ConditionTrue, "")
+	if err != nil {
+		return "", err
+	}
+	path, _, err := unstructured.NestedString(obj.Object, "status", "webhookPath")
+	return path, err
+}
+
+// SlackAlert writes a Provider of type slack that posts to address, and an Alert on every Kustomization that uses it; both
+// carry name. It waits until both are ready.
+func (t *Tenant) SlackAlert(ctx context.Context, name, address string) error {
+	return t.Alert(ctx, name, "slack", address, `{"kind":"Kustomization","name":"*"}`)
+}
+
+// Alert writes a Provider of a type that needs no more than an address, and an Alert of severity info with one source that
+// uses it; both carry name. It waits until both are ready.
+func (t *Tenant) Alert(ctx context.Context, name, providerType, address, source string) error {
+	if err := t.Secret(ctx, name+"-address", map[string]string{"address": address, "token": rand.Text()}); err != nil {
+		return err
+	}
+	spec := fmt.Sprintf(`{"type":%q,"channel":"general","secretRef":{"name":%q}}`, providerType, name+"-address")
+	if err := t.Object(ctx, "Provider", name, nil, spec); err != nil {
+		return err
+	}
+	spec = fmt.Sprintf(`{"providerRef":{"name":%q},"eventSeverity":"info","eventSources":[%s]}`, name, source)
+	if err := t.Object(ctx, "Alert", name, nil, spec); err != nil {
+		return err
+	}
+	if _, err := t.WaitCondition(ctx, "Provider", name, "Ready", metav1.ConditionTrue, ""); err != nil {
+		return err
+	}
+	_, err := t.WaitCondition(ctx, "Alert", name, "Ready", metav1.ConditionTrue, "")
+	return err
+}
+
+// Get reads an object of one of Kinds.
+func (t *Tenant) Get(ctx context.Context, kind, name string) (*unstructured.Unstructured, error) {
+	return t.Dynamic.Resource(Kinds[kind]).Namespace(t.Namespace).Get(ctx, name, metav1.GetOptions{})
+}
+
+// Delete deletes an object of one of Kinds; one that is gone already will do.
+func (t *Tenant) Delete(ctx context.Context, kind, name string) error {
+	err := t.Dynamic.Resource(Kinds[kind]).Namespace(t.Namespace).Delete(ctx, name, metav1.DeleteOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// SetReady writes the status of a Flux object as its controller would: Ready with the outcome, and the revision.
+func (t *Tenant) SetReady(ctx context.Context, kind, name string, ok bool, reason, message, revision string) error {
+	obj, err := t.Get(ctx, kind, name)
+	if err != nil {
+		return err
+	}
+	condition := metav1.Condition{
+		Type: "Ready", Status: metav1.ConditionFalse, Reason: reason, Message: message,
+		ObservedGeneration: obj.GetGeneration(), LastTransitionTime: metav1.NewTime(time.Now()),
+	}
+	status := map[string]any{"observedGeneration": obj.GetGeneration(), "lastAttemptedRevision": revision}
+	if ok {
+		condition.Status = metav1.ConditionTrue
+		status["lastAppliedRevision"] = revision
+	}
+	if revision != "" && Kinds[kind].Group == "source.toolkit.fluxcd.io" {
+		status["artifact"] = map[string]any{"revision": revision}
+	}
+	status["conditions"] = []metav1.Condition{condition}
+	patch, err := json.Marshal(map[string]any{"status": status})
+	if err != nil {
+		return err
+	}
+	_, err = t.Dynamic.Resource(Kinds[kind]).Namespace(t.Namespace).
+		Patch(ctx, name, "application/merge-patch+json", patch, metav1.PatchOptions{FieldManager: "flux"}, "status")
+	return err
+}
+
+// Event is what a Flux controller would POST about the object as it stands.
+func (t *Tenant) Event(ctx context.Context, kind, name, severity, reason, message, revision string) (map[string]any, error) {
+	obj, err := t.Get(ctx, kind, name)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{
+		"involvedObject": map[string]any{
+			"kind": kind, "namespace": t.Namespace, "name": name, "uid": string(obj.GetUID()), "apiVersion": obj.GetAPIVersion(),
+		},
+		"severity": severity, "timestamp": time.Now().UTC().Format(time.RFC3339), "message": message, "reason": reason,
+		"metadata":            map[string]string{Kinds[kind].Group + "/revision": revision},
+		"reportingController": "kustomize-controller",
+	}, nil
+}
+
+// Requested is when a reconcile of the object was last asked for; the zero time when it never was.
+func (t *Tenant) Requested(ctx context.Context, kind, name string) (time.Time, error) {
+	obj, err := t.Get(ctx, kind, name)
+	if err != nil {
+		return time.Time{}, err
+	}
+	at := obj.GetAnnotations()[RequestedAt]
+	if at == "" {
+		return time.Time{}, nil
+	}
+	return time.Parse(time.RFC3339Nano, at)
+}
+
+// WaitRequested waits for a request to reconcile the object that is stamped no earlier than since.
+func (t *Tenant) WaitRequested(ctx context.Context, kind, name string, since time.Time) (time.Time, error) {
+	var at time.Time
+	err := t.eventually(ctx, func(ctx context.Context) (err error) {
+		if at, err = t.Requested(ctx, kind, name); err != nil {
+			return err
+		}
+		if at.IsZero() || at.Before(since) {
+			return fmt.Errorf("%s %s/%s was last asked for at %v, not since %v", kind, t.Namespace, name, at, since)
+		}
+		return nil
+	})
+	return at, err
+}
+
+// WaitCondition waits until a condition of the object's current generation has the status and, unless it is empty, the
+// reason.
+func (t *Tenant) WaitCondition(ctx context.Context, kind, name, condition string, status metav1.ConditionStatus, reason string) (*unstructured.Unstructured, error) {
+	var obj *unstructured.Unstructured
+	err := t.eventually(ctx, func(ctx context.Context) (err error) {
+		if obj, err = t.Get(ctx, kind, name); err != nil {
+			return err
+		}
+		conditions, err := Conditions(obj)
+		if err != nil {
+			return err
+		}
+		c := meta.FindStatusCondition(conditions, condition)
+		switch {
+		case c == nil:
+			return fmt.Errorf("%s %s/%s has no condition %s: %v", kind, t.Namespace, name, condition, conditions)
+		case c.Status != status, reason != "" && c.Reason != reason:
+			return fmt.Errorf("%s %s/%s: %s is %s, reason %s: %s", kind, t.Namespace, name, condition, c.Status, c.Reason, c.Message)
+		case c.ObservedGeneration != 0 && c.ObservedGeneration < obj.GetGeneration():
+			return fmt.Errorf("%s %s/%s: %s was observed at an older generation", kind, t.Namespace, name, condition)
+		}
+		return nil
+	})
+	return obj, err
+}
+
+// Conditions reads the conditions of an object.
+func Conditions(obj *unstructured.Unstructured) ([]metav1.Condition, error) {
+	list, found, err := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	if err != nil || !found {
+		return nil, err
+	}
+	raw, err := json.Marshal(list)
+	if err != nil {
+		return nil, err
+	}
+	var conditions []metav1.Condition
+	return conditions, json.Unmarshal(raw, &conditions)
+}
+
+// waitTimeout bounds each wait for the cluster to come to a state.
+const waitTimeout = 30 * time.Second
+
+var errWait = errors.New("waited too long")
+
+func (t *Tenant) eventually(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, waitTimeout, errWait)
+	defer cancel()
+	return harness.Eventually(ctx, f)
+}

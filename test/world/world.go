@@ -1,0 +1,80 @@
+package world
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/resmap"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"notifier/test/crds"
+	"notifier/test/harness"
+)
+
+const (
+	// SystemNamespace is where config/default puts the process, ServiceAccount is who it runs as.
+	SystemNamespace = "notification-system"
+	ServiceAccount  = "notification-controller"
+)
+
+// World is a cluster with the product installed and its program built.
+type World struct {
+	*harness.Cluster
+	// Program is the path of the notifier binary.
+	Program string
+}
+
+// Open installs the product and the stand-ins for Flux's kinds on the cluster and builds the notifier; with race, it is
+// built with the race detector where a C compiler is present.
+func Open(ctx context.Context, cluster *harness.Cluster, race bool) (*World, error) {
+	if err := crds.Install(ctx, cluster.Config); err != nil {
+		return nil, fmt.Errorf("stand-in definitions: %w", err)
+	}
+	program, err := harness.BuildProgram(ctx, "./cmd/notifier", race)
+	if err != nil {
+		return nil, err
+	}
+	w := &World{Cluster: cluster, Program: program}
+	return w, w.install(ctx)
+}
+
+// install applies config/default but for what needs a kubelet or a volume.
+func (w *World) install(ctx context.Context) error {
+	manifests, err := Manifests("default")
+	if err != nil {
+		return err
+	}
+	var apply []string
+	for _, r := range manifests.Resources() {
+		switch r.GetKind() {
+		case "Deployment", "PersistentVolumeClaim":
+			continue // no kubelet here: the process runs beside the API server
+		}
+		y, err := r.AsYAML()
+		if err != nil {
+			return err
+		}
+		apply = append(apply, string(y))
+	}
+	if _, err := w.Apply(ctx, strings.Join(apply, "---\n")); err != nil {
+		return fmt.Errorf("install config/default: %w", err)
+	}
+	return nil
+}
+
+// Manifests builds one of the kustomizations under config/ as `kubectl kustomize` does.
+func Manifests(name string) (resmap.ResMap, error) {
+	dir, err := harness.ProductDir()
+	if err != nil {
+		return nil, err
+	}
+	k := krusty.MakeKustomizer(krusty.MakeDefaultOptions())
+	m, err := k.Run(filesys.MakeFsOnDisk(), filepath.Join(dir, "config", name))
+	if err != nil {
+		return nil, fmt.Errorf("build config/%s: %w", name, err)
+	}
+	return m, nil
+}
