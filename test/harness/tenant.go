@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -65,8 +66,8 @@ func (c *Cluster) ServiceAccount(ctx context.Context, namespace, name string) er
 }
 
 // Grant allows a service account, within its namespace, the verbs on the resources, each
-// named as "gitrepositories.source.toolkit.fluxcd.io". It makes a Role and a RoleBinding
-// and replaces those of an earlier Grant.
+// named as "gitrepositories.source.toolkit.fluxcd.io". It makes a Role and a RoleBinding,
+// replaces those of an earlier Grant and returns when the API server heeds them.
 func (c *Cluster) Grant(ctx context.Context, namespace, account string, verbs []string, resources ...string) error {
 	name := "granted-" + account
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -89,20 +90,80 @@ func (c *Cluster) Grant(ctx context.Context, namespace, account string, verbs []
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
 		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: account}},
 	}, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		return nil
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
 	}
-	return err
+	return c.AwaitAllowed(ctx, true, ServiceAccountUser(namespace, account), namespace, role.Rules...)
 }
 
-// Revoke takes back what Grant gave.
+// Revoke takes back what Grant gave and returns when the API server heeds that.
 func (c *Cluster) Revoke(ctx context.Context, namespace, account string) error {
 	name := "granted-" + account
-	err := c.Client.RbacV1().RoleBindings(namespace).Delete(ctx, name, metav1.DeleteOptions{})
+	role, err := c.Client.RbacV1().Roles(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	err = c.Client.RbacV1().RoleBindings(namespace).Delete(ctx, name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	return c.AwaitAllowed(ctx, false, ServiceAccountUser(namespace, account), namespace, role.Rules...)
+}
+
+// ServiceAccountUser is the name by which the API server knows a service account.
+func ServiceAccountUser(namespace, account string) string {
+	return "system:serviceaccount:" + namespace + ":" + account
+}
+
+// AwaitAllowed waits until the user may, or may not, do everything that the rules say, in
+// the namespace or, when that is empty, in all. The API server learns of new RBAC objects
+// a moment after they were written.
+func (c *Cluster) AwaitAllowed(ctx context.Context, want bool, user, namespace string, rules ...rbacv1.PolicyRule) error {
+	for _, rule := range rules {
+		names := rule.ResourceNames
+		if len(names) == 0 {
+			names = []string{""}
+		}
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					for _, name := range names {
+						attributes := resourceAttributes(group, resource, verb, namespace, name)
+						if err := c.awaitAccess(ctx, want, user, attributes); err != nil {
+							return err
+						}
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func resourceAttributes(group, resource, verb, namespace, name string) *authorizationv1.ResourceAttributes {
+	resource, subresource, _ := strings.Cut(resource, "/")
+	return &authorizationv1.ResourceAttributes{
+		Group: group, Resource: resource, Subresource: subresource,
+		Verb: verb, Namespace: namespace, Name: name,
+	}
+}
+
+func (c *Cluster) awaitAccess(ctx context.Context, want bool, user string, attributes *authorizationv1.ResourceAttributes) error {
+	return Eventually(ctx, func(ctx context.Context) error {
+		review, err := c.Client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+			Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: attributes},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			return err
+		}
+		if review.Status.Allowed != want {
+			return fmt.Errorf("%s: access to %+v is %t", user, *attributes, review.Status.Allowed)
+		}
+		return nil
+	})
 }
 
 // As returns a config that authenticates as the service account, by a token from the API
