@@ -1,0 +1,170 @@
+package provider
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"golang.org/x/net/http/httpproxy"
+	"notifier/internal/event"
+)
+
+const (
+	dialTimeout  = 10 * time.Second
+	idleTimeout  = 90 * time.Second
+	pingInterval = 15 * time.Second
+	maxHeaders   = 64 << 10 // bytes of an answer's header
+)
+
+// ClientOptions is what a destination type adds to its Config.
+type ClientOptions struct {
+	// Header is sent with every request; it is for credentials that never change.
+	Header http.Header
+	// MaxReply is the length of the answer that the type reads, in bytes. Zero: the type does not read answers, and a
+	// 2xx is a success however its body ends.
+	MaxReply int
+}
+
+// Client is one destination's HTTP client, with connections of its own.
+type Client struct {
+	http    *http.Client
+	base    *http.Transport
+	address *url.URL
+	timeout time.Duration
+}
+
+// NewClient builds the client for cfg.Address. It does not connect. The error lists all that is wrong with the Config's
+// address, proxy, TLS material and timeout, quoting none of it.
+func NewClient(cfg Config, o ClientOptions) (*Client, error) {
+	address, addressErr := cfg.Network.parseAddress(cfg.Address, "https", "http")
+	timeout, timeoutErr := cfg.timeout()
+	proxy, proxyErr := cfg.proxy()
+	tlsConfig, tlsErr := cfg.TLS.config()
+	if err := errors.Join(addressErr, timeoutErr, proxyErr, tlsErr); err != nil {
+		return nil, err
+	}
+	dialer := &net.Dialer{
+		Timeout:  dialTimeout,
+		Resolver: cfg.Network.Resolver,
+		Control:  cfg.Network.control,
+	}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	base := &http.Transport{
+		Proxy:                  proxy,
+		OnProxyConnectResponse: connectResult,
+		DialContext:            dialer.DialContext,
+		TLSClientConfig:        tlsConfig,
+		TLSHandshakeTimeout:    dialTimeout,
+		IdleConnTimeout:        idleTimeout,
+		MaxIdleConnsPerHost:    2,
+		MaxResponseHeaderBytes: maxHeaders,
+		// An answer is never inflated: it would only defeat the cap on its length.
+		DisableCompression: true,
+		Protocols:          protocols,
+		// Without pings a dead HTTP/2 connection is picked again and again until the kernel gives it up.
+		HTTP2: &http.HTTP2Config{SendPingTimeout: pingInterval, PingTimeout: pingInterval},
+	}
+	t := &transport{base: base, network: cfg.Network, header: o.Header, maxReply: o.MaxReply}
+	return &Client{
+		http: &http.Client{
+			Transport: t,
+			// The transport has turned a redirect into an error before this is asked; it stands should that ever change.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+		base: base, address: address, timeout: timeout,
+	}, nil
+}
+
+// Post sends one JSON body to the address and classifies the outcome. Header is added to the request's.
+func (c *Client) Post(ctx context.Context, header http.Header, body []byte) error {
+	return c.Call(ctx, func(ctx context.Context, h *http.Client) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.address.String(), bytes.NewReader(body))
+		if err != nil {
+			return event.NewError(event.Permanent, LabelPayload, "request could not be built", err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		for name, values := range header {
+			req.Header[http.CanonicalHeaderKey(name)] = values
+		}
+		resp, err := h.Do(req)
+		if err != nil {
+			return err
+		}
+		return resp.Body.Close()
+	})
+}
+
+// Call lets send make one request, through a vendor's library perhaps, within the send's timeout and classifies the outcome.
+// The http.Client it is given returns an error for every answer that is not 2xx, and shows every 2xx as 200 with the whole
+// body at hand, so that a library's own ideas of redirects, statuses and unbounded bodies never come to bear.
+func (c *Client) Call(ctx context.Context, send func(ctx context.Context, h *http.Client) error) error {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	if err := send(ctx, c.http); err != nil {
+		return Classify(err)
+	}
+	return nil
+}
+
+// Address returns the URL to send to, for libraries that want it. It is a secret.
+func (c *Client) Address() string { return c.address.String() }
+
+// Host returns the address's host name without its port.
+func (c *Client) Host() string { return c.address.Hostname() }
+
+// Close drops idle connections. The client stays usable.
+func (c *Client) Close() error {
+	c.base.CloseIdleConnections()
+	return nil
+}
+
+// proxy returns the transport's choice of a proxy, nil for none.
+func (c Config) proxy() (func(*http.Request) (*url.URL, error), error) {
+	if c.Proxy.Address == "" {
+		if !c.Network.EnvironmentProxy {
+			return nil, nil
+		}
+		choose := httpproxy.FromEnvironment().ProxyFunc()
+		return func(r *http.Request) (*url.URL, error) { return choose(r.URL) }, nil
+	}
+	u, err := c.Network.parseAddress(c.Proxy.Address, "http", "https", "socks5")
+	if err != nil {
+		return nil, fmt.Errorf("proxy: %w", err)
+	}
+	if c.Proxy.Username != "" || c.Proxy.Password != "" {
+		u.User = url.UserPassword(c.Proxy.Username, c.Proxy.Password)
+	}
+	return http.ProxyURL(u), nil
+}
+
+func (t TLS) config() (*tls.Config, error) {
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
+	var errs []error
+	if len(t.CA) > 0 {
+		cfg.RootCAs = x509.NewCertPool()
+		if !cfg.RootCAs.AppendCertsFromPEM(t.CA) {
+			errs = append(errs, errors.New("CA holds no valid certificate"))
+		}
+	}
+	switch {
+	case len(t.Cert) > 0 && len(t.Key) > 0:
+		pair, err := tls.X509KeyPair(t.Cert, t.Key)
+		if err != nil {
+			// The cause may quote the type of a PEM block that was found, so it stays out.
+			errs = append(errs, errors.New("client certificate and key are not a valid pair"))
+		}
+		cfg.Certificates = []tls.Certificate{pair}
+	case len(t.Cert) > 0 || len(t.Key) > 0:
+		errs = append(errs, errors.New("client certificate and key come together or not at all"))
+	}
+	return cfg, errors.Join(errs...)
+}

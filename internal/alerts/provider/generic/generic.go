@@ -1,0 +1,134 @@
+package generic
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+const (
+	typePlain = "generic"
+	typeHMAC  = "generic-hmac"
+)
+
+// Types are the Provider types that the package serves.
+var Types = []string{typePlain, typeHMAC}
+
+const (
+	maxHeaders     = 32       // headers of one Secret
+	maxHeaderBytes = 16 << 10 // their names and values together
+	maxComponent   = 253      // characters of the reporting controller's name
+)
+
+const (
+	headerKey       = "Idempotency-Key"
+	headerSignature = "X-Signature"
+	headerComponent = "Gotk-Component"
+)
+
+// reserved are the headers that a Secret may not set.
+var reserved = []string{
+	"Connection", "Content-Encoding", "Content-Length", "Expect", "Host", headerKey, "Keep-Alive", "Proxy-Authenticate",
+	"Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Via",
+}
+
+// Sender sends to one address.
+type Sender struct {
+	client *provider.Client
+	header http.Header
+	key    []byte // nil: unsigned
+}
+
+// New builds a Sender of type generic or generic-hmac; the latter needs a token.
+func New(cfg provider.Config) (*Sender, error) {
+	s := &Sender{}
+	forbidden := reserved
+	var keyErr error
+	if cfg.Type == typeHMAC {
+		forbidden = append(forbidden[:len(forbidden):len(forbidden)], headerSignature)
+		if s.key = []byte(cfg.Token); len(s.key) == 0 {
+			keyErr = errors.New("generic-hmac needs a token to sign with")
+		}
+	}
+	var headerErr, clientErr error
+	s.header, headerErr = header(cfg.Headers, forbidden)
+	s.client, clientErr = provider.NewClient(cfg, provider.ClientOptions{})
+	if err := errors.Join(keyErr, headerErr, clientErr); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// header checks the headers of a Secret. Its errors name a header only if it is one of forbidden: any other name may be part
+// of a value that was badly quoted.
+func header(values map[string]string, forbidden []string) (http.Header, error) {
+	if len(values) > maxHeaders {
+		return nil, errors.New("headers has too many entries")
+	}
+	h := make(http.Header, len(values))
+	size := 0
+	for name, value := range values {
+		value = strings.TrimSpace(value)
+		size += len(name) + len(value)
+		canonical := http.CanonicalHeaderKey(name)
+		for _, f := range forbidden {
+			if canonical == f {
+				return nil, errors.New("headers may not set " + f)
+			}
+		}
+		switch {
+		case !httpguts.ValidHeaderFieldName(name):
+			return nil, errors.New("headers has an entry whose name is not valid")
+		case !httpguts.ValidHeaderFieldValue(value):
+			return nil, errors.New("headers has an entry whose value is not valid")
+		case h[canonical] != nil:
+			return nil, errors.New("headers has two entries of one name")
+		}
+		h[canonical] = []string{value}
+	}
+	if size > maxHeaderBytes {
+		return nil, errors.New("headers is too long")
+	}
+	return h, nil
+}
+
+// Close drops idle connections.
+func (s *Sender) Close() error { return s.client.Close() }
+
+// Send posts the notification's event.
+func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
+	body, err := json.Marshal(n.Event)
+	if err != nil {
+		return event.NewError(event.Permanent, provider.LabelPayload, "event could not be encoded", err)
+	}
+	h := http.Header{headerComponent: {component(n.Event.ReportingController)}}
+	for name, values := range s.header {
+		h[name] = values
+	}
+	h[headerKey] = []string{n.DeliveryID}
+	if s.key != nil {
+		mac := hmac.New(sha256.New, s.key)
+		mac.Write(body)
+		h[headerSignature] = []string{"sha256=" + hex.EncodeToString(mac.Sum(nil))}
+	}
+	return s.client.Post(ctx, h, body)
+}
+
+// component makes a controller's name, which is outside input, fit for a header.
+func component(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, provider.Truncate(name, maxComponent))
+}

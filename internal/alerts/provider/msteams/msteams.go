@@ -1,0 +1,119 @@
+package msteams
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+// Types are the Provider types that the package serves.
+var Types = []string{"msteams"}
+
+// maxCard is the longest card in bytes that is sent; Teams refuses those beyond about 28 KB.
+const maxCard = 27 << 10
+
+// sizes are the lengths in characters to which a message and each part of a fact are cut, tried until the card fits. With the
+// last the worst text, every character of which takes ten bytes, fits.
+var sizes = []struct{ message, fact int }{
+	{24000, 1000}, {16000, 500}, {8000, 250}, {4000, 100}, {2000, 50}, {500, 20},
+}
+
+// Sender sends to one connector or workflow.
+type Sender struct {
+	client    *provider.Client
+	connector bool
+}
+
+// New builds a Sender.
+func New(cfg provider.Config) (*Sender, error) {
+	client, err := provider.NewClient(cfg, provider.ClientOptions{})
+	if err != nil {
+		return nil, err
+	}
+	host := strings.ToLower(strings.TrimSuffix(client.Host(), "."))
+	return &Sender{client: client, connector: strings.HasSuffix(host, ".webhook.office.com")}, nil
+}
+
+// Close drops idle connections.
+func (s *Sender) Close() error { return s.client.Close() }
+
+// Send posts the notification as a card.
+func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
+	body, err := s.body(n.Event)
+	if err != nil {
+		return event.NewError(event.Permanent, provider.LabelPayload, "message could not be encoded", err)
+	}
+	return s.client.Post(ctx, nil, body)
+}
+
+// body returns the card with as much of the event as fits.
+func (s *Sender) body(e event.Event) (body []byte, err error) {
+	for _, size := range sizes {
+		var card any
+		if s.connector {
+			card = newMessageCard(e, size.message, size.fact)
+		} else {
+			card = newWorkflowMessage(e, size.message, size.fact)
+		}
+		if body, err = json.Marshal(card); err != nil || len(body) <= maxCard {
+			break
+		}
+	}
+	return body, err
+}
+
+func newMessageCard(e event.Event, maxMessage, maxFact int) messageCard {
+	object := html(e.InvolvedObject.String(), maxFact)
+	color := "0076D7"
+	if e.Severity == event.SeverityError {
+		color = "FF0000"
+	}
+	facts := []namedFact{}
+	for _, f := range provider.Facts(e, maxFact) {
+		facts = append(facts, namedFact{Name: html(f.Name, maxFact), Value: html(f.Value, maxFact)})
+	}
+	return messageCard{
+		Type: "MessageCard", Context: "http://schema.org/extensions", ThemeColor: color, Summary: object,
+		Sections: []section{{ActivityTitle: html(e.Message, maxMessage), ActivitySubtitle: object, Facts: facts}},
+	}
+}
+
+func newWorkflowMessage(e event.Event, maxMessage, maxFact int) workflowMessage {
+	message := textBlock{Type: "TextBlock", Text: text(e.Message, maxMessage), Wrap: true}
+	if e.Severity == event.SeverityError {
+		message.Color = "attention"
+	}
+	items := []any{
+		textBlock{Type: "TextBlock", Text: text(e.InvolvedObject.String(), maxFact), Size: "large", Weight: "bolder", Wrap: true},
+		message,
+	}
+	if facts := provider.Facts(e, maxFact); len(facts) > 0 {
+		set := factSet{Type: "FactSet"}
+		for _, f := range facts {
+			set.Facts = append(set.Facts, titleFact{Title: text(f.Name, maxFact), Value: text(f.Value, maxFact)})
+		}
+		items = append(items, set)
+	}
+	return workflowMessage{
+		Type: "message",
+		Attachments: []attachment{{
+			ContentType: "application/vnd.microsoft.card.adaptive",
+			Content: adaptiveCard{
+				Schema: "http://adaptivecards.io/schemas/adaptive-card.json", Type: "AdaptiveCard", Version: "1.4",
+				MSTeams: cardOptions{Width: "Full"},
+				Body:    []container{{Type: "Container", Items: items}},
+			},
+		}},
+	}
+}
+
+// text returns s cut to maxRunes characters, for an Adaptive Card.
+func text(s string, maxRunes int) string { return provider.BreakLinks(provider.Truncate(s, maxRunes)) }
+
+var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
+// html returns s cut to maxRunes characters, for a MessageCard.
+func html(s string, maxRunes int) string { return escaper.Replace(text(s, maxRunes)) }

@@ -1,0 +1,158 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/slack-go/slack"
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+// Types are the Provider types that the package serves.
+var Types = []string{"slack"}
+
+// apis are the addresses of chat.postMessage, on slack.com and on its copy for the United States' government.
+var apis = []string{"https://slack.com/api/chat.postMessage", "https://slack-gov.com/api/chat.postMessage"}
+
+const (
+	maxText     = 7500 // characters of the message, escaped; Slack cuts at 8,000
+	maxFact     = 1000 // characters of a field's title or value
+	maxName     = 80   // characters of the author's name that Slack accepts
+	maxFallback = 300  // characters of the line shown in a desktop notification
+	// maxReply is the longest answer of the API in bytes; it repeats the message, with escapes.
+	maxReply = 512 << 10
+)
+
+// Sender sends to one channel or webhook.
+type Sender struct {
+	client   *provider.Client
+	endpoint string
+	token    string
+	channel  string
+	username string
+}
+
+// New builds a Sender. For the API, token and channel are required.
+func New(cfg provider.Config) (*Sender, error) {
+	s := &Sender{token: cfg.Token, channel: cfg.Channel, username: cfg.Username}
+	var o provider.ClientOptions
+	address := strings.TrimSpace(cfg.Address)
+	if slices.Contains(apis, address) {
+		if cfg.Token == "" || cfg.Channel == "" {
+			return nil, errors.New("chat.postMessage needs a token and a channel")
+		}
+		s.endpoint = strings.TrimSuffix(address, "chat.postMessage")
+		o.MaxReply = maxReply
+	} else if cfg.Token != "" {
+		if strings.ContainsFunc(cfg.Token, func(r rune) bool { return r < ' ' || r > '~' }) {
+			return nil, errors.New("token holds characters that no bearer token has")
+		}
+		o.Header = http.Header{"Authorization": {"Bearer " + cfg.Token}}
+	}
+	var err error
+	if s.client, err = provider.NewClient(cfg, o); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close drops idle connections.
+func (s *Sender) Close() error { return s.client.Close() }
+
+// Send posts the notification as one attachment.
+func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
+	msg := s.message(n.Event)
+	return s.client.Call(ctx, func(ctx context.Context, h *http.Client) error {
+		if s.endpoint == "" {
+			return slack.PostWebhookCustomHTTPContext(ctx, s.client.Address(), h, msg)
+		}
+		api := slack.New(s.token, slack.OptionHTTPClient(h), slack.OptionAPIURL(s.endpoint))
+		_, _, err := api.PostMessageContext(ctx, s.channel,
+			slack.MsgOptionUsername(msg.Username), slack.MsgOptionAttachments(msg.Attachments...))
+		return apiError(err)
+	})
+}
+
+func (s *Sender) message(e event.Event) *slack.WebhookMessage {
+	object := escape(e.InvolvedObject.String(), maxFallback)
+	line, _, _ := strings.Cut(strings.TrimSpace(e.Message), "\n")
+	a := slack.Attachment{
+		Fallback:   object + ": " + escape(line, maxFallback),
+		Color:      "good",
+		AuthorName: object,
+		Text:       escape(e.Message, maxText),
+		MarkdownIn: []string{"text"},
+	}
+	if e.Severity == event.SeverityError {
+		a.Color = "danger"
+	}
+	for _, f := range provider.Facts(e, maxFact) {
+		a.Fields = append(a.Fields, slack.AttachmentField{Title: escape(f.Name, maxFact), Value: escape(f.Value, maxFact)})
+	}
+	username := s.username
+	if username == "" {
+		username = e.ReportingController
+	}
+	return &slack.WebhookMessage{
+		Channel:     s.channel,
+		Username:    provider.Truncate(username, maxName),
+		Attachments: []slack.Attachment{a},
+	}
+}
+
+var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
+// escape returns s as text that Slack's markup shows as it is, of at most maxRunes characters after escaping. What is cut is
+// cut before escaping, so that no escape is halved.
+func escape(s string, maxRunes int) string {
+	escaped := escaper.Replace(provider.Truncate(s, maxRunes))
+	for keep := maxRunes; len([]rune(escaped)) > maxRunes; {
+		keep -= max((len([]rune(escaped))-maxRunes)/5, 1)
+		escaped = escaper.Replace(provider.Truncate(s, keep))
+	}
+	return escaped
+}
+
+// busy are the API's codes for what may pass by itself, refused those that take someone to change something. Both lists are
+// closed: an unknown code is the destination's own text and is not shown.
+var (
+	busy = []string{
+		"ratelimited", "rate_limited", "message_limit_exceeded", "service_unavailable", "internal_error", "fatal_error",
+		"request_timeout", "team_added_to_org", "org_login_required",
+	}
+	refused = []string{
+		"access_denied", "accesslimited", "account_inactive", "as_user_not_supported", "attachment_payload_limit_exceeded",
+		"channel_not_found", "deprecated_endpoint", "duplicate_channel_not_found", "ekm_access_denied",
+		"enterprise_is_restricted", "invalid_arguments", "invalid_auth", "is_archived", "messages_tab_disabled",
+		"method_deprecated", "missing_scope", "msg_too_long", "no_permission", "no_text", "not_allowed_token_type", "not_authed",
+		"not_in_channel", "restricted_action", "restricted_action_non_threadable_channel",
+		"restricted_action_read_only_channel", "restricted_action_thread_only_channel", "team_access_not_granted",
+		"team_not_found", "token_expired", "token_revoked", "too_many_attachments", "two_factor_setup_required",
+	}
+)
+
+// apiError classifies an answer of the API that says "ok": false, or is no answer of the API at all.
+func apiError(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*event.Error](err); ok {
+		return err
+	}
+	if e, ok := errors.AsType[slack.SlackErrorResponse](err); ok {
+		switch {
+		case e.Err == "ratelimited" || e.Err == "rate_limited":
+			return event.NewError(event.Retry, provider.LabelLimited, "Slack: "+e.Err, err)
+		case slices.Contains(busy, e.Err):
+			return event.NewError(event.Retry, provider.LabelRejected, "Slack: "+e.Err, err)
+		case slices.Contains(refused, e.Err):
+			return event.NewError(event.Permanent, provider.LabelRejected, "Slack: "+e.Err, err)
+		}
+		return event.NewError(event.Retry, provider.LabelRejected, "Slack refused the message with an unknown code", err)
+	}
+	return event.NewError(event.Retry, provider.LabelReply, "answer is not one of Slack's API", err)
+}

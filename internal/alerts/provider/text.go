@@ -1,0 +1,78 @@
+package provider
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"notifier/internal/event"
+)
+
+// Fact is one entry of an event's metadata, to be shown.
+type Fact struct{ Name, Value string }
+
+// maxFacts bounds how many facts a message shows; metadata is outside input and may hold any number.
+const maxFacts = 32
+
+// Facts returns the event's metadata in the order to show it: the summary first, the rest by name. Beyond 32 a last fact says
+// how many were left out. Names and values longer than maxRunes are cut.
+func Facts(e event.Event, maxRunes int) []Fact {
+	names := slices.SortedFunc(maps.Keys(e.Metadata), func(a, b string) int {
+		if first := boolOrder(a == "summary", b == "summary"); first != 0 {
+			return first
+		}
+		return strings.Compare(a, b)
+	})
+	left := len(names) - maxFacts
+	if left > 0 {
+		names = names[:maxFacts]
+	}
+	facts := make([]Fact, 0, len(names)+1)
+	for _, name := range names {
+		facts = append(facts, Fact{Truncate(name, maxRunes), Truncate(e.Metadata[name], maxRunes)})
+	}
+	if left > 0 {
+		facts = append(facts, Fact{"…", fmt.Sprintf("%d more left out", left)})
+	}
+	return facts
+}
+
+// boolOrder orders true before false.
+func boolOrder(a, b bool) int {
+	switch {
+	case a && !b:
+		return -1
+	case b && !a:
+		return 1
+	default:
+		return 0
+	}
+}
+
+const truncated = "… (truncated)"
+
+// Truncate cuts s to at most maxRunes characters, of which the last say so if anything was cut, and makes it valid UTF-8.
+func Truncate(s string, maxRunes int) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= maxRunes || utf8.RuneCountInString(s) <= maxRunes {
+		return s
+	}
+	mark := truncated
+	if maxRunes < 4*len(truncated) {
+		mark = "…"
+	}
+	keep := max(maxRunes-utf8.RuneCountInString(mark), 0)
+	for i := range s {
+		if keep == 0 {
+			return s[:i] + mark
+		}
+		keep--
+	}
+	return s
+}
+
+// BreakLinks keeps text from hiding an address behind a label in Markdown: "[label](address)" is shown as it is written. The
+// text of an event comes from tools, commits and unauthenticated senders, and readers trust what a bot links to.
+func BreakLinks(s string) string { return strings.ReplaceAll(s, "](", "]\u200B(") }

@@ -1,0 +1,144 @@
+package provider
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"notifier/internal/event"
+)
+
+const (
+	// drainBytes and drainTime bound what is read of an answer nobody needs, so that its connection can be used again; beyond
+	// either the connection is closed instead.
+	drainBytes = 4 << 10
+	drainTime  = time.Second
+	// MaxRetryAfter is the longest wait that a destination can ask for.
+	MaxRetryAfter = time.Hour
+)
+
+// transport makes one request, decides what its answer means and hands on nothing but a short successful answer.
+type transport struct {
+	base     *http.Transport
+	network  Network
+	header   http.Header
+	maxReply int
+}
+
+// RoundTrip returns an answer only if it is 2xx, as 200 and with its body read; everything else is an *event.Error.
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := t.checkBehindProxy(req); err != nil {
+		if req.Body != nil {
+			_ = req.Body.Close()
+		}
+		return nil, Classify(err)
+	}
+	ctx, cancel := context.WithCancel(req.Context())
+	defer cancel() // after the body was read
+	req = req.Clone(ctx)
+	for name, values := range t.header {
+		req.Header[name] = values
+	}
+	req.Header.Set("Via", "1.1 notifier")
+	if req.Header.Get("User-Agent") == "" {
+		req.Header.Set("User-Agent", "notifier")
+	}
+	resp, err := t.base.RoundTrip(req)
+	if err != nil {
+		return nil, Classify(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode/100 != 2 {
+		drain(resp.Body, cancel)
+		return nil, statusError(resp.StatusCode, resp.Header.Get("Retry-After"), time.Now())
+	}
+	var reply []byte
+	if t.maxReply == 0 {
+		drain(resp.Body, cancel)
+	} else if reply, err = io.ReadAll(io.LimitReader(resp.Body, int64(t.maxReply)+1)); err != nil {
+		return nil, Classify(err)
+	} else if len(reply) > t.maxReply {
+		return nil, event.NewError(event.Retry, LabelReply, "answer is too long", nil)
+	}
+	read := *resp
+	read.StatusCode, read.Status = http.StatusOK, "200 OK"
+	read.Body, read.ContentLength = io.NopCloser(bytes.NewReader(reply)), int64(len(reply))
+	return &read, nil
+}
+
+// checkBehindProxy checks the destination's host when a proxy will dial it in our place. Without a proxy, and for the proxy
+// itself, the dialler checks.
+func (t *transport) checkBehindProxy(req *http.Request) error {
+	if t.base.Proxy == nil {
+		return nil
+	}
+	proxy, err := t.base.Proxy(req)
+	if err != nil {
+		return event.NewError(event.Retry, LabelProxy, "proxy address is not valid", err)
+	}
+	if proxy == nil {
+		return nil
+	}
+	return t.network.checkHost(req.Context(), req.URL.Hostname())
+}
+
+// connectResult classifies a proxy's answer to CONNECT.
+func connectResult(_ context.Context, _ *url.URL, _ *http.Request, resp *http.Response) error {
+	if resp.StatusCode == http.StatusOK {
+		return nil
+	}
+	return event.NewError(event.Retry, LabelProxy, fmt.Sprintf("proxy answered HTTP %d", resp.StatusCode), nil)
+}
+
+// drain reads the rest of an answer that nobody needs, within bounds. Cancelling the request is what ends a blocked read.
+func drain(body io.Reader, cancel context.CancelFunc) {
+	timer := time.AfterFunc(drainTime, cancel)
+	defer timer.Stop()
+	_, _ = io.CopyN(io.Discard, body, drainBytes)
+}
+
+// statusError classifies an answer that is not 2xx.
+func statusError(code int, retryAfter string, now time.Time) *event.Error {
+	class, label := event.Permanent, LabelClient
+	reason := fmt.Sprintf("HTTP %d", code)
+	switch {
+	case code == http.StatusTooManyRequests:
+		class, label = event.Retry, LabelLimited
+	case code == http.StatusRequestTimeout, code == http.StatusTooEarly:
+		class = event.Retry
+	case code == http.StatusProxyAuthRequired:
+		// Over plain http the proxy's refusal takes the place of the destination's answer.
+		class, label = event.Retry, LabelProxy
+	case code >= 500:
+		class, label = event.Retry, LabelServer
+	case code < 400:
+		label, reason = LabelRedirect, reason+" (redirects are not followed)"
+	}
+	e := event.NewError(class, label, reason, nil)
+	if class == event.Retry {
+		e.RetryAfter = ParseRetryAfter(retryAfter, now)
+	}
+	return e
+}
+
+// ParseRetryAfter reads the value of a Retry-After header, seconds or an HTTP date. What is absent, malformed or in the past is
+// zero, and what is absurd is MaxRetryAfter.
+func ParseRetryAfter(value string, now time.Time) time.Duration {
+	value = strings.TrimSpace(value)
+	if at, err := http.ParseTime(value); err == nil {
+		return min(max(at.Sub(now), 0), MaxRetryAfter)
+	}
+	seconds, err := strconv.ParseInt(value, 10, 64)
+	if errors.Is(err, strconv.ErrSyntax) {
+		return 0
+	}
+	// Out of range, ParseInt returns the nearest value that is not.
+	return time.Duration(min(max(seconds, 0), int64(MaxRetryAfter/time.Second))) * time.Second
+}
