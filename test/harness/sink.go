@@ -179,9 +179,9 @@ func (s *Sink) serve(w http.ResponseWriter, r *http.Request, down <-chan struct{
 		select {
 		case <-timer.C:
 		case <-r.Context().Done():
-			return
+			panic(http.ErrAbortHandler)
 		case <-down:
-			return
+			panic(http.ErrAbortHandler)
 		}
 	}
 	switch {
@@ -190,6 +190,8 @@ func (s *Sink) serve(w http.ResponseWriter, r *http.Request, down <-chan struct{
 		case <-r.Context().Done():
 		case <-down:
 		}
+		// To return would answer 200.
+		panic(http.ErrAbortHandler)
 	case a.Drop:
 		drop(w)
 	default:
