@@ -106,3 +106,9 @@ func (n *Notifier) Metric(ctx context.Context, name string, labels ...string) (f
 	}
 	return sum, nil
 }
+
+// HookPath is the path of a Receiver by Flux's formula.
+func HookPath(token, name, namespace string) string {
+	sum := sha256.Sum256([]byte(token + name + namespace))
+	return "/hook/" + hex.EncodeToString(sum[:])
+}

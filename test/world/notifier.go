@@ -137,3 +137,6 @@ func tail(log string) string {
 	lines := strings.Split(strings.TrimSpace(log), "\n")
 	return strings.Join(lines[max(0, len(lines)-30):], "\n")
 }
+
+// World is the cluster the process serves.
+func (n *Notifier) World() *World { return n.world }

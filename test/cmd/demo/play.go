@@ -124,6 +124,10 @@ func (d *demo) tenants(ctx context.Context) (err error) {
 
 func (d *demo) push(ctx context.Context) error {
 	d.title("A push to GitHub becomes a reconcile request, written as the tenant")
+	audit, err := d.world.Audit()
+	if err != nil {
+		return err
+	}
 	sent := time.Now()
 	resp, err := d.notifier.GitHub(ctx, d.path, token, "push", world.GitHubPush)
 	if err != nil {
@@ -138,7 +142,7 @@ func (d *demo) push(ctx context.Context) error {
 		return err
 	}
 	d.seen("GitRepository team-a/app is asked to reconcile: %s=%s", world.RequestedAt, at.Format(time.RFC3339Nano))
-	who, err := d.who(ctx)
+	who, err := d.who(ctx, audit)
 	if err != nil {
 		return err
 	}
@@ -147,11 +151,7 @@ func (d *demo) push(ctx context.Context) error {
 }
 
 // who reads from the audit log as whom the GitRepository was patched.
-func (d *demo) who(ctx context.Context) (string, error) {
-	audit, err := d.world.Audit()
-	if err != nil {
-		return "", err
-	}
+func (d *demo) who(ctx context.Context, audit *harness.Audit) (string, error) {
 	entry, err := audit.Wait(ctx, func(e harness.AuditEntry) bool {
 		return e.Verb == "patch" && strings.Contains(e.RequestURI, "/namespaces/team-a/gitrepositories/app") && e.Impersonated() != ""
 	})

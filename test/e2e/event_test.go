@@ -1,0 +1,308 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"notifier/test/harness"
+	"notifier/test/world"
+)
+
+// quiet is how long a test waits before it believes that nothing more arrives: the watchers wait 5s for a controller's own
+// event before they tell a transition.
+const quiet = 8 * time.Second
+
+const anyKustomization = `{"kind":"Kustomization","name":"*"}`
+
+// received decodes the Flux events that a generic destination got.
+func received(s *stage, sink *harness.Sink) []map[string]any {
+	s.Helper()
+	var events []map[string]any
+	for _, r := range sink.Received() {
+		var e map[string]any
+		s.must(json.Unmarshal(r.Body, &e))
+		events = append(events, e)
+	}
+	return events
+}
+
+func messages(s *stage, sink *harness.Sink) []string {
+	s.Helper()
+	var all []string
+	for _, e := range received(s, sink) {
+		all = append(all, fmt.Sprint(e["message"]))
+	}
+	return all
+}
+
+// waitMessages waits until the sink has got the messages, each at least once.
+func (s *stage) waitMessages(sink *harness.Sink, want ...string) {
+	s.Helper()
+	_, err := sink.Wait(s.within(time.Minute), func(all []harness.Received) bool {
+		for _, w := range want {
+			found := false
+			for _, r := range all {
+				found = found || strings.Contains(string(r.Body), w)
+			}
+			if !found {
+				return false
+			}
+		}
+		return true
+	})
+	if err != nil {
+		s.Fatalf("waiting for %q: %v; got %q", want, err, messages(s, sink))
+	}
+}
+
+// post POSTs an event about a Kustomization of the tenant as its controller would and checks the answer.
+func (s *stage) post(t *world.Tenant, name, severity, reason, message, revision string, status int) world.Response {
+	s.Helper()
+	event, err := t.Event(s.ctx, "Kustomization", name, severity, reason, message, revision)
+	s.must(err)
+	resp, err := s.Post(s.ctx, event)
+	s.must(err)
+	if resp.Status != status {
+		s.Fatalf("POST of an event: got %d %q, want %d", resp.Status, resp.Body, status)
+	}
+	return resp
+}
+
+// kustomization makes a Kustomization that is ready, and waits until that was told to the sink.
+func (s *stage) kustomization(t *world.Tenant, name string, sink *harness.Sink) {
+	s.Helper()
+	s.must(t.Object(s.ctx, "Kustomization", name, nil, ""))
+	s.must(t.SetReady(s.ctx, "Kustomization", name, true, "ReconciliationSucceeded", "first state of "+name, "main@sha1:1"))
+	s.waitMessages(sink, "first state of "+name)
+}
+
+// E1: fails when the route table is not keyed by namespace, or when a source of another namespace is compiled.
+func TestE1AnAlertSeesOnlyItsOwnNamespace(t *testing.T) {
+	s := play(t)
+	other := s.newTenant()
+	mine, theirs := s.newSink(), s.newSink()
+	s.must(other.Alert(s.ctx, "all", "generic", theirs.URL("/"), anyKustomization))
+	s.must(s.tenant.Object(s.ctx, "Kustomization", "app", nil, ""))
+	s.must(other.Object(s.ctx, "Kustomization", "app", nil, ""))
+
+	// One source names the other tenant's namespace: it is refused, visibly, and the Alert's own source works.
+	s.must(s.tenant.Secret(s.ctx, "spy-address", map[string]string{"address": mine.URL("/")}))
+	s.must(s.tenant.Object(s.ctx, "Provider", "spy", nil, `{"type":"generic","secretRef":{"name":"spy-address"}}`))
+	s.must(s.tenant.Object(s.ctx, "Alert", "spy", nil, `{"providerRef":{"name":"spy"},"eventSources":[
+		{"kind":"Kustomization","name":"*","namespace":"`+other.Namespace+`"},{"kind":"Kustomization","name":"*"}]}`))
+	_, err := s.tenant.WaitCondition(s.ctx, "Alert", "spy", "Ready", metav1.ConditionFalse, "CrossNamespaceDenied")
+	s.must(err)
+
+	s.post(other, "app", "error", "BuildFailed", "the other tenant's secret plans", "main@sha1:2", http.StatusAccepted)
+	s.post(s.tenant, "app", "error", "BuildFailed", "my own failure", "main@sha1:2", http.StatusAccepted)
+	s.waitMessages(theirs, "secret plans")
+	s.waitMessages(mine, "my own failure")
+	for _, m := range messages(s, mine) {
+		if strings.Contains(m, "secret plans") {
+			t.Errorf("an Alert was sent an event of another namespace: %q", m)
+		}
+	}
+	for _, m := range messages(s, theirs) {
+		if strings.Contains(m, "my own") {
+			t.Errorf("an Alert was sent an event of another namespace: %q", m)
+		}
+	}
+}
+
+// E4: fails when a delivery whose predecessor waits for its retry is sent at once.
+func TestE4OneObjectsEventsArriveInOrderThoughTheFirstFails(t *testing.T) {
+	s := play(t)
+	sink := s.newSink()
+	s.must(s.tenant.Alert(s.ctx, "all", "generic", sink.URL("/"), anyKustomization))
+	s.must(s.tenant.Object(s.ctx, "Kustomization", "app", nil, ""))
+	sink.AnswerWith(func(r harness.Received) harness.Answer {
+		if strings.Contains(string(r.Body), "step 0") && len(sink.Received()) < 3 {
+			return harness.Answer{Status: http.StatusServiceUnavailable}
+		}
+		return harness.Answer{}
+	})
+	var want []string
+	for i := range 5 {
+		message := fmt.Sprintf("step %d", i)
+		want = append(want, message)
+		s.post(s.tenant, "app", "info", "ReconciliationSucceeded", message, fmt.Sprintf("main@sha1:%d", i), http.StatusAccepted)
+	}
+	s.waitMessages(sink, want...)
+	var got []string
+	for _, r := range sink.Received() {
+		var e struct{ Message string }
+		s.must(json.Unmarshal(r.Body, &e))
+		if r.Status/100 == 2 && strings.HasPrefix(e.Message, "step") {
+			got = append(got, e.Message)
+		}
+	}
+	if strings.Join(got, ",") != strings.Join(want, ",") {
+		t.Errorf("arrived as %v, want %v", got, want)
+	}
+}
+
+// E5: fails when one worker sends for several Providers.
+func TestE5ADestinationThatHangsDelaysOnlyItself(t *testing.T) {
+	s := play(t)
+	bad, good := s.newSink(), s.newSink()
+	bad.Answer(harness.Answer{Hang: true})
+	s.must(s.tenant.Alert(s.ctx, "bad", "generic", bad.URL("/"), anyKustomization))
+	s.must(s.tenant.Alert(s.ctx, "good", "generic", good.URL("/"), anyKustomization))
+	for i := range 30 {
+		name := fmt.Sprintf("app-%d", i)
+		s.must(s.tenant.Object(s.ctx, "Kustomization", name, nil, ""))
+		begin := time.Now()
+		s.post(s.tenant, name, "error", "BuildFailed", "failure of "+name+".", "main@sha1:2", http.StatusAccepted)
+		s.waitMessages(good, "failure of "+name+".")
+		if d := time.Since(begin); d > 3*time.Second {
+			t.Errorf("event %d took %s beside a destination that hangs", i, d)
+		}
+	}
+}
+
+// E7: fails when an error text with the address reaches a log, a condition, an Event or a metric.
+func TestE7NoSecretLeaves(t *testing.T) {
+	s := play(t)
+	const mark = "s3cr3t-mark"
+	sink := s.newSink()
+	sink.Answer(harness.Answer{Status: http.StatusForbidden, Body: mark + "-answer"})
+	down := s.newSink()
+	s.must(down.Down())
+	for name, address := range map[string]string{
+		"refused": sink.URL("/" + mark + "-path?sig=" + mark), "down": down.URL("/" + mark),
+	} {
+		s.must(s.tenant.Secret(s.ctx, name, map[string]string{"address": address, "token": mark + "-token", "headers": "X-Key: " + mark + "-header\n"}))
+		s.must(s.tenant.Object(s.ctx, "Provider", name, nil, `{"type":"generic","secretRef":{"name":"`+name+`"}}`))
+		s.must(s.tenant.Object(s.ctx, "Alert", name, nil, `{"providerRef":{"name":"`+name+`"},"eventSources":[`+anyKustomization+`]}`))
+		_, err := s.tenant.WaitCondition(s.ctx, "Alert", name, "Ready", metav1.ConditionTrue, "")
+		s.must(err)
+	}
+	for name, address := range map[string]string{"bad-url": "http://[" + mark, "bad-scheme": "ftp://" + mark + "/x", "denied": "http://169.254.169.254/" + mark} {
+		s.must(s.tenant.Secret(s.ctx, name, map[string]string{"address": address, "token": mark}))
+		s.must(s.tenant.Object(s.ctx, "Provider", name, nil, `{"type":"slack","secretRef":{"name":"`+name+`"}}`))
+		s.must(s.tenant.Object(s.ctx, "Alert", name, nil, `{"providerRef":{"name":"`+name+`"},"eventSources":[`+anyKustomization+`]}`))
+	}
+	path := s.receiver(s.tenant, "app", mark+"-webhook-token", "")
+	resp, err := s.GitHub(s.ctx, path, "wrong", "push", world.GitHubPush)
+	s.must(err)
+	s.push(path, mark+"-webhook-token", http.StatusOK)
+
+	s.must(s.tenant.Object(s.ctx, "Kustomization", "app", nil, ""))
+	s.post(s.tenant, "app", "error", "BuildFailed", "it failed", "main@sha1:2", http.StatusAccepted)
+	_, err = sink.Wait(s.within(time.Minute), func(all []harness.Received) bool { return len(all) > 0 })
+	s.must(err)
+	s.must(harness.Eventually(s.within(time.Minute), func(context.Context) error { return s.hasEvent("Alert", "refused", "NotificationDispatchFailed") }))
+	s.must(harness.Eventually(s.within(time.Minute), func(context.Context) error { return s.hasEvent("Alert", "down", "NotificationDispatchFailed") }))
+
+	outputs := map[string]string{"the answer to a webhook": resp.Body, "the log": s.Logs()}
+	metrics, err := s.Do(s.ctx, http.MethodGet, s.MetricsURL+"/metrics", nil, nil)
+	s.must(err)
+	outputs["metrics"] = metrics.Body
+	for _, kind := range []string{"Receiver", "Alert", "Provider"} {
+		list, err := s.tenant.Dynamic.Resource(world.Kinds[kind]).Namespace(s.tenant.Namespace).List(s.ctx, metav1.ListOptions{})
+		s.must(err)
+		text, err := json.Marshal(list)
+		s.must(err)
+		outputs[kind+"s"] = string(text)
+	}
+	events, err := s.tenant.Client.CoreV1().Events(s.tenant.Namespace).List(s.ctx, metav1.ListOptions{})
+	s.must(err)
+	text, err := json.Marshal(events)
+	s.must(err)
+	outputs["Kubernetes Events"] = string(text)
+	for where, out := range outputs {
+		if i := strings.Index(out, mark); i >= 0 {
+			t.Errorf("%s hold a secret: …%s…", where, out[max(0, i-120):min(len(out), i+60)])
+		}
+	}
+	// The path is a credential as well: only the Receiver and its Ready message, from which users copy it, hold it.
+	for _, where := range []string{"the log", "metrics"} {
+		if strings.Contains(outputs[where], path) {
+			t.Errorf("%s hold a hook path", where)
+		}
+	}
+}
+
+// E9: fails when a POST settles a transition without a look at the UID.
+func TestE9AForgedUIDSilencesNothing(t *testing.T) {
+	s := play(t)
+	sink := s.newSink()
+	s.must(s.tenant.Alert(s.ctx, "all", "generic", sink.URL("/"), `{"kind":"Kustomization","name":"*","matchLabels":{"team":"a"}}`))
+	s.must(s.tenant.Object(s.ctx, "Kustomization", "app", map[string]string{"team": "a"}, ""))
+	s.must(s.tenant.SetReady(s.ctx, "Kustomization", "app", true, "ReconciliationSucceeded", "first state", "main@sha1:1"))
+	s.waitMessages(sink, "first state")
+
+	forged, err := s.tenant.Event(s.ctx, "Kustomization", "app", "error", "BuildFailed", "the genuine failure", "main@sha1:2")
+	s.must(err)
+	forged["involvedObject"].(map[string]any)["uid"] = "forged"
+	resp, err := s.Post(s.ctx, forged)
+	s.must(err)
+	if resp.Status != http.StatusAccepted {
+		t.Fatalf("POST: got %d", resp.Status)
+	}
+	s.must(s.tenant.SetReady(s.ctx, "Kustomization", "app", false, "BuildFailed", "the genuine failure", "main@sha1:2"))
+	// The forged POST matched no object, so it has no labels and reaches nobody; the watcher tells the transition.
+	s.waitMessages(sink, "the genuine failure")
+	// Nor did the forgery take the place of the genuine POST in the stream's memory of duplicates.
+	s.post(s.tenant, "app", "error", "BuildFailed", "the genuine failure", "main@sha1:2", http.StatusAccepted)
+}
+
+// A transition comes both ways, in either order: it is told once. Fails when notes do not settle transitions.
+func TestATransitionThatComesBothWaysIsToldOnce(t *testing.T) {
+	s := play(t)
+	sink := s.newSink()
+	s.must(s.tenant.Alert(s.ctx, "all", "generic", sink.URL("/"), anyKustomization))
+	s.kustomization(s.tenant, "post-first", sink)
+	s.kustomization(s.tenant, "status-first", sink)
+	sink.Forget()
+
+	s.post(s.tenant, "post-first", "error", "BuildFailed", "failed: post-first", "main@sha1:2", http.StatusAccepted)
+	s.must(s.tenant.SetReady(s.ctx, "Kustomization", "post-first", false, "BuildFailed", "failed: post-first", "main@sha1:2"))
+	s.must(s.tenant.SetReady(s.ctx, "Kustomization", "status-first", false, "BuildFailed", "failed: status-first", "main@sha1:2"))
+	s.post(s.tenant, "status-first", "error", "BuildFailed", "failed: status-first", "main@sha1:2", http.StatusAccepted)
+
+	s.waitMessages(sink, "failed: post-first", "failed: status-first")
+	s.stillOnly(sink, 2)
+}
+
+// A flap at one revision is told each time, although the repeated POST is a duplicate. Fails when the watcher compares with a time
+// window instead of the last told state.
+func TestAFlapAtOneRevisionIsToldEachTime(t *testing.T) {
+	s := play(t)
+	sink := s.newSink()
+	s.must(s.tenant.Alert(s.ctx, "all", "generic", sink.URL("/"), anyKustomization))
+	s.kustomization(s.tenant, "app", sink)
+	sink.Forget()
+	flap := func(ok bool, severity, reason, message string, status int) {
+		s.must(s.tenant.SetReady(s.ctx, "Kustomization", "app", ok, reason, message, "main@sha1:2"))
+		s.post(s.tenant, "app", severity, reason, message, "main@sha1:2", status)
+	}
+	flap(false, "error", "HealthCheckFailed", "it is broken", http.StatusAccepted)
+	s.waitMessages(sink, "it is broken")
+	flap(true, "info", "ReconciliationSucceeded", "it works", http.StatusAccepted)
+	s.waitMessages(sink, "it works")
+	flap(false, "error", "HealthCheckFailed", "it is broken", http.StatusTooManyRequests)
+	_, err := sink.Wait(s.within(30*time.Second), func(all []harness.Received) bool { return len(all) >= 3 })
+	if err != nil {
+		t.Fatalf("the third transition was not told: %v; got %q", err, messages(s, sink))
+	}
+	s.stillOnly(sink, 3)
+}
+
+// stillOnly fails the test when the sink holds, or within the quiet time gets, another number of requests.
+func (s *stage) stillOnly(sink *harness.Sink, count int) {
+	s.Helper()
+	more, err := sink.Wait(s.within(quiet), func(all []harness.Received) bool { return len(all) > count })
+	if err == nil {
+		s.Errorf("got %d notifications, want %d: %q", len(more), count, messages(s, sink))
+	} else if got := sink.Count(); got != count {
+		s.Errorf("got %d notifications, want %d: %q", got, count, messages(s, sink))
+	}
+}

@@ -1,0 +1,99 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"notifier/test/world"
+)
+
+// mustBeForbidden fails the test unless the config, impersonating as, may neither update nor delete nor read the tenant's
+// GitRepository "app", nor, when it impersonates nobody, patch it.
+func (s *stage) mustBeForbidden(cfg *rest.Config, as string) {
+	s.Helper()
+	cfg = rest.CopyConfig(cfg)
+	cfg.Impersonate.UserName = as
+	client, err := dynamic.NewForConfig(cfg)
+	s.must(err)
+	objects := client.Resource(world.Kinds["GitRepository"]).Namespace(s.tenant.Namespace)
+	obj, err := s.tenant.Get(s.ctx, "GitRepository", "app")
+	s.must(err)
+	attempts := map[string]func() error{
+		"update": func() error { _, err := objects.Update(s.ctx, obj, metav1.UpdateOptions{}); return err },
+		"delete": func() error { return objects.Delete(s.ctx, "app", metav1.DeleteOptions{}) },
+	}
+	if !strings.HasPrefix(as, "system:serviceaccount:") {
+		attempts["patch"] = func() error {
+			_, err := objects.Patch(s.ctx, "app", types.MergePatchType, []byte(`{"metadata":{"annotations":{"a":"b"}}}`), metav1.PatchOptions{})
+			return err
+		}
+	}
+	for verb, attempt := range attempts {
+		if err := attempt(); !apierrors.IsForbidden(err) {
+			s.Errorf("%s as %q: got %v, want it to be forbidden", verb, as, err)
+		}
+	}
+}
+
+// watchRequests watches an object and returns a function that yields the stamps of the requests written since.
+func (s *stage) watchRequests(t *world.Tenant, kind, name string) func() []time.Time {
+	s.Helper()
+	obj, err := t.Get(s.ctx, kind, name)
+	s.must(err)
+	w, err := t.Dynamic.Resource(world.Kinds[kind]).Namespace(t.Namespace).Watch(s.ctx, metav1.ListOptions{
+		FieldSelector: "metadata.name=" + name, ResourceVersion: obj.GetResourceVersion(),
+	})
+	s.must(err)
+	s.Cleanup(w.Stop)
+	var mu sync.Mutex
+	var stamps []time.Time
+	go func() {
+		for e := range w.ResultChan() {
+			o, ok := e.Object.(metav1.Object)
+			if !ok {
+				continue
+			}
+			at, err := time.Parse(time.RFC3339Nano, o.GetAnnotations()[world.RequestedAt])
+			mu.Lock()
+			if err == nil && (len(stamps) == 0 || !stamps[len(stamps)-1].Equal(at)) {
+				stamps = append(stamps, at)
+			}
+			mu.Unlock()
+		}
+	}()
+	return func() []time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		return append([]time.Time(nil), stamps...)
+	}
+}
+
+// within bounds a context for a wait that is expected to be short.
+func (s *stage) within(d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(s.ctx, d)
+	s.Cleanup(cancel)
+	return ctx
+}
+
+// hasEvent reports whether a Kubernetes Event with the reason stands on the tenant's object.
+func (s *stage) hasEvent(kind, name, reason string) error {
+	events, err := s.tenant.Client.CoreV1().Events(s.tenant.Namespace).List(s.ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, e := range events.Items {
+		if e.InvolvedObject.Kind == kind && e.InvolvedObject.Name == name && e.Reason == reason {
+			return nil
+		}
+	}
+	return fmt.Errorf("no Event %s on %s %s among %d", reason, kind, name, len(events.Items))
+}

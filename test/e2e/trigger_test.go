@@ -1,0 +1,209 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"notifier/test/harness"
+	"notifier/test/world"
+)
+
+// T1: fails when the Receiver's compile step ignores resources[].namespace, or when it serves the other resources all the same.
+func TestT1AReceiverThatNamesAnotherNamespaceServesNothing(t *testing.T) {
+	s := play(t)
+	victim := s.newTenant()
+	s.must(victim.Object(s.ctx, "GitRepository", "app", nil, ""))
+	s.must(s.tenant.Object(s.ctx, "GitRepository", "own", nil, ""))
+	s.must(s.tenant.Secret(s.ctx, "grab-token", map[string]string{"token": "t"}))
+	s.must(s.tenant.Object(s.ctx, "Receiver", "grab", nil, `{"type":"generic","secretRef":{"name":"grab-token"},"resources":[
+		{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","name":"own"},
+		{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","name":"app","namespace":"`+victim.Namespace+`"}]}`))
+	_, err := s.tenant.WaitCondition(s.ctx, "Receiver", "grab", "Ready", metav1.ConditionFalse, "CrossNamespaceDenied")
+	s.must(err)
+
+	path := world.HookPath("t", "grab", s.tenant.Namespace)
+	resp, err := s.Do(s.ctx, http.MethodPost, s.HooksURL+path, nil, []byte("{}"))
+	s.must(err)
+	if resp.Status != http.StatusNotFound {
+		t.Errorf("its webhook was answered %d, want 404", resp.Status)
+	}
+	// A webhook of the tenant's own, later on the same bus, has been applied: had the first led to anything, so would it have.
+	own := s.receiver(s.tenant, "own", "t2", "")
+	sent := time.Now()
+	s.push(own, "t2", http.StatusOK)
+	_, err = s.tenant.WaitRequested(s.ctx, "GitRepository", "app", sent)
+	s.must(err)
+	for _, o := range []struct {
+		t    *world.Tenant
+		name string
+	}{{victim, "app"}, {s.tenant, "own"}} {
+		at, err := o.t.Requested(s.ctx, "GitRepository", o.name)
+		s.must(err)
+		if !at.IsZero() {
+			t.Errorf("%s/%s was asked to reconcile at %s", o.t.Namespace, o.name, at)
+		}
+	}
+}
+
+// T2: fails when the applier leaves the impersonation header out, or takes another name than the live Receiver's. The proof is the
+// API server's own audit log.
+func TestT2EveryWriteIsMadeAsTheTenantsServiceAccount(t *testing.T) {
+	s := play(t)
+	s.must(s.tenant.ServiceAccount(s.ctx, s.tenant.Namespace, "deployer"))
+	s.must(s.tenant.Grant(s.ctx, s.tenant.Namespace, "deployer", []string{"patch"}, world.Patchable...))
+	audit, err := s.World().Audit()
+	s.must(err)
+	named := s.receiver(s.tenant, "named", "t", `,"serviceAccountName":"deployer"`)
+	sent := time.Now()
+	s.push(named, "t", http.StatusOK)
+	at, err := s.tenant.WaitRequested(s.ctx, "GitRepository", "app", sent)
+	s.must(err)
+	s.push(s.receiver(s.tenant, "default", "t", ""), "t", http.StatusOK)
+	_, err = s.tenant.WaitRequested(s.ctx, "GitRepository", "app", at.Add(1))
+	s.must(err)
+
+	object := "/namespaces/" + s.tenant.Namespace + "/gitrepositories/app"
+	self := "system:serviceaccount:" + world.SystemNamespace + ":" + world.ServiceAccount
+	seen := map[string]bool{}
+	_, err = audit.Wait(s.ctx, func(e harness.AuditEntry) bool {
+		if e.Verb == "patch" && e.User.Username == self && strings.Contains(e.RequestURI, object) {
+			seen[e.Impersonated()] = true
+		}
+		return len(seen) == 2
+	})
+	s.must(err)
+	for _, account := range []string{"deployer", "default"} {
+		if name := "system:serviceaccount:" + s.tenant.Namespace + ":" + account; !seen[name] {
+			t.Errorf("no patch was made as %s, only as %v", name, seen)
+		}
+	}
+	if seen[""] {
+		t.Error("a patch was made without impersonation")
+	}
+}
+
+// T2: fails when the process's identity is granted a write on Flux kinds, or impersonation of anything but a patch on them.
+func TestT2TheProcessItselfMayNotWriteTenantsObjects(t *testing.T) {
+	s := play(t)
+	s.must(s.tenant.Object(s.ctx, "GitRepository", "app", nil, ""))
+	self, err := s.World().As(s.ctx, world.SystemNamespace, world.ServiceAccount)
+	s.must(err)
+	s.mustBeForbidden(self, "")
+	s.must(s.World().Grant(s.ctx, s.tenant.Namespace, "default", []string{"patch", "get", "delete", "update"}, world.Patchable...))
+	s.mustBeForbidden(self, "system:serviceaccount:"+s.tenant.Namespace+":default")
+	s.mustBeForbidden(self, "system:admin")
+}
+
+// T2: fails when a refusal does not reach the Receiver, or when Ready falls because of it, or when it is not cleared.
+func TestT2ARefusedWriteIsShownAndRetried(t *testing.T) {
+	s := play(t)
+	s.must(s.tenant.ServiceAccount(s.ctx, s.tenant.Namespace, "weak"))
+	path := s.receiver(s.tenant, "app", "t", `,"serviceAccountName":"weak"`)
+	sent := time.Now()
+	s.push(path, "t", http.StatusOK)
+	obj, err := s.tenant.WaitCondition(s.ctx, "Receiver", "app", "WriteDenied", metav1.ConditionTrue, "")
+	s.must(err)
+	conditions, err := world.Conditions(obj)
+	s.must(err)
+	for _, c := range conditions {
+		if c.Type != "WriteDenied" {
+			continue
+		}
+		for _, part := range []string{"weak", "patch", "gitrepositories"} {
+			if !strings.Contains(c.Message, part) {
+				t.Errorf("WriteDenied does not name %s: %s", part, c.Message)
+			}
+		}
+	}
+	_, err = s.tenant.WaitCondition(s.ctx, "Receiver", "app", "Ready", metav1.ConditionTrue, "")
+	s.must(err)
+
+	// RBAC often arrives after the Receiver: the pending trigger is applied without another webhook.
+	s.must(s.tenant.Grant(s.ctx, s.tenant.Namespace, "weak", []string{"patch"}, world.Patchable...))
+	_, err = s.tenant.WaitRequested(s.ctx, "GitRepository", "app", sent)
+	s.must(err)
+	_, err = s.tenant.WaitCondition(s.ctx, "Receiver", "app", "WriteDenied", metav1.ConditionFalse, "")
+	s.must(err)
+}
+
+// T4: fails when the applier writes each trigger, or keys slots by Receiver instead of by object.
+func TestT4AFloodOverTwoReceiversIsOneRequestAnInterval(t *testing.T) {
+	s := play(t)
+	s.must(s.tenant.ServiceAccount(s.ctx, s.tenant.Namespace, "other"))
+	s.must(s.tenant.Grant(s.ctx, s.tenant.Namespace, "other", []string{"patch"}, world.Patchable...))
+	paths := []string{s.receiver(s.tenant, "one", "t", ""), s.receiver(s.tenant, "two", "t", `,"serviceAccountName":"other"`)}
+	requests := s.watchRequests(s.tenant, "GitRepository", "app")
+	begin := time.Now()
+	var last time.Time
+	for time.Since(begin) < 3*time.Second {
+		last = time.Now()
+		for _, path := range paths {
+			resp, err := s.GitHub(s.ctx, path, "t", "push", world.GitHubPush)
+			s.must(err)
+			if resp.Status/100 != 2 {
+				t.Fatalf("webhook: got %d %q", resp.Status, resp.Body)
+			}
+		}
+	}
+	_, err := s.tenant.WaitRequested(s.ctx, "GitRepository", "app", last)
+	s.must(err)
+	stamps := requests()
+	for i := 1; i < len(stamps); i++ {
+		// The stamp is taken when the slot opens; the request itself takes a little.
+		if gap := stamps[i].Sub(stamps[i-1]); gap < 900*time.Millisecond {
+			t.Errorf("two requests %s apart, want at least the interval of 1s", gap)
+		}
+	}
+	if len(stamps) < 2 {
+		t.Errorf("got %d requests over 3s of webhooks", len(stamps))
+	}
+}
+
+// T4: fails when the key of a pending trigger leaves out the service account: the weak Receiver's would replace the strong one's.
+func TestT4AWeakReceiverDoesNotReplaceAStrongOnesTrigger(t *testing.T) {
+	s := play(t)
+	s.must(s.tenant.ServiceAccount(s.ctx, s.tenant.Namespace, "weak"))
+	strong := s.receiver(s.tenant, "strong", "t", "")
+	weak := s.receiver(s.tenant, "weak", "t", `,"serviceAccountName":"weak"`)
+	for range 3 {
+		sent := time.Now()
+		s.push(strong, "t", http.StatusOK)
+		for range 20 {
+			s.push(weak, "t", http.StatusOK)
+		}
+		_, err := s.tenant.WaitRequested(s.ctx, "GitRepository", "app", sent)
+		s.must(err)
+	}
+	_, err := s.tenant.WaitCondition(s.ctx, "Receiver", "weak", "WriteDenied", metav1.ConditionTrue, "")
+	s.must(err)
+}
+
+// T4: fails when the key of a selector leaves out its labels: one selector's trigger would replace the other's.
+func TestT4TwoSelectorsOfOneKindAreBothServed(t *testing.T) {
+	s := play(t)
+	for _, color := range []string{"red", "blue"} {
+		s.must(s.tenant.Object(s.ctx, "Kustomization", color, map[string]string{"color": color}, ""))
+	}
+	s.must(s.tenant.Object(s.ctx, "Kustomization", "plain", nil, ""))
+	selector := func(color string) string {
+		return fmt.Sprintf(`{"apiVersion":"kustomize.toolkit.fluxcd.io/v1","kind":"Kustomization","name":"*","matchLabels":{"color":%q}}`, color)
+	}
+	path, err := s.tenant.Receiver(s.ctx, "both", "t", `{"type":"github","secretRef":{"name":"both-token"},"resources":[`+selector("red")+","+selector("blue")+`]}`)
+	s.must(err)
+	sent := time.Now()
+	s.push(path, "t", http.StatusOK)
+	for _, color := range []string{"red", "blue"} {
+		_, err := s.tenant.WaitRequested(s.ctx, "Kustomization", color, sent)
+		s.must(err)
+	}
+	at, err := s.tenant.Requested(s.ctx, "Kustomization", "plain")
+	s.must(err)
+	if !at.IsZero() {
+		t.Error("an object that no selector matches was asked to reconcile")
+	}
+}
