@@ -44,6 +44,7 @@ func clientFor(t *testing.T, cfg *rest.Config) *kubernetes.Clientset {
 	return client
 }
 
+// Fails with --authorization-mode=AlwaysAllow.
 func TestServiceAccountMayDoWhatRBACGrantsAndNothingElse(t *testing.T) {
 	t.Parallel()
 	ctx, c := within(t), harness.ControlPlane(t)

@@ -25,6 +25,8 @@ func startEtcd(ctx context.Context, dir, logFile string) (*embed.Etcd, string, e
 	// A member that is alone need not wait long for other candidates.
 	cfg.TickMs, cfg.ElectionMs = 10, 100
 	cfg.QuotaBackendBytes = 4 << 30
+	// It would dial the address above, port 0, for ever.
+	cfg.EnableGRPCGateway = false
 
 	store, err := embed.StartEtcd(cfg)
 	if err != nil {

@@ -140,6 +140,9 @@ func wantForbidden(t *testing.T, what string, err error, words ...string) {
 	}
 }
 
+// The rules here are those that bind the notifier in a cluster that knows constrained
+// impersonation. Fails with the feature gate ConstrainedImpersonation off, and when the
+// requestor also holds the plain verb impersonate.
 func TestConstrainedImpersonationAllowsOneVerbOnOneKindInEveryNamespace(t *testing.T) {
 	t.Parallel()
 	ctx, c := within(t), harness.ControlPlane(t)
@@ -237,6 +240,8 @@ func TestConstrainedImpersonationNeedsBothRules(t *testing.T) {
 	}
 }
 
+// This is why the rules for older clusters are an overlay of their own: together with
+// the constrained ones they would undo them.
 func TestPlainImpersonationIsNotBoundToAVerb(t *testing.T) {
 	t.Parallel()
 	ctx, c := within(t), harness.ControlPlane(t)

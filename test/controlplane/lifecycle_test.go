@@ -62,6 +62,7 @@ func dataDirs(t *testing.T, tmp string) []string {
 	return found
 }
 
+// Fails when the end waits for open watches, or the data directory is not removed.
 func TestStopLeavesNoProcessAndNoFile(t *testing.T) {
 	c, tmp := ownCluster(t)
 	if got := dataDirs(t, tmp); len(got) != 1 {
@@ -162,6 +163,7 @@ func TestEndsWhenStandardInputCloses(t *testing.T) {
 // parentRole makes this test binary, run once more, the parent that is killed.
 const parentRole = "HARNESS_TEST_PARENT"
 
+// Fails when the child is started without a parent death signal.
 func TestEndsWhenItsParentIsKilled(t *testing.T) {
 	if os.Getenv(parentRole) != "" {
 		c, _ := ownCluster(t)
@@ -197,7 +199,7 @@ func TestEndsWhenItsParentIsKilled(t *testing.T) {
 	}
 	_ = parent.Wait()
 	if err := gone(within(t), child); err != nil {
-		t.Error(err)
+		t.Error(errors.Join(err, syscall.Kill(child, syscall.SIGKILL)))
 	}
 	left, err := filepath.Glob(filepath.Join(tmp, "*", "*", "controlplane-*"))
 	if err != nil || len(left) != 0 {
