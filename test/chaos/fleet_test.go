@@ -1,0 +1,57 @@
+package chaos
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"notifier/test/harness"
+	"notifier/test/world"
+)
+
+// E2, E4, T4 for a fleet: an external NATS server, two replicas, one of them killed again and again. Fails when work that a dead
+// replica held does not come back, or when both replicas send for one Provider.
+func TestE2T4NothingIsLostWhenOneOfTwoReplicasIsKilled(t *testing.T) {
+	ctx, w := open(t)
+	nats, err := harness.StartNATS(ctx, harness.NATSOptions{SyncAlways: true})
+	must(t, err)
+	t.Cleanup(func() { _ = nats.Stop() })
+	sink, err := harness.NewSink()
+	must(t, err)
+	t.Cleanup(func() { _ = sink.Down() })
+	replica := world.NotifierOptions{Args: []string{
+		"--nats-url", nats.URL, "--enable-leader-election",
+		"--leader-election-lease-duration", "4s", "--leader-election-renew-deadline", "3s", "--leader-election-retry-period", "500ms",
+	}}
+	fleet := []*world.Notifier{start(ctx, t, w, replica), start(ctx, t, w, replica)}
+	l := prepare(ctx, t, w, sink)
+	l.fleet = fleet
+	for _, target := range l.targets { // every replica serves every Receiver
+		for _, n := range fleet {
+			must(t, harness.Eventually(ctx, func(ctx context.Context) error { return serves(ctx, n, target.path) }))
+		}
+	}
+
+	trigger := newMoments(sink)
+	l.onAccept = trigger.accepted
+	loadCtx, stopLoad := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { l.run(loadCtx) })
+	var at []time.Time
+	for i := range 6 {
+		waitFor(ctx, t, trigger.moment(i))
+		victim := fleet[i%2]
+		must(t, victim.Kill())
+		at = append(at, time.Now())
+		if i == 2 { // the bus itself, once
+			must(t, nats.Kill9())
+			at = append(at, time.Now())
+			must(t, nats.Again(ctx))
+		}
+		must(t, victim.Restart(ctx))
+	}
+	stopLoad()
+	running.Wait()
+	l.balance(ctx, at)
+}

@@ -1,0 +1,110 @@
+package chaos
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"notifier/test/harness"
+	"notifier/test/world"
+)
+
+const (
+	kills = 21
+	// near bounds how far after a send or an acceptance a kill comes.
+	near = 50 * time.Millisecond
+)
+
+// E2, E3, E4, T3, T4. Fails, for instance, when an event is answered before its PubAck, when a delivery is acknowledged before it is
+// sent, when the history is not asked after a restart, or when an applier acknowledges a trigger before its patch.
+func TestE2T4NothingIsLostOverKillsUnderLoad(t *testing.T) {
+	ctx, w := open(t)
+	sink, err := harness.NewSink()
+	must(t, err)
+	t.Cleanup(func() { _ = sink.Down() })
+	n := start(ctx, t, w, world.NotifierOptions{})
+	l := prepare(ctx, t, w, sink)
+	l.fleet = []*world.Notifier{n}
+
+	trigger := newMoments(sink)
+	l.onAccept = trigger.accepted
+	loadCtx, stopLoad := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { l.run(loadCtx) })
+
+	var at []time.Time
+	for i := range kills {
+		waitFor(ctx, t, trigger.moment(i))
+		must(t, n.Kill())
+		at = append(at, time.Now())
+		must(t, n.Restart(ctx))
+	}
+	stopLoad()
+	running.Wait()
+	l.balance(ctx, at)
+}
+
+// moments yields the points in time at which to kill: at random, shortly after a send, shortly after an acceptance.
+type moments struct {
+	sink *harness.Sink
+	acks chan struct{}
+}
+
+func newMoments(sink *harness.Sink) *moments {
+	return &moments{sink: sink, acks: make(chan struct{}, 1)}
+}
+
+func (m *moments) accepted() {
+	select {
+	case m.acks <- struct{}{}:
+	default:
+	}
+}
+
+// moment returns a function that waits for the i-th kill's moment.
+func (m *moments) moment(i int) func(context.Context) error {
+	settle := 500*time.Millisecond + time.Duration(rand.Int64N(int64(700*time.Millisecond)))
+	return func(ctx context.Context) error {
+		if err := pause(ctx, settle); err != nil {
+			return err
+		}
+		switch i % 3 {
+		case 1: // after a send
+			have := m.sink.Count()
+			if _, err := m.sink.Wait(ctx, func(all []harness.Received) bool { return len(all) > have }); err != nil {
+				return err
+			}
+		case 2: // after an acceptance
+			select { // what was accepted before does not count
+			case <-m.acks:
+			default:
+			}
+			select {
+			case <-m.acks:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return pause(ctx, time.Duration(rand.Int64N(int64(near))))
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func waitFor(ctx context.Context, t *testing.T, moment func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	must(t, moment(ctx))
+}

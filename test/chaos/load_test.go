@@ -1,0 +1,207 @@
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"notifier/test/harness"
+	"notifier/test/world"
+)
+
+const (
+	namespaces            = 10
+	receiversPerNamespace = 5 // 50 Receivers, each with a GitRepository of its own
+	providersPerNamespace = 2 // 20 Providers, each told of one Kustomization
+	webhooksPerSecond     = 200
+	eventsPerSecond       = 200
+	webhookToken          = "load"
+)
+
+// load sends webhooks and events to a fleet at a fixed rate and keeps the ledger of what was accepted.
+type load struct {
+	t       *testing.T
+	fleet   []*world.Notifier
+	sink    *harness.Sink
+	targets []*target
+	objects []*object
+
+	webhooks, events, refused atomic.Int64
+	onAccept                  func() // called after each acceptance
+}
+
+// target is a Receiver and the object it asks to reconcile.
+type target struct {
+	tenant *world.Tenant
+	name   string
+	path   string
+
+	mu       sync.Mutex
+	accepted int
+	lastSent time.Time // when the last accepted webhook left here: no later than its acceptance
+}
+
+// object is a Kustomization and the Provider that is told of it. Its events are sent one after the other.
+type object struct {
+	tenant   *world.Tenant
+	name     string
+	path     string // of the Provider at the sink
+	template map[string]any
+	accepted []string // messages, in the order of their acceptance
+}
+
+// prepare makes the tenants with their Receivers, Providers and Alerts.
+func prepare(ctx context.Context, t *testing.T, w *world.World, sink *harness.Sink) *load {
+	t.Helper()
+	l := &load{t: t, sink: sink, onAccept: func() {}}
+	var mu sync.Mutex
+	var g errgroup.Group
+	for range namespaces {
+		g.Go(func() error {
+			tenant, err := w.Tenant(ctx, "load-")
+			if err != nil {
+				return err
+			}
+			for i := range receiversPerNamespace {
+				target, err := newTarget(ctx, tenant, fmt.Sprintf("app-%d", i))
+				if err != nil {
+					return err
+				}
+				mu.Lock()
+				l.targets = append(l.targets, target)
+				mu.Unlock()
+			}
+			for i := range providersPerNamespace {
+				object, err := newObject(ctx, tenant, fmt.Sprintf("app-%d", i), sink)
+				if err != nil {
+					return err
+				}
+				mu.Lock()
+				l.objects = append(l.objects, object)
+				mu.Unlock()
+			}
+			return nil
+		})
+	}
+	must(t, g.Wait())
+	return l
+}
+
+func newTarget(ctx context.Context, tenant *world.Tenant, name string) (*target, error) {
+	if err := tenant.Object(ctx, "GitRepository", name, nil, ""); err != nil {
+		return nil, err
+	}
+	path, err := tenant.Receiver(ctx, name, webhookToken, `{"type":"github","secretRef":{"name":"`+name+`-token"},
+		"resources":[{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","name":"`+name+`"}]}`)
+	return &target{tenant: tenant, name: name, path: path}, err
+}
+
+func newObject(ctx context.Context, tenant *world.Tenant, name string, sink *harness.Sink) (*object, error) {
+	if err := tenant.Object(ctx, "Kustomization", name, nil, ""); err != nil {
+		return nil, err
+	}
+	o := &object{tenant: tenant, name: name, path: "/" + tenant.Namespace + "/" + name}
+	if err := tenant.Alert(ctx, name, "generic", sink.URL(o.path), `{"kind":"Kustomization","name":"`+name+`"}`); err != nil {
+		return nil, err
+	}
+	var err error
+	o.template, err = tenant.Event(ctx, "Kustomization", name, "info", "ReconciliationSucceeded", "", "main@sha1:1")
+	return o, err
+}
+
+// run sends until ctx ends. Every sender waits for its answer before it sends again, and retries what was not accepted.
+func (l *load) run(ctx context.Context) {
+	var senders sync.WaitGroup
+	for i, target := range l.targets {
+		senders.Go(func() {
+			pace(ctx, webhooksPerSecond, len(l.targets), i, func(k int) { l.webhook(ctx, target, k) })
+		})
+	}
+	for i, object := range l.objects {
+		senders.Go(func() {
+			pace(ctx, eventsPerSecond, len(l.objects), i, func(k int) { l.event(ctx, object, k) })
+		})
+	}
+	senders.Wait()
+}
+
+// pace calls send so often that all of count senders together reach rate a second, each at its own phase.
+func pace(ctx context.Context, rate, count, index int, send func(k int)) {
+	every := time.Second * time.Duration(count) / time.Duration(rate)
+	next := time.NewTimer(every * time.Duration(index) / time.Duration(count))
+	defer next.Stop()
+	for k := 0; ; k++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-next.C:
+		}
+		next.Reset(every)
+		send(k)
+	}
+}
+
+func (l *load) webhook(ctx context.Context, t *target, k int) {
+	sent := time.Now()
+	n := l.fleet[k%len(l.fleet)]
+	resp, err := n.GitHub(ctx, t.path, webhookToken, "push", world.GitHubPush)
+	switch {
+	case err != nil || resp.Status == http.StatusServiceUnavailable:
+		l.refused.Add(1) // a Git host would redeliver; the next push follows at once
+	case resp.Status/100 == 2:
+		t.mu.Lock()
+		t.accepted++
+		t.lastSent = sent
+		t.mu.Unlock()
+		l.webhooks.Add(1)
+		l.onAccept()
+	default:
+		l.t.Errorf("webhook of %s/%s: got %d %q", t.tenant.Namespace, t.name, resp.Status, resp.Body)
+	}
+}
+
+// event sends one event until it is accepted, as Flux's controllers do: an answer 429 says that it was kept already.
+func (l *load) event(ctx context.Context, o *object, k int) {
+	message := fmt.Sprintf("%s/%s %d", o.tenant.Namespace, o.name, k)
+	o.template["message"] = message
+	body, err := json.Marshal(o.template)
+	if err != nil {
+		l.t.Error(err)
+		return
+	}
+	for try := k; ; try++ {
+		n := l.fleet[try%len(l.fleet)]
+		resp, err := n.Do(ctx, http.MethodPost, n.EventsURL+"/", nil, body)
+		if err == nil && (resp.Status == http.StatusAccepted || resp.Status == http.StatusTooManyRequests) {
+			o.accepted = append(o.accepted, message)
+			l.events.Add(1)
+			l.onAccept()
+			return
+		}
+		l.refused.Add(1)
+		select {
+		case <-ctx.Done():
+			return // perhaps kept, perhaps not: nobody was promised anything
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// serves reports whether the replica knows the path: a webhook with a bad signature is refused as such.
+func serves(ctx context.Context, n *world.Notifier, path string) error {
+	resp, err := n.GitHub(ctx, path, "not the token", "push", world.GitHubPush)
+	if err != nil {
+		return err
+	}
+	if resp.Status == http.StatusNotFound {
+		return fmt.Errorf("%s is not served yet", path)
+	}
+	return nil
+}

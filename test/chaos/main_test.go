@@ -1,0 +1,58 @@
+// Package chaos kills what notifier is made of, at the worst moments, under load, and compares what was promised with what came:
+// a ledger of every accepted webhook and event against what the objects and the destinations saw.
+package chaos
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"notifier/test/harness"
+	"notifier/test/world"
+)
+
+func TestMain(m *testing.M) { harness.Main(m) }
+
+// openTimeout bounds building and starting the control plane the first time.
+const openTimeout = 20 * time.Minute
+
+var sharedWorld = sync.OnceValues(func() (*world.World, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
+	defer cancel()
+	cluster, err := harness.StartControlPlane(ctx, harness.ClusterOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return world.Open(ctx, cluster, true)
+})
+
+// open returns the cluster. Its tests run one after the other, each with notifiers of its own.
+func open(t *testing.T) (context.Context, *world.World) {
+	t.Helper()
+	w, err := sharedWorld()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	t.Cleanup(cancel)
+	return ctx, w
+}
+
+// start starts a notifier that ends with the test.
+func start(ctx context.Context, t *testing.T, w *world.World, o world.NotifierOptions) *world.Notifier {
+	t.Helper()
+	n, err := w.Start(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = n.Kill() })
+	return n
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
