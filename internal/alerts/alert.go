@@ -1,0 +1,97 @@
+package alerts
+
+import (
+	"sync/atomic"
+	"time"
+
+	"notifier/internal/event"
+)
+
+// AlertSpec is an Alert as its author wrote it.
+type AlertSpec struct {
+	Namespace, Name, UID string
+	// Provider is the name of a Provider in the Alert's namespace.
+	Provider string
+	// Severity is "info", which takes all events, or "error". Empty means info.
+	Severity string
+	Sources  []Source
+	// Inclusion and Exclusion are regular expressions on the event's message. An empty Inclusion admits everything;
+	// Exclusion wins.
+	Inclusion, Exclusion []string
+	// Metadata is spec.eventMetadata.
+	Metadata map[string]string
+	Summary  string
+	Suspend  bool
+}
+
+// Source selects objects whose events an Alert wants.
+type Source struct {
+	Kind string
+	// Name is an object's name, or "*" for every object of the kind.
+	Name string
+	// Namespace is empty or the Alert's own. A source with another one is denied.
+	Namespace string
+	// MatchLabels, unless nil, must all be among the object's labels.
+	MatchLabels map[string]string
+}
+
+// Alert is a compiled Alert. It is immutable and safe for concurrent use.
+type Alert struct {
+	Namespace, Name, UID string
+	Provider             string
+	// Denied are the sources that name another namespace and are therefore not served (invariant E1).
+	Denied []Source
+
+	suspended        bool
+	errorsOnly       bool
+	sources          []Source
+	include, exclude []pattern
+	metadata         map[string]string
+	summary          string
+
+	// conflictTold is when a metadata conflict was last reported, in Unix nanoseconds: one event in a minute says enough.
+	conflictTold atomic.Int64
+}
+
+// Key is "namespace/name".
+func (a *Alert) Key() string { return a.Namespace + "/" + a.Name }
+
+// wants reports whether the Alert takes events of this severity.
+func (a *Alert) wants(severity string) bool {
+	return !a.errorsOnly || severity == event.SeverityError
+}
+
+// admits applies inclusion and exclusion to a message that was clipped to maxText. When the meter runs out, exact is false
+// and admit is true unless an exclusion was already seen to match: an unfiltered notification is better than a lost one.
+func (a *Alert) admits(text string, m *meter) (admit, exact bool) {
+	if len(a.include)+len(a.exclude) == 0 {
+		return true, true
+	}
+	included, exact := matchAny(a.include, text, m)
+	if exact && !included && len(a.include) > 0 {
+		return false, true
+	}
+	excluded, ended := matchAny(a.exclude, text, m)
+	if excluded {
+		return false, true
+	}
+	return true, exact && ended
+}
+
+// conflictDue reports, at most once a minute, that a metadata conflict may be told.
+func (a *Alert) conflictDue(now time.Time) bool {
+	last := a.conflictTold.Load()
+	return now.UnixNano()-last >= int64(time.Minute) && a.conflictTold.CompareAndSwap(last, now.UnixNano())
+}
+
+func matchAny(patterns []pattern, text string, m *meter) (matched, exact bool) {
+	exact = true
+	for i := range patterns {
+		hit, ended := patterns[i].match(text, m)
+		if hit {
+			return true, true
+		}
+		exact = exact && ended
+	}
+	return false, exact
+}

@@ -1,0 +1,236 @@
+package alerts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+const (
+	// maxSend bounds a send whatever its destination's timeout is.
+	maxSend = 5 * time.Minute
+	// busTimeout bounds one call of the bus.
+	busTimeout = 2 * time.Second
+	// A call of the bus that failed is tried again after busGap, doubling up to maxBusGap.
+	busGap    = 200 * time.Millisecond
+	maxBusGap = 2 * time.Second
+	// askAgain is when a delivery is tried again whose history could not be read.
+	askAgain = time.Second
+)
+
+// action is what becomes of a delivery.
+type action int
+
+const (
+	giveBack action = iota // back to the bus, outcome unknown
+	record                 // sent
+	bury                   // to the dead letters
+	park                   // to the schedule
+	drop                   // nothing to be done any more
+	again                  // stays in memory
+)
+
+// verdict is what an attempt, or the lack of one, comes to.
+type verdict struct {
+	action action
+	// at is when a parked delivery comes back or one that stays is tried again.
+	at time.Time
+	// label and reason say why.
+	label, reason string
+	// outcome is for the metrics.
+	outcome string
+}
+
+// attempt is what the queue learns from one.
+type attempt struct {
+	// made is false if nothing was sent, or the send was cut off by the drain.
+	made bool
+	err  *event.Error
+	took time.Duration
+}
+
+// errPanic marks a Sender that panicked.
+var errPanic = errors.New("sender panicked")
+
+// try sends a delivery unless it was sent before. It owns d meanwhile.
+func (s *shard) try(work context.Context, d *event.Delivery, dest *Destination) (verdict, attempt) {
+	if d.ProviderUID == "" && d.Event.Metadata[statusKey] == statusUpdate && !takesStatusUpdates[dest.Type] {
+		// The router drops these when it knows the Provider's type.
+		return verdict{action: drop, outcome: outcomeSkipped}, attempt{}
+	}
+	if d.Recheck || d.Attempts > 0 || d.Parks > 0 {
+		switch sent, err := s.wasSent(work, d); {
+		case err != nil:
+			s.metrics.busErrors.Inc()
+			s.log.Debug("history not read", "error", err)
+			return verdict{action: again, at: time.Now().Add(askAgain)}, attempt{}
+		case sent:
+			return verdict{action: drop, outcome: outcomeKnown}, attempt{}
+		}
+	}
+	started := time.Now()
+	err := s.send(work, d, dest)
+	now := time.Now()
+	took := now.Sub(started)
+	s.metrics.sends.WithLabelValues(s.metrics.typeOf(dest)).Observe(took.Seconds())
+	if err == nil {
+		return verdict{action: record, outcome: outcomeSent, label: labelNone}, attempt{made: true, took: took}
+	}
+	if work.Err() != nil {
+		return verdict{action: giveBack}, attempt{}
+	}
+	failure := event.AsError(err)
+	return s.judge(d, failure, started, now), attempt{made: true, err: failure, took: took}
+}
+
+func (s *shard) wasSent(work context.Context, d *event.Delivery) (bool, error) {
+	ctx, cancel := busContext(work)
+	defer cancel()
+	return s.History.WasSent(ctx, d)
+}
+
+// send makes one attempt. A panic is a failure like another, but for its label: a Sender must not take the process down.
+func (s *shard) send(work context.Context, d *event.Delivery, dest *Destination) (err error) {
+	ctx, cancel := context.WithTimeout(work, maxSend)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			// The value may quote what the sender worked on; the stack holds no values.
+			s.log.Error("sender panicked", "type", dest.Type, "namespace", d.Namespace, "provider", d.Provider,
+				"value", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
+			err = event.NewError(event.Retry, labelPanic, "internal error in the sender", errPanic)
+		}
+	}()
+	return dest.Sender.Send(ctx, provider.Notification{Event: d.Event, DeliveryID: d.ID, Alert: d.Alert})
+}
+
+// judge decides what follows a failed attempt, writes it into d and tells the Alert's owner.
+func (s *shard) judge(d *event.Delivery, failure *event.Error, started, now time.Time) verdict {
+	d.Attempts++
+	if d.FirstAttempt.IsZero() {
+		d.FirstAttempt = started
+	}
+	d.LastError = failure.Reason
+	v := verdict{label: failure.Label, reason: failure.Reason}
+	switch {
+	case failure.Class == event.Permanent, errors.Is(failure, errPanic) && d.Attempts >= maxPanics:
+		v.action, v.outcome = bury, outcomeDead
+		s.recordFailure(d, failure.Reason)
+	case !now.Before(expiry(d)):
+		v.action, v.outcome, v.label = bury, outcomeDead, labelExpired
+		v.reason = "expired: not delivered within 24 hours, last: " + failure.Reason
+		s.recordFailure(d, v.reason)
+	default:
+		v.action, v.outcome, v.at = park, outcomeRetry, retryAt(d, failure.RetryAfter, now)
+		d.Parks++
+		if d.Attempts == 1 {
+			s.recordFailure(d, failure.Reason+"; will retry")
+		}
+	}
+	return v
+}
+
+// recordFailure records a Kubernetes Event on the Alert.
+func (s *shard) recordFailure(d *event.Delivery, reason string) {
+	s.Recorder.Event(kindAlert, d.Namespace, d.Alert, d.AlertUID, warning, ReasonDispatchFailed,
+		fmt.Sprintf("notification about %s to Provider %s: %s", d.Event.InvolvedObject, d.Provider, reason))
+}
+
+// conclude carries a verdict out and hands the result to the loop.
+func (s *shard) conclude(work context.Context, it *item, dest *Destination, v verdict) {
+	stored := s.settle(work, &it.d, it.settler, v)
+	if stored {
+		s.account(&it.d, dest, v)
+	}
+	s.post(func() { s.concluded(work, it, v, stored) })
+}
+
+// settle puts an outcome on the bus, as long as it takes, and only then ends the hold on the message. It reports false if the
+// drain came first: then nobody knows of the outcome and the message must come again.
+func (s *shard) settle(work context.Context, d *event.Delivery, m event.Settler, v verdict) bool {
+	var write func(context.Context) error
+	switch v.action {
+	case record:
+		write = func(ctx context.Context) error { return s.History.Sent(ctx, d) }
+	case bury:
+		write = func(ctx context.Context) error { return s.Schedule.DeadLetter(ctx, d, v.label, v.reason) }
+	case park:
+		write = func(ctx context.Context) error { return s.Schedule.Park(ctx, d, v.at) }
+	case drop:
+		write = func(context.Context) error { return nil }
+	case again:
+		return true
+	default:
+		return false
+	}
+	if v.action != record && work.Err() != nil {
+		return false // there may be many, and whoever gets them next decides as well
+	}
+	if !s.persist(work, write) {
+		return false
+	}
+	s.done(work, m)
+	return true
+}
+
+// persist calls the bus until it has done what it is asked, or the drain has cut the work off.
+func (s *shard) persist(work context.Context, write func(context.Context) error) bool {
+	for gap := busGap; ; gap = min(2*gap, maxBusGap) {
+		ctx, cancel := busContext(work)
+		err := write(ctx)
+		cancel()
+		if err == nil {
+			return true
+		}
+		s.metrics.busErrors.Inc()
+		s.log.Warn("outcome of a delivery not stored", "error", err)
+		select {
+		case <-work.Done():
+			return false
+		case <-time.After(gap):
+		}
+	}
+}
+
+// done ends the hold on a message. If the bus does not hear of it, the message comes again and its twin on the schedule or its
+// record in the history tells what became of it.
+func (s *shard) done(work context.Context, m event.Settler) {
+	ctx, cancel := busContext(work)
+	defer cancel()
+	if err := m.Done(ctx); err != nil {
+		s.metrics.busErrors.Inc()
+		s.log.Debug("message not settled, it will come again", "error", err)
+	}
+}
+
+// busContext bounds a call of the bus by time alone: an outcome is still stored when the sends have been cut off.
+func busContext(work context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(work), busTimeout)
+}
+
+// account counts and logs an outcome.
+func (s *shard) account(d *event.Delivery, dest *Destination, v verdict) {
+	outcome := v.outcome
+	switch {
+	case v.action == bury:
+		outcome = outcomeDead
+	case outcome == "":
+		return // put back without an attempt
+	}
+	label := v.label
+	if label == "" {
+		label = labelNone
+	}
+	s.metrics.count(dest, outcome, label)
+	log := s.log.Info
+	if outcome == outcomeKnown || outcome == outcomeSkipped {
+		log = s.log.Debug
+	}
+	log("delivery", "outcome", outcome, "id", d.ID, "object", d.Event.InvolvedObject.String(), "alert", d.Alert,
+		"provider", d.Provider, "attempts", d.Attempts, "reason", v.reason)
+}

@@ -1,0 +1,123 @@
+package alerts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"notifier/internal/event"
+)
+
+// DeliverySource hands out deliveries by shard, each shard to one owner at a time.
+type DeliverySource interface {
+	// Deliveries calls serve when this process comes to own a shard, with a context that ends with the ownership.
+	Deliveries(ctx context.Context, serve func(ctx context.Context, shard int, in <-chan event.Held[event.Delivery]) error) error
+	// Parked returns the deliveries of a shard that are on the bus and will be handed out out of order, or late: those on
+	// the schedule, and those that came off it or were held by a former owner and are yet to be handed out again.
+	Parked(ctx context.Context, shard int) ([]event.Parked, error)
+}
+
+// Schedule puts deliveries away.
+type Schedule interface {
+	// Park has the delivery handed out again at a time. The same delivery with the same Parks is parked once.
+	Park(ctx context.Context, d *event.Delivery, at time.Time) error
+	// DeadLetter keeps a delivery that was given up, with a label from a small closed set and a reason that is safe to show.
+	DeadLetter(ctx context.Context, d *event.Delivery, label, reason string) error
+}
+
+// History knows what was sent.
+type History interface {
+	Sent(ctx context.Context, d *event.Delivery) error
+	WasSent(ctx context.Context, d *event.Delivery) (bool, error)
+}
+
+// DefaultDrainTimeout is how long sends that are under way may take when a shard is given up.
+const DefaultDrainTimeout = 5 * time.Second
+
+// DelivererOptions wires a Deliverer. All but Gate and DrainTimeout are required.
+type DelivererOptions struct {
+	Source       DeliverySource
+	Schedule     Schedule
+	History      History
+	Alerts       *Table
+	Destinations *Destinations
+	Reports      Reporter
+	Recorder     Recorder
+	// Types are the Provider types that metrics tell apart.
+	Types []string
+	// Gate, unless nil, is closed when the tables are complete. A delivery that was looked at earlier would miss its Alert.
+	Gate         <-chan struct{}
+	DrainTimeout time.Duration
+	Log          *slog.Logger
+	Registerer   prometheus.Registerer
+}
+
+func (o DelivererOptions) validate() error {
+	var errs []error
+	for name, missing := range map[string]bool{
+		"Source": o.Source == nil, "Schedule": o.Schedule == nil, "History": o.History == nil, "Alerts": o.Alerts == nil,
+		"Destinations": o.Destinations == nil, "Reports": o.Reports == nil, "Recorder": o.Recorder == nil,
+		"Types": len(o.Types) == 0, "Log": o.Log == nil, "Registerer": o.Registerer == nil,
+	} {
+		if missing {
+			errs = append(errs, fmt.Errorf("alerts.DelivererOptions: %s is missing", name))
+		}
+	}
+	if o.DrainTimeout < 0 {
+		errs = append(errs, errors.New("alerts.DelivererOptions: DrainTimeout is negative"))
+	}
+	return errors.Join(errs...)
+}
+
+// Deliverer brings deliveries to their Providers.
+type Deliverer struct {
+	DelivererOptions
+	metrics deliverMetrics
+	reports *mailbox
+}
+
+// NewDeliverer checks the options.
+func NewDeliverer(o DelivererOptions) (*Deliverer, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	if o.DrainTimeout == 0 {
+		o.DrainTimeout = DefaultDrainTimeout
+	}
+	return &Deliverer{DelivererOptions: o, metrics: newDeliverMetrics(o.Registerer, o.Types), reports: newMailbox()}, nil
+}
+
+// Run serves the shards that the bus gives to this process until ctx ends or the bus is lost. It returns when the sends that
+// were under way are settled or DrainTimeout is over, and everything else went back to the bus.
+func (d *Deliverer) Run(ctx context.Context) error {
+	if err := awaitGate(ctx, d.Gate); err != nil {
+		return nil
+	}
+	// Reports outlive the shards, so that the last one is told as well.
+	reporting, stop := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		d.reports.run(reporting, d.Reports)
+	}()
+	err := d.Source.Deliveries(ctx, d.serve)
+	stop()
+	<-done
+	return err
+}
+
+// serve owns one shard until ctx ends.
+func (d *Deliverer) serve(ctx context.Context, shard int, in <-chan event.Held[event.Delivery]) error {
+	parked, err := d.Source.Parked(ctx, shard)
+	if err != nil {
+		return fmt.Errorf("list what waits on shard %d: %w", shard, err)
+	}
+	s := newShard(d, shard)
+	s.expect(parked, time.Now())
+	s.run(ctx, in)
+	return nil
+}

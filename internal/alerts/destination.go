@@ -1,0 +1,70 @@
+package alerts
+
+import (
+	"context"
+	"sync"
+
+	"golang.org/x/time/rate"
+
+	"notifier/internal/alerts/provider"
+)
+
+// Sender makes one attempt to send a notification; its errors are *event.Error.
+type Sender interface {
+	Send(ctx context.Context, n provider.Notification) error
+}
+
+// Destination is a Provider that is ready to be sent to, or the reason why it is not. It is immutable.
+type Destination struct {
+	// UID and Type are the Provider's.
+	UID, Type string
+	// Sender is nil while the Provider cannot be used; NotReady then says why, safe to show. What waits is kept.
+	Sender   Sender
+	NotReady string
+	// Suspended drops events: those that occur meanwhile are not routed, those routed before end as dead letters.
+	Suspended bool
+	// Limit and Burst are what the destination publishes that it takes. Zero and rate.Inf mean no limit.
+	Limit rate.Limit
+	Burst int
+}
+
+// limited reports whether the destination has a limit.
+func (d *Destination) limited() bool { return d.Limit > 0 && d.Limit != rate.Inf }
+
+// Destinations holds the Providers. A send uses what the table holds at that moment, so new credentials count at once.
+type Destinations struct {
+	entries sync.Map // destinationKey → *Destination
+
+	once     sync.Once
+	complete chan struct{}
+}
+
+type destinationKey struct{ namespace, name string }
+
+// NewDestinations returns an empty table.
+func NewDestinations() *Destinations { return &Destinations{complete: make(chan struct{})} }
+
+// Complete says that every Provider present at start is in the table.
+func (t *Destinations) Complete() { t.once.Do(func() { close(t.complete) }) }
+
+// Ready is closed by Complete.
+func (t *Destinations) Ready() <-chan struct{} { return t.complete }
+
+// Put adds a Provider or replaces it.
+func (t *Destinations) Put(namespace, name string, d *Destination) {
+	t.entries.Store(destinationKey{namespace, name}, d)
+}
+
+// Delete removes a Provider.
+func (t *Destinations) Delete(namespace, name string) {
+	t.entries.Delete(destinationKey{namespace, name})
+}
+
+// Get returns the Provider of that name, nil if there is none.
+func (t *Destinations) Get(namespace, name string) *Destination {
+	v, ok := t.entries.Load(destinationKey{namespace, name})
+	if !ok {
+		return nil
+	}
+	return v.(*Destination)
+}

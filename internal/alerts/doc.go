@@ -1,0 +1,42 @@
+// Package alerts is the alert plane: it decides which Alerts an event concerns (Router) and brings what follows to the
+// Providers (Deliverer). Between the two, and before the first, stands the bus; nothing is promised from memory.
+//
+// # Route
+//
+// A Router is the one reader of the events. For every event it asks the Table of the event's own namespace, and only that
+// (invariants E1, E8), merges the metadata for each Alert that matches, and publishes one Delivery an Alert. Delivery IDs are
+// a function of event, Alert and Provider, so a batch that is routed twice yields the same deliveries. A batch is
+// acknowledged when all of its deliveries are on the bus: nothing is lost (E2), and a bus that does not answer holds the route.
+//
+// Regular expressions are tenant input. They are bounded when an Alert is compiled and timed when they run: an event costs at
+// most eventTime, a namespace at most its share of a window, all namespaces together at most half of it. A match that is cut
+// short counts as the one that sends the event: what is lost is an exclusion, never a notification, and the Alert's health says so.
+//
+// # Deliver
+//
+// A Deliverer owns the shards that the bus gives it; one shard is one goroutine that owns all of the shard's state, plus the
+// sends and the writes to the bus that it starts and joins. For each Provider there is a queue with bounded depth and
+// concurrency, a limiter where the destination publishes a limit, and a breaker.
+//
+//   - Loss: a delivery leaves the bus when it was sent and recorded as sent, written to the dead letters, or put back on the
+//     schedule. Whatever is held in memory is still on the bus.
+//   - Duplicates: a delivery that may have been sent before is looked up in the history first. It is sent twice only if the
+//     record of the first send was not written or its answer not received, with the same ID (E3).
+//   - Order: all known deliveries of one object to one Provider form a line, those on the schedule included; only the head of a
+//     line is sent, and the next one when the outcome of the head is on the bus (E4). What a former owner of the shard left
+//     on the bus is asked for at takeover. Deliveries of different objects overtake each other.
+//   - Back-pressure: none upstream. A queue holds what it will soon send; the rest goes back to the schedule for the time at which
+//     its turn is expected, and so does what waits behind a breaker. So a destination delays only itself (E5), and the loop
+//     never waits for a destination nor for the bus.
+//   - Retry: after 2, 4, 8, 16, 32, then 50 seconds, from the second hour slowly growing to 500 seconds, all ±20 %; a
+//     destination's Retry-After is honoured up to 5 minutes and holds back its whole queue. After 24 hours the delivery goes to
+//     the dead letters. Waiting for a limiter, a breaker or a Provider that does not exist is not an attempt.
+//   - Ownership: an Alert that is gone, or was made anew, takes its deliveries with it after a minute (an informer may lag),
+//     reason OwnerGone. A Provider is looked up by name at every attempt: a new one of the same name gets what waits, as the
+//     Alert that names it is the same. A suspended Provider's deliveries go to the dead letters, reason Suspended;
+//     events that occur while it is suspended are not routed to it. Suspending an Alert does not recall what was routed.
+//   - Panics: a Sender that panics fails that attempt; the third such attempt is a permanent failure.
+//
+// Everything kept per Provider or object is dropped when the last of its deliveries is settled and ten minutes have passed; the
+// number of deliveries is bounded by the bus's quota per namespace.
+package alerts

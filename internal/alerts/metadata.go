@@ -1,0 +1,66 @@
+package alerts
+
+import (
+	"slices"
+	"strings"
+
+	"notifier/internal/event"
+)
+
+// summaryKey is where an Alert's summary goes.
+const summaryKey = "summary"
+
+// statusUpdate is the metadata with which a controller asks that only a commit's status be updated.
+const (
+	statusKey    = "commit_status"
+	statusUpdate = "update"
+)
+
+// mergeMetadata returns the metadata of an event as an Alert's Provider gets it, in a new map, and the keys on which two
+// sources disagreed, sorted. From low to high precedence: the object's annotations, the Alert's own metadata, its summary, what
+// the controller put under its API group. Everything else in the event's metadata is dropped.
+func mergeMetadata(e event.Event, a *Alert) (merged map[string]string, conflicts []string) {
+	merged = make(map[string]string, len(e.Metadata)+len(a.metadata)+1)
+	set := func(k, v string) {
+		if old, taken := merged[k]; taken && old != v && !slices.Contains(conflicts, k) {
+			conflicts = append(conflicts, k)
+		}
+		merged[k] = v
+	}
+	for k, v := range e.Metadata {
+		if rest, ok := strings.CutPrefix(k, event.MetadataPrefix); ok && rest != "" {
+			merged[rest] = v
+		}
+	}
+	for k, v := range a.metadata {
+		set(k, v)
+	}
+	if a.summary != "" {
+		set(summaryKey, a.summary)
+	}
+	prefix := e.InvolvedObject.Group() + "/"
+	for k, v := range e.Metadata {
+		if rest, ok := strings.CutPrefix(k, prefix); ok && rest != "" && !internalKey(rest) {
+			set(rest, v)
+		}
+	}
+	slices.Sort(conflicts)
+	return merged, conflicts
+}
+
+// internalKey names the controllers' metadata that serves to tell events apart and says nothing to a reader.
+func internalKey(key string) bool {
+	return key == "token" || strings.EqualFold(key, "checksum") || strings.EqualFold(key, "digest")
+}
+
+// forStatusOnly reports whether the event, as its controller sent it, only updates a commit's status.
+func forStatusOnly(e event.Event) bool {
+	return e.Metadata[e.InvolvedObject.Group()+"/"+statusKey] == statusUpdate
+}
+
+// takesStatusUpdates are the types of Providers that get events for which forStatusOnly holds: those that set commit statuses
+// and those that pass events on as they are.
+var takesStatusUpdates = map[string]bool{
+	"generic": true, "generic-hmac": true,
+	"github": true, "gitlab": true, "gitea": true, "bitbucket": true, "bitbucketserver": true, "azuredevops": true,
+}

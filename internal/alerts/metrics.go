@@ -1,0 +1,123 @@
+package alerts
+
+import (
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"notifier/internal/alerts/provider"
+)
+
+type routeMetrics struct {
+	events, matches, skipped, deliveries prometheus.Counter
+	cutShort, patternSeconds             prometheus.Counter
+	seconds                              prometheus.Histogram
+}
+
+func newRouteMetrics(r prometheus.Registerer) routeMetrics {
+	f := promauto.With(r)
+	counter := func(name, help string) prometheus.Counter {
+		return f.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	}
+	return routeMetrics{
+		events:     counter("notifier_routed_events_total", "Events whose deliveries are on the bus."),
+		matches:    counter("notifier_matched_total", "Pairs of an event and an Alert that matches it."),
+		skipped:    counter("notifier_match_skipped_total", "Matches whose Provider is suspended or does not take such events."),
+		deliveries: counter("notifier_routed_deliveries_total", "Deliveries put on the bus."),
+		cutShort:   counter("notifier_pattern_timeouts_total", "Matches let pass because the namespace's time for patterns was spent."),
+		patternSeconds: counter("notifier_pattern_seconds_total",
+			"Time spent on the severity and patterns of the Alerts whose sources match."),
+		seconds: f.NewHistogram(prometheus.HistogramOpts{
+			Name: "notifier_route_batch_seconds", Help: "Time from a batch of events to its deliveries being on the bus.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 4, 8),
+		}),
+	}
+}
+
+// Outcomes of a delivery's time in a Provider's queue.
+const (
+	outcomeSent    = "sent"    // accepted by the destination
+	outcomeKnown   = "known"   // found in the history: sent before
+	outcomeRetry   = "retry"   // failed, put on the schedule
+	outcomeDead    = "dead"    // written to the dead letters
+	outcomeSkipped = "skipped" // of no concern to the Provider
+)
+
+// Labels of dead letters beyond those of failed sends.
+const (
+	labelNone      = "none"
+	labelPanic     = "panic"
+	labelExpired   = "expired"
+	labelOwnerGone = "owner_gone"
+	labelSuspended = "suspended"
+)
+
+// otherType labels what belongs to no known type.
+const otherType = "other"
+
+type deliverMetrics struct {
+	types     []string
+	labels    []string
+	outcomes  *prometheus.CounterVec
+	sends     *prometheus.HistogramVec
+	parked    prometheus.Counter
+	held      prometheus.Gauge
+	away      prometheus.Gauge
+	breakers  prometheus.Gauge
+	busErrors prometheus.Counter
+}
+
+func newDeliverMetrics(r prometheus.Registerer, types []string) deliverMetrics {
+	f := promauto.With(r)
+	m := deliverMetrics{
+		types:  append(slices.Clone(types), otherType),
+		labels: append(provider.Labels(), labelNone, labelPanic, labelExpired, labelOwnerGone, labelSuspended),
+		outcomes: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "notifier_deliveries_total", Help: "Outcomes of deliveries by the Provider's type.",
+		}, []string{"type", "outcome", "reason"}),
+		sends: f.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "notifier_send_seconds", Help: "Duration of sends by the Provider's type.",
+			Buckets: prometheus.ExponentialBuckets(0.005, 3, 9),
+		}, []string{"type"}),
+		parked: f.NewCounter(prometheus.CounterOpts{
+			Name: "notifier_delivery_waits_total", Help: "Deliveries put on the schedule without an attempt, to wait for their turn.",
+		}),
+		busErrors: f.NewCounter(prometheus.CounterOpts{
+			Name: "notifier_delivery_bus_errors_total", Help: "Failed writes and look-ups on the bus that were tried again.",
+		}),
+		breakers: f.NewGauge(prometheus.GaugeOpts{
+			Name: "notifier_breakers_open", Help: "Destinations that are not sent to, but for probes, after repeated failures.",
+		}),
+	}
+	depth := f.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "notifier_delivery_queue_depth", Help: "Deliveries of the shards owned here, in memory and on the schedule.",
+	}, []string{"place"})
+	m.held, m.away = depth.WithLabelValues("memory"), depth.WithLabelValues("schedule")
+	for _, t := range m.types {
+		m.sends.WithLabelValues(t)
+		for _, outcome := range []string{outcomeSent, outcomeKnown, outcomeSkipped} {
+			m.outcomes.WithLabelValues(t, outcome, labelNone)
+		}
+		for _, l := range m.labels {
+			m.outcomes.WithLabelValues(t, outcomeRetry, l)
+			m.outcomes.WithLabelValues(t, outcomeDead, l)
+		}
+	}
+	return m
+}
+
+// typeOf keeps the label set closed: a type is tenant input.
+func (m deliverMetrics) typeOf(d *Destination) string {
+	if d == nil || !slices.Contains(m.types, d.Type) {
+		return otherType
+	}
+	return d.Type
+}
+
+func (m deliverMetrics) count(d *Destination, outcome, label string) {
+	if !slices.Contains(m.labels, label) {
+		label = provider.LabelOther
+	}
+	m.outcomes.WithLabelValues(m.typeOf(d), outcome, label).Inc()
+}

@@ -1,0 +1,149 @@
+package alerts
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+	"unicode/utf8"
+)
+
+// Bounds on one pattern. Go matches in time linear in pattern and text, but the pattern's part is the size of its program: a
+// short pattern with nested repetitions can cost seconds on a long text.
+const (
+	maxPattern = 1 << 10 // bytes of a pattern's source
+	// maxProgram bounds the instructions of the compiled program. A pattern without repetitions that is maxPattern long stays
+	// below it.
+	maxProgram = 2000
+	// maxText is how many characters of a message are matched: as many as Flux lets a message have.
+	maxText = 39000
+	// cheapSteps is the product of program and text below which a match is not worth interrupting: a few milliseconds at
+	// the 10 to 20 ns that a step costs.
+	cheapSteps = 200_000
+	// clockStride is how many characters pass between two looks at the clock.
+	clockStride = 64
+)
+
+// pattern is a compiled regular expression whose matching can be cut short.
+type pattern struct {
+	re   *regexp.Regexp
+	size int
+	// literal is set when the whole pattern is one plain text.
+	literal string
+	plain   bool
+}
+
+func compilePattern(expr string) (pattern, error) {
+	if len(expr) > maxPattern {
+		return pattern{}, fmt.Errorf("pattern is longer than %d bytes", maxPattern)
+	}
+	tree, err := syntax.Parse(expr, syntax.Perl)
+	if err != nil {
+		return pattern{}, fmt.Errorf("pattern is not valid: %w", err)
+	}
+	// Measured on the tree, since compiling a program of the worst size would itself take hundreds of megabytes.
+	size := programSize(tree)
+	if size > maxProgram {
+		return pattern{}, errors.New("pattern is too expensive: its repetitions multiply to a program of more than " +
+			fmt.Sprint(maxProgram) + " instructions")
+	}
+	re, err := regexp.Compile(expr)
+	if err != nil {
+		return pattern{}, fmt.Errorf("pattern is not valid: %w", err)
+	}
+	p := pattern{re: re, size: size}
+	p.literal, p.plain = re.LiteralPrefix()
+	return p, nil
+}
+
+// match reports whether the pattern matches text. When the meter runs out first, ended is false and matched means nothing.
+func (p *pattern) match(text string, m *meter) (matched, ended bool) {
+	if m.exhausted() {
+		return false, false
+	}
+	switch {
+	case p.plain:
+		return strings.Contains(text, p.literal), true
+	case p.size*len(text) <= cheapSteps:
+		return p.re.MatchString(text), true
+	}
+	// The reader is where a match in progress can be stopped: to the matcher the text then seems to end, and what it answers is
+	// disregarded.
+	r := &meteredReader{text: text, meter: m}
+	matched = p.re.MatchReader(r)
+	return matched, !r.stopped
+}
+
+// meteredReader reads a text until it ends or the meter runs out.
+type meteredReader struct {
+	text    string
+	at      int
+	passed  int
+	meter   *meter
+	stopped bool
+}
+
+// ReadRune implements io.RuneReader.
+func (r *meteredReader) ReadRune() (rune, int, error) {
+	if r.passed++; r.passed >= clockStride {
+		r.passed = 0
+		r.stopped = r.stopped || r.meter.exhausted()
+	}
+	if r.stopped || r.at >= len(r.text) {
+		return 0, 0, io.EOF
+	}
+	if c := r.text[r.at]; c < utf8.RuneSelf {
+		r.at++
+		return rune(c), 1, nil
+	}
+	c, size := utf8.DecodeRuneInString(r.text[r.at:])
+	r.at += size
+	return c, size, nil
+}
+
+// clip cuts a message to maxText characters.
+func clip(message string) string {
+	if len(message) <= maxText {
+		return message
+	}
+	n := 0
+	for i := range message {
+		if n == maxText {
+			return message[:i]
+		}
+		n++
+	}
+	return message
+}
+
+// sizeCeiling ends the counting long before the numbers overflow.
+const sizeCeiling = 1 << 30
+
+// programSize estimates from above how many instructions a pattern compiles to once its repetitions are written out.
+func programSize(re *syntax.Regexp) int {
+	sub := 0
+	for _, s := range re.Sub {
+		sub = min(sub+programSize(s), sizeCeiling)
+	}
+	switch re.Op {
+	case syntax.OpLiteral:
+		return max(1, len(re.Rune))
+	case syntax.OpCapture, syntax.OpStar:
+		return sub + 2
+	case syntax.OpPlus, syntax.OpQuest:
+		return sub + 1
+	case syntax.OpAlternate:
+		return sub + len(re.Sub)
+	case syntax.OpConcat:
+		return max(1, sub)
+	case syntax.OpRepeat:
+		if re.Max < 0 {
+			return min(max(1, re.Min)*sub+2, sizeCeiling)
+		}
+		return min(re.Max*sub+re.Max-re.Min+1, sizeCeiling)
+	default:
+		return 1
+	}
+}

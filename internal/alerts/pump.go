@@ -1,0 +1,254 @@
+package alerts
+
+import (
+	"context"
+	"time"
+
+	"notifier/internal/event"
+)
+
+const (
+	// lookAgain is how often a Provider that cannot be used, or an Alert that is not there, is looked for.
+	lookAgain = 5 * time.Second
+	// ownerGrace is how long an Alert may be unknown before its deliveries are given up: this replica's informer may lag behind
+	// that of the one which routed.
+	ownerGrace = time.Minute
+)
+
+// pump starts what may be sent now, puts back what is too much, and sees to it that the queue is woken when more may be sent.
+func (s *shard) pump(work context.Context, q *queue) {
+	if s.draining {
+		return
+	}
+	now := time.Now()
+	if dest := s.destination(work, q, now); dest != nil {
+		s.sendAll(work, q, dest, now)
+	}
+	s.trim(work, q, now)
+	s.tellHealth(q, now)
+}
+
+// destination returns where the queue leads, or nil after seeing to what follows when that cannot be used.
+func (s *shard) destination(work context.Context, q *queue, now time.Time) *Destination {
+	dest := s.Destinations.Get(q.key.namespace, q.key.name)
+	switch {
+	case dest == nil:
+		s.block(q, "", ReasonProviderNotFound, "Provider "+q.key.name+" not found", now)
+		return nil
+	case dest.Suspended:
+		for len(q.waiting) > 0 {
+			s.giveUp(work, q.waiting[0], dest, labelSuspended, ReasonSuspended+": the Provider is suspended")
+		}
+		return nil
+	case dest.Sender == nil:
+		reason := dest.NotReady
+		if reason == "" {
+			reason = "Provider " + q.key.name + " is not ready"
+		}
+		s.block(q, dest.UID, ReasonProviderNotReady, reason, now)
+		return nil
+	}
+	q.adopt(dest, now)
+	return dest
+}
+
+// block holds a queue back whose Provider cannot be used, and tells each delivery's Alert once.
+func (s *shard) block(q *queue, uid, reason, message string, now time.Time) {
+	if len(q.waiting) == 0 {
+		return
+	}
+	q.unusable = true
+	q.health.set(uid, StateFailing, reason, message, now)
+	for _, it := range q.waiting {
+		if !it.told {
+			it.told = true
+			if it.d.Parks == 0 {
+				s.recordFailure(&it.d, reason+": "+message+"; will retry")
+			}
+			it.d.LastError = reason
+		}
+	}
+	s.wakes.set(q, now.Add(lookAgain))
+}
+
+// sendAll starts sends as long as breaker, limiter and concurrency allow.
+func (s *shard) sendAll(work context.Context, q *queue, dest *Destination, now time.Time) {
+	for {
+		if opens := q.opensAt(); opens.After(now) {
+			s.wakes.set(q, opens)
+			return
+		}
+		if q.inflight >= q.breaker.concurrency(now) {
+			return // woken when one ends
+		}
+		it, soonest := q.next(now)
+		if it == nil {
+			if !soonest.IsZero() {
+				s.wakes.set(q, soonest)
+			}
+			return
+		}
+		if !s.owned(work, it, dest, now) {
+			continue
+		}
+		if wait := q.token(now); wait > 0 {
+			s.wakes.set(q, now.Add(wait))
+			return
+		}
+		s.start(work, it, dest)
+	}
+}
+
+// owned reports whether the Alert that asked for the delivery still exists. If not, the item is put off or given up, so the
+// caller looks for the next one.
+func (s *shard) owned(work context.Context, it *item, dest *Destination, now time.Time) bool {
+	d := &it.d
+	if a, ok := s.Alerts.Lookup(d.Namespace, d.Alert); ok && a.UID == d.AlertUID {
+		return true
+	}
+	if now.Sub(d.Routed) < ownerGrace {
+		it.due = now.Add(lookAgain)
+		return false
+	}
+	s.giveUp(work, it, dest, labelOwnerGone, "OwnerGone: the Alert was deleted, or deleted and made anew")
+	return false
+}
+
+// start sends an item.
+func (s *shard) start(work context.Context, it *item, dest *Destination) {
+	q := it.queue
+	q.dequeue(it)
+	q.inflight++
+	it.busy, it.sending, it.line.busy = true, true, true
+	s.spawn(func() {
+		v, tried := s.try(work, &it.d, dest)
+		s.post(func() { s.attempted(work, it, dest, tried) })
+		s.conclude(work, it, dest, v)
+	})
+}
+
+// trim puts back what is more than the queue, or the shard, may hold.
+func (s *shard) trim(work context.Context, q *queue, now time.Time) {
+	for depth := q.depth(now); len(q.waiting) > depth; {
+		s.putBack(work, q.last(), now)
+	}
+	for len(s.items)-s.parking > maxHeld {
+		victim := q
+		if s.longest != nil && len(s.longest.waiting) > max(badDepth, len(q.waiting)) {
+			victim = s.longest
+		}
+		if len(victim.waiting) == 0 {
+			return
+		}
+		s.putBack(work, victim.last(), now)
+	}
+}
+
+// putBack gives an item to the schedule for the time at which its turn is expected, or gives it up if it has waited too long.
+func (s *shard) putBack(work context.Context, it *item, now time.Time) {
+	q := it.queue
+	if q.bad(now) && !now.Before(expiry(&it.d)) {
+		s.expire(work, it)
+		return
+	}
+	v := verdict{action: park, at: q.slot(it, now)}
+	it.d.Parks++
+	s.metrics.parked.Inc()
+	s.putAway(work, it, nil, v)
+}
+
+// expire gives up an item that could not be sent in its lifetime.
+func (s *shard) expire(work context.Context, it *item) {
+	reason := "expired: not delivered within 24 hours"
+	if it.d.LastError != "" {
+		reason += ", last: " + it.d.LastError
+	}
+	s.recordFailure(&it.d, reason)
+	s.giveUp(work, it, it.queue.current, labelExpired, reason)
+}
+
+// giveUp ends a waiting item as a dead letter.
+func (s *shard) giveUp(work context.Context, it *item, dest *Destination, label, reason string) {
+	s.putAway(work, it, dest, verdict{action: bury, label: label, reason: reason})
+}
+
+// putAway carries out a verdict that needs no send.
+func (s *shard) putAway(work context.Context, it *item, dest *Destination, v verdict) {
+	it.queue.dequeue(it)
+	it.busy = true
+	s.parking++
+	s.spawn(func() {
+		select {
+		case s.slots <- struct{}{}:
+			defer func() { <-s.slots }()
+		case <-work.Done():
+		}
+		s.conclude(work, it, dest, v)
+	})
+}
+
+// attempted takes in how an attempt went, before its outcome is on the bus: the destination is free for the next one.
+func (s *shard) attempted(work context.Context, it *item, dest *Destination, a attempt) {
+	q, now := it.queue, time.Now()
+	q.inflight--
+	if a.made {
+		q.measure(a.took)
+		switch {
+		case a.err == nil:
+			q.breaker.success()
+			q.health.succeeded(dest.UID, now)
+		case a.err.Class == event.Permanent:
+			// A refusal is an answer: the destination works.
+			q.breaker.success()
+			q.health.failed(dest.UID, false, a.err, now)
+		default:
+			if q.breaker.failure(now) {
+				s.log.Warn("destination fails, sending only probes", "namespace", q.key.namespace, "provider", q.key.name,
+					"reason", a.err.Reason)
+			}
+			if wait := now.Add(clampRetryAfter(a.err.RetryAfter)); wait.After(q.notBefore) {
+				q.notBefore = wait
+			}
+			q.health.failed(dest.UID, q.breaker.open(), a.err, now)
+		}
+	}
+	s.pump(work, q)
+}
+
+// concluded takes in that an item's outcome is on the bus, or that it could not be put there.
+func (s *shard) concluded(work context.Context, it *item, v verdict, stored bool) {
+	q, now := it.queue, time.Now()
+	if it.sending {
+		it.line.busy = false
+	} else {
+		s.parking--
+	}
+	it.busy, it.sending = false, false
+	switch {
+	case !stored:
+		s.returnAll(it)
+		return
+	case v.action == again && s.draining:
+		s.returnAll(it)
+		return
+	case v.action == again:
+		it.due = v.at
+		s.enqueue(it)
+	default:
+		s.settleTwins(work, it)
+		delete(s.items, it)
+		q.release(it, now, v.at)
+		if v.action != park {
+			q.forget(it.line, it.entry, now)
+		}
+	}
+	s.pump(work, q)
+}
+
+// settleTwins ends the further messages of a delivery whose outcome is on the bus.
+func (s *shard) settleTwins(work context.Context, it *item) {
+	for _, t := range it.twins {
+		s.spawn(func() { s.done(work, t) })
+	}
+	it.twins = nil
+}

@@ -1,0 +1,225 @@
+package alerts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"notifier/internal/event"
+)
+
+// EventSource hands out the accepted events in stream order. A batch is done when route returns nil; after an error it is
+// handed out again.
+type EventSource interface {
+	Events(ctx context.Context, route func(ctx context.Context, batch []*event.Record) error) error
+}
+
+// DeliveryPublisher puts deliveries on the bus, in order; a delivery whose ID is there already is not put there again. It
+// returns when all of them are stored.
+type DeliveryPublisher interface {
+	PublishDeliveries(ctx context.Context, ds []event.Delivery) error
+}
+
+// publishChunk bounds the deliveries that are built before they are published: one batch of events may fan out to many Alerts.
+const publishChunk = 1024
+
+// RouterOptions wires a Router. All but Gate are required.
+type RouterOptions struct {
+	Events       EventSource
+	Publisher    DeliveryPublisher
+	Alerts       *Table
+	Destinations *Destinations
+	Reports      Reporter
+	Recorder     Recorder
+	// Gate, unless nil, is closed when the tables are complete. An event that was routed earlier would miss Alerts.
+	Gate       <-chan struct{}
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
+}
+
+func (o RouterOptions) validate() error {
+	var errs []error
+	for name, missing := range map[string]bool{
+		"Events": o.Events == nil, "Publisher": o.Publisher == nil, "Alerts": o.Alerts == nil,
+		"Destinations": o.Destinations == nil, "Reports": o.Reports == nil, "Recorder": o.Recorder == nil,
+		"Log": o.Log == nil, "Registerer": o.Registerer == nil,
+	} {
+		if missing {
+			errs = append(errs, fmt.Errorf("alerts.RouterOptions: %s is nil", name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Router turns events into deliveries.
+type Router struct {
+	RouterOptions
+	metrics routeMetrics
+	budget  *budget
+	// selected is reused from event to event.
+	selected []*Alert
+}
+
+// NewRouter checks the options.
+func NewRouter(o RouterOptions) (*Router, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	return &Router{RouterOptions: o, metrics: newRouteMetrics(o.Registerer), budget: newBudget(time.Now)}, nil
+}
+
+// Run routes events until ctx ends or the bus is lost.
+func (r *Router) Run(ctx context.Context) error {
+	if err := awaitGate(ctx, r.Gate); err != nil {
+		return nil
+	}
+	return r.Events.Events(ctx, r.route)
+}
+
+func awaitGate(ctx context.Context, gate <-chan struct{}) error {
+	if gate == nil {
+		return nil
+	}
+	select {
+	case <-gate:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// route publishes the deliveries of a batch. The bus calls it for one batch at a time.
+func (r *Router) route(ctx context.Context, batch []*event.Record) error {
+	began := time.Now()
+	r.turnBudget(ctx)
+	ds := make([]event.Delivery, 0, min(len(batch), publishChunk))
+	for _, rec := range batch {
+		ds = r.match(ctx, rec, ds)
+		if len(ds) >= publishChunk {
+			if err := r.publish(ctx, ds); err != nil {
+				return err
+			}
+			ds = ds[:0]
+		}
+	}
+	if err := r.publish(ctx, ds); err != nil {
+		return err
+	}
+	r.metrics.events.Add(float64(len(batch)))
+	r.metrics.seconds.Observe(time.Since(began).Seconds())
+	return nil
+}
+
+func (r *Router) publish(ctx context.Context, ds []event.Delivery) error {
+	if len(ds) == 0 {
+		return nil
+	}
+	if err := r.Publisher.PublishDeliveries(ctx, ds); err != nil {
+		return fmt.Errorf("publish deliveries: %w", err)
+	}
+	r.metrics.deliveries.Add(float64(len(ds)))
+	return nil
+}
+
+// match appends the deliveries of one event.
+func (r *Router) match(ctx context.Context, rec *event.Record, ds []event.Delivery) []event.Delivery {
+	o := rec.Event.InvolvedObject
+	r.selected = r.Alerts.Select(o, rec.Labels, r.selected[:0])
+	if len(r.selected) == 0 {
+		return ds
+	}
+	text := clip(rec.Event.Message)
+	m := r.budget.begin(o.Namespace)
+	for _, a := range r.selected {
+		if !a.wants(rec.Event.Severity) {
+			continue
+		}
+		admitted, exact := a.admits(text, &m)
+		if !exact {
+			r.cutShort(ctx, a)
+		}
+		if admitted {
+			ds = r.dispatch(rec, a, ds)
+		}
+	}
+	r.metrics.patternSeconds.Add(r.budget.end(o.Namespace, &m).Seconds())
+	return ds
+}
+
+// dispatch appends the delivery of an event for an Alert that matches, unless its Provider is known not to take it.
+func (r *Router) dispatch(rec *event.Record, a *Alert, ds []event.Delivery) []event.Delivery {
+	r.metrics.matches.Inc()
+	dest := r.Destinations.Get(a.Namespace, a.Provider)
+	providerUID := ""
+	if dest != nil {
+		if dest.Suspended || !takesStatusUpdates[dest.Type] && forStatusOnly(rec.Event) {
+			r.metrics.skipped.Inc()
+			return ds
+		}
+		providerUID = dest.UID
+	}
+	// The record is shared by all Alerts: the copy gets a map of its own, so that no Alert sees another's metadata.
+	e := rec.Event
+	merged, conflicts := mergeMetadata(rec.Event, a)
+	e.Metadata = merged
+	now := time.Now()
+	if len(conflicts) > 0 && a.conflictDue(now) {
+		r.Recorder.Event(kindAlert, a.Namespace, a.Name, a.UID, warning, ReasonMetadataConflict, conflictMessage(rec.Event.InvolvedObject, conflicts))
+	}
+	return append(ds, event.Delivery{
+		ID:        event.DeliveryID(rec, a.UID, a.Provider),
+		Order:     rec.Seq,
+		Namespace: a.Namespace, Alert: a.Name, AlertUID: a.UID,
+		Provider: a.Provider, ProviderUID: providerUID,
+		Event:   e,
+		Routed:  now,
+		Recheck: rec.Recheck,
+	})
+}
+
+// maxConflictsTold bounds the keys that a message names; keys are as long as an event's sender likes.
+const (
+	maxConflictsTold = 10
+	maxKeyTold       = 100
+)
+
+func conflictMessage(object event.ObjectReference, keys []string) string {
+	more := ""
+	if len(keys) > maxConflictsTold {
+		more = fmt.Sprintf(" and %d more", len(keys)-maxConflictsTold)
+		keys = keys[:maxConflictsTold]
+	}
+	told := make([]string, len(keys))
+	for i, k := range keys {
+		told[i] = fmt.Sprintf("%.*q", maxKeyTold, k)
+	}
+	return fmt.Sprintf("metadata of the event about %s and of this Alert disagree on %s%s; the controller's value is kept over "+
+		"the summary, that over spec.eventMetadata, that over the object's annotations", object, strings.Join(told, ", "), more)
+}
+
+// cutShort reports that an Alert's patterns took too long and were not all evaluated.
+func (r *Router) cutShort(ctx context.Context, a *Alert) {
+	r.metrics.cutShort.Inc()
+	if !r.budget.cut(a) {
+		return
+	}
+	r.Log.Warn("patterns took too long, event passed unfiltered", "alert", a.Key())
+	r.reportPatterns(ctx, a, StateFailing, ReasonPatternsTimed,
+		"inclusionList and exclusionList of the namespace's Alerts took too long; meanwhile events pass unfiltered")
+}
+
+func (r *Router) turnBudget(ctx context.Context) {
+	for _, a := range r.budget.turn() {
+		r.reportPatterns(ctx, a, StateOK, ReasonPatternsInTime, "inclusionList and exclusionList are evaluated in time")
+	}
+}
+
+func (r *Router) reportPatterns(ctx context.Context, a *Alert, s State, reason, message string) {
+	h := Health{UID: a.UID, State: s, Reason: reason, Message: message, At: time.Now().UTC()}
+	r.Reports.Report(ctx, healthKey(kindAlert, a.Namespace, a.Name), h.encode())
+}

@@ -1,0 +1,163 @@
+package alerts
+
+import (
+	"context"
+	"time"
+
+	"notifier/internal/event"
+)
+
+const (
+	// askEvery is the least time between two looks at the bus for absent deliveries that hold others up, askAllEvery for
+	// those that hold up nothing.
+	askEvery    = 10 * time.Second
+	askAllEvery = 15 * time.Minute
+	// misses is how many looks in a row must miss a delivery before it counts as gone: one look may fall between a schedule
+	// that fired and its message being handed out.
+	misses = 2
+	// idleFor is how long a queue without deliveries is kept, with its limiter and breaker.
+	idleFor = 10 * time.Minute
+)
+
+// tick sees to what has no timer of its own.
+func (s *shard) tick(work context.Context) {
+	now := time.Now()
+	for it := range s.items {
+		s.keep(it)
+	}
+	held, away, open, holdUp := len(s.items), 0, 0, false
+	for key, q := range s.queues {
+		s.expireIn(work, q, now)
+		s.tellHealth(q, now)
+		holdUp = holdUp || q.heldUp(now)
+		away += q.away
+		if q.breaker.open() {
+			open++
+		}
+		if len(q.lines) == 0 && now.Sub(q.idleSince) > idleFor {
+			s.wakes.drop(q)
+			delete(s.queues, key)
+			if s.longest == q {
+				s.longest = nil
+			}
+		}
+	}
+	s.show(held, away, open)
+	if !s.asking && (holdUp && now.Sub(s.asked) >= askEvery || away > 0 && now.Sub(s.askedAll) >= askAllEvery) {
+		s.ask(work, now)
+	}
+}
+
+// keep tells the bus that an item is still held.
+func (s *shard) keep(it *item) {
+	for _, m := range append([]event.Settler{it.settler}, it.twins...) {
+		if err := m.Working(); err != nil {
+			s.log.Debug("hold not prolonged", "error", err)
+		}
+	}
+}
+
+// expireIn gives up what waits in memory for a destination that cannot be sent to, when its time is over.
+func (s *shard) expireIn(work context.Context, q *queue, now time.Time) {
+	if !q.bad(now) {
+		return
+	}
+	for i := len(q.waiting) - 1; i >= 0; i-- {
+		if it := q.waiting[i]; !now.Before(expiry(&it.d)) {
+			s.expire(work, it)
+		}
+	}
+}
+
+// heldUp reports whether an item waits for a predecessor that should have come back.
+func (q *queue) heldUp(now time.Time) bool {
+	for _, it := range q.waiting {
+		if it.line.head().overdue(now) {
+			return true
+		}
+	}
+	return false
+}
+
+// ask looks at the bus for the deliveries that are away. Some may have ended elsewhere: a former owner of the shard settled
+// them while it drained, or a limit of the stream removed them.
+func (s *shard) ask(work context.Context, now time.Time) {
+	s.asking, s.asked, s.askedAll = true, now, now
+	s.spawn(func() {
+		ctx, cancel := context.WithTimeout(work, tickEvery)
+		defer cancel()
+		parked, err := s.Source.Parked(ctx, s.number)
+		s.post(func() {
+			s.asking = false
+			if err != nil {
+				s.metrics.busErrors.Inc()
+				s.log.Warn("list of parked deliveries not read", "error", err)
+				return
+			}
+			s.reconsider(work, parked, now)
+		})
+	})
+}
+
+// place is where a delivery stands, over all lines of a shard.
+type place struct {
+	key    destinationKey
+	object string
+	order  uint64
+	id     string
+}
+
+// reconsider strikes off the lines what was away before the bus was asked and was missed often enough.
+func (s *shard) reconsider(work context.Context, parked []event.Parked, asked time.Time) {
+	there := make(map[place]bool, len(parked))
+	for _, p := range parked {
+		there[place{destinationKey{p.Namespace, p.Provider}, p.ObjectKey, p.Order, p.ID}] = true
+	}
+	now := time.Now()
+	for _, q := range s.queues {
+		if q.away == 0 {
+			continue
+		}
+		struck := false
+		for _, l := range q.lines {
+			for _, e := range absent(l, asked) {
+				if there[place{q.key, l.object, e.order, e.id}] {
+					e.seen, e.missing = now, 0
+					continue
+				}
+				if e.missing++; e.missing >= misses && e.overdue(now) {
+					q.forget(l, e, now)
+					struck = true
+				}
+			}
+		}
+		if struck {
+			s.pump(work, q)
+		}
+	}
+}
+
+// absent returns the entries of a line that went away before a time.
+func absent(l *line, before time.Time) []*entry {
+	var entries []*entry
+	for _, e := range l.entries {
+		if e.item == nil && e.since.Before(before) {
+			entries = append(entries, e)
+		}
+	}
+	return entries
+}
+
+// tellHealth passes a report on if one is due.
+func (s *shard) tellHealth(q *queue, now time.Time) {
+	if q.health.now.State == "" {
+		return
+	}
+	report, again := q.health.due(q.away+len(q.waiting), now)
+	if report != nil {
+		s.reports.put(healthKey(kindProvider, q.key.namespace, q.key.name), report)
+	}
+	if !again.IsZero() {
+		s.wakes.set(q, again)
+	}
+}
