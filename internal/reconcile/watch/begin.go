@@ -1,0 +1,150 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// baselinePrefix begins the key that says of a kind that its first state is recorded.
+const baselinePrefix = "baseline-done."
+
+// load reads what was told, trying until ctx ends. It reports whether it did.
+func (t *teller) load(ctx context.Context) bool {
+	for pause := minBusPause; ; pause = min(2*pause, maxBusPause) {
+		err := t.opts.State.All(ctx, t.loaded)
+		if err == nil {
+			return true
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+		t.log.Warn("cannot read what was told, it will be tried again", "error", err)
+		if !sleep(ctx, pause) {
+			return false
+		}
+	}
+}
+
+// loaded takes in one key of the store.
+func (t *teller) loaded(key string, value []byte, _ uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if name, ok := strings.CutPrefix(key, baselinePrefix); ok {
+		t.recorded[kindNamed(name)] = true
+		return
+	}
+	parts := strings.Split(key, "/")
+	if len(parts) != 3 || parts[2] == "" {
+		return
+	}
+	if kind := kindNamed(parts[0]); kind != nil {
+		t.subjects[item{kind, parts[1], parts[2]}] = &subject{told: decodeTold(value)}
+	}
+}
+
+// begin brings the telling of a kind in line with its cache: the baseline is recorded if there is none, every object's state
+// is compared with what was told, and what is recorded of objects that are no more is removed.
+func (t *teller) begin(ctx context.Context, of item) error {
+	in := t.cache.informerOf(of.kind)
+	if in == nil {
+		if t.cache.absent(of.kind) { // with the definition go all its objects
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			t.endMissing(of.kind, nil)
+		}
+		return nil
+	}
+	if !in.hasSynced() {
+		return nil // the informer has the kind begun when it has
+	}
+	if err := t.baseline(ctx, in); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.cache.informerOf(of.kind) != in {
+		return nil // another took its place, which has the kind begun again
+	}
+	t.speaking[of.kind] = in
+	t.metrics.speaking.WithLabelValues(of.kind.Kind).Set(1)
+	objects := in.all()
+	present := make(map[item]bool, len(objects))
+	for _, o := range objects {
+		present[item{of.kind, o.Namespace, o.Name}] = true
+		t.consider(o, true)
+	}
+	t.endMissing(of.kind, present)
+	return nil
+}
+
+// endMissing ends the objects of a kind that are known but not present. The caller holds the lock.
+func (t *teller) endMissing(kind *Kind, present map[item]bool) {
+	for it := range t.subjects {
+		if it.kind == kind && !present[it] {
+			t.end(it)
+		}
+	}
+}
+
+// baseline records the states of all objects of a kind silently, once in the life of the store.
+func (t *teller) baseline(ctx context.Context, in *informer) error {
+	t.mu.Lock()
+	done := t.recorded[in.kind]
+	t.mu.Unlock()
+	if done {
+		return nil
+	}
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(t.opts.Workers)
+	for _, o := range in.all() {
+		group.Go(func() error { return t.recordSilently(groupCtx, o) })
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	key := baselinePrefix + in.kind.Kind
+	_, revision, found, err := t.opts.State.Get(ctx, key)
+	if err == nil && !found {
+		err = t.opts.State.Put(ctx, key, []byte(time.Now().UTC().Format(time.RFC3339)), revision)
+	}
+	if err != nil {
+		return fmt.Errorf("record baseline of %s: %w", in.kind.Kind, err)
+	}
+	t.mu.Lock()
+	t.recorded[in.kind] = true
+	t.mu.Unlock()
+	t.log.Info("first state of kind recorded, its transitions are told from now on", "kind", in.kind.Kind)
+	return nil
+}
+
+func (t *teller) recordSilently(ctx context.Context, o *object) error {
+	st, terminal := o.terminal()
+	if !terminal {
+		return nil
+	}
+	it := item{o.kind, o.Namespace, o.Name}
+	prior, revision, err := t.read(ctx, it)
+	if err != nil {
+		return err
+	}
+	if prior.state != st {
+		prior = told{state: st, Since: o.ready.since, Observed: time.Now()}
+		if err := t.write(ctx, it, prior, revision); err != nil {
+			return err
+		}
+	}
+	t.metrics.transitions.WithLabelValues(resultBaseline).Inc()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.subjects[it]
+	if s == nil {
+		s = &subject{}
+		t.subjects[it] = s
+	}
+	s.told, s.seen = prior, o.ResourceVersion
+	return nil
+}

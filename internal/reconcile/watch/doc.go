@@ -1,0 +1,27 @@
+// Package watch follows the Flux objects of the cluster: it keeps a small cache of them on every replica, and on the
+// replica that leads it turns their changes of state into events.
+//
+// # Cache
+//
+// Run watches the definitions (CRDs) of the kinds in Kinds and keeps one informer for each kind that the cluster serves.
+// Objects are trimmed on arrival to identity, labels, event annotations and the outcome of their last reconciliation.
+// Lookup and Select answer from that cache and never from the network; HasSynced says when it is complete.
+//
+// # Transitions
+//
+// Lead tells each object's terminal states (succeeded or failed, at a revision) to the bus, one event a transition. Flux's
+// controllers POST most of them as well; those are delivered as they come, and the watcher only fills the gaps:
+//
+//   - What was last told of an object is kept in the bus's key-value store. Only a terminal state unlike the last one told
+//     or waiting is a transition. It waits Options.Settle and is then published, unless a POST about the same UID with the
+//     same outcome came in: that POST is used up, and the transition is recorded as told.
+//   - Order: the transitions of one object are told in the order they were observed, each after the one before it was
+//     published and recorded. Objects are independent of each other.
+//   - Loss: an event is published before it is recorded, with an ID derived from what is recorded, so a crash between the
+//     two repeats it under the same ID. Transitions that wait are lost in a crash; a new leader finds the state they led to,
+//     because it differs from what is recorded, and tells it unless the object's last event shows that it was told.
+//   - Back-pressure: when the bus fails, transitions wait in memory and are tried again; at most 64 an object, beyond which
+//     the newest takes the place of the last one waiting. They point into the cache and copy nothing.
+//
+// The first time a kind is seen on a cluster its objects are recorded silently.
+package watch

@@ -1,0 +1,195 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+)
+
+// informer is the running informer of one kind, on one version of one definition.
+type informer struct {
+	kind       *Kind
+	resource   schema.GroupVersionResource
+	definition types.UID
+	objects    cache.SharedIndexInformer
+	// synced is done when the event handler has seen the first list.
+	synced cache.DoneChecker
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+func (in *informer) hasSynced() bool { return cache.IsDone(in.synced) }
+
+// get returns the cached object, nil if there is none.
+func (in *informer) get(namespace, name string) *object {
+	obj, _, err := in.objects.GetIndexer().GetByKey(cache.NewObjectName(namespace, name).String())
+	if err != nil {
+		return nil
+	}
+	o, _ := obj.(*object)
+	return o
+}
+
+// all returns the cached objects.
+func (in *informer) all() []*object {
+	items := in.objects.GetStore().List()
+	objects := make([]*object, 0, len(items))
+	for _, item := range items {
+		if o, ok := item.(*object); ok {
+			objects = append(objects, o)
+		}
+	}
+	return objects
+}
+
+// start runs an informer for the kind until ctx ends or it is stopped.
+func (w *Watcher) start(ctx context.Context, kind *Kind, resource schema.GroupVersionResource, definition types.UID) error {
+	indexers := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+	in := &informer{
+		kind: kind, resource: resource, definition: definition,
+		objects: dynamicinformer.NewFilteredDynamicInformer(w.opts.Dynamic, resource, w.opts.Namespace, 0, indexers, nil).Informer(),
+	}
+	if err := in.objects.SetTransform(trim(kind)); err != nil {
+		return fmt.Errorf("watch %s: %w", kind.Kind, err)
+	}
+	if err := in.objects.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+		w.watchFailed(kind, err)
+	}); err != nil {
+		return fmt.Errorf("watch %s: %w", kind.Kind, err)
+	}
+	registration, err := in.objects.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { w.observed(in, obj) },
+		UpdateFunc: func(_, obj any) { w.observed(in, obj) },
+		DeleteFunc: func(obj any) { w.deleted(in, obj) },
+	})
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", kind.Kind, err)
+	}
+	in.synced = registration.HasSyncedChecker()
+	ctx, in.cancel = context.WithCancel(ctx)
+	w.mu.Lock()
+	w.running[kind] = in
+	w.mu.Unlock()
+	in.wg.Go(func() { in.objects.RunWithContext(ctx) })
+	in.wg.Go(func() {
+		if cache.WaitFor(ctx, "", in.synced) {
+			w.tellerOf(func(t *teller) { t.kindChanged(kind) })
+		}
+	})
+	w.log.Info("watching kind", "kind", kind.Kind, "version", resource.Version)
+	return nil
+}
+
+// stop ends the kind's informer, if there is one, and waits for it.
+func (w *Watcher) stop(kind *Kind) {
+	w.mu.Lock()
+	in := w.running[kind]
+	delete(w.running, kind)
+	w.mu.Unlock()
+	if in == nil {
+		return
+	}
+	w.tellerOf(func(t *teller) { t.kindStopped(kind) })
+	in.cancel()
+	in.wg.Wait()
+	w.log.Info("stopped watching kind", "kind", kind.Kind, "version", in.resource.Version)
+}
+
+func (w *Watcher) stopAll() {
+	for _, kind := range kinds {
+		w.stop(kind)
+	}
+}
+
+// watchFailed logs why a list or watch failed. One that the server knows nothing of is looked at again: the definition may have
+// dropped the version.
+func (w *Watcher) watchFailed(kind *Kind, err error) {
+	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		return // the ordinary end of an old watch
+	}
+	w.log.Warn("watch failed, it will be tried again", "kind", kind.Kind, "error", err)
+	if apierrors.IsNotFound(err) {
+		w.queue.AddAfter(kind, minDiscoveryPause)
+	}
+}
+
+func (w *Watcher) observed(in *informer, obj any) {
+	if o, ok := obj.(*object); ok {
+		w.tellerOf(func(t *teller) { t.observe(in, o) })
+	}
+}
+
+// deleted unwraps the tombstone that stands for an object whose deletion the watch missed.
+func (w *Watcher) deleted(in *informer, obj any) {
+	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = tombstone.Obj
+	}
+	if o, ok := obj.(*object); ok {
+		w.tellerOf(func(t *teller) { t.forget(in, o.Namespace, o.Name) })
+	}
+}
+
+// tellerOf calls f with the teller if this replica leads.
+func (w *Watcher) tellerOf(f func(*teller)) {
+	if t := w.leading.Load(); t != nil {
+		f(t)
+	}
+}
+
+func (w *Watcher) informerOf(kind *Kind) *informer {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return w.running[kind]
+}
+
+// Lookup returns the UID and the labels of a cached object. The labels must not be changed.
+func (w *Watcher) Lookup(kind, namespace, name string) (uid string, labels map[string]string, ok bool) {
+	in := w.informerOf(kindNamed(kind))
+	if in == nil {
+		return "", nil, false
+	}
+	o := in.get(namespace, name)
+	if o == nil {
+		return "", nil, false
+	}
+	return string(o.UID), o.Labels, true
+}
+
+// Select returns the names of the objects of a kind in a namespace that carry all of matchLabels. Only the group of apiVersion
+// counts, and an empty one means any. It reports false when the kind is not watched or its objects are not all known yet.
+func (w *Watcher) Select(apiVersion, kind, namespace string, matchLabels map[string]string) (names []string, watched bool) {
+	in := w.informerOf(kindNamed(kind))
+	if in == nil || !in.hasSynced() || w.opts.Namespace != "" && w.opts.Namespace != namespace {
+		return nil, false
+	}
+	if version, err := schema.ParseGroupVersion(apiVersion); err != nil || apiVersion != "" && version.Group != in.kind.Group {
+		return nil, false
+	}
+	items, err := in.objects.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
+	if err != nil {
+		return nil, false
+	}
+	selector := labels.SelectorFromSet(matchLabels)
+	for _, item := range items {
+		if o, ok := item.(*object); ok && selector.Matches(labels.Set(o.Labels)) {
+			names = append(names, o.Name)
+		}
+	}
+	return names, true
+}
+
+// absent reports whether the cluster has no definition of the kind.
+func (w *Watcher) absent(kind *Kind) bool {
+	if !cache.IsDone(w.crdsSynced) {
+		return false
+	}
+	_, defined, err := w.crds.GetStore().GetByKey(kind.crd())
+	return err == nil && !defined
+}

@@ -1,0 +1,148 @@
+package watch
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"notifier/internal/event"
+)
+
+func TestEveryKindHasItsControllerAndRevision(t *testing.T) {
+	const artifact = `{"artifact":{"revision":"main@sha1:abc"}}`
+	for _, c := range []struct {
+		kind, crd, controller, status string
+		succeeded, failed             string
+	}{
+		{"GitRepository", "gitrepositories.source.toolkit.fluxcd.io", "source-controller", artifact, "main@sha1:abc", "main@sha1:abc"},
+		{"OCIRepository", "ocirepositories.source.toolkit.fluxcd.io", "source-controller", artifact, "main@sha1:abc", "main@sha1:abc"},
+		{"Bucket", "buckets.source.toolkit.fluxcd.io", "source-controller", artifact, "main@sha1:abc", "main@sha1:abc"},
+		{"HelmRepository", "helmrepositories.source.toolkit.fluxcd.io", "source-controller", artifact, "main@sha1:abc", "main@sha1:abc"},
+		{"HelmChart", "helmcharts.source.toolkit.fluxcd.io", "source-controller", artifact, "main@sha1:abc", "main@sha1:abc"},
+		{"ExternalArtifact", "externalartifacts.source.toolkit.fluxcd.io", "source-watcher", artifact, "main@sha1:abc", "main@sha1:abc"},
+		{
+			"ArtifactGenerator", "artifactgenerators.source.extensions.fluxcd.io", "source-watcher",
+			`{"observedSourcesDigest":"sha256:1"}`, "sha256:1", "sha256:1",
+		},
+		{
+			"Kustomization", "kustomizations.kustomize.toolkit.fluxcd.io", "kustomize-controller",
+			`{"lastAppliedRevision":"r1","lastAttemptedRevision":"r2"}`, "r1", "r2",
+		},
+		{
+			"HelmRelease", "helmreleases.helm.toolkit.fluxcd.io", "helm-controller",
+			`{"history":[{"chartVersion":"1.0.0"},{"chartVersion":"0.9.0"}],"lastAttemptedRevision":"1.1.0"}`, "1.0.0", "1.1.0",
+		},
+		{"HelmRelease", "helmreleases.helm.toolkit.fluxcd.io", "helm-controller", `{"history":[{"chartVersion":"1.0.0"}]}`, "1.0.0", "1.0.0"},
+		{"HelmRelease", "helmreleases.helm.toolkit.fluxcd.io", "helm-controller", `{"lastAttemptedRevision":"1.1.0"}`, "1.1.0", "1.1.0"},
+		{
+			"ImageRepository", "imagerepositories.image.toolkit.fluxcd.io", "image-reflector-controller",
+			`{"lastScanResult":{"revision":"sha256:1"}}`, "", "",
+		},
+		{
+			"ImagePolicy", "imagepolicies.image.toolkit.fluxcd.io", "image-reflector-controller",
+			`{"latestRef":{"name":"ghcr.io/a/b","tag":"v1","digest":"sha256:1"}}`, "v1@sha256:1", "v1@sha256:1",
+		},
+		{"ImagePolicy", "imagepolicies.image.toolkit.fluxcd.io", "image-reflector-controller", `{"latestRef":{"tag":"v1"}}`, "v1", "v1"},
+		{"ImagePolicy", "imagepolicies.image.toolkit.fluxcd.io", "image-reflector-controller", `{"latestImage":"a/b:v0"}`, "a/b:v0", "a/b:v0"},
+		{
+			"ImageUpdateAutomation", "imageupdateautomations.image.toolkit.fluxcd.io", "image-automation-controller",
+			`{"lastPushCommit":"abc"}`, "abc", "abc",
+		},
+		{"Kustomization", "kustomizations.kustomize.toolkit.fluxcd.io", "kustomize-controller", `{"lastAppliedRevision":7}`, "", ""},
+		{"HelmRelease", "helmreleases.helm.toolkit.fluxcd.io", "helm-controller", `{"history":["x"]}`, "", ""},
+	} {
+		k := kindNamed(c.kind)
+		var status map[string]any
+		if err := json.Unmarshal([]byte(c.status), &status); err != nil {
+			t.Fatal(err)
+		}
+		got := []string{k.crd(), k.Controller, k.revision(status, false), k.revision(status, true)}
+		if diff := cmp.Diff([]string{c.crd, c.controller, c.succeeded, c.failed}, got); diff != "" {
+			t.Errorf("%s with %s (-want +got):\n%s", c.kind, c.status, diff)
+		}
+	}
+	names := map[string]bool{}
+	for _, k := range Kinds() {
+		names[k.Kind] = true
+	}
+	if len(names) != 12 {
+		t.Errorf("%d kinds, want 12 with names of their own", len(names))
+	}
+}
+
+func fromJSON(t *testing.T, kind, doc string) *object {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON([]byte(doc)); err != nil {
+		t.Fatal(err)
+	}
+	out, err := trim(kindNamed(kind))(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := trim(kindNamed(kind))(out)
+	if err != nil || again != out {
+		t.Errorf("trimming twice gave %v, %v", again, err)
+	}
+	return out.(*object)
+}
+
+func TestWhichStatesAreTerminal(t *testing.T) {
+	for name, c := range map[string]struct {
+		metadata, status string
+		want             event.Outcome
+	}{
+		"ready":                                  {`"generation":2`, `"conditions":[{"type":"Ready","status":"True","observedGeneration":2}]`, event.OutcomeSucceeded},
+		"failed":                                 {`"generation":2`, `"conditions":[{"type":"Ready","status":"False","observedGeneration":2}]`, event.OutcomeFailed},
+		"no status":                              {`"generation":2`, ``, ""},
+		"no Ready condition":                     {`"generation":2`, `"conditions":[{"type":"Healthy","status":"True"}]`, ""},
+		"Ready unknown":                          {`"generation":2`, `"conditions":[{"type":"Ready","status":"Unknown"}]`, ""},
+		"still progressing":                      {`"generation":2`, `"conditions":[{"type":"Ready","status":"False","reason":"Progressing"}]`, ""},
+		"progressing with retry":                 {`"generation":2`, `"conditions":[{"type":"Ready","status":"False","reason":"ProgressingWithRetry"}]`, ""},
+		"a dependency is not ready":              {`"generation":2`, `"conditions":[{"type":"Ready","status":"False","reason":"DependencyNotReady"}]`, ""},
+		"the health check was cancelled":         {`"generation":2`, `"conditions":[{"type":"Ready","status":"False","reason":"HealthCheckCanceled"}]`, ""},
+		"no artifact, retrying":                  {`"generation":2`, `"conditions":[{"type":"Ready","status":"False","reason":"ArtifactFailed"},{"type":"Reconciling","status":"True"}]`, ""},
+		"no artifact, given up":                  {`"generation":2`, `"conditions":[{"type":"Ready","status":"False","reason":"ArtifactFailed"},{"type":"Stalled","status":"True"}]`, event.OutcomeFailed},
+		"the condition is about older spec":      {`"generation":2`, `"conditions":[{"type":"Ready","status":"True","observedGeneration":1}]`, ""},
+		"the status is about older spec":         {`"generation":2`, `"observedGeneration":1,"conditions":[{"type":"Ready","status":"True"}]`, ""},
+		"never observed":                         {`"generation":2`, `"observedGeneration":-1,"conditions":[{"type":"Ready","status":"True"}]`, ""},
+		"the condition is newer than the status": {`"generation":2`, `"observedGeneration":1,"conditions":[{"type":"Ready","status":"False","observedGeneration":2}]`, event.OutcomeFailed},
+		"says no generation":                     {`"generation":2`, `"conditions":[{"type":"Ready","status":"True"}]`, event.OutcomeSucceeded},
+		"being deleted":                          {`"deletionTimestamp":"2026-01-02T03:04:05Z"`, `"conditions":[{"type":"Ready","status":"True"}]`, ""},
+		"malformed conditions":                   {`"generation":2`, `"conditions":{"Ready":true}`, ""},
+		"a malformed condition":                  {`"generation":2`, `"conditions":["Ready",{"type":"Ready","status":"True","lastTransitionTime":3,"observedGeneration":"x"}]`, event.OutcomeSucceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := fromJSON(t, "GitRepository", `{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","metadata":{`+
+				c.metadata+`,"uid":"u"},"status":{`+c.status+`}}`)
+			got, terminal := o.terminal()
+			if got.Outcome != c.want || terminal != (c.want != "") {
+				t.Errorf("got %q, %v, want %q", got.Outcome, terminal, c.want)
+			}
+		})
+	}
+}
+
+// Fails when trim keeps the object that it was given, or its annotations.
+func TestObjectsAreTrimmed(t *testing.T) {
+	o := fromJSON(t, "Kustomization", `{"apiVersion":"kustomize.toolkit.fluxcd.io/v1","kind":"Kustomization",
+		"metadata":{"name":"app","namespace":"team-a","uid":"u","resourceVersion":"7","generation":3,"labels":{"a":"b"},
+			"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{}","event.toolkit.fluxcd.io/env":"prod"},
+			"managedFields":[{"manager":"x"}],"finalizers":["f"],"ownerReferences":[]},
+		"spec":{"path":"./"},"status":{"inventory":{"entries":[{"id":"x"}]},"lastAppliedRevision":"r1",
+			"conditions":[{"type":"Ready","status":"True","message":"`+strings.Repeat("é", maxMessage)+`"}]}}`)
+	want := metav1.ObjectMeta{
+		Name: "app", Namespace: "team-a", UID: "u", ResourceVersion: "7", Generation: 3,
+		Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"event.toolkit.fluxcd.io/env": "prod"},
+	}
+	if diff := cmp.Diff(want, o.ObjectMeta); diff != "" {
+		t.Errorf("metadata (-want +got):\n%s", diff)
+	}
+	if n := len(o.ready.message); n != maxMessage || strings.Trim(o.ready.message, "é") != "" {
+		t.Errorf("message of %d bytes, or cut within a character", n)
+	}
+}

@@ -1,0 +1,109 @@
+package watch
+
+import (
+	"container/list"
+	"sync"
+	"time"
+
+	"notifier/internal/event"
+)
+
+// The bounds on notes. Beyond either the oldest note goes first, of the object or of all: a note that is missing lets a
+// transition be told twice, one too many could keep it from being told, so forgetting is the safe side.
+const (
+	maxNotesPerObject = 16
+	maxNotes          = 1 << 16
+)
+
+// note remembers an accepted POST as long as a transition may turn out to be told by it.
+type note struct {
+	item     item
+	uid      string
+	outcome  event.Outcome
+	revision string
+	accepted time.Time
+}
+
+// notes are the POSTs that were not used up, in the order they were accepted. Accepted is the clock of the replica that took
+// the POST, the times it is compared with are this one's: the replicas' clocks are taken to agree within a second or so.
+type notes struct {
+	mu sync.Mutex
+	// all holds every note, oldest first; byItem the elements of all that are about one object, oldest first.
+	all    *list.List
+	byItem map[item][]*list.Element
+}
+
+func newNotes() *notes {
+	return &notes{all: list.New(), byItem: map[item][]*list.Element{}}
+}
+
+func (n *notes) add(x note) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.byItem[x.item] = append(n.byItem[x.item], n.all.PushBack(x))
+	if len(n.byItem[x.item]) > maxNotesPerObject {
+		n.removeOldest(x.item)
+	}
+	if n.all.Len() > maxNotes {
+		n.removeOldest(n.all.Front().Value.(note).item)
+	}
+}
+
+func (n *notes) removeOldest(it item) {
+	elements := n.byItem[it]
+	n.all.Remove(elements[0])
+	if len(elements) == 1 {
+		delete(n.byItem, it)
+		return
+	}
+	n.byItem[it] = elements[1:]
+}
+
+// take looks for a POST by which tr, observed after prior was told, is told already, and uses it up. With it go all notes that
+// no later transition may use: those older than the one used, and those older than the observation of tr.
+//
+// A note counts if it has the UID and the outcome of tr and is not older than the observation of prior. One that names the
+// revision of prior, where tr is about another, is a late or repeated POST about prior.
+func (n *notes) take(it item, tr *transition, prior told) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	used := time.Time{}
+	var kept []*list.Element
+	for _, e := range n.byItem[it] {
+		x := e.Value.(note)
+		stale := x.revision != "" && x.revision == prior.Revision && x.revision != tr.Revision
+		if used.IsZero() && x.uid == tr.UID && x.outcome == tr.Outcome && !x.accepted.Before(prior.Observed) && !stale {
+			used = x.accepted
+			n.all.Remove(e)
+			continue
+		}
+		kept = append(kept, e)
+	}
+	n.byItem[it] = kept
+	n.drop(it, tr.observed)
+	n.drop(it, used)
+	return !used.IsZero()
+}
+
+// drop forgets the object's notes accepted before a time.
+func (n *notes) drop(it item, before time.Time) {
+	var kept []*list.Element
+	for _, e := range n.byItem[it] {
+		if e.Value.(note).accepted.Before(before) {
+			n.all.Remove(e)
+			continue
+		}
+		kept = append(kept, e)
+	}
+	if len(kept) == 0 {
+		delete(n.byItem, it)
+		return
+	}
+	n.byItem[it] = kept
+}
+
+func (n *notes) len() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.all.Len()
+}

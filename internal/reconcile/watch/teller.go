@@ -1,0 +1,303 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/util/workqueue"
+
+	"notifier/internal/event"
+)
+
+// item names an object, or with an empty name a whole kind.
+type item struct {
+	kind            *Kind
+	namespace, name string
+}
+
+func (it item) String() string { return it.kind.Kind + "/" + it.namespace + "/" + it.name }
+
+// told is what the bus's key-value store keeps of an object: the state last told of it.
+type told struct {
+	state
+	// Since is the time of the Ready condition's transition into the state.
+	Since time.Time `json:"since"`
+	// Observed is when the watcher saw the state. Notes older than that are about what came before.
+	Observed time.Time `json:"observed"`
+	// Ordinal counts the transitions of this UID that were told.
+	Ordinal uint64 `json:"ordinal"`
+}
+
+// transition is a terminal state of an object that waits to be told, or with gone the end of the object.
+type transition struct {
+	state
+	object   *object
+	observed time.Time
+	gone     bool
+
+	// found says that the state was there when the leader or the kind started, so that it may have been told before.
+	// From here on the fields belong to the worker that settles the transition.
+	found bool
+	// decided says that how the transition is told is settled; published that an event of the watcher says so.
+	decided   bool
+	result    string
+	published bool
+}
+
+// subject is what the teller knows of one object.
+type subject struct {
+	told told
+	// seen is the resource version last looked at. Informers repeat older ones after a list.
+	seen    string
+	pending []*transition
+}
+
+// maxPending bounds the transitions of one object that wait; beyond it the newest takes the place of the last one waiting.
+const maxPending = 64
+
+// The pauses between attempts when the bus fails.
+const (
+	minBusPause = 200 * time.Millisecond
+	maxBusPause = 30 * time.Second
+)
+
+// teller is one term of leadership: it tells transitions from its start to the end of its context.
+type teller struct {
+	opts    *Options
+	log     *slog.Logger
+	metrics *metrics
+	cache   cacheView
+	notes   *notes
+	queue   workqueue.TypedRateLimitingInterface[item]
+
+	mu       sync.Mutex
+	subjects map[item]*subject
+	// recorded are the kinds whose baseline is recorded; speaking has the informer whose observations count.
+	recorded map[*Kind]bool
+	speaking map[*Kind]*informer
+}
+
+// cacheView is what the teller reads of the watcher.
+type cacheView interface {
+	informerOf(*Kind) *informer
+	absent(*Kind) bool
+}
+
+// Lead tells transitions until ctx ends, and joins all it started. It is called while this replica leads, beside Run, and not
+// twice at a time.
+func (w *Watcher) Lead(ctx context.Context) error {
+	t := &teller{
+		opts: &w.opts, log: w.log, metrics: w.metrics, cache: w, notes: newNotes(),
+		subjects: map[item]*subject{}, recorded: map[*Kind]bool{}, speaking: map[*Kind]*informer{},
+		queue: workqueue.NewTypedRateLimitingQueue(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[item](minBusPause, maxBusPause)),
+	}
+	defer t.queue.ShutDown()
+	if !w.leading.CompareAndSwap(nil, t) {
+		return errors.New("already leading")
+	}
+	defer t.silence()
+	defer w.leading.Store(nil)
+	if !t.load(ctx) {
+		return nil
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer t.queue.ShutDown()
+	wg.Go(func() { t.follow(ctx) })
+	for range t.opts.Workers {
+		wg.Go(func() {
+			for t.next(ctx) {
+			}
+		})
+	}
+	for _, kind := range kinds {
+		t.kindChanged(kind)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// silence leaves the gauges as a replica that does not lead has them.
+func (t *teller) silence() {
+	t.metrics.waiting.Set(0)
+	t.metrics.notes.Set(0)
+	for _, kind := range kinds {
+		t.metrics.speaking.WithLabelValues(kind.Kind).Set(0)
+	}
+}
+
+// kindChanged has the kind begun (again) by a worker.
+func (t *teller) kindChanged(kind *Kind) { t.queue.Add(item{kind: kind}) }
+
+// kindStopped ends the telling of the kind until it is begun again.
+func (t *teller) kindStopped(kind *Kind) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.speaking, kind)
+	t.metrics.speaking.WithLabelValues(kind.Kind).Set(0)
+}
+
+func (t *teller) next(ctx context.Context) bool {
+	it, shutdown := t.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer t.queue.Done(it)
+	work := t.settle
+	if it.name == "" {
+		work = t.begin
+	}
+	if err := work(ctx, it); err != nil {
+		if ctx.Err() != nil {
+			return false
+		}
+		t.metrics.errors.Inc()
+		t.log.Warn("transition not told yet, it will be tried again", "object", it.String(), "error", err)
+		t.queue.AddRateLimited(it)
+		return true
+	}
+	t.queue.Forget(it)
+	return true
+}
+
+// observe takes in an object as the informer saw it.
+func (t *teller) observe(in *informer, o *object) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.speaking[in.kind] == in {
+		t.consider(o, false)
+	}
+}
+
+// consider queues the object's state if it is terminal and unlike the last one told or waiting. The caller holds the lock.
+func (t *teller) consider(o *object, found bool) {
+	it := item{o.kind, o.Namespace, o.Name}
+	s := t.subjects[it]
+	if s != nil && older(o.ResourceVersion, s.seen) {
+		return
+	}
+	st, terminal := o.terminal()
+	if s == nil && terminal {
+		s = &subject{}
+		t.subjects[it] = s
+	}
+	if s == nil {
+		return
+	}
+	s.seen = o.ResourceVersion
+	if !terminal || s.last() == st {
+		return
+	}
+	t.push(it, s, &transition{state: st, object: o, observed: time.Now(), found: found})
+}
+
+// older reports whether one resource version is before another; versions that cannot be compared are not.
+func older(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order < 0
+}
+
+// last is the state last told or waiting, zero if there is none.
+func (s *subject) last() state {
+	if n := len(s.pending); n > 0 {
+		return s.pending[n-1].state
+	}
+	return s.told.state
+}
+
+// push adds a transition to those that wait. The caller holds the lock.
+func (t *teller) push(it item, s *subject, tr *transition) {
+	if len(s.pending) == maxPending {
+		s.pending = s.pending[:maxPending-1]
+		t.metrics.waiting.Dec()
+		if !tr.gone && s.last() == tr.state {
+			return
+		}
+	}
+	s.pending = append(s.pending, tr)
+	t.metrics.waiting.Inc()
+	if tr.found || tr.gone {
+		t.queue.Add(it)
+		return
+	}
+	t.queue.AddAfter(it, t.opts.Settle)
+}
+
+// forget takes in the deletion of an object. What waits to be told of it still is.
+func (t *teller) forget(in *informer, namespace, name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.speaking[in.kind] == in {
+		t.end(item{in.kind, namespace, name})
+	}
+}
+
+// end queues the end of an object. The caller holds the lock.
+func (t *teller) end(it item) {
+	s := t.subjects[it]
+	if s == nil || len(s.pending) > 0 && s.pending[len(s.pending)-1].gone {
+		return
+	}
+	s.seen = ""
+	t.push(it, s, &transition{gone: true, observed: time.Now()})
+}
+
+// follow takes notes of the POSTs that come in, from a while before this replica led.
+func (t *teller) follow(ctx context.Context) {
+	const before = 2 * time.Minute
+	from, pause := time.Now().Add(-before), minBusPause
+	var last uint64
+	for {
+		err := t.opts.Events.FollowEvents(ctx, from, func(r *event.Record) {
+			if r.Seq != 0 && r.Seq <= last {
+				return // repeated after an error
+			}
+			last, from, pause = r.Seq, r.Accepted, minBusPause
+			t.take(r)
+		})
+		if ctx.Err() != nil {
+			return
+		}
+		t.log.Warn("POSTed events are not followed, it will be tried again", "error", err)
+		if !sleep(ctx, pause) {
+			return
+		}
+		pause = min(2*pause, maxBusPause)
+	}
+}
+
+// take makes a note of a record that may tell a transition: POSTed, about an object that the door knew by that UID and that the
+// cache does not know by another.
+func (t *teller) take(r *event.Record) {
+	o := r.Event.InvolvedObject
+	kind := kindNamed(o.Kind)
+	if kind == nil || r.Source != event.SourcePost || !r.Known || r.Outcome == event.OutcomeNone {
+		return
+	}
+	if in := t.cache.informerOf(kind); in != nil {
+		if cached := in.get(o.Namespace, o.Name); cached != nil && string(cached.UID) != o.UID {
+			return
+		}
+	}
+	t.notes.add(note{
+		item: item{kind, o.Namespace, o.Name}, uid: o.UID, outcome: r.Outcome, revision: r.Event.Revision(), accepted: r.Accepted,
+	})
+	t.metrics.notes.Set(float64(t.notes.len()))
+}
+
+// sleep waits and reports whether the time passed before ctx ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,461 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"notifier/internal/event"
+)
+
+func (w *world) wantTold(want ...string) {
+	w.t.Helper()
+	if diff := cmp.Diff(want, w.bus.told()); diff != "" {
+		w.t.Errorf("told by the watchers (-want +got):\n%s", diff)
+	}
+}
+
+const stateKey = "Kustomization/team-a/app"
+
+// Fails when begin skips the baseline.
+func TestTheFirstStartOfAKindIsSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		w.put(kustomization{failed: true})
+		stop := w.silent()
+		defer stop()
+		if !w.state.has("baseline-done.Kustomization") || !w.state.has(stateKey) {
+			t.Error("the baseline is not recorded")
+		}
+		w.put(kustomization{name: "new", uid: "uid-2"})
+		pass(6 * time.Second)
+		w.wantTold("succeeded new r1")
+	})
+}
+
+// E6: nothing missed while down. Fails when Lead does not consider the objects that are there at its start, and, for the
+// second start, when the state is not recorded after the event.
+func TestE6WhatChangedWhileDownIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		w.put(kustomization{})
+		w.put(kustomization{name: "same", uid: "uid-2"})
+		w.silent()()
+		w.put(kustomization{failed: true})
+		w.put(kustomization{name: "born", uid: "uid-3"})
+		pass(time.Hour)
+		for range 3 {
+			_, stop := w.replica(true)
+			pass(time.Minute)
+			stop()
+		}
+		if got := w.bus.told(); len(got) != 2 {
+			t.Errorf("told %v, want the failure and the new object, once each", got)
+		}
+	})
+}
+
+// E6 over a crash between the event and its record. Fails when known never finds the last event (told twice, had the stream
+// forgotten the ID) and when the ID is not derived from what is recorded.
+func TestE6ACrashBeforeTheRecordDoesNotTellTwice(t *testing.T) {
+	for name, forgets := range map[string]bool{"the stream still knows the ID": false, "the stream has forgotten the ID": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.define("Kustomization", "v1")
+				w.put(kustomization{})
+				stop := w.silent()
+				w.state.setFail(true)
+				w.put(kustomization{failed: true})
+				pass(6 * time.Second)
+				stop()
+				w.state.setFail(false)
+				if forgets {
+					clear(w.bus.ids)
+				} else {
+					w.bus.ids[post("", "", "").ID] = true
+				}
+				_, stop = w.replica(true)
+				defer stop()
+				pass(time.Minute)
+				w.wantTold("failed app r1")
+			})
+		})
+	}
+}
+
+// Fails when the transition that a crash took from the queue is not looked up by the object's last event.
+func TestAPostOfATransitionLostInACrashIsNotRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		w.put(kustomization{})
+		stop := w.silent()
+		w.put(kustomization{failed: true})
+		w.accept(post(event.OutcomeFailed, "uid-1", "r1"))
+		stop() // before it settled
+		pass(time.Hour)
+		_, stop = w.replica(true)
+		defer stop()
+		pass(time.Minute)
+		w.wantTold()
+		if got := decodeTold(w.state.values[stateKey].value); got.Outcome != event.OutcomeFailed {
+			t.Errorf("recorded %+v, want the failure", got)
+		}
+	})
+}
+
+// One voice. Fails when take ignores notes from before the observation, or drops those before looking for one.
+func TestATransitionThatComesBothWaysIsToldOnce(t *testing.T) {
+	for name, posted := range map[string]time.Duration{
+		"the POST comes a second before the status": -time.Second,
+		"the POST comes with the status":            0,
+		"the POST comes four seconds later":         4 * time.Second,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.define("Kustomization", "v1")
+				w.put(kustomization{})
+				defer w.silent()()
+				if posted < 0 {
+					w.accept(post(event.OutcomeFailed, "uid-1", "r1"))
+					pass(-posted)
+				}
+				w.put(kustomization{failed: true})
+				if posted >= 0 {
+					pass(posted)
+					w.accept(post(event.OutcomeFailed, "uid-1", "r1"))
+				}
+				pass(time.Minute)
+				w.wantTold()
+			})
+		})
+	}
+}
+
+// Fails when states are compared with the last told alone and not with those that wait, or when Settle starts anew with each.
+func TestAFlapAtOneRevisionIsToldEachTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		w.put(kustomization{})
+		defer w.silent()()
+		for _, failed := range []bool{true, false, true} {
+			w.put(kustomization{failed: failed}) // their POSTs are answered 429, so no record of them exists
+			pass(time.Second)
+		}
+		pass(time.Minute)
+		w.wantTold("failed app r1", "succeeded app r1", "failed app r1")
+		ids := map[string]bool{}
+		for _, r := range w.bus.events {
+			ids[r.ID] = true
+		}
+		if len(ids) != 3 {
+			t.Errorf("%d IDs, want 3", len(ids))
+		}
+	})
+}
+
+// Fails when a settled transition leaves the notes from before it: the POST about the first failure would count for the second.
+func TestAPostTellsOneTransitionOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		w.put(kustomization{})
+		defer w.silent()()
+		w.put(kustomization{failed: true})
+		w.accept(post(event.OutcomeFailed, "uid-1", "r1"))
+		pass(time.Second)
+		w.accept(post(event.OutcomeFailed, "uid-1", "r1")) // repeated, used by nothing
+		pass(time.Second)
+		w.put(kustomization{})
+		pass(time.Second)
+		w.put(kustomization{failed: true})
+		pass(time.Minute)
+		w.wantTold("succeeded app r1", "failed app r1")
+	})
+}
+
+// Fails when take does not compare revisions.
+func TestALatePostAboutTheLastRevisionDoesNotTellTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		w.put(kustomization{})
+		defer w.silent()()
+		w.put(kustomization{failed: true})
+		pass(6 * time.Second)
+		w.accept(post(event.OutcomeFailed, "uid-1", "r1"))
+		pass(time.Minute)
+		w.put(kustomization{failed: true, revision: "r2"})
+		pass(time.Minute)
+		w.wantTold("failed app r1", "failed app r2")
+	})
+}
+
+// E9: a POST proves nothing. Fails when take (of the teller) ignores Known, or take (of the notes) the UID.
+func TestE9AForgedPostDoesNotSuppress(t *testing.T) {
+	unknown := post(event.OutcomeFailed, "uid-1", "r1")
+	unknown.Known = false
+	for name, forged := range map[string]func() *event.Record{
+		"another UID":                   func() *event.Record { return post(event.OutcomeFailed, "uid-9", "r1") },
+		"no UID":                        func() *event.Record { return post(event.OutcomeFailed, "", "r1") },
+		"the door did not know the UID": func() *event.Record { r := *unknown; r.Accepted = time.Now(); return &r },
+		"another outcome":               func() *event.Record { return post(event.OutcomeSucceeded, "uid-1", "r1") },
+		"no outcome":                    func() *event.Record { return post(event.OutcomeNone, "uid-1", "r1") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.define("Kustomization", "v1")
+				w.put(kustomization{})
+				defer w.silent()()
+				w.accept(forged())
+				w.put(kustomization{failed: true})
+				pass(time.Second)
+				w.accept(forged())
+				pass(time.Minute)
+				w.wantTold("failed app r1")
+			})
+		})
+	}
+}
+
+// E9 at a change of leader. Fails when known does not ask for the UID, or for Known.
+func TestE9AForgedLastEventDoesNotCountAsTold(t *testing.T) {
+	for name, forge := range map[string]func(*event.Record){
+		"another UID":                   func(r *event.Record) { r.Event.InvolvedObject.UID = "uid-9" },
+		"the door did not know the UID": func(r *event.Record) { r.Known = false },
+		"about what came before":        func(r *event.Record) { r.Accepted = r.Accepted.Add(-24 * time.Hour) },
+		"about an old revision":         func(r *event.Record) { r.Event.Metadata["kustomize.toolkit.fluxcd.io/revision"] = "r0" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.define("Kustomization", "v1")
+				w.put(kustomization{})
+				w.silent()()
+				w.put(kustomization{failed: true})
+				r := post(event.OutcomeFailed, "uid-1", "r1")
+				forge(r)
+				w.accept(r)
+				pass(10 * time.Minute) // beyond what the new leader reads back of the POSTs
+				_, stop := w.replica(true)
+				defer stop()
+				pass(time.Minute)
+				w.wantTold("failed app r1")
+			})
+		})
+	}
+}
+
+// Fails when a failed attempt drops the transition or lets the next one of the object overtake it.
+func TestTransitionsOutlastTheBusInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		w.put(kustomization{})
+		defer w.silent()()
+		w.bus.setFail(true)
+		w.put(kustomization{failed: true})
+		pass(time.Second)
+		w.put(kustomization{revision: "r2"})
+		pass(10 * time.Minute)
+		w.bus.setFail(false)
+		w.state.setFail(true)
+		pass(time.Minute)
+		w.state.setFail(false)
+		pass(time.Minute)
+		w.wantTold("failed app r1", "succeeded app r2")
+	})
+}
+
+// Fails when push has no bound, and when the last state does not survive it.
+func TestAFlappingObjectIsBoundedAndItsLastStateIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		w.put(kustomization{})
+		defer w.silent()()
+		w.bus.setFail(true)
+		for i := range 501 {
+			w.put(kustomization{failed: i%2 == 0, revision: fmt.Sprint("r", i)})
+		}
+		w.bus.setFail(false)
+		pass(10 * time.Minute)
+		got := w.bus.told()
+		if len(got) != maxPending || got[len(got)-1] != "failed app r500" {
+			t.Errorf("told %d, the last %q; want %d, the last the newest", len(got), got[len(got)-1], maxPending)
+		}
+	})
+}
+
+// Fails when the key outlives the object, or when a record of another UID counts for the new one.
+func TestAnObjectMadeAgainIsToldAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		w.put(kustomization{})
+		stop := w.silent()
+		w.remove("app")
+		pass(time.Second)
+		if w.state.has(stateKey) {
+			t.Error("the record outlives the object")
+		}
+		w.put(kustomization{uid: "uid-2"})
+		pass(time.Minute)
+		stop()
+		w.remove("app")
+		w.put(kustomization{uid: "uid-3"}) // while down
+		w.put(kustomization{name: "gone", uid: "uid-4"})
+		_, stop = w.replica(true)
+		pass(time.Minute)
+		stop()
+		w.remove("gone") // while down
+		_, stop = w.replica(true)
+		defer stop()
+		pass(time.Minute)
+		got := w.bus.told()
+		slices.Sort(got) // the objects are independent of each other
+		if diff := cmp.Diff([]string{"succeeded app r1", "succeeded app r1", "succeeded gone r1"}, got); diff != "" {
+			t.Errorf("told (-want +got):\n%s", diff)
+		}
+		if w.state.has("Kustomization/team-a/gone") {
+			t.Error("the record of an object removed while down stays")
+		}
+	})
+}
+
+// Fails when deletion drops what waits.
+func TestAFailureIsToldOfAnObjectDeletedRightAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		w.put(kustomization{})
+		defer w.silent()()
+		w.put(kustomization{failed: true})
+		pass(time.Second)
+		w.remove("app")
+		pass(time.Minute)
+		w.wantTold("failed app r1")
+		if w.state.has(stateKey) {
+			t.Error("the record outlives the object")
+		}
+	})
+}
+
+func TestAFollowerTellsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		w.silent()()
+		_, stop := w.replica(false)
+		defer stop()
+		w.put(kustomization{failed: true})
+		pass(time.Minute)
+		w.wantTold()
+	})
+}
+
+func TestAnEventSaysWhatTheObjectSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		defer w.silent()()
+		at := time.Now().Add(-time.Second)
+		w.put(kustomization{
+			failed: true, reason: "BuildFailed", message: "no such file", since: at, labels: map[string]string{"team": "a"},
+			annotations: map[string]string{"event.toolkit.fluxcd.io/env": "prod", "other": "x"},
+		})
+		pass(time.Minute)
+		want := event.Event{
+			InvolvedObject: event.ObjectReference{
+				APIVersion: "kustomize.toolkit.fluxcd.io/v1", Kind: "Kustomization", Namespace: "team-a", Name: "app",
+				UID: "uid-1", ResourceVersion: fmt.Sprint(w.version),
+			},
+			Severity: "error", Timestamp: at.UTC().Truncate(time.Second), Message: "no such file", Reason: "BuildFailed",
+			Metadata: map[string]string{
+				"kustomize.toolkit.fluxcd.io/revision": "r1", "event.toolkit.fluxcd.io/env": "prod",
+			},
+			ReportingController: "kustomize-controller",
+		}
+		if len(w.bus.events) != 1 {
+			t.Fatalf("%d events, want 1", len(w.bus.events))
+		}
+		got := w.bus.events[0]
+		if diff := cmp.Diff(want, got.Event); diff != "" {
+			t.Errorf("event (-want +got):\n%s", diff)
+		}
+		if !got.Known || got.Source != event.SourceWatch || got.Outcome != event.OutcomeFailed || got.Labels["team"] != "a" {
+			t.Errorf("record %+v", got)
+		}
+		w.put(kustomization{failed: true, revision: "r2", since: at})
+		pass(time.Minute)
+		if got := w.bus.events[1].Event.Timestamp; !got.After(want.Timestamp) {
+			t.Errorf("a new revision without a transition of the condition has the old time %v", got)
+		}
+	})
+}
+
+// Fails when an object costs a goroutine, or an update of an unchanged state a write.
+func TestTenThousandObjectsCostNoGoroutinesAndNoWritesAtRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		for i := range 10_000 {
+			name := fmt.Sprint("app-", i)
+			u := w.object(kustomization{name: name, uid: name})
+			w.must(w.dynamic.Tracker().Create(kustomizations, u, "team-a"))
+		}
+		stop := w.silent()
+		stop()
+		puts := w.state.puts
+		_, stop = w.replica(true)
+		defer stop()
+		pass(time.Minute)
+		if w.state.puts != puts {
+			t.Errorf("%d writes for unchanged objects", w.state.puts-puts)
+		}
+		if n := runtime.NumGoroutine(); n > 200 {
+			t.Errorf("%d goroutines", n)
+		}
+		w.wantTold()
+	})
+}
+
+// Fails when a transition of the term before is told by a watcher that no longer leads.
+func TestLeadEndsWithItsContextAndMayBeCalledAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		w.put(kustomization{})
+		w.silent()()
+		watcher, stop := w.replica(false)
+		defer stop()
+		for _, failed := range []bool{true, false} {
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- watcher.Lead(ctx) }()
+			synctest.Wait()
+			if err := watcher.Lead(ctx); err == nil {
+				t.Error("led twice at a time")
+			}
+			w.put(kustomization{failed: failed})
+			pass(time.Minute)
+			cancel()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		w.wantTold("failed app r1", "succeeded app r1")
+	})
+}

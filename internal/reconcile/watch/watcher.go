@@ -1,0 +1,268 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+
+	"notifier/internal/event"
+)
+
+// Events is what the watchers need of the bus's stream of events.
+type Events interface {
+	// PublishEvent puts the record on the bus and returns once it is kept; duplicate says that its ID was there already.
+	PublishEvent(ctx context.Context, r *event.Record) (duplicate bool, err error)
+	// FollowEvents hands over every record accepted since from, POSTed ones above all; it returns when ctx ends or on an error.
+	FollowEvents(ctx context.Context, from time.Time, h func(*event.Record)) error
+	// LastEvent returns the last record kept about an object.
+	LastEvent(ctx context.Context, namespace, kind, name string) (*event.Record, bool, error)
+}
+
+// State is the bus's key-value store of what was last told.
+type State interface {
+	Get(ctx context.Context, key string) (value []byte, revision uint64, found bool, err error)
+	// Put writes the value if the key still has the revision, zero meaning that it does not exist.
+	Put(ctx context.Context, key string, value []byte, revision uint64) error
+	// Delete removes the key; it is no error when there is none.
+	Delete(ctx context.Context, key string) error
+	// All hands over every key with its value and revision.
+	All(ctx context.Context, h func(key string, value []byte, revision uint64)) error
+}
+
+// Options configure a Watcher.
+type Options struct {
+	// Metadata watches the definitions of the kinds, Dynamic their objects, and Discovery says in which version.
+	Metadata  metadata.Interface
+	Dynamic   dynamic.Interface
+	Discovery Discovery
+	// Namespace confines the cache to one namespace; empty means all.
+	Namespace string
+	Events    Events
+	State     State
+	// Settle is how long a transition waits for a POST about it, 5 s by default.
+	Settle time.Duration
+	// Workers bounds the number of transitions that are told at once, 32 by default.
+	Workers    int
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
+}
+
+func (o *Options) validate() error {
+	if o.Settle == 0 {
+		o.Settle = 5 * time.Second
+	}
+	if o.Workers == 0 {
+		o.Workers = 32
+	}
+	var errs []error
+	for _, need := range []struct {
+		name    string
+		missing bool
+	}{
+		{"Metadata", o.Metadata == nil}, {"Dynamic", o.Dynamic == nil}, {"Discovery", o.Discovery == nil},
+		{"Events", o.Events == nil}, {"State", o.State == nil}, {"Log", o.Log == nil}, {"Registerer", o.Registerer == nil},
+	} {
+		if need.missing {
+			errs = append(errs, fmt.Errorf("%s is missing", need.name))
+		}
+	}
+	if o.Settle < 0 || o.Workers < 0 {
+		errs = append(errs, errors.New("Settle and Workers cannot be negative"))
+	}
+	return errors.Join(errs...)
+}
+
+// Watcher keeps the cache of Flux objects. Its methods may be called at any time from anywhere.
+type Watcher struct {
+	opts    Options
+	log     *slog.Logger
+	metrics *metrics
+
+	crds       cache.SharedIndexInformer
+	crdsSynced cache.DoneChecker
+	// queue holds the kinds whose definition is to be looked at. Run makes it, before anything that uses it runs.
+	queue workqueue.TypedRateLimitingInterface[*Kind]
+
+	mu sync.RWMutex
+	// running has the informer of each kind that is served; examined the kinds of which that is known either way.
+	running  map[*Kind]*informer
+	examined map[*Kind]bool
+
+	leading atomic.Pointer[teller]
+}
+
+// The pauses between looks at a definition that the server does not serve (yet), or cannot say.
+const (
+	minDiscoveryPause = 250 * time.Millisecond
+	maxDiscoveryPause = 30 * time.Second
+	// discoveryLag is after how long a changed definition is looked at once more: the server's discovery follows the definition
+	// with a delay, and nothing tells when it has.
+	discoveryLag = 5 * time.Second
+)
+
+// New wires a Watcher. Run starts it.
+func New(opts Options) (*Watcher, error) {
+	if err := opts.validate(); err != nil {
+		return nil, fmt.Errorf("watch options: %w", err)
+	}
+	w := &Watcher{
+		opts:     opts,
+		log:      opts.Log,
+		metrics:  newMetrics(opts.Registerer),
+		running:  map[*Kind]*informer{},
+		examined: map[*Kind]bool{},
+	}
+	resource := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	w.crds = metadatainformer.NewFilteredMetadataInformer(opts.Metadata, resource, "", 0, cache.Indexers{}, nil).Informer()
+	if err := w.crds.SetTransform(trimDefinition); err != nil {
+		return nil, fmt.Errorf("watch definitions: %w", err)
+	}
+	registration, err := w.crds.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, initial bool) {
+			if !initial { // Run looks at all kinds once the first list is there
+				w.definitionChanged(obj)
+			}
+		},
+		UpdateFunc: func(_, obj any) { w.definitionChanged(obj) },
+		DeleteFunc: w.definitionChanged,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch definitions: %w", err)
+	}
+	w.crdsSynced = registration.HasSyncedChecker()
+	return w, nil
+}
+
+// trimDefinition keeps of a definition that it exists and which one it is.
+func trimDefinition(in any) (any, error) {
+	if m, ok := in.(*metav1.PartialObjectMetadata); ok {
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion, Generation: m.Generation,
+		}}, nil
+	}
+	return in, nil
+}
+
+// Run keeps the cache until ctx ends, and joins all it started. It is called once.
+func (w *Watcher) Run(ctx context.Context) error {
+	w.queue = workqueue.NewTypedRateLimitingQueue(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[*Kind](minDiscoveryPause, maxDiscoveryPause))
+	var wg sync.WaitGroup
+	defer w.stopAll() // last, when nothing can start another informer
+	defer wg.Wait()
+	defer w.queue.ShutDown()
+	wg.Go(func() { w.crds.RunWithContext(ctx) })
+	if !cache.WaitFor(ctx, "", w.crdsSynced) {
+		return nil // only the end of ctx ends the wait
+	}
+	for _, kind := range kinds {
+		w.queue.Add(kind)
+	}
+	wg.Go(func() {
+		for w.examineNext(ctx) {
+		}
+	})
+	<-ctx.Done()
+	return nil
+}
+
+// definitionChanged looks at the kind that a definition is about, now and once more when discovery must have followed.
+func (w *Watcher) definitionChanged(obj any) {
+	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj)
+	if err != nil {
+		return
+	}
+	for _, kind := range kinds {
+		if kind.crd() == key {
+			w.queue.Add(kind)
+			w.queue.AddAfter(kind, discoveryLag)
+		}
+	}
+}
+
+func (w *Watcher) examineNext(ctx context.Context) bool {
+	kind, shutdown := w.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer w.queue.Done(kind)
+	switch wanted, err := w.examine(ctx, kind); {
+	case ctx.Err() != nil:
+		return false
+	case err != nil:
+		w.log.Warn("kind cannot be watched yet", "kind", kind.Kind, "error", err)
+		w.queue.AddRateLimited(kind)
+	case !wanted:
+		w.queue.AddRateLimited(kind) // defined but not served: discovery may lag, so ask again
+	default:
+		w.queue.Forget(kind)
+	}
+	return true
+}
+
+// examine brings the kind's informer in line with the cluster: none where the kind is not defined or not served, else one on
+// the version that is served of the definition that stands. It reports false when the kind is defined but not served.
+func (w *Watcher) examine(ctx context.Context, kind *Kind) (wanted bool, err error) {
+	obj, defined, err := w.crds.GetStore().GetByKey(kind.crd())
+	if err != nil {
+		return false, fmt.Errorf("look up definition: %w", err)
+	}
+	definition, ok := obj.(*metav1.PartialObjectMetadata)
+	if !defined || !ok {
+		w.stop(kind)
+		w.noteExamined(kind)
+		w.tellerOf(func(t *teller) { t.kindChanged(kind) })
+		return true, nil
+	}
+	resource, served, err := served(ctx, w.opts.Discovery, kind)
+	if err != nil {
+		return false, err
+	}
+	if !served {
+		w.stop(kind)
+		w.noteExamined(kind)
+		return false, nil
+	}
+	if in := w.informerOf(kind); in == nil || in.resource != resource || in.definition != definition.UID {
+		w.stop(kind)
+		if err := w.start(ctx, kind, resource, definition.UID); err != nil {
+			return false, err
+		}
+	}
+	w.noteExamined(kind)
+	return true, nil
+}
+
+func (w *Watcher) noteExamined(kind *Kind) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.examined[kind] = true
+}
+
+// HasSynced reports whether the cache holds all objects of all kinds that the cluster serves.
+func (w *Watcher) HasSynced() bool {
+	if !cache.IsDone(w.crdsSynced) {
+		return false
+	}
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	for _, kind := range kinds {
+		if in := w.running[kind]; !w.examined[kind] || in != nil && !in.hasSynced() {
+			return false
+		}
+	}
+	return true
+}

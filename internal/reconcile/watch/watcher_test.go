@@ -1,0 +1,209 @@
+package watch
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"notifier/internal/event"
+)
+
+func TestInformersComeAndGoWithTheirDefinitions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		watcher, stop := w.replica(true)
+		defer stop()
+		if !watcher.HasSynced() {
+			t.Error("an empty cluster is not synced")
+		}
+		w.put(kustomization{})
+		if _, _, ok := watcher.Lookup("Kustomization", "team-a", "app"); ok {
+			t.Error("found an object of a kind that is not defined")
+		}
+
+		w.define("Kustomization", "v1")
+		pass(time.Minute)
+		if uid, _, ok := watcher.Lookup("Kustomization", "team-a", "app"); !ok || uid != "uid-1" {
+			t.Errorf("got %q, %v after the definition came", uid, ok)
+		}
+
+		w.remove("app") // as the API server removes the objects first
+		w.undefine("Kustomization")
+		pass(time.Minute)
+		if _, watched := watcher.Select("", "Kustomization", "team-a", nil); watched {
+			t.Error("still watched without a definition")
+		}
+		if w.state.has(stateKey) {
+			t.Error("the record outlives the definition")
+		}
+
+		w.define("Kustomization", "v1")
+		w.put(kustomization{uid: "uid-2"})
+		pass(time.Minute)
+		w.wantTold("succeeded app r1")
+	})
+}
+
+// Fails when examine compares neither version nor UID of the definition.
+func TestAnInformerFollowsTheServedVersionAndTheDefinition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		w.put(kustomization{})
+		watcher, stop := w.replica(true)
+		defer stop()
+		kind := kindNamed("Kustomization")
+		first := watcher.informerOf(kind)
+		w.define("Kustomization", "v2", "v1")
+		pass(time.Minute)
+		second := watcher.informerOf(kind)
+		if second == first || second.resource.Version != "v2" {
+			t.Errorf("watching %v after the preferred version changed", second.resource)
+		}
+		w.undefine("Kustomization")
+		w.define("Kustomization", "v2", "v1") // made again before anyone looked
+		pass(time.Minute)
+		if third := watcher.informerOf(kind); third == second {
+			t.Error("still on the informer of the definition that is gone")
+		}
+		if !watcher.HasSynced() {
+			t.Error("not synced")
+		}
+		w.wantTold()
+	})
+}
+
+// Fails when a definition is looked at only when it changes: discovery follows it later.
+func TestDiscoveryMayLagBehindTheDefinition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		watcher, stop := w.replica(false)
+		defer stop()
+		w.define("Kustomization")
+		pass(10 * time.Minute)
+		w.discovery.serve(kindNamed("Kustomization"), "v1")
+		pass(time.Minute)
+		if _, watched := watcher.Select("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "team-a", nil); !watched {
+			t.Error("not watched although served")
+		}
+	})
+}
+
+// Fails when HasSynced ignores kinds that were not examined.
+func TestNotSyncedWhileTheServerCannotSayWhatItServes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		w.discovery.err = errors.New("the API server is away")
+		watcher, stop := w.replica(false)
+		defer stop()
+		if watcher.HasSynced() {
+			t.Error("synced without a word from discovery")
+		}
+		w.discovery.mu.Lock()
+		w.discovery.err = nil
+		w.discovery.mu.Unlock()
+		pass(time.Minute)
+		if !watcher.HasSynced() {
+			t.Error("not synced")
+		}
+	})
+}
+
+func TestAKindThatIsDefinedButNotServedDoesNotHoldUpReadiness(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization")
+		watcher, stop := w.replica(false)
+		defer stop()
+		if !watcher.HasSynced() {
+			t.Error("not synced")
+		}
+	})
+}
+
+func TestSelectFindsByLabelsInOneNamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		w.put(kustomization{name: "a", labels: map[string]string{"app": "x", "tier": "1"}})
+		w.put(kustomization{name: "b", labels: map[string]string{"app": "x"}})
+		w.put(kustomization{name: "c"})
+		foreign := w.object(kustomization{name: "foreign", labels: map[string]string{"app": "x"}})
+		foreign.SetNamespace("team-b")
+		w.must(w.dynamic.Tracker().Create(kustomizations, foreign, "team-b"))
+		watcher, stop := w.replica(false)
+		defer stop()
+		for name, c := range map[string]struct {
+			apiVersion, kind string
+			labels           map[string]string
+			want             map[string]bool
+			watched          bool
+		}{
+			"one label":             {"kustomize.toolkit.fluxcd.io/v1", "Kustomization", map[string]string{"app": "x"}, map[string]bool{"a": true, "b": true}, true},
+			"two labels":            {"kustomize.toolkit.fluxcd.io/v1", "Kustomization", map[string]string{"app": "x", "tier": "1"}, map[string]bool{"a": true}, true},
+			"no labels":             {"", "Kustomization", nil, map[string]bool{"a": true, "b": true, "c": true}, true},
+			"another version":       {"kustomize.toolkit.fluxcd.io/v1beta2", "Kustomization", map[string]string{"tier": "1"}, map[string]bool{"a": true}, true},
+			"another group":         {"example.com/v1", "Kustomization", nil, map[string]bool{}, false},
+			"an unknown kind":       {"example.com/v1", "Secret", nil, map[string]bool{}, false},
+			"a kind without a CRD":  {sourceGroup + "/v1", "Bucket", nil, map[string]bool{}, false},
+			"a malformed version":   {"a/b/c", "Kustomization", nil, map[string]bool{}, false},
+			"an impossible matcher": {"", "Kustomization", map[string]string{"a b": "!"}, map[string]bool{}, true},
+		} {
+			names, watched := watcher.Select(c.apiVersion, c.kind, "team-a", c.labels)
+			got := map[string]bool{}
+			for _, n := range names {
+				got[n] = true
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" || watched != c.watched {
+				t.Errorf("%s: watched %v (-want +got):\n%s", name, watched, diff)
+			}
+		}
+	})
+}
+
+// Fails when add has no bound.
+func TestNotesAreBoundedAndTheOldestGoFirst(t *testing.T) {
+	n := newNotes()
+	kind, start := kindNamed("Kustomization"), time.Now()
+	for i := range maxNotes + 100 {
+		n.add(note{item: item{kind, "team-a", fmt.Sprint(i)}, uid: "u", outcome: event.OutcomeFailed, accepted: start})
+	}
+	one := item{kind, "team-a", "one"}
+	for i := range 100 {
+		n.add(note{item: one, uid: fmt.Sprint(i), outcome: event.OutcomeFailed, accepted: start.Add(time.Duration(i))})
+	}
+	if n.len() != maxNotes || len(n.byItem[one]) != maxNotesPerObject {
+		t.Errorf("%d notes, %d of one object", n.len(), len(n.byItem[one]))
+	}
+	tr := &transition{state: state{UID: "99", Outcome: event.OutcomeFailed}, observed: start}
+	if !n.take(one, tr, told{}) {
+		t.Error("the newest note is gone")
+	}
+	if len(n.byItem[one]) != 0 || n.len() != maxNotes-maxNotesPerObject {
+		t.Errorf("notes older than the one used stay: %d of the object, %d in all", len(n.byItem[one]), n.len())
+	}
+}
+
+func TestOptionsNameEveryFault(t *testing.T) {
+	_, err := New(Options{Settle: -1})
+	want := "watch options: Metadata is missing\nDynamic is missing\nDiscovery is missing\nEvents is missing\n" +
+		"State is missing\nLog is missing\nRegisterer is missing\nSettle and Workers cannot be negative"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestDefinitionsAreTrimmed(t *testing.T) {
+	in := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "x", UID: "u", Annotations: map[string]string{"a": "b"}}}
+	out, err := trimDefinition(in)
+	want := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "x", UID: "u"}}
+	if diff := cmp.Diff(want, out); diff != "" || err != nil {
+		t.Errorf("error %v (-want +got):\n%s", err, diff)
+	}
+}

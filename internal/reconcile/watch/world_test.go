@@ -1,0 +1,435 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	metadatafake "k8s.io/client-go/metadata/fake"
+
+	"notifier/internal/event"
+)
+
+var (
+	kustomizations = schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}
+	gitrepos       = schema.GroupVersionResource{Group: sourceGroup, Version: "v1", Resource: "gitrepositories"}
+	crdResource    = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+)
+
+// world is a cluster, a bus and any number of watchers, one after the other, in the bubble of one test.
+type world struct {
+	t         *testing.T
+	dynamic   *dynamicfake.FakeDynamicClient
+	metadata  *metadatafake.FakeMetadataClient
+	discovery *fakeDiscovery
+	bus       *fakeBus
+	state     *fakeState
+	version   int
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	lists := map[schema.GroupVersionResource]string{}
+	for _, k := range kinds {
+		for _, v := range []string{"v1", "v2"} {
+			lists[schema.GroupVersionResource{Group: k.Group, Version: v, Resource: k.Resource}] = k.Kind + "List"
+		}
+	}
+	scheme := metadatafake.NewTestScheme()
+	if err := metav1.AddMetaToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	w := &world{
+		t:         t,
+		dynamic:   dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists),
+		metadata:  metadatafake.NewSimpleMetadataClient(scheme),
+		discovery: &fakeDiscovery{served: map[string][]string{}},
+		bus:       &fakeBus{ids: map[string]bool{}},
+		state:     &fakeState{values: map[string]fakeValue{}},
+	}
+	return w
+}
+
+// define makes the cluster serve a kind in the versions given, the preferred one first.
+func (w *world) define(name string, versions ...string) {
+	w.t.Helper()
+	kind := kindNamed(name)
+	w.discovery.serve(kind, versions...)
+	w.version++
+	crd := &metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"},
+		ObjectMeta: metav1.ObjectMeta{Name: kind.crd(), UID: types.UID(fmt.Sprint("crd-", w.version)), ResourceVersion: fmt.Sprint(w.version)},
+	}
+	tracker := w.metadata.Tracker()
+	if _, err := tracker.Get(crdResource, "", crd.Name); err == nil {
+		w.must(tracker.Update(crdResource, crd, ""))
+		return
+	}
+	w.must(tracker.Create(crdResource, crd, ""))
+}
+
+func (w *world) undefine(name string) {
+	w.t.Helper()
+	kind := kindNamed(name)
+	w.discovery.serve(kind)
+	w.must(w.metadata.Tracker().Delete(crdResource, "", kind.crd()))
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// replica runs a watcher, leading unless follower is set; stop ends it as a crash does: at once.
+func (w *world) replica(lead bool) (watcher *Watcher, stop func()) {
+	w.t.Helper()
+	watcher, err := New(Options{
+		Metadata: w.metadata, Dynamic: w.dynamic, Discovery: w.discovery, Events: w.bus, State: w.state,
+		Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+	})
+	w.must(err)
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := watcher.Run(ctx); err != nil {
+			w.t.Error(err)
+		}
+	})
+	if lead {
+		wg.Go(func() {
+			if err := watcher.Lead(ctx); err != nil {
+				w.t.Error(err)
+			}
+		})
+	}
+	synctest.Wait()
+	return watcher, func() { cancel(); wg.Wait() }
+}
+
+// silent runs a leader over the first state of the cluster, so that all kinds in it speak from then on.
+func (w *world) silent() (stop func()) {
+	w.t.Helper()
+	_, stop = w.replica(true)
+	pass(time.Minute)
+	if got := w.bus.told(); len(got) > 0 {
+		w.t.Fatalf("the first start told %v", got)
+	}
+	return stop
+}
+
+// pass lets time go by and everything that it brings happen.
+func pass(d time.Duration) {
+	<-time.After(d) // in the bubble of the test: no time passes outside
+	synctest.Wait()
+}
+
+// kustomization describes an object; its zero values are Ready at revision r1.
+type kustomization struct {
+	name, uid, revision, reason, message string
+	failed, unknown                      bool
+	since                                time.Time
+	labels, annotations                  map[string]string
+}
+
+func (w *world) object(k kustomization) *unstructured.Unstructured {
+	w.version++
+	status, revision := "True", "lastAppliedRevision"
+	if k.failed {
+		status, revision = "False", "lastAttemptedRevision"
+	}
+	if k.unknown {
+		status = "Unknown"
+	}
+	set := func(v *string, otherwise string) {
+		if *v == "" {
+			*v = otherwise
+		}
+	}
+	set(&k.name, "app")
+	set(&k.uid, "uid-1")
+	set(&k.revision, "r1")
+	set(&k.reason, "Reconciled")
+	if k.since.IsZero() {
+		k.since = time.Now()
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+		"metadata": map[string]any{"generation": int64(1)},
+		"status": map[string]any{
+			revision: k.revision,
+			"conditions": []any{map[string]any{
+				"type": "Ready", "status": status, "reason": k.reason, "message": k.message,
+				"lastTransitionTime": k.since.UTC().Format(time.RFC3339), "observedGeneration": int64(1),
+			}},
+		},
+	}}
+	u.SetNamespace("team-a")
+	u.SetName(k.name)
+	u.SetUID(types.UID(k.uid))
+	u.SetResourceVersion(fmt.Sprint(w.version))
+	u.SetLabels(k.labels)
+	u.SetAnnotations(k.annotations)
+	return u
+}
+
+// put creates or updates an object in the cluster.
+func (w *world) put(k kustomization) {
+	w.t.Helper()
+	u := w.object(k)
+	tracker := w.dynamic.Tracker()
+	if _, err := tracker.Get(kustomizations, "team-a", u.GetName()); err == nil {
+		w.must(tracker.Update(kustomizations, u, "team-a"))
+	} else {
+		w.must(tracker.Create(kustomizations, u, "team-a"))
+	}
+	synctest.Wait()
+}
+
+func (w *world) remove(name string) {
+	w.t.Helper()
+	w.must(w.dynamic.Tracker().Delete(kustomizations, "team-a", name))
+	synctest.Wait()
+}
+
+// post is an accepted POST about the object "app" as its controller sends it.
+func post(outcome event.Outcome, uid, revision string) *event.Record {
+	severity := event.SeverityInfo
+	if outcome == event.OutcomeFailed {
+		severity = event.SeverityError
+	}
+	return &event.Record{
+		ID: fmt.Sprint("post-", time.Now().UnixNano()),
+		Event: event.Event{
+			InvolvedObject: event.ObjectReference{
+				APIVersion: "kustomize.toolkit.fluxcd.io/v1", Kind: "Kustomization", Namespace: "team-a", Name: "app", UID: uid,
+			},
+			Severity: severity, Timestamp: time.Now(), Metadata: map[string]string{"kustomize.toolkit.fluxcd.io/revision": revision},
+		},
+		Source: event.SourcePost, Outcome: outcome, Known: true, Accepted: time.Now(),
+	}
+}
+
+// fakeDiscovery serves kinds by "group/resource".
+type fakeDiscovery struct {
+	mu     sync.Mutex
+	served map[string][]string
+	err    error
+}
+
+func (d *fakeDiscovery) serve(k *Kind, versions ...string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.served[k.Kind] = versions
+}
+
+func (d *fakeDiscovery) Group(_ context.Context, group string) (*metav1.APIGroup, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.err != nil {
+		return nil, d.err
+	}
+	answer := &metav1.APIGroup{Name: group}
+	for _, k := range kinds {
+		for i, v := range d.served[k.Kind] {
+			if k.Group != group {
+				continue
+			}
+			version := metav1.GroupVersionForDiscovery{GroupVersion: group + "/" + v, Version: v}
+			if i == 0 {
+				answer.PreferredVersion = version
+			}
+			answer.Versions = append(answer.Versions, version)
+		}
+	}
+	if len(answer.Versions) == 0 {
+		return nil, apierrors.NewNotFound(schema.GroupResource{}, group)
+	}
+	return answer, nil
+}
+
+func (d *fakeDiscovery) Resources(_ context.Context, version schema.GroupVersion) ([]metav1.APIResource, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var resources []metav1.APIResource
+	for _, k := range kinds {
+		for _, v := range d.served[k.Kind] {
+			if k.Group == version.Group && v == version.Version {
+				resources = append(resources, metav1.APIResource{Name: k.Resource, Kind: k.Kind, Namespaced: true})
+			}
+		}
+	}
+	return resources, nil
+}
+
+// fakeBus keeps events in memory, drops repeated IDs, and can be told to fail.
+type fakeBus struct {
+	mu       sync.Mutex
+	events   []*event.Record
+	ids      map[string]bool
+	follower func(*event.Record)
+	fail     bool
+	// afterPublish runs once after the next event that is kept, before its publisher learns so.
+	afterPublish func()
+}
+
+var errBus = errors.New("the bus is away")
+
+func (b *fakeBus) PublishEvent(ctx context.Context, r *event.Record) (bool, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.fail || ctx.Err() != nil {
+		return false, errBus
+	}
+	if b.ids[r.ID] {
+		return true, nil
+	}
+	b.ids[r.ID] = true
+	r.Seq = uint64(len(b.events) + 1)
+	b.events = append(b.events, r)
+	if b.follower != nil {
+		b.follower(r)
+	}
+	if f := b.afterPublish; f != nil {
+		b.afterPublish = nil
+		f()
+	}
+	return false, nil
+}
+
+func (b *fakeBus) FollowEvents(ctx context.Context, from time.Time, h func(*event.Record)) error {
+	b.mu.Lock()
+	for _, r := range b.events {
+		if !r.Accepted.Before(from) {
+			h(r)
+		}
+	}
+	b.follower = h
+	b.mu.Unlock()
+	<-ctx.Done()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.follower = nil
+	return ctx.Err()
+}
+
+func (b *fakeBus) LastEvent(_ context.Context, namespace, kind, name string) (*event.Record, bool, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.fail {
+		return nil, false, errBus
+	}
+	for i := len(b.events) - 1; i >= 0; i-- {
+		if o := b.events[i].Event.InvolvedObject; o.Namespace == namespace && o.Kind == kind && o.Name == name {
+			return b.events[i], true, nil
+		}
+	}
+	return nil, false, nil
+}
+
+// accept is a POST that the door let in.
+func (w *world) accept(r *event.Record) {
+	w.t.Helper()
+	_, err := w.bus.PublishEvent(context.Background(), r)
+	w.must(err)
+	synctest.Wait()
+}
+
+// told lists what the watchers published, as "outcome name revision".
+func (b *fakeBus) told() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var list []string
+	for _, r := range b.events {
+		if r.Source == event.SourceWatch {
+			list = append(list, strings.TrimSpace(fmt.Sprint(r.Outcome, " ", r.Event.InvolvedObject.Name, " ", r.Event.Revision())))
+		}
+	}
+	return list
+}
+
+func (b *fakeBus) setFail(fail bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fail = fail
+}
+
+type fakeValue struct {
+	value    []byte
+	revision uint64
+}
+
+// fakeState is a key-value store in memory that can be told to fail.
+type fakeState struct {
+	mu       sync.Mutex
+	values   map[string]fakeValue
+	revision uint64
+	fail     bool
+	puts     int
+}
+
+func (s *fakeState) Get(_ context.Context, key string) ([]byte, uint64, bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v, ok := s.values[key]
+	return v.value, v.revision, ok, nil
+}
+
+func (s *fakeState) Put(ctx context.Context, key string, value []byte, revision uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fail || ctx.Err() != nil {
+		return errBus
+	}
+	if s.values[key].revision != revision {
+		return errors.New("another wrote it")
+	}
+	s.revision++
+	s.puts++
+	s.values[key] = fakeValue{value, s.revision}
+	return nil
+}
+
+func (s *fakeState) Delete(_ context.Context, key string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.values, key)
+	return nil
+}
+
+func (s *fakeState) All(_ context.Context, h func(string, []byte, uint64)) error {
+	s.mu.Lock()
+	values := maps.Clone(s.values)
+	s.mu.Unlock()
+	for key, v := range values {
+		h(key, v.value, v.revision)
+	}
+	return nil
+}
+
+func (s *fakeState) has(key string) bool {
+	_, _, found, _ := s.Get(context.Background(), key)
+	return found
+}
+
+func (s *fakeState) setFail(fail bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fail = fail
+}
