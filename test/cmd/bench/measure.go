@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"notifier/test/harness"
+	"notifier/test/world"
+)
+
+const (
+	token = "bench"
+	// windows of each side of a comparison, interleaved; the median counts.
+	windows = 3
+	window  = 5 * time.Second
+)
+
+// bench is what the measurements share.
+type bench struct {
+	world    *world.World
+	notifier *world.Notifier
+	bare     *harness.Process
+	bareURL  string
+	rows     []row
+}
+
+// unlimited are the flags of a process whose budgets are out of the way, so that its speed is measured and not its limits.
+var unlimited = []string{"--receiver-rate", "0", "--events-client-rate", "0", "--events-namespace-rate", "0", "--namespace-quota", "1000000", "--log-level", "error"}
+
+func measure(ctx context.Context) ([]row, error) {
+	b := &bench{}
+	for _, step := range []struct {
+		name string
+		run  func(context.Context) error
+	}{
+		{"starting the control plane and notifier", b.start},
+		{"one hot Receiver against a bare handler", b.hotReceiver},
+		{"a flood and what it leads to", b.flood},
+		{"1,000 Receivers against a bare handler", b.manyReceivers},
+		{"rejected webhooks", b.rejected},
+		{"from POST to the sink, idle", b.idleLatency},
+		{"events with few Alerts and with 10,000", b.manyAlerts},
+		{"memory with 10,000 Alerts", b.memory},
+		{"start to ready with everything", b.startToReady},
+	} {
+		begin := time.Now()
+		fmt.Fprintf(os.Stderr, "bench: %s …\n", step.name)
+		if err := step.run(ctx); err != nil {
+			return b.rows, fmt.Errorf("%s: %w", step.name, err)
+		}
+		fmt.Fprintf(os.Stderr, "bench: %s: %s\n", step.name, time.Since(begin).Round(100*time.Millisecond))
+	}
+	return b.rows, nil
+}
+
+func (b *bench) add(r row) { b.rows = append(b.rows, r) }
+
+func (b *bench) start(ctx context.Context) error {
+	cluster, err := harness.StartControlPlane(ctx, harness.ClusterOptions{})
+	if err != nil {
+		return err
+	}
+	if b.world, err = world.Open(ctx, cluster, false); err != nil {
+		return err
+	}
+	if b.notifier, err = b.world.Start(ctx, world.NotifierOptions{Args: unlimited}); err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if b.bare, err = harness.Start(harness.Command{Path: self, Args: []string{bareCommand, token}}); err != nil {
+		return err
+	}
+	line, err := b.bare.WaitLog(ctx, func(line string) bool { return strings.HasPrefix(line, "ready ") })
+	b.bareURL = strings.TrimPrefix(strings.TrimSpace(line), "ready ")
+	return err
+}
+
+// parallel runs f for 0 to n-1, some at a time.
+func parallel(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(32)
+	for i := range n {
+		g.Go(func() error { return f(ctx, i) })
+	}
+	return g.Wait()
+}
+
+// progress says on standard error how far a long step is.
+func progress(what string, total int) (advance func()) {
+	var mu sync.Mutex
+	done, said := 0, time.Now()
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		done++
+		if time.Since(said) > 5*time.Second || done == total {
+			said = time.Now()
+			fmt.Fprintf(os.Stderr, "bench: … %s: %d of %d\n", what, done, total)
+		}
+	}
+}

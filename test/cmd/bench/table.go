@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+)
+
+// row is one line of the table.
+type row struct {
+	name     string
+	measured string
+	baseline string
+	// value is compared with bound: it must be at least (or, with atMost, at most) that.
+	value, bound float64
+	atMost       bool
+	unit         string
+}
+
+func (r row) held() bool {
+	if r.atMost {
+		return r.value <= r.bound
+	}
+	return r.value >= r.bound
+}
+
+// printTable prints the rows and reports whether all held.
+func printTable(w io.Writer, rows []row) bool {
+	held := true
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "\nWHAT\tMEASURED\tBASELINE\tVALUE\tBOUND\t")
+	for _, r := range rows {
+		relation, verdict := "≥", "ok"
+		if r.atMost {
+			relation = "≤"
+		}
+		if !r.held() {
+			verdict, held = "NOT HELD", false
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%.2f%s\t%s %g%s\t%s\n", r.name, r.measured, r.baseline, r.value, r.unit, relation, r.bound, r.unit, verdict)
+	}
+	t.Flush()
+	return held
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"notifier/test/harness"
+	"notifier/test/world"
+)
+
+const manyReceivers = 1000
+
+// against measures the requests at the notifier and at the bare handler in interleaved windows.
+func (b *bench) against(ctx context.Context, paths []string) (product, baseline float64, err error) {
+	header := world.GitHubHeader(token, "push", world.GitHubPush)
+	var mine, bare [][]byte
+	for _, path := range paths {
+		m, err := request(b.notifier.HooksURL, path, header, world.GitHubPush)
+		if err != nil {
+			return 0, 0, err
+		}
+		o, err := request(b.bareURL, path, header, world.GitHubPush)
+		if err != nil {
+			return 0, 0, err
+		}
+		mine, bare = append(mine, m), append(bare, o)
+	}
+	var products, baselines []float64
+	for range windows {
+		p, err := rate(ctx, b.notifier.HooksURL, mine, window)
+		if err != nil {
+			return 0, 0, err
+		}
+		q, err := rate(ctx, b.bareURL, bare, window)
+		if err != nil {
+			return 0, 0, err
+		}
+		products, baselines = append(products, p), append(baselines, q)
+	}
+	return median(products), median(baselines), nil
+}
+
+func (b *bench) receivers(ctx context.Context, t *world.Tenant, n int) ([]string, error) {
+	paths := make([]string, n)
+	err := parallel(ctx, n, func(ctx context.Context, i int) (err error) {
+		name := fmt.Sprintf("app-%d", i)
+		if err := t.Object(ctx, "GitRepository", name, nil, ""); err != nil {
+			return err
+		}
+		paths[i], err = t.Receiver(ctx, name, token, `{"type":"github","secretRef":{"name":"`+name+`-token"},
+			"resources":[{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","name":"`+name+`"}]}`)
+		return err
+	})
+	return paths, err
+}
+
+func (b *bench) hotReceiver(ctx context.Context) error {
+	t, err := b.world.Tenant(ctx, "hot")
+	if err != nil {
+		return err
+	}
+	paths, err := b.receivers(ctx, t, 1)
+	if err != nil {
+		return err
+	}
+	product, baseline, err := b.against(ctx, paths)
+	b.add(row{
+		name: "accepted webhooks/s, one hot Receiver", measured: fmt.Sprintf("%.0f/s", product),
+		baseline: fmt.Sprintf("bare chi+HMAC %.0f/s", baseline), value: product / baseline, bound: 0.6,
+	})
+	return err
+}
+
+// flood counts the reconcile requests that the API server saw for the hot Receiver's object.
+func (b *bench) flood(ctx context.Context) error {
+	audit, err := b.world.Audit()
+	if err != nil {
+		return err
+	}
+	req, err := request(b.notifier.HooksURL, world.HookPath(token, "app-0", "hot"), world.GitHubHeader(token, "push", world.GitHubPush), world.GitHubPush)
+	if err != nil {
+		return err
+	}
+	const length = 10 * time.Second
+	accepted, err := rate(ctx, b.notifier.HooksURL, [][]byte{req}, length)
+	if err != nil {
+		return err
+	}
+	patches, err := audit.Find(func(e harness.AuditEntry) bool {
+		return e.Verb == "patch" && strings.Contains(e.RequestURI, "/namespaces/hot/gitrepositories/app-0")
+	})
+	if err != nil {
+		return err
+	}
+	if len(patches) == 0 {
+		return errors.New("the flood led to no reconcile request at all")
+	}
+	// n requests at least an interval apart span n-1 intervals.
+	perSecond := float64(len(patches)-1) / patches[len(patches)-1].Received.Sub(patches[0].Received).Seconds()
+	b.add(row{
+		name: "reconcile requests per target and second under a flood", measured: fmt.Sprintf("%d in %s", len(patches), length),
+		baseline: fmt.Sprintf("%.0f webhooks/s", accepted), value: perSecond, bound: 1, atMost: true, unit: "/s",
+	})
+	return nil
+}
+
+func (b *bench) manyReceivers(ctx context.Context) error {
+	t, err := b.world.Tenant(ctx, "many")
+	if err != nil {
+		return err
+	}
+	paths, err := b.receivers(ctx, t, manyReceivers)
+	if err != nil {
+		return err
+	}
+	product, baseline, err := b.against(ctx, paths)
+	b.add(row{
+		name: "accepted webhooks/s, over 1,000 Receivers", measured: fmt.Sprintf("%.0f/s", product),
+		baseline: fmt.Sprintf("bare chi+HMAC %.0f/s", baseline), value: product / baseline, bound: 0.25,
+	})
+	if err != nil {
+		return err
+	}
+	// What is pending would disturb the rows to come.
+	for namespace, names := range map[string][]string{"hot": {"app-0"}, "many": nil} {
+		if err := b.world.Dynamic.Resource(world.Kinds["Receiver"]).Namespace(namespace).
+			DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+			return fmt.Errorf("delete Receivers %v of %s: %w", names, namespace, err)
+		}
+	}
+	return nil
+}
+
+// rejected counts the API server's requests from the notifier while webhooks are rejected: unknown paths and bad signatures.
+func (b *bench) rejected(ctx context.Context) error {
+	t, err := b.world.Tenant(ctx, "rejected")
+	if err != nil {
+		return err
+	}
+	paths, err := b.receivers(ctx, t, 1)
+	if err != nil {
+		return err
+	}
+	self := "system:serviceaccount:" + world.SystemNamespace + ":" + world.ServiceAccount
+	ours := func(e harness.AuditEntry) bool {
+		// Watches are closed by the server after their time and opened again, whatever comes in.
+		return e.User.Username == self && e.Verb != "watch"
+	}
+	if err := b.settled(ctx, ours); err != nil {
+		return err
+	}
+	audit, err := b.world.Audit()
+	if err != nil {
+		return err
+	}
+	const sent = 20000
+	bad := world.GitHubHeader("wrong", "push", world.GitHubPush)
+	err = parallel(ctx, sent, func(ctx context.Context, i int) error {
+		path := paths[0]
+		if i%2 == 0 {
+			path = world.HookPath(fmt.Sprint(i), "unknown", "nowhere")
+		}
+		resp, err := b.notifier.Do(ctx, http.MethodPost, b.notifier.HooksURL+path, bad, []byte(world.GitHubPush))
+		if err == nil && resp.Status/100 != 4 {
+			err = fmt.Errorf("a bad webhook was answered %d", resp.Status)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	requests, err := audit.Find(ours)
+	if err != nil {
+		return err
+	}
+	b.add(row{
+		name: "Kubernetes API requests per rejected webhook", measured: fmt.Sprintf("%d for %d", len(requests), sent),
+		baseline: "peer: 1", value: float64(len(requests)) / sent, bound: 0, atMost: true,
+	})
+	return nil
+}
+
+// settled waits until the notifier has made no request for some seconds.
+func (b *bench) settled(ctx context.Context, ours func(harness.AuditEntry) bool) error {
+	for {
+		audit, err := b.world.Audit()
+		if err != nil {
+			return err
+		}
+		short, cancel := context.WithTimeout(ctx, 4*time.Second)
+		_, err = audit.Wait(short, ours)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil: // nothing came
+			return nil
+		}
+	}
+}

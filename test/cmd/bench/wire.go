@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// connections is how many keep-alive connections a load uses.
+const connections = 64
+
+// request is a whole HTTP/1.1 request as it goes over the wire, composed once: what is measured is the server, not a client.
+func request(base, path string, header http.Header, body string) ([]byte, error) {
+	u, err := url.Parse(base)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n", path, u.Host, len(body))
+	if err := header.Write(&b); err != nil {
+		return nil, err
+	}
+	b.WriteString("\r\n" + body)
+	return b.Bytes(), nil
+}
+
+// rate sends the requests in turn over keep-alive connections for the time of the window and returns how many were answered 2xx
+// a second.
+func rate(ctx context.Context, base string, requests [][]byte, window time.Duration) (float64, error) {
+	u, err := url.Parse(base)
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var accepted, next atomic.Int64
+	var wg sync.WaitGroup
+	begin := time.Now()
+	deadline := begin.Add(window)
+	for range connections {
+		wg.Go(func() {
+			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", u.Host)
+			if err != nil {
+				cancel(err)
+				return
+			}
+			defer conn.Close()
+			r := bufio.NewReader(conn)
+			for ctx.Err() == nil && time.Now().Before(deadline) {
+				ok, err := exchange(conn, r, requests[int(next.Add(1))%len(requests)])
+				if err != nil {
+					cancel(err)
+					return
+				}
+				if ok {
+					accepted.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if err := context.Cause(ctx); err != nil {
+		return 0, err
+	}
+	return float64(accepted.Load()) / time.Since(begin).Seconds(), nil
+}
+
+// exchange sends one request and reads its answer; ok says that it was a 2xx.
+func exchange(conn net.Conn, r *bufio.Reader, req []byte) (ok bool, err error) {
+	if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		return false, err
+	}
+	if _, err := conn.Write(req); err != nil {
+		return false, err
+	}
+	resp, err := http.ReadResponse(r, nil)
+	if err != nil {
+		return false, err
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	resp.Body.Close()
+	return resp.StatusCode/100 == 2, err
+}
+
+// send sends each request once over keep-alive connections; all must be answered 2xx.
+func send(ctx context.Context, base string, requests [][]byte) error {
+	u, err := url.Parse(base)
+	if err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	var next atomic.Int64
+	for range connections {
+		g.Go(func() error {
+			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", u.Host)
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			r := bufio.NewReader(conn)
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(requests) || ctx.Err() != nil {
+					return ctx.Err()
+				}
+				ok, err := exchange(conn, r, requests[i])
+				if err == nil && !ok {
+					err = errors.New("a request was not accepted")
+				}
+				if err != nil {
+					return err
+				}
+			}
+		})
+	}
+	return g.Wait()
+}
