@@ -31,7 +31,7 @@ type bench struct {
 }
 
 // unlimited are the flags of a process whose budgets are out of the way, so that its speed is measured and not its limits.
-var unlimited = []string{"--receiver-rate", "0", "--events-client-rate", "0", "--events-namespace-rate", "0", "--namespace-quota", "1000000", "--log-level", "error"}
+var unlimited = []string{"--receiver-rate", "0", "--events-client-rate", "0", "--events-namespace-rate", "0", "--namespace-quota", "1000000", "--kube-api-qps", "1000", "--kube-api-burst", "2000", "--log-level", "error"}
 
 func measure(ctx context.Context) ([]row, error) {
 	b := &bench{}
