@@ -81,11 +81,7 @@ func StartControlPlane(ctx context.Context, o ClusterOptions) (*Cluster, error) 
 		c := &Cluster{Kubeconfig: file, AuditLog: os.Getenv(auditLogVariable)}
 		return c, c.connect()
 	}
-	dir, err := ModuleDir()
-	if err != nil {
-		return nil, err
-	}
-	program, err := buildInto(ctx, dir, "./cmd/controlplane", false)
+	program, err := ControlPlaneProgram(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -119,6 +115,15 @@ func StartControlPlane(ctx context.Context, o ClusterOptions) (*Cluster, error) 
 		return nil, errors.Join(err, c.Stop())
 	}
 	return c, nil
+}
+
+// ControlPlaneProgram builds cmd/controlplane and returns its path.
+func ControlPlaneProgram(ctx context.Context) (string, error) {
+	dir, err := ModuleDir()
+	if err != nil {
+		return "", err
+	}
+	return buildInto(ctx, dir, "./cmd/controlplane", false)
 }
 
 // Stop ends a control plane of our own; a cluster that was there before is left alone.

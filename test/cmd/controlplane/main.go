@@ -44,6 +44,8 @@ func run() int {
 	})
 	flag.Parse()
 
+	// Whoever read the output may be gone; the data directory has to be removed still.
+	signal.Ignore(syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	if exitWithStdin {
@@ -117,15 +119,14 @@ func endWith(ctx context.Context, r io.Reader) context.Context {
 	return ctx
 }
 
-// removeAll tries again for a moment: a part that did not end in time may still write.
+// removeAll takes the directory away from parts that did not end in time, which may
+// still make files in it, before it empties it.
 func removeAll(dir string) error {
-	var err error
-	for range 20 {
-		if err = os.RemoveAll(dir); err == nil {
-			return nil
-		}
+	away := dir + ".removed"
+	if err := os.Rename(dir, away); err != nil {
+		return err
 	}
-	return err
+	return os.RemoveAll(away)
 }
 
 func ignoreMissing(err error) error {
