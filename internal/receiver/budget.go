@@ -1,0 +1,112 @@
+package receiver
+
+import (
+	"math"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// limiter returns the budget's token bucket, nil when the budget is off.
+func (b Budget) limiter() *rate.Limiter {
+	if b.Rate == 0 {
+		return nil
+	}
+	return rate.NewLimiter(rate.Limit(b.Rate), b.Burst)
+}
+
+// retryAfter is the Retry-After of an answer over the budget: the seconds until one token is back, at most a minute.
+func (b Budget) retryAfter() string {
+	if b.Rate == 0 {
+		return "1"
+	}
+	return strconv.Itoa(int(min(60, math.Ceil(1/b.Rate))))
+}
+
+// allow takes one token; a nil limiter always has one.
+func allow(l *rate.Limiter, now time.Time) bool {
+	return l == nil || l.AllowN(now, 1)
+}
+
+// budgets are token buckets by a key from outside, at most max of them. The key that was used longest ago is evicted; when it
+// comes back it has a full bucket, so that eviction can only be generous: with more keys than max a budget bounds less, and
+// nobody is refused because of others.
+type budgets[K comparable] struct {
+	budget Budget
+	max    int
+
+	mu      sync.Mutex
+	entries map[K]*bucket[K]
+	// root closes the ring of buckets, from the latest used (root.next) to the earliest (root.prev).
+	root bucket[K]
+}
+
+type bucket[K comparable] struct {
+	key        K
+	limiter    *rate.Limiter
+	prev, next *bucket[K]
+}
+
+func newBudgets[K comparable](b Budget, max int) *budgets[K] {
+	bs := &budgets[K]{budget: b, max: max, entries: make(map[K]*bucket[K])}
+	bs.root.prev, bs.root.next = &bs.root, &bs.root
+	return bs
+}
+
+// allow takes one token of key's bucket.
+func (bs *budgets[K]) allow(key K, now time.Time) bool {
+	if bs.budget.Rate == 0 {
+		return true
+	}
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	b := bs.entries[key]
+	if b == nil {
+		if len(bs.entries) >= bs.max {
+			oldest := bs.root.prev
+			oldest.unlink()
+			delete(bs.entries, oldest.key)
+		}
+		b = &bucket[K]{key: key, limiter: bs.budget.limiter()}
+		bs.entries[key] = b
+	} else {
+		b.unlink()
+	}
+	b.prev, b.next = &bs.root, bs.root.next
+	b.prev.next, b.next.prev = b, b
+	return b.limiter.AllowN(now, 1)
+}
+
+func (b *bucket[K]) unlink() { b.prev.next, b.next.prev = b.next, b.prev }
+
+// len returns the number of keys that are held.
+func (bs *budgets[K]) len() int {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	return len(bs.entries)
+}
+
+// clientAddress is who a request's connection comes from, as budgets know it.
+func clientAddress(r *http.Request) netip.Addr {
+	ap, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return addressKey(ap.Addr())
+}
+
+// addressKey is the client that an address stands for: an IPv4 address, or an IPv6 /64, since whoever has one address of a /64
+// has all of them.
+func addressKey(a netip.Addr) netip.Addr {
+	a = a.Unmap().WithZone("")
+	if a.Is6() {
+		if p, err := a.Prefix(64); err == nil {
+			return p.Addr()
+		}
+	}
+	return a
+}

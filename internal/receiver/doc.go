@@ -1,0 +1,40 @@
+// Package receiver is the HTTP edge: the webhooks that Receivers serve to the outside, and the door that Flux controllers
+// POST events to. It faces the internet and knows nothing of Kubernetes or of the bus: reconcile fills the Table, the bus
+// stands behind the small interfaces Triggers and Events.
+//
+// # Webhooks
+//
+// A request meets, in this order: the connection cap and the header limits of Server; the path; the caps on what is read at
+// once; the signature; the Receiver's state; the event's type; the Receiver's budget; the bus. Until the path is known the
+// answer has no body and is the same for every path that is not served. Once it is known, errors are {"reason": "..."}.
+//
+//	200  every target's trigger is on the bus, or the sender asked for no trigger (ping)
+//	202  the same, and the Receiver is over its budget: {"accepted": true, "folded": true}
+//	400  not authentic, an event that is not listed, or a body that could not be read
+//	404  no Receiver serves this path
+//	405  the path is known, the method is not POST
+//	413  the body is above 3 MiB
+//	415  the body is encoded
+//	429  an unknown path, or a failed authentication, over its budget; never an authentic delivery
+//	503  not stored; too much is being read; suspended; not ready; or the Receivers are not all compiled yet
+//
+// A 2xx is written after the bus acknowledged every trigger (invariant T3). Whatever arrives for one Receiver while its
+// triggers are being published shares the next publish, whose triggers carry the newest of the arrival times (T4). Nothing is
+// queued beyond the requests that wait: a bus that does not answer is a 503 within the publish time-out.
+//
+// What one sender can occupy is bounded per path, per namespace and in all, with a reserve for each namespace (T6), so the
+// requests that a flood refuses are its own. Address budgets apply to unknown paths alone: one ingress or Git host carries the
+// webhooks of all tenants.
+//
+// # Events
+//
+// POST / answers 202 when the event is on the bus, 429 when the stream itself reports a duplicate, 400 for what is no
+// event, 413 and 415 as above, and 503 over a budget or when the event was not stored. Emitters take 429 for success and retry
+// on 503, so a budget never answers 429. The door is unauthenticated, so an event counts for more than being delivered only
+// when its kind, namespace, name and UID are those of an object in the watchers' cache (E9).
+//
+// # Ownership
+//
+// Table is safe for concurrent use; hooks handed to it are not changed afterwards. Server owns its goroutines: Run returns
+// after the last of them, within the drain time. Everything that is keyed by outside input is bounded and says how it evicts.
+package receiver

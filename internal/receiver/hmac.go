@@ -1,0 +1,15 @@
+package receiver
+
+import "net/http"
+
+// hmacVerifier is the type generic-hmac: X-Signature carries "<algorithm>=<hex>" over the raw body.
+type hmacVerifier struct{ macs *macs }
+
+func newHMAC(token []byte) Verifier { return hmacVerifier{newMACs(token)} }
+
+func (hmacVerifier) Type() string            { return "generic-hmac" }
+func (hmacVerifier) Event(http.Header) Event { return Event{} }
+
+func (v hmacVerifier) Begin(h http.Header) (Check, error) {
+	return v.macs.begin(h.Get("X-Signature"))
+}

@@ -1,0 +1,67 @@
+package receiver
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"notifier/internal/event"
+)
+
+// Hook is what one Receiver serves at one path. It is not changed once it was given to a Table.
+type Hook struct {
+	Namespace string
+	Name      string
+	UID       string
+	// Created is the Receiver's creation time: of two Receivers with one path the older serves it.
+	Created time.Time
+	// Path is Path of the token, name and namespace.
+	Path     string
+	Verifier Verifier
+	// Events are the accepted events as EventSet returns them, empty for all.
+	Events map[string]bool
+	// Targets are the triggers that an accepted webhook publishes, complete but for Accepted.
+	Targets []event.Trigger
+	// Suspended and not Ready hooks verify and then refuse, so that only who knows the token learns of it.
+	Suspended bool
+	Ready     bool
+}
+
+// EventSet returns a Receiver's spec.events in the form of Hook.Events, in which case does not count.
+func EventSet(names []string) map[string]bool {
+	if len(names) == 0 {
+		return nil
+	}
+	set := make(map[string]bool, len(names))
+	for _, name := range names {
+		set[strings.ToLower(name)] = true
+	}
+	return set
+}
+
+// listed reports whether the Receiver wants the event.
+func (h *Hook) listed(e Event) bool {
+	return len(h.Events) == 0 || !e.Selects || h.Events[strings.ToLower(e.Name)]
+}
+
+// validate reports what makes the hook unfit to be served. A target of another namespace is a wall of invariant T1: nothing
+// that reaches the bus from here may name one.
+func (h *Hook) validate() error {
+	var errs []error
+	if h.Namespace == "" || h.Name == "" {
+		errs = append(errs, errors.New("hook names no Receiver"))
+	}
+	if !isHookPath(h.Path) {
+		errs = append(errs, errors.New("hook's path is not one of Path"))
+	}
+	if h.Verifier == nil {
+		errs = append(errs, errors.New("hook has no verifier"))
+	}
+	for _, t := range h.Targets {
+		if t.Namespace != h.Namespace {
+			errs = append(errs, fmt.Errorf("target %s %s is not in the Receiver's namespace", t.Target.Kind, t.Target.Name))
+		}
+	}
+	return errors.Join(errs...)
+}

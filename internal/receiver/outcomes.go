@@ -1,0 +1,76 @@
+package receiver
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// outcomeLog writes one line per outcome, as long as outcomes are few: a flood must not turn into a flood of lines. What is
+// left out is counted on the next line. Metrics count everything.
+type outcomeLog struct {
+	log     *slog.Logger
+	limiter *rate.Limiter
+	left    atomic.Int64
+}
+
+// linesPerSecond and lineBurst bound the lines of one log.
+const (
+	linesPerSecond = 20
+	lineBurst      = 100
+)
+
+func newOutcomeLog(log *slog.Logger) *outcomeLog {
+	return &outcomeLog{log: log, limiter: rate.NewLimiter(linesPerSecond, lineBurst)}
+}
+
+// admit reports whether a line of this level is written now, and how many were left out before it.
+func (l *outcomeLog) admit(ctx context.Context, level slog.Level) (left int64, ok bool) {
+	if !l.log.Enabled(ctx, level) {
+		return 0, false
+	}
+	if !l.limiter.AllowN(time.Now(), 1) {
+		l.left.Add(1)
+		return 0, false
+	}
+	return l.left.Swap(0), true
+}
+
+// level is where an answer belongs: what we failed to do is a warning, what a sender did wrong is for debugging.
+func (a *answer) level() slog.Level {
+	switch {
+	case a.status == http.StatusServiceUnavailable:
+		return slog.LevelWarn
+	case a.status >= http.StatusBadRequest:
+		return slog.LevelDebug
+	default:
+		return slog.LevelInfo
+	}
+}
+
+// webhook logs the outcome of a request on a known path. The path itself is a secret and stays out.
+func (l *outcomeLog) webhook(ctx context.Context, h *Hook, a *answer, err error) {
+	level := a.level()
+	if a == hookSuspended || a == hookNotReady {
+		level = slog.LevelDebug // its owner asked for it, or sees it in the conditions
+	}
+	left, ok := l.admit(ctx, level)
+	if !ok {
+		return
+	}
+	attrs := []slog.Attr{
+		slog.String("namespace", h.Namespace), slog.String("receiver", h.Name), slog.String("type", h.Verifier.Type()),
+		slog.String("result", a.result), slog.Int("status", a.status), slog.Int64("lines_left_out", left),
+	}
+	if a.reason != "" {
+		attrs = append(attrs, slog.String("reason", a.reason))
+	}
+	if err != nil {
+		attrs = append(attrs, slog.Any("error", err))
+	}
+	l.log.LogAttrs(ctx, level, "webhook", attrs...)
+}

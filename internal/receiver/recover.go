@@ -1,0 +1,30 @@
+package receiver
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// recovered ends a panic at the request it happened in and answers it with 500. The panic's value is not logged: it may quote
+// the request. Handlers write their answer last, so a panic never follows a 2xx.
+func recovered(next http.Handler, log *slog.Logger, panics prometheus.Counter) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			p := recover()
+			if p == nil {
+				return
+			}
+			if p == http.ErrAbortHandler { //nolint:errorlint // net/http compares the same way
+				panic(p)
+			}
+			panics.Inc()
+			log.ErrorContext(r.Context(), "request handler panicked", "type", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
+			w.WriteHeader(http.StatusInternalServerError)
+		}()
+		next.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,205 @@
+package receiver
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sync/semaphore"
+	"golang.org/x/time/rate"
+)
+
+// ErrPathTaken says that an older Receiver serves the path. It does not say which: it may be another tenant's.
+var ErrPathTaken = errors.New("another Receiver already serves this webhook path; use another token")
+
+// Table is what is served: the hooks of all Receivers by path. Looking a path up takes no lock; a change costs what it
+// changes, whatever the number of Receivers.
+type Table struct {
+	limits   Limits
+	moved    func(owner string)
+	routes   sync.Map // path → *route
+	complete atomic.Bool
+
+	mu      sync.Mutex
+	owners  map[string]*owner
+	tenants map[string]*tenant
+	// claims are the hooks that want a path, in the order of their right to it: the first one is served.
+	claims map[string][]*route
+}
+
+// route is a hook as it is served, with the state that belongs to its path, its Receiver and its namespace. That state
+// outlives the hook: a Receiver's edit must not refill its budgets.
+type route struct {
+	hook   *Hook
+	line   *line
+	owner  *owner
+	tenant *tenant
+	rounds rounds
+}
+
+// line is the state of one owner's path.
+type line struct {
+	room     *semaphore.Weighted
+	failures *rate.Limiter
+}
+
+// owner is the state of one Receiver.
+type owner struct {
+	key        string
+	namespace  string
+	deliveries *rate.Limiter
+	paths      map[string]*line
+}
+
+// tenant is the state of one namespace, kept while it has a Receiver.
+type tenant struct {
+	receivers     int
+	room, reserve *semaphore.Weighted
+}
+
+// NewTable returns an empty table. moved is called, from within Put and Delete, with the key of another Receiver that
+// gained or lost a path by the call; it may be nil, and must not call the table.
+func NewTable(limits Limits, moved func(owner string)) (*Table, error) {
+	if err := limits.validate(); err != nil {
+		return nil, fmt.Errorf("webhook limits: %w", err)
+	}
+	return &Table{
+		limits:  limits,
+		moved:   moved,
+		owners:  make(map[string]*owner),
+		tenants: make(map[string]*tenant),
+		claims:  make(map[string][]*route),
+	}, nil
+}
+
+// Put makes hooks all that the Receiver with this key ("namespace/name") serves. A path that it served before and still
+// serves is never missing in between. ErrPathTaken says that an older Receiver has one of the paths: the claim stands, and
+// the path is this Receiver's when the other gives it up. With any other error the Receiver serves nothing.
+func (t *Table) Put(key string, hooks ...*Hook) error {
+	var errs []error
+	for _, h := range hooks {
+		errs = append(errs, h.validate())
+		if h.Namespace+"/"+h.Name != key {
+			errs = append(errs, fmt.Errorf("hook of another Receiver than %s", key))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		t.Delete(key)
+		return err
+	}
+	if len(hooks) == 0 {
+		t.Delete(key)
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	o := t.own(key, hooks[0].Namespace)
+	before := o.paths
+	o.paths = make(map[string]*line, len(hooks))
+	for _, h := range hooks {
+		l := before[h.Path]
+		if l == nil {
+			l = &line{room: semaphore.NewWeighted(t.limits.Path), failures: t.limits.Failure.limiter()}
+		}
+		o.paths[h.Path] = l
+		t.claim(h.Path, key, &route{hook: h, line: l, owner: o, tenant: t.tenants[o.namespace]})
+	}
+	for path := range before {
+		if _, kept := o.paths[path]; !kept {
+			t.claim(path, key, nil)
+		}
+	}
+	for path := range o.paths {
+		if t.claims[path][0].owner != o {
+			return ErrPathTaken
+		}
+	}
+	return nil
+}
+
+// Delete ends the service of the Receiver with this key.
+func (t *Table) Delete(key string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	o := t.owners[key]
+	if o == nil {
+		return
+	}
+	for path := range o.paths {
+		t.claim(path, key, nil)
+	}
+	delete(t.owners, key)
+	n := t.tenants[o.namespace]
+	if n.receivers--; n.receivers == 0 {
+		delete(t.tenants, o.namespace)
+	}
+}
+
+// Complete says that every Receiver present at start was put: from now on an unknown path is 404, before it is 503.
+func (t *Table) Complete() { t.complete.Store(true) }
+
+// own returns the state of a Receiver, made if need be.
+func (t *Table) own(key, namespace string) *owner {
+	if o := t.owners[key]; o != nil {
+		return o
+	}
+	n := t.tenants[namespace]
+	if n == nil {
+		n = &tenant{room: semaphore.NewWeighted(t.limits.Namespace), reserve: semaphore.NewWeighted(t.limits.Reserve)}
+		t.tenants[namespace] = n
+	}
+	n.receivers++
+	o := &owner{key: key, namespace: namespace, deliveries: t.limits.Receiver.limiter()}
+	t.owners[key] = o
+	return o
+}
+
+// claim replaces the claim of one owner to path, nil to end it, and serves the path's first claim.
+func (t *Table) claim(path, key string, r *route) {
+	claims := t.claims[path]
+	var had string
+	if len(claims) > 0 {
+		had = claims[0].owner.key
+	}
+	claims = slices.DeleteFunc(claims, func(c *route) bool { return c.owner.key == key })
+	if r != nil {
+		claims = append(claims, r)
+		slices.SortFunc(claims, byRight)
+	}
+	if len(claims) == 0 {
+		delete(t.claims, path)
+		t.routes.Delete(path)
+		return
+	}
+	t.claims[path] = claims
+	t.routes.Store(path, claims[0])
+	if has := claims[0].owner.key; has != had && t.moved != nil {
+		for _, other := range []string{had, has} {
+			if other != "" && other != key {
+				t.moved(other)
+			}
+		}
+	}
+}
+
+// byRight orders claims to one path: the older Receiver first, then by key, so that every replica decides alike.
+func byRight(a, b *route) int {
+	if c := a.hook.Created.Compare(b.hook.Created); c != 0 {
+		return c
+	}
+	return strings.Compare(a.owner.key, b.owner.key)
+}
+
+// lookup returns what serves the request URI, nil for none, and whether none may be only for now. Completeness is read
+// first: a path that is put between the two reads is found, and never taken for unknown.
+func (t *Table) lookup(uri string) (r *route, starting bool) {
+	starting = !t.complete.Load()
+	v, ok := t.routes.Load(uri)
+	if !ok {
+		return nil, starting && isHookPath(uri)
+	}
+	return v.(*route), false
+}

@@ -1,0 +1,257 @@
+package receiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/semaphore"
+
+	"notifier/internal/event"
+)
+
+// Triggers is the bus as the webhook door sees it. PublishTrigger returns nil only when the trigger is on disk.
+type Triggers interface {
+	PublishTrigger(ctx context.Context, t event.Trigger) error
+}
+
+// publishTime bounds the publish of one webhook's triggers, so that the sender has its answer within the 10 seconds that
+// the least patient of them, GitHub, waits.
+const publishTime = 6 * time.Second
+
+// maxAddresses bounds the client addresses that a budget remembers; the one used longest ago is forgotten.
+const maxAddresses = 8192
+
+// WebhooksOptions are what NewWebhooks needs. All but Registerer are required.
+type WebhooksOptions struct {
+	Table      *Table
+	Triggers   Triggers
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
+}
+
+func (o WebhooksOptions) validate() error {
+	var errs []error
+	if o.Table == nil {
+		errs = append(errs, errors.New("no table"))
+	}
+	if o.Triggers == nil {
+		errs = append(errs, errors.New("no triggers"))
+	}
+	if o.Log == nil {
+		errs = append(errs, errors.New("no log"))
+	}
+	return errors.Join(errs...)
+}
+
+// Webhooks is the handler of the public port.
+type Webhooks struct {
+	table     *Table
+	triggers  Triggers
+	gate      gate
+	strangers *budgets[netip.Addr]
+	metrics   *webhookMetrics
+	log       *outcomeLog
+	inFlight  atomic.Int64
+	handler   http.Handler
+
+	overUnknown *answer
+	overFailure *answer
+}
+
+// NewWebhooks returns the webhook door over a table, with the limits of that table.
+func NewWebhooks(o WebhooksOptions) (*Webhooks, error) {
+	if err := o.validate(); err != nil {
+		return nil, fmt.Errorf("webhook door: %w", err)
+	}
+	limits := o.Table.limits
+	w := &Webhooks{
+		table:       o.Table,
+		triggers:    o.Triggers,
+		gate:        gate{total: semaphore.NewWeighted(limits.Total), wait: limits.Wait},
+		strangers:   newBudgets[netip.Addr](limits.Unknown, maxAddresses),
+		log:         newOutcomeLog(o.Log),
+		overUnknown: silent(http.StatusTooManyRequests, "unknown_over_budget", limits.Unknown.retryAfter()),
+		overFailure: refused(http.StatusTooManyRequests, "failures_over_budget", "too many failed authentications", limits.Failure.retryAfter()),
+	}
+	w.metrics = newWebhookMetrics(o.Registerer, &w.inFlight)
+	mux := chi.NewRouter()
+	mux.HandleFunc("/hook/{digest}", w.serve)
+	// The path decides before the method does, and both by the request's own words, so that nothing tells a path that is
+	// unknown from one that is not even a hook's.
+	mux.NotFound(w.serve)
+	mux.MethodNotAllowed(w.serve)
+	w.handler = recovered(mux, o.Log, w.metrics.panics)
+	return w, nil
+}
+
+func (w *Webhooks) ServeHTTP(rw http.ResponseWriter, r *http.Request) { w.handler.ServeHTTP(rw, r) }
+
+// The answers of the webhook door that do not depend on the request.
+var (
+	hookUnknown     = silent(http.StatusNotFound, "unknown", "")
+	hookStarting    = silent(http.StatusServiceUnavailable, "starting", "2")
+	hookMethod      = refused(http.StatusMethodNotAllowed, "method", "method must be POST", "")
+	hookEncoded     = refused(http.StatusUnsupportedMediaType, "encoding", "content encoding not supported", "")
+	hookTooLarge    = refused(http.StatusRequestEntityTooLarge, "too_large", "body is larger than 3 MiB", "")
+	hookUnreadable  = refused(http.StatusBadRequest, "unreadable", "body could not be read", "")
+	hookBusy        = refused(http.StatusServiceUnavailable, "busy", "too many requests at once", "2")
+	hookSuspended   = refused(http.StatusServiceUnavailable, "suspended", "receiver is suspended", "")
+	hookNotReady    = refused(http.StatusServiceUnavailable, "not_ready", "receiver is not ready", "5")
+	hookUnlisted    = refused(http.StatusBadRequest, "event", "event not listed", "")
+	hookUnavailable = refused(http.StatusServiceUnavailable, "unavailable", "not stored, try again", "5")
+	hookPing        = said(http.StatusOK, "ping", `{"accepted":true,"ping":true}`)
+	hookAccepted    = said(http.StatusOK, "accepted", `{"accepted":true}`)
+	hookFolded      = said(http.StatusAccepted, "folded", `{"accepted":true,"folded":true}`)
+)
+
+// serve answers one request and records its outcome. The request URI is compared whole, as Flux does: with a query string, a
+// trailing slash, another spelling of a character or a host in it, it is another path.
+func (w *Webhooks) serve(rw http.ResponseWriter, r *http.Request) {
+	rt, starting := w.table.lookup(r.RequestURI)
+	if rt == nil {
+		a := w.stranger(r, starting)
+		w.metrics.count(noType, a.result)
+		abandon(rw, r)
+		a.write(rw)
+		return
+	}
+	w.inFlight.Add(1)
+	defer w.inFlight.Add(-1)
+	a, err := w.judge(rw, r, rt)
+	w.metrics.count(rt.hook.Verifier.Type(), a.result)
+	w.log.webhook(r.Context(), rt.hook, a, err)
+	if a == hookMethod {
+		rw.Header().Set("Allow", http.MethodPost)
+	}
+	a.write(rw)
+}
+
+// stranger answers a path that is not served. While Receivers are being compiled the path may become known at any moment, so
+// nothing is charged for it.
+func (w *Webhooks) stranger(r *http.Request, starting bool) *answer {
+	switch {
+	case starting:
+		return hookStarting
+	case !w.strangers.allow(clientAddress(r), time.Now()):
+		return w.overUnknown
+	default:
+		return hookUnknown
+	}
+}
+
+// judge takes a request on a known path through to its answer. The error is for the log.
+func (w *Webhooks) judge(rw http.ResponseWriter, r *http.Request, rt *route) (*answer, error) {
+	if a := w.verify(rw, r, rt); a != nil {
+		return a, nil
+	}
+	hook := rt.hook
+	e := hook.Verifier.Event(r.Header)
+	switch {
+	case hook.Suspended:
+		return hookSuspended, nil
+	case !hook.Ready:
+		return hookNotReady, nil
+	case e.Ping:
+		return hookPing, nil
+	case !hook.listed(e):
+		return hookUnlisted, nil
+	}
+	now := time.Now()
+	within := allow(rt.owner.deliveries, now)
+	shared, err := rt.rounds.do(now, func(newest time.Time) error { return w.publish(r.Context(), hook, newest) })
+	if err != nil {
+		return hookUnavailable, err
+	}
+	if shared {
+		w.metrics.shared.Inc()
+	}
+	if !within {
+		return hookFolded, nil
+	}
+	return hookAccepted, nil
+}
+
+// verify returns nil for an authentic request, whose body it has read, else the answer.
+func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, rt *route) *answer {
+	var early *answer
+	switch {
+	case r.Method != http.MethodPost:
+		early = hookMethod
+	case !identityEncoded(r.Header):
+		early = hookEncoded
+	case r.ContentLength > MaxBody:
+		early = hookTooLarge
+	}
+	if early != nil {
+		abandon(rw, r)
+		return early
+	}
+	p, ok := w.gate.enter(r.Context(), rt, bufferSize)
+	if !ok {
+		abandon(rw, r)
+		return hookBusy
+	}
+	defer p.leave()
+	check, err := rt.hook.Verifier.Begin(r.Header)
+	if err != nil {
+		abandon(rw, r)
+		return w.failed(rt, err)
+	}
+	tooLarge, readErr := stream(check, r.Body)
+	err = check.Finish()
+	switch {
+	case tooLarge:
+		abandon(rw, r)
+		return hookTooLarge
+	case readErr != nil:
+		return hookUnreadable
+	case err != nil:
+		return w.failed(rt, err)
+	}
+	return nil
+}
+
+// failed charges a failed authentication to its path. It is charged after the check and not before: a budget that somebody
+// else used up must not refuse the one who knows the token.
+func (w *Webhooks) failed(rt *route, err error) *answer {
+	if !allow(rt.line.failures, time.Now()) {
+		return w.overFailure
+	}
+	reason := refusedUnclassified
+	if known, ok := errors.AsType[Refusal](err); ok {
+		reason = known
+	}
+	return refused(http.StatusBadRequest, "unauthentic", string(reason), "")
+}
+
+var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
+
+// stream reads the body to its end into check, or to the first byte beyond MaxBody.
+func stream(check io.Writer, body io.Reader) (tooLarge bool, err error) {
+	buffer := buffers.Get().(*[bufferSize]byte)
+	defer buffers.Put(buffer)
+	for left := MaxBody; ; {
+		n, err := body.Read(buffer[:])
+		if n > left {
+			return true, nil
+		}
+		left -= n
+		_, _ = check.Write(buffer[:n]) // hashes do not fail
+		if err == io.EOF {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+}
