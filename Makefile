@@ -1,0 +1,83 @@
+# Every target runs on a machine with Go, make and git. Tools are pinned in tools/go.mod and compiled on first use.
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+export GOTOOLCHAIN ?= local
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+IMAGE   ?= notifier:$(VERSION)
+MODULES := . test tools
+TOOL    := go tool -modfile=$(CURDIR)/tools/go.mod
+GOTEST  := go test -count=1 -timeout=20m
+
+# The race detector needs cgo and a C compiler; without one the tests run all the same.
+RACE := $(shell command -v "$$(go env CC)" >/dev/null 2>&1 && [ "$$(go env CGO_ENABLED)" = 1 ] && echo -race)
+
+.PHONY: help
+help: ## Show the targets.
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## Run the main job on a real control plane, step by step (KEEP=1 stays up).
+	KEEP="$(KEEP)" go -C test run ./cmd/demo
+
+.PHONY: test
+test: ## Run every test, end-to-end tests on a real control plane included.
+	$(GOTEST) $(RACE) ./...
+	cd tools && $(GOTEST) ./...
+	cd test && $(GOTEST) $(RACE) ./...
+
+.PHONY: bench
+bench: ## Measure, and print one table of ratios.
+	go -C test run ./cmd/bench
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz test for FUZZTIME (default 10s).
+	for pkg in $$(go list ./...); do \
+	  for f in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+	    go test -run '^$$' -fuzz "^$$f\$$" -fuzztime "$${FUZZTIME:-10s}" $$pkg; \
+	  done; \
+	done
+
+.PHONY: build
+build: ## Build bin/notifier, a static binary.
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/notifier ./cmd/notifier
+
+.PHONY: image
+image: ## Build the container image (IMAGE=notifier:<version>) with buildah, podman or docker.
+	@builder=$$(command -v buildah || command -v podman || command -v docker || true); \
+	if [ -z "$$builder" ]; then echo "make image needs buildah, podman or docker, and none is installed" >&2; exit 1; fi; \
+	set -x; "$$builder" build --build-arg VERSION=$(VERSION) -t $(IMAGE) -f Dockerfile .
+
+.PHONY: controlplane
+controlplane: ## Run a bare Kubernetes control plane until interrupted; prints its kubeconfig.
+	go -C test run ./cmd/controlplane
+
+.PHONY: generate
+generate: ## Generate deepcopy functions and CRDs from api/.
+	rm -f config/crd/bases/*.yaml
+	$(TOOL) controller-gen object paths=./api/... crd output:crd:dir=config/crd/bases
+
+.PHONY: format
+format: ## Format the Go code.
+	$(TOOL) golangci-lint fmt
+	cd test && $(TOOL) golangci-lint fmt --config ../.golangci.yml
+
+# State of the work tree: what differs from the commit, and how. The gate compares it before and after, so that it holds in a
+# fresh clone and beside uncommitted work alike.
+STATE := git status --porcelain; git diff
+
+.PHONY: check
+check: ## Generate, format, tidy, vet and lint; fails if anything committed was stale.
+	@before=$$(mktemp); after=$$(mktemp); trap 'rm -f "$$before" "$$after"' EXIT; \
+	{ $(STATE); } >"$$before"; \
+	$(MAKE) --no-print-directory generate format; \
+	for m in $(MODULES); do echo "go mod tidy -diff ($$m)"; go -C $$m mod tidy -diff; done; \
+	{ $(STATE); } >"$$after"; \
+	if ! diff -u "$$before" "$$after"; then \
+	  echo "make check: the files above were stale or not formatted; they are mended now, commit them" >&2; exit 1; fi
+	for m in $(MODULES); do echo "go vet ($$m)"; go -C $$m vet ./...; done
+	$(TOOL) golangci-lint run
+	cd test && $(TOOL) golangci-lint run --config ../.golangci.yml
