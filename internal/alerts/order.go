@@ -13,8 +13,8 @@ type item struct {
 	d       event.Delivery
 	settler event.Settler
 	// twins are further messages with the same delivery, which come to be when a message was settled and the bus lost the
-	// word of it. They share the fate of the first.
-	twins []event.Settler
+	// word of it. They share the fate of the first, which is the one that was on the schedule most often.
+	twins []event.Held[event.Delivery]
 	queue *queue
 	line  *line
 	entry *entry

@@ -235,20 +235,33 @@ func (s *shard) concluded(work context.Context, it *item, v verdict, stored bool
 		it.due = v.at
 		s.enqueue(it)
 	default:
-		s.settleTwins(work, it)
 		delete(s.items, it)
 		q.release(it, now, v.at)
+		newer := s.settleTwins(work, it, v)
 		if v.action != park {
 			q.forget(it.line, it.entry, now)
+		}
+		for _, h := range newer {
+			if s.draining {
+				s.giveBack(h.Settler)
+				continue
+			}
+			s.admit(work, h)
 		}
 	}
 	s.pump(work, q)
 }
 
-// settleTwins ends the further messages of a delivery whose outcome is on the bus.
-func (s *shard) settleTwins(work context.Context, it *item) {
+// settleTwins ends the further messages of a delivery whose outcome is on the bus. It returns those that were on the schedule as
+// often as the one that was just put there, or more often: they are what is left of it, since the bus keeps each Park once.
+func (s *shard) settleTwins(work context.Context, it *item, v verdict) (newer []event.Held[event.Delivery]) {
 	for _, t := range it.twins {
-		s.spawn(func() { s.done(work, t) })
+		if v.action == park && t.Value.Parks >= it.d.Parks {
+			newer = append(newer, t)
+			continue
+		}
+		s.spawn(func() { s.done(work, t.Settler) })
 	}
 	it.twins = nil
+	return newer
 }

@@ -51,6 +51,9 @@ type queue struct {
 
 	health health
 
+	// lastSlot is the farthest time on the schedule that was given out.
+	lastSlot time.Time
+
 	wakeAt    time.Time
 	wakeIndex int
 	// idleSince is when the last line went, while there is none.
@@ -146,8 +149,8 @@ func (q *queue) last() *item {
 
 // opensAt is the time before which nothing is sent; it is not after now when the queue is open.
 func (q *queue) opensAt() time.Time {
-	if q.breaker.open() && q.breaker.until.After(q.notBefore) {
-		return q.breaker.until
+	if q.breaker.open() {
+		return later(q.notBefore, q.breaker.until)
 	}
 	return q.notBefore
 }
@@ -180,33 +183,33 @@ func (q *queue) depth(now time.Time) int {
 	return max(minDepth, min(int(q.speed()*horizon.Seconds()), maxDepth))
 }
 
-// slot is the time for which an item goes back to the schedule: when its turn is expected, after its line's head.
+// slot is the time for which an item goes back to the schedule: when its turn is expected, after its line's head. Each slot is
+// given to one item, from the time on at which half of what waits in memory will be gone.
 func (q *queue) slot(it *item, now time.Time) time.Time {
-	ahead := float64(len(q.waiting) + q.away)
-	at := now.Add(time.Duration(min(ahead/q.speed(), farthestSlot.Seconds()) * float64(time.Second)))
-	if opens := q.opensAt(); opens.After(at) {
-		at = opens
-	}
 	head := it.line.head()
 	absent := head.item == nil && head != it.entry
-	if absent && head.until.After(at) {
-		at = head.until
-	}
-	// Where a wait has no known end, each one is longer than the one before.
+	var at time.Time
 	if q.bad(now) || absent && !head.until.After(now) {
-		if again := now.Add(waitGap(&it.d, now)); again.After(at) {
-			at = again
+		// Where a wait has no known end, each one is longer than the one before.
+		at = later(now.Add(waitGap(&it.d, now)), q.opensAt())
+	} else {
+		one := time.Duration(float64(time.Second) / q.speed())
+		at = later(later(now.Add(time.Duration(len(q.waiting)/2)*one), q.lastSlot.Add(one)), q.opensAt())
+		if at.Sub(now) > farthestSlot {
+			at = now.Add(jitter(farthestSlot))
+		} else {
+			q.lastSlot = at
 		}
 	}
-	return clampTime(at, now.Add(earliestSlot), now.Add(farthestSlot))
+	if absent {
+		at = later(at, head.until)
+	}
+	return later(at, now.Add(earliestSlot))
 }
 
-func clampTime(t, earliest, latest time.Time) time.Time {
-	switch {
-	case t.Before(earliest):
-		return earliest
-	case t.After(latest):
-		return latest
+func later(t, u time.Time) time.Time {
+	if u.After(t) {
+		return u
 	}
 	return t
 }

@@ -126,17 +126,27 @@ func (s *shard) admit(work context.Context, h event.Held[event.Delivery]) {
 	q := s.queue(d.Namespace, d.Provider, now)
 	l, e, _ := q.place(event.ObjectKey(d.Object()), d.Order, d.ID, now)
 	if e.item != nil {
-		if len(e.item.twins) >= maxTwins {
-			s.giveBack(h.Settler)
-			return
-		}
-		e.item.twins = append(e.item.twins, h.Settler)
+		s.join(e.item, h)
 		return
 	}
 	it := q.hold(l, e, d, h.Settler)
 	s.items[it] = struct{}{}
 	s.enqueue(it)
 	s.pump(work, q)
+}
+
+// join adds a further message to a delivery that is held already.
+func (s *shard) join(it *item, h event.Held[event.Delivery]) {
+	if len(it.twins) >= maxTwins {
+		s.giveBack(h.Settler)
+		return
+	}
+	if !it.busy && h.Value.Parks > it.d.Parks {
+		// The bus takes the next Park of the older copy for one that it has already, so the newer one must be worked on.
+		it.d, h.Value = h.Value, it.d
+		it.settler, h.Settler = h.Settler, it.settler
+	}
+	it.twins = append(it.twins, h)
 }
 
 func (s *shard) enqueue(it *item) {
@@ -203,7 +213,7 @@ func (s *shard) finish() {
 func (s *shard) returnAll(it *item) {
 	s.giveBack(it.settler)
 	for _, t := range it.twins {
-		s.giveBack(t)
+		s.giveBack(t.Settler)
 	}
 	delete(s.items, it)
 }

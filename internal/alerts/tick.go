@@ -50,10 +50,15 @@ func (s *shard) tick(work context.Context) {
 
 // keep tells the bus that an item is still held.
 func (s *shard) keep(it *item) {
-	for _, m := range append([]event.Settler{it.settler}, it.twins...) {
-		if err := m.Working(); err != nil {
-			s.log.Debug("hold not prolonged", "error", err)
-		}
+	s.working(it.settler)
+	for _, t := range it.twins {
+		s.working(t.Settler)
+	}
+}
+
+func (s *shard) working(m event.Settler) {
+	if err := m.Working(); err != nil {
+		s.log.Debug("hold not prolonged", "error", err)
 	}
 }
 

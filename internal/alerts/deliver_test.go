@@ -1,0 +1,319 @@
+package alerts
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+// wait lets everything in the bubble come to rest, d later.
+func wait(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func failure(class event.Class, label string) error {
+	return event.NewError(class, label, "the destination said no", errors.New("https://hooks.example/SECRET refused"))
+}
+
+// Fails when settle ends the hold without writing the history (drop the case record).
+func TestAnAcceptedNotificationIsRecordedAsSentAndLeavesTheBus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, dest := newWorld(t), &sink{}
+		w.destination("chat", dest)
+		w.bus.publish(w.delivery("chat", "app"))
+		_, stop := w.run()
+		wait(time.Second)
+		stop()
+		if diff := cmp.Diff([]string{"d1"}, dest.ids()); diff != "" {
+			t.Error(diff)
+		}
+		if w.bus.history["d1"] != 1 || !w.bus.empty() {
+			t.Errorf("history %v, empty %v", w.bus.history, w.bus.empty())
+		}
+	})
+}
+
+// TestPermanentFailureIsADeadLetterAtOnce is one half of E2. Fails when judge parks permanent failures.
+func TestPermanentFailureIsADeadLetterAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.destination("chat", sendFunc(func(context.Context, provider.Notification) error {
+			return failure(event.Permanent, provider.LabelClient)
+		}))
+		w.bus.publish(w.delivery("chat", "app"))
+		_, stop := w.run()
+		wait(10 * time.Second)
+		stop()
+		dead := w.bus.deadLetters()
+		if len(dead) != 1 || dead[0].label != "http_4xx" || !w.bus.empty() {
+			t.Fatalf("dead letters %+v, empty %v", dead, w.bus.empty())
+		}
+		reports := w.notes.reported("Provider/team-a/chat")
+		if len(reports) != 1 || !strings.Contains(reports[0], ReasonFailed) || !strings.Contains(reports[0], `"uid":"p-chat"`) {
+			t.Errorf("reports %v", reports)
+		}
+		want := "Alert/team-a/alert NotificationDispatchFailed notification about kustomization/app.team-a to Provider chat: " +
+			"the destination said no"
+		if diff := cmp.Diff([]string{want}, w.notes.recorded()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// TestRetriesFollowTheScheduleForADay fails when retryGap does not grow, grows too soon, or expiry is ignored.
+func TestRetriesFollowTheScheduleForADay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var tries []time.Time
+		w.destination("chat", sendFunc(func(context.Context, provider.Notification) error {
+			tries = append(tries, time.Now())
+			return failure(event.Retry, provider.LabelServer)
+		}))
+		w.bus.publish(w.delivery("chat", "app"))
+		_, stop := w.run()
+		wait(25 * time.Hour)
+		stop()
+		if gap := tries[1].Sub(tries[0]); gap > 5*time.Second {
+			t.Errorf("first retry after %v", gap)
+		}
+		for i := 1; i < len(tries); i++ {
+			age, gap := tries[i-1].Sub(tries[0]), tries[i].Sub(tries[i-1])
+			// The schedule rounds up to a second at most; the breaker's pause stays below the gap.
+			if limit := time.Minute + time.Second; age < time.Hour-time.Minute && gap > limit {
+				t.Errorf("gap of %v at %v", gap, age)
+			}
+			if gap > 11*time.Minute {
+				t.Errorf("gap of %v at %v", gap, age)
+			}
+		}
+		dead := w.bus.deadLetters()
+		if len(dead) != 1 || dead[0].label != labelExpired || !w.bus.empty() {
+			t.Fatalf("dead letters %+v", dead)
+		}
+		if last := tries[len(tries)-1].Sub(tries[0]); last < lifetime-time.Minute || last > lifetime+time.Minute {
+			t.Errorf("last attempt at %v", last)
+		}
+		if n := len(tries); n < 150 || n > 400 {
+			t.Errorf("%d attempts in a day", n)
+		}
+	})
+}
+
+// Fails when retryAt ignores RetryAfter, or does not clamp it, or the queue is not held back.
+func TestRetryAfterHoldsBackTheQueueAndIsClamped(t *testing.T) {
+	for name, tc := range map[string]struct {
+		asked    time.Duration
+		from, to time.Duration
+	}{
+		"a wait that was asked for is kept":    {90 * time.Second, 90 * time.Second, 93 * time.Second},
+		"an absurd wait is cut to the maximum": {1000 * time.Hour, maxRetryAfter, maxRetryAfter + 3*time.Second},
+		"a negative wait is none":              {-time.Hour, time.Second, 5 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				var tries []time.Time
+				w.destination("chat", sendFunc(func(context.Context, provider.Notification) error {
+					tries = append(tries, time.Now())
+					if len(tries) > 1 {
+						return nil
+					}
+					e := event.NewError(event.Retry, provider.LabelLimited, "too many requests", nil)
+					e.RetryAfter = tc.asked
+					return e
+				}))
+				w.bus.publish(w.delivery("chat", "app"))
+				_, stop := w.run()
+				wait(500 * time.Millisecond)
+				w.bus.publish(w.delivery("chat", "other"))
+				wait(time.Hour)
+				stop()
+				if len(tries) != 3 {
+					t.Fatalf("%d attempts", len(tries))
+				}
+				for _, at := range tries[1:] {
+					if gap := at.Sub(tries[0]); tc.asked > 0 && gap < tc.from || gap > tc.to {
+						t.Errorf("attempt after %v, want %v to %v", gap, tc.from, tc.to)
+					}
+				}
+				if !w.bus.empty() {
+					t.Error("something is left")
+				}
+			})
+		})
+	}
+}
+
+// TestDeliveryIDIsTheSameAtEveryAttempt is E3. Fails when send makes an ID of its own.
+func TestDeliveryIDIsTheSameAtEveryAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var ids []string
+		w.destination("chat", sendFunc(func(_ context.Context, n provider.Notification) error {
+			if ids = append(ids, n.DeliveryID); len(ids) < 4 {
+				return failure(event.Retry, provider.LabelTimeout)
+			}
+			return nil
+		}))
+		w.bus.publish(w.delivery("chat", "app"))
+		_, stop := w.run()
+		wait(time.Minute)
+		stop()
+		if diff := cmp.Diff([]string{"d1", "d1", "d1", "d1"}, ids); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// TestWhatMayHaveBeenSentIsLookedUpFirst is E3. Fails when try skips the history, for any of the three signs.
+func TestWhatMayHaveBeenSentIsLookedUpFirst(t *testing.T) {
+	for name, mark := range map[string]func(*event.Delivery){
+		"handed out again":   func(d *event.Delivery) { d.Recheck = true },
+		"tried before":       func(d *event.Delivery) { d.Attempts = 1; d.FirstAttempt = time.Now() },
+		"on schedule before": func(d *event.Delivery) { d.Parks = 1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, dest := newWorld(t), &sink{}
+				w.destination("chat", dest)
+				_, stop := w.run()
+				d := w.delivery("chat", "app")
+				mark(&d)
+				w.bus.history[d.ID] = 1
+				w.bus.publish(d)
+				wait(time.Second)
+				stop()
+				if len(dest.ids()) != 0 || !w.bus.empty() {
+					t.Errorf("sent %v, empty %v", dest.ids(), w.bus.empty())
+				}
+			})
+		})
+	}
+}
+
+// Fails when owned ignores the UID, or does not wait for an informer that lags.
+func TestADeliveryWhoseAlertIsGoneNeverReachesItsSuccessor(t *testing.T) {
+	for name, tc := range map[string]struct {
+		live func(w *world)
+		sent int
+		dead string
+	}{
+		"an Alert that was made anew gets nothing of the old one": {
+			live: func(w *world) { w.alert("team-a", "alert", "uid-2", "chat") }, dead: labelOwnerGone,
+		},
+		"an Alert that is gone takes its deliveries along": {
+			live: func(w *world) { w.alerts.Delete("team-a/alert") }, dead: labelOwnerGone,
+		},
+		"an Alert that becomes known within the grace is served": {
+			live: func(w *world) {
+				w.alerts.Delete("team-a/alert")
+				time.AfterFunc(20*time.Second, func() { w.alert("team-a", "alert", "uid-1", "chat") })
+			},
+			sent: 1,
+		},
+		"an Alert whose spec is broken keeps what was routed": {
+			live: func(w *world) {
+				w.alerts.Put("team-a/alert", Inert(AlertSpec{Namespace: "team-a", Name: "alert", UID: "uid-1"}))
+			},
+			sent: 1,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, dest := newWorld(t), &sink{}
+				w.destination("chat", dest)
+				tc.live(w)
+				w.bus.publish(w.delivery("chat", "app"))
+				_, stop := w.run()
+				wait(2 * time.Minute)
+				stop()
+				if len(dest.ids()) != tc.sent || !w.bus.empty() {
+					t.Errorf("sent %v, empty %v", dest.ids(), w.bus.empty())
+				}
+				if dead := w.bus.deadLetters(); tc.dead != "" && (len(dead) != 1 || dead[0].label != tc.dead) {
+					t.Errorf("dead letters %+v", dead)
+				}
+			})
+		})
+	}
+}
+
+// TestAMissingProviderIsWaitedFor is E2. Fails when destination gives up what has no Provider.
+func TestAMissingProviderIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, dest := newWorld(t), &sink{}
+		for range 30 {
+			w.bus.publish(w.delivery("chat", "app"))
+		}
+		_, stop := w.run()
+		wait(30 * time.Minute)
+		if reports := w.notes.reported("Provider/team-a/chat"); len(reports) == 0 ||
+			!strings.Contains(reports[0], ReasonProviderNotFound) {
+			t.Errorf("reports %v", reports)
+		}
+		w.destinations.Put("team-a", "chat", &Destination{UID: "p-chat", Type: "generic", NotReady: "Secret not found"})
+		wait(30 * time.Minute)
+		w.destination("chat", dest)
+		wait(11 * time.Minute)
+		stop()
+		if n := len(dest.ids()); n != 30 || !w.bus.empty() || len(w.bus.deadLetters()) != 0 {
+			t.Errorf("%d sent, empty %v, dead %v", n, w.bus.empty(), w.bus.deadLetters())
+		}
+		for i, id := range dest.ids() {
+			if want := "d" + itoa(i+1); id != want {
+				t.Fatalf("place %d has %s", i, id)
+			}
+		}
+	})
+}
+
+// Fails when putBack and expireIn do not look at expiry.
+func TestWhatNeverHadAProviderExpiresAfterADay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		for i := range 20 {
+			w.bus.publish(w.delivery("chat", "app"+itoa(i)))
+		}
+		_, stop := w.run()
+		wait(23 * time.Hour)
+		if n := len(w.bus.deadLetters()); n != 0 {
+			t.Errorf("%d dead letters too early", n)
+		}
+		wait(2 * time.Hour)
+		stop()
+		dead := w.bus.deadLetters()
+		if len(dead) != 20 || !w.bus.empty() {
+			t.Fatalf("%d dead letters, empty %v", len(dead), w.bus.empty())
+		}
+		for _, l := range dead {
+			if l.label != labelExpired || !strings.Contains(l.reason, ReasonProviderNotFound) {
+				t.Errorf("%s: %s", l.label, l.reason)
+			}
+		}
+	})
+}
+
+// Fails when destination does not look at Suspended.
+func TestASuspendedProvidersDeliveriesAreDeadLetters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, dest := newWorld(t), &sink{}
+		w.destinations.Put("team-a", "chat", &Destination{Type: "generic", Sender: dest, Suspended: true})
+		w.bus.publish(w.delivery("chat", "app"), w.delivery("chat", "app"))
+		_, stop := w.run()
+		wait(time.Second)
+		stop()
+		dead := w.bus.deadLetters()
+		if len(dead) != 2 || dead[0].label != labelSuspended || len(dest.ids()) != 0 || !w.bus.empty() {
+			t.Errorf("dead letters %+v, sent %v", dead, dest.ids())
+		}
+	})
+}

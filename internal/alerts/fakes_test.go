@@ -1,0 +1,435 @@
+package alerts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+// fakeBus keeps deliveries as the bus does: a stream in which messages wait to be handed out, are held by a session or come
+// back, and a schedule. A session is one process's connection; it can be cut, as by kill -9.
+type fakeBus struct {
+	mu      sync.Mutex
+	nextSeq uint64
+	stream  []*fakeMessage // ordered by seq
+	changed chan struct{}
+	history map[string]int
+	dead    []deadLetter
+	parks   map[string]int // by ID#Parks
+	parkLog []parkedAt
+	faults  func(op string) error
+	working int
+}
+
+type deadLetter struct {
+	d             event.Delivery
+	label, reason string
+}
+
+type parkedAt struct {
+	d  event.Delivery
+	at time.Time
+}
+
+type fakeMessage struct {
+	seq       uint64
+	d         event.Delivery
+	at        time.Time // on the schedule until then
+	holder    *fakeSession
+	heldUntil time.Time
+	delivered int
+}
+
+var errCut = errors.New("connection cut")
+
+func newFakeBus() *fakeBus {
+	return &fakeBus{
+		changed: make(chan struct{}), history: map[string]int{}, parks: map[string]int{},
+		faults: func(string) error { return nil },
+	}
+}
+
+func (b *fakeBus) notify() {
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+func (b *fakeBus) add(d event.Delivery, at time.Time) {
+	b.nextSeq++
+	b.stream = append(b.stream, &fakeMessage{seq: b.nextSeq, d: d, at: at})
+	b.notify()
+}
+
+func (b *fakeBus) publish(ds ...event.Delivery) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, d := range ds {
+		b.add(d, time.Time{})
+	}
+}
+
+// fakeSession is a process's connection to the bus and its ownership of the one shard.
+type fakeSession struct {
+	*fakeBus
+	cut      bool
+	takeover uint64
+}
+
+func (b *fakeBus) session() *fakeSession {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return &fakeSession{fakeBus: b, takeover: b.nextSeq}
+}
+
+// kill cuts the connection: nothing of this session reaches the bus any more.
+func (s *fakeSession) kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cut = true
+	s.notify()
+}
+
+// take hands out the first message that may be, or returns when to look again.
+func (s *fakeSession) take() (*fakeMessage, time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	soonest := now.Add(time.Hour)
+	var best *fakeMessage
+	for _, m := range s.stream {
+		ready := m.at
+		if m.holder != nil {
+			ready = m.heldUntil
+		}
+		switch {
+		case s.cut:
+		case ready.After(now):
+			if ready.Before(soonest) {
+				soonest = ready
+			}
+		case best == nil:
+			best = m
+		}
+	}
+	if best == nil {
+		return nil, soonest
+	}
+	if !best.at.IsZero() {
+		// A schedule that fires is a new message at the end of the stream.
+		s.nextSeq++
+		best.seq, best.at, best.delivered = s.nextSeq, time.Time{}, 0
+		s.stream = append(slices.DeleteFunc(s.stream, func(m *fakeMessage) bool { return m == best }), best)
+	}
+	best.holder, best.heldUntil = s, now.Add(event.HoldTime)
+	best.delivered++
+	return best, time.Time{}
+}
+
+func (s *fakeSession) Deliveries(
+	ctx context.Context, serve func(context.Context, int, <-chan event.Held[event.Delivery]) error,
+) error {
+	in := make(chan event.Held[event.Delivery])
+	ended := make(chan struct{})
+	var feed sync.WaitGroup
+	feed.Go(func() { s.feed(ctx, ended, in) })
+	err := serve(ctx, 0, in)
+	close(ended)
+	feed.Wait()
+	return err
+}
+
+func (s *fakeSession) feed(ctx context.Context, ended chan struct{}, in chan<- event.Held[event.Delivery]) {
+	for {
+		s.mu.Lock()
+		changed := s.changed
+		s.mu.Unlock()
+		m, again := s.take()
+		if m == nil {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ended:
+				return
+			case <-changed:
+			case <-time.After(time.Until(again)):
+			}
+			continue
+		}
+		d := m.d
+		d.Recheck = d.Recheck || m.delivered > 1 || m.seq <= s.takeover
+		held := &fakeHold{session: s, message: m, seq: m.seq, delivered: m.delivered}
+		select {
+		case in <- event.Held[event.Delivery]{Value: d, Settler: held}:
+		case <-ended:
+			_ = held.Return()
+			return
+		case <-ctx.Done():
+			_ = held.Return()
+			return
+		}
+	}
+}
+
+// fakeHold is one handing out of a message.
+type fakeHold struct {
+	session   *fakeSession
+	message   *fakeMessage
+	seq       uint64
+	delivered int
+}
+
+func (h *fakeHold) live() bool {
+	return !h.session.cut && h.message.seq == h.seq && slices.Contains(h.session.stream, h.message)
+}
+
+func (h *fakeHold) Done(context.Context) error {
+	b := h.session.fakeBus
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.faults("done"); err != nil {
+		return err
+	}
+	if h.session.cut {
+		return errCut
+	}
+	if h.live() {
+		b.stream = slices.DeleteFunc(b.stream, func(m *fakeMessage) bool { return m == h.message })
+		b.notify()
+	}
+	return nil
+}
+
+func (h *fakeHold) Working() error {
+	b := h.session.fakeBus
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.working++
+	if h.live() {
+		h.message.heldUntil = time.Now().Add(event.HoldTime)
+	}
+	return nil
+}
+
+func (h *fakeHold) Return() error {
+	b := h.session.fakeBus
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if h.live() && h.message.holder == h.session {
+		h.message.heldUntil = time.Now()
+		b.notify()
+	}
+	return nil
+}
+
+// Parked lists all that is on the bus: what is on the schedule, what was and is to be handed out again, what a former session
+// holds.
+func (s *fakeSession) Parked(context.Context, int) ([]event.Parked, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cut {
+		return nil, errCut
+	}
+	var ps []event.Parked
+	for _, m := range s.stream {
+		ps = append(ps, event.Parked{
+			ID: m.d.ID, Order: m.d.Order, Namespace: m.d.Namespace, Provider: m.d.Provider,
+			ObjectKey: event.ObjectKey(m.d.Object()),
+		})
+	}
+	return ps, nil
+}
+
+// op is a write that reaches the bus unless the session is cut or a fault is injected.
+func (s *fakeSession) op(name string, write func()) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cut {
+		return errCut
+	}
+	if err := s.faults(name); err != nil {
+		return err
+	}
+	write()
+	return nil
+}
+
+func (s *fakeSession) Park(_ context.Context, d *event.Delivery, at time.Time) error {
+	return s.op("park", func() {
+		key := fmt.Sprintf("%s#%d", d.ID, d.Parks)
+		if s.parks[key]++; s.parks[key] == 1 {
+			s.parkLog = append(s.parkLog, parkedAt{*d, at})
+			s.add(*d, at)
+		}
+	})
+}
+
+func (s *fakeSession) DeadLetter(_ context.Context, d *event.Delivery, label, reason string) error {
+	return s.op("deadletter", func() { s.dead = append(s.dead, deadLetter{*d, label, reason}) })
+}
+
+func (s *fakeSession) Sent(_ context.Context, d *event.Delivery) error {
+	return s.op("sent", func() { s.history[d.ID]++ })
+}
+
+func (s *fakeSession) WasSent(_ context.Context, d *event.Delivery) (sent bool, err error) {
+	err = s.op("wassent", func() { sent = s.history[d.ID] > 0 })
+	return sent, err
+}
+
+func (b *fakeBus) empty() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.stream) == 0
+}
+
+func (b *fakeBus) deadLetters() []deadLetter {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.dead)
+}
+
+func (b *fakeBus) parkings() []parkedAt {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.parkLog)
+}
+
+// sendFunc is a Sender from a function.
+type sendFunc func(ctx context.Context, n provider.Notification) error
+
+func (f sendFunc) Send(ctx context.Context, n provider.Notification) error { return f(ctx, n) }
+
+// sink is a destination that accepts everything and remembers it.
+type sink struct {
+	mu   sync.Mutex
+	got  []provider.Notification
+	when []time.Time
+}
+
+func (s *sink) Send(_ context.Context, n provider.Notification) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.got, s.when = append(s.got, n), append(s.when, time.Now())
+	return nil
+}
+
+func (s *sink) ids() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ids := make([]string, len(s.got))
+	for i, n := range s.got {
+		ids[i] = n.DeliveryID
+	}
+	return ids
+}
+
+// notes collects reports and Kubernetes Events.
+type notes struct {
+	mu      sync.Mutex
+	reports map[string][]string
+	events  []string
+}
+
+func newNotes() *notes { return &notes{reports: map[string][]string{}} }
+
+func (n *notes) Report(_ context.Context, key string, value []byte) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.reports[key] = append(n.reports[key], string(value))
+}
+
+func (n *notes) Event(kind, namespace, name, _, _, reason, message string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.events = append(n.events, fmt.Sprintf("%s/%s/%s %s %s", kind, namespace, name, reason, message))
+}
+
+func (n *notes) reported(key string) []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.reports[key])
+}
+
+func (n *notes) recorded() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.events)
+}
+
+// world is a Deliverer's surroundings.
+type world struct {
+	t            *testing.T
+	bus          *fakeBus
+	alerts       *Table
+	destinations *Destinations
+	notes        *notes
+	order        uint64
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, bus: newFakeBus(), alerts: NewTable(), destinations: NewDestinations(), notes: newNotes()}
+	w.alert("team-a", "alert", "uid-1", "chat")
+	return w
+}
+
+func (w *world) alert(namespace, name, uid, providerName string) {
+	w.t.Helper()
+	a, err := Compile(AlertSpec{
+		Namespace: namespace, Name: name, UID: uid, Provider: providerName,
+		Sources: []Source{{Kind: "Kustomization", Name: "*"}},
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.alerts.Put(a.Key(), a)
+}
+
+func (w *world) destination(name string, s Sender) {
+	w.destinations.Put("team-a", name, &Destination{UID: "p-" + name, Type: "generic", Sender: s})
+}
+
+// delivery makes the next delivery of an object to a Provider of team-a.
+func (w *world) delivery(providerName, object string) event.Delivery {
+	w.order++
+	return event.Delivery{
+		ID: fmt.Sprintf("d%d", w.order), Order: w.order, Namespace: "team-a", Alert: "alert", AlertUID: "uid-1",
+		Provider: providerName, ProviderUID: "p-" + providerName, Routed: time.Now(),
+		Event: event.Event{InvolvedObject: event.ObjectReference{
+			Kind: "Kustomization", Namespace: "team-a", Name: object, APIVersion: "kustomize.toolkit.fluxcd.io/v1",
+		}, Severity: "info", Message: "m"},
+	}
+}
+
+// run starts a Deliverer and returns its session and a function that stops it and waits.
+func (w *world) run() (s *fakeSession, stop func()) {
+	w.t.Helper()
+	s = w.bus.session()
+	d, err := NewDeliverer(DelivererOptions{
+		Source: s, Schedule: s, History: s, Alerts: w.alerts, Destinations: w.destinations, Reports: w.notes,
+		Recorder: w.notes, Types: []string{"generic", "slack"}, Log: slog.New(slog.DiscardHandler),
+		Registerer: prometheus.NewRegistry(),
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(w.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- d.Run(ctx) }()
+	return s, func() {
+		w.t.Helper()
+		cancel()
+		if err := <-done; err != nil {
+			w.t.Errorf("Run: %v", err)
+		}
+	}
+}
