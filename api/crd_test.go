@@ -1,0 +1,294 @@
+// Package api_test holds the generated CRDs and the samples to the API that they promise.
+package api_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	durationWithHours = `^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	duration          = `^([0-9]+(\.[0-9]+)?(ms|s|m))+$`
+	kindPattern       = `^[A-Za-z][A-Za-z0-9]*$`
+	accountPattern    = `^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	receiverTypes     = "generic,generic-hmac,generic-oidc,github,gitlab,bitbucket,harbor,dockerhub,quay,gcr,nexus,acr,cdevents"
+	providerTypes     = "slack,discord,msteams,rocket,generic,generic-hmac,github,gitlab,gitea,giteapullrequestcomment,bitbucketserver," +
+		"bitbucket,azuredevops,googlechat,googlepubsub,webex,sentry,azureeventhub,telegram,lark,matrix,opsgenie,alertmanager," +
+		"grafana,githubdispatch,githubpullrequestcomment,gitlabmergerequestcomment,pagerduty,datadog,nats,zulip,otel,zoom,incident.io"
+)
+
+// reference is the part of a list that selects objects, below the list's path.
+func reference(path string) map[string]string {
+	return map[string]string{
+		path:                    "array required",
+		path + "[]":             "object",
+		path + "[].apiVersion":  "string",
+		path + "[].kind":        "string required 1..63 " + kindPattern,
+		path + "[].name":        "string required 1..253",
+		path + "[].namespace":   "string 1..253",
+		path + "[].matchLabels": "object of string",
+	}
+}
+
+// schemas is the whole of the three kinds, field by field: the type, whether it is required, bounds, pattern, default, enum.
+// What Flux has is as Flux has it, so that its manifests apply unchanged; what it has not is optional.
+var schemas = map[string]map[string]string{
+	"receivers": merge(reference("spec.resources"), map[string]string{
+		"spec":                      "object 4 rules",
+		"spec.type":                 "string required enum=" + receiverTypes,
+		"spec.interval":             "string default=10m " + durationWithHours,
+		"spec.events":               "array",
+		"spec.events[]":             "string",
+		"spec.resources[].filter":   "string",
+		"spec.resourceFilter":       "string",
+		"spec.secretRef":            "object",
+		"spec.secretRef.name":       "string required",
+		"spec.oidcProviders":        "array key=issuerURL",
+		"spec.oidcProviders[]":      "object",
+		"spec.serviceAccountName":   "string 1..253 " + accountPattern,
+		"spec.suspend":              "boolean",
+		"status":                    "object default=map[observedGeneration:-1]",
+		"status.conditions":         "array",
+		"status.observedGeneration": "integer",
+
+		"spec.oidcProviders[].issuerURL":                "string required ^https?://",
+		"spec.oidcProviders[].audience":                 "string",
+		"spec.oidcProviders[].variables":                "array",
+		"spec.oidcProviders[].variables[]":              "object",
+		"spec.oidcProviders[].variables[].name":         "string required",
+		"spec.oidcProviders[].variables[].expression":   "string required",
+		"spec.oidcProviders[].validations":              "array required 1.. items",
+		"spec.oidcProviders[].validations[]":            "object",
+		"spec.oidcProviders[].validations[].expression": "string required",
+		"spec.oidcProviders[].validations[].message":    "string required",
+
+		"status.webhookPath":            "string",
+		"status.lastHandledReconcileAt": "string",
+	}),
+	"alerts": merge(reference("spec.eventSources"), map[string]string{
+		"spec":                      "object",
+		"spec.providerRef":          "object required",
+		"spec.providerRef.name":     "string required",
+		"spec.eventSeverity":        "string default=info enum=info,error",
+		"spec.inclusionList":        "array",
+		"spec.inclusionList[]":      "string",
+		"spec.exclusionList":        "array",
+		"spec.exclusionList[]":      "string",
+		"spec.eventMetadata":        "object of string",
+		"spec.summary":              "string ..255",
+		"spec.suspend":              "boolean",
+		"status":                    "object default=map[observedGeneration:-1]",
+		"status.conditions":         "array",
+		"status.observedGeneration": "integer",
+	}),
+	"providers": {
+		"spec":                      "object 1 rules",
+		"spec.type":                 "string required enum=" + providerTypes,
+		"spec.interval":             "string " + durationWithHours,
+		"spec.channel":              "string ..2048",
+		"spec.username":             "string ..2048",
+		"spec.address":              "string ..2048",
+		"spec.timeout":              "string " + duration,
+		"spec.proxy":                "string ..2048 ^(http|https)://.*$",
+		"spec.proxySecretRef":       "object",
+		"spec.proxySecretRef.name":  "string required",
+		"spec.secretRef":            "object",
+		"spec.secretRef.name":       "string required",
+		"spec.certSecretRef":        "object",
+		"spec.certSecretRef.name":   "string required",
+		"spec.serviceAccountName":   "string",
+		"spec.suspend":              "boolean",
+		"spec.commitStatusExpr":     "string",
+		"status":                    "object default=map[observedGeneration:-1]",
+		"status.conditions":         "array",
+		"status.observedGeneration": "integer",
+	},
+}
+
+// TestCRDsHaveEveryFieldWithItsValidation fails when a field, a bound, a default or a rule is added, changed or lost: change
+// the pattern of Provider.spec.timeout, say, or drop a field.
+func TestCRDsHaveEveryFieldWithItsValidation(t *testing.T) {
+	for plural, want := range schemas {
+		t.Run(plural, func(t *testing.T) {
+			got := map[string]string{}
+			root := dig[object](t, version(t, readCRD(t, plural)), "schema", "openAPIV3Schema")
+			for _, top := range []string{"spec", "status"} {
+				describe(got, top, dig[object](t, root, "properties", top), false)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("fields (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestKindsOfOtherProjectsMayBeNamed fails when kind gets an enum: users name kinds that nobody here has heard of.
+func TestKindsOfOtherProjectsMayBeNamed(t *testing.T) {
+	for _, path := range [][]string{{"receivers", "resources"}, {"alerts", "eventSources"}} {
+		root := dig[object](t, version(t, readCRD(t, path[0])), "schema", "openAPIV3Schema")
+		kind := dig[object](t, root, "properties", "spec", "properties", path[1], "items", "properties", "kind")
+		if enum, ok := kind["enum"]; ok {
+			t.Errorf("%s.spec.%s[].kind is limited to %v", path[0], path[1], enum)
+		}
+	}
+}
+
+// TestCRDsAreServedAsFluxServesThem fails when a marker of the Go types is lost: the status subresource, a printer column, a
+// category, the annotation that keeps Flux from substituting variables in descriptions.
+func TestCRDsAreServedAsFluxServesThem(t *testing.T) {
+	for plural, servedVersion := range map[string]string{"receivers": "v1", "alerts": "v1beta3", "providers": "v1beta3"} {
+		t.Run(plural, func(t *testing.T) {
+			crd := readCRD(t, plural)
+			got := map[string]any{
+				"name":        dig[string](t, crd, "metadata", "name"),
+				"substitute":  dig[string](t, crd, "metadata", "annotations", "kustomize.toolkit.fluxcd.io/substitute"),
+				"scope":       dig[string](t, crd, "spec", "scope"),
+				"categories":  dig[[]any](t, crd, "spec", "names", "categories"),
+				"version":     dig[string](t, version(t, crd), "name"),
+				"served":      dig[bool](t, version(t, crd), "served"),
+				"storage":     dig[bool](t, version(t, crd), "storage"),
+				"subresource": dig[object](t, version(t, crd), "subresources"),
+			}
+			var columns []string
+			for _, c := range dig[[]any](t, version(t, crd), "additionalPrinterColumns") {
+				column, _ := c.(object)
+				columns = append(columns, fmt.Sprintf("%v=%v", column["name"], column["jsonPath"]))
+			}
+			got["columns"] = columns
+			want := map[string]any{
+				"name":        plural + ".notification.toolkit.fluxcd.io",
+				"substitute":  "disabled",
+				"scope":       "Namespaced",
+				"categories":  []any{"all", "fluxcd", "fluxcd-notifications"},
+				"version":     servedVersion,
+				"served":      true,
+				"storage":     true,
+				"subresource": object{"status": object{}},
+				"columns": []string{
+					"Age=.metadata.creationTimestamp",
+					`Ready=.status.conditions[?(@.type=="Ready")].status`,
+					`Status=.status.conditions[?(@.type=="Ready")].message`,
+				},
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+type object = map[string]any
+
+func readCRD(t *testing.T, plural string) object {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("..", "config", "crd", "bases", "notification.toolkit.fluxcd.io_"+plural+".yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var crd object
+	if err := yaml.Unmarshal(raw, &crd); err != nil {
+		t.Fatal(err)
+	}
+	return crd
+}
+
+// version returns the only version of a CRD.
+func version(t *testing.T, crd object) object {
+	t.Helper()
+	versions := dig[[]any](t, crd, "spec", "versions")
+	if len(versions) != 1 {
+		t.Fatalf("%d versions, want 1", len(versions))
+	}
+	only, _ := versions[0].(object)
+	return only
+}
+
+func dig[T any](t *testing.T, in object, path ...string) T {
+	t.Helper()
+	for _, p := range path[:len(path)-1] {
+		next, ok := in[p].(object)
+		if !ok {
+			t.Fatalf("no object at %q of %v", p, path)
+		}
+		in = next
+	}
+	value, ok := in[path[len(path)-1]].(T)
+	if !ok {
+		t.Fatalf("%v is %T", path, in[path[len(path)-1]])
+	}
+	return value
+}
+
+// describe notes a schema and all below it, one line a field. Conditions are the same in every API and are not followed.
+func describe(fields map[string]string, path string, schema object, required bool) {
+	words := []string{fmt.Sprint(schema["type"])}
+	add := func(format string, args ...any) { words = append(words, fmt.Sprintf(format, args...)) }
+	if of, ok := schema["additionalProperties"].(object); ok {
+		add("of %v", of["type"])
+	}
+	if required {
+		add("required")
+	}
+	least, hasLeast := schema["minLength"]
+	most, hasMost := schema["maxLength"]
+	switch {
+	case hasLeast && hasMost:
+		add("%v..%v", least, most)
+	case hasLeast:
+		add("%v..", least)
+	case hasMost:
+		add("..%v", most)
+	}
+	if n, ok := schema["minItems"]; ok {
+		add("%v.. items", n)
+	}
+	if n, ok := schema["maxItems"]; ok {
+		add("..%v items", n)
+	}
+	if key, ok := schema["x-kubernetes-list-map-keys"].([]any); ok {
+		add("key=%v", key[0])
+	}
+	if d, ok := schema["default"]; ok {
+		add("default=%v", d)
+	}
+	if p, ok := schema["pattern"]; ok {
+		add("%v", p)
+	}
+	if e, ok := schema["enum"].([]any); ok {
+		add("enum=%s", strings.ReplaceAll(strings.Trim(fmt.Sprint(e), "[]"), " ", ","))
+	}
+	if rules, ok := schema["x-kubernetes-validations"].([]any); ok {
+		add("%d rules", len(rules))
+	}
+	fields[path] = strings.Join(words, " ")
+
+	if strings.HasSuffix(path, ".conditions") {
+		return
+	}
+	if items, ok := schema["items"].(object); ok {
+		describe(fields, path+"[]", items, false)
+	}
+	needed, _ := schema["required"].([]any)
+	properties, _ := schema["properties"].(object)
+	for name, property := range properties {
+		if p, ok := property.(object); ok {
+			describe(fields, path+"."+name, p, slices.Contains(needed, any(name)))
+		}
+	}
+}
+
+func merge(parts ...map[string]string) map[string]string {
+	all := map[string]string{}
+	for _, p := range parts {
+		maps.Copy(all, p)
+	}
+	return all
+}
