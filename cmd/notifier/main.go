@@ -37,7 +37,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	case "serve":
 		return serve(args[1:], stdout, stderr)
 	case "version":
-		fmt.Fprintln(stdout, version())
+		fmt.Fprintln(stdout, currentVersion())
 		return exitOK
 	case "help", "-h", "--help":
 		usage(stdout)
@@ -72,7 +72,7 @@ func serve(args []string, stdout, stderr io.Writer) int {
 	}
 	o := options()
 	o.LogOutput = stderr
-	o.Version = version()
+	o.Version = currentVersion()
 	if err := o.Validate(); err != nil {
 		fmt.Fprintf(stderr, "notifier: %v\n", err)
 		return exitUsage
@@ -92,8 +92,14 @@ func serve(args []string, stdout, stderr io.Writer) int {
 	return exitOK
 }
 
-// version is the module version that the binary was built from, "(devel)" for a build from a work tree.
-func version() string {
+// version is set by the linker in released builds.
+var version string
+
+// currentVersion falls back to the module version, "(devel)" for a build from a work tree.
+func currentVersion() string {
+	if version != "" {
+		return version
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"
