@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"notifier/test/load"
 	"notifier/test/world"
 )
 
@@ -157,7 +158,7 @@ func (b *bench) through(ctx context.Context, sink *counter, round string) (float
 		if err != nil {
 			return 0, err
 		}
-		req, err := request(b.notifier.EventsURL, "/", http.Header{"Content-Type": {"application/json"}}, string(body))
+		req, err := load.Request(b.notifier.EventsURL, "/", http.Header{"Content-Type": {"application/json"}}, string(body))
 		if err != nil {
 			return 0, err
 		}
@@ -165,7 +166,7 @@ func (b *bench) through(ctx context.Context, sink *counter, round string) (float
 	}
 	want := sink.count.Load() + eventsPerWindow*alertsPerTenant
 	begin := time.Now()
-	if err := send(ctx, b.notifier.EventsURL, requests); err != nil {
+	if err := load.Send(ctx, b.notifier.EventsURL, requests); err != nil {
 		return 0, err
 	}
 	if err := sink.wait(ctx, want); err != nil {

@@ -13,15 +13,14 @@ import (
 	"time"
 
 	"notifier/test/harness"
+	"notifier/test/load"
 )
 
 // limit bounds the whole benchmark, the first compile of the control plane included.
 const limit = 45 * time.Minute
 
 func main() {
-	if len(os.Args) == 3 && os.Args[1] == bareCommand {
-		os.Exit(serveBare(os.Args[2]))
-	}
+	load.Main()
 	os.Exit(run())
 }
 

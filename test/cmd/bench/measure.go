@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"notifier/test/harness"
+	"notifier/test/load"
 	"notifier/test/world"
 )
 
@@ -72,15 +72,7 @@ func (b *bench) start(ctx context.Context) error {
 	if b.notifier, err = b.world.Start(ctx, world.NotifierOptions{Args: unlimited}); err != nil {
 		return err
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	if b.bare, err = harness.Start(harness.Command{Path: self, Args: []string{bareCommand, token}}); err != nil {
-		return err
-	}
-	line, err := b.bare.WaitLog(ctx, func(line string) bool { return strings.HasPrefix(line, "ready ") })
-	b.bareURL = strings.TrimPrefix(strings.TrimSpace(line), "ready ")
+	b.bare, b.bareURL, err = load.StartBare(ctx, token)
 	return err
 }
 

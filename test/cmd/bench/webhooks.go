@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"notifier/test/harness"
+	"notifier/test/load"
 	"notifier/test/world"
 )
 
@@ -21,11 +22,11 @@ func (b *bench) against(ctx context.Context, paths []string) (product, baseline 
 	header := world.GitHubHeader(token, "push", world.GitHubPush)
 	var mine, bare [][]byte
 	for _, path := range paths {
-		m, err := request(b.notifier.HooksURL, path, header, world.GitHubPush)
+		m, err := load.Request(b.notifier.HooksURL, path, header, world.GitHubPush)
 		if err != nil {
 			return 0, 0, err
 		}
-		o, err := request(b.bareURL, path, header, world.GitHubPush)
+		o, err := load.Request(b.bareURL, path, header, world.GitHubPush)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -33,11 +34,11 @@ func (b *bench) against(ctx context.Context, paths []string) (product, baseline 
 	}
 	var products, baselines []float64
 	for range windows {
-		p, err := rate(ctx, b.notifier.HooksURL, mine, window)
+		p, err := load.Rate(ctx, b.notifier.HooksURL, mine, window)
 		if err != nil {
 			return 0, 0, err
 		}
-		q, err := rate(ctx, b.bareURL, bare, window)
+		q, err := load.Rate(ctx, b.bareURL, bare, window)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -83,12 +84,12 @@ func (b *bench) flood(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	req, err := request(b.notifier.HooksURL, world.HookPath(token, "app-0", "hot"), world.GitHubHeader(token, "push", world.GitHubPush), world.GitHubPush)
+	req, err := load.Request(b.notifier.HooksURL, world.HookPath(token, "app-0", "hot"), world.GitHubHeader(token, "push", world.GitHubPush), world.GitHubPush)
 	if err != nil {
 		return err
 	}
 	const length = 10 * time.Second
-	accepted, err := rate(ctx, b.notifier.HooksURL, [][]byte{req}, length)
+	accepted, err := load.Rate(ctx, b.notifier.HooksURL, [][]byte{req}, length)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"bufio"
@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -20,8 +19,8 @@ import (
 // connections is how many keep-alive connections a load uses.
 const connections = 64
 
-// request is a whole HTTP/1.1 request as it goes over the wire, composed once: what is measured is the server, not a client.
-func request(base, path string, header http.Header, body string) ([]byte, error) {
+// Request composes a whole HTTP/1.1 request as it goes over the wire.
+func Request(base, path string, header http.Header, body string) ([]byte, error) {
 	u, err := url.Parse(base)
 	if err != nil {
 		return nil, err
@@ -35,9 +34,9 @@ func request(base, path string, header http.Header, body string) ([]byte, error)
 	return b.Bytes(), nil
 }
 
-// rate sends the requests in turn over keep-alive connections for the time of the window and returns how many were answered 2xx
+// Rate sends the requests in turn over keep-alive connections for the time of the window and returns how many were answered 2xx
 // a second.
-func rate(ctx context.Context, base string, requests [][]byte, window time.Duration) (float64, error) {
+func Rate(ctx context.Context, base string, requests [][]byte, window time.Duration) (float64, error) {
 	u, err := url.Parse(base)
 	if err != nil {
 		return 0, err
@@ -78,23 +77,12 @@ func rate(ctx context.Context, base string, requests [][]byte, window time.Durat
 
 // exchange sends one request and reads its answer; ok says that it was a 2xx.
 func exchange(conn net.Conn, r *bufio.Reader, req []byte) (ok bool, err error) {
-	if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
-		return false, err
-	}
-	if _, err := conn.Write(req); err != nil {
-		return false, err
-	}
-	resp, err := http.ReadResponse(r, nil)
-	if err != nil {
-		return false, err
-	}
-	_, err = io.Copy(io.Discard, resp.Body)
-	resp.Body.Close()
-	return resp.StatusCode/100 == 2, err
+	status, err := roundTrip(conn, r, req)
+	return status/100 == 2, err
 }
 
-// send sends each request once over keep-alive connections; all must be answered 2xx.
-func send(ctx context.Context, base string, requests [][]byte) error {
+// Send sends each request once over keep-alive connections; all must be answered 2xx.
+func Send(ctx context.Context, base string, requests [][]byte) error {
 	u, err := url.Parse(base)
 	if err != nil {
 		return err

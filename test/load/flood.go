@@ -1,0 +1,172 @@
+package load
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Flood is a load that does not care for its answers.
+type Flood struct {
+	// Base is the server's URL, Requests are what Request composed; they are sent in turn.
+	Base     string
+	Requests [][]byte
+	// From is the address that the flood comes from; on loopback any of 127.0.0.0/8.
+	From        netip.Addr
+	Connections int
+}
+
+// Answers counts answers by status; 0 stands for connections that ended without one.
+type Answers map[int]int
+
+// Total is the number of answers.
+func (a Answers) Total() int {
+	total := 0
+	for status, n := range a {
+		if status != 0 {
+			total += n
+		}
+	}
+	return total
+}
+
+// Run sends, on each connection one request after the other as fast as answers come, until ctx ends. A connection that the
+// server closes is opened again.
+func (f Flood) Run(ctx context.Context) (Answers, error) {
+	u, err := url.Parse(f.Base)
+	if err != nil {
+		return nil, err
+	}
+	var mu sync.Mutex
+	all := Answers{}
+	var wg sync.WaitGroup
+	for i := range f.Connections {
+		wg.Go(func() {
+			mine := f.one(ctx, u.Host, i)
+			mu.Lock()
+			defer mu.Unlock()
+			for status, n := range mine {
+				all[status] += n
+			}
+		})
+	}
+	wg.Wait()
+	return all, nil
+}
+
+// one is one connection's part; it starts with another request than the others do.
+func (f Flood) one(ctx context.Context, host string, first int) Answers {
+	mine := Answers{}
+	for i := first; ctx.Err() == nil; {
+		conn, err := dial(ctx, host, f.From)
+		if err != nil {
+			mine[0]++
+			continue
+		}
+		r := bufio.NewReader(conn)
+		for ctx.Err() == nil {
+			status, err := roundTrip(conn, r, f.Requests[i%len(f.Requests)])
+			i++
+			mine[status]++
+			if err != nil {
+				break
+			}
+		}
+		_ = conn.Close()
+	}
+	return mine
+}
+
+func dial(ctx context.Context, host string, from netip.Addr) (net.Conn, error) {
+	d := net.Dialer{}
+	if from.IsValid() {
+		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))
+	}
+	return d.DialContext(ctx, "tcp", host)
+}
+
+// roundTrip sends one request and reads its whole answer. The status is 0 when there was none.
+func roundTrip(conn net.Conn, r *bufio.Reader, req []byte) (status int, err error) {
+	if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		return 0, err
+	}
+	if _, err := conn.Write(req); err != nil {
+		return 0, err
+	}
+	resp, err := http.ReadResponse(r, nil)
+	if err != nil {
+		return 0, err
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	resp.Body.Close()
+	if err == nil && resp.Close {
+		err = io.EOF
+	}
+	return resp.StatusCode, err
+}
+
+// Sample is one request of a Sampler.
+type Sample struct {
+	Status int
+	Took   time.Duration
+}
+
+// Sampler is a client that sends now and then and cares for every answer.
+type Sampler struct {
+	Base    string
+	Request []byte
+	From    netip.Addr
+	// Every is the time between two requests, from begin to begin; one that takes longer delays the next.
+	Every time.Duration
+}
+
+// Run samples over one keep-alive connection until ctx ends; the request under way then is still sampled.
+func (s Sampler) Run(ctx context.Context) ([]Sample, error) {
+	u, err := url.Parse(s.Base)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := dial(ctx, u.Host, s.From)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	r := bufio.NewReader(conn)
+	tick := time.NewTicker(s.Every)
+	defer tick.Stop()
+	var samples []Sample
+	for {
+		select {
+		case <-ctx.Done():
+			return samples, nil
+		case <-tick.C:
+		}
+		begin := time.Now()
+		status, err := roundTrip(conn, r, s.Request)
+		samples = append(samples, Sample{Status: status, Took: time.Since(begin)})
+		if err != nil {
+			return samples, fmt.Errorf("sample %d: %w", len(samples), err)
+		}
+	}
+}
+
+// Percentile is the time within which that share of the samples, between 0 and 1, was answered.
+func Percentile(samples []Sample, share float64) time.Duration {
+	if len(samples) == 0 {
+		return 0
+	}
+	took := make([]time.Duration, len(samples))
+	for i, s := range samples {
+		took[i] = s.Took
+	}
+	slices.Sort(took)
+	return took[min(len(took)-1, int(share*float64(len(took))))]
+}
