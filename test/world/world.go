@@ -17,7 +17,7 @@ import (
 const (
 	// SystemNamespace is where config/default puts the process, ServiceAccount is who it runs as.
 	SystemNamespace = "notification-system"
-	ServiceAccount  = "notification-controller"
+	ServiceAccount  = "notifier"
 )
 
 // World is a cluster with the product installed and its program built.
