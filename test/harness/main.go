@@ -2,8 +2,10 @@ package harness
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -19,8 +21,18 @@ var registry struct {
 	dirs      []string
 }
 
+// parallelTests is how many tests that call t.Parallel run at a time, unless -parallel says. They mostly wait for other
+// processes, so it has nothing to do with the number of processors, the default.
+const parallelTests = 16
+
 // Main is the body of a TestMain: it runs the tests, ends what they started and exits.
 func Main(m *testing.M) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", strconv.Itoa(parallelTests)) // go test declares it
+	}
 	code := m.Run()
 	if err := Shutdown(); err != nil {
 		fmt.Fprintln(os.Stderr, "harness:", err)
