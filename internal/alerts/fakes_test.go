@@ -48,6 +48,7 @@ type fakeMessage struct {
 	holder    *fakeSession
 	heldUntil time.Time
 	delivered int
+	gone      bool
 }
 
 var errCut = errors.New("connection cut")
@@ -85,9 +86,14 @@ type fakeSession struct {
 	takeover uint64
 }
 
+// session takes the shard over: what the last owner held is handed out again at once, in stream order.
 func (b *fakeBus) session() *fakeSession {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.fire()
+	for _, m := range b.stream {
+		m.holder = nil
+	}
 	return &fakeSession{fakeBus: b, takeover: b.nextSeq}
 }
 
@@ -99,10 +105,27 @@ func (s *fakeSession) kill() {
 	s.notify()
 }
 
+// fire makes each schedule whose time has come a new message at the end of the stream.
+func (b *fakeBus) fire() {
+	var fired []*fakeMessage
+	for _, m := range b.stream {
+		if !m.at.IsZero() && !m.at.After(time.Now()) {
+			fired = append(fired, m)
+		}
+	}
+	slices.SortStableFunc(fired, func(x, y *fakeMessage) int { return x.at.Compare(y.at) })
+	for _, m := range fired {
+		b.nextSeq++
+		m.seq, m.at, m.delivered = b.nextSeq, time.Time{}, 0
+		b.stream = append(slices.DeleteFunc(b.stream, func(o *fakeMessage) bool { return o == m }), m)
+	}
+}
+
 // take hands out the first message that may be, or returns when to look again.
 func (s *fakeSession) take() (*fakeMessage, time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.fire()
 	now := time.Now()
 	soonest := now.Add(time.Hour)
 	var best *fakeMessage
@@ -123,12 +146,6 @@ func (s *fakeSession) take() (*fakeMessage, time.Time) {
 	}
 	if best == nil {
 		return nil, soonest
-	}
-	if !best.at.IsZero() {
-		// A schedule that fires is a new message at the end of the stream.
-		s.nextSeq++
-		best.seq, best.at, best.delivered = s.nextSeq, time.Time{}, 0
-		s.stream = append(slices.DeleteFunc(s.stream, func(m *fakeMessage) bool { return m == best }), best)
 	}
 	best.holder, best.heldUntil = s, now.Add(event.HoldTime)
 	best.delivered++
@@ -189,7 +206,7 @@ type fakeHold struct {
 }
 
 func (h *fakeHold) live() bool {
-	return !h.session.cut && h.message.seq == h.seq && slices.Contains(h.session.stream, h.message)
+	return !h.session.cut && h.message.seq == h.seq && !h.message.gone
 }
 
 func (h *fakeHold) Done(context.Context) error {
@@ -203,6 +220,7 @@ func (h *fakeHold) Done(context.Context) error {
 		return errCut
 	}
 	if h.live() {
+		h.message.gone = true
 		b.stream = slices.DeleteFunc(b.stream, func(m *fakeMessage) bool { return m == h.message })
 		b.notify()
 	}
@@ -231,8 +249,7 @@ func (h *fakeHold) Return() error {
 	return nil
 }
 
-// Parked lists all that is on the bus: what is on the schedule, what was and is to be handed out again, what a former session
-// holds.
+// Parked lists what is on the schedule.
 func (s *fakeSession) Parked(context.Context, int) ([]event.Parked, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -241,6 +258,9 @@ func (s *fakeSession) Parked(context.Context, int) ([]event.Parked, error) {
 	}
 	var ps []event.Parked
 	for _, m := range s.stream {
+		if m.at.IsZero() {
+			continue
+		}
 		ps = append(ps, event.Parked{
 			ID: m.d.ID, Order: m.d.Order, Namespace: m.d.Namespace, Provider: m.d.Provider,
 			ObjectKey: event.ObjectKey(m.d.Object()),

@@ -40,10 +40,11 @@ func TestABadDestinationDelaysOnlyItself(t *testing.T) {
 				w, good := newWorld(t), &sink{}
 				w.destination("bad", bad)
 				w.destination("good", good)
-				for i := range 2 * maxHeld {
+				for i := range maxHeld + 500 {
 					w.bus.publish(w.delivery("bad", fmt.Sprint("app", i)))
 				}
 				_, stop := w.run()
+				wait(gatherMost)
 				var worst time.Duration
 				for i := range 50 {
 					d := w.delivery("good", fmt.Sprint("app", i))
@@ -147,7 +148,7 @@ func TestABreakerProbesWithin30Seconds(t *testing.T) {
 		wait(30 * time.Minute)
 		mu.Lock()
 		n := len(tries)
-		for i := maxConcurrent + 1; i < n; i++ {
+		for i := maxConcurrent + breakerTrips; i < n; i++ {
 			gap := tries[i].Sub(tries[i-1])
 			if gap > 30*time.Second || gap < 3*time.Second {
 				t.Errorf("probe %d after %v", i, gap)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,9 +86,10 @@ func playOrder(t *testing.T, seed uint64) {
 		count: map[string]int{}, orders: map[string]uint64{},
 	}
 	calm := seed%5 == 0 // some runs have no trouble but the destination's
+	var cured atomic.Bool
 	faults := rand.New(rand.NewPCG(seed, 9))
 	w.bus.faults = func(op string) error {
-		if !calm && !m.cured && faults.IntN(20) == 0 {
+		if !calm && !cured.Load() && faults.IntN(20) == 0 {
 			return errors.New("bus hiccup")
 		}
 		return nil
@@ -111,8 +113,9 @@ func playOrder(t *testing.T, seed uint64) {
 			done := make(chan struct{})
 			go func() { stopped(); close(done) }()
 			if s.cut {
-				// The next owner starts at once, while the killed one's sends are still on the wire.
+				// The next owner may start at once, while the killed one's sends are still on the wire.
 				session++
+				time.Sleep(time.Duration(rng.IntN(3)*rng.IntN(20)) * time.Second)
 			} else {
 				<-done
 			}
@@ -123,6 +126,7 @@ func playOrder(t *testing.T, seed uint64) {
 	m.mu.Lock()
 	m.cured = true
 	m.mu.Unlock()
+	cured.Store(true)
 	wait(time.Hour)
 	stop()
 	if !w.bus.empty() {

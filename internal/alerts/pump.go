@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"notifier/internal/event"
@@ -21,6 +22,10 @@ func (s *shard) pump(work context.Context, q *queue) {
 		return
 	}
 	now := time.Now()
+	if s.gathering {
+		s.trim(work, q, now)
+		return
+	}
 	if dest := s.destination(work, q, now); dest != nil {
 		s.sendAll(work, q, dest, now)
 	}
@@ -129,18 +134,29 @@ func (s *shard) start(work context.Context, it *item, dest *Destination) {
 
 // trim puts back what is more than the queue, or the shard, may hold.
 func (s *shard) trim(work context.Context, q *queue, now time.Time) {
-	for depth := q.depth(now); len(q.waiting) > depth; {
-		s.putBack(work, q.last(), now)
+	if over := len(q.waiting) - q.depth(now); over > 0 {
+		s.shed(work, q, over, now)
 	}
-	for len(s.items)-s.parking > maxHeld {
-		victim := q
-		if s.longest != nil && len(s.longest.waiting) > max(badDepth, len(q.waiting)) {
-			victim = s.longest
-		}
-		if len(victim.waiting) == 0 {
-			return
-		}
-		s.putBack(work, victim.last(), now)
+	over := len(s.items) - s.parking - maxHeld
+	if over <= 0 {
+		return
+	}
+	if s.longest != nil && len(s.longest.waiting) > max(badDepth, len(q.waiting)) {
+		q = s.longest
+	}
+	s.shed(work, q, min(over, len(q.waiting)), now)
+}
+
+// shed puts back n of a queue's items, the earliest of them for the earliest slot.
+func (s *shard) shed(work context.Context, q *queue, n int, now time.Time) {
+	spared := make([]*item, n)
+	for i := range slices.Backward(spared) {
+		spared[i] = q.last()
+		q.dequeue(spared[i])
+	}
+	slices.SortFunc(spared, compareItems)
+	for _, it := range spared {
+		s.putBack(work, it, now)
 	}
 }
 

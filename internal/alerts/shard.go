@@ -20,6 +20,11 @@ const (
 	// tickEvery is how often the bus is told that deliveries are still held, well within event.HoldTime, and all that has no
 	// timer of its own is seen to.
 	tickEvery = 10 * time.Second
+	// What was on the bus at takeover is taken in before anything is sent: until nothing came for gatherQuiet, at most for
+	// gatherMost after the takeover, or gatherNew after the first delivery that is new since.
+	gatherQuiet = 250 * time.Millisecond
+	gatherNew   = time.Second
+	gatherMost  = 10 * time.Second
 )
 
 // shard is the state of one shard, owned by the goroutine in run. Tasks, which send and write to the bus, hand their results
@@ -42,6 +47,10 @@ type shard struct {
 	results  chan func()
 	draining bool
 
+	// gathering ends at gatherEnd, which moves with each delivery that comes, up to gatherLimit.
+	gathering              bool
+	gatherEnd, gatherLimit time.Time
+
 	// asked is when the bus was last asked what is parked.
 	asked, askedAll time.Time
 	asking          bool
@@ -57,6 +66,7 @@ func newShard(d *Deliverer, number int) *shard {
 		queues: map[destinationKey]*queue{}, items: map[*item]struct{}{},
 		slots: make(chan struct{}, workers), results: make(chan func(), workers),
 		asked: now, askedAll: now,
+		gathering: true, gatherEnd: now.Add(gatherQuiet), gatherLimit: now.Add(gatherMost),
 	}
 }
 
@@ -106,14 +116,42 @@ func (s *shard) run(ctx context.Context, in <-chan event.Held[event.Delivery]) {
 }
 
 func (s *shard) nextWake() time.Duration {
-	if len(s.wakes) == 0 {
+	switch {
+	case s.gathering:
+		return max(0, time.Until(s.gatherEnd))
+	case len(s.wakes) == 0:
 		return time.Hour
 	}
 	return max(0, time.Until(s.wakes[0].wakeAt))
 }
 
+// gather notes that a delivery came. A schedule may have fired while the shard had no owner, so that a predecessor that was
+// put back stands in the stream behind its successors, and is not on the schedule any more: nothing may be sent before all
+// that stood there is known (invariant E4).
+func (s *shard) gather(d *event.Delivery, now time.Time) {
+	if !s.gathering {
+		return
+	}
+	if soon := now.Add(gatherNew); !d.Recheck && soon.Before(s.gatherLimit) {
+		s.gatherLimit = soon
+	}
+	s.gatherEnd = now.Add(gatherQuiet)
+	if s.gatherLimit.Before(s.gatherEnd) {
+		s.gatherEnd = s.gatherLimit
+	}
+}
+
 func (s *shard) wake(work context.Context) {
 	now := time.Now()
+	if s.gathering {
+		if now.Before(s.gatherEnd) {
+			return
+		}
+		s.gathering = false
+		for _, q := range s.queues {
+			s.pump(work, q)
+		}
+	}
 	for q := s.wakes.due(now); q != nil; q = s.wakes.due(now) {
 		s.pump(work, q)
 	}
@@ -123,6 +161,7 @@ func (s *shard) wake(work context.Context) {
 func (s *shard) admit(work context.Context, h event.Held[event.Delivery]) {
 	now := time.Now()
 	d := h.Value
+	s.gather(&d, now)
 	q := s.queue(d.Namespace, d.Provider, now)
 	l, e, _ := q.place(event.ObjectKey(d.Object()), d.Order, d.ID, now)
 	if e.item != nil {
