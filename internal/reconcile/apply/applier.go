@@ -1,0 +1,174 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
+	"k8s.io/client-go/util/workqueue"
+
+	"notifier/internal/event"
+)
+
+// Bus hands out the triggers of the shards that this replica owns.
+type Bus interface {
+	// Triggers calls serve for each shard whose ownership begins, with a context that ends with it, until ctx ends.
+	Triggers(ctx context.Context, serve func(ctx context.Context, shard int, in <-chan event.Held[event.Trigger]) error) error
+}
+
+// Receiver is what counts of a live Receiver.
+type Receiver struct {
+	Namespace, Name, UID string
+	Created              time.Time
+	// ServiceAccount is the one named in the spec, or the default.
+	ServiceAccount string
+	Targets        []event.Target
+}
+
+// Receivers are the live ones.
+type Receivers interface {
+	Live(namespace, name string) (Receiver, bool)
+	InNamespace(namespace string) []Receiver
+}
+
+// Selector finds objects by their labels in the watchers' cache; watched is false when it does not hold all of the kind.
+type Selector interface {
+	Select(apiVersion, kind, namespace string, matchLabels map[string]string) (names []string, watched bool)
+}
+
+// Options configure an Applier.
+type Options struct {
+	Bus       Bus
+	Receivers Receivers
+	// Compiled is closed when all Receivers that there are were compiled; before that nothing is taken from the bus.
+	Compiled  <-chan struct{}
+	Selector  Selector
+	Discovery Discovery
+	Client    *Client
+	Reports   Reports
+	// Interval is the least time between two requests for one object, 1 s by default.
+	Interval time.Duration
+	// QPS and Burst bound the requests to the API server, 100 and 200 by default.
+	QPS   float64
+	Burst int
+	// Workers bounds the requests in flight, 16 by default; Timeout ends each, 10 s by default.
+	Workers    int
+	Timeout    time.Duration
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
+}
+
+func (o *Options) validate() error {
+	setDefault(&o.Interval, time.Second)
+	setDefault(&o.QPS, 100)
+	setDefault(&o.Burst, 200)
+	setDefault(&o.Workers, 16)
+	setDefault(&o.Timeout, 10*time.Second)
+	var errs []error
+	for _, need := range []struct {
+		name    string
+		missing bool
+	}{
+		{"Bus", o.Bus == nil}, {"Receivers", o.Receivers == nil}, {"Compiled", o.Compiled == nil}, {"Selector", o.Selector == nil},
+		{"Discovery", o.Discovery == nil}, {"Client", o.Client == nil}, {"Reports", o.Reports == nil}, {"Log", o.Log == nil},
+		{"Registerer", o.Registerer == nil},
+	} {
+		if need.missing {
+			errs = append(errs, fmt.Errorf("%s is missing", need.name))
+		}
+	}
+	if o.Interval < 0 || o.QPS < 0 || o.Burst < 0 || o.Workers < 0 || o.Timeout < 0 {
+		errs = append(errs, errors.New("Interval, QPS, Burst, Workers and Timeout cannot be negative"))
+	}
+	return errors.Join(errs...)
+}
+
+func setDefault[T comparable](v *T, value T) {
+	var zero T
+	if *v == zero {
+		*v = value
+	}
+}
+
+// Applier writes the reconcile requests of the shards that its replica owns.
+type Applier struct {
+	opts    Options
+	log     *slog.Logger
+	metrics *metrics
+	limiter *rate.Limiter
+	mapper  *mapper
+	book    *book
+	// queue holds what is due. Run makes it, before anything that uses it runs.
+	queue workqueue.TypedDelayingInterface[item]
+	// settling bounds the confirmations from the bus that are awaited beside the work.
+	settling chan struct{}
+
+	mu    sync.Mutex
+	jobs  map[jobKey]*job
+	slots map[slotKey]*slot
+}
+
+// maxSettling bounds the messages whose end the bus is confirming at a time.
+const maxSettling = 64
+
+// New wires an Applier. Run starts it.
+func New(opts Options) (*Applier, error) {
+	if err := opts.validate(); err != nil {
+		return nil, fmt.Errorf("apply options: %w", err)
+	}
+	return &Applier{
+		opts: opts, log: opts.Log, metrics: newMetrics(opts.Registerer),
+		limiter: rate.NewLimiter(rate.Limit(opts.QPS), opts.Burst),
+		mapper:  newMapper(opts.Discovery), book: newBook(opts.Log),
+		settling: make(chan struct{}, maxSettling),
+		jobs:     map[jobKey]*job{}, slots: map[slotKey]*slot{},
+	}, nil
+}
+
+// Run applies triggers until ctx ends or the bus is lost, and joins all it started. It is called once.
+func (a *Applier) Run(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-a.opts.Compiled:
+	}
+	a.queue = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[item]{
+		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[item]{Queue: newFair()}),
+	})
+	// The work outlives ctx by the time that the shards take to drain.
+	work, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop()
+	defer a.queue.ShutDown()
+	wg.Go(func() { a.book.run(work, a.opts.Reports) })
+	for range a.opts.Workers {
+		wg.Go(func() {
+			for a.next(work) {
+			}
+		})
+	}
+	if err := a.opts.Bus.Triggers(ctx, a.serve); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("triggers: %w", err)
+	}
+	return nil
+}
+
+func (a *Applier) next(ctx context.Context) bool {
+	it, shutdown := a.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer a.queue.Done(it)
+	if it.job != "" {
+		a.expand(ctx, it)
+	} else {
+		a.attempt(ctx, slotKey{it.namespace, it.object})
+	}
+	return true
+}

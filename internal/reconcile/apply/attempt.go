@@ -1,0 +1,229 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+)
+
+// wake has an object looked at when its slot and one of its claims are due. The caller holds the lock.
+func (a *Applier) wake(k slotKey) {
+	s := a.slots[k]
+	at := s.last.Add(a.opts.Interval)
+	if len(s.waiting) > 0 {
+		next := slices.MinFunc(s.waiting, func(x, y *attempt) int { return x.due().Compare(y.due()) }).due()
+		if next.After(at) {
+			at = next
+		}
+	}
+	a.queue.AddAfter(item{namespace: k.namespace, object: k.object}, time.Until(at))
+}
+
+func (at *attempt) due() time.Time {
+	if at.floor.After(at.notBefore) {
+		return at.floor
+	}
+	return at.notBefore
+}
+
+// take returns the claim to an object whose turn it is, and with start marks it as in flight. An object that nobody claims is
+// forgotten when its interval is over.
+func (a *Applier) take(k slotKey, start bool) *attempt {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := a.slots[k]
+	if s == nil {
+		return nil
+	}
+	now := time.Now()
+	if now.Before(s.last.Add(a.opts.Interval)) {
+		a.wake(k)
+		return nil
+	}
+	if len(s.waiting) == 0 {
+		delete(a.slots, k)
+		return nil
+	}
+	i := slices.IndexFunc(s.waiting, func(at *attempt) bool { return !at.due().After(now) })
+	if i < 0 {
+		a.wake(k)
+		return nil
+	}
+	s.waiting[i].inFlight = start
+	return s.waiting[i]
+}
+
+// outcome is what came of an attempt.
+type outcome struct {
+	verdict verdict
+	after   time.Duration
+	err     error
+	// sent says that a request was sent, stamp with which time.
+	sent     bool
+	stamp    time.Time
+	receiver Receiver
+	resource string
+	// ended, if not empty, says why nothing was to be sent.
+	ended string
+}
+
+// attempt sends the request that an object is due, if it is.
+func (a *Applier) attempt(ctx context.Context, k slotKey) {
+	if a.take(k, false) == nil {
+		return
+	}
+	if err := a.limiter.Wait(ctx); err != nil {
+		return // the work ends; what is held goes back
+	}
+	at := a.take(k, true) // the wait may have been long
+	if at == nil {
+		return
+	}
+	result := a.send(ctx, k, at)
+	a.mu.Lock()
+	settles := a.conclude(k, at, result)
+	a.mu.Unlock()
+	for _, settle := range settles {
+		settle(ctx)
+	}
+}
+
+// send resolves the claim once more, now that it is to be written, and writes it.
+func (a *Applier) send(ctx context.Context, k slotKey, at *attempt) outcome {
+	a.mu.Lock()
+	trigger := at.job.held.Value
+	a.mu.Unlock()
+	receiver, target, why := a.resolve(trigger)
+	if why != "" {
+		return outcome{ended: why}
+	}
+	ctx, cancel := context.WithTimeout(ctx, a.opts.Timeout)
+	defer cancel()
+	resource, err := a.mapper.resource(ctx, target.APIVersion, target.Kind)
+	if err != nil {
+		v := failed
+		if errors.Is(err, errNotServed) {
+			v = refused
+		}
+		return outcome{verdict: v, err: err, receiver: receiver, resource: target.Kind}
+	}
+	result := outcome{sent: true, receiver: receiver, resource: resource.GroupResource().String(), stamp: time.Now()}
+	if result.stamp.Before(trigger.Accepted) { // by another replica, whose clock is ahead
+		result.stamp = trigger.Accepted
+	}
+	result.err = a.opts.Client.write(ctx, request{
+		resource: resource, namespace: k.namespace, name: k.object.name, account: receiver.ServiceAccount, stamp: result.stamp,
+	})
+	result.verdict, result.after = judge(result.err)
+	a.metrics.patches.WithLabelValues(patchResults[result.verdict]).Inc()
+	if result.verdict == gone {
+		a.mapper.doubt(resource.GroupVersion())
+	}
+	return result
+}
+
+// conclude draws the consequences of an attempt for its claim and for others to the object. The caller holds the lock, and calls
+// what is returned without it.
+func (a *Applier) conclude(k slotKey, at *attempt, o outcome) (settles []settle) {
+	j, s := at.job, a.slots[k]
+	at.inFlight = false
+	if o.sent {
+		s.last = time.Now()
+	}
+	if a.jobs[j.key] != j || j.pending[k] != at {
+		a.wake(k)
+		return nil // the shard gave up on it
+	}
+	end := true
+	switch {
+	case o.ended != "":
+		j.result = o.ended
+	case o.verdict == applied:
+		end = !o.stamp.Before(j.held.Value.Accepted) // unless a newer trigger came meanwhile
+		a.book.allow(o.receiver, o.resource, k.object.name)
+		settles = a.share(k, at, o)
+		if end {
+			a.metrics.latency.Observe(time.Since(j.held.Value.Accepted).Seconds())
+		}
+	case o.verdict == gone:
+		j.result = resultNotFound
+	case o.verdict == refused:
+		end = a.refusedAgain(k, at, o)
+	default:
+		at.pause = longer(at.pause, minFailedPause)
+		if o.verdict == conflicted {
+			at.pause = 0 // the slot's interval is pause enough
+		}
+		at.notBefore = time.Now().Add(at.pause)
+		end = false
+	}
+	if o.after > 0 {
+		at.floor = time.Now().Add(min(o.after, maxPause))
+	}
+	a.logAttempt(k, o, end)
+	s.waiting = slices.DeleteFunc(s.waiting, func(x *attempt) bool { return x == at })
+	switch {
+	case end:
+		delete(j.pending, k)
+	case j.shard.closed:
+		delete(j.pending, k)
+		j.partial = true
+	default:
+		s.waiting = append(s.waiting, at) // behind the others that claim the object
+	}
+	a.wake(k)
+	return append(settles, a.finish(j))
+}
+
+// share ends the other claims to the object that the request of one account has met: those of the same account that were
+// accepted by its stamp. Another account's claim stays, since what this one may says nothing about that one.
+func (a *Applier) share(k slotKey, at *attempt, o outcome) (settles []settle) {
+	s := a.slots[k]
+	s.waiting = slices.DeleteFunc(s.waiting, func(other *attempt) bool {
+		t := other.job.held.Value
+		if other == at || o.stamp.Before(t.Accepted) {
+			return false
+		}
+		receiver, _, why := a.resolve(t)
+		if why != "" || receiver.ServiceAccount != o.receiver.ServiceAccount {
+			return false
+		}
+		a.metrics.shared.Inc()
+		a.book.allow(receiver, o.resource, k.object.name)
+		delete(other.job.pending, k)
+		settles = append(settles, a.finish(other.job))
+		return true
+	})
+	return settles
+}
+
+// refusedAgain shows a refusal to the Receiver, and reports whether it was the last.
+func (a *Applier) refusedAgain(k slotKey, at *attempt, o outcome) (last bool) {
+	a.book.deny(o.receiver, Denied{
+		ServiceAccount: o.receiver.ServiceAccount, Verb: "patch", Resource: o.resource, Kind: k.object.kind, Object: k.object.name,
+		Message: o.err.Error(), // the API server's words, which are about the tenant's own object
+	})
+	at.pause = longer(at.pause, minRefusedPause)
+	at.notBefore = time.Now().Add(at.pause)
+	if at.notBefore.After(at.job.held.Value.Accepted.Add(RefusedFor)) {
+		at.job.result = resultRefused
+		return true
+	}
+	return false
+}
+
+func (a *Applier) logAttempt(k slotKey, o outcome, end bool) {
+	log := a.log.With("namespace", k.namespace, "kind", k.object.kind, "name", k.object.name)
+	switch {
+	case o.ended != "":
+		log.Info("trigger ended", "result", o.ended)
+	case o.verdict == applied:
+		log.Info("reconcile requested", "receiver", o.receiver.Name, "serviceAccount", o.receiver.ServiceAccount)
+	case o.verdict == failed, o.verdict == conflicted:
+		log.Warn("reconcile request failed, it will be tried again", "receiver", o.receiver.Name, "error", o.err)
+	default:
+		log.Warn("reconcile request refused", "receiver", o.receiver.Name, "serviceAccount", o.receiver.ServiceAccount,
+			"resource", o.resource, "result", patchResults[o.verdict], "final", end, "reason", safeReason(o.err.Error()))
+	}
+}

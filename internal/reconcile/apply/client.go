@@ -1,0 +1,147 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
+)
+
+// requestedAt is the annotation by which Flux's controllers are asked to reconcile an object.
+const requestedAt = "reconcile.fluxcd.io/requestedAt"
+
+// fieldManager is the name under which the API server records who wrote the annotation.
+const fieldManager = "notifier"
+
+// Client writes reconcile requests. All tenants share its one transport; who writes is set on each request.
+type Client struct{ rest rest.Interface }
+
+// NewClient returns a client of the API server that config names. A config that impersonates somebody itself is an error: its
+// identity would be mixed with the tenants'. The budget of requests is the Applier's, so config's own is taken off.
+func NewClient(config *rest.Config) (*Client, error) {
+	i := config.Impersonate
+	if i.UserName != "" || i.UID != "" || len(i.Groups) > 0 || len(i.Extra) > 0 {
+		return nil, errors.New("the applier's configuration must not impersonate anybody itself")
+	}
+	c := rest.CopyConfig(config)
+	c.QPS, c.RateLimiter = -1, nil
+	c.WarningHandler = rest.NoWarnings{}
+	c.ContentType, c.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	c.GroupVersion = &schema.GroupVersion{}
+	c.NegotiatedSerializer = serializer.NewCodecFactory(runtime.NewScheme()).WithoutConversion()
+	client, err := rest.UnversionedRESTClientFor(c)
+	if err != nil {
+		return nil, fmt.Errorf("applier's client: %w", err)
+	}
+	return &Client{rest: client}, nil
+}
+
+// request is one reconcile request to be written.
+type request struct {
+	resource        schema.GroupVersionResource
+	namespace, name string
+	// account is the service account that writes; its namespace is that of the object.
+	account string
+	stamp   time.Time
+}
+
+// write sends the request as its account.
+func (c *Client) write(ctx context.Context, r request) error {
+	user, err := Identity(r.namespace, r.account)
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{
+		requestedAt: r.stamp.UTC().Format(time.RFC3339Nano),
+	}}})
+	if err != nil {
+		return fmt.Errorf("encode patch: %w", err)
+	}
+	path := []string{"/apis", r.resource.Group, r.resource.Version}
+	if r.resource.Group == "" {
+		path = []string{"/api", r.resource.Version}
+	}
+	// Only metadata is asked back, and no retries within: the applier paces them itself.
+	answer, err := c.rest.Patch(types.MergePatchType).AbsPath(path...).
+		Namespace(r.namespace).Resource(r.resource.Resource).Name(r.name).
+		Param("fieldManager", fieldManager).
+		SetHeader(transport.ImpersonateUserHeader, user).
+		SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json").
+		MaxRetries(0).Body(body).DoRaw(ctx)
+	if err != nil {
+		return newAnswerError(err, answer)
+	}
+	return nil
+}
+
+// answerError is an answer other than success, in the server's own words. The error within has the code and the Retry-After
+// header, which client-go loses where it decodes the words.
+type answerError struct {
+	message string
+	cause   error
+}
+
+func (e *answerError) Error() string { return e.message }
+func (e *answerError) Unwrap() error { return e.cause }
+
+func newAnswerError(cause error, body []byte) error {
+	var status metav1.Status
+	if json.Unmarshal(body, &status) != nil || status.Kind != "Status" || status.Message == "" {
+		return cause
+	}
+	return &answerError{message: status.Message, cause: cause}
+}
+
+// verdict is what an answer means for the target.
+type verdict int
+
+const (
+	applied verdict = iota
+	// refused is the answer that the account may not, or the object must not be so: shown to the tenant, tried for a while.
+	refused
+	// gone is the answer that there is no such object.
+	gone
+	// conflicted is the answer that another write came between.
+	conflicted
+	// failed is everything that time may mend.
+	failed
+)
+
+// judge classifies the outcome of a write; after is how long the server asked to be left alone.
+func judge(err error) (v verdict, after time.Duration) {
+	if err == nil {
+		return applied, 0
+	}
+	if errors.Is(err, errIdentity) {
+		return refused, 0
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return failed, 0
+	}
+	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
+		after = time.Duration(seconds) * time.Second
+	}
+	switch code := int(status.Status().Code); {
+	case code == http.StatusNotFound:
+		return gone, 0
+	case code == http.StatusConflict:
+		return conflicted, after
+	case code == http.StatusUnauthorized, code == http.StatusRequestTimeout, code == http.StatusTooManyRequests:
+		return failed, after // the process's own credentials, a slow server, a full one
+	case code >= http.StatusBadRequest && code < http.StatusInternalServerError:
+		return refused, after
+	}
+	return failed, after
+}

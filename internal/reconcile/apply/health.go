@@ -1,0 +1,298 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"notifier/internal/event"
+)
+
+// HealthPrefix begins the keys under which Receivers' Health is reported: HealthPrefix + namespace + "/" + name.
+const HealthPrefix = "Receiver/"
+
+// Health is what a Receiver's triggers met with, as reported in JSON for the Receiver's status. None denied means well.
+type Health struct {
+	// UID is that of the Receiver that the report is about.
+	UID    string   `json:"uid"`
+	Denied []Denied `json:"denied,omitempty"`
+}
+
+// Denied is one write that was refused when it was last tried.
+type Denied struct {
+	// ServiceAccount is the name of the account that may not.
+	ServiceAccount string `json:"serviceAccount"`
+	Verb           string `json:"verb"`
+	// Resource is "<plural>.<group>", or the kind where the cluster does not serve it.
+	Resource string `json:"resource"`
+	Kind     string `json:"kind"`
+	// Object is the object's name, or "*" when the selector could not be resolved.
+	Object string `json:"object"`
+	// Message is the API server's reason, cut to one line.
+	Message string    `json:"message"`
+	Since   time.Time `json:"since"`
+}
+
+// maxDenied bounds the refusals listed for one Receiver; further ones are not.
+const maxDenied = 16
+
+// maxReason bounds a Denied's message in bytes.
+const maxReason = 512
+
+// Reports is where Receivers' health is kept for whoever writes their status, on this replica or another.
+type Reports interface {
+	Put(ctx context.Context, key string, value []byte) error
+	// Watch hands over what is kept and then every change, until ctx ends.
+	Watch(ctx context.Context, h func(key string, value []byte)) error
+}
+
+// name is a Receiver's.
+type name struct{ namespace, name string }
+
+// book knows the Receivers that are not well, and reports changes. It holds no Receiver that is.
+type book struct {
+	log   *slog.Logger
+	mu    sync.Mutex
+	pages map[string]map[string]*page // by namespace, then name
+	// changed has the Receivers to report; wake is filled when it gets its first.
+	changed map[name]bool
+	wake    chan struct{}
+}
+
+// page is one Receiver's. A page that this replica wrote is not overwritten by what others reported before.
+type page struct {
+	health Health
+	own    bool
+}
+
+func newBook(log *slog.Logger) *book {
+	return &book{log: log, pages: map[string]map[string]*page{}, changed: map[name]bool{}, wake: make(chan struct{}, 1)}
+}
+
+// deny notes that a write for the Receiver was refused.
+func (b *book) deny(r Receiver, d Denied) {
+	d.Message = safeReason(d.Message)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := b.page(r.Namespace, r.Name)
+	if p.health.UID != r.UID {
+		p.health = Health{UID: r.UID}
+	}
+	same := func(x Denied) bool { return x.Kind == d.Kind && x.Resource == d.Resource && x.Object == d.Object }
+	i := slices.IndexFunc(p.health.Denied, same)
+	switch {
+	case i < 0 && len(p.health.Denied) >= maxDenied:
+		return
+	case i < 0:
+		d.Since = time.Now().UTC()
+		p.health.Denied = append(p.health.Denied, d)
+	default:
+		d.Since = p.health.Denied[i].Since
+		if p.health.Denied[i] == d {
+			return
+		}
+		p.health.Denied[i] = d
+	}
+	p.own = true
+	b.mark(r.Namespace, r.Name)
+}
+
+// allow notes that a write on the object for the Receiver succeeded. What other Receivers of the namespace are denied as the same
+// account is mended by it as well.
+func (b *book) allow(r Receiver, resource, object string) {
+	b.remove(r.Namespace, func(receiver string, d Denied) bool {
+		return d.Resource == resource && d.Object == object && (receiver == r.Name || d.ServiceAccount == r.ServiceAccount)
+	})
+}
+
+// resolved notes that the Receiver's selector over a kind was resolved, and forgets what it was denied for targets that it no
+// longer names or as an account that it no longer uses.
+func (b *book) resolved(r Receiver, target event.Target) {
+	b.remove(r.Namespace, func(receiver string, d Denied) bool {
+		if receiver != r.Name {
+			return false
+		}
+		named := slices.ContainsFunc(r.Targets, func(t event.Target) bool {
+			return t.Kind == d.Kind && (t.Name == d.Object || t.Selects())
+		})
+		return !named || d.ServiceAccount != r.ServiceAccount || target.Selects() && d.Object == "*" && d.Kind == target.Kind
+	})
+}
+
+// gone notes that the Receiver of a trigger is no more.
+func (b *book) gone(t event.Trigger) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p := b.pages[t.Namespace][t.Receiver]; p != nil && p.health.UID == t.ReceiverUID {
+		p.health.Denied, p.own = nil, true
+		b.mark(t.Namespace, t.Receiver)
+	}
+}
+
+// remove takes off the denials in a namespace for which drop says so.
+func (b *book) remove(namespace string, drop func(receiver string, d Denied) bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for receiver, p := range b.pages[namespace] {
+		kept := slices.DeleteFunc(slices.Clone(p.health.Denied), func(d Denied) bool { return drop(receiver, d) })
+		if len(kept) < len(p.health.Denied) {
+			p.health.Denied, p.own = kept, true
+			b.mark(namespace, receiver)
+		}
+	}
+}
+
+// page returns the Receiver's page, a new one if there is none. The caller holds the lock.
+func (b *book) page(namespace, receiver string) *page {
+	pages := b.pages[namespace]
+	if pages == nil {
+		pages = map[string]*page{}
+		b.pages[namespace] = pages
+	}
+	if pages[receiver] == nil {
+		pages[receiver] = &page{}
+	}
+	return pages[receiver]
+}
+
+func (b *book) drop(n name) {
+	delete(b.pages[n.namespace], n.name)
+	if len(b.pages[n.namespace]) == 0 {
+		delete(b.pages, n.namespace)
+	}
+}
+
+// mark has the Receiver reported. The caller holds the lock.
+func (b *book) mark(namespace, receiver string) {
+	b.changed[name{namespace, receiver}] = true
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// learn takes in what is reported of a Receiver, by this replica or another.
+func (b *book) learn(key string, value []byte) {
+	namespace, receiver, ok := strings.Cut(strings.TrimPrefix(key, HealthPrefix), "/")
+	if !ok || !strings.HasPrefix(key, HealthPrefix) {
+		return
+	}
+	var h Health
+	if len(value) > 0 && json.Unmarshal(value, &h) != nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := b.page(namespace, receiver)
+	if !p.own {
+		p.health = h
+	}
+	if len(p.health.Denied) == 0 && !b.changed[name{namespace, receiver}] {
+		b.drop(name{namespace, receiver})
+	}
+}
+
+// disown lets other replicas' reports about the namespaces count again, when their shard goes to another.
+func (b *book) disown(namespaces map[string]bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for namespace := range namespaces {
+		for _, p := range b.pages[namespace] {
+			p.own = false
+		}
+	}
+}
+
+// run reports changes and takes in those of others, until ctx ends.
+func (b *book) run(ctx context.Context, reports Reports) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			if err := reports.Watch(ctx, b.learn); ctx.Err() == nil {
+				b.log.Warn("health reports are not followed, it will be tried again", "error", err)
+				sleep(ctx, reportPause)
+			}
+		}
+	})
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-b.wake:
+		}
+		for !b.flush(ctx, reports) {
+			if !sleep(ctx, reportPause) {
+				return
+			}
+		}
+	}
+}
+
+// reportPause is the pause before a failed report is tried again.
+const reportPause = time.Second
+
+// flush reports what changed, and whether all of it could be.
+func (b *book) flush(ctx context.Context, reports Reports) bool {
+	b.mu.Lock()
+	values := map[name][]byte{}
+	for n := range b.changed {
+		health := Health{}
+		if p := b.pages[n.namespace][n.name]; p != nil {
+			health = p.health
+		}
+		value, err := json.Marshal(health)
+		if err == nil {
+			values[n] = value
+		}
+	}
+	clear(b.changed)
+	b.mu.Unlock()
+	all := true
+	for n, value := range values {
+		err := reports.Put(ctx, HealthPrefix+n.namespace+"/"+n.name, value)
+		b.mu.Lock()
+		if err != nil {
+			all = false
+			b.changed[n] = true
+		} else if p := b.pages[n.namespace][n.name]; p != nil && len(p.health.Denied) == 0 && !b.changed[n] {
+			b.drop(n)
+		}
+		b.mu.Unlock()
+		if err != nil {
+			b.log.Warn("health of a Receiver not reported yet", "namespace", n.namespace, "receiver", n.name, "error", err)
+		}
+	}
+	return all
+}
+
+// safeReason makes one printable line of bounded length of what the API server said.
+func safeReason(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == unicode.ReplacementChar {
+			return ' '
+		}
+		return r
+	}, s)
+	if len(s) > maxReason {
+		s = strings.ToValidUTF8(s[:maxReason], "") + "…"
+	}
+	return s
+}
+
+// sleep waits and reports whether the time passed before ctx ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,295 @@
+package apply
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"notifier/internal/event"
+)
+
+// jobKey is a trigger's namespace and key; slotKey an object.
+type (
+	jobKey  struct{ namespace, key string }
+	slotKey struct {
+		namespace string
+		object    object
+	}
+)
+
+// job is the newest trigger of a key with what is left to do of it. The Applier's lock guards it.
+type job struct {
+	key   jobKey
+	shard *shard
+	held  event.Held[event.Trigger]
+	// stale says that the target is to be resolved (again), expanding that this is under way, expanded when it last began.
+	stale     bool
+	expanding bool
+	expanded  time.Time
+	// pause is the pause after the last refusal to resolve the target.
+	pause time.Duration
+	// pending are the objects that need a request.
+	pending map[slotKey]*attempt
+	// result is what the trigger is counted as when nothing is pending.
+	result string
+	// partial says that work was taken off when the shard was closed, so that the trigger goes back to the bus.
+	partial bool
+}
+
+// attempt is one job's claim to a request for one object. The Applier's lock guards it.
+type attempt struct {
+	job *job
+	// inFlight says that its request is being sent.
+	inFlight bool
+	// notBefore is when it may be tried again after pause; floor is until when the server asked to be left alone.
+	notBefore, floor time.Time
+	pause            time.Duration
+}
+
+// slot is one object's place in time: it gets one request per interval.
+type slot struct {
+	// last is when the last request was answered.
+	last time.Time
+	// waiting are the claims, first come first served. The one being tried stays in the list.
+	waiting []*attempt
+}
+
+// Pauses between attempts.
+const (
+	minRefusedPause = 5 * time.Second
+	minFailedPause  = time.Second
+	maxPause        = time.Minute
+	// RefusedFor is how long a refused request is tried.
+	RefusedFor = 10 * time.Minute
+)
+
+// longer returns the pause after one of p.
+func longer(p, least time.Duration) time.Duration {
+	return min(max(2*p, least), maxPause)
+}
+
+// offer takes in a trigger. It returns the held messages that need no more work and those to give back.
+func (a *Applier) offer(sh *shard, held event.Held[event.Trigger]) (done, back []event.Held[event.Trigger]) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	t := held.Value
+	key := jobKey{t.Namespace, t.Key}
+	j := a.jobs[key]
+	switch {
+	case sh.closed:
+		return nil, []event.Held[event.Trigger]{held}
+	case j != nil && j.shard != sh: // what the bus gives twice while a shard changes hands goes to neither
+		return nil, []event.Held[event.Trigger]{held}
+	case j == nil:
+		j = &job{key: key, shard: sh, pending: map[slotKey]*attempt{}}
+		a.jobs[key], sh.jobs[key] = j, j
+		sh.namespaces[t.Namespace] = true
+		a.metrics.pending.Inc()
+	case t.Accepted.Before(j.held.Value.Accepted):
+		a.metrics.triggers.WithLabelValues(resultFolded).Inc()
+		return []event.Held[event.Trigger]{held}, nil
+	case !redelivered(t, j.held.Value):
+		// The end of a message's first delivery would also end its redelivery, so that one is only let go.
+		a.metrics.triggers.WithLabelValues(resultFolded).Inc()
+		done = append(done, j.held)
+	}
+	j.held, j.stale, j.pause, j.result = held, true, 0, resultApplied
+	for k, at := range j.pending {
+		at.notBefore, at.pause = time.Time{}, 0
+		a.wake(k)
+	}
+	a.queue.AddAfter(item{namespace: key.namespace, job: key.key}, time.Until(j.expanded.Add(a.opts.Interval)))
+	return done, nil
+}
+
+func redelivered(a, b event.Trigger) bool {
+	return a.Accepted.Equal(b.Accepted) && a.ReceiverUID == b.ReceiverUID
+}
+
+// expand resolves a job's target into the objects that need a request.
+func (a *Applier) expand(ctx context.Context, it item) {
+	a.mu.Lock()
+	j := a.jobs[jobKey{it.namespace, it.job}]
+	if j == nil || !j.stale {
+		a.mu.Unlock()
+		return
+	}
+	j.stale, j.expanding, j.expanded = false, true, time.Now()
+	trigger := j.held.Value
+	a.mu.Unlock()
+
+	receiver, target, why := a.resolve(trigger)
+	var names []string
+	switch why {
+	case "":
+		names, why = a.names(receiver, target)
+	case resultOwnerGone:
+		a.book.gone(trigger)
+	}
+
+	a.mu.Lock()
+	j.expanding = false
+	switch why {
+	case "":
+		for _, name := range names {
+			a.claim(j, slotKey{it.namespace, object{groupOf(target.APIVersion), target.Kind, name}})
+		}
+	case resultRefused:
+		a.postpone(j)
+	default:
+		j.result = why
+		a.log.Info("trigger ended", "namespace", it.namespace, "receiver", trigger.Receiver, "kind", trigger.Target.Kind,
+			"name", trigger.Target.Name, "result", why)
+	}
+	settle := a.finish(j)
+	a.mu.Unlock()
+	settle(ctx)
+}
+
+// claim adds an object to those of the job that need a request. The caller holds the lock.
+func (a *Applier) claim(j *job, k slotKey) {
+	if j.shard.closed {
+		j.partial = true
+		return
+	}
+	if j.pending[k] != nil {
+		return
+	}
+	at := &attempt{job: j}
+	j.pending[k] = at
+	s := a.slots[k]
+	if s == nil {
+		s = &slot{}
+		a.slots[k] = s
+	}
+	if s.last.Before(j.shard.began) { // the owner before may have written until then
+		s.last = j.shard.began
+	}
+	s.waiting = append(s.waiting, at)
+	a.wake(k)
+}
+
+// postpone has a target that was refused before any object of it was known resolved again, as long as refusals are. The caller
+// holds the lock.
+func (a *Applier) postpone(j *job) {
+	if j.shard.closed {
+		j.partial = true
+		return
+	}
+	j.pause = longer(j.pause, minRefusedPause)
+	if time.Now().Add(j.pause).After(j.held.Value.Accepted.Add(RefusedFor)) {
+		j.result = resultRefused
+		return
+	}
+	j.stale = true
+	a.queue.AddAfter(item{namespace: j.key.namespace, job: j.key.key}, j.pause)
+}
+
+// resolve returns the Receiver that asks for the trigger's target and the target as that Receiver names it. It is the one whose
+// webhook it was; if that one is gone or asks no more, any other that asked for the same as the same account by then, because
+// their triggers were one message. Otherwise why says what became of it.
+func (a *Applier) resolve(t event.Trigger) (r Receiver, target event.Target, why string) {
+	named, ok := a.opts.Receivers.Live(t.Namespace, t.Receiver)
+	alive := ok && named.UID == t.ReceiverUID && named.Namespace == t.Namespace
+	if alive {
+		same := func(x event.Target) bool { return event.TargetKey(x, "") == event.TargetKey(t.Target, "") }
+		if i := slices.IndexFunc(named.Targets, same); i >= 0 {
+			return named, named.Targets[i], ""
+		}
+	}
+	for _, other := range a.opts.Receivers.InNamespace(t.Namespace) {
+		// Creation times are whole seconds, rounded down.
+		if other.Namespace != t.Namespace || other.Created.Add(time.Second).After(t.Accepted) {
+			continue
+		}
+		same := func(x event.Target) bool { return event.TargetKey(x, other.ServiceAccount) == t.Key }
+		if i := slices.IndexFunc(other.Targets, same); i >= 0 {
+			return other, other.Targets[i], ""
+		}
+	}
+	if alive {
+		return Receiver{}, event.Target{}, resultRemoved
+	}
+	return Receiver{}, event.Target{}, resultOwnerGone
+}
+
+// names returns the objects that a target means; or why there are none, having shown a refusal to the Receiver.
+func (a *Applier) names(r Receiver, target event.Target) (names []string, why string) {
+	denied := Denied{
+		ServiceAccount: r.ServiceAccount, Verb: "patch", Resource: target.Kind, Kind: target.Kind, Object: target.Name,
+	}
+	if !target.Selects() {
+		if faults := rest.IsValidPathSegmentName(target.Name); target.Name == "" || len(faults) > 0 {
+			denied.Message = "the target's name is not the name of an object"
+			a.book.deny(r, denied)
+			return nil, resultRefused
+		}
+		a.book.resolved(r, target)
+		return []string{target.Name}, ""
+	}
+	names, watched := a.opts.Selector.Select(target.APIVersion, target.Kind, r.Namespace, target.MatchLabels)
+	if !watched {
+		denied.Message = "objects of this kind cannot be selected by label: the kind is not watched"
+		a.book.deny(r, denied)
+		return nil, resultRefused
+	}
+	a.book.resolved(r, target)
+	if len(names) == 0 {
+		return nil, resultNoMatch
+	}
+	return names, ""
+}
+
+// settle tells the bus the end of a message. It must not be called under the lock.
+type settle func(context.Context)
+
+// finish ends the job if nothing is left to do of it. The caller holds the lock.
+func (a *Applier) finish(j *job) settle {
+	if len(j.pending) > 0 || j.stale || j.expanding || a.jobs[j.key] != j {
+		return func(context.Context) {}
+	}
+	a.forget(j)
+	held, result := j.held, j.result
+	if j.partial {
+		result = resultReturned
+	}
+	a.metrics.triggers.WithLabelValues(result).Inc()
+	return func(ctx context.Context) {
+		if result == resultReturned {
+			a.giveBack(held)
+			return
+		}
+		a.confirm(ctx, held)
+	}
+}
+
+// forget takes the job off the books. The caller holds the lock.
+func (a *Applier) forget(j *job) {
+	delete(a.jobs, j.key)
+	delete(j.shard.jobs, j.key)
+	a.metrics.pending.Dec()
+	if j.shard.closed && len(j.shard.jobs) == 0 {
+		close(j.shard.empty)
+	}
+}
+
+func (a *Applier) giveBack(held event.Held[event.Trigger]) {
+	if err := held.Return(); err != nil {
+		a.log.Warn("trigger not given back, the bus will hand it out again by itself", "namespace", held.Value.Namespace, "error", err)
+	}
+}
+
+// confirm ends a message. If the bus does not confirm, it hands the message out again: one request more than needed.
+func (a *Applier) confirm(ctx context.Context, held event.Held[event.Trigger]) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+	defer cancel()
+	if err := held.Done(ctx); err != nil {
+		a.log.Warn("end of a trigger not confirmed, it may be applied again", "namespace", held.Value.Namespace, "error", err)
+	}
+}
+
+func groupOf(apiVersion string) string {
+	return event.ObjectReference{APIVersion: apiVersion}.Group()
+}

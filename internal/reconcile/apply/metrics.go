@@ -1,0 +1,64 @@
+package apply
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// What became of a trigger.
+const (
+	resultApplied   = "applied"
+	resultFolded    = "folded"         // a newer trigger of the key took its place
+	resultNotFound  = "not_found"      // an object of it does not exist
+	resultRefused   = "refused"        // an object of it was refused for too long
+	resultNoMatch   = "no_match"       // the selector matches nothing
+	resultOwnerGone = "owner_gone"     // its Receiver is no more
+	resultRemoved   = "target_removed" // its Receiver no longer names the target
+	resultReturned  = "returned"       // given back to the bus with the shard
+)
+
+// patchResults are the labels of the verdicts on writes.
+var patchResults = map[verdict]string{
+	applied: "ok", refused: "refused", gone: "not_found", conflicted: "conflict", failed: "error",
+}
+
+type metrics struct {
+	patches  *prometheus.CounterVec
+	triggers *prometheus.CounterVec
+	shared   prometheus.Counter
+	pending  prometheus.Gauge
+	latency  prometheus.Histogram
+}
+
+func newMetrics(r prometheus.Registerer) *metrics {
+	m := &metrics{
+		patches: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "notifier_apply_patches_total",
+			Help: "Reconcile requests sent to the Kubernetes API, by its answer.",
+		}, []string{"result"}),
+		triggers: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "notifier_apply_triggers_total",
+			Help: "Triggers taken from the bus, by what became of them.",
+		}, []string{"result"}),
+		shared: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "notifier_apply_patches_shared_total",
+			Help: "Reconcile requests that were not sent because another trigger's by the same account came in time.",
+		}),
+		pending: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "notifier_apply_pending_triggers",
+			Help: "Triggers held by this replica.",
+		}),
+		latency: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "notifier_apply_latency_seconds",
+			Help:    "Time from the acceptance of a webhook to the answer to its reconcile request.",
+			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2, 5, 10, 30, 60, 300, 600},
+		}),
+	}
+	for _, label := range patchResults {
+		m.patches.WithLabelValues(label)
+	}
+	for _, result := range []string{
+		resultApplied, resultFolded, resultNotFound, resultRefused, resultNoMatch, resultOwnerGone, resultRemoved, resultReturned,
+	} {
+		m.triggers.WithLabelValues(result)
+	}
+	r.MustRegister(m.patches, m.triggers, m.shared, m.pending, m.latency)
+	return m
+}

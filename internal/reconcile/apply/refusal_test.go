@@ -1,0 +1,372 @@
+package apply
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/rest"
+
+	"notifier/internal/event"
+)
+
+// gaps are the times between requests, in whole seconds.
+func gaps(patches []patch) []int {
+	var seconds []int
+	for i := 1; i < len(patches); i++ {
+		seconds = append(seconds, int(patches[i].at.Sub(patches[i-1].at).Round(time.Second).Seconds()))
+	}
+	return seconds
+}
+
+// T4: a refused request is tried from 5 s to 1 min apart for 10 minutes, and shown. Fails when a refusal ends the trigger, when
+// its pauses are others, and when it is tried for ever.
+func TestT4ARefusalIsTriedForTenMinutesAndShown(t *testing.T) {
+	for _, code := range []int{http.StatusForbidden, http.StatusUnprocessableEntity} {
+		t.Run(http.StatusText(code), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				defer w.stop()
+				w.api.respond(always(code))
+				r := w.receiver("team-a", "github", "weak", repo("app"))
+				h := w.hook(r)
+				pass(time.Second)
+				got := w.health("team-a/github")
+				if len(got.Denied) == 1 {
+					got.Denied[0].Since = time.Time{}
+				}
+				want := Health{UID: r.UID, Denied: []Denied{{
+					ServiceAccount: "weak", Verb: "patch", Resource: "gitrepositories.source.toolkit.fluxcd.io", Kind: "GitRepository",
+					Object: "app", Message: "system:serviceaccount:team-a:weak: cannot patch app",
+				}}}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("shown after the first refusal (-want +got):\n%s", diff)
+				}
+				pass(20 * time.Minute)
+				w.want(h, "done")
+				if diff := cmp.Diff([]int{5, 10, 20, 40, 60, 60, 60, 60, 60, 60, 60, 60}, gaps(w.api.seen())); diff != "" {
+					t.Errorf("pauses (-want +got):\n%s", diff)
+				}
+				if w.reports.puts != 1 {
+					t.Errorf("reported %d times, although nothing changed", w.reports.puts)
+				}
+				if len(w.health("team-a/github").Denied) != 1 {
+					t.Error("no longer shown although it never succeeded")
+				}
+			})
+		})
+	}
+}
+
+// Fails when allow does nothing, or when a newer trigger does not start the pauses anew.
+func TestARefusalIsClearedByTheNextSuccess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.stop()
+		w.api.respond(always(http.StatusForbidden))
+		r := w.receiver("team-a", "github", "weak", repo("app"))
+		first := w.hook(r)
+		pass(2 * time.Minute)
+		w.api.respond(nil) // the tenant's RBAC arrives
+		second := w.hook(r)
+		pass(2 * time.Second)
+		w.want(first, "done")
+		w.want(second, "done")
+		if got := w.health("team-a/github"); len(got.Denied) != 0 {
+			t.Errorf("still shown: %+v", got)
+		}
+		w.applier.book.mu.Lock()
+		defer w.applier.book.mu.Unlock()
+		if len(w.applier.book.pages) != 0 {
+			t.Error("the book holds a Receiver that is well")
+		}
+	})
+}
+
+// Fails when the book does not read what others reported.
+func TestANewOwnerClearsWhatTheOldOneReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.api.respond(always(http.StatusForbidden))
+		r := w.receiver("team-a", "github", "weak", repo("app"))
+		h := w.hook(r)
+		pass(time.Second)
+		w.stop()
+		w.want(h, "returned")
+
+		next := newWorld(t, func(o *Options) { o.Reports = w.reports })
+		defer next.stop()
+		next.receivers.put(r)
+		next.hook(r)
+		pass(2 * time.Second)
+		if got := w.health("team-a/github"); len(got.Denied) != 0 {
+			t.Errorf("still shown: %+v", got)
+		}
+	})
+}
+
+// Fails when a failed report is dropped.
+func TestReportsOutlastTheBus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.stop()
+		w.reports.fail = true
+		w.api.respond(always(http.StatusForbidden))
+		w.hook(w.receiver("team-a", "github", "weak", repo("app")))
+		pass(10 * time.Second)
+		w.reports.mu.Lock()
+		w.reports.fail = false
+		w.reports.mu.Unlock()
+		pass(2 * time.Second)
+		if got := w.health("team-a/github"); len(got.Denied) != 1 {
+			t.Errorf("reported %+v", got)
+		}
+	})
+}
+
+func TestTheAnswersOfTheServer(t *testing.T) {
+	for name, c := range map[string]struct {
+		code       int
+		retryAfter string
+		after      time.Duration // when to look
+		want       string
+		gaps       []int
+	}{
+		"404 ends at once":                            {http.StatusNotFound, "", time.Minute, "done", nil},
+		"409 is tried after the interval":             {http.StatusConflict, "", 4500 * time.Millisecond, "held", []int{1, 1, 1, 1}},
+		"500 is tried with growing pauses":            {http.StatusInternalServerError, "", 20 * time.Second, "held", []int{1, 2, 4, 8}},
+		"401 is tried with growing pauses":            {http.StatusUnauthorized, "", 20 * time.Second, "held", []int{1, 2, 4, 8}},
+		"429 without a hint grows as well":            {http.StatusTooManyRequests, "", 20 * time.Second, "held", []int{1, 2, 4, 8}},
+		"405 is a refusal":                            {http.StatusMethodNotAllowed, "", 40 * time.Second, "held", []int{5, 10, 20}},
+		"400 is a refusal":                            {http.StatusBadRequest, "", 40 * time.Second, "held", []int{5, 10, 20}},
+		"503 is tried until an hour later and beyond": {http.StatusServiceUnavailable, "", time.Hour, "held", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				defer w.stop()
+				w.api.respond(always(c.code))
+				h := w.hook(w.receiver("team-a", "github", "deployer", repo("app")))
+				pass(c.after)
+				w.want(h, c.want)
+				if diff := cmp.Diff(c.gaps, gaps(w.api.seen())); c.gaps != nil && diff != "" {
+					t.Errorf("pauses (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// Fails when client-go's own retries are left on, and when an absurd hint is believed.
+func TestRetryAfterIsHonouredAndClamped(t *testing.T) {
+	for name, c := range map[string]struct {
+		header string
+		want   []int
+	}{
+		"seconds":  {"17", []int{17, 17, 17}},
+		"for ever": {"86400", []int{60, 60, 60}},
+		"negative": {"-5", []int{1, 2, 4, 8, 16, 32, 60}},
+		"nonsense": {"soon", []int{1, 2, 4, 8, 16, 32, 60}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				defer w.stop()
+				w.api.respond(func(patch) (int, http.Header) {
+					return http.StatusTooManyRequests, http.Header{"Retry-After": {c.header}}
+				})
+				w.hook(w.receiver("team-a", "github", "deployer", repo("app")))
+				pass(5 * time.Minute)
+				if diff := cmp.Diff(c.want, gaps(w.api.seen())[:len(c.want)]); diff != "" {
+					t.Errorf("pauses (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// T1: own namespace only. Fails when names are joined to the path as they are.
+func TestT1NoNameReachesAnotherNamespace(t *testing.T) {
+	for _, target := range []event.Target{
+		repo("../../team-b/gitrepositories/app"), repo("../app"), repo(".."), repo("."), repo("a/b"), repo("%2e%2e%2fx"), repo(""),
+		{APIVersion: "source.toolkit.fluxcd.io/v1/namespaces/team-b", Kind: "GitRepository", Name: "app"},
+		{APIVersion: "../v1", Kind: "GitRepository", Name: "app"},
+		{APIVersion: "source.toolkit.fluxcd.io/..", Kind: "GitRepository", Name: "app"},
+		{APIVersion: "", Kind: "GitRepository", Name: "app"},
+		{APIVersion: "source.toolkit.fluxcd.io/v1", Kind: "Tenant", Name: "team-b"}, // cluster-scoped
+		{APIVersion: "source.toolkit.fluxcd.io/v1", Kind: "Nonsense", Name: "app"},
+		{APIVersion: "example.com/v1", Kind: "Nonsense", Name: "*"},
+	} {
+		t.Run(target.APIVersion+" "+target.Kind+" "+target.Name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				defer w.stop()
+				h := w.hook(w.receiver("team-a", "github", "deployer", target))
+				pass(time.Minute)
+				if got := w.api.seen(); len(got) != 0 {
+					t.Errorf("written: %+v", got)
+				}
+				if got := w.health("team-a/github"); len(got.Denied) != 1 {
+					t.Errorf("shown: %+v", got)
+				}
+				pass(20 * time.Minute)
+				w.want(h, "done")
+			})
+		})
+	}
+}
+
+// T1 by the type that crosses the bus. Fails when resolve takes a Receiver of another namespace.
+func TestT1AReceiverOfAnotherNamespaceDoesNotAnswerForATrigger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.stop()
+		foreign := w.receiver("team-b", "github", "deployer", repo("app"))
+		forged := trigger(foreign, foreign.Targets[0])
+		forged.Namespace = "team-a"
+		h := w.send(forged)
+		pass(time.Second)
+		w.want(h, "done")
+		if got := w.api.seen(); len(got) != 0 {
+			t.Errorf("written: %+v", got)
+		}
+	})
+}
+
+// T2 fails closed. Fails when Identity accepts any of these, or write goes on without a header.
+func TestT2WithoutAServiceAccountNothingIsWritten(t *testing.T) {
+	for _, account := range []string{"", "a:b", "system:masters", "../x", "UPPER", "a b", "a\nb", strings.Repeat("a", 254)} {
+		t.Run(account, func(t *testing.T) {
+			if user, err := Identity("team-a", account); !errors.Is(err, errIdentity) || user != "" {
+				t.Errorf("identity %q, %v", user, err)
+			}
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				defer w.stop()
+				w.hook(w.receiver("team-a", "github", account, repo("app")))
+				pass(time.Minute)
+				if got := w.api.seen(); len(got) != 0 {
+					t.Errorf("written: %+v", got)
+				}
+				if got := w.health("team-a/github"); len(got.Denied) != 1 {
+					t.Errorf("shown: %+v", got)
+				}
+			})
+		})
+	}
+	for _, namespace := range []string{"", "a:b", "a.b", "../x", "kube-system:x"} {
+		if user, err := Identity(namespace, "default"); !errors.Is(err, errIdentity) || user != "" {
+			t.Errorf("namespace %q: identity %q, %v", namespace, user, err)
+		}
+	}
+	if user, err := Identity("team-a", "git.hub"); err != nil || user != "system:serviceaccount:team-a:git.hub" {
+		t.Errorf("identity %q, %v", user, err)
+	}
+}
+
+func TestT2AConfigurationThatImpersonatesIsRefused(t *testing.T) {
+	for name, i := range map[string]rest.ImpersonationConfig{
+		"a user": {UserName: "admin"}, "a UID": {UID: "1"}, "a group": {Groups: []string{"system:masters"}},
+		"extras": {Extra: map[string][]string{"a": {"b"}}},
+	} {
+		if _, err := NewClient(&rest.Config{Host: "http://api.test", Impersonate: i}); err == nil {
+			t.Errorf("%s is accepted", name)
+		}
+	}
+}
+
+// Fails when resolve compares no UID, or when a Receiver made after the webhook may answer for it.
+func TestATriggerEndsWithItsReceiver(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*world, Receiver)
+		wrote  bool
+	}{
+		"the Receiver is gone":        {func(w *world, r Receiver) { w.receivers.remove(r.Namespace, r.Name) }, false},
+		"the Receiver was made again": {func(w *world, r Receiver) { r.UID, r.Created = "other", time.Now(); w.receivers.put(r) }, false},
+		"the target was taken out":    {func(w *world, r Receiver) { r.Targets = []event.Target{repo("other")}; w.receivers.put(r) }, false},
+		"the namespace was made again": {func(w *world, r Receiver) {
+			r.UID, r.Created = "other", time.Now().Add(-time.Second/2)
+			w.receivers.put(r)
+		}, false},
+		"another asked for the same as it": {func(w *world, r Receiver) {
+			w.receivers.remove(r.Namespace, r.Name)
+			w.receiver("team-a", "twin", "deployer", r.Targets...)
+		}, true},
+		"another asked as someone else": {func(w *world, r Receiver) {
+			w.receivers.remove(r.Namespace, r.Name)
+			w.receiver("team-a", "twin", "other", r.Targets...)
+		}, false},
+		"the version of its target moved": {func(w *world, r Receiver) {
+			r.Targets[0].APIVersion = "source.toolkit.fluxcd.io/v1"
+			w.receivers.put(r)
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				defer w.stop()
+				target := repo("app")
+				target.APIVersion = "source.toolkit.fluxcd.io/v1beta2"
+				if !strings.Contains(name, "version") {
+					target = repo("app")
+				}
+				r := w.receiver("team-a", "github", "deployer", target)
+				sent := trigger(r, target)
+				c.change(w, r)
+				h := w.send(sent)
+				pass(5 * time.Second)
+				w.want(h, "done")
+				if got := len(w.api.seen()) > 0; got != c.wrote {
+					t.Errorf("written: %v", w.api.seen())
+				}
+			})
+		})
+	}
+}
+
+// Fails when the identity is read when the trigger comes in rather than when it is written.
+func TestT2TheServiceAccountIsReadAtTheTimeOfTheWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.stop()
+		w.api.respond(always(http.StatusForbidden))
+		r := w.receiver("team-a", "github", "weak", repo("app"))
+		h := w.hook(r)
+		pass(time.Second)
+		r.ServiceAccount = "strong"
+		w.receivers.put(r)
+		w.api.respond(nil)
+		pass(time.Minute)
+		w.want(h, "done")
+		got := w.api.seen()
+		if last := got[len(got)-1].user; last != "system:serviceaccount:team-a:strong" {
+			t.Errorf("written as %s", last)
+		}
+		if d := w.health("team-a/github").Denied; len(d) != 0 {
+			t.Errorf("still shown: %+v", d)
+		}
+	})
+}
+
+func TestWhatIsShownIsOneShortLine(t *testing.T) {
+	got := safeReason("a\nb\tc\x00" + strings.Repeat("é", 1000))
+	if strings.ContainsAny(got, "\n\t\x00") || len(got) > maxReason+3 || !strings.HasPrefix(got, "a b c é") {
+		t.Errorf("got %d bytes: %q", len(got), got[:20])
+	}
+}
+
+// Fails when deny has no bound.
+func TestRefusalsOfOneReceiverAreBounded(t *testing.T) {
+	b := newBook(nil)
+	r := Receiver{Namespace: "team-a", Name: "github", UID: "u"}
+	for i := range 100 {
+		b.deny(r, Denied{Object: strings.Repeat("a", i+1)})
+	}
+	if n := len(b.pages["team-a"]["github"].health.Denied); n != maxDenied {
+		t.Errorf("%d refusals", n)
+	}
+}

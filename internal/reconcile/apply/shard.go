@@ -1,0 +1,139 @@
+package apply
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"notifier/internal/event"
+)
+
+// drainTime bounds the wait for requests in flight when a shard is given up.
+const drainTime = 5 * time.Second
+
+// shard is one term of ownership of one shard. The Applier's lock guards it.
+type shard struct {
+	began      time.Time
+	jobs       map[jobKey]*job
+	namespaces map[string]bool
+	// closed says that the term is over; empty is closed when the last job of a closed shard is.
+	closed bool
+	empty  chan struct{}
+}
+
+// serve applies the triggers of one shard until ctx ends, then finishes what is in flight and gives the rest back.
+func (a *Applier) serve(ctx context.Context, _ int, in <-chan event.Held[event.Trigger]) error {
+	sh := &shard{
+		began: time.Now(), jobs: map[jobKey]*job{}, namespaces: map[string]bool{}, empty: make(chan struct{}),
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer a.drain(ctx, sh)
+	working := time.NewTicker(event.HoldTime / 3)
+	defer working.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-working.C:
+			a.keep(sh)
+		case held, ok := <-in:
+			if !ok {
+				return nil
+			}
+			done, back := a.offer(sh, held)
+			for _, h := range back {
+				a.giveBack(h)
+			}
+			for _, h := range done {
+				a.settling <- struct{}{} // the confirmations of a flood must not hold up the shard's other tenants
+				wg.Go(func() {
+					defer func() { <-a.settling }()
+					a.confirm(ctx, h)
+				})
+			}
+		}
+	}
+}
+
+// keep tells the bus that the shard's triggers are still held.
+func (a *Applier) keep(sh *shard) {
+	a.mu.Lock()
+	held := make([]event.Held[event.Trigger], 0, len(sh.jobs))
+	for _, j := range sh.jobs {
+		held = append(held, j.held)
+	}
+	a.mu.Unlock()
+	for _, h := range held {
+		if err := h.Working(); err != nil {
+			a.log.Debug("bus not told that a trigger is held", "namespace", h.Value.Namespace, "error", err)
+		}
+	}
+}
+
+// drain closes the shard: what is in flight may end, for a while, and everything else goes back to the bus.
+func (a *Applier) drain(ctx context.Context, sh *shard) {
+	a.mu.Lock()
+	sh.closed = true
+	var settles []settle
+	for _, j := range sh.jobs {
+		if j.stale {
+			j.stale, j.partial = false, true
+		}
+		for k, at := range j.pending {
+			if at.inFlight {
+				continue
+			}
+			a.unclaim(k, at)
+			j.partial = true
+		}
+		settles = append(settles, a.finish(j))
+	}
+	waiting := len(sh.jobs) > 0
+	a.mu.Unlock()
+	for _, settle := range settles {
+		settle(ctx)
+	}
+	if waiting {
+		timer := time.NewTimer(drainTime)
+		defer timer.Stop()
+		select {
+		case <-sh.empty:
+		case <-timer.C:
+			a.abandon(sh)
+		}
+	}
+	a.book.disown(sh.namespaces)
+}
+
+// unclaim takes a claim off its slot. The caller holds the lock.
+func (a *Applier) unclaim(k slotKey, at *attempt) {
+	delete(at.job.pending, k)
+	s := a.slots[k]
+	for i, x := range s.waiting {
+		if x == at {
+			s.waiting = append(s.waiting[:i:i], s.waiting[i+1:]...)
+			break
+		}
+	}
+}
+
+// abandon gives back what is still in flight. What comes of it is of no account any more.
+func (a *Applier) abandon(sh *shard) {
+	a.mu.Lock()
+	var held []event.Held[event.Trigger]
+	for _, j := range sh.jobs {
+		for k, at := range j.pending {
+			a.unclaim(k, at)
+		}
+		held = append(held, j.held)
+		delete(a.jobs, j.key)
+		delete(sh.jobs, j.key)
+		a.metrics.pending.Dec()
+		a.metrics.triggers.WithLabelValues(resultReturned).Inc()
+	}
+	a.mu.Unlock()
+	for _, h := range held {
+		a.giveBack(h)
+	}
+}

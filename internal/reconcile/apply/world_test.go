@@ -1,0 +1,395 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"notifier/internal/event"
+)
+
+// world is an API server, a bus with one shard, Receivers and an applier, in the bubble of one test.
+type world struct {
+	t         *testing.T
+	api       *fakeAPI
+	bus       *fakeBus
+	receivers *fakeReceivers
+	selector  fakeSelector
+	reports   *fakeReports
+	compiled  chan struct{}
+	applier   *Applier
+	opts      Options
+	stop      func()
+}
+
+// newWorld has a running applier whose first interval is over.
+func newWorld(t *testing.T, adjust ...func(*Options)) *world {
+	t.Helper()
+	w := &world{
+		t: t, api: &fakeAPI{}, bus: &fakeBus{in: make(chan event.Held[event.Trigger])},
+		receivers: &fakeReceivers{}, selector: fakeSelector{}, reports: &fakeReports{values: map[string][]byte{}},
+		compiled: make(chan struct{}),
+	}
+	client, err := NewClient(&rest.Config{Host: "http://api.test", Transport: w.api})
+	w.must(err)
+	w.opts = Options{
+		Bus: w.bus, Receivers: w.receivers, Compiled: w.compiled, Selector: w.selector, Discovery: w.api, Client: client,
+		Reports: w.reports, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+	}
+	for _, f := range adjust {
+		f(&w.opts)
+	}
+	w.applier, err = New(w.opts)
+	w.must(err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.applier.Run(ctx) }()
+	w.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	close(w.compiled)
+	pass(2 * time.Second)
+	return w
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// pass lets time go by and everything that it brings happen.
+func pass(d time.Duration) {
+	<-time.After(d) // in the bubble of the test: no time passes outside
+	synctest.Wait()
+}
+
+func repo(name string) event.Target {
+	return event.Target{APIVersion: "source.toolkit.fluxcd.io/v1", Kind: "GitRepository", Name: name}
+}
+
+func selecting(key, value string) event.Target {
+	target := repo("*")
+	target.MatchLabels = map[string]string{key: value}
+	return target
+}
+
+// receiver adds a live Receiver, created a day ago, with the UID "uid-<name>".
+func (w *world) receiver(namespace, name, account string, targets ...event.Target) Receiver {
+	r := Receiver{
+		Namespace: namespace, Name: name, UID: "uid-" + name, Created: time.Now().Add(-24 * time.Hour),
+		ServiceAccount: account, Targets: targets,
+	}
+	w.receivers.put(r)
+	return r
+}
+
+// trigger is what a webhook of the Receiver puts on the bus now.
+func trigger(r Receiver, target event.Target) event.Trigger {
+	return event.Trigger{
+		Namespace: r.Namespace, Receiver: r.Name, ReceiverUID: r.UID, Target: target,
+		Key: event.TargetKey(target, r.ServiceAccount), Accepted: time.Now(),
+	}
+}
+
+// send puts a trigger on the bus and returns what becomes of its message.
+func (w *world) send(t event.Trigger) *fakeHold {
+	h := &fakeHold{}
+	w.bus.in <- event.Held[event.Trigger]{Value: t, Settler: h}
+	return h
+}
+
+// hook is a webhook for the Receiver's first target.
+func (w *world) hook(r Receiver) *fakeHold {
+	return w.send(trigger(r, r.Targets[0]))
+}
+
+func (w *world) health(receiver string) Health {
+	w.t.Helper()
+	var h Health
+	if value := w.reports.get(HealthPrefix + receiver); value != nil {
+		w.must(json.Unmarshal(value, &h))
+	}
+	return h
+}
+
+// patch is one request as the API server saw it.
+type patch struct {
+	at                          time.Time
+	user, path, stamp, manager  string
+	contentType, impersonations string
+}
+
+func (p patch) object() string { return p.path[strings.LastIndex(p.path, "/")+1:] }
+
+// fakeAPI is an API server that answers patches as told, with 200 if not.
+type fakeAPI struct {
+	mu      sync.Mutex
+	patches []patch
+	answer  func(patch) (code int, header http.Header)
+	delay   time.Duration
+	asked   int
+	err     error
+}
+
+func (f *fakeAPI) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	var doc struct {
+		Metadata struct{ Annotations map[string]string }
+	}
+	if err := json.Unmarshal(body, &doc); err != nil {
+		return nil, err
+	}
+	p := patch{
+		at: time.Now(), user: r.Header.Get("Impersonate-User"), path: r.URL.EscapedPath(),
+		stamp: doc.Metadata.Annotations[requestedAt], manager: r.URL.Query().Get("fieldManager"), contentType: r.Header.Get("Content-Type"),
+	}
+	for header := range r.Header {
+		if strings.HasPrefix(header, "Impersonate-") && header != "Impersonate-User" {
+			p.impersonations += header
+		}
+	}
+	f.mu.Lock()
+	f.patches = append(f.patches, p)
+	answer, delay, failure := f.answer, f.delay, f.err
+	f.mu.Unlock()
+	if delay > 0 {
+		select {
+		case <-time.After(delay):
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+	}
+	if failure != nil {
+		return nil, failure
+	}
+	code, header := http.StatusOK, http.Header(nil)
+	if answer != nil {
+		code, header = answer(p)
+	}
+	if header == nil {
+		header = http.Header{}
+	}
+	header.Set("Content-Type", "application/json")
+	status, err := json.Marshal(metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Failure", Code: int32(code),
+		Message: fmt.Sprintf("%s: cannot patch %s", p.user, p.object()), Reason: "Test",
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{StatusCode: code, Header: header, Body: io.NopCloser(strings.NewReader(string(status))), Request: r}, nil
+}
+
+func (f *fakeAPI) respond(answer func(patch) (int, http.Header)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.answer = answer
+}
+
+func always(code int) func(patch) (int, http.Header) {
+	return func(patch) (int, http.Header) { return code, nil }
+}
+
+func (f *fakeAPI) seen() []patch {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.patches)
+}
+
+// Resources serves GitRepository and the cluster-scoped Tenant.
+func (f *fakeAPI) Resources(_ context.Context, version schema.GroupVersion) ([]metav1.APIResource, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked++
+	switch version.String() {
+	case "source.toolkit.fluxcd.io/v1":
+		return []metav1.APIResource{
+			{Name: "gitrepositories", Kind: "GitRepository", Namespaced: true},
+			{Name: "gitrepositories/status", Kind: "GitRepository", Namespaced: true},
+			{Name: "tenants", Kind: "Tenant"},
+		}, nil
+	case "v1":
+		return []metav1.APIResource{{Name: "configmaps", Kind: "ConfigMap", Namespaced: true}}, nil
+	}
+	return nil, apierrors.NewNotFound(schema.GroupResource{}, version.String())
+}
+
+// fakeBus has one shard, served over and over until ctx ends.
+type fakeBus struct {
+	in chan event.Held[event.Trigger]
+	mu sync.Mutex
+	// end ends the current term of ownership and returns when it is over.
+	end func()
+}
+
+func (b *fakeBus) Triggers(ctx context.Context, serve func(context.Context, int, <-chan event.Held[event.Trigger]) error) error {
+	for ctx.Err() == nil {
+		term, cancel := context.WithCancel(ctx)
+		over := make(chan struct{})
+		b.mu.Lock()
+		b.end = func() { cancel(); <-over }
+		b.mu.Unlock()
+		err := serve(term, 0, b.in)
+		cancel()
+		close(over)
+		if err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+func (b *fakeBus) endTerm() {
+	b.mu.Lock()
+	end := b.end
+	b.mu.Unlock()
+	end()
+}
+
+// fakeHold records what becomes of a message.
+type fakeHold struct {
+	mu                      sync.Mutex
+	done, returned, working int
+}
+
+func (h *fakeHold) count(n *int) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	*n++
+	return nil
+}
+
+func (h *fakeHold) Done(context.Context) error { return h.count(&h.done) }
+func (h *fakeHold) Return() error              { return h.count(&h.returned) }
+func (h *fakeHold) Working() error             { return h.count(&h.working) }
+
+func (h *fakeHold) String() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.done == 1 && h.returned == 0:
+		return "done"
+	case h.done == 0 && h.returned == 1:
+		return "returned"
+	case h.done == 0 && h.returned == 0:
+		return "held"
+	}
+	return fmt.Sprintf("done %d times, returned %d times", h.done, h.returned)
+}
+
+func (w *world) want(h *fakeHold, want string) {
+	w.t.Helper()
+	if got := h.String(); got != want {
+		w.t.Errorf("the message is %s, want %s", got, want)
+	}
+}
+
+type fakeReceivers struct {
+	mu   sync.Mutex
+	live []Receiver
+}
+
+func (f *fakeReceivers) put(r Receiver) {
+	f.remove(r.Namespace, r.Name)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.live = append(f.live, r)
+}
+
+func (f *fakeReceivers) remove(namespace, name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.live = slices.DeleteFunc(f.live, func(r Receiver) bool { return r.Namespace == namespace && r.Name == name })
+}
+
+func (f *fakeReceivers) Live(namespace, name string) (Receiver, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range f.live {
+		if r.Namespace == namespace && r.Name == name {
+			return r, true
+		}
+	}
+	return Receiver{}, false
+}
+
+func (f *fakeReceivers) InNamespace(namespace string) []Receiver {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(f.live), func(r Receiver) bool { return r.Namespace != namespace })
+}
+
+// fakeSelector knows names by "key=value"; a kind other than GitRepository is not watched.
+type fakeSelector map[string][]string
+
+func (f fakeSelector) Select(_, kind, _ string, matchLabels map[string]string) ([]string, bool) {
+	if kind != "GitRepository" {
+		return nil, false
+	}
+	for k, v := range matchLabels {
+		return f[k+"="+v], true
+	}
+	return nil, true
+}
+
+// fakeReports keeps the last report of each key and counts them.
+type fakeReports struct {
+	mu     sync.Mutex
+	values map[string][]byte
+	puts   int
+	fail   bool
+}
+
+func (f *fakeReports) Put(_ context.Context, key string, value []byte) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.puts++
+	if f.fail {
+		return fmt.Errorf("the bus is away")
+	}
+	f.values[key] = value
+	return nil
+}
+
+func (f *fakeReports) Watch(ctx context.Context, h func(string, []byte)) error {
+	f.mu.Lock()
+	values := make(map[string][]byte, len(f.values))
+	for k, v := range f.values {
+		values[k] = v
+	}
+	f.mu.Unlock()
+	for k, v := range values {
+		h(k, v)
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (f *fakeReports) get(key string) []byte {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.values[key]
+}
