@@ -1,0 +1,97 @@
+package reconcile
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	v1 "notifier/api/v1"
+	"notifier/api/v1beta3"
+	"notifier/internal/alerts"
+	"notifier/internal/reconcile/kube"
+)
+
+func alertSpec(a *v1beta3.Alert) alerts.AlertSpec {
+	spec := alerts.AlertSpec{
+		Namespace: a.Namespace, Name: a.Name, UID: string(a.UID), Provider: a.Spec.ProviderRef.Name, Severity: a.Spec.EventSeverity,
+		Inclusion: a.Spec.InclusionList, Exclusion: a.Spec.ExclusionList,
+		Metadata: a.Spec.EventMetadata, Summary: a.Spec.Summary, Suspend: a.Spec.Suspend,
+	}
+	for _, s := range a.Spec.EventSources {
+		spec.Sources = append(spec.Sources, alerts.Source{
+			Kind: s.Kind, Name: s.Name, Namespace: s.Namespace, MatchLabels: s.MatchLabels,
+		})
+	}
+	return spec
+}
+
+// compileAlert returns what serves an Alert, never nil, and what its owner has to mend.
+//
+// A pattern that does not compile never matches, as with Flux: the rest of the Alert works. If that leaves an inclusion list without
+// any pattern, or the spec has another fault, the Alert matches nothing.
+func compileAlert(a *v1beta3.Alert) (*alerts.Alert, *fault) {
+	spec := alertSpec(a)
+	if kube.IsUndecodable(a) {
+		return alerts.Inert(spec), undecodable()
+	}
+	compiled, err := alerts.Compile(spec)
+	if err == nil {
+		return compiled, deniedSources(compiled)
+	}
+	f := &fault{reason: v1.InvalidConfigReason, message: oneLine(err)}
+	faulty, only := patternErrors(err)
+	if !only {
+		return alerts.Inert(spec), f
+	}
+	spec.Inclusion = without(spec.Inclusion, "inclusionList", faulty)
+	spec.Exclusion = without(spec.Exclusion, "exclusionList", faulty)
+	if len(spec.Inclusion) == 0 && len(a.Spec.InclusionList) > 0 {
+		return alerts.Inert(spec), f
+	}
+	if compiled, err = alerts.Compile(spec); err != nil {
+		return alerts.Inert(spec), f
+	}
+	return compiled, f
+}
+
+// deniedSources is the fault of an Alert whose sources name other namespaces (invariant E1). Its other sources work.
+func deniedSources(a *alerts.Alert) *fault {
+	if len(a.Denied) == 0 {
+		return nil
+	}
+	d := a.Denied[0]
+	message := fmt.Sprintf("the event source %s %q is in namespace %q: an Alert sees objects of its own namespace only; its other sources are served",
+		d.Kind, d.Name, d.Namespace)
+	if n := len(a.Denied) - 1; n > 0 {
+		message += fmt.Sprintf(" (and %d more sources like it)", n)
+	}
+	return &fault{reason: v1.CrossNamespaceDeniedReason, message: message}
+}
+
+// patternErrors returns the faults of patterns in a compile's error, and whether it has no others.
+func patternErrors(err error) (faulty []*alerts.PatternError, only bool) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		only = true
+		for _, e := range joined.Unwrap() {
+			f, o := patternErrors(e)
+			faulty, only = append(faulty, f...), only && o
+		}
+		return faulty, only
+	}
+	var p *alerts.PatternError
+	if errors.As(err, &p) {
+		return []*alerts.PatternError{p}, true
+	}
+	return nil, false
+}
+
+// without returns a list less the patterns at fault.
+func without(list []string, field string, faulty []*alerts.PatternError) []string {
+	var kept []string
+	for i, expr := range list {
+		if !slices.ContainsFunc(faulty, func(p *alerts.PatternError) bool { return p.List == field && p.Index == i }) {
+			kept = append(kept, expr)
+		}
+	}
+	return kept
+}

@@ -1,0 +1,167 @@
+package reconcile
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "notifier/api/v1"
+	"notifier/api/v1beta3"
+	"notifier/internal/alerts"
+	"notifier/internal/reconcile/apply"
+	"notifier/internal/reconcile/kube"
+)
+
+// Condition types that come from the health of objects at work rather than from their compile.
+const (
+	// DeliveringCondition says on a Provider whether the destination takes what is sent.
+	DeliveringCondition = "Delivering"
+	// MatchingCondition says on an Alert whether its patterns are evaluated within their time.
+	MatchingCondition = "Matching"
+)
+
+// HealthFeed is the bus's last known health of objects, under "kind/namespace/name".
+type HealthFeed interface {
+	// Watch hands over each key's value, first all there are, then each change, nil for a key that was deleted. It returns when
+	// ctx ends or on an error.
+	Watch(ctx context.Context, told func(key string, value []byte)) error
+}
+
+// lastSuccessStep is how exactly the time of a last success is shown while all is well: each step is a write of status.
+const lastSuccessStep = 10 * time.Minute
+
+// report is an object's health as a condition of its status.
+type report struct {
+	uid       string
+	condition metav1.Condition
+	// closing says that the condition only takes back what was shown before, and is not shown to one who never saw it.
+	closing bool
+}
+
+// parseReport reads the health of a kind's object as its owner encoded it.
+func parseReport(kind string, value []byte) (report, error) {
+	switch kind {
+	case v1.ReceiverKind:
+		var h apply.Health
+		err := json.Unmarshal(value, &h)
+		return writeReport(h), err
+	case v1beta3.AlertKind, v1beta3.ProviderKind:
+		var h alerts.Health
+		err := json.Unmarshal(value, &h)
+		return alertReport(kind, h), err
+	default:
+		return report{}, errors.New("unknown kind")
+	}
+}
+
+// writeReport is a Receiver's: what its service account may not.
+func writeReport(h apply.Health) report {
+	if len(h.Denied) == 0 {
+		return report{uid: h.UID, closing: true, condition: metav1.Condition{
+			Type: v1.WriteDeniedCondition, Status: metav1.ConditionFalse, Reason: v1.SucceededReason,
+			Message: "no write is being refused",
+		}}
+	}
+	lines := make([]string, len(h.Denied))
+	for i, d := range h.Denied {
+		lines[i] = fmt.Sprintf("service account %q may not %s %s %q: %s", d.ServiceAccount, d.Verb, d.Resource, d.Object, d.Message)
+	}
+	return report{uid: h.UID, condition: metav1.Condition{
+		Type: v1.WriteDeniedCondition, Status: metav1.ConditionTrue, Reason: v1.ForbiddenReason, Message: strings.Join(lines, "; "),
+	}}
+}
+
+// alertReport is an Alert's or a Provider's.
+func alertReport(kind string, h alerts.Health) report {
+	c := metav1.Condition{Type: MatchingCondition, Status: metav1.ConditionTrue, Reason: h.Reason, Message: h.Message}
+	if h.State != alerts.StateOK {
+		c.Status = metav1.ConditionFalse
+	}
+	if kind == v1beta3.ProviderKind {
+		c.Type, c.Message = DeliveringCondition, deliveryMessage(h)
+	}
+	if c.Reason == "" {
+		c.Reason = v1.SucceededReason // the API server demands a reason
+	}
+	return report{uid: h.UID, condition: c}
+}
+
+func deliveryMessage(h alerts.Health) string {
+	message := h.Message
+	if h.State == alerts.StateOK {
+		if !h.LastSuccess.IsZero() {
+			message += ", at " + h.LastSuccess.UTC().Truncate(lastSuccessStep).Format(time.RFC3339) + " or later"
+		}
+		return message
+	}
+	if h.Pending > 0 {
+		message += fmt.Sprintf("; %d waiting", h.Pending)
+	}
+	if !h.LastSuccess.IsZero() {
+		message += "; last success at " + h.LastSuccess.UTC().Truncate(time.Second).Format(time.RFC3339)
+	}
+	return message
+}
+
+// healthTable holds the feed's latest reports. It is bounded by the feed: the bus keeps one value an object.
+type healthTable struct {
+	log     *slog.Logger
+	mu      sync.RWMutex
+	reports map[string]report
+}
+
+func newHealthTable(log *slog.Logger) *healthTable {
+	return &healthTable{log: log, reports: map[string]report{}}
+}
+
+// take keeps a value of the feed and returns what it is about.
+func (t *healthTable) take(key string, value []byte) (kind string, k kube.Key, ok bool) {
+	kind, rest, _ := strings.Cut(key, "/")
+	k.Namespace, k.Name, _ = strings.Cut(rest, "/")
+	if k.Namespace == "" || k.Name == "" || strings.Contains(k.Name, "/") {
+		return "", kube.Key{}, false
+	}
+	if value == nil {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.reports, key)
+		return kind, k, true
+	}
+	r, err := parseReport(kind, value)
+	if err != nil {
+		t.log.Warn("health report does not decode", "kind", kind, "namespace", k.Namespace, "name", k.Name)
+		return "", kube.Key{}, false
+	}
+	r.condition.Message = clip(r.condition.Message, maxEventMessage)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.reports[key] = r
+	return kind, k, true
+}
+
+// show merges an object's health into its conditions. A report about an earlier object of the name does not count. One that is
+// missing changes nothing: a new leader that has not read the feed yet must not take a condition away.
+func (t *healthTable) show(kind string, k kube.Key, uid types.UID, generation int64, conditions *[]metav1.Condition) {
+	t.mu.RLock()
+	r, ok := t.reports[kind+"/"+k.Namespace+"/"+k.Name]
+	t.mu.RUnlock()
+	switch {
+	case !ok:
+		return
+	case r.closing && meta.FindStatusCondition(*conditions, r.condition.Type) == nil:
+		return
+	case !r.closing && r.uid != string(uid):
+		return
+	}
+	r.condition.ObservedGeneration = generation
+	meta.SetStatusCondition(conditions, r.condition)
+}

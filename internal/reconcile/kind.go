@@ -1,0 +1,88 @@
+package reconcile
+
+import (
+	"context"
+	"maps"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"notifier/internal/reconcile/kube"
+)
+
+// kindOf is one kind's machinery: the cache, the queue that compiles and the queue that writes status.
+type kindOf[T subject, L runtime.Object] struct {
+	name     string
+	resource kube.Resource[T, L]
+	objects  *kube.Informer[T]
+	verdicts *verdicts
+	compile  *kube.Controller
+	status   *statusController[T, L]
+}
+
+// newKind makes the cache. wire and watch complete the kind.
+func newKind[T subject, L runtime.Object](r *Reconciler, name string, resource kube.Resource[T, L], zero T, ix kube.Indexers[T]) (*kindOf[T, L], error) {
+	objects, err := kube.NewInformer(resource, r.options.Namespace, zero, ix, r.log.With("kind", name))
+	if err != nil {
+		return nil, err
+	}
+	return &kindOf[T, L]{name: name, resource: resource, objects: objects, verdicts: newVerdicts()}, nil
+}
+
+// wire makes the queues.
+func (k *kindOf[T, L]) wire(
+	r *Reconciler, reconcile func(context.Context, kube.Key) error, refine func(T, verdict) verdict, show func(T, verdict),
+) {
+	queue := func(stage string, workers int) kube.ControllerOptions {
+		return kube.ControllerOptions{
+			Name: k.name, Workers: workers, MinBackoff: r.options.MinRetryDelay, MaxBackoff: r.options.MaxRetryDelay,
+			Observe: r.metrics.observe(k.name, stage), Log: r.log.With("controller", k.name, "stage", stage),
+		}
+	}
+	compile := queue(stageCompile, r.options.Workers)
+	compile.Reconcile = reconcile
+	k.compile = kube.NewController(compile)
+	k.status = newStatusController(statusOptions[T, L]{
+		kind: k.name, resource: k.resource, objects: k.objects, verdicts: k.verdicts, health: r.health,
+		leading: &r.leading, events: r.options.Events, refine: refine, show: show,
+	}, queue(stageStatus, r.options.StatusWorkers))
+	r.metrics.depth(k.name, stageCompile, k.compile.Len)
+	r.metrics.depth(k.name, stageStatus, k.status.queue.Len)
+}
+
+// watch feeds the queues. A change of status alone, our own writes above all, is looked at by the status queue and compiles nothing.
+func (k *kindOf[T, L]) watch(keys func(T) []kube.Key) error {
+	if err := kube.Watch(k.compile, k.objects, keys, specChanged[T]); err != nil {
+		return err
+	}
+	return kube.Watch(k.status.queue, k.objects, kube.Self[T], nil)
+}
+
+// specChanged reports whether an update may change what an object compiles to.
+func specChanged[T subject](was, is T) bool {
+	return was.GetGeneration() != is.GetGeneration() ||
+		(was.GetDeletionTimestamp() == nil) != (is.GetDeletionTimestamp() == nil) ||
+		!maps.Equal(was.GetAnnotations(), is.GetAnnotations())
+}
+
+// run starts the cache and the compile queue in the group.
+func (k *kindOf[T, L]) run(ctx context.Context, group *errgroup.Group) {
+	group.Go(func() error {
+		k.objects.Run(ctx)
+		return nil
+	})
+	group.Go(func() error { return untilDone(ctx, k.compile.Run(ctx)) })
+}
+
+// runStatus starts the status queue in the group.
+func (k *kindOf[T, L]) runStatus(ctx context.Context, group *errgroup.Group) {
+	group.Go(func() error { return untilDone(ctx, k.status.run(ctx)) })
+}
+
+// untilDone drops an error that only says that ctx ended.
+func untilDone(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,255 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+)
+
+// Result is how one reconcile ended, as a label for metrics.
+type Result string
+
+// The ways in which a reconcile ends.
+const (
+	ResultOK        Result = "ok"
+	ResultConflict  Result = "conflict"
+	ResultRetry     Result = "retry"
+	ResultPermanent Result = "permanent"
+)
+
+// Results returns all results.
+func Results() []Result { return []Result{ResultOK, ResultConflict, ResultRetry, ResultPermanent} }
+
+// ControllerOptions configure a Controller. All but Observe and the back-offs are required.
+type ControllerOptions struct {
+	// Name is the controller's name in errors.
+	Name string
+	// Workers is how many keys are worked on at once.
+	Workers int
+	// Reconcile brings the world in line with the object of one key, whether it exists or not.
+	Reconcile func(ctx context.Context, key Key) error
+	// MinBackoff and MaxBackoff bound the pause before a failed key is tried again; 250 ms and 1 min when zero.
+	MinBackoff, MaxBackoff time.Duration
+	// Observe is called after each reconcile.
+	Observe func(result Result, took time.Duration)
+	Log     *slog.Logger
+}
+
+// Controller works on the keys of a queue.
+type Controller struct {
+	options ControllerOptions
+	synced  []cache.DoneChecker
+	done    chan struct{}
+
+	mu sync.Mutex
+	// queue is nil until the caches are synced.
+	queue workqueue.TypedRateLimitingInterface[Key]
+	// initial holds the keys that were enqueued before the queue was there and were not reconciled since.
+	initial map[Key]struct{}
+}
+
+// NewController returns a controller that nothing feeds yet.
+func NewController(o ControllerOptions) *Controller {
+	if o.MinBackoff == 0 {
+		o.MinBackoff = 250 * time.Millisecond
+	}
+	if o.MaxBackoff == 0 {
+		o.MaxBackoff = time.Minute
+	}
+	if o.Observe == nil {
+		o.Observe = func(Result, time.Duration) {}
+	}
+	return &Controller{options: o, done: make(chan struct{}), initial: map[Key]struct{}{}}
+}
+
+// Watch enqueues what keys returns for every object of the informer that comes, goes or changes. changed, if not nil, says which
+// changes count. It must be called before the informer and the controller run.
+func Watch[T Object](c *Controller, in *Informer[T], keys func(T) []Key, changed func(was, is T) bool) error {
+	enqueue := func(o any) {
+		// A deletion that was missed while disconnected arrives as a tombstone. This is the one place that knows.
+		if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
+			o = gone.Obj
+		}
+		if object, ok := o.(T); ok {
+			for _, k := range keys(object) {
+				c.Enqueue(k)
+			}
+		}
+	}
+	registration, err := in.shared.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: enqueue,
+		UpdateFunc: func(was, is any) {
+			if changed != nil && was.(T).GetUID() == is.(T).GetUID() && !changed(was.(T), is.(T)) {
+				return
+			}
+			enqueue(was)
+			enqueue(is)
+		},
+		DeleteFunc: enqueue,
+	})
+	if err != nil {
+		return fmt.Errorf("%s: watch: %w", c.options.Name, err)
+	}
+	// The registration's own checker, not the informer's: it means that the handler has seen the first list.
+	c.synced = append(c.synced, registration.HasSyncedChecker())
+	return nil
+}
+
+// Self is the keys function of a controller's own kind.
+func Self[T Object](o T) []Key { return []Key{KeyOf(o)} }
+
+// Enqueue asks for a key to be reconciled soon. It may be called at any time, before Run too.
+func (c *Controller) Enqueue(k Key) { c.EnqueueAfter(k, 0) }
+
+// EnqueueAfter asks for a key to be reconciled after a while.
+func (c *Controller) EnqueueAfter(k Key, after time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.queue == nil {
+		c.initial[k] = struct{}{}
+		return
+	}
+	c.queue.AddAfter(k, after)
+}
+
+// Len returns how many keys wait.
+func (c *Controller) Len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.queue == nil {
+		return len(c.initial)
+	}
+	return c.queue.Len()
+}
+
+// Synced closes when every key that was there at start has been reconciled once, with success or a permanent failure.
+func (c *Controller) Synced() <-chan struct{} { return c.done }
+
+// Run waits for the caches and then reconciles until ctx ends. It can be called once.
+func (c *Controller) Run(ctx context.Context) error {
+	if !cache.WaitFor(ctx, "", c.synced...) {
+		return fmt.Errorf("%s: caches not synced: %w", c.options.Name, context.Cause(ctx))
+	}
+	queue := c.open()
+	defer queue.ShutDown()
+	var wg sync.WaitGroup
+	for range c.options.Workers {
+		wg.Go(func() {
+			for c.next(ctx, queue) {
+			}
+		})
+	}
+	<-ctx.Done()
+	queue.ShutDown()
+	wg.Wait()
+	return nil
+}
+
+// open makes the queue and moves into it what was enqueued before.
+func (c *Controller) open() workqueue.TypedRateLimitingInterface[Key] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queue = workqueue.NewTypedRateLimitingQueue(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[Key](c.options.MinBackoff, c.options.MaxBackoff))
+	for k := range c.initial {
+		c.queue.Add(k)
+	}
+	if len(c.initial) == 0 {
+		close(c.done)
+	}
+	return c.queue
+}
+
+// next reconciles one key and reports whether there may be another.
+func (c *Controller) next(ctx context.Context, queue workqueue.TypedRateLimitingInterface[Key]) bool {
+	k, shutdown := queue.Get()
+	if shutdown {
+		return false
+	}
+	defer queue.Done(k)
+	start := time.Now()
+	err := c.safely(ctx, k)
+	result := resultOf(err)
+	c.options.Observe(result, time.Since(start))
+	switch result {
+	case ResultOK, ResultPermanent:
+		queue.Forget(k)
+		c.reconciled(k)
+	case ResultConflict, ResultRetry:
+		queue.AddRateLimited(k)
+		if IsIsolated(err) && queue.NumRequeues(k) >= isolatedAttempts {
+			c.reconciled(k)
+		}
+	}
+	if err != nil && result != ResultConflict && ctx.Err() == nil {
+		c.options.Log.Warn("reconcile failed", "namespace", k.Namespace, "name", k.Name, "result", string(result), "error", err)
+	}
+	return ctx.Err() == nil
+}
+
+// safely turns a panic into an error: an object that trips the code up must not stop the others.
+func (c *Controller) safely(ctx context.Context, k Key) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = Permanent(fmt.Errorf("panic: %v", p))
+		}
+	}()
+	return c.options.Reconcile(ctx, k)
+}
+
+func (c *Controller) reconciled(k Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.initial[k]; !ok {
+		return
+	}
+	delete(c.initial, k)
+	if len(c.initial) == 0 {
+		close(c.done)
+	}
+}
+
+func resultOf(err error) Result {
+	var permanent permanentError
+	switch {
+	case err == nil:
+		return ResultOK
+	case apierrors.IsConflict(err):
+		return ResultConflict
+	case errors.As(err, &permanent):
+		return ResultPermanent
+	default:
+		return ResultRetry
+	}
+}
+
+type permanentError struct{ error }
+
+func (e permanentError) Unwrap() error { return e.error }
+
+// isolatedAttempts is how often a key may fail with an Isolated error before Synced no longer waits for it.
+const isolatedAttempts = 3
+
+type isolatedError struct{ error }
+
+func (e isolatedError) Unwrap() error { return e.error }
+
+// Isolated marks an error as the fault of its key alone: it is tried again as any other, but Controller.Synced does not wait for it
+// beyond the third attempt.
+func Isolated(err error) error { return isolatedError{err} }
+
+// IsIsolated reports whether err is marked as Isolated.
+func IsIsolated(err error) bool {
+	var isolated isolatedError
+	return errors.As(err, &isolated)
+}
+
+// Permanent marks an error as one that trying again will not mend.
+func Permanent(err error) error { return permanentError{err} }

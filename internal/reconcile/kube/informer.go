@@ -1,0 +1,128 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Informer is a cache of one kind's objects that follows the cluster.
+type Informer[T Object] struct {
+	shared cache.SharedIndexInformer
+	log    *slog.Logger
+}
+
+// Indexers name the ways in which an informer's objects are looked up.
+type Indexers[T Object] map[string]func(T) []string
+
+// NewInformer returns the informer over a resource, in one namespace or, for the empty one, in all. zero is an object of the kind.
+func NewInformer[T Object, L runtime.Object](r Resource[T, L], namespace string, zero T, indexers Indexers[T], log *slog.Logger) (*Informer[T], error) {
+	client := r.In(namespace)
+	lw := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return client.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return client.Watch(ctx, o)
+		},
+	}
+	byName := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+	for name, values := range indexers {
+		byName[name] = func(o any) ([]string, error) { return values(o.(T)), nil }
+	}
+	i := &Informer[T]{
+		shared: cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(lw, r.Semantics), zero, 0, byName),
+		log:    log,
+	}
+	if err := i.shared.SetTransform(trim); err != nil {
+		return nil, fmt.Errorf("informer: %w", err)
+	}
+	if err := i.shared.SetWatchErrorHandlerWithContext(i.watchError()); err != nil {
+		return nil, fmt.Errorf("informer: %w", err)
+	}
+	return i, nil
+}
+
+// lastApplied holds a second copy of the object, which nobody here reads.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// trim drops what is of no use in the cache, which is most of an object that was applied by kubectl.
+func trim(o any) (any, error) {
+	object, ok := o.(metav1.Object)
+	if !ok {
+		return o, nil
+	}
+	object.SetManagedFields(nil)
+	delete(object.GetAnnotations(), lastApplied)
+	return o, nil
+}
+
+// Run follows the cluster until ctx ends.
+func (i *Informer[T]) Run(ctx context.Context) { i.shared.RunWithContext(ctx) }
+
+// Synced closes when the cache has seen the whole of its first list.
+func (i *Informer[T]) Synced() <-chan struct{} { return i.shared.HasSyncedChecker().Done() }
+
+// Get returns the object with a key. It is shared: copy before changing.
+func (i *Informer[T]) Get(k Key) (T, bool) {
+	o, ok, err := i.shared.GetIndexer().GetByKey(k.String())
+	if err != nil || !ok {
+		var none T
+		return none, false
+	}
+	return o.(T), true
+}
+
+// All returns all objects in no order.
+func (i *Informer[T]) All() []T { return typed[T](i.shared.GetIndexer().List()) }
+
+// By returns the objects that have value under an index that the informer was made with, in no order.
+func (i *Informer[T]) By(index, value string) []T {
+	objects, err := i.shared.GetIndexer().ByIndex(index, value)
+	if err != nil {
+		return nil // an index that was not asked for has no objects
+	}
+	return typed[T](objects)
+}
+
+// InNamespace returns the objects of a namespace in no order.
+func (i *Informer[T]) InNamespace(namespace string) []T { return i.By(cache.NamespaceIndex, namespace) }
+
+func typed[T Object](objects []any) []T {
+	out := make([]T, len(objects))
+	for i, o := range objects {
+		out[i] = o.(T)
+	}
+	return out
+}
+
+// missingEvery is how often the log repeats that a kind is not served.
+const missingEvery = time.Minute
+
+// watchError returns a handler that says what holds a cache up. The informer itself tries again, at most 30 s later.
+func (i *Informer[T]) watchError() cache.WatchErrorHandlerWithContext {
+	var told time.Time // the informer calls its handler from one goroutine
+	return func(_ context.Context, _ *cache.Reflector, err error) {
+		switch {
+		case err == nil || errors.Is(err, io.EOF) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err):
+		case apierrors.IsNotFound(err):
+			if time.Since(told) < missingEvery {
+				return
+			}
+			told = time.Now()
+			i.log.Warn("kind is not served by the cluster, waiting for its custom resource definition")
+		default:
+			i.log.Warn("cannot follow the kind, trying again", "error", err)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package kube
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Key names an object of a kind: namespace and name.
+type Key = cache.ObjectName
+
+// KeyOf returns the key of an object.
+func KeyOf(o metav1.Object) Key { return Key{Namespace: o.GetNamespace(), Name: o.GetName()} }
+
+// Object is a Kubernetes object with metadata.
+type Object interface {
+	runtime.Object
+	metav1.Object
+}
+
+// Client reads and writes the objects of one kind in one namespace, or reads those of all namespaces. client-go's gentype
+// clients, the real and the fake one, are such clients.
+type Client[T Object, L runtime.Object] interface {
+	Get(ctx context.Context, name string, options metav1.GetOptions) (T, error)
+	List(ctx context.Context, options metav1.ListOptions) (L, error)
+	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
+	UpdateStatus(ctx context.Context, object T, options metav1.UpdateOptions) (T, error)
+	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, options metav1.PatchOptions, subresources ...string) (T, error)
+}
+
+// Resource is how to reach one kind.
+type Resource[T Object, L runtime.Object] struct {
+	// In returns the client for one namespace; for the empty namespace, one that can only list and watch.
+	In func(namespace string) Client[T, L]
+	// Semantics is set for fakes alone, to their object tracker: it is what tells the informer that they cannot stream their
+	// initial list. An informer over a fake without it waits for ever.
+	Semantics any
+}
+
+// Undecodable is an annotation, in memory only, of an object whose spec or status does not decode into its Go type: a duration that
+// matches the CRD's pattern and overflows, for instance. Everything but the object's metadata is missing then.
+const Undecodable = "notifier.internal/undecodable"
+
+// IsUndecodable reports whether o stands for an object that could not be decoded.
+func IsUndecodable(o metav1.Object) bool {
+	_, ok := o.GetAnnotations()[Undecodable]
+	return ok
+}

@@ -1,0 +1,48 @@
+package kube
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/gentype"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+)
+
+// RESTClient returns a client for the custom resources of one group version, whose types scheme knows. The configuration's rate
+// limiter, if it has one, is shared with whoever else was given it.
+func RESTClient(config *rest.Config, scheme *runtime.Scheme, gv schema.GroupVersion) (rest.Interface, error) {
+	c := rest.CopyConfig(config)
+	c.APIPath = "/apis"
+	c.GroupVersion = &gv
+	// Custom resources are served as JSON alone, whatever the configuration asks for.
+	c.ContentType = runtime.ContentTypeJSON
+	c.AcceptContentTypes = runtime.ContentTypeJSON
+	c.NegotiatedSerializer = tolerantSerializer{serializer.NewCodecFactory(scheme).WithoutConversion(), scheme}
+	client, err := rest.RESTClientFor(c)
+	if err != nil {
+		return nil, fmt.Errorf("client for %s: %w", gv, err)
+	}
+	return client, nil
+}
+
+// NewResource returns the resource with the given plural name over a client of RESTClient.
+func NewResource[T Object, L runtime.Object](
+	client rest.Interface, scheme *runtime.Scheme, plural string, newObject func() T, newList func() L,
+) Resource[T, L] {
+	codec := runtime.NewParameterCodec(scheme)
+	return Resource[T, L]{In: func(namespace string) Client[T, L] {
+		return gentype.NewClientWithList[T, L](plural, client, codec, namespace, newObject, newList)
+	}}
+}
+
+// SharedBudget returns a copy of config whose rate limiter is shared by all clients that are made from it.
+func SharedBudget(config *rest.Config) *rest.Config {
+	c := rest.CopyConfig(config)
+	if c.RateLimiter == nil && c.QPS > 0 {
+		c.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(c.QPS, max(1, c.Burst))
+	}
+	return c
+}

@@ -1,0 +1,79 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// probeEvery is how often a kind that had no status subresource is asked again: its CRD may have been replaced by one that has.
+const probeEvery = 10 * time.Minute
+
+// StatusWriter writes the status of one kind's objects.
+type StatusWriter[T Object, L runtime.Object] struct {
+	resource Resource[T, L]
+
+	mu sync.Mutex
+	// absent is when the kind was last found to have no status subresource.
+	absent time.Time
+}
+
+// NewStatusWriter returns a writer for the kind.
+func NewStatusWriter[T Object, L runtime.Object](r Resource[T, L]) *StatusWriter[T, L] {
+	return &StatusWriter[T, L]{resource: r}
+}
+
+// Write changes a copy of cached by set and writes its status if that made a difference. It reports whether it wrote. A conflict is
+// returned as it is and means that the cache was behind: the caller's queue tries again. That the object is gone, or that its
+// kind has no status (as with Flux's own CRDs of Alert and Provider), is no error.
+func (w *StatusWriter[T, L]) Write(ctx context.Context, cached T, set func(T)) (bool, error) {
+	object := cached.DeepCopyObject().(T)
+	set(object)
+	if equality.Semantic.DeepEqual(cached, object) || w.isAbsent() {
+		return false, nil
+	}
+	client := w.resource.In(cached.GetNamespace())
+	_, err := client.UpdateStatus(ctx, object, metav1.UpdateOptions{})
+	switch {
+	case err == nil:
+		return true, nil
+	case apierrors.IsConflict(err):
+		return false, err
+	case apierrors.IsNotFound(err):
+		return false, w.notFound(ctx, client, cached)
+	default:
+		return false, fmt.Errorf("write status: %w", err)
+	}
+}
+
+// notFound tells an object that is gone from a kind without status: the API server's answer is the same.
+func (w *StatusWriter[T, L]) notFound(ctx context.Context, client Client[T, L], cached T) error {
+	live, err := client.Get(ctx, cached.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look for the status subresource: %w", err)
+	}
+	if live.GetUID() == cached.GetUID() {
+		w.mu.Lock()
+		w.absent = time.Now()
+		w.mu.Unlock()
+	}
+	return nil
+}
+
+// HasStatus reports whether the kind has a status, as far as known.
+func (w *StatusWriter[T, L]) HasStatus() bool { return !w.isAbsent() }
+
+func (w *StatusWriter[T, L]) isAbsent() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.absent.IsZero() && time.Since(w.absent) < probeEvery
+}

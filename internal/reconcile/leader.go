@@ -1,0 +1,179 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// LeaseName is the name of the Lease that replicas compete for. It is not Flux's: the two programs never compete, and a Lease left
+// by Flux would hold a first start up.
+const LeaseName = "notifier-leader"
+
+// LeaderOptions configure a Leader. Without Enabled nothing else is needed but Log.
+type LeaderOptions struct {
+	// Enabled says that replicas elect a leader; otherwise the process always leads.
+	Enabled bool
+	// Leases is a client with a budget of its own, so that renewing never waits behind anything.
+	Leases coordinationv1.LeasesGetter
+	// Namespace holds the Lease, Identity is this replica's unique name.
+	Namespace, Identity string
+	// LeaseDuration, RenewDeadline and RetryPeriod are as in client-go: each greater than the next.
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+	// ReleaseOnCancel gives the Lease up at the end, so that the next leader need not wait for it to expire.
+	ReleaseOnCancel bool
+	Log             *slog.Logger
+}
+
+// Leader decides which replica writes.
+type Leader struct {
+	LeaderOptions
+	leading atomic.Bool
+}
+
+// NewLeader checks the options.
+func NewLeader(o LeaderOptions) (*Leader, error) {
+	if o.Log == nil {
+		return nil, errors.New("leader: log is missing")
+	}
+	l := &Leader{LeaderOptions: o}
+	if !o.Enabled {
+		return l, nil
+	}
+	var errs []error
+	if o.Leases == nil {
+		errs = append(errs, errors.New("client of leases is missing"))
+	}
+	if o.Namespace == "" || o.Identity == "" {
+		errs = append(errs, errors.New("namespace or identity is missing"))
+	}
+	if o.RetryPeriod <= 0 || o.RenewDeadline <= o.RetryPeriod || o.LeaseDuration <= o.RenewDeadline {
+		errs = append(errs, errors.New("lease duration, renew deadline and retry period must each be greater than the next"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("leader election: %w", err)
+	}
+	return l, nil
+}
+
+// Leading reports whether this replica leads now.
+func (l *Leader) Leading() bool { return l.leading.Load() }
+
+// Run takes part in the election until ctx ends. While this replica leads, all of tasks run, with a context that ends with the
+// leadership. A leader that loses the Lease stands for election again. An error of a task ends Run and is returned. The Lease is
+// given up only after the tasks have returned, so that two replicas never run them at once, as far as clocks can tell.
+func (l *Leader) Run(ctx context.Context, tasks ...func(context.Context) error) error {
+	if !l.Enabled {
+		return l.lead(ctx, tasks)
+	}
+	for ctx.Err() == nil {
+		if err := l.term(ctx, tasks); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lead runs the tasks as leader until ctx ends or one of them fails.
+func (l *Leader) lead(ctx context.Context, tasks []func(context.Context) error) error {
+	l.leading.Store(true)
+	defer l.leading.Store(false)
+	group, running := errgroup.WithContext(ctx)
+	for _, task := range tasks {
+		group.Go(func() error { return task(running) })
+	}
+	err := group.Wait()
+	if err == nil || ctx.Err() != nil {
+		<-ctx.Done() // tasks that are done do not end the leadership
+		return nil
+	}
+	return err
+}
+
+// term is one candidacy and the leadership that it may lead to. It returns an error only when a task failed.
+func (l *Leader) term(ctx context.Context, tasks []func(context.Context) error) error {
+	lock := &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: l.Namespace, Name: LeaseName},
+		Client:     l.Leases,
+		LockConfig: resourcelock.ResourceLockConfig{Identity: l.Identity},
+	}
+	// The election outlives ctx until the tasks have ended, so that the Lease is held for as long as they run.
+	election, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	elected := make(chan context.Context, 1)
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Name: LeaseName, Lock: lock,
+		LeaseDuration: l.LeaseDuration, RenewDeadline: l.RenewDeadline, RetryPeriod: l.RetryPeriod,
+		// client-go would give the Lease up before the tasks have ended, and one that it failed to renew as well, waiting for
+		// the API server meanwhile.
+		ReleaseOnCancel: false,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(term context.Context) { elected <- term },
+			OnStoppedLeading: func() {},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("leader election: %w", err)
+	}
+	over := make(chan struct{})
+	go func() { // joined through over
+		defer close(over)
+		elector.Run(election)
+	}()
+	defer func() {
+		end()
+		<-over
+	}()
+	var term context.Context
+	select {
+	case term = <-elected:
+	case <-ctx.Done():
+		return nil
+	case <-over:
+		return nil
+	}
+	l.Log.Info("leading")
+	defer l.Log.Info("no longer leading")
+	leadership, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(term, stop)()
+	if err := l.lead(leadership, tasks); err != nil {
+		return err
+	}
+	end()
+	<-over
+	l.release(ctx, lock)
+	return nil
+}
+
+// releaseTimeout bounds giving the Lease up.
+const releaseTimeout = 3 * time.Second
+
+// release gives the Lease up if it is still this replica's, so that the next leader need not wait until it expires.
+func (l *Leader) release(ctx context.Context, lock *resourcelock.LeaseLock) {
+	if !l.ReleaseOnCancel {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	held, _, err := lock.Get(ctx)
+	if err != nil || held.HolderIdentity != l.Identity {
+		return
+	}
+	now := metav1.Now()
+	free := resourcelock.LeaderElectionRecord{
+		LeaderTransitions: held.LeaderTransitions, LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now,
+	}
+	if err := lock.Update(ctx, free); err != nil {
+		l.Log.Debug("lease not given up, it will expire", "error", err)
+	}
+}

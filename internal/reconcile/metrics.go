@@ -1,0 +1,78 @@
+package reconcile
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	v1 "notifier/api/v1"
+	"notifier/api/v1beta3"
+	"notifier/internal/reconcile/kube"
+)
+
+// kinds are the kinds that are reconciled; with stages and kube.Results they are all the labels there are.
+var kinds = []string{v1.ReceiverKind, v1beta3.AlertKind, v1beta3.ProviderKind}
+
+// The two queues of a kind.
+const (
+	stageCompile = "compile"
+	stageStatus  = "status"
+)
+
+type metrics struct {
+	duration      *prometheus.HistogramVec
+	results       *prometheus.CounterVec
+	secrets       prometheus.Gauge
+	secretWatches prometheus.Gauge
+	leading       prometheus.Gauge
+	registerer    prometheus.Registerer
+}
+
+func newMetrics(r prometheus.Registerer) *metrics {
+	m := &metrics{
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "notifier_reconcile_duration_seconds", Help: "Time that one reconcile of an object took.",
+			Buckets: prometheus.ExponentialBuckets(0.0001, 4, 9),
+		}, []string{"kind", "stage"}),
+		results: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "notifier_reconcile_total", Help: "Reconciles by result.",
+		}, []string{"kind", "stage", "result"}),
+		secrets: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "notifier_secrets_held", Help: "Secrets that Receivers and Providers refer to.",
+		}),
+		secretWatches: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "notifier_secret_watches", Help: "Secrets that are being watched.",
+		}),
+		leading: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "notifier_leading", Help: "1 while this replica writes status and watches for transitions.",
+		}),
+		registerer: r,
+	}
+	r.MustRegister(m.duration, m.results, m.secrets, m.secretWatches, m.leading)
+	for _, kind := range kinds {
+		for _, stage := range []string{stageCompile, stageStatus} {
+			m.duration.WithLabelValues(kind, stage)
+			for _, result := range kube.Results() {
+				m.results.WithLabelValues(kind, stage, string(result))
+			}
+		}
+	}
+	return m
+}
+
+// observe returns what counts the reconciles of one queue.
+func (m *metrics) observe(kind, stage string) func(kube.Result, time.Duration) {
+	duration := m.duration.WithLabelValues(kind, stage)
+	return func(result kube.Result, took time.Duration) {
+		duration.Observe(took.Seconds())
+		m.results.WithLabelValues(kind, stage, string(result)).Inc()
+	}
+}
+
+// depth shows how many keys wait in a queue.
+func (m *metrics) depth(kind, stage string, length func() int) {
+	m.registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "notifier_reconcile_queue_depth", Help: "Objects that wait to be reconciled.",
+		ConstLabels: prometheus.Labels{"kind": kind, "stage": stage},
+	}, func() float64 { return float64(length()) }))
+}

@@ -1,0 +1,136 @@
+package reconcile
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+
+	v1 "notifier/api/v1"
+	"notifier/api/v1beta3"
+	"notifier/internal/alerts"
+	"notifier/internal/alerts/provider"
+	"notifier/internal/reconcile/kube"
+)
+
+// Clients are the ways to the API server. The kinds and the Secrets have budgets of their own.
+type Clients struct {
+	Receivers kube.Resource[*v1.Receiver, *v1.ReceiverList]
+	Alerts    kube.Resource[*v1beta3.Alert, *v1beta3.AlertList]
+	Providers kube.Resource[*v1beta3.Provider, *v1beta3.ProviderList]
+	// Secrets must not have a rate limit of its own: Options.SecretQPS is it.
+	Secrets typedcorev1.SecretsGetter
+}
+
+// NewClients returns clients of the API server that config names. config's QPS and Burst (or RateLimiter) hold for the three kinds
+// together, for reading and for writing status.
+func NewClients(config *rest.Config) (Clients, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(v1.AddToScheme(scheme), v1beta3.AddToScheme(scheme)); err != nil {
+		return Clients{}, fmt.Errorf("scheme: %w", err)
+	}
+	shared := kube.SharedBudget(config)
+	stable, err := kube.RESTClient(shared, scheme, v1.GroupVersion)
+	if err != nil {
+		return Clients{}, err
+	}
+	beta, err := kube.RESTClient(shared, scheme, v1beta3.GroupVersion)
+	if err != nil {
+		return Clients{}, err
+	}
+	unlimited := rest.CopyConfig(config)
+	unlimited.QPS, unlimited.RateLimiter = -1, nil
+	// Protobuf: the one kind here that there may be thousands of watches on.
+	unlimited.ContentType, unlimited.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+	core, err := kubernetes.NewForConfig(unlimited)
+	if err != nil {
+		return Clients{}, fmt.Errorf("client for secrets: %w", err)
+	}
+	return Clients{
+		Receivers: kube.NewResource(stable, scheme, "receivers",
+			func() *v1.Receiver { return &v1.Receiver{} }, func() *v1.ReceiverList { return &v1.ReceiverList{} }),
+		Alerts: kube.NewResource(beta, scheme, "alerts",
+			func() *v1beta3.Alert { return &v1beta3.Alert{} }, func() *v1beta3.AlertList { return &v1beta3.AlertList{} }),
+		Providers: kube.NewResource(beta, scheme, "providers",
+			func() *v1beta3.Provider { return &v1beta3.Provider{} }, func() *v1beta3.ProviderList { return &v1beta3.ProviderList{} }),
+		Secrets: core.CoreV1(),
+	}, nil
+}
+
+// Options wire a Reconciler. Where nothing else is said a field is required.
+type Options struct {
+	Clients Clients
+	// Hooks, Alerts and Destinations are the tables to fill.
+	Hooks        HookTable
+	Alerts       *alerts.Table
+	Destinations *alerts.Destinations
+	Health       HealthFeed
+	Events       EventRecorder
+	// Network is given to every Provider.
+	Network provider.Network
+	// Namespace is the only one served, empty for all.
+	Namespace string
+	// DefaultServiceAccount is the account of Receivers that name none.
+	DefaultServiceAccount string
+	// MaxAlertsPerNamespace is how many Alerts of a namespace are served, the oldest; zero for all.
+	MaxAlertsPerNamespace int
+	// Workers is how many objects of one kind are compiled at once, 16 by default. A worker may wait for a Secret to be read.
+	Workers int
+	// StatusWorkers is how many statuses of one kind are written at once, 4 by default.
+	StatusWorkers int
+	// SecretQPS bounds the reads of Secrets a second, 500 by default, with bursts of twice as many. Watches are begun at a quarter
+	// of that rate.
+	SecretQPS float64
+	// MinRetryDelay and MaxRetryDelay bound the pause before a failed reconcile is tried again; 250 ms and 1 min by default.
+	MinRetryDelay, MaxRetryDelay time.Duration
+	Log                          *slog.Logger
+	Registerer                   prometheus.Registerer
+}
+
+const (
+	defaultWorkers       = 16
+	defaultStatusWorkers = 4
+	defaultSecretQPS     = 500
+)
+
+// validate reports every fault and fills the defaults in.
+func (o *Options) validate() error {
+	o.Workers = cmp.Or(o.Workers, defaultWorkers)
+	o.StatusWorkers = cmp.Or(o.StatusWorkers, defaultStatusWorkers)
+	o.SecretQPS = cmp.Or(o.SecretQPS, defaultSecretQPS)
+	var errs []error
+	for _, need := range []struct {
+		name    string
+		missing bool
+	}{
+		{"Clients", o.Clients.Receivers.In == nil || o.Clients.Alerts.In == nil || o.Clients.Providers.In == nil || o.Clients.Secrets == nil},
+		{"Hooks", o.Hooks == nil}, {"Alerts", o.Alerts == nil}, {"Destinations", o.Destinations == nil}, {"Health", o.Health == nil},
+		{"Events", o.Events == nil}, {"DefaultServiceAccount", o.DefaultServiceAccount == ""}, {"Log", o.Log == nil},
+		{"Registerer", o.Registerer == nil},
+	} {
+		if need.missing {
+			errs = append(errs, fmt.Errorf("%s is missing", need.name))
+		}
+	}
+	if o.Workers < 0 || o.StatusWorkers < 0 || o.SecretQPS < 0 || o.MaxAlertsPerNamespace < 0 {
+		errs = append(errs, errors.New("Workers, StatusWorkers, SecretQPS and MaxAlertsPerNamespace cannot be negative"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("reconcile options: %w", err)
+	}
+	return nil
+}
+
+// secretLimits are the budgets of reading Secrets and of beginning to watch them.
+func (o *Options) secretLimits() (reads, watches *rate.Limiter) {
+	burst := max(1, int(2*o.SecretQPS))
+	return rate.NewLimiter(rate.Limit(o.SecretQPS), burst), rate.NewLimiter(rate.Limit(o.SecretQPS/4), max(1, burst/8))
+}

@@ -1,0 +1,169 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+
+	v1 "notifier/api/v1"
+	"notifier/api/v1beta3"
+	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/registry"
+	"notifier/internal/reconcile/kube"
+)
+
+// The keys of the Secrets that a Provider names.
+const (
+	addressKey  = "address"
+	usernameKey = "username"
+	passwordKey = "password"
+	headersKey  = "headers"
+	proxyKey    = "proxy"
+)
+
+// maxHeadersText bounds the YAML of the key headers before it is parsed, in bytes.
+const maxHeadersText = 64 << 10
+
+// tlsKeys are the keys of TLS material, each with the name that older Secrets have for it.
+var tlsKeys = struct{ ca, cert, key [2]string }{
+	ca: [2]string{"ca.crt", "caFile"}, cert: [2]string{"tls.crt", "certFile"}, key: [2]string{"tls.key", "keyFile"},
+}
+
+// credentials are the Secrets of a Provider, each nil when the spec does not name it.
+type credentials struct{ main, proxy, cert *secret }
+
+// secretReference is one of a spec's references, and where its Secret goes.
+type secretReference struct {
+	field string
+	name  string
+	keys  []string
+	put   func(*credentials, *secret)
+}
+
+func secretReferences(p *v1beta3.Provider) []secretReference {
+	var refs []secretReference
+	add := func(field string, ref *v1.LocalObjectReference, put func(*credentials, *secret), keys ...string) {
+		if ref != nil {
+			refs = append(refs, secretReference{field: field, name: ref.Name, keys: keys, put: put})
+		}
+	}
+	add("secretRef", p.Spec.SecretRef, func(c *credentials, s *secret) { c.main = s },
+		addressKey, tokenKey, usernameKey, passwordKey, headersKey, proxyKey)
+	add("proxySecretRef", p.Spec.ProxySecretRef, func(c *credentials, s *secret) { c.proxy = s },
+		addressKey, usernameKey, passwordKey)
+	add("certSecretRef", p.Spec.CertSecretRef, func(c *credentials, s *secret) { c.cert = s },
+		tlsKeys.ca[0], tlsKeys.ca[1], tlsKeys.cert[0], tlsKeys.cert[1], tlsKeys.key[0], tlsKeys.key[1])
+	return refs
+}
+
+// checkProvider reports what is wrong with a spec before its Secrets are looked at.
+func checkProvider(p *v1beta3.Provider) *fault {
+	if kube.IsUndecodable(p) {
+		return undecodable()
+	}
+	supported := false
+	for _, t := range registry.Types() {
+		supported = supported || t == p.Spec.Type
+	}
+	if !supported {
+		err := &registry.UnsupportedTypeError{Type: p.Spec.Type, Supported: registry.Types()}
+		return &fault{reason: v1.UnsupportedTypeReason, message: err.Error()}
+	}
+	for _, ref := range secretReferences(p) {
+		if len(validation.IsDNS1123Subdomain(ref.name)) > 0 {
+			return &fault{reason: v1.ValidationFailedReason, message: "spec." + ref.field + ".name is not the name of a Secret"}
+		}
+	}
+	return nil
+}
+
+// readCredentials reads the Secrets that the spec names.
+func readCredentials(ctx context.Context, s *secrets, p *v1beta3.Provider) (credentials, *fault, error) {
+	var c credentials
+	refs := secretReferences(p)
+	wants := make([]want, len(refs))
+	for i, ref := range refs {
+		wants[i] = want{ref.name, ref.keys}
+	}
+	states, err := s.Hold(ctx, secretUser{v1beta3.ProviderKind, kube.KeyOf(p)}, wants...)
+	if err != nil {
+		return c, nil, err
+	}
+	for i, ref := range refs {
+		if !states[i].found {
+			return c, &fault{reason: v1.SecretNotFoundReason, retried: true, message: fmt.Sprintf(
+				"Secret %q, named by spec.%s, does not exist", ref.name, ref.field)}, nil
+		}
+		ref.put(&c, &states[i])
+	}
+	return c, nil, nil
+}
+
+// providerConfig puts spec and Secrets together. Its errors quote nothing of a Secret.
+func providerConfig(p *v1beta3.Provider, c credentials, network provider.Network) (provider.Config, error) {
+	cfg := provider.Config{
+		Type: p.Spec.Type, Address: p.Spec.Address, Channel: p.Spec.Channel, Username: p.Spec.Username,
+		Timeout: p.Timeout(), Network: network, Proxy: provider.Proxy{Address: p.Spec.Proxy},
+	}
+	var errs []error
+	if s := c.main; s != nil {
+		cfg.Address = cmp.Or(strings.TrimSpace(s.value(addressKey)), cfg.Address)
+		cfg.Username = cmp.Or(s.value(usernameKey), cfg.Username)
+		cfg.Password = s.value(passwordKey)
+		cfg.Token = s.value(tokenKey)
+		cfg.Proxy.Address = cmp.Or(strings.TrimSpace(s.value(proxyKey)), cfg.Proxy.Address)
+		headers, err := parseHeaders(s.data[headersKey])
+		cfg.Headers, errs = headers, append(errs, err)
+	}
+	if s := c.proxy; s != nil {
+		cfg.Proxy = provider.Proxy{
+			Address: strings.TrimSpace(s.value(addressKey)), Username: s.value(usernameKey), Password: s.value(passwordKey),
+		}
+		if cfg.Proxy.Address == "" {
+			errs = append(errs, errors.New(`the Secret of spec.proxySecretRef has no key "address"`))
+		}
+	}
+	if s := c.cert; s != nil {
+		cfg.TLS = provider.TLS{CA: either(s, tlsKeys.ca), Cert: either(s, tlsKeys.cert), Key: either(s, tlsKeys.key)}
+		if len(cfg.TLS.CA)+len(cfg.TLS.Cert)+len(cfg.TLS.Key) == 0 {
+			errs = append(errs, errors.New(`the Secret of spec.certSecretRef has none of the keys "ca.crt", "tls.crt" and "tls.key"`))
+		}
+	}
+	return cfg, errors.Join(errs...)
+}
+
+func either(s *secret, keys [2]string) []byte {
+	if v := s.data[keys[0]]; len(v) > 0 {
+		return v
+	}
+	return s.data[keys[1]]
+}
+
+func parseHeaders(text []byte) (map[string]string, error) {
+	if len(text) > maxHeadersText {
+		return nil, fmt.Errorf("the Secret's key headers is longer than %d bytes", maxHeadersText)
+	}
+	var headers map[string]string
+	if err := yaml.Unmarshal(text, &headers); err != nil {
+		return nil, errors.New("the Secret's key headers is not a map of strings in YAML") // the cause would quote it
+	}
+	return headers, nil
+}
+
+// compileProvider builds the sender of a checked Provider with its credentials.
+func compileProvider(p *v1beta3.Provider, c credentials, network provider.Network) (registry.Sender, *fault) {
+	cfg, err := providerConfig(p, c, network)
+	if err != nil {
+		return nil, &fault{reason: v1.InvalidConfigReason, message: oneLine(err)}
+	}
+	sender, err := registry.New(cfg)
+	if err != nil {
+		return nil, &fault{reason: v1.InvalidConfigReason, message: oneLine(err)}
+	}
+	return sender, nil
+}

@@ -1,0 +1,143 @@
+package reconcile
+
+import (
+	"context"
+	"io"
+	"sync"
+
+	"golang.org/x/time/rate"
+
+	v1 "notifier/api/v1"
+	"notifier/api/v1beta3"
+	"notifier/internal/alerts"
+	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/registry"
+	"notifier/internal/reconcile/kube"
+)
+
+// providerController compiles Providers into destinations.
+type providerController struct {
+	providers    *kube.Informer[*v1beta3.Provider]
+	secrets      *secrets
+	destinations *alerts.Destinations
+	network      provider.Network
+	verdicts     *verdicts
+	// decided is told the key of every verdict that is new.
+	decided func(kube.Key)
+	// handled is the reconcile request that was last acted upon; only compiled by comparison.
+	mu      sync.Mutex
+	handled map[kube.Key]string
+}
+
+func (c *providerController) reconcile(ctx context.Context, k kube.Key) error {
+	object, ok := c.providers.Get(k)
+	if !ok || object.DeletionTimestamp != nil {
+		c.forget(k)
+		return nil
+	}
+	if f := checkProvider(object); f != nil {
+		c.secrets.Release(secretUser{v1beta3.ProviderKind, k})
+		c.refuse(object, *f)
+		return nil
+	}
+	if err := c.refresh(ctx, object); err != nil {
+		return c.unread(object, err)
+	}
+	found, f, err := readCredentials(ctx, c.secrets, object)
+	switch {
+	case err != nil:
+		return c.unread(object, err)
+	case f != nil:
+		c.refuse(object, *f)
+		return nil
+	}
+	sender, f := compileProvider(object, found, c.network)
+	if f != nil {
+		c.refuse(object, *f)
+		return nil
+	}
+	c.serve(object, sender)
+	return nil
+}
+
+// refresh has the Secrets read again when somebody asked for a reconcile.
+func (c *providerController) refresh(ctx context.Context, p *v1beta3.Provider) error {
+	k, asked := kube.KeyOf(p), p.Annotations[v1.ReconcileRequestAnnotation]
+	c.mu.Lock()
+	before, known := c.handled[k]
+	c.handled[k] = asked
+	c.mu.Unlock()
+	if !known || before == asked {
+		return nil
+	}
+	return c.secrets.Refresh(ctx, secretUser{v1beta3.ProviderKind, k})
+}
+
+// unread ends a reconcile whose Secrets could not be read. What was in use stays: the failure says nothing about the Secrets.
+func (c *providerController) unread(p *v1beta3.Provider, err error) error {
+	if kube.IsIsolated(err) {
+		f := unreadable()
+		if before := c.destinations.Get(p.Namespace, p.Name); before == nil || before.Sender == nil {
+			c.put(p, nil, f.message)
+		}
+		c.decide(p, refused(p, f))
+	}
+	return err
+}
+
+func (c *providerController) serve(p *v1beta3.Provider, sender registry.Sender) {
+	c.put(p, sender, "")
+	v := served(p, v1.SucceededReason, "Provider initialized")
+	if p.Spec.Suspend {
+		v = served(p, v1.SuspendedReason, "spec.suspend is set: nothing is sent")
+	}
+	c.decide(p, v)
+}
+
+// refuse takes the Provider out of use. What is on its way to it waits.
+func (c *providerController) refuse(p *v1beta3.Provider, f fault) {
+	c.put(p, nil, f.message)
+	c.decide(p, refused(p, f))
+}
+
+// put replaces the destination and lets go of the connections of the one before. A sender that is nil is left a nil interface.
+func (c *providerController) put(p *v1beta3.Provider, sender registry.Sender, notReady string) {
+	before := c.destinations.Get(p.Namespace, p.Name)
+	d := &alerts.Destination{UID: string(p.UID), Type: p.Spec.Type, NotReady: notReady, Suspended: p.Spec.Suspend}
+	if sender != nil {
+		d.Sender = sender
+		d.Limit, d.Burst = registry.DefaultLimit(p.Spec.Type)
+	} else {
+		d.Limit = rate.Inf
+	}
+	c.destinations.Put(p.Namespace, p.Name, d)
+	closeSender(before)
+}
+
+// closeSender drops a destination's idle connections; sends under way are not disturbed.
+func closeSender(d *alerts.Destination) {
+	if d == nil {
+		return
+	}
+	if closer, ok := d.Sender.(io.Closer); ok {
+		_ = closer.Close()
+	}
+}
+
+func (c *providerController) decide(p *v1beta3.Provider, v verdict) {
+	if k := kube.KeyOf(p); c.verdicts.put(k, v) {
+		c.decided(k)
+	}
+}
+
+func (c *providerController) forget(k kube.Key) {
+	before := c.destinations.Get(k.Namespace, k.Name)
+	c.destinations.Delete(k.Namespace, k.Name)
+	closeSender(before)
+	c.secrets.Release(secretUser{v1beta3.ProviderKind, k})
+	c.mu.Lock()
+	delete(c.handled, k)
+	c.mu.Unlock()
+	c.verdicts.remove(k)
+	c.decided(k)
+}

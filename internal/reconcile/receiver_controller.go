@@ -1,0 +1,182 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"notifier/internal/event"
+	"notifier/internal/receiver"
+	"notifier/internal/reconcile/apply"
+	"notifier/internal/reconcile/kube"
+
+	v1 "notifier/api/v1"
+)
+
+// HookTable is what the HTTP edge serves; receiver.Table is one.
+type HookTable interface {
+	Put(key string, hooks ...*receiver.Hook) error
+	Delete(key string)
+	Complete()
+}
+
+// tokenKey is the key of a Receiver's Secret.
+const tokenKey = "token"
+
+// minInterval bounds from below how often a Receiver's spec.interval has its Secret read.
+const minInterval = 30 * time.Second
+
+// receiverController compiles Receivers into hooks.
+type receiverController struct {
+	receivers *kube.Informer[*v1.Receiver]
+	secrets   *secrets
+	hooks     HookTable
+	live      *Receivers
+	verdicts  *verdicts
+	// account is the service account of a Receiver that names none.
+	account string
+	queue   *kube.Controller
+	// decided is told the key of every verdict that is new.
+	decided func(kube.Key)
+	// read remembers when a Receiver's Secret was last read for sure. Only reconcile uses it, one key at a time.
+	read *times
+}
+
+func (c *receiverController) reconcile(ctx context.Context, k kube.Key) error {
+	object, ok := c.receivers.Get(k)
+	if !ok || object.DeletionTimestamp != nil {
+		c.forget(k)
+		return nil
+	}
+	plan, f := planReceiver(object, c.account)
+	if f != nil {
+		c.secrets.Release(secretUser{v1.ReceiverKind, k})
+		c.live.remove(k)
+		c.refuse(object, *f)
+		return nil
+	}
+	c.live.put(apply.Receiver{
+		Namespace: object.Namespace, Name: object.Name, UID: string(object.UID), Created: object.CreationTimestamp.Time,
+		ServiceAccount: plan.serviceAccount, Targets: plan.targets,
+	})
+	token, err := c.token(ctx, object, plan.secretName)
+	if err != nil {
+		return c.unread(object, err)
+	}
+	hook, f := compileReceiver(object, plan, token)
+	if f != nil {
+		c.refuse(object, *f)
+		return nil
+	}
+	c.serve(object, hook)
+	return nil
+}
+
+// token returns the value of the Secret's token, nil when there is none. It has the Secret read again when the interval has passed
+// or somebody asked for it; all other changes come by themselves.
+func (c *receiverController) token(ctx context.Context, r *v1.Receiver, name string) ([]byte, error) {
+	k := kube.KeyOf(r)
+	user := secretUser{v1.ReceiverKind, k}
+	interval := max(r.Interval(), minInterval)
+	last, known := c.read.get(k)
+	before, _ := c.verdicts.get(k)
+	asked := before.requestedAt != r.Annotations[v1.ReconcileRequestAnnotation]
+	if known && (time.Since(last) >= interval || asked) {
+		if err := c.secrets.Refresh(ctx, user); err != nil {
+			return nil, err
+		}
+		known = false
+	}
+	states, err := c.secrets.Hold(ctx, user, want{name, []string{tokenKey}})
+	if err != nil {
+		return nil, err
+	}
+	if !known {
+		c.read.set(k, time.Now())
+	}
+	// Spread a little, so that Receivers that were made together are not read together for ever.
+	c.queue.EnqueueAfter(k, interval+rand.N(interval/10))
+	return states[0].data[tokenKey], nil
+}
+
+// unread ends a reconcile whose Secret could not be read. What was served stays: the failure says nothing about the Secret.
+func (c *receiverController) unread(r *v1.Receiver, err error) error {
+	if kube.IsIsolated(err) {
+		c.decide(r, refused(r, unreadable()))
+	}
+	return err
+}
+
+// compileReceiver makes the hook of a planned Receiver with its token.
+func compileReceiver(r *v1.Receiver, plan receiverPlan, token []byte) (*receiver.Hook, *fault) {
+	verifier, err := receiver.NewVerifier(r.Spec.Type, token)
+	switch {
+	case errors.Is(err, receiver.ErrEmptyToken):
+		return nil, &fault{reason: v1.TokenNotFoundReason, retried: true, event: failedEvent,
+			message: "Secret " + plan.secretName + ` does not exist, or its key "token" is missing or empty`}
+	case err != nil:
+		return nil, &fault{reason: v1.UnsupportedTypeReason, message: err.Error(), event: validationEvent}
+	}
+	hook := &receiver.Hook{
+		Namespace: r.Namespace, Name: r.Name, UID: string(r.UID), Created: r.CreationTimestamp.Time,
+		Path:     receiver.Path(string(token), r.Name, r.Namespace),
+		Verifier: verifier, Events: plan.events, Suspended: r.Spec.Suspend, Ready: true,
+	}
+	for _, t := range plan.targets {
+		hook.Targets = append(hook.Targets, event.Trigger{
+			Namespace: r.Namespace, Receiver: r.Name, ReceiverUID: string(r.UID),
+			Target: t, Key: event.TargetKey(t, plan.serviceAccount),
+		})
+	}
+	return hook, nil
+}
+
+// serve puts the hook in the place of whatever the Receiver served before, an earlier token's path included.
+func (c *receiverController) serve(r *v1.Receiver, hook *receiver.Hook) {
+	err := c.hooks.Put(kube.KeyOf(r).String(), hook)
+	switch {
+	case errors.Is(err, receiver.ErrPathTaken):
+		// The claim stands: Moved is called when the path falls to this Receiver.
+		c.decide(r, refused(r, fault{reason: v1.PathConflictReason, message: err.Error(), retried: true, event: failedEvent}))
+		return
+	case err != nil:
+		c.refuse(r, fault{reason: v1.ValidationFailedReason, message: oneLine(err), event: validationEvent})
+		return
+	}
+	v := served(r, v1.SucceededReason, "Receiver initialized for path: "+hook.Path)
+	v.told = "Receiver initialized"
+	v.path = hook.Path
+	c.decide(r, v)
+}
+
+// refuse ends the Receiver's service.
+func (c *receiverController) refuse(r *v1.Receiver, f fault) {
+	c.hooks.Delete(kube.KeyOf(r).String())
+	c.decide(r, refused(r, f))
+}
+
+func (c *receiverController) decide(r *v1.Receiver, v verdict) {
+	v.requestedAt = r.Annotations[v1.ReconcileRequestAnnotation]
+	if k := kube.KeyOf(r); c.verdicts.put(k, v) {
+		c.decided(k)
+	}
+}
+
+// forget drops all that was known of a Receiver.
+func (c *receiverController) forget(k kube.Key) {
+	c.hooks.Delete(k.String())
+	c.live.remove(k)
+	c.secrets.Release(secretUser{v1.ReceiverKind, k})
+	c.read.remove(k)
+	c.verdicts.remove(k)
+	c.decided(k)
+}
+
+// showReceiver writes the parts of the status that only a Receiver has.
+func showReceiver(r *v1.Receiver, v verdict) {
+	r.Status.WebhookPath = v.path
+	if v.requestedAt != "" {
+		r.Status.LastHandledReconcileAt = v.requestedAt
+	}
+}

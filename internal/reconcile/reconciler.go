@@ -1,0 +1,240 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	v1 "notifier/api/v1"
+	"notifier/api/v1beta3"
+	"notifier/internal/reconcile/kube"
+)
+
+// Reconciler keeps the tables as the three kinds say, and tells the objects' owners.
+type Reconciler struct {
+	options  Options
+	log      *slog.Logger
+	metrics  *metrics
+	secrets  *secrets
+	live     *Receivers
+	health   *healthTable
+	leading  atomic.Bool
+	complete chan struct{}
+
+	receivers *kindOf[*v1.Receiver, *v1.ReceiverList]
+	alerts    *kindOf[*v1beta3.Alert, *v1beta3.AlertList]
+	providers *kindOf[*v1beta3.Provider, *v1beta3.ProviderList]
+}
+
+// New wires a Reconciler. It starts nothing.
+func New(o Options) (*Reconciler, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	r := &Reconciler{
+		options: o, log: o.Log, metrics: newMetrics(o.Registerer), live: newReceivers(),
+		health: newHealthTable(o.Log), complete: make(chan struct{}),
+	}
+	reads, watches := o.secretLimits()
+	r.secrets = newSecrets(secretsOptions{
+		source: secretClient{o.Clients.Secrets}, reads: reads, watches: watches,
+		changed: r.secretChanged, metrics: r.metrics, log: o.Log,
+	})
+	for _, wire := range []func() error{r.wireProviders, r.wireAlerts, r.wireReceivers} {
+		if err := wire(); err != nil {
+			return nil, fmt.Errorf("reconcile: %w", err)
+		}
+	}
+	return r, nil
+}
+
+func (r *Reconciler) wireReceivers() error {
+	kind, err := newKind(r, v1.ReceiverKind, r.options.Clients.Receivers, &v1.Receiver{}, nil)
+	if err != nil {
+		return err
+	}
+	r.receivers = kind
+	c := &receiverController{
+		receivers: kind.objects, secrets: r.secrets, hooks: r.options.Hooks, live: r.live, verdicts: kind.verdicts,
+		account: r.options.DefaultServiceAccount, read: newTimes(),
+		decided: func(k kube.Key) { kind.status.queue.Enqueue(k) },
+	}
+	kind.wire(r, c.reconcile, nil, showReceiver)
+	c.queue = kind.compile
+	return kind.watch(kube.Self)
+}
+
+func (r *Reconciler) wireAlerts() error {
+	kind, err := newKind(r, v1beta3.AlertKind, r.options.Clients.Alerts, &v1beta3.Alert{},
+		kube.Indexers[*v1beta3.Alert]{providerIndex: alertsByProvider})
+	if err != nil {
+		return err
+	}
+	r.alerts = kind
+	c := &alertController{
+		alerts: kind.objects, table: r.options.Alerts, verdicts: kind.verdicts, limit: r.options.MaxAlertsPerNamespace,
+		decided: func(k kube.Key) { kind.status.queue.Enqueue(k) },
+	}
+	kind.wire(r, c.reconcile, withProvider(r.providers.objects, r.providers.verdicts), nil)
+	c.queue = kind.compile
+	return kind.watch(c.keys)
+}
+
+func (r *Reconciler) wireProviders() error {
+	kind, err := newKind(r, v1beta3.ProviderKind, r.options.Clients.Providers, &v1beta3.Provider{}, nil)
+	if err != nil {
+		return err
+	}
+	r.providers = kind
+	c := &providerController{
+		providers: kind.objects, secrets: r.secrets, destinations: r.options.Destinations, network: r.options.Network,
+		verdicts: kind.verdicts, handled: map[kube.Key]string{}, decided: r.providerDecided,
+	}
+	kind.wire(r, c.reconcile, nil, nil)
+	return kind.watch(kube.Self)
+}
+
+// providerDecided has a Provider's status written, and that of the Alerts that name it.
+func (r *Reconciler) providerDecided(k kube.Key) {
+	r.providers.status.queue.Enqueue(k)
+	for _, a := range r.alerts.objects.By(providerIndex, k.String()) {
+		r.alerts.status.queue.Enqueue(kube.KeyOf(a))
+	}
+}
+
+// secretChanged has the user of a Secret compiled again.
+func (r *Reconciler) secretChanged(u secretUser) {
+	if u.kind == v1.ReceiverKind {
+		r.receivers.compile.Enqueue(u.key)
+	} else {
+		r.providers.compile.Enqueue(u.key)
+	}
+}
+
+// Moved tells that a webhook path was given or taken to or from the Receiver with a key ("namespace/name") by a change of another
+// Receiver: it is what a receiver.Table's moved calls. It does not block and does not call the table.
+func (r *Reconciler) Moved(receiver string) {
+	namespace, name, _ := strings.Cut(receiver, "/")
+	r.receivers.compile.Enqueue(kube.Key{Namespace: namespace, Name: name})
+}
+
+// Receivers returns the live Receivers, for the appliers.
+func (r *Reconciler) Receivers() *Receivers { return r.live }
+
+// Complete closes when every Receiver, Alert and Provider that was present at start is compiled and the tables were told so.
+func (r *Reconciler) Complete() <-chan struct{} { return r.complete }
+
+// Waiting names the kinds that are not compiled yet, for a readiness answer.
+func (r *Reconciler) Waiting() []string {
+	var waiting []string
+	for _, k := range []struct {
+		name   string
+		synced <-chan struct{}
+	}{
+		{v1.ReceiverKind, r.receivers.compile.Synced()}, {v1beta3.AlertKind, r.alerts.compile.Synced()},
+		{v1beta3.ProviderKind, r.providers.compile.Synced()},
+	} {
+		select {
+		case <-k.synced:
+		default:
+			waiting = append(waiting, k.name)
+		}
+	}
+	return waiting
+}
+
+// Run compiles until ctx ends, and joins all it started.
+func (r *Reconciler) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return r.secrets.Run(ctx) })
+	for _, run := range []func(context.Context, *errgroup.Group){r.providers.run, r.alerts.run, r.receivers.run} {
+		run(ctx, group)
+	}
+	group.Go(func() error {
+		if !r.waitCompiled(ctx) {
+			return nil
+		}
+		close(r.complete)
+		r.log.Info("compiled", "receivers", len(r.receivers.objects.All()), "alerts", len(r.alerts.objects.All()),
+			"providers", len(r.providers.objects.All()))
+		// Statuses come last, so that a start shows no state between.
+		for _, run := range []func(context.Context, *errgroup.Group){r.providers.runStatus, r.alerts.runStatus, r.receivers.runStatus} {
+			run(ctx, group)
+		}
+		return nil
+	})
+	return group.Wait()
+}
+
+// waitCompiled waits for each kind and tells its table. It reports whether all were compiled before ctx ended.
+func (r *Reconciler) waitCompiled(ctx context.Context) bool {
+	for _, k := range []struct {
+		synced <-chan struct{}
+		tell   func()
+	}{
+		{r.providers.compile.Synced(), r.options.Destinations.Complete},
+		{r.alerts.compile.Synced(), r.options.Alerts.Complete},
+		{r.receivers.compile.Synced(), r.options.Hooks.Complete},
+	} {
+		select {
+		case <-k.synced:
+			k.tell()
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// feedPause is the pause before a broken health feed is followed again.
+const feedPause = 2 * time.Second
+
+// Lead writes status, and removes what Flux left, until ctx ends. It is called beside Run while this replica leads.
+func (r *Reconciler) Lead(ctx context.Context) error {
+	select {
+	case <-r.complete:
+	case <-ctx.Done():
+		return nil
+	}
+	r.leading.Store(true)
+	r.metrics.leading.Set(1)
+	defer func() {
+		r.leading.Store(false)
+		r.metrics.leading.Set(0)
+	}()
+	r.receivers.status.enqueueAll()
+	r.alerts.status.enqueueAll()
+	r.providers.status.enqueueAll()
+	for {
+		err := r.options.Health.Watch(ctx, r.healthTold)
+		if ctx.Err() != nil {
+			return nil
+		}
+		r.log.Warn("health feed ended, following it again", "error", err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(feedPause):
+		}
+	}
+}
+
+func (r *Reconciler) healthTold(key string, value []byte) {
+	kind, k, ok := r.health.take(key, value)
+	if !ok {
+		return
+	}
+	switch kind {
+	case v1.ReceiverKind:
+		r.receivers.status.queue.Enqueue(k)
+	case v1beta3.AlertKind:
+		r.alerts.status.queue.Enqueue(k)
+	case v1beta3.ProviderKind:
+		r.providers.status.queue.Enqueue(k)
+	}
+}

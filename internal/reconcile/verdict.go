@@ -1,0 +1,106 @@
+package reconcile
+
+import (
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "notifier/api/v1"
+	"notifier/internal/reconcile/kube"
+)
+
+// fault is why an object cannot be served. Reason is a condition's, message is for the owner: it may quote the spec, never a Secret.
+type fault struct {
+	reason, message string
+	// retried says that something outside the object is missing and is looked for without its change.
+	retried bool
+	// event is the reason of the Kubernetes Event, where Flux's differs from the condition's.
+	event string
+}
+
+// verdict is what compiling an object came to. It is kept until the object is gone, for the status to be written from.
+type verdict struct {
+	uid        types.UID
+	generation int64
+	ready      bool
+	// reason and message are those of the condition Ready.
+	reason, message string
+	retried         bool
+	// event and told are reason and message of the Kubernetes Event, which unlike the condition must not tell a webhook path.
+	event, told string
+	// path is a Receiver's webhook path, requestedAt the reconcile request that was handled.
+	path, requestedAt string
+}
+
+// served is the verdict on an object that is in use.
+func served(o metav1.Object, reason, message string) verdict {
+	return verdict{uid: o.GetUID(), generation: o.GetGeneration(), ready: true, reason: reason, message: message, event: reason, told: message}
+}
+
+// refused is the verdict on an object that is not.
+func refused(o metav1.Object, f fault) verdict {
+	if f.event == "" {
+		f.event = f.reason
+	}
+	f.message = clip(f.message, maxEventMessage)
+	return verdict{
+		uid: o.GetUID(), generation: o.GetGeneration(), reason: f.reason, message: f.message, retried: f.retried,
+		event: f.event, told: f.message,
+	}
+}
+
+// undecodable is the fault of an object that the API server keeps and its Go type cannot hold.
+func undecodable() *fault {
+	return &fault{reason: v1.ValidationFailedReason, message: "the object cannot be read: a value is outside what its field can hold, " +
+		"a duration that overflows for instance"}
+}
+
+// unreadable is the fault of an object whose Secret the API server does not give.
+func unreadable() fault {
+	return fault{reason: v1.ProgressingWithRetryReason, retried: true, event: failedEvent,
+		message: "a Secret that is named here cannot be read: the API server refuses or fails to return it"}
+}
+
+// failedEvent and validationEvent are the reasons of Flux's Events about Receivers.
+const (
+	failedEvent     = "Failed"
+	validationEvent = "ValidationFailed"
+)
+
+// verdicts holds those of one kind's objects.
+type verdicts struct {
+	mu sync.RWMutex
+	m  map[kube.Key]verdict
+}
+
+func newVerdicts() *verdicts { return &verdicts{m: map[kube.Key]verdict{}} }
+
+func (s *verdicts) get(k kube.Key) (verdict, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	v, ok := s.m[k]
+	return v, ok
+}
+
+// put keeps a verdict and reports whether it differs from the one before.
+func (s *verdicts) put(k kube.Key, v verdict) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, ok := s.m[k]
+	s.m[k] = v
+	return !ok || before != v
+}
+
+// remove forgets a verdict and reports whether there was one.
+func (s *verdicts) remove(k kube.Key) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.m[k]
+	delete(s.m, k)
+	return ok
+}
+
+// oneLine joins the lines of errors.Join.
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
