@@ -1,5 +1,186 @@
 package alerts
 
-import "strconv"
+import (
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"notifier/internal/event"
+)
 
 func itoa(i int) string { return strconv.Itoa(i) }
+
+func compiled(tb testing.TB, s AlertSpec) *Alert {
+	tb.Helper()
+	a, err := Compile(s)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return a
+}
+
+func put(tb testing.TB, t *Table, namespace, name string, sources ...Source) {
+	tb.Helper()
+	a := compiled(tb, AlertSpec{Namespace: namespace, Name: name, UID: namespace + name, Provider: "chat", Sources: sources})
+	t.Put(a.Key(), a)
+}
+
+func kustomization(namespace, name string) event.ObjectReference {
+	return event.ObjectReference{
+		Kind: "Kustomization", Namespace: namespace, Name: name, APIVersion: "kustomize.toolkit.fluxcd.io/v1",
+	}
+}
+
+func names(alerts []*Alert) []string {
+	var got []string
+	for _, a := range alerts {
+		got = append(got, a.Key())
+	}
+	return got
+}
+
+func TestSourcesSelectByKindNameAndLabels(t *testing.T) {
+	object := kustomization("team-a", "app")
+	for name, tc := range map[string]struct {
+		sources []Source
+		labels  map[string]string
+		matches bool
+	}{
+		"the name":                              {[]Source{{Kind: "Kustomization", Name: "app"}}, nil, true},
+		"another name":                          {[]Source{{Kind: "Kustomization", Name: "other"}}, nil, false},
+		"every name":                            {[]Source{{Kind: "Kustomization", Name: "*"}}, nil, true},
+		"another kind":                          {[]Source{{Kind: "HelmRelease", Name: "*"}}, nil, false},
+		"the kind in another case":              {[]Source{{Kind: "kustomization", Name: "*"}}, nil, false},
+		"the second of two sources":             {[]Source{{Kind: "HelmRelease", Name: "x"}, {Kind: "Kustomization", Name: "app"}}, nil, true},
+		"labels that are there":                 {[]Source{{Kind: "Kustomization", Name: "*", MatchLabels: map[string]string{"a": "1"}}}, map[string]string{"a": "1", "b": "2"}, true},
+		"a label with another value":            {[]Source{{Kind: "Kustomization", Name: "*", MatchLabels: map[string]string{"a": "1"}}}, map[string]string{"a": "2"}, false},
+		"an empty value is not a missing label": {[]Source{{Kind: "Kustomization", Name: "*", MatchLabels: map[string]string{"a": ""}}}, map[string]string{"b": ""}, false},
+		"labels of an unknown object":           {[]Source{{Kind: "Kustomization", Name: "*", MatchLabels: map[string]string{"a": "1"}}}, nil, false},
+		"labels beside a name":                  {[]Source{{Kind: "Kustomization", Name: "app", MatchLabels: map[string]string{"a": "1"}}}, map[string]string{}, false},
+		"an empty selector and a known object":  {[]Source{{Kind: "Kustomization", Name: "*", MatchLabels: map[string]string{}}}, map[string]string{}, true},
+		"an empty selector, unknown object":     {[]Source{{Kind: "Kustomization", Name: "*", MatchLabels: map[string]string{}}}, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			table := NewTable()
+			put(t, table, "team-a", "alert", tc.sources...)
+			if got := len(table.Select(object, tc.labels, nil)) == 1; got != tc.matches {
+				t.Errorf("matches: %v", got)
+			}
+		})
+	}
+}
+
+func TestAnAlertIsSelectedOnceAndInOrderOfNames(t *testing.T) {
+	table := NewTable()
+	any, exact := Source{Kind: "Kustomization", Name: "*"}, Source{Kind: "Kustomization", Name: "app"}
+	put(t, table, "team-a", "c", any, exact, any)
+	put(t, table, "team-a", "a", exact)
+	put(t, table, "team-a", "b", any)
+	got := names(table.Select(kustomization("team-a", "app"), nil, nil))
+	if diff := cmp.Diff([]string{"team-a/a", "team-a/b", "team-a/c"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestChangesCountAtTheNextEvent(t *testing.T) {
+	table, object := NewTable(), kustomization("team-a", "app")
+	any := Source{Kind: "Kustomization", Name: "*"}
+	put(t, table, "team-a", "alert", any)
+	if n := len(table.Select(object, nil, nil)); n != 1 {
+		t.Fatalf("%d selected", n)
+	}
+	a := compiled(t, spec(func(s *AlertSpec) { s.Suspend = true }))
+	table.Put(a.Key(), a)
+	if n := len(table.Select(object, nil, nil)); n != 0 {
+		t.Errorf("%d selected while suspended", n)
+	}
+	if live, ok := table.Lookup("team-a", "alert"); !ok || live != a {
+		t.Error("a suspended Alert is not found")
+	}
+	table.Delete("team-a/alert")
+	if _, ok := table.Lookup("team-a", "alert"); ok {
+		t.Error("a deleted Alert is found")
+	}
+	put(t, table, "team-a", "alert", any)
+	if n := len(table.Select(object, nil, nil)); n != 1 {
+		t.Errorf("%d selected after it was made anew", n)
+	}
+}
+
+// TestAnotherNamespacesEventsAreNeverEvaluated is E1. Fails when Select looks at more than the object's namespace, and when Put
+// takes an Alert under another namespace's key.
+func TestAnotherNamespacesEventsAreNeverEvaluated(t *testing.T) {
+	table := NewTable()
+	put(t, table, "team-a", "alert", Source{Kind: "Kustomization", Name: "*"})
+	if got := table.Select(kustomization("team-b", "app"), nil, nil); len(got) != 0 {
+		t.Errorf("selected %v", names(got))
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("Put took a key that is not the Alert's")
+		}
+	}()
+	table.Put("team-b/alert", compiled(t, spec(nil)))
+}
+
+// filled has alerts spread over namespaces, all on one kind.
+func filled(tb testing.TB, alerts, namespaces int) *Table {
+	tb.Helper()
+	table := NewTable()
+	for i := range alerts {
+		put(tb, table, fmt.Sprint("ns-", i%namespaces), fmt.Sprint("alert-", i), Source{Kind: "Kustomization", Name: "*"})
+	}
+	return table
+}
+
+// TestSelectingVisitsNothingOfOtherNamespaces is E8: besides allocating nothing, it leaves the indexes of all other namespaces
+// unbuilt. Fails when Select iterates over namespaces.
+func TestSelectingVisitsNothingOfOtherNamespaces(t *testing.T) {
+	table := filled(t, 10_000, 5_000)
+	into, object := make([]*Alert, 0, 8), kustomization("ns-7", "app")
+	if allocs := testing.AllocsPerRun(100, func() { into = table.Select(object, nil, into[:0]) }); allocs != 0 {
+		t.Errorf("%v allocations", allocs)
+	}
+	if len(into) != 2 {
+		t.Errorf("selected %v", names(into))
+	}
+	built := 0
+	table.namespaces.Range(func(_, ns any) bool {
+		if ns.(*namespace).index.Load() != nil {
+			built++
+		}
+		return true
+	})
+	if built != 1 {
+		t.Errorf("%d namespaces were visited", built)
+	}
+}
+
+// Ten thousand Alerts of one namespace are put at once, as at start: linear, since the index is built once.
+func BenchmarkPut10000InOneNamespace(b *testing.B) {
+	for b.Loop() {
+		filled(b, 10_000, 1).Select(kustomization("ns-0", "app"), nil, nil)
+	}
+}
+
+// The two must cost the same (E8).
+func BenchmarkSelect(b *testing.B) {
+	for _, size := range []struct{ alerts, namespaces int }{{10, 5}, {10_000, 5_000}} {
+		b.Run(fmt.Sprintf("alerts=%d", size.alerts), func(b *testing.B) {
+			table := filled(b, size.alerts, size.namespaces)
+			objects := make([]event.ObjectReference, size.namespaces)
+			for i := range objects {
+				objects[i] = kustomization(fmt.Sprint("ns-", i), "app")
+				table.Select(objects[i], nil, nil)
+			}
+			into := make([]*Alert, 0, 8)
+			i := 0
+			for b.Loop() {
+				into = table.Select(objects[i%min(5, len(objects))], nil, into[:0])
+				i++
+			}
+		})
+	}
+}

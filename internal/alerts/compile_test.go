@@ -1,0 +1,238 @@
+package alerts
+
+import (
+	"errors"
+	"math"
+	"regexp/syntax"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func spec(change func(*AlertSpec)) AlertSpec {
+	s := AlertSpec{
+		Namespace: "team-a", Name: "alert", UID: "uid-1", Provider: "chat",
+		Sources: []Source{{Kind: "Kustomization", Name: "*"}},
+	}
+	if change != nil {
+		change(&s)
+	}
+	return s
+}
+
+func TestABadSpecIsAnErrorThatNamesThePlace(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spec AlertSpec
+		want string
+	}{
+		"a pattern that does not parse": {
+			spec(func(s *AlertSpec) { s.Exclusion = []string{"fine", "(unclosed"} }), "spec.exclusionList[1]: pattern is not valid",
+		},
+		"a pattern that is too long": {
+			spec(func(s *AlertSpec) { s.Inclusion = []string{strings.Repeat("a", maxPattern+1)} }), "spec.inclusionList[0]: pattern is longer",
+		},
+		"a pattern that would cost seconds": {
+			spec(func(s *AlertSpec) { s.Inclusion = []string{`((\pL?x?y?){0,30}z?){0,33}`} }), "spec.inclusionList[0]: pattern is too expensive",
+		},
+		"nested repetitions whose product overflows": {
+			spec(func(s *AlertSpec) { s.Inclusion = []string{`((((((a*){1000}b)*c){500}){2}){1000}|d)`} }), "spec.inclusionList[0]: pattern is",
+		},
+		"too many patterns": {
+			spec(func(s *AlertSpec) { s.Inclusion, s.Exclusion = make([]string, 16), make([]string, 17) }), "33 patterns",
+		},
+		"an unknown severity": {spec(func(s *AlertSpec) { s.Severity = "warning" }), "spec.eventSeverity"},
+		"no provider":         {spec(func(s *AlertSpec) { s.Provider = "" }), "spec.providerRef.name"},
+		"a source without a kind": {
+			spec(func(s *AlertSpec) { s.Sources = append(s.Sources, Source{Name: "x"}) }), "spec.eventSources[1]",
+		},
+		"more metadata than fits beside an event": {
+			spec(func(s *AlertSpec) { s.Metadata = map[string]string{"k": strings.Repeat("v", maxMetadata)} }), "spec.eventMetadata",
+		},
+		"a summary that is too long": {spec(func(s *AlertSpec) { s.Summary = strings.Repeat("é", 256) }), "spec.summary"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, err := Compile(tc.spec)
+			if err == nil || !strings.Contains(err.Error(), tc.want) || a != nil {
+				t.Errorf("got %v, %v", a, err)
+			}
+		})
+	}
+}
+
+func TestEveryBadPatternIsNamed(t *testing.T) {
+	_, err := Compile(spec(func(s *AlertSpec) { s.Inclusion = []string{"(", "ok", "["} }))
+	p, ok := errors.AsType[*PatternError](err)
+	if !ok || p.List != "inclusionList" || p.Index != 0 || !strings.Contains(err.Error(), "inclusionList[2]") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestASourceInAnotherNamespaceIsDenied is E1. Fails when setSources serves it.
+func TestASourceInAnotherNamespaceIsDenied(t *testing.T) {
+	a, err := Compile(spec(func(s *AlertSpec) {
+		s.Sources = []Source{
+			{Kind: "Kustomization", Name: "theirs", Namespace: "team-b"},
+			{Kind: "Kustomization", Name: "ours", Namespace: "team-a"},
+			{Kind: "Kustomization", Name: "any", Namespace: "*"},
+		}
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Source{
+		{Kind: "Kustomization", Name: "theirs", Namespace: "team-b"}, {Kind: "Kustomization", Name: "any", Namespace: "*"},
+	}
+	if diff := cmp.Diff(want, a.Denied); diff != "" {
+		t.Error(diff)
+	}
+	if len(a.sources) != 1 || a.sources[0].Name != "ours" {
+		t.Errorf("serves %v", a.sources)
+	}
+}
+
+// Fails when programSize counts less than the compiler makes, for any kind of node.
+func TestProgramSizeIsAnUpperBound(t *testing.T) {
+	for _, expr := range []string{
+		"", "a", "abc", "(?i)abc", "a|b", "abc|def|ghi", "a*", "a+?", "a?", "(a)(b)", "a{3}", "a{3,}", "a{3,7}", "(ab|c){2,5}d",
+		"^a$", `\bfoo\B`, "[a-z]{10}", `(\d+\.){3}\d+`, "((a{5}){5}){5}", "(a*)*", "(a?b?)*", "(|a)*", ".*failed.*", "(?s).{0,100}",
+		"[^x]{2,}", "((a|b)*c){3,4}",
+	} {
+		tree, err := syntax.Parse(expr, syntax.Perl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size := programSize(tree)
+		prog, err := syntax.Compile(tree.Simplify())
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Every program has a fail and a match instruction beside.
+		if n := len(prog.Inst) - 2; n > size+1 {
+			t.Errorf("%q: estimated %d, compiled %d", expr, size, n)
+		}
+	}
+}
+
+// Fails when maxProgram is too small for a long pattern without repetitions.
+func TestALongPatternWithoutRepetitionsIsAccepted(t *testing.T) {
+	words := strings.Repeat("failed|", maxPattern/7)
+	if _, err := compilePattern(words + "x"); err != nil {
+		t.Error(err)
+	}
+	if _, err := compilePattern(strings.Repeat("a", maxPattern)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMessagesAreClippedByCharacters(t *testing.T) {
+	for name, tc := range map[string]struct {
+		message string
+		want    int
+	}{
+		"a short message stays":              {"ok", 2},
+		"ASCII":                              {strings.Repeat("a", maxText+5), maxText},
+		"characters of two bytes count once": {strings.Repeat("é", maxText+5), 2 * maxText},
+		"just as long as allowed":            {strings.Repeat("é", maxText), 2 * maxText},
+	} {
+		if got := len(clip(tc.message)); got != tc.want {
+			t.Errorf("%s: %d bytes", name, got)
+		}
+	}
+}
+
+// ticking is a clock that moves at every look.
+type ticking struct {
+	now  time.Time
+	step time.Duration
+}
+
+func (c *ticking) look() time.Time {
+	c.now = c.now.Add(c.step)
+	return c.now
+}
+
+// Fails when the meter is not asked while a match is under way, or when what was cut short counts as no match.
+func TestAMatchThatTakesTooLongIsCutShortAndPasses(t *testing.T) {
+	clock := &ticking{now: time.Unix(0, 0), step: 10 * time.Millisecond}
+	text := strings.Repeat("x", maxText)
+	for name, tc := range map[string]struct {
+		inclusion, exclusion []string
+		admit, exact         bool
+	}{
+		"an inclusion that was not finished": {inclusion: []string{"(a|b)[a-z]{5,50}y"}, admit: true},
+		"an exclusion that was not finished": {exclusion: []string{"(a|b)[a-z]{5,50}y"}, admit: true},
+		"a plain text is no trouble":         {inclusion: []string{"yes"}, admit: false, exact: true},
+		"an exclusion that is plain to see":  {exclusion: []string{"xxx", "(a|b)[a-z]{5,50}y"}, admit: false, exact: true},
+	} {
+		a, err := Compile(spec(func(s *AlertSpec) { s.Inclusion, s.Exclusion = tc.inclusion, tc.exclusion }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := newBudget(clock.look)
+		m := b.begin("team-a")
+		admit, exact := a.admits(text, &m)
+		if admit != tc.admit || exact != tc.exact {
+			t.Errorf("%s: admit %v, exact %v", name, admit, exact)
+		}
+		if took := m.clock().Sub(m.started); took > eventTime+50*time.Millisecond {
+			t.Errorf("%s: went on for %v", name, took)
+		}
+	}
+}
+
+// TestOneNamespaceCannotSpendTheOthersTime fails when begin grants each event its eventTime whatever was spent.
+func TestOneNamespaceCannotSpendTheOthersTime(t *testing.T) {
+	clock := &ticking{now: time.Unix(0, 0)}
+	b := newBudget(clock.look)
+	spend := func(namespace string, wants time.Duration) time.Duration {
+		m := b.begin(namespace)
+		if m.exhausted() {
+			return 0
+		}
+		clock.now = clock.now.Add(min(wants, m.left))
+		return b.end(namespace, &m)
+	}
+	total := func(namespace string, events int) (sum time.Duration) {
+		for range events {
+			sum += spend(namespace, time.Minute)
+		}
+		return sum
+	}
+	if got := total("a", 100); got != namespaceTime {
+		t.Errorf("a got %v", got)
+	}
+	if got := total("b", 100) + total("c", 100); got > allTime-namespaceTime+eventTime {
+		t.Errorf("b and c got %v", got)
+	}
+	if got := spend("modest", 10*time.Millisecond); got != 10*time.Millisecond {
+		t.Errorf("modest got %v", got)
+	}
+	clock.now = clock.now.Add(budgetWindow)
+	b.turn()
+	if got := total("a", 100); got != namespaceTime {
+		t.Errorf("in the next window a got %v", got)
+	}
+}
+
+// TestTheWorstPatternIsStopped measures real time: the dearest pattern that compiles, on the dearest text.
+func TestTheWorstPatternIsStopped(t *testing.T) {
+	worst, err := compilePattern(`(?:\pL{1,30}){1,32}\d`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Repeat("Ж", maxText)
+	b := newBudget(time.Now)
+	m := b.begin("team-a")
+	began := time.Now()
+	_, ended := worst.match(text, &m)
+	took := time.Since(began)
+	t.Logf("size %d, ended %v after %v", worst.size, ended, took)
+	if !ended && took > 2*eventTime {
+		t.Errorf("stopped only after %v", took)
+	}
+	if math.Abs(float64(worst.size-maxProgram)) > 200 {
+		t.Errorf("size %d is not near the bound", worst.size)
+	}
+}
