@@ -46,8 +46,9 @@ const maxReason = 512
 
 // Reports is where Receivers' health is kept for whoever writes their status, on this replica or another.
 type Reports interface {
+	// Put replaces a report; nil removes it.
 	Put(ctx context.Context, key string, value []byte) error
-	// Watch hands over what is kept and then every change, until ctx ends.
+	// Watch hands over what is kept and then every change, nil for what was removed, until ctx ends.
 	Watch(ctx context.Context, h func(key string, value []byte)) error
 }
 
@@ -68,6 +69,8 @@ type book struct {
 type page struct {
 	health Health
 	own    bool
+	// gone says that the Receiver is no more, so that its report is removed.
+	gone bool
 }
 
 func newBook(log *slog.Logger) *book {
@@ -98,7 +101,7 @@ func (b *book) deny(r Receiver, d Denied) {
 		}
 		p.health.Denied[i] = d
 	}
-	p.own = true
+	p.own, p.gone = true, false
 	b.mark(r.Namespace, r.Name)
 }
 
@@ -129,7 +132,7 @@ func (b *book) gone(t event.Trigger) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if p := b.pages[t.Namespace][t.Receiver]; p != nil && p.health.UID == t.ReceiverUID {
-		p.health.Denied, p.own = nil, true
+		p.health.Denied, p.own, p.gone = nil, true, true
 		b.mark(t.Namespace, t.Receiver)
 	}
 }
@@ -242,14 +245,17 @@ func (b *book) flush(ctx context.Context, reports Reports) bool {
 	b.mu.Lock()
 	values := map[name][]byte{}
 	for n := range b.changed {
-		health := Health{}
-		if p := b.pages[n.namespace][n.name]; p != nil {
-			health = p.health
+		p := b.pages[n.namespace][n.name]
+		if p == nil || p.gone {
+			values[n] = nil
+			continue
 		}
-		value, err := json.Marshal(health)
-		if err == nil {
-			values[n] = value
+		value, err := json.Marshal(p.health)
+		if err != nil {
+			b.log.Error("health of a Receiver cannot be encoded", "namespace", n.namespace, "receiver", n.name, "error", err)
+			continue
 		}
+		values[n] = value
 	}
 	clear(b.changed)
 	b.mu.Unlock()

@@ -29,21 +29,22 @@ func (t *teller) load(ctx context.Context) bool {
 	}
 }
 
-// loaded takes in one key of the store.
-func (t *teller) loaded(key string, value []byte, _ uint64) {
+// loaded takes in one key of the store, and wants more.
+func (t *teller) loaded(key string, value []byte, _ uint64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if name, ok := strings.CutPrefix(key, baselinePrefix); ok {
 		t.recorded[kindNamed(name)] = true
-		return
+		return true
 	}
 	parts := strings.Split(key, "/")
 	if len(parts) != 3 || parts[2] == "" {
-		return
+		return true
 	}
 	if kind := kindNamed(parts[0]); kind != nil {
 		t.subjects[item{kind, parts[1], parts[2]}] = &subject{told: decodeTold(value)}
 	}
+	return true
 }
 
 // begin brings the telling of a kind in line with its cache: the baseline is recorded if there is none, every object's state

@@ -20,7 +20,6 @@ type note struct {
 	item     item
 	uid      string
 	outcome  event.Outcome
-	revision string
 	accepted time.Time
 }
 
@@ -62,8 +61,7 @@ func (n *notes) removeOldest(it item) {
 // take looks for a POST by which tr, observed after prior was told, is told already, and uses it up. With it go all notes that
 // no later transition may use: those older than the one used, and those older than the observation of tr.
 //
-// A note counts if it has the UID and the outcome of tr and is not older than the observation of prior. One that names the
-// revision of prior, where tr is about another, is a late or repeated POST about prior.
+// A note counts if it has the UID and the outcome of tr and is not older than the observation of prior.
 func (n *notes) take(it item, tr *transition, prior told) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -71,8 +69,7 @@ func (n *notes) take(it item, tr *transition, prior told) bool {
 	var kept []*list.Element
 	for _, e := range n.byItem[it] {
 		x := e.Value.(note)
-		stale := x.revision != "" && x.revision == prior.Revision && x.revision != tr.Revision
-		if used.IsZero() && x.uid == tr.UID && x.outcome == tr.Outcome && !x.accepted.Before(prior.Observed) && !stale {
+		if used.IsZero() && x.uid == tr.UID && x.outcome == tr.Outcome && !x.accepted.Before(prior.Observed) {
 			used = x.accepted
 			n.all.Remove(e)
 			continue

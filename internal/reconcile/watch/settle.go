@@ -77,12 +77,30 @@ func (t *teller) decide(ctx context.Context, it item, tr *transition, prior told
 	if wait := time.Until(tr.observed.Add(t.opts.Settle)); wait > 0 {
 		return wait, nil
 	}
+	late, err := t.late(ctx, it, tr, prior)
+	if err != nil {
+		return 0, err
+	}
 	tr.decided, tr.result = true, resultPublished
-	if t.notes.take(it, tr, prior) {
+	if t.notes.take(it, tr, prior) && !late {
 		tr.result = resultPosted
 	}
 	t.metrics.notes.Set(float64(t.notes.len()))
 	return 0, nil
+}
+
+// late reports whether the POSTs that came in are about prior and not about tr, where the two differ by revision alone: a
+// controller that keeps failing repeats its POST, and nothing but the revision tells that from a POST about the next one. Notes do
+// not have it, but the object's last event does.
+func (t *teller) late(ctx context.Context, it item, tr *transition, prior told) (bool, error) {
+	if prior.UID != tr.UID || prior.Outcome != tr.Outcome {
+		return false, nil
+	}
+	r, found, err := t.opts.Events.LastEvent(ctx, it.namespace, it.kind.Kind, it.name)
+	if err != nil {
+		return false, fmt.Errorf("last event of object: %w", err)
+	}
+	return found && r.Event.Revision() != "" && r.Event.Revision() == prior.Revision, nil
 }
 
 // known reports whether the object's last event on the bus told the state already: it was published but the crash came before

@@ -285,7 +285,7 @@ func (t *teller) take(r *event.Record) {
 		}
 	}
 	t.notes.add(note{
-		item: item{kind, o.Namespace, o.Name}, uid: o.UID, outcome: r.Outcome, revision: r.Event.Revision(), accepted: r.Accepted,
+		item: item{kind, o.Namespace, o.Name}, uid: o.UID, outcome: r.Outcome, accepted: r.Accepted,
 	})
 	t.metrics.notes.Set(float64(t.notes.len()))
 }

@@ -25,7 +25,8 @@ import (
 type Events interface {
 	// PublishEvent puts the record on the bus and returns once it is kept; duplicate says that its ID was there already.
 	PublishEvent(ctx context.Context, r *event.Record) (duplicate bool, err error)
-	// FollowEvents hands over every record accepted since from, POSTed ones above all; it returns when ctx ends or on an error.
+	// FollowEvents hands over every record accepted since from; of its event, the object is enough. It returns when ctx ends or on
+	// an error.
 	FollowEvents(ctx context.Context, from time.Time, h func(*event.Record)) error
 	// LastEvent returns the last record kept about an object.
 	LastEvent(ctx context.Context, namespace, kind, name string) (*event.Record, bool, error)
@@ -38,8 +39,8 @@ type State interface {
 	Put(ctx context.Context, key string, value []byte, revision uint64) error
 	// Delete removes the key; it is no error when there is none.
 	Delete(ctx context.Context, key string) error
-	// All hands over every key with its value and revision.
-	All(ctx context.Context, h func(key string, value []byte, revision uint64)) error
+	// All hands over every key with its value and revision, until each returns false.
+	All(ctx context.Context, each func(key string, value []byte, revision uint64) bool) error
 }
 
 // Options configure a Watcher.

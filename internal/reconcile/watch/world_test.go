@@ -285,8 +285,6 @@ type fakeBus struct {
 	ids      map[string]bool
 	follower func(*event.Record)
 	fail     bool
-	// afterPublish runs once after the next event that is kept, before its publisher learns so.
-	afterPublish func()
 }
 
 var errBus = errors.New("the bus is away")
@@ -304,20 +302,23 @@ func (b *fakeBus) PublishEvent(ctx context.Context, r *event.Record) (bool, erro
 	r.Seq = uint64(len(b.events) + 1)
 	b.events = append(b.events, r)
 	if b.follower != nil {
-		b.follower(r)
-	}
-	if f := b.afterPublish; f != nil {
-		b.afterPublish = nil
-		f()
+		b.follower(headersOf(r))
 	}
 	return false, nil
+}
+
+// headersOf is what a follower gets of a record.
+func headersOf(r *event.Record) *event.Record {
+	h := *r
+	h.Event = event.Event{InvolvedObject: r.Event.InvolvedObject, Severity: r.Event.Severity, Timestamp: r.Event.Timestamp}
+	return &h
 }
 
 func (b *fakeBus) FollowEvents(ctx context.Context, from time.Time, h func(*event.Record)) error {
 	b.mu.Lock()
 	for _, r := range b.events {
 		if !r.Accepted.Before(from) {
-			h(r)
+			h(headersOf(r))
 		}
 	}
 	b.follower = h
@@ -413,12 +414,14 @@ func (s *fakeState) Delete(_ context.Context, key string) error {
 	return nil
 }
 
-func (s *fakeState) All(_ context.Context, h func(string, []byte, uint64)) error {
+func (s *fakeState) All(_ context.Context, each func(string, []byte, uint64) bool) error {
 	s.mu.Lock()
 	values := maps.Clone(s.values)
 	s.mu.Unlock()
 	for key, v := range values {
-		h(key, v.value, v.revision)
+		if !each(key, v.value, v.revision) {
+			break
+		}
 	}
 	return nil
 }
