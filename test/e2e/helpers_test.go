@@ -97,3 +97,19 @@ func (s *stage) hasEvent(kind, name, reason string) error {
 	}
 	return fmt.Errorf("no Event %s on %s %s among %d", reason, kind, name, len(events.Items))
 }
+
+// idle reports whether the process serves no webhook at the moment.
+func (s *stage) idle(ctx context.Context) error {
+	n, err := s.Metric(ctx, "notifier_webhooks_in_flight")
+	if err == nil && n > 0 {
+		err = fmt.Errorf("%v webhooks are in flight", n)
+	}
+	return err
+}
+
+func ignoreNotFound(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,235 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"notifier/test/harness"
+	"notifier/test/world"
+)
+
+// condition waits for a condition with the status and reason and returns it.
+func (s *stage) condition(kind, name, condition string, status metav1.ConditionStatus, reason string) metav1.Condition {
+	s.Helper()
+	obj, err := s.tenant.WaitCondition(s.ctx, kind, name, condition, status, reason)
+	s.must(err)
+	all, err := world.Conditions(obj)
+	s.must(err)
+	return *meta.FindStatusCondition(all, condition)
+}
+
+// githubSpec is the spec of a Receiver whose Secret is "<name>-token", on the GitRepository "app".
+func githubSpec(name string) string {
+	return `{"type":"github","secretRef":{"name":"` + name + `-token"},
+		"resources":[{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","name":"app"}]}`
+}
+
+// soon is what "within seconds" means here.
+const soon = 10 * time.Second
+
+// answered waits until a push on the path is answered with the status.
+func (s *stage) answered(path, token string, status int) {
+	s.Helper()
+	s.must(harness.Eventually(s.within(soon), func(ctx context.Context) error {
+		resp, err := s.GitHub(ctx, path, token, "push", world.GitHubPush)
+		if err == nil && resp.Status != status {
+			err = fmt.Errorf("got %d %q, want %d", resp.Status, resp.Body, status)
+		}
+		return err
+	}))
+}
+
+// Fails when a Receiver with no token, or with an empty one, is served: everybody could sign for it; or when nothing watches for
+// the Secret.
+func TestAReceiverWithoutATokenIsNotServedUntilItComes(t *testing.T) {
+	s := play(t)
+	s.must(s.tenant.Object(s.ctx, "GitRepository", "app", nil, ""))
+	for name, data := range map[string]map[string]string{
+		"missing": nil, "lacks-token": {"password": "x"}, "empty-token": {"token": ""},
+	} {
+		if data != nil {
+			s.must(s.tenant.Secret(s.ctx, name+"-token", data))
+		}
+		s.must(s.tenant.Object(s.ctx, "Receiver", name, nil, githubSpec(name)))
+		c := s.condition("Receiver", name, "Ready", metav1.ConditionFalse, "TokenNotFound")
+		if !strings.Contains(c.Message, name+"-token") {
+			t.Errorf("%s: the message does not name the Secret: %s", name, c.Message)
+		}
+		obj, err := s.tenant.Get(s.ctx, "Receiver", name)
+		s.must(err)
+		if status, _ := obj.Object["status"].(map[string]any); status["webhookPath"] != nil {
+			t.Errorf("%s: it shows the path %v", name, status["webhookPath"])
+		}
+		s.mustTell(name, s.hook(http.MethodPost, world.HookPath("", name, s.tenant.Namespace),
+			world.GitHubHeader("", "push", world.GitHubPush), world.GitHubPush), http.StatusNotFound)
+		s.must(harness.Eventually(s.within(soon), func(context.Context) error { return s.hasEvent("Receiver", name, "Failed") }))
+
+		s.must(s.tenant.Secret(s.ctx, name+"-token", map[string]string{"token": "come"}))
+		begin := time.Now()
+		s.answered(world.HookPath("come", name, s.tenant.Namespace), "come", http.StatusOK)
+		t.Logf("%s: served %s after the Secret came", name, time.Since(begin).Round(time.Millisecond))
+		path, err := s.tenant.ReceiverPath(s.ctx, name)
+		s.must(err)
+		if want := world.HookPath("come", name, s.tenant.Namespace); path != want {
+			t.Errorf("%s: the path is %q, want %q", name, path, want)
+		}
+	}
+}
+
+// Fails when the Secret is read at spec.interval only, or when the old path is kept beside the new one.
+func TestARotatedTokenMovesThePathWithinSeconds(t *testing.T) {
+	s := play(t)
+	old := s.receiver(s.tenant, "app", "old", "")
+	s.push(old, "old", http.StatusOK)
+	s.must(s.tenant.Secret(s.ctx, "app-token", map[string]string{"token": "new"}))
+	begin := time.Now()
+	next := world.HookPath("new", "app", s.tenant.Namespace)
+	s.answered(next, "new", http.StatusOK)
+	t.Logf("the new path is served after %s", time.Since(begin).Round(time.Millisecond))
+	s.push(old, "old", http.StatusNotFound)
+	s.push(next, "old", http.StatusBadRequest)
+	s.must(harness.Eventually(s.within(soon), func(ctx context.Context) error {
+		path, err := s.tenant.ReceiverPath(ctx, "app")
+		if err == nil && path != next {
+			err = fmt.Errorf("status.webhookPath is %q, want %q", path, next)
+		}
+		return err
+	}))
+	// The Secret goes: nothing is served any more.
+	s.must(s.World().Client.CoreV1().Secrets(s.tenant.Namespace).Delete(s.ctx, "app-token", metav1.DeleteOptions{}))
+	s.answered(next, "new", http.StatusNotFound)
+	s.condition("Receiver", "app", "Ready", metav1.ConditionFalse, "TokenNotFound")
+}
+
+// Fails when a type of Flux's that is not built is refused by the CRD, or is served as something else.
+func TestATypeThatIsNotBuiltSaysSoAndWhichAre(t *testing.T) {
+	s := play(t)
+	s.must(s.tenant.Secret(s.ctx, "app-token", map[string]string{"token": "t"}))
+	for _, kind := range []string{"harbor", "nexus", "cdevents"} {
+		s.must(s.tenant.Object(s.ctx, "Receiver", kind, nil, strings.NewReplacer("github", kind, kind+"-token", "app-token").Replace(githubSpec(kind))))
+		c := s.condition("Receiver", kind, "Ready", metav1.ConditionFalse, "UnsupportedType")
+		for _, built := range []string{kind, "generic", "generic-hmac", "github", "gitlab"} {
+			if !strings.Contains(c.Message, built) {
+				t.Errorf("Receiver of type %s: the message does not name %s: %s", kind, built, c.Message)
+			}
+		}
+		path := world.HookPath("t", kind, s.tenant.Namespace)
+		s.mustTell(kind, s.hook(http.MethodPost, path, http.Header{"Authorization": {"t"}}, "{}"), http.StatusNotFound)
+	}
+	for _, kind := range []string{"discord", "pagerduty", "github"} {
+		s.must(s.tenant.Object(s.ctx, "Provider", kind, nil, `{"type":"`+kind+`","address":"https://example.com","secretRef":{"name":"app-token"}}`))
+		c := s.condition("Provider", kind, "Ready", metav1.ConditionFalse, "UnsupportedType")
+		for _, built := range []string{kind, "slack", "msteams", "generic", "generic-hmac"} {
+			if !strings.Contains(c.Message, built) {
+				t.Errorf("Provider of type %s: the message does not name %s: %s", kind, built, c.Message)
+			}
+		}
+	}
+	// What is ignored silently would do more than its owner meant.
+	s.must(s.tenant.Object(s.ctx, "Receiver", "filtered", nil, `{"type":"generic","secretRef":{"name":"app-token"},"resourceFilter":"false",
+		"resources":[{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","name":"app"}]}`))
+	s.condition("Receiver", "filtered", "Ready", metav1.ConditionFalse, "UnsupportedField")
+	s.mustTell("filtered", s.hook(http.MethodPost, world.HookPath("t", "filtered", s.tenant.Namespace), nil, "{}"), http.StatusNotFound)
+}
+
+// Fails when the cap is not checked, or is one off.
+func TestAReceiverOf64ResourcesIsServedAndOneOf65IsNot(t *testing.T) {
+	s := play(t)
+	s.must(s.tenant.Secret(s.ctx, "app-token", map[string]string{"token": "t"}))
+	spec := func(count int) string {
+		resources := make([]string, count)
+		for i := range resources {
+			resources[i] = fmt.Sprintf(`{"kind":"GitRepository","name":"app-%d"}`, i)
+		}
+		return `{"type":"generic","secretRef":{"name":"app-token"},"resources":[` + strings.Join(resources, ",") + `]}`
+	}
+	s.must(s.tenant.Object(s.ctx, "GitRepository", "app-63", nil, ""))
+	s.must(s.tenant.Object(s.ctx, "Receiver", "many", nil, spec(64)))
+	path, err := s.tenant.ReceiverPath(s.ctx, "many")
+	s.must(err)
+	sent := time.Now()
+	s.mustTell("64 resources", s.hook(http.MethodPost, path, nil, "{}"), http.StatusOK)
+	_, err = s.tenant.WaitRequested(s.ctx, "GitRepository", "app-63", sent)
+	s.must(err)
+
+	s.must(s.tenant.Object(s.ctx, "Receiver", "many", nil, spec(65)))
+	c := s.condition("Receiver", "many", "Ready", metav1.ConditionFalse, "LimitExceeded")
+	if !strings.Contains(c.Message, "64") || !strings.Contains(c.Message, "65") {
+		t.Errorf("the message names neither the limit nor the number: %s", c.Message)
+	}
+	s.mustTell("65 resources", s.hook(http.MethodPost, path, nil, "{}"), http.StatusNotFound)
+}
+
+// Fails when suspending is only a condition, or when it needs a restart to be undone.
+func TestASuspendedReceiverRefusesAndServesAgainWhenResumed(t *testing.T) {
+	s := play(t)
+	path := s.receiver(s.tenant, "app", "t", "")
+	s.suspend("Receiver", "app", true)
+	s.answered(path, "t", http.StatusServiceUnavailable)
+	// Only who knows the token learns of it.
+	s.push(path, "wrong", http.StatusBadRequest)
+	s.neverRequested(s.tenant, "GitRepository", "app")
+	s.suspend("Receiver", "app", false)
+	s.answered(path, "t", http.StatusOK)
+	_, err := s.tenant.ReceiverPath(s.ctx, "app")
+	s.must(err)
+}
+
+// suspend sets spec.suspend as `flux suspend` and `flux resume` do.
+func (s *stage) suspend(kind, name string, suspended bool) {
+	s.Helper()
+	patch := fmt.Appendf(nil, `{"spec":{"suspend":%t}}`, suspended)
+	_, err := s.tenant.Dynamic.Resource(world.Kinds[kind]).Namespace(s.tenant.Namespace).
+		Patch(s.ctx, name, "application/merge-patch+json", patch, metav1.PatchOptions{})
+	s.must(err)
+}
+
+// The finalizer that Flux's notification-controller left does not keep an object, or its namespace, from going; another's does.
+// Fails when nobody removes it, or when more than that one is removed.
+func TestAFinalizerLeftByFluxDoesNotBlockADeletion(t *testing.T) {
+	s := play(t)
+	s.must(s.tenant.Secret(s.ctx, "app-token", map[string]string{"token": "t"}))
+	specs := map[string]string{
+		"Receiver": githubSpec("app"), "Provider": `{"type":"generic","address":"https://example.com"}`,
+		"Alert": `{"providerRef":{"name":"app"},"eventSources":[` + anyKustomization + `]}`,
+	}
+	for kind, spec := range specs {
+		for name, finalizers := range map[string]string{
+			"left": `["finalizers.fluxcd.io"]`, "two": `["example.com/first","finalizers.fluxcd.io","example.com/last"]`,
+		} {
+			gvr := world.Kinds[kind]
+			s.must(s.tenant.Apply(s.ctx, fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q,"namespace":"$NS","finalizers":%s},"spec":%s}`,
+				gvr.Group+"/"+gvr.Version, kind, name, finalizers, spec)))
+			s.must(s.tenant.Delete(s.ctx, kind, name))
+		}
+	}
+	for kind := range specs {
+		s.must(harness.Eventually(s.within(soon), func(ctx context.Context) error {
+			_, err := s.tenant.Get(ctx, kind, "left")
+			if err == nil {
+				return fmt.Errorf("%s is still there", kind)
+			}
+			return ignoreNotFound(err)
+		}))
+		s.must(harness.Eventually(s.within(soon), func(ctx context.Context) error {
+			obj, err := s.tenant.Get(ctx, kind, "two")
+			if err != nil {
+				return err
+			}
+			if got := strings.Join(obj.GetFinalizers(), " "); got != "example.com/first example.com/last" {
+				return fmt.Errorf("%s: the finalizers are %q", kind, got)
+			}
+			return nil
+		}))
+		_, err := s.tenant.Dynamic.Resource(world.Kinds[kind]).Namespace(s.tenant.Namespace).
+			Patch(s.ctx, "two", "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		s.must(err)
+	}
+}
