@@ -27,7 +27,7 @@ func (n Network) parseAddress(address string, schemes ...string) (*url.URL, erro
 		return nil, errors.New("address is not a valid URL")
 	}
 	if !slices.Contains(schemes, u.Scheme) {
-		return nil, errors.New("address does not begin with " + strings.Join(schemes, "://, ") + "://")
+		return nil, errors.New("address has another scheme than " + strings.Join(schemes, " or "))
 	}
 	if p := u.Port(); p != "" {
 		if v, err := strconv.ParseUint(p, 10, 16); err != nil || v == 0 {

@@ -2,7 +2,9 @@ package slack
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -70,10 +72,10 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 		if s.endpoint == "" {
 			return slack.PostWebhookCustomHTTPContext(ctx, s.client.Address(), h, msg)
 		}
-		api := slack.New(s.token, slack.OptionHTTPClient(h), slack.OptionAPIURL(s.endpoint))
+		api := slack.New(s.token, slack.OptionHTTPClient(apiClient{h}), slack.OptionAPIURL(s.endpoint))
 		_, _, err := api.PostMessageContext(ctx, s.channel,
 			slack.MsgOptionUsername(msg.Username), slack.MsgOptionAttachments(msg.Attachments...))
-		return apiError(err)
+		return err
 	})
 }
 
@@ -121,7 +123,7 @@ func escape(s string, maxRunes int) string {
 // closed: an unknown code is the destination's own text and is not shown.
 var (
 	busy = []string{
-		"ratelimited", "rate_limited", "message_limit_exceeded", "service_unavailable", "internal_error", "fatal_error",
+		"message_limit_exceeded", "service_unavailable", "internal_error", "fatal_error",
 		"request_timeout", "team_added_to_org", "org_login_required",
 	}
 	refused = []string{
@@ -135,24 +137,42 @@ var (
 	}
 )
 
-// apiError classifies an answer of the API that says "ok": false, or is no answer of the API at all.
-func apiError(err error) error {
-	if err == nil {
-		return nil
+// apiClient reads the API's answers before Slack's library does, which takes an answer without "ok" and without "error" for a
+// success, and fails on a success that repeats the message in a form it does not know. Either would break a promise: the one
+// loses the message, the other sends it twice.
+type apiClient struct{ *http.Client }
+
+// Do returns an answer that says "ok": true, cut down to that; anything else is an *event.Error.
+func (c apiClient) Do(req *http.Request) (*http.Response, error) {
+	resp, err := c.Client.Do(req)
+	if err != nil {
+		return nil, err
 	}
-	if _, ok := errors.AsType[*event.Error](err); ok {
-		return err
+	defer func() { _ = resp.Body.Close() }()
+	var reply struct {
+		OK    bool   `json:"ok"`
+		Error string `json:"error"`
 	}
-	if e, ok := errors.AsType[slack.SlackErrorResponse](err); ok {
-		switch {
-		case e.Err == "ratelimited" || e.Err == "rate_limited":
-			return event.NewError(event.Retry, provider.LabelLimited, "Slack: "+e.Err, err)
-		case slices.Contains(busy, e.Err):
-			return event.NewError(event.Retry, provider.LabelRejected, "Slack: "+e.Err, err)
-		case slices.Contains(refused, e.Err):
-			return event.NewError(event.Permanent, provider.LabelRejected, "Slack: "+e.Err, err)
-		}
-		return event.NewError(event.Retry, provider.LabelRejected, "Slack refused the message with an unknown code", err)
+	if err := json.NewDecoder(resp.Body).Decode(&reply); err != nil {
+		return nil, event.NewError(event.Retry, provider.LabelReply, "answer is not one of Slack's API", err)
 	}
-	return event.NewError(event.Retry, provider.LabelReply, "answer is not one of Slack's API", err)
+	if !reply.OK {
+		return nil, refusal(reply.Error)
+	}
+	resp.Body = io.NopCloser(strings.NewReader(`{"ok":true}`))
+	return resp, nil
+}
+
+// refusal classifies an answer of the API that is not ok.
+func refusal(code string) *event.Error {
+	switch {
+	case code == "ratelimited" || code == "rate_limited":
+		return event.NewError(event.Retry, provider.LabelLimited, "Slack: "+code, nil)
+	case slices.Contains(busy, code):
+		return event.NewError(event.Retry, provider.LabelRejected, "Slack: "+code, nil)
+	case slices.Contains(refused, code):
+		return event.NewError(event.Permanent, provider.LabelRejected, "Slack: "+code, nil)
+	default:
+		return event.NewError(event.Retry, provider.LabelRejected, "Slack refused the message with an unknown code", nil)
+	}
 }

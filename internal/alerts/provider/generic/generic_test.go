@@ -1,0 +1,107 @@
+package generic
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"testing"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/providertest"
+	"notifier/internal/event"
+)
+
+func build(cfg provider.Config) (provider.Sender, error) {
+	s, err := New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func TestContract(t *testing.T) {
+	for _, typ := range Types {
+		t.Run(typ, func(t *testing.T) {
+			providertest.Run(t, providertest.Subject{New: build, Config: provider.Config{Type: typ}})
+		})
+	}
+}
+
+func TestPayloads(t *testing.T) {
+	for _, typ := range Types {
+		sink := providertest.NewSink(t, nil)
+		s, err := New(provider.Config{
+			Type: typ, Address: sink.URL + "/hook", Token: "key", Network: providertest.Loopback(),
+			Headers: map[string]string{"X-Tenant": " team-a\n", "authorization": "Bearer abc"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(typ, func(t *testing.T) { providertest.Golden(t, typ, s, sink) })
+	}
+}
+
+// Fails when the MAC covers anything but the bytes that were sent, or uses another key.
+func TestSignatureCoversTheBodyAsSent(t *testing.T) {
+	sink := providertest.NewSink(t, nil)
+	s, err := New(provider.Config{Type: typeHMAC, Address: sink.URL, Token: " a key \n", Network: providertest.Loopback()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Send(t.Context(), providertest.Notifications(t)["metadata"]); err != nil {
+		t.Fatal(err)
+	}
+	got := sink.Last(t)
+	mac := hmac.New(sha256.New, []byte(" a key \n"))
+	mac.Write(got.Body)
+	if want := "sha256=" + hex.EncodeToString(mac.Sum(nil)); got.Header.Get("X-Signature") != want {
+		t.Errorf("X-Signature is %q, want %q", got.Header.Get("X-Signature"), want)
+	}
+	if e, err := event.Decode(got.Body); err != nil || e.InvolvedObject.Name != "apps" {
+		t.Errorf("the body is no event: %v", err)
+	}
+}
+
+// Fails when the check compares names as they are written, or when X-Signature is left out of what generic-hmac reserves.
+func TestHeadersThatBelongToUsAreRefused(t *testing.T) {
+	tooMany := map[string]string{}
+	for i := range maxHeaders + 1 {
+		tooMany["X-"+strings.Repeat("a", i+1)] = "v"
+	}
+	refused := map[string]map[string]string{
+		"host":                    {"hOsT": "secret"},
+		"framing":                 {"Content-length": "1"},
+		"chunks":                  {"transfer-encoding": "chunked"},
+		"hop by hop":              {"connection": "close"},
+		"upgrade":                 {"Upgrade": "h2c"},
+		"proxy credentials":       {"proxy-authorization": "Basic secret"},
+		"the delivery's ID":       {"IDEMPOTENCY-KEY": "secret"},
+		"the loop guard":          {"via": "secret"},
+		"a name that is none":     {"X secret": "v"},
+		"an empty name":           {"": "secret"},
+		"a value over two lines":  {"X-A": "secret\r\nX-B: secret"},
+		"one name written twice":  {"X-A": "secret", "x-a": "secret"},
+		"more than fit":           tooMany,
+		"longer than a head fits": {"X-A": strings.Repeat("secret", 4000)},
+		"the signature":           {"x-signature": "sha256=secret"},
+	}
+	for name, headers := range refused {
+		_, err := New(provider.Config{Type: typeHMAC, Token: "key", Address: "https://far.test", Headers: headers})
+		if err == nil {
+			t.Errorf("%s: New took it", name)
+		} else if strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: the error quotes it: %v", name, err)
+		}
+	}
+	signed := map[string]string{"X-Signature": "mine", "Content-Type": "application/cloudevents+json", "Gotk-Component": "me"}
+	if _, err := New(provider.Config{Type: typePlain, Address: "https://far.test", Headers: signed}); err != nil {
+		t.Errorf("plain generic signs nothing, so the header is the tenant's: %v", err)
+	}
+}
+
+func TestSigningNeedsAKey(t *testing.T) {
+	if _, err := New(provider.Config{Type: typeHMAC, Address: "https://far.test"}); err == nil {
+		t.Error("New took an empty token: anyone could sign")
+	}
+}

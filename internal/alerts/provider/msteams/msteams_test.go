@@ -1,0 +1,93 @@
+package msteams
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/providertest"
+	"notifier/internal/event"
+)
+
+func build(cfg provider.Config) (provider.Sender, error) {
+	s, err := New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func TestContract(t *testing.T) {
+	providertest.Run(t, providertest.Subject{New: build, Config: provider.Config{Type: "msteams"}})
+}
+
+// newTeams returns a Sender to address, which a proxy leads to the sink.
+func newTeams(t *testing.T, address string) (*Sender, *providertest.Sink) {
+	t.Helper()
+	sink := providertest.NewSink(t, nil)
+	network := providertest.Loopback()
+	network.Resolver = providertest.DNS(t, map[string]string{
+		"contoso.webhook.office.com": "192.0.2.1", "Contoso.Webhook.Office.com": "192.0.2.1", "prod-1.logic.azure.com": "192.0.2.2",
+		"webhook.office.com.evil.test": "192.0.2.3", "evilwebhook.office.com": "192.0.2.4",
+	})
+	s, err := New(provider.Config{
+		Address: address, Network: network,
+		Proxy: provider.Proxy{Address: providertest.HTTPProxy(t, sink.Listener.Addr(), "u", "p").URL, Username: "u", Password: "p"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s, sink
+}
+
+func TestPayloads(t *testing.T) {
+	for name, address := range map[string]string{
+		"messagecard":  "http://contoso.webhook.office.com/webhookb2/x",
+		"adaptivecard": "http://prod-1.logic.azure.com/workflows/x?sig=s",
+	} {
+		s, sink := newTeams(t, address)
+		t.Run(name, func(t *testing.T) { providertest.Golden(t, name, s, sink) })
+	}
+}
+
+// Fails when the host is compared by its case, with its port, or anywhere but at its end.
+func TestOnlyAConnectorsHostGetsAMessageCard(t *testing.T) {
+	for address, connector := range map[string]bool{
+		"http://contoso.webhook.office.com/x":                   true,
+		"http://Contoso.Webhook.Office.com:8080/x":              true,
+		"http://webhook.office.com.evil.test/x":                 false,
+		"http://evilwebhook.office.com/x":                       false,
+		"http://prod-1.logic.azure.com/x?a=.webhook.office.com": false,
+	} {
+		s, sink := newTeams(t, address)
+		if err := s.Send(t.Context(), providertest.Notifications(t)["info"]); err != nil {
+			t.Fatalf("%s: %v", address, err)
+		}
+		if got := strings.Contains(string(sink.Last(t).Body), "MessageCard"); got != connector {
+			t.Errorf("%s: MessageCard is %v, want %v", address, got, connector)
+		}
+	}
+}
+
+// Fails when a card is sent as long as it comes.
+func TestTheWorstTextStillFits(t *testing.T) {
+	for name, r := range map[string]string{"letters": "x", "entities": "&", "controls": "\x01", "emoji": "😀", "bytes": "\xff", "links": "]("} {
+		e := event.Event{
+			InvolvedObject: event.ObjectReference{Kind: strings.Repeat(r, 250), Name: strings.Repeat(r, 250), Namespace: strings.Repeat(r, 250)},
+			Message:        strings.Repeat(r, 3<<20),
+			Metadata:       map[string]string{},
+		}
+		for i := range 1000 {
+			e.Metadata[strings.Repeat(r, 500)+fmt.Sprint(i)] = strings.Repeat(r, 2000)
+		}
+		for _, connector := range []bool{true, false} {
+			body, err := (&Sender{connector: connector}).body(e)
+			if err != nil || len(body) > maxCard || !json.Valid(body) {
+				t.Errorf("%s, connector %v: %d bytes, %v; want valid JSON of at most %d", name, connector, len(body), err, maxCard)
+			}
+		}
+	}
+}

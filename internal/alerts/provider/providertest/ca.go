@@ -1,0 +1,108 @@
+package providertest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// CA is a certificate authority of one test.
+type CA struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+// NewCA makes an authority.
+func NewCA(t *testing.T) *CA {
+	t.Helper()
+	ca := &CA{}
+	template := &x509.Certificate{
+		Subject: pkix.Name{CommonName: "test authority"}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign,
+	}
+	var der []byte
+	der, ca.key = ca.sign(t, template)
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca.cert = cert
+	return ca
+}
+
+// sign signs template for a new key; by itself while the authority has no certificate yet.
+func (ca *CA) sign(t *testing.T, template *x509.Certificate) ([]byte, *ecdsa.PrivateKey) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template.SerialNumber = big.NewInt(time.Now().UnixNano())
+	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	parent, signer := ca.cert, ca.key
+	if parent == nil {
+		parent, signer = template, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return der, key
+}
+
+// PEM returns the authority's certificate.
+func (ca *CA) PEM() []byte { return encode("CERTIFICATE", ca.cert.Raw) }
+
+// Issue returns a certificate and key in PEM for the hosts, names or IP addresses, good for servers and clients.
+func (ca *CA) Issue(t *testing.T, hosts ...string) (cert, key []byte) {
+	t.Helper()
+	template := &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
+	for _, h := range hosts {
+		if ip := net.ParseIP(h); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, h)
+		}
+	}
+	der, k := ca.sign(t, template)
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return encode("CERTIFICATE", der), encode("PRIVATE KEY", pkcs8)
+}
+
+// NewTLSSink starts an https Sink, HTTP/2 too, with a certificate of ca for the hosts. With clients it wants a client
+// certificate of ca.
+func (ca *CA) NewTLSSink(t *testing.T, h http.HandlerFunc, clients bool, hosts ...string) *Sink {
+	t.Helper()
+	pair, err := tls.X509KeyPair(ca.Issue(t, hosts...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSink(h)
+	s.EnableHTTP2 = true
+	s.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+	if clients {
+		s.TLS.ClientCAs = x509.NewCertPool()
+		s.TLS.ClientCAs.AddCert(ca.cert)
+		s.TLS.ClientAuth = tls.RequireAndVerifyClientCert
+	}
+	quiet(s)
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s
+}
+
+func encode(kind string, der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+}

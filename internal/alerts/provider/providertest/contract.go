@@ -1,0 +1,326 @@
+package providertest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+// The secrets of the kit, none of which may ever be seen in an error.
+const (
+	tokenSecret   = "token-s3cret"
+	pathSecret    = "path-s3cret"
+	headerSecret  = "header-s3cret"
+	proxySecret   = "proxy-s3cret"
+	replySecret   = "reply-s3cret"
+	locatedSecret = "location-s3cret"
+)
+
+// Subject is the destination type under test.
+type Subject struct {
+	// New builds the type's Sender.
+	New func(provider.Config) (provider.Sender, error)
+	// Config is what the type needs; address, token, network and the like are the kit's.
+	Config provider.Config
+}
+
+// Run holds the type to the contract of package provider.
+func Run(t *testing.T, s Subject) {
+	t.Run("every status has its class", s.statuses)
+	t.Run("a destination's wish to wait is honoured within bounds", s.retryAfter)
+	t.Run("a redirect is refused and its target never asked", s.redirect)
+	t.Run("a destination that hangs is given up in time", s.hang)
+	t.Run("a broken connection is worth another try", s.broken)
+	t.Run("an answer that never ends is a success and ends here", s.endless)
+	t.Run("an answer that drips is a success and ends here", s.drip)
+	t.Run("no address that is denied is reached, in any notation", s.denied)
+	t.Run("proxies are used with their credentials", s.proxies)
+	t.Run("a proxy opens no address that is denied", s.deniedBehindProxy)
+	t.Run("a proxy that fails is worth another try", s.failingProxy)
+	t.Run("the environment's proxy is used only if told so", s.environmentProxy)
+	t.Run("a user's CA replaces the system's", s.customCA)
+	t.Run("a client certificate is shown", s.clientCertificate)
+	t.Run("one connection serves many sends until closed", s.connections)
+	t.Run("a bad config is refused without quoting it", s.badConfig)
+}
+
+func (s Subject) config(address string) provider.Config {
+	cfg := s.Config
+	cfg.Address = address + "/" + pathSecret
+	cfg.Token = tokenSecret
+	if strings.HasPrefix(cfg.Type, "generic") {
+		cfg.Headers = map[string]string{"X-Secret": headerSecret}
+	}
+	cfg.Network = Loopback()
+	cfg.Timeout = 30 * time.Second
+	return cfg
+}
+
+// build returns a Sender that closes with the test.
+func (s Subject) build(t *testing.T, cfg provider.Config) provider.Sender {
+	t.Helper()
+	sender, err := s.New(cfg)
+	if err != nil {
+		t.Fatalf("New: %v", err)
+	}
+	closer, ok := sender.(io.Closer)
+	if !ok {
+		t.Fatal("the Sender is no io.Closer, so its connections outlive it")
+	}
+	t.Cleanup(func() { _ = closer.Close() })
+	return sender
+}
+
+func (s Subject) send(t *testing.T, cfg provider.Config) error {
+	t.Helper()
+	err := s.build(t, cfg).Send(t.Context(), Notifications(t)["error"])
+	noSecret(t, err)
+	return err
+}
+
+// noSecret fails the test if a secret can be seen in an error or in the ways a Config is printed.
+func noSecret(t *testing.T, err error) {
+	t.Helper()
+	if err == nil {
+		return
+	}
+	text := fmt.Sprintf("%v %+v %s", err, err, err.Error())
+	for _, secret := range []string{
+		tokenSecret, pathSecret, headerSecret, proxySecret, replySecret, locatedSecret, "127.0.0.1", "localhost", "://",
+	} {
+		if strings.Contains(text, secret) {
+			t.Errorf("the error shows %q: %s", secret, text)
+		}
+	}
+	if e, ok := errors.AsType[*event.Error](err); ok && e.Reason != e.Error() {
+		t.Errorf("the reason %q is not the error's text %q", e.Reason, e.Error())
+	}
+}
+
+// want fails the test unless err is a classified failure.
+func want(t *testing.T, err error, class event.Class, label string) {
+	t.Helper()
+	e, ok := err.(*event.Error) //nolint:errorlint // Senders return the classified error itself
+	if !ok {
+		t.Fatalf("got %T (%v), want an *event.Error of label %s", err, err, label)
+	}
+	if e.Class != class || e.Label != label {
+		t.Errorf("got class %d, label %s (%s), want class %d, label %s", e.Class, e.Label, e.Reason, class, label)
+	}
+}
+
+// statuses fails when 408 or 425 falls in with the other 4xx, or a 3xx with the successes.
+func (s Subject) statuses(t *testing.T) {
+	table := []struct {
+		class    event.Class
+		label    string
+		statuses []int
+	}{
+		{event.Permanent, provider.LabelRedirect, []int{300, 301, 302, 303, 304, 307, 308}},
+		{event.Permanent, provider.LabelClient, []int{400, 401, 402, 403, 404, 405, 409, 410, 411, 413, 422, 431, 451}},
+		{event.Retry, provider.LabelClient, []int{408, 425}},
+		{event.Retry, provider.LabelProxy, []int{407}},
+		{event.Retry, provider.LabelLimited, []int{429}},
+		{event.Retry, provider.LabelServer, []int{500, 501, 502, 503, 504, 507, 520, 599}},
+	}
+	var current atomic.Int64
+	sink := NewSink(t, func(w http.ResponseWriter, r *http.Request) { answer(int(current.Load()), nil)(w, r) })
+	for _, status := range []int{200, 201, 202, 204, 206} {
+		current.Store(int64(status))
+		if err := s.send(t, s.config(sink.URL)); err != nil {
+			t.Errorf("HTTP %d: %v, want success", status, err)
+		}
+	}
+	for _, row := range table {
+		for _, status := range row.statuses {
+			current.Store(int64(status))
+			err := s.send(t, s.config(sink.URL))
+			want(t, err, row.class, row.label)
+			if err != nil && !strings.HasPrefix(err.Error(), fmt.Sprintf("HTTP %d", status)) {
+				t.Errorf("HTTP %d: the reason %q does not say so", status, err)
+			}
+		}
+	}
+}
+
+func (s Subject) retryAfter(t *testing.T) {
+	for value, wait := range map[string]time.Duration{
+		"": 0, "30": 30 * time.Second, "-30": 0, "nonsense": 0,
+		"Wed, 21 Oct 2015 07:28:00 GMT": 0, "Fri, 31 Dec 9999 23:59:59 GMT": provider.MaxRetryAfter,
+		"99999999": provider.MaxRetryAfter, "99999999999999999999999": provider.MaxRetryAfter,
+	} {
+		for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
+			sink := NewSink(t, answer(status, map[string]string{"Retry-After": value}))
+			err := s.send(t, s.config(sink.URL))
+			if e := event.AsError(err); e.Class != event.Retry || e.RetryAfter != wait {
+				t.Errorf("HTTP %d, Retry-After %q: got class %d after %v, want a retry after %v", status, value, e.Class, e.RetryAfter, wait)
+			}
+		}
+	}
+}
+
+// redirect fails when CheckRedirect and the transport's own refusal are both taken away.
+func (s Subject) redirect(t *testing.T) {
+	target := NewSink(t, nil)
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		sink := NewSink(t, answer(status, map[string]string{"Location": target.URL + "/" + locatedSecret}))
+		want(t, s.send(t, s.config(sink.URL)), event.Permanent, provider.LabelRedirect)
+	}
+	if n := len(target.Requests()); n != 0 {
+		t.Errorf("the target of the redirects got %d requests", n)
+	}
+}
+
+// hang fails when the send has no deadline of its own; the test then runs into its own.
+func (s Subject) hang(t *testing.T) {
+	sink := NewSink(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts and nobody ever answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	for _, address := range []string{sink.URL, "https://" + silent.Addr().String()} {
+		cfg := s.config(address)
+		cfg.Timeout = 50 * time.Millisecond
+		want(t, s.send(t, cfg), event.Retry, provider.LabelTimeout)
+	}
+}
+
+func (s Subject) broken(t *testing.T) {
+	gone := NewSink(t, nil)
+	gone.Close()
+	rude := NewSink(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	for _, address := range []string{gone.URL, rude.URL} {
+		want(t, s.send(t, s.config(address)), event.Retry, provider.LabelConnect)
+	}
+	plain := NewSink(t, nil)
+	quiet(plain)
+	want(t, s.send(t, s.config("https://"+plain.Listener.Addr().String())), event.Retry, provider.LabelTLS)
+	cfg := s.config("http://nowhere.invalid")
+	cfg.Network.Resolver = DNS(t, nil)
+	want(t, s.send(t, cfg), event.Retry, provider.LabelDNS)
+}
+
+// endless fails when the answer is read to its end.
+func (s Subject) endless(t *testing.T) {
+	ended := make(chan struct{})
+	sink := NewSink(t, func(w http.ResponseWriter, r *http.Request) {
+		defer close(ended)
+		for r.Context().Err() == nil {
+			if _, err := io.WriteString(w, strings.Repeat(replySecret, 1000)); err != nil {
+				return
+			}
+		}
+	})
+	if err := s.send(t, s.config(sink.URL)); err != nil {
+		t.Errorf("got %v, want success", err)
+	}
+	<-ended
+}
+
+// drip fails when only the send's timeout bounds the wait for the rest of an answer; the test then takes a minute.
+func (s Subject) drip(t *testing.T) {
+	for _, status := range []int{http.StatusOK, http.StatusForbidden} {
+		ended := make(chan struct{})
+		sink := NewSink(t, func(w http.ResponseWriter, r *http.Request) {
+			defer close(ended)
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, "{")
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		})
+		cfg := s.config(sink.URL)
+		cfg.Timeout = time.Minute
+		start := time.Now()
+		if err := s.send(t, cfg); (err == nil) != (status == http.StatusOK) {
+			t.Errorf("HTTP %d: got %v", status, err)
+		}
+		if took := time.Since(start); took > cfg.Timeout/2 {
+			t.Errorf("HTTP %d: the send took %v", status, took)
+		}
+		<-ended
+	}
+}
+
+// connections fails when every send builds a transport, or Close leaves the idle connection open.
+func (s Subject) connections(t *testing.T) {
+	opened, closed := 0, make(chan struct{}, 10)
+	sink := newSink(nil)
+	sink.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			opened++ // by the one goroutine that accepts, read after it handed on the connection
+		case http.StateClosed:
+			closed <- struct{}{}
+		}
+	}
+	sink.Start()
+	defer sink.Close()
+	sender := s.build(t, s.config(sink.URL))
+	for range 5 {
+		if err := sender.Send(t.Context(), Notifications(t)["info"]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := sender.(io.Closer).Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-closed
+	if opened != 1 {
+		t.Errorf("five sends used %d connections", opened)
+	}
+	if via := sink.Last(t).Header.Get("Via"); via != "1.1 notifier" {
+		t.Errorf("Via is %q: a notification to our own door could not be recognized", via)
+	}
+}
+
+func (s Subject) badConfig(t *testing.T) {
+	ca := NewCA(t)
+	cert, key := ca.Issue(t, "client")
+	for name, change := range map[string]func(*provider.Config){
+		"no address":             func(c *provider.Config) { c.Address = " " },
+		"no URL":                 func(c *provider.Config) { c.Address = "https://\x00" + pathSecret },
+		"no host":                func(c *provider.Config) { c.Address = "https:///" + pathSecret },
+		"no scheme":              func(c *provider.Config) { c.Address = "localhost/" + pathSecret },
+		"a scheme of its own":    func(c *provider.Config) { c.Address = "file://localhost/" + pathSecret },
+		"a long address":         func(c *provider.Config) { c.Address += strings.Repeat("x", 2048) },
+		"a port of its own":      func(c *provider.Config) { c.Address = "http://localhost:99999/" + pathSecret },
+		"a proxy of its own":     func(c *provider.Config) { c.Proxy.Address = "ftp://localhost/" + proxySecret },
+		"a denied proxy":         func(c *provider.Config) { c.Proxy.Address = "http://169.254.169.254/" + proxySecret },
+		"no CA":                  func(c *provider.Config) { c.TLS.CA = []byte(proxySecret) },
+		"a certificate, no key":  func(c *provider.Config) { c.TLS.Cert = cert },
+		"a key, no certificate":  func(c *provider.Config) { c.TLS.Key = key },
+		"a key of someone else":  func(c *provider.Config) { c.TLS.Cert, c.TLS.Key = ca.PEM(), key },
+		"a timeout below zero":   func(c *provider.Config) { c.Timeout = -1 },
+		"a denied address":       func(c *provider.Config) { c.Address = "http://169.254.169.254/" + pathSecret },
+		"a host outside ASCII":   func(c *provider.Config) { c.Address = "http://１２７.0.0.1/" + pathSecret },
+		"a host with an escape":  func(c *provider.Config) { c.Address = "http://a%20b/" + pathSecret },
+		"a password in an error": func(c *provider.Config) { c.Address = "http://user:" + pathSecret + "@[::1" },
+	} {
+		cfg := s.config("https://localhost")
+		change(&cfg)
+		sender, err := s.New(cfg)
+		if err == nil {
+			t.Errorf("%s: New returned no error", name)
+		} else if sender != nil {
+			t.Errorf("%s: New returned a Sender beside the error", name)
+		}
+		noSecret(t, err)
+		if printed := fmt.Sprintf("%v %+v %#v", cfg, cfg, cfg); strings.Contains(printed, "s3cret") {
+			t.Errorf("%s: a printed Config shows a secret: %s", name, printed)
+		}
+	}
+}
+
+// quiet keeps a server's complaints about its clients out of the test's output.
+func quiet(s *Sink) { s.Config.ErrorLog = log.New(io.Discard, "", 0) }

@@ -1,0 +1,154 @@
+package providertest
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+//go:embed testdata
+var events embed.FS
+
+// DeliveryID is the ID of every notification of the kit.
+const DeliveryID = "0123456789abcdef0123456789abcdef"
+
+// Notifications returns the events that every type is shown, by name.
+func Notifications(t *testing.T) map[string]provider.Notification {
+	t.Helper()
+	all := map[string]provider.Notification{}
+	files, err := fs.Glob(events, "testdata/*.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		raw, err := events.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := event.Decode(raw)
+		if err != nil {
+			t.Fatalf("%s: %v", f, err)
+		}
+		all[strings.TrimSuffix(filepath.Base(f), ".json")] = provider.Notification{Event: e, DeliveryID: DeliveryID, Alert: "on-call"}
+	}
+	long := all["info"]
+	long.Event.Message = strings.Repeat("a line of the log, with <tags> & more\n", 1000)
+	all["long"] = long
+	return all
+}
+
+// Golden sends every notification of the kit and compares the requests with testdata/<name>/<notification>.golden of the calling
+// package; with -update it writes them. Each is sent several times, since an order taken from a map would differ.
+func Golden(t *testing.T, name string, sender provider.Sender, sink *Sink) {
+	t.Helper()
+	for what, n := range Notifications(t) {
+		t.Run(what, func(t *testing.T) {
+			var got string
+			for range 5 {
+				if err := sender.Send(t.Context(), n); err != nil {
+					t.Fatalf("send: %v", err)
+				}
+				previous := got
+				if got = render(sink.Last(t)); previous != "" && previous != got {
+					t.Fatalf("two sends of one notification differ:\n%s", cmp.Diff(previous, got))
+				}
+			}
+			file := filepath.Join("testdata", name, what+".golden")
+			if *update {
+				if err := errorsOf(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(got), 0o644)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("request differs from %s (-want +got):\n%s", file, diff)
+			}
+		})
+	}
+}
+
+func errorsOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unsteady are headers that say nothing about a type or differ between runs.
+var unsteady = []string{"Accept-Encoding", "Content-Length", "Proxy-Connection", "Proxy-Authorization"}
+
+// render writes a request as text for a golden file, its JSON indented.
+func render(r Request) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s\n", r.Method, r.Path)
+	h := r.Header.Clone()
+	for _, name := range unsteady {
+		h.Del(name)
+	}
+	_ = h.Write(crlf{&b})
+	b.WriteByte('\n')
+	if h.Get("Content-Type") == "application/x-www-form-urlencoded" {
+		renderForm(&b, r.Body)
+	} else {
+		b.WriteString(indent(r.Body))
+	}
+	return b.String()
+}
+
+func renderForm(b *strings.Builder, body []byte) {
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		b.Write(body)
+		return
+	}
+	for _, name := range slices.Sorted(mapKeys(form)) {
+		fmt.Fprintf(b, "%s = %s\n", name, indent([]byte(form.Get(name))))
+	}
+}
+
+func mapKeys(v url.Values) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range v {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+func indent(body []byte) string {
+	var out bytes.Buffer
+	if json.Indent(&out, body, "", "  ") != nil {
+		return string(body)
+	}
+	out.WriteByte('\n')
+	return out.String()
+}
+
+// crlf turns the line ends of http.Header.Write into plain ones.
+type crlf struct{ b *strings.Builder }
+
+func (c crlf) Write(p []byte) (int, error) {
+	c.b.WriteString(strings.ReplaceAll(string(p), "\r\n", "\n"))
+	return len(p), nil
+}

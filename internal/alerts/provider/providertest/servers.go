@@ -1,0 +1,212 @@
+package providertest
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"sync"
+	"testing"
+
+	"notifier/internal/alerts/provider"
+)
+
+// Loopback is the default Network with the loopback opened.
+func Loopback() provider.Network {
+	return provider.Network{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}}
+}
+
+// Request is one request as a Sink got it.
+type Request struct {
+	Method, Host, Path string
+	Header             http.Header
+	Body               []byte
+}
+
+// Sink is a destination that keeps what it is sent.
+type Sink struct {
+	*httptest.Server
+	mu       sync.Mutex
+	requests []Request
+}
+
+// NewSink starts a plain http Sink that answers with h; nil answers 200.
+func NewSink(t *testing.T, h http.HandlerFunc) *Sink {
+	t.Helper()
+	s := newSink(h)
+	s.Start()
+	t.Cleanup(s.Close)
+	return s
+}
+
+func newSink(h http.HandlerFunc) *Sink {
+	s := &Sink{}
+	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		s.mu.Lock()
+		s.requests = append(s.requests, Request{r.Method, r.Host, r.URL.Path, r.Header.Clone(), body})
+		s.mu.Unlock()
+		if h != nil {
+			h(w, r)
+		}
+	}))
+	return s
+}
+
+// Requests returns what came so far.
+func (s *Sink) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]Request(nil), s.requests...)
+}
+
+// Last returns the last request and fails the test if there was none.
+func (s *Sink) Last(t *testing.T) Request {
+	t.Helper()
+	all := s.Requests()
+	if len(all) == 0 {
+		t.Fatal("the sink got no request")
+	}
+	return all[len(all)-1]
+}
+
+// answer returns a handler for one status; its body is what no tenant may read.
+func answer(status int, header map[string]string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		for name, value := range header {
+			w.Header().Set(name, value)
+		}
+		w.WriteHeader(status)
+		if status != http.StatusNoContent && status != http.StatusNotModified {
+			_, _ = io.WriteString(w, replySecret)
+		}
+	}
+}
+
+// HTTPProxy starts a proxy that wants the credentials user:password and leads every request to the server at backend, whatever
+// its host, so that tests can send to any name.
+func HTTPProxy(t *testing.T, backend net.Addr, user, password string) *Sink {
+	t.Helper()
+	want := "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
+	return NewSink(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Proxy-Authorization") != want {
+			w.WriteHeader(http.StatusProxyAuthRequired)
+			return
+		}
+		if r.Method == http.MethodConnect {
+			tunnel(w, backend)
+			return
+		}
+		out := r.Clone(r.Context())
+		out.RequestURI, out.URL.Host = "", backend.String()
+		out.Header.Del("Proxy-Authorization")
+		resp, err := http.DefaultTransport.RoundTrip(out)
+		if err != nil {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		defer resp.Body.Close()
+		w.WriteHeader(resp.StatusCode)
+		_, _ = io.Copy(w, resp.Body)
+	})
+}
+
+func tunnel(w http.ResponseWriter, backend net.Addr) {
+	up, err := net.Dial("tcp", backend.String())
+	if err != nil {
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	down, _, err := w.(http.Hijacker).Hijack()
+	if err != nil {
+		_ = up.Close()
+		return
+	}
+	_, _ = io.WriteString(down, "HTTP/1.1 200 OK\r\n\r\n")
+	pipe(down, up)
+}
+
+// pipe joins two connections until one ends.
+func pipe(a, b net.Conn) {
+	var wg sync.WaitGroup
+	for _, c := range [][2]net.Conn{{a, b}, {b, a}} {
+		wg.Go(func() {
+			_, _ = io.Copy(c[0], c[1])
+			_ = c[0].Close()
+			_ = c[1].Close()
+		})
+	}
+	wg.Wait()
+}
+
+// SOCKSProxy starts a SOCKS5 proxy that wants the credentials and leads every connection to backend. It returns its address.
+func SOCKSProxy(t *testing.T, backend net.Addr, user, password string) net.Addr {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				defer c.Close()
+				if err := serveSOCKS(c, backend, user, password); err != nil {
+					return // the client sees a broken connection, which is what its test looks at
+				}
+			})
+		}
+	})
+	t.Cleanup(func() { _ = l.Close(); wg.Wait() })
+	return l.Addr()
+}
+
+// serveSOCKS speaks RFC 1928 with RFC 1929 credentials, as far as a well-behaved client goes.
+func serveSOCKS(c net.Conn, backend net.Addr, user, password string) error {
+	read := func(n int) ([]byte, error) {
+		b := make([]byte, n)
+		_, err := io.ReadFull(c, b)
+		return b, err
+	}
+	head, err := read(2)
+	if err != nil {
+		return err
+	}
+	if _, err = read(int(head[1])); err != nil { // the methods offered
+		return err
+	}
+	_, _ = c.Write([]byte{5, 2})
+	want := fmt.Sprintf("\x01%c%s%c%s", len(user), user, len(password), password)
+	got, err := read(len(want))
+	if err != nil {
+		return err
+	}
+	if string(got) != want {
+		_, err = c.Write([]byte{1, 1})
+		return err
+	}
+	_, _ = c.Write([]byte{1, 0})
+	if head, err = read(5); err != nil { // version, command, reserved, kind of address and its first byte
+		return err
+	}
+	rest := map[byte]int{1: 3 + 2, 3: int(head[4]) + 2, 4: 15 + 2}[head[3]]
+	if _, err = read(rest); err != nil {
+		return err
+	}
+	up, err := net.Dial("tcp", backend.String())
+	if err != nil {
+		return err
+	}
+	_, _ = c.Write([]byte{5, 0, 0, 1, 0, 0, 0, 0, 0, 0})
+	pipe(c, up)
+	return nil
+}

@@ -1,0 +1,168 @@
+package slack
+
+import (
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/providertest"
+	"notifier/internal/event"
+)
+
+func build(cfg provider.Config) (provider.Sender, error) {
+	s, err := New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func TestContract(t *testing.T) {
+	providertest.Run(t, providertest.Subject{New: build, Config: provider.Config{Type: "slack", Channel: "ops"}})
+}
+
+func TestWebhookPayloads(t *testing.T) {
+	sink := providertest.NewSink(t, nil)
+	s, err := New(provider.Config{Address: sink.URL + "/services/T0/B0/x", Channel: "ops", Network: providertest.Loopback()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	providertest.Golden(t, "webhook", s, sink)
+}
+
+// newAPI returns a Sender to Slack's API, which a proxy leads to a server that answers with h.
+func newAPI(t *testing.T, h http.HandlerFunc) (*Sender, *providertest.Sink) {
+	t.Helper()
+	ca := providertest.NewCA(t)
+	sink := ca.NewTLSSink(t, h, false, "slack.com")
+	network := providertest.Loopback()
+	network.Resolver = providertest.DNS(t, map[string]string{"slack.com": "192.0.2.1"})
+	s, err := New(provider.Config{
+		Address: "https://slack.com/api/chat.postMessage", Token: "xoxb-token", Channel: "C123", Username: "flux",
+		Network: network, TLS: provider.TLS{CA: ca.PEM()},
+		Proxy: provider.Proxy{Address: providertest.HTTPProxy(t, sink.Listener.Addr(), "u", "p").URL, Username: "u", Password: "p"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s, sink
+}
+
+// says answers with a status and a body.
+func says(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+func TestAPIPayloads(t *testing.T) {
+	s, sink := newAPI(t, says(200, `{"ok":true,"channel":"C123","ts":"1.2"}`))
+	providertest.Golden(t, "api", s, sink)
+	if path := sink.Last(t).Path; path != "/api/chat.postMessage" {
+		t.Errorf("the API was called at %s", path)
+	}
+}
+
+// Fails when Slack's library is left to read the answer, or an unknown code is shown.
+func TestAPIAnswersAreReadAndClassified(t *testing.T) {
+	for name, c := range map[string]struct {
+		status int
+		body   string
+		class  event.Class
+		label  string
+		reason string
+	}{
+		"no such channel":     {200, `{"ok":false,"error":"channel_not_found"}`, event.Permanent, "rejected", "Slack: channel_not_found"},
+		"a bad token":         {200, `{"ok":false,"error":"invalid_auth"}`, event.Permanent, "rejected", "Slack: invalid_auth"},
+		"too fast":            {200, `{"ok":false,"error":"ratelimited"}`, event.Retry, "http_429", "Slack: ratelimited"},
+		"trouble of its own":  {200, `{"ok":false,"error":"fatal_error"}`, event.Retry, "rejected", "Slack: fatal_error"},
+		"a code not known":    {200, `{"ok":false,"error":"xoxb-token"}`, event.Retry, "rejected", "Slack refused the message with an unknown code"},
+		"no code":             {200, `{"ok":false}`, event.Retry, "rejected", "Slack refused the message with an unknown code"},
+		"no word at all":      {200, `{}`, event.Retry, "rejected", "Slack refused the message with an unknown code"},
+		"an answer not JSON":  {200, `<html>xoxb-token`, event.Retry, "reply", "answer is not one of Slack's API"},
+		"an empty answer":     {200, ``, event.Retry, "reply", "answer is not one of Slack's API"},
+		"an answer too long":  {200, `{"ok":true,"x":"` + strings.Repeat("x", maxReply) + `"}`, event.Retry, "reply", "answer is too long"},
+		"a refusal by status": {403, `{"ok":false,"error":"xoxb-token"}`, event.Permanent, "http_4xx", "HTTP 403"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := newAPI(t, says(c.status, c.body))
+			got := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"]))
+			if got.Class != c.class || got.Label != c.label || got.Reason != c.reason {
+				t.Errorf("got class %d, %s, %q; want class %d, %s, %q", got.Class, got.Label, got.Reason, c.class, c.label, c.reason)
+			}
+		})
+	}
+}
+
+// Fails when the library gets to decode the message that the answer repeats: the send would be repeated.
+func TestAnOddSuccessOfTheAPIIsASuccess(t *testing.T) {
+	s, _ := newAPI(t, says(200, `{"ok":true,"ts":1,"message":{"blocks":7,"attachments":"x"}}`))
+	if err := s.Send(t.Context(), providertest.Notifications(t)["info"]); err != nil {
+		t.Errorf("got %v, want success", err)
+	}
+}
+
+func TestAPINeedsTokenAndChannel(t *testing.T) {
+	for _, address := range apis {
+		for _, cfg := range []provider.Config{{Address: address, Token: "t"}, {Address: address, Channel: "c"}} {
+			if _, err := New(cfg); err == nil {
+				t.Errorf("New took %q without token or channel", address)
+			}
+		}
+	}
+}
+
+func TestWebhookTokenIsABearerToken(t *testing.T) {
+	sink := providertest.NewSink(t, nil)
+	s, err := New(provider.Config{Address: sink.URL, Token: "abc", Network: providertest.Loopback()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Send(t.Context(), providertest.Notifications(t)["info"]); err != nil {
+		t.Fatal(err)
+	}
+	if got := sink.Last(t).Header.Get("Authorization"); got != "Bearer abc" {
+		t.Errorf("Authorization is %q", got)
+	}
+	if _, err := New(provider.Config{Address: sink.URL, Token: "a\nb", Network: providertest.Loopback()}); err == nil {
+		t.Error("New took a token over two lines")
+	}
+}
+
+// Fails when the text is escaped before it is cut, which would leave halves of escapes.
+func FuzzEscape(f *testing.F) {
+	f.Add("<!channel> & more", 10)
+	f.Add(strings.Repeat("<&>", 5000), 7500)
+	f.Add("\xff\xfe", 1)
+	f.Fuzz(func(t *testing.T, s string, limit int) {
+		limit = 20 + (limit&0x7fffffff)%8000
+		got := escape(s, limit)
+		if n := utf8.RuneCountInString(got); n > limit {
+			t.Errorf("%d characters, want at most %d", n, limit)
+		}
+		if strings.ContainsAny(got, "<>") || !utf8.ValidString(got) {
+			t.Errorf("%q holds markup or is no UTF-8", got)
+		}
+		left := strings.NewReplacer("&amp;", "", "&lt;", "", "&gt;", "").Replace(got)
+		if strings.Contains(left, "&") {
+			t.Errorf("%q holds half an escape", got)
+		}
+	})
+}
+
+func TestFormCarriesTheToken(t *testing.T) {
+	s, sink := newAPI(t, says(200, `{"ok":true}`))
+	if err := s.Send(t.Context(), providertest.Notifications(t)["info"]); err != nil {
+		t.Fatal(err)
+	}
+	form, err := url.ParseQuery(string(sink.Last(t).Body))
+	if err != nil || form.Get("token") != "xoxb-token" || form.Get("channel") != "C123" || form.Get("username") != "flux" {
+		t.Errorf("form is %v (%v)", form, err)
+	}
+}
