@@ -65,7 +65,6 @@ generate: ## Generate deepcopy functions and CRDs from api/.
 .PHONY: format
 format: ## Format the Go code.
 	$(TOOL) golangci-lint fmt
-	cd test && $(TOOL) golangci-lint fmt --config ../.golangci.yml
 
 # State of the work tree: what differs from the commit, and how. The gate compares it before and after, so that it holds in a
 # fresh clone and beside uncommitted work alike.
@@ -81,5 +80,4 @@ check: ## Generate, format, tidy, vet and lint; fails if anything committed was 
 	if ! diff -u "$$before" "$$after"; then \
 	  echo "make check: the files above were stale or not formatted; they are mended now, commit them" >&2; exit 1; fi
 	for m in $(MODULES); do echo "go vet ($$m)"; go -C $$m vet ./...; done
-	$(TOOL) golangci-lint run
-	cd test && $(TOOL) golangci-lint run --config ../.golangci.yml
+	for m in $(MODULES); do echo "golangci-lint ($$m)"; (cd $$m && $(TOOL) golangci-lint run --config $(CURDIR)/.golangci.yml); done
