@@ -63,8 +63,4 @@ const (
 	// Finalizer is what Flux's notification-controller leaves on its objects. It is never added here, only removed, so that
 	// it cannot block a deletion.
 	Finalizer = "finalizers.fluxcd.io"
-	// WatchLabel with the value WatchEnabled marks Secrets that Flux watches; here every Secret in use is followed.
-	WatchLabel = "reconcile.fluxcd.io/watch"
-	// WatchEnabled is the value of WatchLabel.
-	WatchEnabled = "Enabled"
 )

@@ -12,9 +12,6 @@ const ReceiverKind = "Receiver"
 // ReceiverWebhookPath is the prefix of every webhook path; a hexadecimal SHA-256 digest follows it.
 const ReceiverWebhookPath = "/hook/"
 
-// DefaultOIDCAudience is the audience that a token must name when its OIDCProvider does not say.
-const DefaultOIDCAudience = "notification-controller"
-
 // DefaultReceiverInterval is the interval of a Receiver that does not say.
 const DefaultReceiverInterval = 10 * time.Minute
 
@@ -211,12 +208,4 @@ type ReceiverList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 
 	Items []Receiver `json:"items"`
-}
-
-// GetAudience returns the audience that a token must name.
-func (p *OIDCProvider) GetAudience() string {
-	if p.Audience == "" {
-		return DefaultOIDCAudience
-	}
-	return p.Audience
 }
