@@ -35,6 +35,7 @@
 //
 // # Ownership
 //
-// Table is safe for concurrent use; hooks handed to it are not changed afterwards. Server owns its goroutines: Run returns
-// after the last of them, within the drain time. Everything that is keyed by outside input is bounded and says how it evicts.
+// Table is safe for concurrent use; hooks handed to it are not changed afterwards. Server.Run returns when its requests are
+// answered, or when the drain time is over and their connections are closed. Everything that is keyed by outside input is
+// bounded and says how it evicts.
 package receiver

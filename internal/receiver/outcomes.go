@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"notifier/internal/event"
 )
 
 // outcomeLog writes one line per outcome, as long as outcomes are few: a flood must not turn into a flood of lines. What is
@@ -73,4 +75,29 @@ func (l *outcomeLog) webhook(ctx context.Context, h *Hook, a *answer, err error)
 		attrs = append(attrs, slog.Any("error", err))
 	}
 	l.log.LogAttrs(ctx, level, "webhook", attrs...)
+}
+
+// post logs the outcome of a request to the events door. The event's message is its namespace's own and stays out.
+func (l *outcomeLog) post(ctx context.Context, a *answer, record *event.Record, err error) {
+	level := a.level()
+	if level == slog.LevelInfo {
+		level = slog.LevelDebug // what became of an accepted event is told where it is delivered
+	}
+	left, ok := l.admit(ctx, level)
+	if !ok {
+		return
+	}
+	attrs := []slog.Attr{slog.String("result", a.result), slog.Int("status", a.status), slog.Int64("lines_left_out", left)}
+	if a.reason != "" {
+		attrs = append(attrs, slog.String("reason", a.reason))
+	}
+	if record != nil {
+		o := record.Event.InvolvedObject
+		attrs = append(attrs, slog.String("kind", o.Kind), slog.String("namespace", o.Namespace), slog.String("name", o.Name),
+			slog.String("id", record.ID), slog.Bool("known", record.Known))
+	}
+	if err != nil {
+		attrs = append(attrs, slog.Any("error", err))
+	}
+	l.log.LogAttrs(ctx, level, "event posted", attrs...)
 }

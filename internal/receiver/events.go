@@ -1,0 +1,220 @@
+package receiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/semaphore"
+
+	"notifier/internal/event"
+)
+
+// Events is the bus as the events door sees it. PublishEvent returns nil only when the event is on disk, and duplicate when
+// the stream already holds an event with this record's ID.
+type Events interface {
+	PublishEvent(ctx context.Context, r *event.Record) (duplicate bool, err error)
+}
+
+// postTime bounds one event's publish: emitters hang up after 5 seconds.
+const postTime = 4500 * time.Millisecond
+
+// maxNamespaces bounds the namespaces whose budgets are remembered; the one used longest ago is forgotten.
+const maxNamespaces = 16384
+
+// EventsOptions are what NewEvents needs. Events, Objects and Log are required.
+type EventsOptions struct {
+	Events  Events
+	Objects Objects
+	// Address and Namespace are the budgets of one client address and of one namespace. The namespace's is kept twice:
+	// events that name an object's UID rightly do not share one with those that do not, so that nobody can exhaust a
+	// namespace's budget who does not know its objects.
+	Address, Namespace Budget
+	// MaxBody is the greatest event the bus takes, in bytes; 0 for no bound below MaxBody of the package.
+	MaxBody int
+	// TooLarge is the error by which Events says that it will never take an event because of its size.
+	TooLarge error
+	// DuplicateWindow is how long the stream remembers an event; it is told to the sender of a duplicate.
+	DuplicateWindow time.Duration
+	// Held bounds the bytes of all bodies at once beyond the first 16 KiB of each, which the connection cap bounds: ordinary
+	// events need none of it. HeldWait is how long a body waits for room.
+	Held       int64
+	HeldWait   time.Duration
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
+}
+
+// DefaultEventsOptions returns the budgets of a stock install.
+func DefaultEventsOptions() EventsOptions {
+	return EventsOptions{
+		Address:         Budget{Rate: 2000, Burst: 4000},
+		Namespace:       Budget{Rate: 500, Burst: 2000},
+		DuplicateWindow: 5 * time.Minute,
+		Held:            64 << 20,
+		HeldWait:        2 * time.Second,
+	}
+}
+
+func (o EventsOptions) validate() error {
+	var errs []error
+	if o.Events == nil {
+		errs = append(errs, errors.New("no events"))
+	}
+	if o.Objects == nil {
+		errs = append(errs, errors.New("no objects"))
+	}
+	if o.Log == nil {
+		errs = append(errs, errors.New("no log"))
+	}
+	if o.MaxBody < 0 {
+		errs = append(errs, errors.New("the greatest body is negative"))
+	}
+	if o.Held < MaxBody {
+		errs = append(errs, fmt.Errorf("held bytes below %d cannot take the greatest body", MaxBody))
+	}
+	errs = append(errs, o.Address.validate("address"), o.Namespace.validate("namespace"))
+	return errors.Join(errs...)
+}
+
+// EventsHandler is the events door: POST / with one event.
+type EventsHandler struct {
+	options    EventsOptions
+	maxBody    int
+	addresses  *budgets[netip.Addr]
+	namespaces *budgets[namespaceKey]
+	held       *semaphore.Weighted
+	metrics    *postMetrics
+	log        *outcomeLog
+	handler    http.Handler
+}
+
+// namespaceKey separates the budgets of events that know their object from those that do not.
+type namespaceKey struct {
+	namespace string
+	known     bool
+}
+
+// NewEvents returns the events door.
+func NewEvents(o EventsOptions) (*EventsHandler, error) {
+	if err := o.validate(); err != nil {
+		return nil, fmt.Errorf("events door: %w", err)
+	}
+	h := &EventsHandler{
+		options:    o,
+		maxBody:    MaxBody,
+		addresses:  newBudgets[netip.Addr](o.Address, maxAddresses),
+		namespaces: newBudgets[namespaceKey](o.Namespace, maxNamespaces),
+		held:       semaphore.NewWeighted(o.Held),
+		metrics:    newPostMetrics(o.Registerer),
+		log:        newOutcomeLog(o.Log),
+	}
+	if o.MaxBody > 0 {
+		h.maxBody = min(h.maxBody, o.MaxBody)
+	}
+	mux := chi.NewRouter()
+	mux.Post("/", h.serve)
+	mux.NotFound(func(w http.ResponseWriter, r *http.Request) { h.answer(w, r, postUnknown, nil, nil) })
+	mux.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Allow", http.MethodPost)
+		h.answer(w, r, postMethod, nil, nil)
+	})
+	h.handler = recovered(mux, o.Log, h.metrics.panics)
+	return h, nil
+}
+
+func (h *EventsHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.handler.ServeHTTP(w, r) }
+
+// The answers of the events door that do not depend on the request. A budget answers 503: emitters take 429 for success.
+var (
+	postUnknown     = silent(http.StatusNotFound, "unknown", "")
+	postMethod      = refused(http.StatusMethodNotAllowed, "method", "method must be POST", "")
+	postEncoded     = refused(http.StatusUnsupportedMediaType, "encoding", "content encoding not supported", "")
+	postTooLarge    = refused(http.StatusRequestEntityTooLarge, "too_large", "event is too large", "")
+	postUnreadable  = refused(http.StatusBadRequest, "unreadable", "body could not be read", "")
+	postBusy        = refused(http.StatusServiceUnavailable, "busy", "too many requests at once", "1")
+	postOverBudget  = refused(http.StatusServiceUnavailable, "over_budget", "too many events", "1")
+	postUnavailable = refused(http.StatusServiceUnavailable, "unavailable", "not stored, try again", "2")
+	postAccepted    = silent(http.StatusAccepted, "accepted", "")
+	postDuplicate   = refused(http.StatusTooManyRequests, "duplicate", "duplicate event", "")
+)
+
+func (h *EventsHandler) serve(w http.ResponseWriter, r *http.Request) {
+	a, record, err := h.take(w, r)
+	h.answer(w, r, a, record, err)
+}
+
+// take reads, judges and publishes one event. The record is nil when there was no event to speak of.
+func (h *EventsHandler) take(w http.ResponseWriter, r *http.Request) (*answer, *event.Record, error) {
+	now := time.Now()
+	var early *answer
+	switch {
+	case !h.addresses.allow(clientAddress(r), now):
+		early = postOverBudget
+	case !identityEncoded(r.Header):
+		early = postEncoded
+	case r.ContentLength > int64(h.maxBody):
+		early = postTooLarge
+	}
+	if early != nil {
+		abandon(w, r)
+		return early, nil, nil
+	}
+	body := holding{held: h.held, wait: h.options.HeldWait, max: h.maxBody}
+	defer body.release()
+	if a := body.read(r); a != nil {
+		abandon(w, r)
+		return a, nil, nil
+	}
+	e, err := decodePost(body.bytes)
+	if err != nil {
+		return refused(http.StatusBadRequest, "invalid", err.Error(), ""), nil, nil
+	}
+	record := newRecord(e, h.options.Objects, now)
+	if !h.namespaces.allow(namespaceKey{e.InvolvedObject.Namespace, record.Known}, now) {
+		return postOverBudget, record, nil
+	}
+	a, err := h.publish(r.Context(), record)
+	return a, record, err
+}
+
+func (h *EventsHandler) publish(ctx context.Context, record *event.Record) (*answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, postTime)
+	defer cancel()
+	duplicate, err := h.options.Events.PublishEvent(ctx, record)
+	switch {
+	case err == nil && duplicate:
+		return postDuplicate, nil
+	case err == nil:
+		if record.Known {
+			h.metrics.known.Inc()
+		}
+		return postAccepted, nil
+	case h.options.TooLarge != nil && errors.Is(err, h.options.TooLarge):
+		return postTooLarge, nil
+	default:
+		return postUnavailable, fmt.Errorf("publish event: %w", err)
+	}
+}
+
+// answer writes and records the outcome of one request.
+func (h *EventsHandler) answer(w http.ResponseWriter, r *http.Request, a *answer, record *event.Record, err error) {
+	h.metrics.posts[a.result].Inc()
+	h.log.post(r.Context(), a, record, err)
+	if a == postDuplicate {
+		// The form of the headers is Flux's. When the stream took the first one is not known here, so the time is an
+		// upper bound.
+		reset := time.Now().Add(h.options.DuplicateWindow).UTC().Format(http.TimeFormat)
+		header := w.Header()
+		header.Set("X-RateLimit-Limit", "1")
+		header.Set("X-RateLimit-Remaining", "0")
+		header.Set("X-RateLimit-Reset", reset)
+		header.Set("Retry-After", reset)
+	}
+	a.write(w)
+}

@@ -1,0 +1,141 @@
+package receiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// ServerOptions describe one listener. Addr, Handler and Log are required.
+type ServerOptions struct {
+	// Name tells the process's listeners apart in logs and metrics.
+	Name    string
+	Addr    string
+	Handler http.Handler
+	// HeaderTimeout, ReadTimeout, WriteTimeout and IdleTimeout bound how long a connection may take for the headers, for the
+	// whole request, from the headers to the end of the answer, and between two requests.
+	HeaderTimeout, ReadTimeout, WriteTimeout, IdleTimeout time.Duration
+	// HeaderBytes bounds the request line and headers, beyond them the answer is 431.
+	HeaderBytes int
+	// Connections caps the open connections. At the cap the address with the most of them gives one up.
+	Connections int
+	// Drain bounds how long requests in progress may go on after the end was asked for.
+	Drain      time.Duration
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
+}
+
+// DefaultServerOptions returns the limits of a stock install, for an Addr and a Handler to be put in. A request has 5 s for
+// its headers and 10 s in all; the answer may take 25 s from the headers on, which is longer than every wait behind it.
+func DefaultServerOptions() ServerOptions {
+	return ServerOptions{
+		HeaderTimeout: 5 * time.Second,
+		ReadTimeout:   10 * time.Second,
+		WriteTimeout:  25 * time.Second,
+		IdleTimeout:   60 * time.Second,
+		HeaderBytes:   32 << 10,
+		Connections:   4096,
+		Drain:         5 * time.Second,
+	}
+}
+
+func (o ServerOptions) validate() error {
+	var errs []error
+	if o.Handler == nil {
+		errs = append(errs, errors.New("no handler"))
+	}
+	if o.Log == nil {
+		errs = append(errs, errors.New("no log"))
+	}
+	for _, d := range []time.Duration{o.HeaderTimeout, o.ReadTimeout, o.WriteTimeout, o.IdleTimeout, o.Drain} {
+		if d <= 0 {
+			errs = append(errs, errors.New("a time-out is not positive"))
+			break
+		}
+	}
+	if o.HeaderBytes <= 0 || o.Connections <= 0 {
+		errs = append(errs, errors.New("the caps on headers and connections must be positive"))
+	}
+	return errors.Join(errs...)
+}
+
+// Server serves one handler on one address.
+type Server struct {
+	options  ServerOptions
+	http     *http.Server
+	conns    *conns
+	listener net.Listener
+}
+
+// NewServer returns a server that does not listen yet.
+func NewServer(o ServerOptions) (*Server, error) {
+	if err := o.validate(); err != nil {
+		return nil, fmt.Errorf("%s server: %w", o.Name, err)
+	}
+	with := promauto.With(o.Registerer)
+	label := prometheus.Labels{"listener": o.Name}
+	evicted := with.NewCounter(prometheus.CounterOpts{
+		Name: "notifier_http_connections_refused_total", ConstLabels: label,
+		Help: "Connections that were closed because the listener had as many as it may have.",
+	})
+	s := &Server{options: o, conns: newConns(o.Connections, evicted.Inc)}
+	with.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "notifier_http_connections", ConstLabels: label, Help: "Open connections of a listener.",
+	}, func() float64 { return float64(s.conns.open()) })
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	s.http = &http.Server{
+		Handler:                      o.Handler,
+		Protocols:                    &protocols,
+		DisableGeneralOptionsHandler: true, // the handler answers "OPTIONS *" as any path it does not know
+		ReadHeaderTimeout:            o.HeaderTimeout,
+		ReadTimeout:                  o.ReadTimeout,
+		WriteTimeout:                 o.WriteTimeout,
+		IdleTimeout:                  o.IdleTimeout,
+		MaxHeaderBytes:               o.HeaderBytes,
+		ConnState:                    s.conns.state,
+		ErrorLog:                     slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
+	}
+	return s, nil
+}
+
+// Listen opens the address. Connections are taken up by the kernel from now on and served by Run.
+func (s *Server) Listen(ctx context.Context) error {
+	config := net.ListenConfig{KeepAlive: keepAlive}
+	l, err := config.Listen(ctx, "tcp", s.options.Addr)
+	if err != nil {
+		return fmt.Errorf("%s server: %w", s.options.Name, err)
+	}
+	s.listener = cappedListener{Listener: l, conns: s.conns}
+	return nil
+}
+
+// Addr returns the address that Listen opened, for an Addr that left the port to the system.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Run serves until ctx ends and then lets the requests in progress go on for the drain time at most. Listen must have
+// succeeded. Connections that are open after that are closed, which ends their requests' contexts.
+func (s *Server) Run(ctx context.Context) error {
+	served := make(chan error, 1)
+	go func() { served <- s.http.Serve(s.listener) }() // joined below in both cases
+	select {
+	case err := <-served:
+		return fmt.Errorf("%s server: %w", s.options.Name, err)
+	case <-ctx.Done():
+	}
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.options.Drain)
+	defer cancel()
+	if err := s.http.Shutdown(drain); err != nil {
+		s.options.Log.WarnContext(ctx, "requests were cut off at the end", "listener", s.options.Name)
+		_ = s.http.Close() // whatever it says, the connections are given up
+	}
+	<-served
+	return nil
+}
