@@ -1,0 +1,112 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"notifier/internal/alerts"
+	"notifier/internal/bus"
+	"notifier/internal/reconcile"
+	"notifier/internal/reconcile/apply"
+	"notifier/internal/reconcile/watch"
+)
+
+// The graces of the stages at shutdown. Together they stay below the 10 seconds that a Pod is given by default here.
+const (
+	doorsDrain = 2 * time.Second // of this, requests in progress
+	doorsGrace = doorsDrain + 500*time.Millisecond
+	sendsDrain = 3500 * time.Millisecond // of the next, sends under way
+	workGrace  = 4500 * time.Millisecond
+	kubeGrace  = time.Second
+	busGrace   = 1500 * time.Millisecond
+)
+
+// App is the process, wired and listening, not yet at work.
+type App struct {
+	options  Options
+	log      *slog.Logger
+	registry *prometheus.Registry
+	clients  clients
+
+	bus       *bus.Bus
+	recorder  *reconcile.Recorder
+	leader    *reconcile.Leader
+	reconcile *reconcile.Reconciler
+	watcher   *watch.Watcher
+	applier   *apply.Applier
+	router    *alerts.Router
+	deliverer *alerts.Deliverer
+	doors     []part
+	health    *health
+}
+
+// New opens the bus, wires every part and listens on every address. The options were validated.
+func New(ctx context.Context, o Options) (*App, error) {
+	a := &App{options: o, log: newLogger(o.LogOutput, o.LogLevel, o.LogEncoding), registry: prometheus.NewRegistry()}
+	a.registry.MustRegister(
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	reconcile.RouteClientLogs(a.log)
+	for _, f := range o.AcceptedFlags {
+		a.log.Info("a flag of Flux's notification-controller is accepted", "flag", f.Name, "meaning", f.Meaning)
+	}
+	var err error
+	if a.clients, err = newClients(o); err != nil {
+		return nil, err
+	}
+	a.bus, err = bus.Open(ctx, bus.Options{
+		DataDir: o.busDir(), URL: o.NATSURL, Creds: o.NATSCreds, Replicas: o.StreamReplicas,
+		DuplicateWindow: o.RateLimitInterval, NamespaceQuota: o.NamespaceQuota,
+		Log: a.log.With("component", "bus"), Registerer: a.registry,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("bus: %w", err)
+	}
+	if err := a.wire(ctx); err != nil {
+		closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), busGrace)
+		defer cancel()
+		return nil, errors.Join(err, a.bus.Close(closeCtx))
+	}
+	return a, nil
+}
+
+// busDir is the embedded server's directory; with an external one there is none.
+func (o Options) busDir() string {
+	if o.NATSURL != "" {
+		return ""
+	}
+	return o.DataDir
+}
+
+// Run starts everything and blocks until ctx ends or a part fails; then it stops everything, within 10 seconds.
+func (a *App) Run(ctx context.Context) error {
+	a.log.Info("starting", "version", a.options.Version, "pid", os.Getpid())
+	// From the moment the stop is asked for, the probe says so: nobody is sent here while the doors close.
+	stop := context.AfterFunc(ctx, func() { a.health.stopping.Store(true) })
+	defer stop()
+	failure := runStages(ctx, a.log, []stage{
+		{"bus", busGrace, []part{{"bus", a.bus.Run}}},
+		{"kubernetes", kubeGrace, []part{
+			{"recorder", a.recorder.Run}, {"controllers", a.reconcile.Run}, {"watchers", a.watcher.Run},
+			{"leader", func(ctx context.Context) error { return a.leader.Run(ctx, a.reconcile.Lead, a.watcher.Lead) }},
+		}},
+		{"work", workGrace, []part{{"router", a.router.Run}, {"deliverer", a.deliverer.Run}, {"applier", a.applier.Run}}},
+		{"doors", doorsGrace, a.doors},
+	})
+	closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), busGrace)
+	defer cancel()
+	if err := a.bus.Close(closeCtx); err != nil {
+		a.log.Warn("the bus did not close in order", "error", err)
+	}
+	if failure == nil {
+		a.log.Info("stopped")
+	}
+	return failure
+}

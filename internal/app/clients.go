@@ -1,0 +1,73 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"notifier/internal/reconcile"
+	"notifier/internal/reconcile/apply"
+	"notifier/internal/reconcile/watch"
+)
+
+// clients are the ways to the API server. Each has the budget that its work needs, so that none waits behind another's.
+type clients struct {
+	kinds     reconcile.Clients     // --kube-api-qps, Secrets by --secret-read-qps
+	core      *kubernetes.Clientset // Events, within --kube-api-qps
+	lease     *kubernetes.Clientset // renewing a Lease waits for nothing
+	metadata  metadata.Interface
+	dynamic   dynamic.Interface
+	discovery *watch.Server
+	apply     *apply.Client // --trigger-qps
+}
+
+func newClients(o Options) (clients, error) {
+	config, err := kubeConfig(o.Kubeconfig)
+	if err != nil {
+		return clients{}, err
+	}
+	config.UserAgent = "notifier/" + o.Version
+	config.QPS, config.Burst = o.KubeAPIQPS, o.KubeAPIBurst
+	// Reads by watch and discovery are few, and bounded by what the cluster serves.
+	unlimited := rest.CopyConfig(config)
+	unlimited.QPS = -1
+
+	var c clients
+	var errs [7]error
+	c.kinds, errs[0] = reconcile.NewClients(config)
+	c.core, errs[1] = kubernetes.NewForConfig(config)
+	c.lease, errs[2] = kubernetes.NewForConfig(unlimited)
+	c.metadata, errs[3] = metadata.NewForConfig(unlimited)
+	c.dynamic, errs[4] = dynamic.NewForConfig(unlimited)
+	c.discovery, errs[5] = watch.NewServer(unlimited)
+	c.apply, errs[6] = apply.NewClient(unlimited)
+	if err := errors.Join(errs[:]...); err != nil {
+		return clients{}, fmt.Errorf("kubernetes clients: %w", err)
+	}
+	return c, nil
+}
+
+// kubeConfig finds the API server: the file that was named, else the cluster that this process runs in, else KUBECONFIG.
+func kubeConfig(file string) (*rest.Config, error) {
+	if file == "" {
+		config, err := rest.InClusterConfig()
+		if err == nil {
+			return config, nil
+		}
+		if !errors.Is(err, rest.ErrNotInCluster) {
+			return nil, fmt.Errorf("in-cluster configuration: %w", err)
+		}
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = file
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("--kubeconfig: %w; outside a cluster give a file, or set KUBECONFIG", err)
+	}
+	return config, nil
+}

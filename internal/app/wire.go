@@ -1,0 +1,164 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"notifier/internal/alerts"
+	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/registry"
+	"notifier/internal/bus"
+	"notifier/internal/receiver"
+	"notifier/internal/reconcile"
+	"notifier/internal/reconcile/apply"
+	"notifier/internal/reconcile/watch"
+)
+
+// wire makes every part over the bus and the clients. The tables are between the parts: the controllers fill them, the edge and
+// the alert plane read them.
+func (a *App) wire(ctx context.Context) error {
+	hooks, err := receiver.NewTable(a.limits(), func(owner string) { a.reconcile.Moved(owner) })
+	if err != nil {
+		return err
+	}
+	table, destinations := alerts.NewTable(), alerts.NewDestinations()
+	for _, step := range []func() error{
+		a.wireLeader,
+		func() error { return a.wireReconcile(hooks, table, destinations) },
+		a.wireWatcher,
+		a.wireApplier,
+		func() error { return a.wireAlerts(table, destinations) },
+		func() error { return a.listen(ctx, hooks) },
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *App) limits() receiver.Limits {
+	l := receiver.DefaultLimits()
+	l.Receiver = receiver.Budget{Rate: a.options.ReceiverRate, Burst: a.options.ReceiverBurst}
+	return l
+}
+
+// namespace is the only one served, empty for all.
+func (a *App) namespace() string {
+	if a.options.WatchAllNamespaces {
+		return ""
+	}
+	return a.options.RuntimeNamespace
+}
+
+func (a *App) wireLeader() (err error) {
+	identity, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("leader election: %w", err)
+	}
+	a.recorder = reconcile.NewRecorder(a.clients.core.CoreV1(), a.log)
+	a.leader, err = reconcile.NewLeader(reconcile.LeaderOptions{
+		Enabled: a.options.LeaderElection, Leases: a.clients.lease.CoordinationV1(),
+		// Several processes on one host are told apart by their ids.
+		Namespace: a.options.RuntimeNamespace, Identity: fmt.Sprintf("%s_%d", identity, os.Getpid()),
+		LeaseDuration: a.options.LeaderLeaseDuration, RenewDeadline: a.options.LeaderRenewDeadline,
+		RetryPeriod: a.options.LeaderRetryPeriod, ReleaseOnCancel: a.options.LeaderReleaseOnCancel,
+		Log: a.log.With("component", "leader"),
+	})
+	return err
+}
+
+func (a *App) wireReconcile(hooks *receiver.Table, table *alerts.Table, destinations *alerts.Destinations) error {
+	network, err := provider.ParseNetwork(a.options.AllowDestinations, a.options.EnvironmentProxy)
+	if err != nil {
+		return fmt.Errorf("--allow-destinations: %w", err)
+	}
+	a.reconcile, err = reconcile.New(reconcile.Options{
+		Clients: a.clients.kinds, Hooks: hooks, Alerts: table, Destinations: destinations,
+		Health: a.bus.Health(), Events: a.recorder, Network: network, Namespace: a.namespace(),
+		DefaultServiceAccount: a.options.DefaultServiceAccount, MaxAlertsPerNamespace: a.options.MaxAlertsPerNamespace,
+		StatusWorkers: a.options.Concurrent, SecretQPS: float64(a.options.SecretQPS),
+		Log: a.log.With("component", "reconcile"), Registerer: a.registry,
+	})
+	return err
+}
+
+func (a *App) wireWatcher() (err error) {
+	a.watcher, err = watch.New(watch.Options{
+		Metadata: a.clients.metadata, Dynamic: a.clients.dynamic, Discovery: a.clients.discovery, Namespace: a.namespace(),
+		Events: a.bus, State: a.bus.State(), Log: a.log.With("component", "watch"), Registerer: a.registry,
+	})
+	return err
+}
+
+func (a *App) wireApplier() (err error) {
+	a.applier, err = apply.New(apply.Options{
+		Bus: a.bus, Receivers: a.reconcile.Receivers(), Compiled: a.reconcile.Complete(), Selector: a.watcher,
+		Discovery: a.clients.discovery, Client: a.clients.apply, Reports: a.bus.Health(),
+		Interval: a.options.TriggerInterval, QPS: float64(a.options.TriggerQPS), Burst: int(2 * a.options.TriggerQPS),
+		Log: a.log.With("component", "apply"), Registerer: a.registry,
+	})
+	return err
+}
+
+func (a *App) wireAlerts(table *alerts.Table, destinations *alerts.Destinations) (err error) {
+	reports := healthReports{a.bus.Health(), a.log.With("component", "alerts")}
+	log := a.log.With("component", "alerts")
+	a.router, err = alerts.NewRouter(alerts.RouterOptions{
+		Events: a.bus, Publisher: a.bus, Alerts: table, Destinations: destinations, Reports: reports, Recorder: a.recorder,
+		Gate: a.reconcile.Complete(), Log: log, Registerer: a.registry,
+	})
+	if err != nil {
+		return err
+	}
+	a.deliverer, err = alerts.NewDeliverer(alerts.DelivererOptions{
+		Source: a.bus, Schedule: a.bus, History: a.bus, Alerts: table, Destinations: destinations, Reports: reports,
+		Recorder: a.recorder, Types: registry.Types(), DrainTimeout: sendsDrain, Gate: a.reconcile.Complete(), Log: log, Registerer: a.registry,
+	})
+	return err
+}
+
+// listen makes the four doors. They listen now and serve when Run is called.
+func (a *App) listen(ctx context.Context, hooks *receiver.Table) error {
+	log := a.log.With("component", "receiver")
+	webhooks, err := receiver.NewWebhooks(receiver.WebhooksOptions{Table: hooks, Triggers: a.bus, Log: log, Registerer: a.registry})
+	if err != nil {
+		return err
+	}
+	o := receiver.DefaultEventsOptions()
+	o.Events, o.Objects, o.Log, o.Registerer = a.bus, a.watcher, log, a.registry
+	o.MaxBody, o.TooLarge, o.DuplicateWindow = a.bus.MaxPayload(), bus.ErrTooLarge, a.options.RateLimitInterval
+	o.Address.Rate, o.Namespace.Rate = a.options.EventsClientRate, a.options.EventsNamespaceRate
+	events, err := receiver.NewEvents(o)
+	if err != nil {
+		return err
+	}
+	a.health = &health{checks: a.checks()}
+	metrics := http.NewServeMux()
+	metrics.Handle("GET /metrics", promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{}))
+	for _, door := range []struct {
+		name, addr string
+		handler    http.Handler
+	}{
+		{"webhooks", a.options.ReceiverAddr, webhooks},
+		{"events", a.options.EventsAddr, events},
+		{"metrics", a.options.MetricsAddr, metrics},
+		{"health", a.options.HealthAddr, a.health.handler()},
+	} {
+		o := receiver.DefaultServerOptions()
+		o.Name, o.Addr, o.Handler, o.Drain, o.Log, o.Registerer = door.name, door.addr, door.handler, doorsDrain, log, a.registry
+		server, err := receiver.NewServer(o)
+		if err != nil {
+			return err
+		}
+		if err := server.Listen(ctx); err != nil {
+			return err
+		}
+		a.doors = append(a.doors, part{door.name, server.Run})
+	}
+	return nil
+}
