@@ -27,6 +27,9 @@ const parallelTests = 16
 
 // Main is the body of a TestMain: it runs the tests, ends what they started and exits.
 func Main(m *testing.M) {
+	if role := os.Getenv(diskRole); role != "" {
+		os.Exit(holdDisk(role))
+	}
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })

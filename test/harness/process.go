@@ -30,6 +30,8 @@ type Command struct {
 	LogFile string
 	// DeathSignal is what the child gets when this process is killed; zero: SIGKILL.
 	DeathSignal syscall.Signal
+	// attributes changes how the child is started; may be nil.
+	attributes func(*syscall.SysProcAttr)
 }
 
 // Process is a child process, running or ended.
@@ -61,6 +63,9 @@ func Start(c Command) (*Process, error) {
 	p.cmd.Dir = c.Dir
 	p.cmd.Env = append(environment(), c.Env...)
 	p.cmd.SysProcAttr = childAttributes(c.DeathSignal)
+	if c.attributes != nil {
+		c.attributes(p.cmd.SysProcAttr)
+	}
 	// A grandchild that kept the pipe open must not hold up Wait.
 	p.cmd.WaitDelay = 2 * time.Second
 

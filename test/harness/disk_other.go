@@ -1,0 +1,29 @@
+//go:build !linux
+
+package harness
+
+import (
+	"context"
+	"errors"
+)
+
+const diskRole = "NOTIFIER_HARNESS_DISK"
+
+// Disk is a small file system that can be filled up.
+type Disk struct{ Dir string }
+
+var errNoDisk = errors.New("a disk of its own is only made on Linux")
+
+// NewDisk fails: only Linux has what it takes.
+func NewDisk(context.Context, int64) (*Disk, error) { return nil, errNoDisk }
+
+// Fill fails.
+func (d *Disk) Fill() error { return errNoDisk }
+
+// Free fails.
+func (d *Disk) Free() error { return errNoDisk }
+
+// Close fails.
+func (d *Disk) Close() error { return errNoDisk }
+
+func holdDisk(string) int { return 1 }
