@@ -1,0 +1,189 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
+)
+
+// ErrLost is returned by Run when the bus will not come back in this process: the embedded JetStream shut down, which is what
+// it does on a full disk, or the connection was closed for good. The process should end with an error and be restarted.
+var ErrLost = errors.New("bus is lost")
+
+const (
+	connectTimeout = 5 * time.Second
+	apiTimeout     = 5 * time.Second
+	lossInterval   = 500 * time.Millisecond
+	// payloadHeadroom is what the headers, labels and an Alert's own metadata may add to an event.
+	payloadHeadroom = 256 << 10
+	// minVersion has scheduled messages, atomic batches and the reset of consumers.
+	minMajor, minMinor = 2, 14
+)
+
+// Bus is a connection to the streams, with the server itself when it is embedded.
+type Bus struct {
+	opts     Options
+	log      *slog.Logger
+	embedded *embedded // nil with a remote server
+	nc       *nats.Conn
+	js       jetstream.JetStream
+	streams  map[string]jetstream.Stream
+	buckets  map[string]jetstream.KeyValue
+	metrics  *metrics
+
+	members  *membership
+	triggers *committer
+	quota    *quota
+	stats    *stats
+	progress *progress
+
+	work   sync.WaitGroup // rounds of the committer
+	closed atomic.Bool
+}
+
+// Open starts the embedded server or connects to the remote one, and makes or updates the streams and buckets.
+func Open(ctx context.Context, o Options) (_ *Bus, err error) {
+	o.setDefaults()
+	if err := o.validate(); err != nil {
+		return nil, fmt.Errorf("bus options: %w", err)
+	}
+	b := &Bus{
+		opts: o, log: o.Log,
+		streams: map[string]jetstream.Stream{}, buckets: map[string]jetstream.KeyValue{},
+		progress: newProgress(),
+	}
+	defer func() {
+		if err != nil {
+			b.abandon()
+		}
+	}()
+	if o.URL == "" {
+		if b.embedded, err = startEmbedded(o.DataDir, &b.opts.Budgets, o.Log); err != nil {
+			return nil, err
+		}
+	}
+	if err := b.connect(); err != nil {
+		return nil, err
+	}
+	if err := b.setUp(ctx); err != nil {
+		return nil, err
+	}
+	b.members = newMembership(b.opts.ReplicaID, b.buckets[bucketMembers])
+	b.quota = newQuota(b)
+	b.stats = newStats(b)
+	if b.metrics, err = newMetrics(o.Registerer); err != nil {
+		return nil, err
+	}
+	b.triggers = newCommitter(b)
+	if err := b.stats.refresh(ctx); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+func (b *Bus) connect() (err error) {
+	options := []nats.Option{
+		nats.Name("notifier " + b.opts.ReplicaID), nats.Timeout(connectTimeout), nats.MaxReconnects(-1),
+		nats.ReconnectWait(250 * time.Millisecond), nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2),
+		// While the connection is away a publish fails at once: the sender gets its 503 now, and nothing that was answered
+		// with an error is published later.
+		nats.ReconnectBufSize(-1),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { b.log.Warn("NATS connection", "error", err) }),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if !b.closed.Load() {
+				b.log.Warn("NATS connection is away", "error", err)
+			}
+		}),
+		nats.ReconnectHandler(func(*nats.Conn) { b.log.Info("NATS connection is back") }),
+	}
+	if b.embedded != nil {
+		options = append(options, nats.InProcessServer(b.embedded.srv))
+	}
+	if b.opts.Creds != "" {
+		options = append(options, nats.UserCredentials(b.opts.Creds))
+	}
+	if b.nc, err = nats.Connect(b.opts.URL, options...); err != nil {
+		return fmt.Errorf("connect to NATS: %w", err)
+	}
+	var major, minor int
+	version := b.nc.ConnectedServerVersion()
+	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil || major < minMajor || major == minMajor && minor < minMinor {
+		return fmt.Errorf("NATS server has version %q, at least %d.%d is needed", version, minMajor, minMinor)
+	}
+	if b.js, err = jetstream.New(b.nc, jetstream.WithDefaultTimeout(apiTimeout)); err != nil {
+		return fmt.Errorf("open JetStream: %w", err)
+	}
+	return nil
+}
+
+// Run keeps the membership and the statistics until ctx ends. It returns ErrLost when the bus will not come back.
+func (b *Bus) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return b.members.run(ctx, b.log) })
+	g.Go(func() error { b.stats.run(ctx); return nil })
+	g.Go(func() error { return b.watchLoss(ctx) })
+	return g.Wait()
+}
+
+func (b *Bus) watchLoss(ctx context.Context) error {
+	for wait(ctx, lossInterval) == nil {
+		if err := b.lost(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *Bus) lost() error {
+	switch {
+	case b.embedded != nil && !b.embedded.srv.JetStreamEnabled():
+		return fmt.Errorf("%w: JetStream shut down, the disk may be full", ErrLost)
+	case b.nc.IsClosed():
+		return fmt.Errorf("%w: connection closed", ErrLost)
+	}
+	return nil
+}
+
+// Close ends the connection and the embedded server, after everything that was sent has reached it. The consuming calls must
+// have returned before.
+func (b *Bus) Close(ctx context.Context) error {
+	if b.closed.Swap(true) {
+		return nil
+	}
+	b.work.Wait()
+	err := b.nc.FlushWithContext(ctx)
+	if errors.Is(err, nats.ErrConnectionClosed) {
+		err = nil
+	}
+	b.abandon()
+	b.metrics.unregister(b.opts.Registerer)
+	if err != nil {
+		return fmt.Errorf("flush bus: %w", err)
+	}
+	return nil
+}
+
+func (b *Bus) abandon() {
+	b.closed.Store(true)
+	if b.nc != nil {
+		b.nc.Close()
+	}
+	if b.embedded != nil {
+		b.embedded.stop()
+	}
+}
+
+// MaxPayload is the greatest event body, in bytes of JSON as received, that the door should accept. A body below it can still
+// be refused with ErrTooLarge when it grows in encoding.
+func (b *Bus) MaxPayload() int { return max(int(b.nc.MaxPayload())-payloadHeadroom, payloadHeadroom) }
+
+// Shards is the number of shards in use, which the streams were made with.
+func (b *Bus) Shards() int { return b.opts.Shards }

@@ -1,0 +1,183 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+
+	"notifier/internal/event"
+)
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childDirEnv); dir != "" {
+		os.Exit(child(dir))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+const testTimeout = 30 * time.Second
+
+func testContext(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// open opens a bus for a test. The options given are changed as the test wants them.
+func open(t testing.TB, dir string, change func(*Options)) *Bus {
+	t.Helper()
+	b, err := Open(testContext(t), testOptions(dir, change))
+	if err != nil {
+		t.Fatalf("Open: %v", err)
+	}
+	t.Cleanup(func() { closeBus(t, b) })
+	return b
+}
+
+func testOptions(dir string, change func(*Options)) Options {
+	o := Options{
+		DataDir: dir, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(), Shards: 2,
+	}
+	if os.Getenv("BUS_TEST_LOG") != "" {
+		o.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
+	}
+	if change != nil {
+		change(&o)
+	}
+	return o
+}
+
+func closeBus(t testing.TB, b *Bus) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
+	defer cancel()
+	if err := b.Close(ctx); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+// start runs f until the returned function is called, which also waits for it.
+func start(t testing.TB, f func(ctx context.Context) error) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- f(ctx) }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Errorf("stopped with %v", err)
+			}
+		case <-time.After(testTimeout):
+			t.Error("did not stop")
+		}
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+func testEvent(namespace, name, message string) event.Event {
+	return event.Event{
+		InvolvedObject: event.ObjectReference{
+			Kind: "Kustomization", Namespace: namespace, Name: name, UID: "uid-" + name, APIVersion: "kustomize.toolkit.fluxcd.io/v1",
+		},
+		Severity: event.SeverityInfo, Timestamp: time.Unix(1_700_000_000, 0).UTC(), Message: message, Reason: "ReconciliationSucceeded",
+		ReportingController: "kustomize-controller",
+	}
+}
+
+func testRecord(id, namespace, name string) *event.Record {
+	return &event.Record{
+		ID: id, Event: testEvent(namespace, name, "message of "+id), Source: event.SourcePost, Outcome: event.OutcomeSucceeded,
+		Accepted: time.Unix(1_700_000_001, 5).UTC(),
+	}
+}
+
+func testTrigger(namespace, key string, accepted int64) event.Trigger {
+	return event.Trigger{
+		Namespace: namespace, Receiver: "r", ReceiverUID: "u", Key: key,
+		Target:   event.Target{APIVersion: "source.toolkit.fluxcd.io/v1", Kind: "GitRepository", Name: "flux"},
+		Accepted: time.Unix(accepted, 0).UTC(),
+	}
+}
+
+func testDelivery(id, namespace, provider string) event.Delivery {
+	return event.Delivery{
+		ID: id, Order: 7, Namespace: namespace, Alert: "alert", AlertUID: "a", Provider: provider, ProviderUID: "p",
+		Event: testEvent(namespace, "app", "message of "+id), Routed: time.Unix(1_700_000_002, 0).UTC(),
+	}
+}
+
+// deliverTo serves deliveries by sending each to the channel.
+func deliverTo(b *Bus, to chan<- event.Held[event.Delivery]) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		return b.Deliveries(ctx, func(ctx context.Context, _ int, in <-chan event.Held[event.Delivery]) error {
+			return forward(ctx, in, to)
+		})
+	}
+}
+
+func triggerTo(b *Bus, to chan<- event.Held[event.Trigger]) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		return b.Triggers(ctx, func(ctx context.Context, _ int, in <-chan event.Held[event.Trigger]) error {
+			return forward(ctx, in, to)
+		})
+	}
+}
+
+func forward[T any](ctx context.Context, in <-chan event.Held[T], to chan<- event.Held[T]) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case h, open := <-in:
+			if !open {
+				return nil
+			}
+			select {
+			case to <- h:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	}
+}
+
+func receive[T any](t testing.TB, from <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(testTimeout):
+		t.Fatal("nothing received")
+		panic("unreachable")
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func ids(n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = fmt.Sprintf("%04d", i)
+	}
+	return out
+}

@@ -1,0 +1,243 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"notifier/internal/event"
+)
+
+const (
+	// routeBatch is how many records are routed together; they are acknowledged together as well.
+	routeBatch  = 128
+	routeGather = 200 * time.Microsecond
+	routeMin    = 100 * time.Millisecond
+	routeMax    = 5 * time.Second
+	followRetry = time.Second
+)
+
+// PublishEvent writes r to EVENTS and returns when the stream has confirmed that it is on disk (invariant E2), and whether it
+// was there already, by its ID, within the duplicate window. It sets r.Seq; of a duplicate that is the first one's.
+//
+// It refuses with ErrFull when the records that were not routed yet take most of the stream: publishing more would make the
+// stream discard them.
+func (b *Bus) PublishEvent(ctx context.Context, r *event.Record) (duplicate bool, err error) {
+	if err := r.Event.Validate(); err != nil {
+		return false, fmt.Errorf("publish event: %w", err)
+	}
+	if err := b.stats.eventsHaveRoom(); err != nil {
+		b.metrics.publishErrors.WithLabelValues(streamEvents).Inc()
+		return false, err
+	}
+	m, err := encodeRecord(r)
+	if err != nil {
+		return false, fmt.Errorf("publish event: %w", err)
+	}
+	a, err := b.publish(ctx, streamEvents, m)
+	if err != nil {
+		return false, err
+	}
+	b.stats.unrouted.Add(int64(m.Size()))
+	r.Seq = a.Seq
+	return a.Duplicate, nil
+}
+
+func routeRole() role {
+	return role{
+		kind: kindRoute, name: kindRoute, stream: streamEvents,
+		filter: prefixEvents + everythingElse, maxAckPending: 4 * pullBatch,
+	}
+}
+
+// Events calls route with the records of EVENTS in stream order, while this replica owns that role, until ctx ends. After nil
+// the batch is acknowledged; after an error the same batch is tried again, a little later each time up to five seconds, and
+// is marked for a recheck. A message that is no event becomes a dead letter.
+func (b *Bus) Events(ctx context.Context, route func(ctx context.Context, batch []*event.Record) error) error {
+	withdraw := b.members.offer(kindRoute)
+	stop := context.AfterFunc(ctx, withdraw)
+	decode := func(m *nats.Msg, seq uint64, recheck bool) (*event.Record, error) {
+		r, err := decodeRecord(m)
+		if err != nil {
+			return nil, err
+		}
+		r.Seq, r.Recheck = seq, recheck
+		return r, nil
+	}
+	b.own(ctx, routeRole(), func(ctx context.Context, t *tenure) error {
+		return consume(ctx, t, decode, func(ctx context.Context, _ int, in <-chan event.Held[*event.Record]) error {
+			return b.routeAll(ctx, in, route)
+		})
+	})
+	if stop() {
+		withdraw()
+	}
+	return nil
+}
+
+func (b *Bus) routeAll(
+	ctx context.Context, in <-chan event.Held[*event.Record], route func(ctx context.Context, batch []*event.Record) error,
+) error {
+	for {
+		batch := gather(ctx, in)
+		if len(batch) == 0 {
+			return nil
+		}
+		if err := b.routeOne(ctx, batch, route); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// gather waits for a record and takes what comes right after it. It returns none when ctx or in ends.
+func gather(ctx context.Context, in <-chan event.Held[*event.Record]) []event.Held[*event.Record] {
+	select {
+	case <-ctx.Done():
+		return nil
+	case first, open := <-in:
+		if !open {
+			return nil
+		}
+		batch := []event.Held[*event.Record]{first}
+		timer := time.NewTimer(routeGather)
+		defer timer.Stop()
+		for len(batch) < routeBatch {
+			select {
+			case next, open := <-in:
+				if !open {
+					return batch
+				}
+				batch = append(batch, next)
+			case <-timer.C:
+				return batch
+			}
+		}
+		return batch
+	}
+}
+
+// routeOne routes one batch until it succeeds. The batch stays in hand meanwhile: returned to the stream, its records would come
+// back behind younger ones of the same objects (invariant E4).
+func (b *Bus) routeOne(
+	ctx context.Context, batch []event.Held[*event.Record], route func(ctx context.Context, batch []*event.Record) error,
+) error {
+	records := make([]*event.Record, len(batch))
+	for i, h := range batch {
+		records[i] = h.Value
+	}
+	kept, stopKeeping := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() { defer close(done); keepHeld(kept, batch) }()
+	defer func() { stopKeeping(); <-done }()
+	for pause := routeMin; ; pause = min(2*pause, routeMax) {
+		err := route(ctx, records)
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		b.log.Warn("events not routed, they will be tried again", "count", len(records), "error", err)
+		for _, r := range records {
+			r.Recheck = true
+		}
+		if err := wait(ctx, pause); err != nil {
+			return err
+		}
+	}
+	// What is routed is acknowledged also when ctx has ended in the meantime, or the next owner would route it again.
+	ctx = context.WithoutCancel(ctx)
+	last := len(batch) - 1
+	for _, h := range batch[:last] {
+		if err := h.Settler.(*hold).doneSoon(); err != nil {
+			return err
+		}
+	}
+	return batch[last].Done(ctx)
+}
+
+func keepHeld(ctx context.Context, batch []event.Held[*event.Record]) {
+	for wait(ctx, keepInterval) == nil {
+		for _, h := range batch {
+			_ = h.Working() // settled or not connected: either way there is nothing else to do
+		}
+	}
+}
+
+// FollowEvents calls h with every event accepted since from, in stream order, until ctx ends. Every replica that asks sees all
+// events. A record is read from its headers: its Event has the object, the reason, the severity and the time, no message and no
+// metadata. Following survives the loss of the connection, and then goes on where it was.
+func (b *Bus) FollowEvents(ctx context.Context, from time.Time, h func(*event.Record)) error {
+	seq := uint64(0)
+	for ctx.Err() == nil {
+		if err := b.follow(ctx, from, &seq, h); err != nil && ctx.Err() == nil {
+			b.log.Warn("following the events was interrupted", "error", err)
+		}
+		_ = wait(ctx, followRetry)
+	}
+	return nil
+}
+
+func (b *Bus) follow(ctx context.Context, from time.Time, seq *uint64, h func(*event.Record)) error {
+	cfg := jetstream.OrderedConsumerConfig{HeadersOnly: true, DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &from}
+	if *seq > 0 {
+		cfg.DeliverPolicy, cfg.OptStartTime, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, nil, *seq+1
+	}
+	c, err := b.js.OrderedConsumer(ctx, streamEvents, cfg)
+	if err != nil {
+		return fmt.Errorf("make ordered consumer: %w", err)
+	}
+	msgs, err := c.Messages()
+	if err != nil {
+		return fmt.Errorf("read ordered consumer: %w", err)
+	}
+	defer msgs.Stop()
+	stop := context.AfterFunc(ctx, msgs.Stop)
+	defer stop()
+	for {
+		m, err := msgs.Next()
+		if err != nil {
+			if errors.Is(err, jetstream.ErrMsgIteratorClosed) && ctx.Err() != nil {
+				return nil
+			}
+			return fmt.Errorf("next event: %w", err)
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return fmt.Errorf("read metadata: %w", err)
+		}
+		*seq = meta.Sequence.Stream
+		r, err := recordFromHeaders(m.Headers())
+		if err != nil {
+			continue // Events has made a dead letter of it
+		}
+		r.Seq = meta.Sequence.Stream
+		h(r)
+	}
+}
+
+// LastEvent returns the last event of an object that EVENTS still has.
+func (b *Bus) LastEvent(ctx context.Context, namespace, kind, name string) (*event.Record, bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+	defer cancel()
+	raw, err := b.streams[streamEvents].GetLastMsgForSubject(ctx, objectSubject(namespace, kind, name))
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("last event of object: %w", err)
+	}
+	r, err := decodeRecord(&nats.Msg{Subject: raw.Subject, Header: raw.Header, Data: raw.Data})
+	if err != nil {
+		return nil, false, nil // not an event of ours: as good as none
+	}
+	r.Seq = raw.Sequence
+	return r, true, nil
+}

@@ -1,0 +1,217 @@
+package bus
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"notifier/internal/event"
+)
+
+// Headers of ours. None starts with "Nats-Schedule": the server strips those when a scheduled message fires, and it takes
+// Nats-Msg-Id away as well, which is why a delivery's ID stands in a header of its own.
+const (
+	headerID        = "Notifier-Id"
+	headerSource    = "Notifier-Source"
+	headerOutcome   = "Notifier-Outcome"
+	headerKnown     = "Notifier-Known"
+	headerLabels    = "Notifier-Labels"
+	headerAccepted  = "Notifier-Accepted"
+	headerKind      = "Notifier-Kind"
+	headerNamespace = "Notifier-Namespace"
+	headerName      = "Notifier-Name"
+	headerUID       = "Notifier-Uid"
+	headerVersion   = "Notifier-Api-Version"
+	headerSeverity  = "Notifier-Severity"
+	headerReason    = "Notifier-Reason"
+	headerLabel     = "Notifier-Label"
+	headerSubject   = "Notifier-Subject"
+	headerFailed    = "Notifier-Failed"
+)
+
+// The CloudEvents binding for NATS, binary mode: attributes in headers, the event itself as the body.
+const (
+	ceSpecVersion = "1.0"
+	ceTypePrefix  = "io.fluxcd.event."
+)
+
+// encodeJSON encodes without the escapes that make JSON safe within HTML: they would make a body of '<' six times as long,
+// and an event that the door accepted would not fit the bus.
+func encodeJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// setHeader sets a header to a value from outside. Line breaks, quotes and anything that is not printable ASCII are
+// percent-encoded, as the CloudEvents binding asks for; an empty value sets nothing.
+func setHeader(h nats.Header, name, value string) {
+	if value != "" {
+		h.Set(name, percentEncode(value))
+	}
+}
+
+func percentEncode(s string) string {
+	const upper = "0123456789ABCDEF"
+	plain := func(c byte) bool { return c > ' ' && c <= '~' && c != '%' && c != '"' }
+	out := make([]byte, 0, len(s))
+	for i := range len(s) {
+		if plain(s[i]) {
+			out = append(out, s[i])
+			continue
+		}
+		out = append(out, '%', upper[s[i]>>4], upper[s[i]&15])
+	}
+	return string(out)
+}
+
+// header returns a header that setHeader has set, empty when it is absent or damaged.
+func header(h nats.Header, name string) string {
+	value, err := url.PathUnescape(h.Get(name))
+	if err != nil {
+		return ""
+	}
+	return value
+}
+
+func headerTime(h nats.Header, name string) time.Time {
+	t, err := time.Parse(time.RFC3339Nano, header(h, name))
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}
+
+// encodeRecord writes a record as Flux's event JSON, with everything else in headers, so that anyone may read the stream.
+func encodeRecord(r *event.Record) (*nats.Msg, error) {
+	if r.ID == "" {
+		return nil, errors.New("record has no ID")
+	}
+	body, err := encodeJSON(r.Event)
+	if err != nil {
+		return nil, fmt.Errorf("encode event: %w", err)
+	}
+	o := r.Event.InvolvedObject
+	m := newMsg(eventSubject(o), body)
+	h := m.Header
+	setHeader(h, nats.MsgIdHdr, r.ID)
+	setHeader(h, "ce-id", r.ID)
+	setHeader(h, "ce-specversion", ceSpecVersion)
+	setHeader(h, "ce-source", "/namespaces/"+o.Namespace+"/"+o.Kind+"/"+o.Name)
+	setHeader(h, "ce-type", ceTypePrefix+r.Event.Severity)
+	setHeader(h, "ce-time", r.Event.Timestamp.UTC().Format(time.RFC3339Nano))
+	setHeader(h, "ce-datacontenttype", "application/json")
+	setHeader(h, headerSource, string(r.Source))
+	setHeader(h, headerOutcome, string(r.Outcome))
+	setHeader(h, headerAccepted, r.Accepted.UTC().Format(time.RFC3339Nano))
+	setHeader(h, headerKind, o.Kind)
+	setHeader(h, headerNamespace, o.Namespace)
+	setHeader(h, headerName, o.Name)
+	setHeader(h, headerUID, o.UID)
+	setHeader(h, headerVersion, o.APIVersion)
+	setHeader(h, headerSeverity, r.Event.Severity)
+	setHeader(h, headerReason, r.Event.Reason)
+	if r.Known {
+		h.Set(headerKnown, "true")
+	}
+	if r.Labels != nil {
+		labels, err := encodeJSON(r.Labels)
+		if err != nil {
+			return nil, fmt.Errorf("encode labels: %w", err)
+		}
+		setHeader(h, headerLabels, string(labels))
+	}
+	return m, nil
+}
+
+// recordFromHeaders reads everything but the message and the metadata of the event.
+func recordFromHeaders(h nats.Header) (*event.Record, error) {
+	r := &event.Record{
+		ID: header(h, nats.MsgIdHdr), Source: event.Source(header(h, headerSource)), Outcome: event.Outcome(header(h, headerOutcome)),
+		Known: h.Get(headerKnown) == "true", Accepted: headerTime(h, headerAccepted),
+		Event: event.Event{
+			InvolvedObject: event.ObjectReference{
+				Kind: header(h, headerKind), Namespace: header(h, headerNamespace), Name: header(h, headerName),
+				UID: header(h, headerUID), APIVersion: header(h, headerVersion),
+			},
+			Severity: header(h, headerSeverity), Reason: header(h, headerReason), Timestamp: headerTime(h, "ce-time"),
+		},
+	}
+	if r.ID == "" {
+		return nil, errors.New("message has no ID")
+	}
+	if labels := header(h, headerLabels); labels != "" {
+		if err := json.Unmarshal([]byte(labels), &r.Labels); err != nil {
+			return nil, errors.New("labels are not JSON")
+		}
+	}
+	return r, nil
+}
+
+// decodeRecord reads a message of EVENTS. The subject decides which namespace the event is of, so that whoever may publish to
+// one namespace's subjects alone cannot reach another's Alerts with a body (invariant E1).
+func decodeRecord(m *nats.Msg) (*event.Record, error) {
+	r, err := recordFromHeaders(m.Header)
+	if err != nil {
+		return nil, err
+	}
+	if r.Event, err = event.Decode(m.Data); err != nil {
+		return nil, err
+	}
+	if m.Subject != eventSubject(r.Event.InvolvedObject) {
+		return nil, errors.New("subject names another object than the event")
+	}
+	return r, nil
+}
+
+// encodeDelivery is the body of a delivery on every stream: its state travels with it.
+func encodeDelivery(subject, msgID string, d *event.Delivery) (*nats.Msg, error) {
+	if d.ID == "" {
+		return nil, errors.New("delivery has no ID")
+	}
+	body, err := encodeJSON(d)
+	if err != nil {
+		return nil, fmt.Errorf("encode delivery: %w", err)
+	}
+	m := newMsg(subject, body)
+	setHeader(m.Header, headerID, d.ID)
+	setHeader(m.Header, nats.MsgIdHdr, msgID)
+	return m, nil
+}
+
+func decodeDelivery(m *nats.Msg) (event.Delivery, error) {
+	var d event.Delivery
+	if err := json.Unmarshal(m.Data, &d); err != nil {
+		return event.Delivery{}, errors.New("body is not a delivery")
+	}
+	if d.ID == "" || d.Namespace == "" || d.Provider == "" {
+		return event.Delivery{}, errors.New("delivery without ID, namespace or provider")
+	}
+	if d.Namespace != namespaceOf(m.Subject) || d.Event.InvolvedObject.Namespace != d.Namespace {
+		return event.Delivery{}, errors.New("subject and delivery are of different namespaces")
+	}
+	return d, nil
+}
+
+func decodeTrigger(m *nats.Msg) (event.Trigger, error) {
+	var t event.Trigger
+	if err := json.Unmarshal(m.Data, &t); err != nil {
+		return event.Trigger{}, errors.New("body is not a trigger")
+	}
+	if t.Namespace == "" || t.Key == "" || t.Target.Kind == "" || t.Target.Name == "" {
+		return event.Trigger{}, errors.New("trigger without namespace, key or target")
+	}
+	if t.Namespace != namespaceOf(m.Subject) {
+		return event.Trigger{}, errors.New("subject and trigger are of different namespaces")
+	}
+	return t, nil
+}

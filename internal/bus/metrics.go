@@ -1,0 +1,80 @@
+package bus
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics of the bus. The label "stream" has the five streams' names as values and no others.
+type metrics struct {
+	bytes, messages *prometheus.GaugeVec
+	oldest          *prometheus.GaugeVec
+	unrouted        prometheus.Gauge
+	publishErrors   *prometheus.CounterVec
+	deadLetters     prometheus.Counter
+}
+
+func newMetrics(r prometheus.Registerer) (*metrics, error) {
+	stream := []string{"stream"}
+	m := &metrics{
+		bytes: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "notifier_stream_bytes", Help: "Bytes that a stream keeps.",
+		}, stream),
+		messages: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "notifier_stream_messages", Help: "Messages that a stream keeps. In DELIVERIES and TRIGGERS these are the pending ones.",
+		}, stream),
+		oldest: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "notifier_stream_oldest_age_seconds", Help: "Age of the oldest message of a stream. In DELIVERIES and TRIGGERS it waits to be settled.",
+		}, stream),
+		unrouted: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "notifier_events_unrouted", Help: "Events that were accepted and not routed yet.",
+		}),
+		publishErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "notifier_publish_errors_total", Help: "Publishes that a stream did not confirm.",
+		}, stream),
+		deadLetters: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "notifier_dead_letters_total", Help: "Messages that ended among the dead letters.",
+		}),
+	}
+	for _, name := range allStreams {
+		m.bytes.WithLabelValues(name)
+		m.messages.WithLabelValues(name)
+		m.oldest.WithLabelValues(name)
+		m.publishErrors.WithLabelValues(name)
+	}
+	var errs []error
+	for _, c := range m.collectors() {
+		errs = append(errs, r.Register(c))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("register metrics of the bus: %w", err)
+	}
+	return m, nil
+}
+
+func (m *metrics) collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.bytes, m.messages, m.oldest, m.unrouted, m.publishErrors, m.deadLetters}
+}
+
+func (m *metrics) unregister(r prometheus.Registerer) {
+	for _, c := range m.collectors() {
+		r.Unregister(c)
+	}
+}
+
+func (m *metrics) observe(states map[string]jetstream.StreamState, unrouted uint64) {
+	for name, state := range states {
+		m.bytes.WithLabelValues(name).Set(float64(state.Bytes))
+		m.messages.WithLabelValues(name).Set(float64(state.Msgs))
+		age := 0.0
+		if state.Msgs > 0 {
+			age = max(0, time.Since(state.FirstTime).Seconds())
+		}
+		m.oldest.WithLabelValues(name).Set(age)
+	}
+	m.unrouted.Set(float64(unrouted))
+}

@@ -1,0 +1,141 @@
+package bus
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Defaults of Options.
+const (
+	DefaultDuplicateWindow = 5 * time.Minute
+	DefaultShards          = 16
+	DefaultNamespaceQuota  = 10_000
+	maxShards              = 256
+)
+
+const mib = int64(1) << 20
+
+// Budgets bound the streams, in bytes on disk of one replica. A zero takes the default. In the embedded server they are scaled
+// down together when the disk has no room for them.
+type Budgets struct {
+	Events      int64 // 1 GiB
+	Deliveries  int64 // 2 GiB
+	Triggers    int64 // 256 MiB
+	DeadLetters int64 // 512 MiB
+	History     int64 // 512 MiB
+	State       int64 // 256 MiB
+	Health      int64 // 64 MiB
+}
+
+// minBudgets is the least total with which the embedded server starts: below it one large event could stop everything.
+const minBudgets = 128 * mib
+
+func defaultBudgets() Budgets {
+	return Budgets{
+		Events: 1024 * mib, Deliveries: 2048 * mib, Triggers: 256 * mib,
+		DeadLetters: 512 * mib, History: 512 * mib, State: 256 * mib, Health: 64 * mib,
+	}
+}
+
+func (b *Budgets) fields() []*int64 {
+	return []*int64{&b.Events, &b.Deliveries, &b.Triggers, &b.DeadLetters, &b.History, &b.State, &b.Health}
+}
+
+func (b *Budgets) total() int64 {
+	var sum int64
+	for _, f := range b.fields() {
+		sum += *f
+	}
+	return sum
+}
+
+// fit scales the budgets down to available bytes.
+func (b *Budgets) fit(available int64) error {
+	total := b.total()
+	if total <= available {
+		return nil
+	}
+	if available < min(total, minBudgets) {
+		return fmt.Errorf("data directory has room for %d MiB, at least %d MiB are needed", available/mib, min(total, minBudgets)/mib)
+	}
+	for _, f := range b.fields() {
+		*f = int64(float64(*f) * float64(available) / float64(total))
+	}
+	return nil
+}
+
+// Options configure a Bus.
+type Options struct {
+	// DataDir is where the embedded server keeps the streams. Exactly one of DataDir and URL is set.
+	DataDir string
+	// URL is that of a NATS server or cluster with JetStream, of version 2.14 or later. Creds is a credentials file for it.
+	URL   string
+	Creds string
+	// Replicas is the number of copies of each stream in a cluster; the embedded server has one.
+	Replicas int
+	// DuplicateWindow is how long an event of the same ID is answered as a duplicate.
+	DuplicateWindow time.Duration
+	// Shards is the number of queues that triggers and deliveries are spread over. It is fixed when the streams are first
+	// made: later values are ignored, and the fleet agrees on the first.
+	Shards int
+	// Budgets bound the streams in bytes.
+	Budgets Budgets
+	// NamespaceQuota is how many deliveries of one namespace may be pending, on the schedule or not.
+	NamespaceQuota int
+	// ReplicaID names this process among its peers. It must not be shared or reused; random when empty.
+	ReplicaID string
+	// Log and Registerer are required.
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
+}
+
+func (o *Options) setDefaults() {
+	defaults := defaultBudgets()
+	for i, f := range o.Budgets.fields() {
+		if *f == 0 {
+			*f = *defaults.fields()[i]
+		}
+	}
+	if o.Replicas == 0 {
+		o.Replicas = 1
+	}
+	if o.DuplicateWindow == 0 {
+		o.DuplicateWindow = DefaultDuplicateWindow
+	}
+	if o.Shards == 0 {
+		o.Shards = DefaultShards
+	}
+	if o.NamespaceQuota == 0 {
+		o.NamespaceQuota = DefaultNamespaceQuota
+	}
+	if o.ReplicaID == "" {
+		o.ReplicaID = rand.Text()
+	}
+}
+
+func (o *Options) validate() error {
+	var errs []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	check((o.DataDir == "") != (o.URL == ""), "exactly one of data directory and NATS URL must be set")
+	check(o.Creds == "" || o.URL != "", "credentials without a NATS URL")
+	check(o.Replicas >= 1 && o.Replicas <= 5, "stream replicas must be 1 to 5, not %d", o.Replicas)
+	check(o.Replicas == 1 || o.URL != "", "the embedded server keeps one replica, not %d", o.Replicas)
+	check(o.DuplicateWindow >= 100*time.Millisecond && o.DuplicateWindow <= 24*time.Hour, "duplicate window %s is not within 100ms and 24h", o.DuplicateWindow)
+	check(o.Shards >= 1 && o.Shards <= maxShards, "shards must be 1 to %d, not %d", maxShards, o.Shards)
+	check(o.NamespaceQuota >= 1, "namespace quota must be positive, not %d", o.NamespaceQuota)
+	for _, f := range o.Budgets.fields() {
+		check(*f > 0, "a stream's budget must be positive, not %d", *f)
+	}
+	check(o.Log != nil, "a logger is required")
+	check(o.Registerer != nil, "a metrics registerer is required")
+	return errors.Join(errs...)
+}

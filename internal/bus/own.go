@@ -1,0 +1,241 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// The kinds of roles. A role is one consumer, and has one owner in the fleet.
+const (
+	kindRoute   = "route"
+	kindDeliver = "deliver"
+	kindTrigger = "trigger"
+)
+
+const (
+	ownRetry    = 250 * time.Millisecond
+	ownBackoff  = time.Second
+	releaseTime = 2 * time.Second
+	// cautiousAfter is after how many deaths at one and the same message the owner hands out one message at a time, and
+	// maxDeliveries how often a message may be handed out without an outcome before it is dead-lettered.
+	cautiousAfter = 3
+	maxDeliveries = 20
+)
+
+// role is one consumer and what it reads.
+type role struct {
+	kind, name    string
+	shard         int
+	stream        string
+	filter        string
+	maxAckPending int
+}
+
+// lease is the entry of a role in the bucket of owners. It is taken by compare-and-set when it is free or its holder is dead,
+// so a role has one owner even while two replicas see different members. It also remembers deaths, because the reset of a
+// consumer forgets how often a message was handed out.
+type lease struct {
+	Member string `json:"member"`
+	// Deaths counts the owners in a row that died at one acknowledgement floor, Floor.
+	Floor  uint64 `json:"floor,omitempty"`
+	Deaths int    `json:"deaths,omitempty"`
+	// Suspect is the message that was handed out alone after several deaths, Tries how often.
+	Suspect uint64 `json:"suspect,omitempty"`
+	Tries   int    `json:"tries,omitempty"`
+
+	revision uint64
+}
+
+// tenure is one owner's time with a role.
+type tenure struct {
+	bus      *Bus
+	role     role
+	lease    lease
+	consumer string
+	// last is the stream's last sequence at the start: what is not newer may have been handled before.
+	last uint64
+}
+
+// own calls serve whenever this replica should own the role and no other living replica does, until ctx ends. The context of
+// serve ends with the ownership.
+func (b *Bus) own(ctx context.Context, r role, serve func(ctx context.Context, t *tenure) error) {
+	log := b.log.With("role", r.name)
+	for ctx.Err() == nil {
+		owner, changed := b.members.owner(r.kind, r.name)
+		if owner != b.members.self {
+			select {
+			case <-ctx.Done():
+			case <-changed:
+			}
+			continue
+		}
+		t, err := b.takeOver(ctx, r)
+		if err != nil || t == nil {
+			if err != nil && ctx.Err() == nil {
+				log.Warn("cannot take a role over", "error", err)
+			}
+			_ = wait(ctx, ownRetry)
+			continue
+		}
+		log.Info("role taken over", "deaths", t.lease.Deaths)
+		err = b.reign(ctx, t, serve)
+		if err != nil && ctx.Err() == nil {
+			log.Error("role given up", "error", err)
+			_ = wait(ctx, ownBackoff)
+		}
+	}
+}
+
+// reign serves until the ownership ends, and gives the role back.
+func (b *Bus) reign(ctx context.Context, t *tenure, serve func(ctx context.Context, t *tenure) error) error {
+	inner, cancel := context.WithCancel(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		defer cancel()
+		for {
+			owner, changed := b.members.owner(t.role.kind, t.role.name)
+			if owner != b.members.self {
+				return
+			}
+			select {
+			case <-inner.Done():
+				return
+			case <-changed:
+			}
+		}
+	}()
+	err := serve(inner, t)
+	cancel()
+	<-watched
+	done, cancelDone := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+	defer cancelDone()
+	return errors.Join(err, t.release(done))
+}
+
+// takeOver makes this replica the owner. It returns nil without an error while another living replica is.
+func (b *Bus) takeOver(ctx context.Context, r role) (*tenure, error) {
+	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+	defer cancel()
+	old, err := b.readLease(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if old.Member != "" && old.Member != b.members.self && b.members.alive(old.Member) {
+		return nil, nil
+	}
+	t := &tenure{bus: b, role: r, lease: old, consumer: consumerName(r)}
+	t.lease.Member = b.members.self
+	if err := t.save(ctx); err != nil {
+		return nil, fmt.Errorf("take lease: %w", err)
+	}
+	s := b.streams[r.stream]
+	c, err := s.CreateOrUpdateConsumer(ctx, consumerConfig(r))
+	if err != nil {
+		return nil, fmt.Errorf("set up consumer: %w", err)
+	}
+	died := old.Member != "" && old.Member != b.members.self
+	if err := t.countDeaths(ctx, c.CachedInfo().AckFloor.Stream, died); err != nil {
+		return nil, err
+	}
+	if err := t.startOver(ctx, s); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// startOver makes the consumer hand out everything unsettled at once and in order. Without it what the last owner held would
+// come back only after its hold time, behind younger messages of the same object (invariant E4).
+func (t *tenure) startOver(ctx context.Context, s jetstream.Stream) error {
+	if err := s.UnpinConsumer(ctx, t.consumer, priorityGroup); err != nil {
+		return fmt.Errorf("unpin last owner: %w", err)
+	}
+	if _, err := s.ResetConsumer(ctx, t.consumer); err != nil {
+		return fmt.Errorf("reset consumer: %w", err)
+	}
+	info, err := s.Info(ctx)
+	if err != nil {
+		return fmt.Errorf("read stream: %w", err)
+	}
+	t.last = info.State.LastSeq
+	return nil
+}
+
+// countDeaths notes whether the last owner died, and where.
+func (t *tenure) countDeaths(ctx context.Context, floor uint64, died bool) error {
+	l := &t.lease
+	switch {
+	case !died:
+		l.Floor, l.Deaths, l.Suspect, l.Tries = floor, 0, 0, 0
+	case l.Floor == floor:
+		l.Deaths++
+	default:
+		l.Floor, l.Deaths = floor, 1
+	}
+	if l.Suspect <= floor {
+		l.Suspect, l.Tries = 0, 0
+	}
+	return t.save(ctx)
+}
+
+// cautious says that earlier owners died at about this message, so that it must be handed out alone.
+func (t *tenure) cautious(seq uint64) bool { return t.lease.Deaths >= cautiousAfter && seq <= t.last }
+
+// suspect notes, on disk, that seq is about to be handed out alone, and says whether that was tried too often already.
+func (t *tenure) suspect(ctx context.Context, seq uint64) (poison bool, err error) {
+	if t.lease.Suspect != seq {
+		t.lease.Suspect, t.lease.Tries = seq, 0
+	}
+	if t.lease.Tries+cautiousAfter >= maxDeliveries {
+		return true, nil
+	}
+	t.lease.Tries++
+	return false, t.save(ctx)
+}
+
+// release frees the role for the next owner, who then need not wait for this one's death.
+func (t *tenure) release(ctx context.Context) error {
+	if t.bus.nc.IsClosed() {
+		return nil
+	}
+	_ = t.bus.streams[t.role.stream].UnpinConsumer(ctx, t.consumer, priorityGroup) // the pin lapses by itself as well
+	t.lease = lease{revision: t.lease.revision}
+	if err := t.save(ctx); err != nil {
+		return fmt.Errorf("release role: %w", err)
+	}
+	return nil
+}
+
+func (b *Bus) readLease(ctx context.Context, r role) (lease, error) {
+	e, err := b.buckets[bucketOwners].Get(ctx, r.name)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return lease{}, nil
+	}
+	if err != nil {
+		return lease{}, fmt.Errorf("read lease: %w", err)
+	}
+	var l lease
+	if err := json.Unmarshal(e.Value(), &l); err != nil {
+		l = lease{} // an entry that nobody understands holds nobody back
+	}
+	l.revision = e.Revision()
+	return l, nil
+}
+
+func (t *tenure) save(ctx context.Context) error {
+	body, err := json.Marshal(t.lease)
+	if err != nil {
+		return fmt.Errorf("encode lease: %w", err)
+	}
+	revision, err := t.bus.buckets[bucketOwners].Update(ctx, t.role.name, body, t.lease.revision)
+	if err != nil {
+		return fmt.Errorf("write lease: %w", err)
+	}
+	t.lease.revision = revision
+	return nil
+}

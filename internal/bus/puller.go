@@ -1,0 +1,249 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"notifier/internal/event"
+)
+
+// Answers of the server to a pull request.
+const (
+	statusConflict     = "409"
+	statusWrongPin     = "423"
+	statusNoResponders = "503"
+)
+
+const (
+	headerStatus = "Status"
+	headerDesc   = "Description"
+	headerPin    = "Nats-Pin-Id"
+)
+
+// decoder reads a message; seq is its place in the stream, recheck says that it may have been handled before.
+type decoder[T any] func(m *nats.Msg, seq uint64, recheck bool) (T, error)
+
+// incoming is a decoded message that was not handed out yet.
+type incoming[T any] struct {
+	held event.Held[T]
+	hold *hold
+	msg  *nats.Msg
+	seq  uint64
+	// noted says that a suspect is on record as handed out.
+	noted bool
+}
+
+// puller moves the messages of one tenure from the server to the stage that serves it. It asks for as many as it has
+// room for, so nothing waits in a client's buffer where nobody extends its hold.
+type puller[T any] struct {
+	t      *tenure
+	decode decoder[T]
+	out    chan event.Held[T]
+
+	inbox   string
+	msgs    chan *nats.Msg
+	pin     string
+	asked   int // messages that the server still owes
+	askedAt time.Time
+	retry   <-chan time.Time // not nil: the server has just refused, ask again then
+	queue   []incoming[T]
+	gauge   *gauge
+
+	live    atomic.Int64  // handed out and not settled
+	settled chan struct{} // has room for one: something that was handed out was settled
+}
+
+func newPuller[T any](t *tenure, decode decoder[T]) *puller[T] {
+	return &puller[T]{
+		t: t, decode: decode, out: make(chan event.Held[T]), inbox: t.bus.nc.NewInbox(),
+		// Room for the messages of two requests, one of which was given up as lost, and answers: a full channel drops messages.
+		msgs: make(chan *nats.Msg, 2*pullBatch+64), settled: make(chan struct{}, 1),
+	}
+}
+
+// run pulls until ctx ends. What it holds then is left to the next owner, whose reset brings it back.
+func (p *puller[T]) run(ctx context.Context) error {
+	defer close(p.out)
+	nc := p.t.bus.nc
+	sub, err := nc.ChanSubscribe(p.inbox, p.msgs)
+	if err != nil {
+		return fmt.Errorf("subscribe for messages: %w", err)
+	}
+	defer func() { _ = sub.Unsubscribe() }()
+	back := nc.StatusChanged(nats.CONNECTED)
+	defer nc.RemoveStatusListener(back)
+	p.gauge = p.t.bus.progress.start(p.t.role)
+	defer p.gauge.stop()
+	keep := time.NewTicker(keepInterval)
+	defer keep.Stop()
+	for ctx.Err() == nil && err == nil {
+		var out chan event.Held[T]
+		var next event.Held[T]
+		if err = p.ask(); err != nil {
+			break
+		}
+		if out, next, err = p.next(ctx); err != nil {
+			break
+		}
+		select {
+		case <-ctx.Done():
+		case m := <-p.msgs:
+			err = p.receive(ctx, m)
+		case out <- next:
+			p.queue = p.queue[1:]
+		case <-p.settled:
+		case <-p.retry:
+			p.retry = nil
+		case <-back:
+			p.asked = 0 // the server has forgotten the request
+		case <-keep.C:
+			err = p.keep()
+		}
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// ask requests more messages when there is room and the last request is answered or must be taken for lost.
+func (p *puller[T]) ask() error {
+	p.gauge.waiting(len(p.queue))
+	if p.asked > 0 && time.Since(p.askedAt) > pullPatience {
+		p.asked = 0
+	}
+	if p.asked > 0 || len(p.queue) > pullLow || p.retry != nil {
+		return nil
+	}
+	nc := p.t.bus.nc
+	batch := pullBatch - len(p.queue)
+	request, err := json.Marshal(map[string]any{
+		"batch": batch, "max_bytes": max(pullBytes, int(nc.MaxPayload())), "expires": pullExpiry, "group": priorityGroup, "id": p.pin,
+	})
+	if err != nil {
+		return fmt.Errorf("encode pull request: %w", err)
+	}
+	subject := "$JS.API.CONSUMER.MSG.NEXT." + p.t.role.stream + "." + p.t.consumer
+	if err := nc.PublishRequest(subject, p.inbox, request); err != nil {
+		p.pause() // not connected; the loop goes on when it is
+		return nil
+	}
+	p.asked, p.askedAt = batch, time.Now()
+	return nil
+}
+
+func (p *puller[T]) pause() { p.retry = time.After(pullRetry) }
+
+// receive takes a message, or an answer to the request.
+func (p *puller[T]) receive(ctx context.Context, m *nats.Msg) error {
+	p.gauge.answered()
+	if status := m.Header.Get(headerStatus); status != "" && len(m.Data) == 0 && !strings.HasPrefix(m.Reply, "$JS.ACK.") {
+		return p.status(status, m.Header.Get(headerDesc))
+	}
+	if p.asked > 0 {
+		p.asked--
+	}
+	if pin := m.Header.Get(headerPin); pin != "" {
+		p.pin = pin
+	}
+	meta, err := metadataOf(m)
+	if err != nil {
+		return err
+	}
+	h := &hold{bus: p.t.bus, reply: m.Reply}
+	if meta.times > maxDeliveries {
+		return p.bury(ctx, h, m, "poison", "handed out too often without an outcome")
+	}
+	value, err := p.decode(m, meta.seq, meta.times > 1 || meta.seq <= p.t.last)
+	if err != nil {
+		return p.bury(ctx, h, m, "undecodable", err.Error())
+	}
+	p.queue = append(p.queue, incoming[T]{held: event.Held[T]{Value: value, Settler: h}, hold: h, msg: m, seq: meta.seq})
+	return nil
+}
+
+func (p *puller[T]) status(code, description string) error {
+	p.asked = 0
+	switch {
+	case code == statusWrongPin:
+		return errFenced
+	case code == statusConflict && strings.Contains(description, "Consumer Deleted"):
+		return fmt.Errorf("consumer is gone: %s", description)
+	case code == statusConflict && !strings.Contains(description, "MaxBytes"), code == statusNoResponders:
+		p.pause()
+	case code == "400":
+		return fmt.Errorf("pull request refused: %s", description)
+	}
+	return nil
+}
+
+// next returns the head of the queue and the channel to hand it out on, nil when there is nothing to hand out now.
+func (p *puller[T]) next(ctx context.Context) (chan event.Held[T], event.Held[T], error) {
+	for len(p.queue) > 0 {
+		head := &p.queue[0]
+		if p.t.cautious(head.seq) && !head.noted {
+			if p.live.Load() > 0 {
+				return nil, event.Held[T]{}, nil
+			}
+			poison, err := p.t.suspect(ctx, head.seq)
+			if err != nil {
+				return nil, event.Held[T]{}, err
+			}
+			if poison {
+				if err := p.bury(ctx, head.hold, head.msg, "poison", "the process died each time this message was handled"); err != nil {
+					return nil, event.Held[T]{}, err
+				}
+				p.queue = p.queue[1:]
+				continue
+			}
+			head.noted = true
+		}
+		if head.hold.onSettled == nil {
+			// Counted before the stage can settle it, and only once: the queue's head may be offered many times.
+			p.live.Add(1)
+			head.hold.onSettled = p.onSettled
+		}
+		return p.out, head.held, nil
+	}
+	return nil, event.Held[T]{}, nil
+}
+
+func (p *puller[T]) onSettled() {
+	p.live.Add(-1)
+	p.gauge.moved()
+	select {
+	case p.settled <- struct{}{}:
+	default:
+	}
+}
+
+// keep extends the holds of what was not handed out yet.
+func (p *puller[T]) keep() error {
+	for _, in := range p.queue {
+		if err := in.hold.Working(); err != nil {
+			return nil // not connected: what lapses is handed out again, marked for a recheck
+		}
+	}
+	return nil
+}
+
+// bury puts a message that cannot be handled among the dead letters, so that it blocks nobody, and acknowledges it. When the
+// dead letters do not take it, it comes back.
+func (p *puller[T]) bury(ctx context.Context, h *hold, m *nats.Msg, label, reason string) error {
+	b := p.t.bus
+	b.log.Error("message cannot be handled and becomes a dead letter", "stream", p.t.role.stream, "label", label, "reason", reason)
+	if err := b.deadLetterRaw(ctx, m, label, reason); err != nil {
+		b.log.Error("dead letter not written, the message will be tried again", "error", err)
+		if err := h.Return(); err != nil {
+			return err
+		}
+		return nil
+	}
+	return h.doneSoon()
+}

@@ -1,0 +1,92 @@
+package bus
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+const (
+	// wedgedAfter is how long a stage may take nothing although something waits, or the server may not answer.
+	wedgedAfter = 60 * time.Second
+	// staleAfter is how old the last answer of the streams may be.
+	staleAfter = 5 * statsInterval
+)
+
+// Ready returns nil while the bus is connected, the streams answer, and every consumer of this process makes progress.
+func (b *Bus) Ready() error {
+	if err := b.lost(); err != nil {
+		return err
+	}
+	if b.closed.Load() || b.nc.Status() != nats.CONNECTED {
+		return errors.New("not connected to NATS")
+	}
+	if age := b.stats.age(); age > staleAfter {
+		return fmt.Errorf("streams have not answered for %s", age.Truncate(time.Second))
+	}
+	return b.progress.check(time.Now())
+}
+
+// progress knows when each consumer of this process last moved.
+type progress struct {
+	mu     sync.Mutex
+	gauges map[string]*gauge // by role; bounded by the shards
+}
+
+// gauge is one tenure's progress. Times are in nanoseconds since the epoch.
+type gauge struct {
+	owner  *progress
+	name   string
+	queued atomic.Int64 // messages that wait to be handed out
+	move   atomic.Int64 // when something was last taken or settled, or nothing waited
+	answer atomic.Int64 // when the server last answered
+}
+
+func newProgress() *progress { return &progress{gauges: map[string]*gauge{}} }
+
+func (p *progress) start(r role) *gauge {
+	g := &gauge{owner: p, name: r.name}
+	g.moved()
+	g.answered()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.gauges[r.name] = g
+	return g
+}
+
+func (g *gauge) stop() {
+	g.owner.mu.Lock()
+	defer g.owner.mu.Unlock()
+	if g.owner.gauges[g.name] == g {
+		delete(g.owner.gauges, g.name)
+	}
+}
+
+func (g *gauge) moved()    { g.move.Store(time.Now().UnixNano()) }
+func (g *gauge) answered() { g.answer.Store(time.Now().UnixNano()) }
+
+func (g *gauge) waiting(n int) {
+	if old := g.queued.Swap(int64(n)); n == 0 || int64(n) < old {
+		g.moved()
+	}
+}
+
+func (p *progress) check(now time.Time) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var errs []error
+	for _, g := range p.gauges {
+		if idle := now.Sub(time.Unix(0, g.move.Load())); g.queued.Load() > 0 && idle > wedgedAfter {
+			errs = append(errs, fmt.Errorf("%s has taken nothing for %s", g.name, idle.Truncate(time.Second)))
+		}
+		// The server answers every request in pullExpiry at the latest; a full queue asks nothing.
+		if silent := now.Sub(time.Unix(0, g.answer.Load())); g.queued.Load() == 0 && silent > wedgedAfter {
+			errs = append(errs, fmt.Errorf("%s has had no answer for %s", g.name, silent.Truncate(time.Second)))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,134 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+const (
+	embeddedPayload = 8 << 20
+	startTimeout    = 30 * time.Second
+	lockFile        = "lock"
+	// serverSlack is what the server may store beyond the streams' own bounds: DELIVERIES is bounded by its writers and not by
+	// the server (see streams.go), so this is the last wall before the disk is full. The server then refuses, it does not discard.
+	serverSlack = 256 * mib
+)
+
+// embedded is a nats-server within this process. It listens on nothing.
+type embedded struct {
+	srv  *server.Server
+	lock *os.File
+}
+
+// startEmbedded takes the data directory for this process alone and starts a server on it. It scales the budgets down to the disk.
+func startEmbedded(dir string, budgets *Budgets, log *slog.Logger) (_ *embedded, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make data directory: %w", err)
+	}
+	lock, err := lockDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = lock.Close()
+		}
+	}()
+	available, err := room(dir)
+	if err != nil {
+		return nil, fmt.Errorf("measure data directory: %w", err)
+	}
+	wanted := budgets.total()
+	if err := budgets.fit(available); err != nil {
+		return nil, err
+	}
+	if budgets.total() < wanted {
+		log.Warn("streams are smaller than asked for: the disk has no room", "wantedMiB", wanted/mib, "givenMiB", budgets.total()/mib)
+	}
+	srv, err := server.NewServer(&server.Options{
+		ServerName: "notifier", DontListen: true, NoSigs: true, MaxPayload: embeddedPayload,
+		JetStream: true, StoreDir: dir, SyncAlways: true, JetStreamMaxMemory: 64 * mib,
+		JetStreamMaxStore: budgets.total() + serverSlack,
+		// Everything in this process shares a few connections, so the server's limit per connection bounds the whole process.
+		MaxPending: 256 << 20,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("configure embedded server: %w", err)
+	}
+	srv.SetLoggerV2(serverLog{log}, false, false, false)
+	srv.Start()
+	if !srv.ReadyForConnections(startTimeout) || !srv.JetStreamEnabled() {
+		srv.Shutdown()
+		srv.WaitForShutdown()
+		return nil, errors.New("embedded server did not start: JetStream is not available on the data directory")
+	}
+	return &embedded{srv: srv, lock: lock}, nil
+}
+
+// stop ends the server. It returns when everything is on disk: leaving earlier could damage the store.
+func (e *embedded) stop() {
+	e.srv.Shutdown()
+	e.srv.WaitForShutdown()
+	_ = e.lock.Close() // the lock goes with the file
+}
+
+// lockDir refuses a directory that another process uses: two servers on one store destroy it.
+func lockDir(dir string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open lock of data directory: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fmt.Errorf("data directory %s is in use by another process", dir)
+		}
+		return nil, fmt.Errorf("lock data directory: %w", err)
+	}
+	return f, nil
+}
+
+// room is how many bytes the streams may take: what they take already, plus what is free, less a tenth and the server's slack.
+func room(dir string) (int64, error) {
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(dir, &st); err != nil {
+		return 0, fmt.Errorf("statfs: %w", err)
+	}
+	var used int64
+	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
+			used += info.Size()
+		}
+		return nil
+	})
+	total := used + int64(st.Bavail)*st.Bsize
+	return total - total/10 - min(serverSlack, total/10), err
+}
+
+// serverLog is the server's logger. Its lines are attributes, since messages of ours are constant.
+type serverLog struct{ log *slog.Logger }
+
+func (l serverLog) put(level slog.Level, format string, v []any) {
+	if l.log.Enabled(context.TODO(), level) {
+		l.log.Log(context.TODO(), level, "nats-server", "text", fmt.Sprintf(format, v...))
+	}
+}
+
+func (l serverLog) Noticef(format string, v ...any) { l.put(slog.LevelDebug, format, v) }
+func (l serverLog) Warnf(format string, v ...any)   { l.put(slog.LevelWarn, format, v) }
+func (l serverLog) Errorf(format string, v ...any)  { l.put(slog.LevelError, format, v) }
+func (l serverLog) Fatalf(format string, v ...any)  { l.put(slog.LevelError, format, v) }
+func (l serverLog) Debugf(format string, v ...any)  { l.put(slog.LevelDebug, format, v) }
+func (l serverLog) Tracef(format string, v ...any)  { l.put(slog.LevelDebug, format, v) }

@@ -1,0 +1,142 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// ErrConflict is returned when a key has another revision than the one that was to be replaced.
+var ErrConflict = errors.New("key was changed meanwhile")
+
+// State is what was last told of each object, shared by all replicas. Keys are any strings, values are the caller's.
+type State struct{ kv jetstream.KeyValue }
+
+// State returns the bucket of states.
+func (b *Bus) State() *State { return &State{b.buckets[bucketState]} }
+
+// Get returns a key's value and its revision, which Put takes.
+func (s *State) Get(ctx context.Context, key string) (value []byte, revision uint64, found bool, err error) {
+	e, err := s.kv.Get(ctx, keyToken(key))
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return nil, 0, false, nil
+	}
+	if err != nil {
+		return nil, 0, false, fmt.Errorf("get state: %w", err)
+	}
+	return e.Value(), e.Revision(), true, nil
+}
+
+// Put writes a key's value if its revision is still the given one, zero meaning that the key does not exist. Else it returns
+// ErrConflict.
+func (s *State) Put(ctx context.Context, key string, value []byte, revision uint64) error {
+	var err error
+	if revision == 0 {
+		_, err = s.kv.Create(ctx, keyToken(key), value)
+	} else {
+		_, err = s.kv.Update(ctx, keyToken(key), value, revision)
+	}
+	return kvError("put state", err)
+}
+
+// Delete removes a key, whatever its revision.
+func (s *State) Delete(ctx context.Context, key string) error {
+	return kvError("delete state", s.kv.Purge(ctx, keyToken(key), jetstream.PurgeTTL(deleteMarkers)))
+}
+
+// All calls each with every key, until it has seen all that existed when it began or each returns false.
+func (s *State) All(ctx context.Context, each func(key string, value []byte, revision uint64) bool) error {
+	w, err := s.kv.WatchAll(ctx, jetstream.IgnoreDeletes())
+	if err != nil {
+		return fmt.Errorf("list states: %w", err)
+	}
+	defer func() { _ = w.Stop() }()
+	for {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("list states: %w", ctx.Err())
+		case e, open := <-w.Updates():
+			switch {
+			case !open:
+				return errors.New("list states: watch ended")
+			case e == nil:
+				return nil
+			}
+			key, err := untoken(e.Key())
+			if err != nil {
+				continue // not a key of ours
+			}
+			if !each(key, e.Value(), e.Revision()) {
+				return nil
+			}
+		}
+	}
+}
+
+// Health tells how Providers, Alerts and Receivers fare: the owner of a shard writes, whoever writes status reads.
+type Health struct{ kv jetstream.KeyValue }
+
+// Health returns the bucket of health.
+func (b *Bus) Health() *Health { return &Health{b.buckets[bucketHealth]} }
+
+// Put replaces a key's value; nil deletes it.
+func (h *Health) Put(ctx context.Context, key string, value []byte) error {
+	if value == nil {
+		return kvError("delete health", h.kv.Purge(ctx, keyToken(key), jetstream.PurgeTTL(deleteMarkers)))
+	}
+	_, err := h.kv.Put(ctx, keyToken(key), value)
+	return kvError("put health", err)
+}
+
+// Watch calls each with all keys and then with every change, the latest value of each key, nil when it was deleted. It returns
+// nil when ctx ends and an error when the watch breaks off; a new Watch starts with all keys again.
+func (h *Health) Watch(ctx context.Context, each func(key string, value []byte)) error {
+	w, err := h.kv.WatchAll(ctx)
+	if err != nil {
+		return fmt.Errorf("watch health: %w", err)
+	}
+	defer func() { _ = w.Stop() }()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case e, open := <-w.Updates():
+			if !open {
+				if ctx.Err() != nil {
+					return nil
+				}
+				return errors.New("watch health: watch ended")
+			}
+			if e == nil {
+				continue // all keys have been seen
+			}
+			key, err := untoken(e.Key())
+			if err != nil {
+				continue // not a key of ours
+			}
+			if e.Operation() == jetstream.KeyValuePut {
+				each(key, e.Value())
+			} else {
+				each(key, nil)
+			}
+		}
+	}
+}
+
+func kvError(operation string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, jetstream.ErrKeyExists), errors.Is(err, jetstream.ErrKeyNotFound), wrongRevision(err):
+		return fmt.Errorf("%s: %w", operation, ErrConflict)
+	default:
+		return fmt.Errorf("%s: %w", operation, err)
+	}
+}
+
+func wrongRevision(err error) bool {
+	var refused *jetstream.APIError
+	return errors.As(err, &refused) && refused.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence
+}

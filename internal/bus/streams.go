@@ -1,0 +1,151 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// The streams and buckets. They are what operators see, and their names are the same everywhere.
+const (
+	streamEvents      = "EVENTS"
+	streamDeliveries  = "DELIVERIES"
+	streamTriggers    = "TRIGGERS"
+	streamDeadLetters = "DEADLETTERS"
+	streamHistory     = "HISTORY"
+
+	bucketState   = "object-state"
+	bucketHealth  = "owner-health"
+	bucketOwners  = "owners"
+	bucketMembers = "members"
+)
+
+var allStreams = []string{streamEvents, streamDeliveries, streamTriggers, streamDeadLetters, streamHistory}
+
+const (
+	eventsMaxAge      = 24 * time.Hour
+	deadLettersMaxAge = 7 * 24 * time.Hour
+	// deadPerProvider bounds what one Provider may leave among the dead letters, so that it does not push out the others'.
+	deadPerProvider = 1000
+	// historyMaxAge is longer than a delivery may wait on the schedule, so a delivery never outlives the record of its sending.
+	historyMaxAge = 26 * time.Hour
+	// deliveryDuplicates is the window in which the stream itself drops a delivery that was routed twice. Beyond it, and after a
+	// restart, the HISTORY lookup of rechecked deliveries does.
+	deliveryDuplicates = 2 * time.Minute
+	// deleteMarkers is how long a bucket keeps the marker of a deleted key for watchers that were away.
+	deleteMarkers = time.Hour
+	shardsKey     = "notifier-shards"
+)
+
+// streamConfigs says what each stream keeps and what it does when full.
+//
+//   - EVENTS forgets the oldest by age and bytes; PublishEvent refuses before it would forget what was not routed.
+//   - DELIVERIES: the server does not allow scheduled messages on a stream that refuses when full (discard new), and discarding
+//     old would lose deliveries. So it has no bound of its own: PublishDeliveries, its only source of growth, holds the budget.
+//   - TRIGGERS keeps one message per subject and refuses beyond its bytes: refusing is a 503 that the sender sees, discarding
+//     would be a lost trigger that nobody sees.
+//   - DEADLETTERS and HISTORY forget the oldest.
+func streamConfigs(o *Options) []jetstream.StreamConfig {
+	shards := map[string]string{shardsKey: strconv.Itoa(o.Shards)}
+	configs := []jetstream.StreamConfig{{
+		Name: streamEvents, Description: "what happened in the cluster",
+		Subjects: []string{prefixEvents + everythingElse}, Retention: jetstream.LimitsPolicy,
+		MaxAge: eventsMaxAge, MaxBytes: o.Budgets.Events, Discard: jetstream.DiscardOld, Duplicates: o.DuplicateWindow,
+	}, {
+		Name: streamDeliveries, Description: "one message per event, alert and provider, due or on the schedule",
+		Subjects:  []string{prefixDeliver + everythingElse, prefixRetry + everythingElse},
+		Retention: jetstream.WorkQueuePolicy, MaxBytes: -1, Discard: jetstream.DiscardOld, Duplicates: deliveryDuplicates,
+		AllowMsgSchedules: true, AllowRollup: true, AllowAtomicPublish: true, Metadata: shards,
+	}, {
+		Name: streamTriggers, Description: "what is asked to reconcile, one message per target",
+		Subjects: []string{prefixTrigger + everythingElse}, Retention: jetstream.WorkQueuePolicy,
+		MaxMsgsPerSubject: 1, MaxBytes: o.Budgets.Triggers, Discard: jetstream.DiscardNew,
+		AllowAtomicPublish: true, Metadata: shards,
+	}, {
+		Name: streamDeadLetters, Description: "what could not be delivered and why",
+		Subjects: []string{prefixDead + everythingElse}, Retention: jetstream.LimitsPolicy,
+		MaxAge: deadLettersMaxAge, MaxBytes: o.Budgets.DeadLetters, MaxMsgsPerSubject: deadPerProvider, Discard: jetstream.DiscardOld,
+	}, {
+		Name: streamHistory, Description: "what was delivered",
+		Subjects: []string{prefixHistory + everythingElse}, Retention: jetstream.LimitsPolicy,
+		MaxAge: historyMaxAge, MaxBytes: o.Budgets.History, MaxMsgsPerSubject: 1, Discard: jetstream.DiscardOld,
+	}}
+	for i := range configs {
+		configs[i].Storage = jetstream.FileStorage
+		configs[i].Replicas = o.Replicas
+		// A direct read may be answered by a copy that lags behind. What is looked up here decides whether something is sent again.
+		configs[i].AllowDirect = o.Replicas == 1
+	}
+	return configs
+}
+
+func bucketConfigs(o *Options) []jetstream.KeyValueConfig {
+	configs := []jetstream.KeyValueConfig{
+		{Bucket: bucketState, Description: "what was last told of each object", MaxBytes: o.Budgets.State, LimitMarkerTTL: deleteMarkers},
+		{Bucket: bucketHealth, Description: "how the owners of Providers and Alerts fare", MaxBytes: o.Budgets.Health, LimitMarkerTTL: deleteMarkers},
+		{Bucket: bucketOwners, Description: "who serves which shard", MaxBytes: 8 * mib},
+	}
+	if o.URL != "" {
+		configs = append(configs, jetstream.KeyValueConfig{
+			Bucket: bucketMembers, Description: "the replicas alive", TTL: memberTTL, MaxBytes: mib, LimitMarkerTTL: memberTTL,
+		})
+	}
+	for i := range configs {
+		configs[i].History = 1
+		configs[i].Replicas = o.Replicas
+		configs[i].Storage = jetstream.FileStorage
+		if configs[i].Bucket == bucketMembers {
+			configs[i].Storage = jetstream.MemoryStorage
+		}
+	}
+	return configs
+}
+
+// setUp makes or updates streams and buckets.
+func (b *Bus) setUp(ctx context.Context) error {
+	if err := b.agreeOnShards(ctx); err != nil {
+		return err
+	}
+	for _, cfg := range streamConfigs(&b.opts) {
+		s, err := b.js.CreateOrUpdateStream(ctx, cfg)
+		if err != nil {
+			return fmt.Errorf("set up stream %s: %w", cfg.Name, err)
+		}
+		b.streams[cfg.Name] = s
+	}
+	for _, cfg := range bucketConfigs(&b.opts) {
+		kv, err := b.js.CreateOrUpdateKeyValue(ctx, cfg)
+		if err != nil {
+			return fmt.Errorf("set up bucket %s: %w", cfg.Bucket, err)
+		}
+		b.buckets[cfg.Bucket] = kv
+	}
+	return nil
+}
+
+// agreeOnShards takes over the number of shards that the streams were made with. With another number, what waits under the
+// old shards' subjects would be read by nobody, and two replicas would send one Provider's deliveries.
+func (b *Bus) agreeOnShards(ctx context.Context) error {
+	for _, name := range []string{streamDeliveries, streamTriggers} {
+		s, err := b.js.Stream(ctx, name)
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("look up stream %s: %w", name, err)
+		}
+		n, err := strconv.Atoi(s.CachedInfo().Config.Metadata[shardsKey])
+		if err != nil || n < 1 || n > maxShards {
+			return fmt.Errorf("stream %s was not made by notifier: it has no number of shards", name)
+		}
+		if n != b.opts.Shards {
+			b.log.Warn("keeping the number of shards that the streams were made with", "kept", n, "asked", b.opts.Shards)
+			b.opts.Shards = n
+		}
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package bus
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"strings"
+
+	"notifier/internal/event"
+)
+
+// The first tokens of every subject. One token after them is the shard where a stream is sharded.
+const (
+	prefixEvents   = "notifier.events."
+	prefixDeliver  = "notifier.deliver."
+	prefixRetry    = "notifier.retry."
+	prefixTrigger  = "notifier.trigger."
+	prefixDead     = "notifier.dead."
+	prefixHistory  = "notifier.history."
+	unknownToken   = "="
+	retryTokens    = 7 // notifier.retry.<shard>.<ns>.<provider>.<object>.<order>-<id>
+	hexDigits      = "0123456789abcdef"
+	escape         = '='
+	everythingElse = ">"
+)
+
+// token makes s one subject token. Letters, digits, '-' and '_' stand for themselves; any other byte (dots, wildcards, spaces,
+// the escape itself) becomes '=' and two hex digits, and the empty string a lone '='. So no two strings share a token, and
+// untoken reverses it.
+func token(s string) string {
+	if s == "" {
+		return unknownToken
+	}
+	return escapeBytes(s, plainByte)
+}
+
+func plainByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_'
+}
+
+func escapeBytes(s string, plain func(byte) bool) string {
+	var b strings.Builder
+	for i := range len(s) {
+		if plain(s[i]) {
+			b.WriteByte(s[i])
+			continue
+		}
+		b.WriteByte(escape)
+		b.WriteByte(hexDigits[s[i]>>4])
+		b.WriteByte(hexDigits[s[i]&15])
+	}
+	return b.String()
+}
+
+// untoken reverses token and keyToken.
+func untoken(t string) (string, error) {
+	if t == unknownToken {
+		return "", nil
+	}
+	if !strings.ContainsRune(t, escape) {
+		return t, nil
+	}
+	out := make([]byte, 0, len(t))
+	for i := 0; i < len(t); i++ {
+		if t[i] != escape {
+			out = append(out, t[i])
+			continue
+		}
+		if i+2 >= len(t) {
+			return "", errors.New("token ends within an escape")
+		}
+		c, err := strconv.ParseUint(t[i+1:i+3], 16, 8)
+		if err != nil {
+			return "", errors.New("token has a bad escape")
+		}
+		out = append(out, byte(c))
+		i += 2
+	}
+	return string(out), nil
+}
+
+// keyToken is token for the keys of a bucket, where '/' is an ordinary character.
+func keyToken(key string) string {
+	return escapeBytes(key, func(c byte) bool { return plainByte(c) || c == '/' })
+}
+
+func eventSubject(o event.ObjectReference) string {
+	return objectSubject(o.Namespace, o.Kind, o.Name)
+}
+
+func objectSubject(namespace, kind, name string) string {
+	return prefixEvents + token(namespace) + "." + token(kind) + "." + token(name)
+}
+
+func triggerSubject(shard int, t event.Trigger) string {
+	return prefixTrigger + strconv.Itoa(shard) + "." + token(t.Namespace) + "." + token(t.Key)
+}
+
+func deliverSubject(shard int, d *event.Delivery) string {
+	return prefixDeliver + strconv.Itoa(shard) + "." + token(d.Namespace) + "." + token(d.Provider)
+}
+
+// retrySubject names everything that a new owner of the shard must know to keep the order of one object's deliveries, so
+// that it reads no message for it.
+func retrySubject(shard int, d *event.Delivery) string {
+	return fmt.Sprintf("%s%d.%s.%s.%s.%d-%s", prefixRetry, shard, token(d.Namespace), token(d.Provider),
+		event.ObjectKey(d.Object()), d.Order, token(d.ID))
+}
+
+func parseRetrySubject(subject string) (event.Parked, error) {
+	t := strings.Split(subject, ".")
+	if len(t) != retryTokens {
+		return event.Parked{}, fmt.Errorf("subject of a parked delivery has %d tokens", len(t))
+	}
+	order, id, found := strings.Cut(t[6], "-")
+	if !found {
+		return event.Parked{}, errors.New("subject of a parked delivery has no order")
+	}
+	n, err := strconv.ParseUint(order, 10, 64)
+	if err != nil {
+		return event.Parked{}, errors.New("subject of a parked delivery has a bad order")
+	}
+	p := event.Parked{Order: n, ObjectKey: t[5]}
+	for _, part := range []struct {
+		to    *string
+		token string
+	}{{&p.ID, id}, {&p.Namespace, t[3]}, {&p.Provider, t[4]}} {
+		if *part.to, err = untoken(part.token); err != nil {
+			return event.Parked{}, fmt.Errorf("subject of a parked delivery: %w", err)
+		}
+	}
+	return p, nil
+}
+
+func deadSubject(namespace, provider string) string {
+	return prefixDead + token(namespace) + "." + token(provider)
+}
+
+func historySubject(d *event.Delivery) string {
+	return prefixHistory + token(d.Namespace) + "." + token(d.Provider) + "." + token(d.ID)
+}
+
+// namespaceOf returns the namespace that a subject of any of the streams names, empty when it names none.
+func namespaceOf(subject string) string {
+	t := strings.Split(subject, ".")
+	at := 3
+	if strings.HasPrefix(subject, prefixEvents) || strings.HasPrefix(subject, prefixDead) || strings.HasPrefix(subject, prefixHistory) {
+		at = 2
+	}
+	if len(t) <= at {
+		return ""
+	}
+	namespace, err := untoken(t[at])
+	if err != nil {
+		return ""
+	}
+	return namespace
+}
+
+// shardOf spreads keys over n shards; every replica and every release must agree on it.
+func shardOf(n int, parts ...string) int {
+	h := fnv.New32a()
+	for _, p := range parts {
+		_, _ = h.Write([]byte(p)) // a hash never fails
+		_, _ = h.Write([]byte{0})
+	}
+	return int(h.Sum32() % uint32(n))
+}
