@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -22,6 +23,8 @@ type Flood struct {
 	// From is the address that the flood comes from; on loopback any of 127.0.0.0/8.
 	From        netip.Addr
 	Connections int
+	// Count ends the flood after so many requests; 0: only its context does.
+	Count int
 }
 
 // Answers counts answers by status; 0 stands for connections that ended without one.
@@ -47,10 +50,11 @@ func (f Flood) Run(ctx context.Context) (Answers, error) {
 	}
 	var mu sync.Mutex
 	all := Answers{}
+	var next atomic.Int64
 	var wg sync.WaitGroup
-	for i := range f.Connections {
+	for range f.Connections {
 		wg.Go(func() {
-			mine := f.one(ctx, u.Host, i)
+			mine := f.one(ctx, u.Host, &next)
 			mu.Lock()
 			defer mu.Unlock()
 			for status, n := range mine {
@@ -62,23 +66,27 @@ func (f Flood) Run(ctx context.Context) (Answers, error) {
 	return all, nil
 }
 
-// one is one connection's part; it starts with another request than the others do.
-func (f Flood) one(ctx context.Context, host string, first int) Answers {
+// one is one connection's part; next is the number of the next request of all.
+func (f Flood) one(ctx context.Context, host string, next *atomic.Int64) Answers {
 	mine := Answers{}
-	for i := first; ctx.Err() == nil; {
+	take := func() (req []byte, ok bool) {
+		i := int(next.Add(1)) - 1
+		return f.Requests[i%len(f.Requests)], ctx.Err() == nil && (f.Count == 0 || i < f.Count)
+	}
+	req, ok := take()
+	for ok {
 		conn, err := dial(ctx, host, f.From)
 		if err != nil {
 			mine[0]++
+			req, ok = take()
 			continue
 		}
 		r := bufio.NewReader(conn)
-		for ctx.Err() == nil {
-			status, err := roundTrip(conn, r, f.Requests[i%len(f.Requests)])
-			i++
+		for err == nil && ok {
+			var status int
+			status, err = roundTrip(conn, r, req)
 			mine[status]++
-			if err != nil {
-				break
-			}
+			req, ok = take()
 		}
 		_ = conn.Close()
 	}
@@ -93,12 +101,29 @@ func dial(ctx context.Context, host string, from netip.Addr) (net.Conn, error) {
 	return d.DialContext(ctx, "tcp", host)
 }
 
-// roundTrip sends one request and reads its whole answer. The status is 0 when there was none.
+// atOnce is how much is written before an answer is read; more is written while it is read, since a server may answer, and stop
+// reading, in the middle of a request.
+const atOnce = 64 << 10
+
+// roundTrip sends one request and reads its whole answer. The status is 0 when there was none; io.EOF says that the server will
+// close the connection.
 func roundTrip(conn net.Conn, r *bufio.Reader, req []byte) (status int, err error) {
 	if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
 		return 0, err
 	}
-	if _, err := conn.Write(req); err != nil {
+	if len(req) > atOnce {
+		written := make(chan struct{})
+		go func() {
+			defer close(written)
+			_, _ = conn.Write(req)
+		}()
+		defer func() {
+			if err != nil {
+				_ = conn.Close() // ends the write
+			}
+			<-written
+		}()
+	} else if _, err := conn.Write(req); err != nil {
 		return 0, err
 	}
 	resp, err := http.ReadResponse(r, nil)

@@ -1,0 +1,215 @@
+package limits
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"notifier/test/harness"
+	"notifier/test/load"
+	"notifier/test/world"
+)
+
+// T5: fails when a rejected webhook leads to a read of a Secret or a Receiver, to a status write or an Event, or when it is
+// published before it is judged.
+func TestT5RejectedWebhooksCostNoRequestAndNoWrite(t *testing.T) {
+	s := alone(t)
+	path := s.receiver(s.tenant, "app", "t", `,"events":["push"]`)
+	s.must(s.tenant.Secret(s.ctx, "closed-token", map[string]string{"token": "t"}))
+	s.must(s.tenant.Object(s.ctx, "Receiver", "closed", nil, `{"type":"github","secretRef":{"name":"closed-token"},
+		"resources":[{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","name":"app","namespace":"kube-system"}]}`))
+	s.ready("Receiver", "closed", metav1.ConditionFalse, "CrossNamespaceDenied")
+	closed := world.HookPath("t", "closed", s.tenant.Namespace)
+
+	audit := s.settled()
+	triggers, err := s.Metric(s.ctx, "notifier_apply_triggers_total")
+	s.must(err)
+	written := s.written()
+
+	var sent int
+	for _, r := range []struct {
+		what, path, body string
+		header           http.Header
+		count            int
+	}{
+		{"unknown path", "", world.GitHubPush, world.GitHubHeader("t", "push", world.GitHubPush), 4000},
+		{"foreign path", closed, world.GitHubPush, world.GitHubHeader("t", "push", world.GitHubPush), 4000},
+		{"bad signature", path, world.GitHubPush, world.GitHubHeader("wrong", "push", world.GitHubPush), 4000},
+		{"event not listed", path, world.GitHubPush, world.GitHubHeader("t", "issues", world.GitHubPush), 4000},
+		{"too large", path, strings.Repeat("x", 3<<20+1), http.Header{}, 100},
+	} {
+		paths := []string{r.path}
+		if r.path == "" {
+			paths = nil
+			for i := range 100 {
+				paths = append(paths, world.HookPath(strconv.Itoa(i), "nobody", "nowhere"))
+			}
+		}
+		answers := s.flood(r.count, paths, r.header, r.body)
+		t.Logf("%s: %v", r.what, answers)
+		for status := range answers {
+			if status/100 != 4 {
+				t.Errorf("%s: got %d", r.what, status)
+			}
+		}
+		sent += answers.Total()
+	}
+
+	requests, err := audit.Find(ours)
+	s.must(err)
+	for _, r := range requests {
+		t.Errorf("%d rejected webhooks led to the request %s %s", sent, r.Verb, r.RequestURI)
+	}
+	// A publish is a sync of its own, 4 KiB and more.
+	if perWebhook := float64(s.written()-written) / float64(sent); perWebhook > 400 {
+		t.Errorf("%d rejected webhooks wrote %.0f bytes each to disk", sent, perWebhook)
+	}
+	// The one accepted webhook, last on the same bus, is the only trigger.
+	begin := time.Now()
+	s.push(path, "t", http.StatusOK)
+	_, err = s.tenant.WaitRequested(s.ctx, "GitRepository", "app", begin)
+	s.must(err)
+	s.must(harness.Eventually(s.within(10*time.Second), func(ctx context.Context) error {
+		now, err := s.Metric(ctx, "notifier_apply_triggers_total")
+		if err == nil && now != triggers+1 {
+			err = fmt.Errorf("%v triggers were taken from the bus, want 1", now-triggers)
+		}
+		return err
+	}))
+}
+
+// ours reports whether the notifier made the request. Watches are closed by the API server after their time and opened again,
+// whatever comes in.
+func ours(e harness.AuditEntry) bool {
+	return e.User.Username == harness.ServiceAccountUser(world.SystemNamespace, world.ServiceAccount) && e.Verb != "watch"
+}
+
+// settled waits until the notifier has made no request for a while, and returns the audit log from then on.
+func (s *stage) settled() *harness.Audit {
+	s.Helper()
+	for {
+		audit, err := s.world.Audit()
+		s.must(err)
+		short, cancel := context.WithTimeout(s.ctx, 3*time.Second)
+		_, err = audit.Wait(short, ours)
+		cancel()
+		s.must(s.ctx.Err())
+		if err != nil { // nothing came
+			return audit
+		}
+	}
+}
+
+// written is how many bytes the process has caused to be written to disk.
+func (s *stage) written() int64 {
+	s.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", s.Process().PID()))
+	s.must(err)
+	for line := range strings.SplitSeq(string(text), "\n") {
+		if value, ok := strings.CutPrefix(line, "write_bytes: "); ok {
+			n, err := strconv.ParseInt(value, 10, 64)
+			s.must(err)
+			return n
+		}
+	}
+	s.Fatal("no write_bytes")
+	return 0
+}
+
+// flood sends count requests over some connections, to the paths in turn.
+func (s *stage) flood(count int, paths []string, header http.Header, body string) load.Answers {
+	s.Helper()
+	answers, err := load.Flood{Base: s.HooksURL, Requests: s.requests(paths, header, body), Connections: 16, Count: count}.Run(s.ctx)
+	s.must(err)
+	return answers
+}
+
+func (s *stage) requests(paths []string, header http.Header, body string) [][]byte {
+	s.Helper()
+	var requests [][]byte
+	for _, path := range paths {
+		req, err := load.Request(s.HooksURL, path, header, body)
+		s.must(err)
+		requests = append(requests, req)
+	}
+	return requests
+}
+
+// T5: fails when an unknown path is answered before the body is read and a foreign one after, when one of them knows methods, or
+// when one of them is counted against another budget.
+func TestT5AnUnknownAndAForeignPathAreAnsweredAlike(t *testing.T) {
+	s := alone(t)
+	other := s.newTenant()
+	s.must(other.Secret(s.ctx, "closed-token", map[string]string{"token": "t"}))
+	s.must(other.Object(s.ctx, "Receiver", "closed", nil, `{"type":"generic","secretRef":{"name":"closed-token"},
+		"resources":[{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","name":"app","namespace":"kube-system"}]}`))
+	_, err := other.WaitCondition(s.ctx, "Receiver", "closed", "Ready", metav1.ConditionFalse, "CrossNamespaceDenied")
+	s.must(err)
+	foreign, unknown := world.HookPath("t", "closed", other.Namespace), world.HookPath("x", "closed", other.Namespace)
+	var get http.Request
+	for i, head := range []string{
+		"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}",
+		"POST %s HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+		"POST %s HTTP/1.1\r\nHost: x\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}",
+		"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: 4000000\r\n\r\n{}",
+		"GET %s HTTP/1.1\r\nHost: x\r\n\r\n",
+		"OPTIONS %s HTTP/1.1\r\nHost: x\r\n\r\n",
+		"POST %s HTTP/1.0\r\nContent-Length: 2\r\n\r\n{}",
+	} {
+		// Each from an address of its own, so that both have a full budget.
+		a := s.dialogue(netip.AddrFrom4([4]byte{127, 0, 1, byte(2*i + 1)}), fmt.Sprintf(head, foreign), &get)
+		b := s.dialogue(netip.AddrFrom4([4]byte{127, 0, 1, byte(2*i + 2)}), fmt.Sprintf(head, unknown), &get)
+		if a != b {
+			t.Errorf("%q: a foreign path is answered\n%s\nand an unknown one\n%s", head, a, b)
+		}
+		if !strings.HasPrefix(a, "HTTP/1.1 404") && !strings.HasPrefix(a, "HTTP/1.0 404") {
+			t.Errorf("%q: got %q", head, a)
+		}
+	}
+	// Beyond their budget they are told the same as well. It refills slowly, so single answers may differ.
+	var told [2]map[string]bool
+	for i, path := range []string{foreign, unknown} {
+		told[i] = map[string]bool{}
+		for range 200 {
+			told[i][s.dialogue(netip.AddrFrom4([4]byte{127, 0, 2, byte(i + 1)}), fmt.Sprintf("GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path), &get)] = true
+		}
+	}
+	if !maps.Equal(told[0], told[1]) || len(told[0]) != 2 {
+		t.Errorf("over its budget a foreign path is answered\n%q\nand an unknown one\n%q", told[0], told[1])
+	}
+}
+
+// dialogue sends a request from an address and returns the answer as it came over the wire, without its date.
+func (s *stage) dialogue(from netip.Addr, request string, as *http.Request) string {
+	s.Helper()
+	u, err := url.Parse(s.HooksURL)
+	s.must(err)
+	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))}
+	conn, err := d.DialContext(s.ctx, "tcp", u.Host)
+	s.must(err)
+	defer conn.Close()
+	s.must(conn.SetDeadline(time.Now().Add(20 * time.Second)))
+	_, err = io.WriteString(conn, request)
+	s.must(err)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), as)
+	s.must(err)
+	defer resp.Body.Close()
+	resp.Header.Del("Date")
+	text, err := httputil.DumpResponse(resp, true)
+	s.must(err)
+	return string(text)
+}

@@ -1,0 +1,62 @@
+package limits
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"notifier/test/harness"
+)
+
+// told returns how often each message came to the sink and was accepted there.
+func (s *stage) told(sink *harness.Sink) map[string]int {
+	s.Helper()
+	counts := map[string]int{}
+	for _, r := range sink.Received() {
+		var e struct{ Message string }
+		s.must(json.Unmarshal(r.Body, &e))
+		if r.Status/100 == 2 {
+			counts[e.Message]++
+		}
+	}
+	return counts
+}
+
+// waitTold waits until every message has come.
+func (s *stage) waitTold(sink *harness.Sink, messages ...string) {
+	s.Helper()
+	err := harness.Eventually(s.within(time.Minute), func(context.Context) error {
+		counts := s.told(sink)
+		var missing []string
+		for _, m := range messages {
+			if counts[m] == 0 {
+				missing = append(missing, m)
+			}
+		}
+		if len(missing) > 0 {
+			return fmt.Errorf("%d of %d messages did not come: %s", len(missing), len(messages), strings.Join(missing, ", "))
+		}
+		return nil
+	})
+	s.must(err)
+}
+
+// toldOnce fails the test unless the sink was told exactly these messages, each once.
+func (s *stage) toldOnce(sink *harness.Sink, messages ...string) {
+	s.Helper()
+	want := map[string]bool{}
+	for _, m := range messages {
+		want[m] = true
+	}
+	for m, n := range s.told(sink) {
+		if !want[m] || n != 1 {
+			s.Errorf("%q was told %d times", m, n)
+		}
+		delete(want, m)
+	}
+	for m := range want {
+		s.Errorf("%q was not told", m)
+	}
+}
