@@ -137,6 +137,9 @@ func TestRetryAfterHoldsBackTheQueueAndIsClamped(t *testing.T) {
 				w.bus.publish(w.delivery("chat", "other"))
 				wait(time.Hour)
 				stop()
+				if at := w.bus.parkings()[0].at; tc.asked > 0 && at.Before(tries[0].Add(tc.from)) {
+					t.Errorf("put on the schedule for %v after the attempt", at.Sub(tries[0]))
+				}
 				if len(tries) != 3 {
 					t.Fatalf("%d attempts", len(tries))
 				}
@@ -300,6 +303,58 @@ func TestWhatNeverHadAProviderExpiresAfterADay(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Fails when putBack puts back what has expired.
+func TestManyThatExpiredEndSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		for i := range 500 {
+			d := w.delivery("chat", "app"+itoa(i))
+			d.Routed = time.Now().Add(-lifetime)
+			w.bus.publish(d)
+		}
+		_, stop := w.run()
+		wait(time.Minute)
+		stop()
+		if n := len(w.bus.deadLetters()); n != 500 || !w.bus.empty() {
+			t.Errorf("%d dead letters", n)
+		}
+	})
+}
+
+// Fails when judge does not look at expiry, at Class, or at maxPanics.
+func TestAFailedAttemptIsJudged(t *testing.T) {
+	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+	retry := event.NewError(event.Retry, provider.LabelServer, "down", nil)
+	for name, tc := range map[string]struct {
+		d       event.Delivery
+		failure *event.Error
+		action  action
+		label   string
+	}{
+		"the first failure":           {event.Delivery{}, retry, park, provider.LabelServer},
+		"a failure after a long time": {event.Delivery{Attempts: 99, FirstAttempt: now.Add(1 - lifetime)}, retry, park, provider.LabelServer},
+		"a failure after a day":       {event.Delivery{Attempts: 99, FirstAttempt: now.Add(-lifetime)}, retry, bury, labelExpired},
+		"a refusal": {
+			event.Delivery{}, event.NewError(event.Permanent, provider.LabelClient, "no", nil), bury, provider.LabelClient,
+		},
+		"the second panic": {
+			event.Delivery{Attempts: 1, FirstAttempt: now}, event.NewError(event.Retry, labelPanic, "bug", errPanic), park, labelPanic,
+		},
+		"the third panic": {
+			event.Delivery{Attempts: 2, FirstAttempt: now}, event.NewError(event.Retry, labelPanic, "bug", errPanic), bury, labelPanic,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &shard{Deliverer: &Deliverer{DelivererOptions: DelivererOptions{Recorder: newNotes()}}}
+			d := tc.d
+			v := s.judge(&d, tc.failure, now, now)
+			if v.action != tc.action || v.label != tc.label || d.Attempts != tc.d.Attempts+1 {
+				t.Errorf("got %+v after %d attempts", v, d.Attempts)
+			}
+		})
+	}
 }
 
 // Fails when destination does not look at Suspended.

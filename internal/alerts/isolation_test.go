@@ -69,6 +69,26 @@ func TestABadDestinationDelaysOnlyItself(t *testing.T) {
 	}
 }
 
+// TestManyBadDestinationsLeaveRoomForAGoodOne is E5. Fails when trim does not bound what the shard holds: more is not handed
+// out by the bus then.
+func TestManyBadDestinationsLeaveRoomForAGoodOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, good := newWorld(t), &sink{}
+		w.destination("good", good)
+		for i := range maxAckPending + 400 {
+			w.bus.publish(w.delivery(fmt.Sprint("missing", i%700), "app"))
+		}
+		_, stop := w.run()
+		wait(gatherMost)
+		w.bus.publish(w.delivery("good", "app"))
+		wait(time.Second)
+		stop()
+		if n := len(good.ids()); n != 1 {
+			t.Errorf("%d arrived", n)
+		}
+	})
+}
+
 // Fails when maxConcurrent is not looked at.
 func TestADestinationHasABoundedNumberOfSendsAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -125,7 +145,8 @@ func TestALimitedDestinationGetsNoMoreThanItTakes(t *testing.T) {
 	})
 }
 
-// TestABreakerProbesWithin30Seconds fails when failure does not open the breaker, or concurrency lets more than a probe through.
+// TestABreakerProbesWithin30Seconds fails when failure does not open the breaker, concurrency lets more than a probe through, or
+// trim keeps in memory what waits for a destination that is down.
 func TestABreakerProbesWithin30Seconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -146,6 +167,9 @@ func TestABreakerProbesWithin30Seconds(t *testing.T) {
 		}
 		_, stop := w.run()
 		wait(30 * time.Minute)
+		if n := w.bus.held(); n > badDepth+1 {
+			t.Errorf("%d held", n)
+		}
 		mu.Lock()
 		n := len(tries)
 		for i := maxConcurrent + breakerTrips; i < n; i++ {
@@ -204,8 +228,8 @@ func TestWhatIsHeldLongIsNotHandedOutAgain(t *testing.T) {
 		_, stop := w.run()
 		wait(10 * time.Minute)
 		stop()
-		if sent != 1 || w.bus.stream != nil && len(w.bus.stream) != 0 {
-			t.Errorf("sent %d times", sent)
+		if sent != 1 || w.bus.redelivered != 0 || !w.bus.empty() {
+			t.Errorf("sent %d times, handed out again %d times", sent, w.bus.redelivered)
 		}
 	})
 }
@@ -242,6 +266,9 @@ func TestADrainEndsInTimeAndReturnsTheRest(t *testing.T) {
 			if m.d.Attempts != 0 {
 				t.Errorf("being cut off counted as an attempt of %s", m.d.ID)
 			}
+		}
+		if got := w.notes.recorded(); len(got) != 0 {
+			t.Errorf("being cut off was recorded: %v", got)
 		}
 		if n := len(w.bus.stream); n != 52 {
 			t.Errorf("%d left", n)

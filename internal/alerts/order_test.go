@@ -162,7 +162,7 @@ func TestAPredecessorOnTheScheduleHoldsItsSuccessorsAfterATakeover(t *testing.T)
 		if got := dest.ids(); len(got) != 1 || got[0] != "d3" {
 			t.Errorf("sent %v before the predecessor came back", got)
 		}
-		wait(15 * time.Second)
+		wait(time.Minute)
 		if got := dest.ids(); len(got) != 3 || got[1] != "d1" || got[2] != "d2" {
 			t.Errorf("sent %v", got)
 		}
@@ -189,9 +189,36 @@ func TestAPredecessorThatEndedElsewhereIsNotWaitedForForever(t *testing.T) {
 		w.bus.mu.Lock()
 		w.bus.stream = w.bus.stream[1:] // as a former owner of the shard does when it settles while it drains
 		w.bus.mu.Unlock()
-		wait(2 * time.Minute)
+		wait(5 * time.Minute)
 		stop()
 		if got := dest.ids(); len(got) != 1 || got[0] != "d2" {
+			t.Errorf("sent %v", got)
+		}
+	})
+}
+
+// TestASuccessorIsNotKeptInMemoryForALongWait fails when shelve puts nothing back.
+func TestASuccessorIsNotKeptInMemoryForALongWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, dest := newWorld(t), &sink{}
+		w.destination("chat", dest)
+		w.bus.mu.Lock()
+		w.bus.add(w.delivery("chat", "app"), time.Now().Add(10*time.Minute))
+		w.bus.mu.Unlock()
+		_, stop := w.run()
+		wait(time.Second)
+		w.bus.publish(w.delivery("chat", "app"))
+		held := 0
+		for range 60 {
+			wait(time.Second)
+			held += w.bus.held()
+		}
+		if held > 45 {
+			t.Errorf("held for %d of 60 seconds", held)
+		}
+		wait(12 * time.Minute)
+		stop()
+		if got := dest.ids(); len(got) != 2 || got[0] != "d1" {
 			t.Errorf("sent %v", got)
 		}
 	})

@@ -181,7 +181,7 @@ func (s *shard) join(it *item, h event.Held[event.Delivery]) {
 		return
 	}
 	if !it.busy && h.Value.Parks > it.d.Parks {
-		// The bus takes the next Park of the older copy for one that it has already, so the newer one must be worked on.
+		// The newer copy knows of more attempts.
 		it.d, h.Value = h.Value, it.d
 		it.settler, h.Settler = h.Settler, it.settler
 	}

@@ -30,6 +30,7 @@ func (s *shard) tick(work context.Context) {
 		s.expireIn(work, q, now)
 		s.tellHealth(q, now)
 		holdUp = holdUp || q.heldUp(now)
+		s.shelve(work, q, now)
 		away += q.away
 		if q.breaker.open() {
 			open++
@@ -72,6 +73,29 @@ func (s *shard) expireIn(work context.Context, q *queue, now time.Time) {
 			s.expire(work, it)
 		}
 	}
+}
+
+// shelve puts back what waits for a predecessor that is not expected soon. Short waits are spent in memory, where they end at
+// once; long ones would keep messages from being settled, and the bus may want to see that before it hands out more.
+func (s *shard) shelve(work context.Context, q *queue, now time.Time) {
+	var shelved []*item
+	for _, it := range q.waiting {
+		if head := it.line.head(); head.item == nil && !head.soon(now) {
+			shelved = append(shelved, it)
+		}
+	}
+	for _, it := range shelved {
+		s.putBack(work, it, now)
+	}
+}
+
+// soon reports whether an absent delivery is expected before the next tick.
+func (e *entry) soon(now time.Time) bool {
+	wait := e.until.Sub(now)
+	if e.until.IsZero() {
+		return now.Sub(e.since) < tickEvery
+	}
+	return wait < tickEvery && -wait < overdueAfter
 }
 
 // heldUp reports whether an item waits for a predecessor that should have come back.

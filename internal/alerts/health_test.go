@@ -1,0 +1,167 @@
+package alerts
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+func decodeHealth(t *testing.T, reports []string) []Health {
+	t.Helper()
+	out := make([]Health, len(reports))
+	for i, r := range reports {
+		if err := json.Unmarshal([]byte(r), &out[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+// Fails when set takes every call for news, or due does not hold back.
+func TestHealthIsReportedWhenItChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var down atomic.Bool
+		w.destination("chat", sendFunc(func(context.Context, provider.Notification) error {
+			if down.Load() {
+				return failure(event.Retry, provider.LabelServer)
+			}
+			return nil
+		}))
+		_, stop := w.run()
+		feed := func(d time.Duration) {
+			for end := time.Now().Add(d); time.Now().Before(end); {
+				w.bus.publish(w.delivery("chat", "app"+itoa(int(w.order%50))))
+				wait(100 * time.Millisecond)
+			}
+		}
+		began := time.Now()
+		feed(time.Minute)
+		reports := decodeHealth(t, w.notes.reported("Provider/team-a/chat"))
+		if n := len(reports); n < 4 || n > 6 || reports[0].State != StateOK || reports[0].LastSuccess.Before(began) {
+			t.Errorf("%d reports in a good minute, first %+v", n, reports[0])
+		}
+		down.Store(true)
+		feed(30 * time.Second)
+		reports = decodeHealth(t, w.notes.reported("Provider/team-a/chat"))[len(reports):]
+		if n := len(reports); n == 0 || n > 4 || reports[n-1].Reason != ReasonBreakerOpen || reports[n-1].State != StateFailing {
+			t.Errorf("%d reports in a bad half minute: %+v", n, reports)
+		}
+		for _, r := range reports {
+			if strings.Contains(r.Message, "SECRET") {
+				t.Errorf("a secret in %+v", r)
+			}
+		}
+		wait(3 * time.Minute)
+		reports = decodeHealth(t, w.notes.reported("Provider/team-a/chat"))
+		if last := reports[len(reports)-1]; last.Pending < 100 || last.LastSuccess.IsZero() {
+			t.Errorf("while it fails: %+v", last)
+		}
+		down.Store(false)
+		wait(5 * time.Minute)
+		stop()
+		reports = decodeHealth(t, w.notes.reported("Provider/team-a/chat"))
+		if last := reports[len(reports)-1]; last.State != StateOK || last.Reason != ReasonDelivered {
+			t.Errorf("in the end: %+v", last)
+		}
+	})
+}
+
+// counted returns the counters of a family that are not zero, by the values of their labels in order of the labels' names.
+func counted(t *testing.T, r prometheus.Gatherer, name string) (lines []string) {
+	t.Helper()
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() != name || m.GetCounter().GetValue() == 0 {
+				continue
+			}
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, l.GetValue())
+			}
+			lines = append(lines, fmt.Sprintf("%s: %v", strings.Join(labels, " "), m.GetCounter().GetValue()))
+		}
+	}
+	return lines
+}
+
+// Fails when typeOf passes a tenant's type on, or an outcome is not counted.
+func TestOutcomesAreCountedUnderClosedLabels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		answers := []error{
+			nil, event.NewError(event.Retry, "made up", "x", nil), nil, failure(event.Permanent, provider.LabelClient),
+		}
+		w.destinations.Put("team-a", "chat", &Destination{
+			Type: "a tenant's invention", Sender: sendFunc(func(context.Context, provider.Notification) error {
+				err := answers[0]
+				answers = answers[1:]
+				return err
+			}),
+		})
+		for range 3 {
+			w.bus.publish(w.delivery("chat", "app"))
+		}
+		_, stop := w.run()
+		wait(time.Minute)
+		stop()
+		want := []string{"dead http_4xx other: 1", "retry other other: 1", "sent none other: 2"}
+		if diff := cmp.Diff(want, counted(t, w.registry, "notifier_deliveries_total")); diff != "" {
+			t.Error(diff)
+		}
+		if problems, err := testutil.GatherAndLint(w.registry); err != nil || len(problems) != 0 {
+			t.Errorf("%v %v", problems, err)
+		}
+	})
+}
+
+// Fails when join keeps the older copy, so that what was tried starts from the beginning.
+func TestOfTwoCopiesTheOneThatWasTriedMoreCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		older := w.delivery("chat", "app")
+		newer := older
+		newer.Attempts, newer.Parks, newer.FirstAttempt = 3, 3, time.Now()
+		w.bus.publish(older, newer)
+		_, stop := w.run()
+		wait(time.Second)
+		w.destination("chat", sendFunc(func(context.Context, provider.Notification) error {
+			return failure(event.Retry, provider.LabelServer)
+		}))
+		wait(6 * time.Second)
+		stop()
+		var attempts []int
+		for _, p := range w.bus.parkings() {
+			attempts = append(attempts, p.d.Attempts)
+		}
+		if diff := cmp.Diff([]int{4}, attempts); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestMissingOptionsAreNamed(t *testing.T) {
+	if _, err := NewDeliverer(DelivererOptions{DrainTimeout: -1}); err == nil || !strings.Contains(err.Error(), "Schedule is missing") ||
+		!strings.Contains(err.Error(), "DrainTimeout") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := NewRouter(RouterOptions{}); err == nil || !strings.Contains(err.Error(), "Publisher") {
+		t.Errorf("got %v", err)
+	}
+}
