@@ -95,12 +95,10 @@ func (a *Applier) offer(sh *shard, held event.Held[event.Trigger]) (done, back [
 		a.metrics.triggers.WithLabelValues(resultFolded).Inc()
 		done = append(done, j.held)
 	}
-	j.held, j.stale, j.pause, j.result = held, true, 0, resultApplied
-	for k, at := range j.pending {
-		at.notBefore, at.pause = time.Time{}, 0
-		a.wake(k)
+	if !j.stale || j.pause > 0 { // else it is due within the interval already
+		a.queue.AddAfter(item{namespace: key.namespace, job: key.key}, time.Until(j.expanded.Add(a.opts.Interval)))
 	}
-	a.queue.AddAfter(item{namespace: key.namespace, job: key.key}, time.Until(j.expanded.Add(a.opts.Interval)))
+	j.held, j.stale, j.pause, j.result = held, true, 0, resultApplied
 	return done, nil
 }
 
@@ -108,7 +106,8 @@ func redelivered(a, b event.Trigger) bool {
 	return a.Accepted.Equal(b.Accepted) && a.ReceiverUID == b.ReceiverUID
 }
 
-// expand resolves a job's target into the objects that need a request.
+// expand resolves a job's target into the objects that need a request. It does so at most once an interval, however many triggers
+// come, and what waits after a failure starts anew with it.
 func (a *Applier) expand(ctx context.Context, it item) {
 	a.mu.Lock()
 	j := a.jobs[jobKey{it.namespace, it.job}]
@@ -133,6 +132,12 @@ func (a *Applier) expand(ctx context.Context, it item) {
 	j.expanding = false
 	switch why {
 	case "":
+		for k, at := range j.pending {
+			if at.pause > 0 {
+				at.notBefore, at.pause = time.Time{}, 0
+				a.wake(k)
+			}
+		}
 		for _, name := range names {
 			a.claim(j, slotKey{it.namespace, object{groupOf(target.APIVersion), target.Kind, name}})
 		}

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"errors"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -189,7 +190,7 @@ func TestRetryAfterIsHonouredAndClamped(t *testing.T) {
 	}
 }
 
-// T1: own namespace only. Fails when names are joined to the path as they are.
+// T1: own namespace only. Fails when names or versions are joined to the path as they are.
 func TestT1NoNameReachesAnotherNamespace(t *testing.T) {
 	for _, target := range []event.Target{
 		repo("../../team-b/gitrepositories/app"), repo("../app"), repo(".."), repo("."), repo("a/b"), repo("%2e%2e%2fx"), repo(""),
@@ -209,6 +210,11 @@ func TestT1NoNameReachesAnotherNamespace(t *testing.T) {
 				pass(time.Minute)
 				if got := w.api.seen(); len(got) != 0 {
 					t.Errorf("written: %+v", got)
+				}
+				for _, version := range w.api.asked {
+					if version != "source.toolkit.fluxcd.io/v1" {
+						t.Errorf("asked the server for %q", version)
+					}
 				}
 				if got := w.health("team-a/github"); len(got.Denied) != 1 {
 					t.Errorf("shown: %+v", got)
@@ -369,4 +375,54 @@ func TestRefusalsOfOneReceiverAreBounded(t *testing.T) {
 	if n := len(b.pages["team-a"]["github"].health.Denied); n != maxDenied {
 		t.Errorf("%d refusals", n)
 	}
+}
+
+// Fails when resolved forgets less or more than what the Receiver no longer asks for as the account that it was denied as.
+func TestWhatAReceiverNoLongerAsksForIsNoLongerShown(t *testing.T) {
+	denied := func(account, object string) Denied {
+		return Denied{ServiceAccount: account, Kind: "GitRepository", Object: object}
+	}
+	for name, c := range map[string]struct {
+		denied Denied
+		target event.Target
+		stays  bool
+	}{
+		"still asked for":            {denied("weak", "app"), repo("app"), true},
+		"another target is resolved": {denied("weak", "app"), repo("other"), true},
+		"as an account of before":    {denied("old", "app"), repo("app"), false},
+		"a target of before":         {denied("weak", "gone"), repo("app"), false},
+		"the selector is resolved":   {denied("weak", "*"), selecting("a", "b"), false},
+		"found by the selector":      {denied("weak", "found"), selecting("a", "b"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBook(slog.New(slog.DiscardHandler))
+			r := Receiver{Namespace: "team-a", Name: "github", UID: "u", ServiceAccount: "weak", Targets: []event.Target{repo("app")}}
+			if c.target.Selects() {
+				r.Targets = append(r.Targets, c.target)
+			}
+			b.deny(r, c.denied)
+			b.resolved(r, c.target)
+			if stays := len(b.pages["team-a"]["github"].health.Denied) == 1; stays != c.stays {
+				t.Errorf("stays: %v", stays)
+			}
+		})
+	}
+}
+
+// Fails when the report of a Receiver that is gone stays.
+func TestTheReportEndsWithTheReceiver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.stop()
+		w.api.respond(always(http.StatusForbidden))
+		r := w.receiver("team-a", "github", "weak", repo("app"))
+		w.hook(r)
+		pass(time.Second)
+		w.receivers.remove("team-a", "github")
+		w.hook(r)
+		pass(time.Minute)
+		if value := w.reports.get(HealthPrefix + "team-a/github"); value != nil {
+			t.Errorf("still reported: %s", value)
+		}
+	})
 }

@@ -147,7 +147,7 @@ type fakeAPI struct {
 	patches []patch
 	answer  func(patch) (code int, header http.Header)
 	delay   time.Duration
-	asked   int
+	asked   []string // versions
 	err     error
 }
 
@@ -223,7 +223,7 @@ func (f *fakeAPI) seen() []patch {
 func (f *fakeAPI) Resources(_ context.Context, version schema.GroupVersion) ([]metav1.APIResource, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.asked++
+	f.asked = append(f.asked, version.String())
 	switch version.String() {
 	case "source.toolkit.fluxcd.io/v1":
 		return []metav1.APIResource{

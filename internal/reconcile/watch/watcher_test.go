@@ -32,9 +32,9 @@ func TestInformersComeAndGoWithTheirDefinitions(t *testing.T) {
 			t.Errorf("got %q, %v after the definition came", uid, ok)
 		}
 
-		w.remove("app") // as the API server removes the objects first
 		w.undefine("Kustomization")
 		pass(time.Minute)
+		w.remove("app")
 		if _, watched := watcher.Select("", "Kustomization", "team-a", nil); watched {
 			t.Error("still watched without a definition")
 		}
@@ -78,7 +78,41 @@ func TestAnInformerFollowsTheServedVersionAndTheDefinition(t *testing.T) {
 	})
 }
 
-// Fails when a definition is looked at only when it changes: discovery follows it later.
+// Fails when a definition is looked at just when it changes: discovery follows it later, and may tell of the old version then.
+func TestDiscoveryMayTellOfTheOldVersionAtFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		watcher, stop := w.replica(false)
+		defer stop()
+		w.define("Kustomization", "v1")
+		pass(time.Second)
+		w.discovery.serve(kindNamed("Kustomization"), "v2", "v1")
+		pass(10 * time.Second)
+		if in := watcher.informerOf(kindNamed("Kustomization")); in.resource.Version != "v2" {
+			t.Errorf("still watching %v", in.resource)
+		}
+	})
+}
+
+// Fails when begin keeps what is recorded of a kind that is no longer defined.
+func TestRecordsOfAKindThatWentWhileDownAreRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		w.put(kustomization{})
+		w.silent()()
+		w.undefine("Kustomization")
+		_, stop := w.replica(true)
+		defer stop()
+		pass(time.Minute)
+		if w.state.has(stateKey) {
+			t.Error("the record outlives the definition")
+		}
+	})
+}
+
+// Fails when a kind that is defined but not served is not asked for again.
 func TestDiscoveryMayLagBehindTheDefinition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

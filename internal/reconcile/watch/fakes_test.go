@@ -1,0 +1,220 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"notifier/internal/event"
+)
+
+// fakeDiscovery serves kinds by "group/resource".
+type fakeDiscovery struct {
+	mu     sync.Mutex
+	served map[string][]string
+	err    error
+}
+
+func (d *fakeDiscovery) serve(k *Kind, versions ...string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.served[k.Kind] = versions
+}
+
+func (d *fakeDiscovery) Group(_ context.Context, group string) (*metav1.APIGroup, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.err != nil {
+		return nil, d.err
+	}
+	answer := &metav1.APIGroup{Name: group}
+	for _, k := range kinds {
+		for i, v := range d.served[k.Kind] {
+			if k.Group != group {
+				continue
+			}
+			version := metav1.GroupVersionForDiscovery{GroupVersion: group + "/" + v, Version: v}
+			if i == 0 {
+				answer.PreferredVersion = version
+			}
+			answer.Versions = append(answer.Versions, version)
+		}
+	}
+	if len(answer.Versions) == 0 {
+		return nil, apierrors.NewNotFound(schema.GroupResource{}, group)
+	}
+	return answer, nil
+}
+
+func (d *fakeDiscovery) Resources(_ context.Context, version schema.GroupVersion) ([]metav1.APIResource, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var resources []metav1.APIResource
+	for _, k := range kinds {
+		for _, v := range d.served[k.Kind] {
+			if k.Group == version.Group && v == version.Version {
+				resources = append(resources, metav1.APIResource{Name: k.Resource, Kind: k.Kind, Namespaced: true})
+			}
+		}
+	}
+	return resources, nil
+}
+
+// fakeBus keeps events in memory, drops repeated IDs, and can be told to fail.
+type fakeBus struct {
+	mu       sync.Mutex
+	events   []*event.Record
+	ids      map[string]bool
+	follower func(*event.Record)
+	fail     bool
+}
+
+var errBus = errors.New("the bus is away")
+
+func (b *fakeBus) PublishEvent(ctx context.Context, r *event.Record) (bool, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.fail || ctx.Err() != nil {
+		return false, errBus
+	}
+	if b.ids[r.ID] {
+		return true, nil
+	}
+	b.ids[r.ID] = true
+	r.Seq = uint64(len(b.events) + 1)
+	b.events = append(b.events, r)
+	if b.follower != nil {
+		b.follower(headersOf(r))
+	}
+	return false, nil
+}
+
+// headersOf is what a follower gets of a record.
+func headersOf(r *event.Record) *event.Record {
+	h := *r
+	h.Event = event.Event{InvolvedObject: r.Event.InvolvedObject, Severity: r.Event.Severity, Timestamp: r.Event.Timestamp}
+	return &h
+}
+
+func (b *fakeBus) FollowEvents(ctx context.Context, from time.Time, h func(*event.Record)) error {
+	b.mu.Lock()
+	for _, r := range b.events {
+		if !r.Accepted.Before(from) {
+			h(headersOf(r))
+		}
+	}
+	b.follower = h
+	b.mu.Unlock()
+	<-ctx.Done()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.follower = nil
+	return ctx.Err()
+}
+
+func (b *fakeBus) LastEvent(_ context.Context, namespace, kind, name string) (*event.Record, bool, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.fail {
+		return nil, false, errBus
+	}
+	for i := len(b.events) - 1; i >= 0; i-- {
+		if o := b.events[i].Event.InvolvedObject; o.Namespace == namespace && o.Kind == kind && o.Name == name {
+			return b.events[i], true, nil
+		}
+	}
+	return nil, false, nil
+}
+
+// told lists what the watchers published, as "outcome name revision".
+func (b *fakeBus) told() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var list []string
+	for _, r := range b.events {
+		if r.Source == event.SourceWatch {
+			list = append(list, strings.TrimSpace(fmt.Sprint(r.Outcome, " ", r.Event.InvolvedObject.Name, " ", r.Event.Revision())))
+		}
+	}
+	return list
+}
+
+func (b *fakeBus) setFail(fail bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fail = fail
+}
+
+type fakeValue struct {
+	value    []byte
+	revision uint64
+}
+
+// fakeState is a key-value store in memory that can be told to fail.
+type fakeState struct {
+	mu       sync.Mutex
+	values   map[string]fakeValue
+	revision uint64
+	fail     bool
+	puts     int
+}
+
+func (s *fakeState) Get(_ context.Context, key string) ([]byte, uint64, bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v, ok := s.values[key]
+	return v.value, v.revision, ok, nil
+}
+
+func (s *fakeState) Put(ctx context.Context, key string, value []byte, revision uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fail || ctx.Err() != nil {
+		return errBus
+	}
+	if s.values[key].revision != revision {
+		return errors.New("another wrote it")
+	}
+	s.revision++
+	s.puts++
+	s.values[key] = fakeValue{value, s.revision}
+	return nil
+}
+
+func (s *fakeState) Delete(_ context.Context, key string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.values, key)
+	return nil
+}
+
+func (s *fakeState) All(_ context.Context, each func(string, []byte, uint64) bool) error {
+	s.mu.Lock()
+	values := maps.Clone(s.values)
+	s.mu.Unlock()
+	for key, v := range values {
+		if !each(key, v.value, v.revision) {
+			break
+		}
+	}
+	return nil
+}
+
+func (s *fakeState) has(key string) bool {
+	_, _, found, _ := s.Get(context.Background(), key)
+	return found
+}
+
+func (s *fakeState) setFail(fail bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fail = fail
+}

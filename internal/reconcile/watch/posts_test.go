@@ -1,0 +1,148 @@
+package watch
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"notifier/internal/event"
+)
+
+// E9: a POST proves nothing. Fails when take (of the teller) ignores Known, or take (of the notes) the UID.
+func TestE9AForgedPostDoesNotSuppress(t *testing.T) {
+	unknown := post(event.OutcomeFailed, "uid-1", "r1")
+	unknown.Known = false
+	for name, forged := range map[string]func() *event.Record{
+		"another UID":                   func() *event.Record { return post(event.OutcomeFailed, "uid-9", "r1") },
+		"no UID":                        func() *event.Record { return post(event.OutcomeFailed, "", "r1") },
+		"the door did not know the UID": func() *event.Record { r := *unknown; r.Accepted = time.Now(); return &r },
+		"another outcome":               func() *event.Record { return post(event.OutcomeSucceeded, "uid-1", "r1") },
+		"no outcome":                    func() *event.Record { return post(event.OutcomeNone, "uid-1", "r1") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.define("Kustomization", "v1")
+				w.put(kustomization{})
+				defer w.silent()()
+				w.accept(forged())
+				w.put(kustomization{failed: true})
+				pass(time.Second)
+				w.accept(forged())
+				pass(time.Minute)
+				w.wantTold("failed app r1")
+			})
+		})
+	}
+}
+
+// E9 where the cache does not know the object yet. Fails when take (of the notes) ignores the UID.
+func TestE9AForgedPostBeforeTheObjectIsThereDoesNotSuppress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		defer w.silent()()
+		w.accept(post(event.OutcomeFailed, "uid-9", "r1"))
+		w.put(kustomization{failed: true})
+		pass(time.Minute)
+		w.wantTold("failed app r1")
+	})
+}
+
+// E9 at a change of leader. Fails when known does not ask for the UID, or for Known.
+func TestE9AForgedLastEventDoesNotCountAsTold(t *testing.T) {
+	for name, forge := range map[string]func(*event.Record){
+		"another UID":                   func(r *event.Record) { r.Event.InvolvedObject.UID = "uid-9" },
+		"the door did not know the UID": func(r *event.Record) { r.Known = false },
+		"about what came before":        func(r *event.Record) { r.Accepted = r.Accepted.Add(-24 * time.Hour) },
+		"about an old revision":         func(r *event.Record) { r.Event.Metadata["kustomize.toolkit.fluxcd.io/revision"] = "r0" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.define("Kustomization", "v1")
+				w.put(kustomization{})
+				w.silent()()
+				w.put(kustomization{failed: true})
+				r := post(event.OutcomeFailed, "uid-1", "r1")
+				forge(r)
+				w.accept(r)
+				pass(10 * time.Minute) // beyond what the new leader reads back of the POSTs
+				_, stop := w.replica(true)
+				defer stop()
+				pass(time.Minute)
+				w.wantTold("failed app r1")
+			})
+		})
+	}
+}
+
+// One voice. Fails when take ignores notes from before the observation, or drops those before looking for one.
+func TestATransitionThatComesBothWaysIsToldOnce(t *testing.T) {
+	for name, posted := range map[string]time.Duration{
+		"the POST comes a second before the status": -time.Second,
+		"the POST comes with the status":            0,
+		"the POST comes four seconds later":         4 * time.Second,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.define("Kustomization", "v1")
+				w.put(kustomization{})
+				defer w.silent()()
+				if posted < 0 {
+					w.accept(post(event.OutcomeFailed, "uid-1", "r1"))
+					pass(-posted)
+				}
+				w.put(kustomization{failed: true})
+				if posted >= 0 {
+					pass(posted)
+					w.accept(post(event.OutcomeFailed, "uid-1", "r1"))
+				}
+				pass(time.Minute)
+				w.wantTold()
+			})
+		})
+	}
+}
+
+// Fails when a settled transition leaves the notes from before it: the POST about the first failure would count for the second.
+func TestAPostTellsOneTransitionOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		w.put(kustomization{})
+		defer w.silent()()
+		w.put(kustomization{failed: true})
+		w.accept(post(event.OutcomeFailed, "uid-1", "r1"))
+		pass(time.Second)
+		w.accept(post(event.OutcomeFailed, "uid-1", "r1")) // repeated, used by nothing
+		pass(time.Second)
+		w.put(kustomization{})
+		pass(time.Second)
+		w.put(kustomization{failed: true})
+		pass(time.Minute)
+		w.wantTold("succeeded app r1", "failed app r1")
+	})
+}
+
+// Fails when late does not look at the last event.
+func TestALatePostAboutTheLastRevisionDoesNotTellTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		w.put(kustomization{})
+		defer w.silent()()
+		w.put(kustomization{failed: true})
+		pass(6 * time.Second)
+		w.accept(post(event.OutcomeFailed, "uid-1", "r1"))
+		pass(time.Minute)
+		w.put(kustomization{failed: true, revision: "r2"})
+		pass(time.Minute)
+		w.wantTold("failed app r1", "failed app r2")
+		w.put(kustomization{failed: true, revision: "r3"})
+		w.accept(post(event.OutcomeFailed, "uid-1", "r3"))
+		pass(time.Minute)
+		w.wantTold("failed app r1", "failed app r2")
+	})
+}
