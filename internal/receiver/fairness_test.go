@@ -1,0 +1,215 @@
+package receiver
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"notifier/internal/event"
+)
+
+// T6: fails when a failure is charged to the address on a known path, or before the check. One Git host's or ingress's address
+// carries every tenant's webhooks.
+func TestT6AValidWebhookFromAnAddressThatFailedTenThousandTimes(t *testing.T) {
+	mine, theirs := newHook(t, "team-a/hook"), newHook(t, "team-b/hook")
+	bus := &recorder{}
+	w := newWebhooks(t, newTable(t, DefaultLimits(), mine, theirs), bus)
+	answers := map[int]int{}
+	for range 5000 {
+		answers[do(w, push(Path("x", "x", "x"), token, "{}")).StatusCode]++
+		answers[do(w, push(mine.Path, "other", "{}")).StatusCode]++
+	}
+	if answers[429] < 9000 || answers[200]+answers[503] != 0 {
+		t.Errorf("the failures were answered %v", answers)
+	}
+	for _, path := range []string{mine.Path, theirs.Path} { // the one that was attacked, and another tenant's
+		if resp := do(w, push(path, token, "{}")); resp.StatusCode != http.StatusOK {
+			t.Errorf("a valid webhook: %d, want 200", resp.StatusCode)
+		}
+	}
+}
+
+// dawdling is a body that does not end before it is told to.
+type dawdling struct {
+	ctx  context.Context
+	once sync.Once
+}
+
+func (d *dawdling) Read(p []byte) (int, error) {
+	var n int
+	d.once.Do(func() { n = copy(p, "{") })
+	if n == 0 {
+		<-d.ctx.Done()
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+func (d *dawdling) Close() error { return nil }
+
+// smallLimits admit 4 at once on a path, 8 in a namespace, 16 in all, and 1 more for each namespace.
+func smallLimits() Limits {
+	l := unlimited()
+	l.Path, l.Namespace, l.Total, l.Reserve = 4*bufferSize, 8*bufferSize, 16*bufferSize, bufferSize
+	return l
+}
+
+// T6: fails without the cap on a path, without the one on a namespace, without a namespace's reserve, or when the reserve is
+// tried only after the total.
+func TestT6WhoFloodsWithSlowBodiesRefusesOnlyItself(t *testing.T) {
+	for name, tc := range map[string]struct {
+		floods []string // each by 20 slow requests
+		free   string   // answers 200 at once
+	}{
+		"one path leaves its namespace's others": {[]string{"team-a/one"}, "team-a/two"},
+		"one namespace leaves the others":        {[]string{"team-a/one", "team-a/two", "team-a/three"}, "team-b/one"},
+		"all other namespaces leave the reserve": {
+			[]string{"team-a/one", "team-a/two", "team-c/one", "team-c/two", "team-d/one", "team-d/two"}, "team-b/one",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, end := context.WithCancel(t.Context())
+				table := newTable(t, smallLimits())
+				hooks := map[string]*Hook{}
+				for _, key := range append(tc.floods, tc.free) {
+					hooks[key] = newHook(t, key)
+					if err := table.Put(key, hooks[key]); err != nil {
+						t.Fatal(err)
+					}
+				}
+				w := newWebhooks(t, table, &recorder{})
+				var wg sync.WaitGroup
+				for _, key := range tc.floods {
+					for range 20 {
+						wg.Go(func() {
+							r := push(hooks[key].Path, token, "{}")
+							r.Body, r.ContentLength = &dawdling{ctx: ctx}, -1
+							do(w, r)
+						})
+					}
+				}
+				synctest.Wait()
+				begin := time.Now()
+				for range 10 {
+					if resp := do(w, push(hooks[tc.free].Path, token, "{}")); resp.StatusCode != http.StatusOK {
+						t.Fatalf("a valid webhook beside the flood: %d, want 200", resp.StatusCode)
+					}
+				}
+				if took := time.Since(begin); took != 0 {
+					t.Errorf("it waited %s for the flood", took)
+				}
+				end()
+				wg.Wait()
+				for _, s := range []struct {
+					what string
+					room interface{ TryAcquire(int64) bool }
+					size int64
+				}{
+					{"total", w.gate.total, smallLimits().Total},
+					{"namespace", table.tenants["team-a"].room, smallLimits().Namespace},
+					{"reserve", table.tenants["team-a"].reserve, smallLimits().Reserve},
+				} {
+					if !s.room.TryAcquire(s.size) {
+						t.Errorf("the flood still holds room of the %s", s.what)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Fails when there is no waiting for room (a burst of valid webhooks would be refused), or when it has no end.
+func TestAWebhookWaitsForRoomAndIs503WhenThereIsNoneInTime(t *testing.T) {
+	for name, tc := range map[string]struct {
+		holds  time.Duration
+		status int
+	}{
+		"room in time":    {time.Second, http.StatusOK},
+		"no room in time": {5 * time.Second, http.StatusServiceUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, end := context.WithTimeout(t.Context(), tc.holds)
+				defer end()
+				hook := newHook(t, "team-a/hook")
+				w := newWebhooks(t, newTable(t, smallLimits(), hook), &recorder{})
+				var wg sync.WaitGroup
+				for range 4 {
+					wg.Go(func() {
+						r := push(hook.Path, token, "{}")
+						r.Body, r.ContentLength = &dawdling{ctx: ctx}, -1
+						do(w, r)
+					})
+				}
+				synctest.Wait()
+				begin := time.Now()
+				resp := do(w, push(hook.Path, token, "{}"))
+				if resp.StatusCode != tc.status {
+					t.Errorf("got %d, want %d", resp.StatusCode, tc.status)
+				}
+				if took := time.Since(begin); took != min(tc.holds, smallLimits().Wait) {
+					t.Errorf("answered after %s", took)
+				}
+				if tc.status == 503 && resp.Header.Get("Retry-After") == "" {
+					t.Error("no Retry-After")
+				}
+				wg.Wait()
+			})
+		})
+	}
+}
+
+// T4 and T6 over real connections: a thousand valid webhooks at once for one Receiver are all accepted, in few publishes, while
+// the bus takes its time. Fails when waiting for the bus counts against the caps on reading.
+func TestT4AThousandWebhooksAtOnceAreFoldedAndNoneRefused(t *testing.T) {
+	hook := newHook(t, "team-a/hook")
+	var mu sync.Mutex
+	publishes := 0
+	var last time.Time
+	bus := triggersFunc(func(ctx context.Context, tr event.Trigger) error {
+		timer := time.NewTimer(20 * time.Millisecond)
+		defer timer.Stop()
+		<-timer.C
+		mu.Lock()
+		defer mu.Unlock()
+		publishes++
+		last = tr.Accepted
+		return ctx.Err()
+	})
+	limits := smallLimits()
+	limits.Wait = 20 * time.Second // of a slow machine
+	w := newWebhooks(t, newTable(t, limits, hook), bus)
+	base, _ := serveReal(t, w, nil)
+	c := client(t, 200)
+	begin := time.Now()
+	var wg sync.WaitGroup
+	for range 200 {
+		wg.Go(func() {
+			for range 5 {
+				if status, err := send(t.Context(), c, base, hook.Path, token, "{}"); err != nil || status != http.StatusOK {
+					t.Errorf("got %d, %v", status, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if publishes > 500 {
+		t.Errorf("%d publishes for 1,000 webhooks", publishes)
+	}
+	shared := testutil.ToFloat64(w.metrics.shared)
+	if int(shared)+publishes != 1000 {
+		t.Errorf("%v webhooks shared %d publishes, together not 1,000", shared, publishes)
+	}
+	if last.Before(begin) {
+		t.Error("the last trigger is older than the flood")
+	}
+	t.Log(fmt.Sprintf("1,000 webhooks, %d publishes, %s", publishes, time.Since(begin).Round(time.Millisecond)))
+}

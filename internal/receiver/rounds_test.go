@@ -1,0 +1,133 @@
+package receiver
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// T4: fails when an arrival joins the publish that is running (it would be stamped before it arrived), when the shared publish
+// carries the first instead of the newest time, or when each arrival publishes for itself.
+func TestT4ArrivalsDuringAPublishShareTheNextOneWithTheNewestTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s rounds
+		var published []time.Time
+		publish := func(newest time.Time) error {
+			published = append(published, newest)
+			elapse(time.Second) // the bubble's clock: the publish takes a second
+			return nil
+		}
+		start := time.Now()
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		sharers := 0
+		arrive := func() {
+			accepted := time.Now()
+			wg.Go(func() {
+				shared, err := s.do(accepted, publish)
+				if err != nil {
+					t.Errorf("do: %v", err)
+				}
+				if answered := time.Since(accepted); answered < time.Second {
+					t.Errorf("answered after %s, before a publish that began after the arrival had ended", answered)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if shared {
+					sharers++
+				}
+			})
+		}
+		arrive()
+		for range 50 {
+			synctest.Wait()
+			elapse(10 * time.Millisecond)
+			arrive()
+		}
+		newest := time.Now()
+		wg.Wait()
+		if len(published) != 2 {
+			t.Fatalf("%d publishes for 51 arrivals, want 2", len(published))
+		}
+		if !published[0].Equal(start) || !published[1].Equal(newest) {
+			t.Errorf("published for %v, want %v and %v", published, start, newest)
+		}
+		if sharers != 49 {
+			t.Errorf("%d shared, want 49", sharers)
+		}
+		if shared, err := s.do(time.Now(), publish); shared || err != nil || len(published) != 3 {
+			t.Errorf("after the flood: shared %v, error %v, %d publishes", shared, err, len(published))
+		}
+	})
+}
+
+// T3: fails when a sharer gets nil for a round that failed.
+func TestT3EveryoneOfARoundGetsItsError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s rounds
+		failure := errors.New("no stream")
+		calls := 0
+		publish := func(time.Time) error {
+			calls++
+			elapse(time.Second)
+			if calls == 2 {
+				return failure
+			}
+			return nil
+		}
+		var wg sync.WaitGroup
+		errs := make([]error, 4)
+		for i := range errs {
+			wg.Go(func() { _, errs[i] = s.do(time.Now(), publish) })
+			synctest.Wait()
+		}
+		wg.Wait()
+		if errs[0] != nil {
+			t.Errorf("the first round: %v", errs[0])
+		}
+		for i, err := range errs[1:] {
+			if !errors.Is(err, failure) {
+				t.Errorf("sharer %d got %v, want the round's error", i, err)
+			}
+		}
+	})
+}
+
+// Fails when a panic leaves the round's others waiting for ever, or the turn with nobody.
+func TestAPanicOfOnePublishHoldsNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s rounds
+		calls := 0
+		publish := func(time.Time) error {
+			calls++
+			elapse(time.Second)
+			if calls == 2 {
+				panic("second")
+			}
+			return nil
+		}
+		var wg sync.WaitGroup
+		errs := make([]error, 4)
+		panics := 0
+		for i := range errs {
+			wg.Go(func() {
+				defer func() {
+					if recover() != nil {
+						panics++
+					}
+				}()
+				_, errs[i] = s.do(time.Now(), publish)
+			})
+			synctest.Wait()
+		}
+		wg.Wait()
+		if panics != 1 || !errors.Is(errs[2], errRoundLost) || !errors.Is(errs[3], errRoundLost) {
+			t.Errorf("%d panics, errors %v", panics, errs)
+		}
+		if _, err := s.do(time.Now(), publish); err != nil {
+			t.Errorf("afterwards: %v", err)
+		}
+	})
+}

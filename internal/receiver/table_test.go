@@ -1,0 +1,184 @@
+package receiver
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// served returns the name of the Receiver that serves path, "" for none.
+func served(table *Table, path string) string {
+	r, _ := table.lookup(path)
+	if r == nil {
+		return ""
+	}
+	return r.owner.key
+}
+
+func created(at int64) hookOption   { return func(h *Hook) { h.Created = time.Unix(at, 0) } }
+func onPath(path string) hookOption { return func(h *Hook) { h.Path = path } }
+
+// The peer serves whichever Receiver its API lists first. Fails when a later Put replaces an older Receiver's claim, when a tie
+// depends on the order of the Puts, or when the claim of the one who lost is forgotten.
+func TestOfTwoReceiversWithOnePathTheOlderServesIt(t *testing.T) {
+	path := Path(token, "main", "payments") // = Path(token, "mainpay", "ments")
+	if path != Path(token, "mainpay", "ments") {
+		t.Fatal("the paths do not collide")
+	}
+	for name, tc := range map[string]struct {
+		first, second int64
+		winner        string
+	}{
+		"the first put is older":            {1, 2, "payments/main"},
+		"the second put is older":           {2, 1, "ments/mainpay"},
+		"of the same age the first by name": {1, 1, "ments/mainpay"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var moved []string
+			table, err := NewTable(unlimited(), func(key string) { moved = append(moved, key) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := table.Put("payments/main", newHook(t, "payments/main", onPath(path), created(tc.first))); err != nil {
+				t.Fatalf("alone: %v", err)
+			}
+			err = table.Put("ments/mainpay", newHook(t, "ments/mainpay", onPath(path), created(tc.second)))
+			if wins := tc.winner == "ments/mainpay"; wins != (err == nil) || !wins && !errors.Is(err, ErrPathTaken) {
+				t.Errorf("the second Put returned %v", err)
+			}
+			if got := served(table, path); got != tc.winner {
+				t.Errorf("%q serves, want %q", got, tc.winner)
+			}
+			loser := map[string]string{"payments/main": "ments/mainpay", "ments/mainpay": "payments/main"}[tc.winner]
+			table.Delete(tc.winner)
+			if got := served(table, path); got != loser {
+				t.Errorf("after the winner went %q serves, want %q", got, loser)
+			}
+			want := []string{loser}
+			if tc.winner == "ments/mainpay" {
+				want = []string{loser, loser} // displaced, later promoted
+			}
+			if diff := cmp.Diff(want, moved); diff != "" {
+				t.Errorf("told to look again (-want +got):\n%s", diff)
+			}
+			table.Delete(loser)
+			if got := served(table, path); got != "" || len(table.claims) != 0 || len(table.owners) != 0 || len(table.tenants) != 0 {
+				t.Errorf("after both went %q serves; claims %v, owners %v, tenants %v", got, table.claims, table.owners, table.tenants)
+			}
+		})
+	}
+}
+
+// T1: fails without the check in Hook.validate.
+func TestT1AHookThatReachesIntoAnotherNamespaceIsNotServed(t *testing.T) {
+	table := newTable(t, unlimited())
+	good := newHook(t, "team-a/hook")
+	if err := table.Put("team-a/hook", good); err != nil {
+		t.Fatal(err)
+	}
+	bad := newHook(t, "team-a/hook", func(h *Hook) { h.Targets[0].Namespace = "team-b" })
+	if err := table.Put("team-a/hook", bad); err == nil {
+		t.Error("Put took it")
+	}
+	if got := served(table, good.Path); got != "" {
+		t.Errorf("%s is served still, want nothing", got)
+	}
+}
+
+func TestAHookThatIsNotFitIsNotServed(t *testing.T) {
+	for name, change := range map[string]hookOption{
+		"no verifier":      func(h *Hook) { h.Verifier = nil },
+		"no namespace":     func(h *Hook) { h.Namespace = "" },
+		"another Receiver": func(h *Hook) { h.Name = "other" },
+		"no hook path":     func(h *Hook) { h.Path = "/hook/x" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			table := newTable(t, unlimited())
+			h := newHook(t, "team-a/hook", change)
+			if err := table.Put("team-a/hook", h); err == nil || served(table, h.Path) != "" {
+				t.Errorf("Put returned %v and %q serves", err, served(table, h.Path))
+			}
+		})
+	}
+}
+
+// Fails when Put deletes what a Receiver served before it stores what it serves now.
+func TestAPathThatStaysIsNeverMissingDuringAPut(t *testing.T) {
+	table := newTable(t, unlimited())
+	stays := newHook(t, "team-a/hook")
+	other := newHook(t, "team-a/hook", onPath(Path("old", "hook", "team-a")))
+	if err := table.Put("team-a/hook", stays); err != nil {
+		t.Fatal(err)
+	}
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if served(table, stays.Path) == "" {
+				t.Error("the path was missing")
+				return
+			}
+		}
+	})
+	for i := range 2000 {
+		hooks := []*Hook{stays}
+		if i%2 == 0 {
+			hooks = []*Hook{other, stays}
+		}
+		if err := table.Put("team-a/hook", hooks...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(stop)
+	wg.Wait()
+	if served(table, other.Path) != "" {
+		t.Error("a path that was given up is served still")
+	}
+}
+
+// Fails when a Put makes the budgets anew: every edit of a Receiver would refill them.
+func TestBudgetsOutliveAnEdit(t *testing.T) {
+	table := newTable(t, DefaultLimits(), newHook(t, "team-a/hook"))
+	path := newHook(t, "team-a/hook").Path
+	before, _ := table.lookup(path)
+	if err := table.Put("team-a/hook", newHook(t, "team-a/hook", withEvents("push"))); err != nil {
+		t.Fatal(err)
+	}
+	after, _ := table.lookup(path)
+	if after == before || after.line != before.line || after.owner != before.owner || after.tenant != before.tenant {
+		t.Error("the state did not outlive the edit, or the edit did not come through")
+	}
+}
+
+// Fails when a change copies the table: ten thousand Receivers would take minutes instead of moments.
+func TestThousandsOfReceiversArePutInLinearTime(t *testing.T) {
+	fill := func(n int) time.Duration {
+		table := newTable(t, DefaultLimits())
+		hooks := make([]*Hook, n)
+		for i := range hooks {
+			hooks[i] = newHook(t, fmt.Sprintf("team-%d/hook-%d", i%500, i))
+		}
+		begin := time.Now()
+		for _, h := range hooks {
+			if err := table.Put(h.Namespace+"/"+h.Name, h); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return time.Since(begin)
+	}
+	best := func(n int) time.Duration { return slices.Min([]time.Duration{fill(n), fill(n), fill(n)}) }
+	small, large := best(1000), best(16000)
+	if large > 160*small { // linear is 16
+		t.Errorf("1,000 Receivers took %s, 16,000 took %s", small, large)
+	}
+}
