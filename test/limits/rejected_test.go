@@ -189,7 +189,7 @@ func TestT5AnUnknownAndAForeignPathAreAnsweredAlike(t *testing.T) {
 		}
 	}
 	if !maps.Equal(told[0], told[1]) || len(told[0]) != 2 {
-		t.Errorf("over its budget a foreign path is answered\n%q\nand an unknown one\n%q", told[0], told[1])
+		t.Errorf("over its budget a foreign path is answered\n%v\nand an unknown one\n%v", told[0], told[1])
 	}
 }
 

@@ -1,0 +1,53 @@
+package limits
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"notifier/test/world"
+)
+
+// Fails when the cap is not enforced, when it is one off, when a younger Alert takes an older one's place, or when a place that
+// becomes free is not given to the next.
+func TestAlertsBeyondTheirNumberSaySoAndTakeAFreePlace(t *testing.T) {
+	s := scoped(t)
+	s.startScoped(world.NotifierOptions{Args: []string{"--max-alerts-per-namespace", "3"}})
+	sink := s.newSink()
+	s.must(s.tenant.Object(s.ctx, "Kustomization", "app", nil, ""))
+	s.must(s.tenant.Secret(s.ctx, "sink", map[string]string{"address": sink.URL("/")}))
+	s.must(s.tenant.Object(s.ctx, "Provider", "sink", nil, `{"type":"generic","secretRef":{"name":"sink"}}`))
+	alert := func(name string) {
+		s.must(s.tenant.Object(s.ctx, "Alert", name, nil,
+			`{"providerRef":{"name":"sink"},"eventMetadata":{"alert":"`+name+`"},"eventSources":[`+anyKustomization+`]}`))
+	}
+	for i := range 3 {
+		alert(fmt.Sprintf("old-%d", i))
+		s.ready("Alert", fmt.Sprintf("old-%d", i), metav1.ConditionTrue, "")
+	}
+	// By name they would come first.
+	for i := range 2 {
+		alert(fmt.Sprintf("a-young-%d", i))
+		message := s.ready("Alert", fmt.Sprintf("a-young-%d", i), metav1.ConditionFalse, "LimitExceeded")
+		if !strings.Contains(message, "3") {
+			t.Errorf("the message does not name the limit: %s", message)
+		}
+	}
+	s.accepted("three")
+	s.waitTold(sink, "three")
+	s.must(s.tenant.Delete(s.ctx, "Alert", "old-1"))
+	s.ready("Alert", "a-young-0", metav1.ConditionTrue, "")
+	s.ready("Alert", "a-young-1", metav1.ConditionFalse, "LimitExceeded")
+	s.accepted("and three more")
+	s.waitTold(sink, "and three more")
+	s.accepted("last")
+	s.waitTold(sink, "last")
+	for _, r := range sink.Received() {
+		body := string(r.Body)
+		if strings.Contains(body, "a-young-1") || strings.Contains(body, `"three"`) && strings.Contains(body, "a-young-0") {
+			t.Errorf("an Alert beyond the limit was served: %s", body)
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package limits
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"notifier/test/harness"
+	"notifier/test/world"
+)
+
+// diskSize is the least that embedded JetStream starts on, and some.
+const diskSize = 256 << 20
+
+// T3 and E2 on a full disk. Fails when something is answered 2xx that is not on disk, when the process goes on without a bus and
+// says that it is ready, or when it does not come back once there is space.
+func TestAFullDiskLosesNothingThatWasAccepted(t *testing.T) {
+	s := scoped(t)
+	disk, err := harness.NewDisk(s.ctx, diskSize)
+	s.must(err)
+	t.Cleanup(func() { _ = disk.Close() })
+	s.startScoped(world.NotifierOptions{DataDir: filepath.Join(disk.Dir, "data")})
+	sink := s.newSink()
+	s.must(sink.Down())
+	s.must(s.tenant.Object(s.ctx, "Kustomization", "app", nil, ""))
+	s.must(s.tenant.Alert(s.ctx, "all", "generic", sink.URL("/"), anyKustomization))
+	s.must(s.world.ServiceAccount(s.ctx, s.tenant.Namespace, "late"))
+	path := s.receiver(s.tenant, "app", "t", `,"serviceAccountName":"late"`)
+	// Both wait: the sink is down, and the service account may do nothing yet.
+	sent := time.Now()
+	s.push(path, "t", http.StatusOK)
+	ledger := []string{"first"}
+	s.accepted("first")
+
+	s.must(disk.Fill())
+	for i := range 2000 {
+		message := fmt.Sprintf("event %d %s", i, strings.Repeat("x", 2000))
+		accepted, ended := s.offer(path, message)
+		if accepted {
+			ledger = append(ledger, message)
+		}
+		if ended {
+			break
+		}
+	}
+	s.saysWhy()
+
+	s.must(disk.Free())
+	s.must(s.Kill()) // a kubelet would have restarted it
+	s.must(s.Restart(s.ctx))
+	s.must(sink.Up(s.ctx))
+	s.waitTold(sink, ledger...)
+	s.must(s.world.Grant(s.ctx, s.tenant.Namespace, "late", []string{"patch"}, world.Patchable...))
+	_, err = s.tenant.WaitRequested(s.within(90*time.Second), "GitRepository", "app", sent)
+	s.must(err)
+	s.push(path, "t", http.StatusOK)
+	s.accepted("last")
+	s.waitTold(sink, "last")
+	t.Logf("%d events were accepted, before and while the disk was full", len(ledger))
+}
+
+// offer sends an event and a webhook to a process whose disk is full. Both doors may still take some, which the disk has place
+// for; else they answer 503, until the process ends.
+func (s *stage) offer(path, message string) (accepted, ended bool) {
+	s.Helper()
+	event, err := s.tenant.Event(s.ctx, "Kustomization", "app", "error", "BuildFailed", message, "main@sha1:"+message[:12])
+	s.must(err)
+	resp, err := s.Post(s.ctx, event)
+	switch {
+	case err != nil:
+		return false, true
+	case resp.Status == http.StatusAccepted:
+		accepted = true
+	default:
+		s.unavailable("an event", resp)
+	}
+	hook, err := s.GitHub(s.ctx, path, "t", "push", world.GitHubPush)
+	if err == nil && hook.Status/100 != 2 {
+		s.unavailable("a webhook", hook)
+	}
+	// When both doors refuse the process is done for.
+	return accepted, err != nil || !accepted && hook.Status/100 != 2
+}
+
+// saysWhy fails the test unless the process ends with an error and says that the disk is full, or says that it is not ready.
+func (s *stage) saysWhy() {
+	s.Helper()
+	ctx := s.within(30 * time.Second)
+	said := ""
+	err := harness.Eventually(ctx, func(ctx context.Context) error {
+		select {
+		case <-s.Process().Exited():
+			if s.Process().Err() == nil {
+				return errors.New("it ended with exit code 0")
+			}
+			lines := strings.Split(strings.TrimSpace(s.Logs()), "\n")
+			said = lines[len(lines)-1]
+			return nil
+		default:
+		}
+		resp, err := s.Do(ctx, http.MethodGet, s.HealthURL+"/readyz", nil, nil)
+		if err == nil && resp.Status == http.StatusOK {
+			return errors.New("it says that it is ready")
+		}
+		said = resp.Body
+		return err
+	})
+	s.must(err)
+	if !strings.Contains(said, "disk") {
+		s.Errorf("it does not say that the disk is full: %s", said)
+	}
+	s.Logf("on a full disk it says: %s", said)
+	if obj, err := s.tenant.Get(s.ctx, "Alert", "all"); err == nil { // its objects are as they were
+		conditions, _ := world.Conditions(obj)
+		for _, c := range conditions {
+			if c.Type == "Ready" && c.Status != metav1.ConditionTrue {
+				s.Errorf("the Alert is not ready: %s", c.Message)
+			}
+		}
+	}
+}

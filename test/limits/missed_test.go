@@ -1,0 +1,61 @@
+package limits
+
+import (
+	"fmt"
+	"testing"
+
+	"notifier/test/world"
+)
+
+// E6: fails when the first start tells what it finds, when "told" is kept in memory only, or when a start tells what is already
+// recorded as told.
+func TestE6WhatWasMissedIsToldOnceAndTheFirstStartIsSilent(t *testing.T) {
+	s := scoped(t)
+	sink := s.newSink()
+	s.must(s.tenant.Secret(s.ctx, "all", map[string]string{"address": sink.URL("/")}))
+	s.must(s.tenant.Object(s.ctx, "Provider", "all", nil, `{"type":"generic","secretRef":{"name":"all"}}`))
+	s.must(s.tenant.Object(s.ctx, "Alert", "all", nil, `{"providerRef":{"name":"all"},"eventSources":[`+anyKustomization+`,{"kind":"GitRepository","name":"*"}]}`))
+	kinds := []string{"Kustomization", "GitRepository"}
+	each := func(name string, ok bool, format string) (told []string) {
+		for _, kind := range kinds {
+			message := fmt.Sprintf(format, kind)
+			s.must(s.tenant.SetReady(s.ctx, kind, name, ok, "Reason", message, "main@sha1:"+message))
+			told = append(told, message)
+		}
+		return told
+	}
+	for _, kind := range kinds {
+		for _, name := range []string{"broken", "fine", "steady", "marker"} {
+			s.must(s.tenant.Object(s.ctx, kind, name, nil, ""))
+		}
+	}
+	each("broken", false, "%s was broken before the first start")
+	for _, name := range []string{"fine", "steady", "marker"} {
+		each(name, true, "%s "+name+" was fine before the first start")
+	}
+
+	// The first start is silent: what changes after it is told, and nothing else.
+	s.startScoped(world.NotifierOptions{})
+	told := each("marker", false, "%s marker: first")
+	s.waitTold(sink, told...)
+	s.toldOnce(sink, told...)
+
+	// What changed while it was away is told once; what is as it was last told, though it changed twice, is not.
+	s.must(s.Stop())
+	told = append(told, each("broken", true, "%s broken has recovered")...)
+	told = append(told, each("fine", false, "%s fine has failed")...)
+	each("steady", false, "%s steady has failed for a moment")
+	each("steady", true, "%s steady was fine before the first start")
+	s.must(s.Restart(s.ctx))
+	s.waitTold(sink, told...)
+	told = append(told, each("marker", true, "%s marker: second")...)
+	s.waitTold(sink, told...)
+	s.toldOnce(sink, told...)
+
+	// Another restart, this time without a chance to put anything in order, has nothing to tell.
+	s.must(s.Kill())
+	s.must(s.Restart(s.ctx))
+	told = append(told, each("marker", false, "%s marker: third")...)
+	s.waitTold(sink, told...)
+	s.toldOnce(sink, told...)
+}

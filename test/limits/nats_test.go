@@ -1,0 +1,113 @@
+package limits
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"notifier/test/harness"
+	"notifier/test/world"
+)
+
+// unavailable fails the test unless the answer is 503 and says when to come again.
+func (s *stage) unavailable(what string, got world.Response) {
+	s.Helper()
+	if got.Status != http.StatusServiceUnavailable || got.Header.Get("Retry-After") == "" {
+		s.Errorf("%s: got %d %q with Retry-After %q, want 503 with one", what, got.Status, got.Body, got.Header.Get("Retry-After"))
+	}
+}
+
+// notReady waits until /readyz says 503, and returns what it says.
+func (s *stage) notReady(ctx context.Context) (body string, err error) {
+	s.Helper()
+	err = harness.Eventually(ctx, func(ctx context.Context) error {
+		resp, err := s.Do(ctx, http.MethodGet, s.HealthURL+"/readyz", nil, nil)
+		if err != nil {
+			return err
+		}
+		if body = resp.Body; resp.Status != http.StatusServiceUnavailable {
+			return fmt.Errorf("/readyz says %d: %s", resp.Status, resp.Body)
+		}
+		return nil
+	})
+	return body, err
+}
+
+// T3 and E2 while an external NATS server is away. Fails when a door answers 2xx before the acknowledgement, when a publish is
+// buffered by the client, when /readyz looks at itself only, or when the process has to be restarted.
+func TestWithoutNATSTheDoorsSay503AndItRecovers(t *testing.T) {
+	s := scoped(t)
+	nats, err := harness.StartNATS(s.ctx, harness.NATSOptions{SyncAlways: true})
+	s.must(err)
+	t.Cleanup(func() { _ = nats.Stop() })
+	s.startScoped(world.NotifierOptions{Args: []string{"--nats-url", nats.URL}})
+	sink := s.newSink()
+	s.must(s.tenant.Object(s.ctx, "Kustomization", "app", nil, ""))
+	s.must(s.tenant.Alert(s.ctx, "all", "generic", sink.URL("/"), anyKustomization))
+	path := s.receiver(s.tenant, "app", "t", "")
+	s.push(path, "t", http.StatusOK)
+	s.accepted("before")
+	s.waitTold(sink, "before")
+	s.must(sink.Down())
+	s.accepted("kept over the outage")
+
+	s.must(nats.Kill9())
+	for i := range 3 {
+		begin := time.Now()
+		s.unavailable("a webhook", s.push(path, "t", http.StatusServiceUnavailable))
+		s.unavailable("an event", s.failure(fmt.Sprintf("refused %d", i)))
+		if took := time.Since(begin); took > 15*time.Second {
+			t.Errorf("the answers took %s", took)
+		}
+	}
+	said, err := s.notReady(s.within(20 * time.Second))
+	s.must(err)
+	if !strings.Contains(said, "NATS") && !strings.Contains(said, "bus") {
+		t.Errorf("/readyz does not say why: %s", said)
+	}
+	live, err := s.Do(s.ctx, http.MethodGet, s.HealthURL+"/healthz", nil, nil)
+	s.must(err)
+	if live.Status != http.StatusOK {
+		t.Errorf("/healthz says %d: a restart would not bring NATS back", live.Status)
+	}
+
+	s.must(nats.Again(s.ctx))
+	s.must(s.Ready(s.ctx))
+	s.must(sink.Up(s.ctx))
+	sent := time.Now()
+	s.push(path, "t", http.StatusOK)
+	_, err = s.tenant.WaitRequested(s.ctx, "GitRepository", "app", sent)
+	s.must(err)
+	s.accepted("after")
+	s.waitTold(sink, "kept over the outage", "after")
+	s.toldOnce(sink, "before", "kept over the outage", "after")
+}
+
+// Fails when the door takes more than the server does: the event would be refused after it was read, or never stored.
+func TestAnEventAboveAServersOwnLimitIsRefusedAsTooLarge(t *testing.T) {
+	s := scoped(t)
+	nats, err := harness.StartNATS(s.ctx, harness.NATSOptions{Config: "max_payload: 1MB"})
+	s.must(err)
+	t.Cleanup(func() { _ = nats.Stop() })
+	s.startScoped(world.NotifierOptions{Args: []string{"--nats-url", nats.URL}})
+	sink := s.newSink()
+	s.must(s.tenant.Object(s.ctx, "Kustomization", "app", nil, ""))
+	s.must(s.tenant.Alert(s.ctx, "all", "generic", sink.URL("/"), anyKustomization))
+	event, err := s.tenant.Event(s.ctx, "Kustomization", "app", "error", "BuildFailed", "", "main@sha1:1")
+	s.must(err)
+	for kib, status := range map[int]int{700: http.StatusAccepted, 1000: http.StatusRequestEntityTooLarge, 2000: http.StatusRequestEntityTooLarge} {
+		event["message"] = strings.Repeat("x", kib<<10)
+		body, err := json.Marshal(event)
+		s.must(err)
+		resp, err := s.Do(s.ctx, http.MethodPost, s.EventsURL+"/", nil, body)
+		s.must(err)
+		if resp.Status != status {
+			t.Errorf("an event of %d KiB: got %d %q, want %d", kib, resp.Status, resp.Body, status)
+		}
+	}
+	s.waitTold(sink, strings.Repeat("x", 700<<10))
+}
