@@ -29,7 +29,7 @@ const (
 	// The server takes at most 1,000 messages in a batch; the bytes are bounded so that a batch does not hold up the stream.
 	maxBatch      = 1000
 	maxBatchBytes = 4 << 20
-	// fallbackPublishes is how many single publishes are in flight for one batch that the server did not take.
+	// fallbackPublishes is how many single publishes are in flight for a batch that the server did not take, one a subject.
 	fallbackPublishes = 64
 )
 
@@ -110,6 +110,9 @@ func readAck(stream string, reply *nats.Msg) (ack, error) {
 // publishAll writes the messages to stream and returns one error for each, nil when it is on disk. Several messages go as one
 // atomic batch, which costs one fsync instead of one each. A batch that the server refuses (one duplicate or one message
 // that does not fit is enough) is published one by one, which is what tells the good from the bad.
+//
+// The messages of one subject come to stand in the stream in their order, and none of them after one that failed: what
+// follows it may not overtake it (invariant E4).
 func (b *Bus) publishAll(ctx context.Context, stream string, msgs []*nats.Msg) []error {
 	errs := make([]error, len(msgs))
 	for start := 0; start < len(msgs); {
@@ -118,33 +121,50 @@ func (b *Bus) publishAll(ctx context.Context, stream string, msgs []*nats.Msg) [
 			bytes += msgs[end].Size()
 			end++
 		}
-		b.publishChunk(ctx, stream, msgs[start:end], errs[start:end])
-		start = end
+		switch err := b.publishBatch(ctx, stream, msgs[start:end]); {
+		case err == nil:
+			start = end
+		case refused(err):
+			b.publishSingly(ctx, stream, msgs[start:], errs[start:])
+			return errs
+		default:
+			b.metrics.publishErrors.WithLabelValues(stream).Inc()
+			copy(errs[start:], fill(len(msgs)-start, fmt.Errorf("publish to %s: %w", stream, err)))
+			return errs
+		}
 	}
 	return errs
 }
 
-func (b *Bus) publishChunk(ctx context.Context, stream string, msgs []*nats.Msg, errs []error) {
-	if len(msgs) > 1 {
-		err := b.publishBatch(ctx, stream, msgs)
-		if err == nil {
-			return
-		}
-		// Only an answer tells that the batch was not stored and that the server is there for another try.
-		var refused *jetstream.APIError
-		if !errors.As(err, &refused) && !errors.Is(err, ErrTooLarge) {
-			b.metrics.publishErrors.WithLabelValues(stream).Inc()
-			for i := range errs {
-				errs[i] = fmt.Errorf("publish to %s: %w", stream, err)
-			}
-			return
-		}
+// errNoBatch says that a single message needs no batch.
+var errNoBatch = errors.New("not a batch")
+
+// refused reports whether err tells that the batch was not stored, and that the server is there for another try.
+func refused(err error) bool {
+	_, answered := errors.AsType[*jetstream.APIError](err)
+	return answered || errors.Is(err, ErrTooLarge) || errors.Is(err, errNoBatch)
+}
+
+// publishSingly publishes the messages of each subject one after the other, up to the first that fails. A message that is too
+// large fails alone: it will never stand in the stream, so nothing can overtake it.
+func (b *Bus) publishSingly(ctx context.Context, stream string, msgs []*nats.Msg, errs []error) {
+	bySubject := map[string][]int{}
+	for i, m := range msgs {
+		bySubject[m.Subject] = append(bySubject[m.Subject], i)
 	}
 	var g errgroup.Group
 	g.SetLimit(fallbackPublishes)
-	for i, m := range msgs {
+	for _, line := range bySubject {
 		g.Go(func() error {
-			_, errs[i] = b.publish(ctx, stream, m)
+			var failed error
+			for _, i := range line {
+				if errs[i] = failed; failed != nil {
+					continue
+				}
+				if _, errs[i] = b.publish(ctx, stream, msgs[i]); !errors.Is(errs[i], ErrTooLarge) {
+					failed = errs[i]
+				}
+			}
 			return nil
 		})
 	}
@@ -153,8 +173,11 @@ func (b *Bus) publishChunk(ctx context.Context, stream string, msgs []*nats.Msg,
 
 // publishBatch leaves the messages without the batch's headers when it fails.
 func (b *Bus) publishBatch(ctx context.Context, stream string, msgs []*nats.Msg) (err error) {
-	id := nuid.Next()
 	last := len(msgs) - 1
+	if last == 0 {
+		return errNoBatch
+	}
+	id := nuid.Next()
 	defer func() {
 		if err != nil {
 			for _, m := range msgs {
