@@ -14,9 +14,12 @@ import (
 	"notifier/internal/event"
 )
 
+// pass waits on the bubble's clock.
+func pass(d time.Duration) { <-time.After(d) }
+
 // wait lets everything in the bubble come to rest, d later.
 func wait(d time.Duration) {
-	time.Sleep(d)
+	pass(d)
 	synctest.Wait()
 }
 

@@ -98,7 +98,7 @@ func TestADestinationHasABoundedNumberOfSendsAtATime(t *testing.T) {
 			if n := now.Add(1); n > most.Load() {
 				most.Store(n)
 			}
-			time.Sleep(time.Second)
+			pass(time.Second)
 			now.Add(-1)
 			return nil
 		}))
@@ -221,7 +221,7 @@ func TestWhatIsHeldLongIsNotHandedOutAgain(t *testing.T) {
 		sent := 0
 		w.destination("chat", sendFunc(func(context.Context, provider.Notification) error {
 			sent++
-			time.Sleep(3 * time.Minute)
+			pass(3 * time.Minute)
 			return nil
 		}))
 		w.bus.publish(w.delivery("chat", "app"))
@@ -239,7 +239,7 @@ func TestADrainEndsInTimeAndReturnsTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, good := newWorld(t), &sink{}
 		w.destination("slow", sendFunc(func(ctx context.Context, n provider.Notification) error {
-			time.Sleep(2 * time.Second)
+			pass(2 * time.Second)
 			return good.Send(ctx, n)
 		}))
 		w.destination("hanging", sendFunc(func(ctx context.Context, _ provider.Notification) error {

@@ -98,7 +98,7 @@ func playOrder(t *testing.T, seed uint64) {
 	w.destination("chat", m.sender(session))
 	s, stop := w.run()
 	for range deliveries {
-		time.Sleep(time.Duration(rng.IntN(1500)) * time.Millisecond)
+		pass(time.Duration(rng.IntN(1500)) * time.Millisecond)
 		d := w.delivery("chat", fmt.Sprint("app", rng.IntN(objects)))
 		m.mu.Lock()
 		m.orders[d.ID] = d.Order
@@ -115,7 +115,7 @@ func playOrder(t *testing.T, seed uint64) {
 			if s.cut {
 				// The next owner may start at once, while the killed one's sends are still on the wire.
 				session++
-				time.Sleep(time.Duration(rng.IntN(3)*rng.IntN(20)) * time.Second)
+				pass(time.Duration(rng.IntN(3)*rng.IntN(20)) * time.Second)
 			} else {
 				<-done
 			}

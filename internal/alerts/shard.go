@@ -3,7 +3,6 @@ package alerts
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"time"
 
 	"notifier/internal/event"
@@ -42,7 +41,8 @@ type shard struct {
 	longest *queue
 	wakes   wakes
 
-	tasks    sync.WaitGroup
+	// tasks counts those whose end the loop has not seen.
+	tasks    int
 	slots    chan struct{}
 	results  chan func()
 	draining bool
@@ -195,8 +195,14 @@ func (s *shard) enqueue(it *item) {
 	}
 }
 
-// spawn runs a task and joins it at the drain.
-func (s *shard) spawn(task func()) { s.tasks.Go(task) }
+// spawn runs a task, which the drain waits for. Only the loop may call it.
+func (s *shard) spawn(task func()) {
+	s.tasks++
+	go func() {
+		task()
+		s.post(func() { s.tasks-- })
+	}()
+}
 
 // post has the loop run f. Only tasks may call it.
 func (s *shard) post(f func()) { s.results <- f }
@@ -218,34 +224,10 @@ func (s *shard) drain(stop context.CancelFunc) {
 	}
 	cutOff := time.AfterFunc(s.DrainTimeout, stop)
 	defer cutOff.Stop()
-	done := make(chan struct{})
-	go func() {
-		s.tasks.Wait()
-		close(done)
-	}()
-	for {
-		select {
-		case f := <-s.results:
-			f()
-		case <-done:
-			s.finish()
-			return
-		}
+	for s.tasks > 0 {
+		(<-s.results)()
 	}
-}
-
-// finish takes the last results and clears the shard's part in the gauges.
-func (s *shard) finish() {
-	for {
-		select {
-		case f := <-s.results:
-			f()
-			continue
-		default:
-		}
-		s.show(0, 0, 0)
-		return
-	}
+	s.show(0, 0, 0)
 }
 
 // returnAll gives an item's messages back to the bus.
