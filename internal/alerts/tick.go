@@ -68,10 +68,14 @@ func (s *shard) expireIn(work context.Context, q *queue, now time.Time) {
 	if !q.bad(now) {
 		return
 	}
-	for i := len(q.waiting) - 1; i >= 0; i-- {
-		if it := q.waiting[i]; !now.Before(expiry(&it.d)) {
-			s.expire(work, it)
+	var expired []*item
+	for _, it := range q.waiting {
+		if !now.Before(expiry(&it.d)) {
+			expired = append(expired, it)
 		}
+	}
+	for _, it := range expired {
+		s.expire(work, it)
 	}
 }
 
