@@ -2,7 +2,6 @@ package receiver
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -211,5 +210,5 @@ func TestT4AThousandWebhooksAtOnceAreFoldedAndNoneRefused(t *testing.T) {
 	if last.Before(begin) {
 		t.Error("the last trigger is older than the flood")
 	}
-	t.Log(fmt.Sprintf("1,000 webhooks, %d publishes, %s", publishes, time.Since(begin).Round(time.Millisecond)))
+	t.Logf("1,000 webhooks, %d publishes, %s", publishes, time.Since(begin).Round(time.Millisecond))
 }

@@ -18,11 +18,8 @@ func recovered(next http.Handler, log *slog.Logger, panics prometheus.Counter) h
 			if p == nil {
 				return
 			}
-			if p == http.ErrAbortHandler { //nolint:errorlint // net/http compares the same way
-				panic(p)
-			}
 			panics.Inc()
-			log.ErrorContext(r.Context(), "request handler panicked", "type", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
+			log.Error("request handler panicked", "type", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
 			w.WriteHeader(http.StatusInternalServerError)
 		}()
 		next.ServeHTTP(w, r)

@@ -1,6 +1,7 @@
 package receiver
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"time"
@@ -26,14 +27,17 @@ type round struct {
 }
 
 // do publishes for a webhook accepted at the given time and reports whether it shared another's publish. It returns when the
-// publish it shares has returned; there is nothing to cancel, so publish must be bounded in time.
-func (s *rounds) do(accepted time.Time, publish func(newest time.Time) error) (shared bool, err error) {
+// publish it shares has returned, even if ctx ends: publish, which is called with the context of whoever leads the round, must
+// be bounded in time and outlive that context.
+func (s *rounds) do(
+	ctx context.Context, accepted time.Time, publish func(ctx context.Context, newest time.Time) error,
+) (shared bool, err error) {
 	s.mu.Lock()
 	if !s.busy {
 		s.busy = true
 		s.mu.Unlock()
 		defer s.hand()
-		return false, publish(accepted)
+		return false, publish(ctx, accepted)
 	}
 	r := s.next
 	leads := r == nil
@@ -52,7 +56,7 @@ func (s *rounds) do(accepted time.Time, publish func(newest time.Time) error) (s
 	<-r.turn
 	defer s.hand()
 	defer close(r.done)
-	r.err = publish(r.newest)
+	r.err = publish(ctx, r.newest)
 	return false, r.err
 }
 

@@ -1,6 +1,7 @@
 package receiver
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"testing"
@@ -14,7 +15,7 @@ func TestT4ArrivalsDuringAPublishShareTheNextOneWithTheNewestTime(t *testing.T) 
 	synctest.Test(t, func(t *testing.T) {
 		var s rounds
 		var published []time.Time
-		publish := func(newest time.Time) error {
+		publish := func(_ context.Context, newest time.Time) error {
 			published = append(published, newest)
 			elapse(time.Second) // the bubble's clock: the publish takes a second
 			return nil
@@ -26,7 +27,7 @@ func TestT4ArrivalsDuringAPublishShareTheNextOneWithTheNewestTime(t *testing.T) 
 		arrive := func() {
 			accepted := time.Now()
 			wg.Go(func() {
-				shared, err := s.do(accepted, publish)
+				shared, err := s.do(t.Context(), accepted, publish)
 				if err != nil {
 					t.Errorf("do: %v", err)
 				}
@@ -57,7 +58,7 @@ func TestT4ArrivalsDuringAPublishShareTheNextOneWithTheNewestTime(t *testing.T) 
 		if sharers != 49 {
 			t.Errorf("%d shared, want 49", sharers)
 		}
-		if shared, err := s.do(time.Now(), publish); shared || err != nil || len(published) != 3 {
+		if shared, err := s.do(t.Context(), time.Now(), publish); shared || err != nil || len(published) != 3 {
 			t.Errorf("after the flood: shared %v, error %v, %d publishes", shared, err, len(published))
 		}
 	})
@@ -69,7 +70,7 @@ func TestT3EveryoneOfARoundGetsItsError(t *testing.T) {
 		var s rounds
 		failure := errors.New("no stream")
 		calls := 0
-		publish := func(time.Time) error {
+		publish := func(context.Context, time.Time) error {
 			calls++
 			elapse(time.Second)
 			if calls == 2 {
@@ -80,7 +81,7 @@ func TestT3EveryoneOfARoundGetsItsError(t *testing.T) {
 		var wg sync.WaitGroup
 		errs := make([]error, 4)
 		for i := range errs {
-			wg.Go(func() { _, errs[i] = s.do(time.Now(), publish) })
+			wg.Go(func() { _, errs[i] = s.do(t.Context(), time.Now(), publish) })
 			synctest.Wait()
 		}
 		wg.Wait()
@@ -100,7 +101,7 @@ func TestAPanicOfOnePublishHoldsNobodyUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s rounds
 		calls := 0
-		publish := func(time.Time) error {
+		publish := func(context.Context, time.Time) error {
 			calls++
 			elapse(time.Second)
 			if calls == 2 {
@@ -118,7 +119,7 @@ func TestAPanicOfOnePublishHoldsNobodyUp(t *testing.T) {
 						panics++
 					}
 				}()
-				_, errs[i] = s.do(time.Now(), publish)
+				_, errs[i] = s.do(t.Context(), time.Now(), publish)
 			})
 			synctest.Wait()
 		}
@@ -126,7 +127,7 @@ func TestAPanicOfOnePublishHoldsNobodyUp(t *testing.T) {
 		if panics != 1 || !errors.Is(errs[2], errRoundLost) || !errors.Is(errs[3], errRoundLost) {
 			t.Errorf("%d panics, errors %v", panics, errs)
 		}
-		if _, err := s.do(time.Now(), publish); err != nil {
+		if _, err := s.do(t.Context(), time.Now(), publish); err != nil {
 			t.Errorf("afterwards: %v", err)
 		}
 	})

@@ -136,6 +136,8 @@ func (s *Server) Run(ctx context.Context) error {
 		s.options.Log.WarnContext(ctx, "requests were cut off at the end", "listener", s.options.Name)
 		_ = s.http.Close() // whatever it says, the connections are given up
 	}
-	<-served
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("%s server: %w", s.options.Name, err)
+	}
 	return nil
 }

@@ -168,7 +168,9 @@ func (w *Webhooks) judge(rw http.ResponseWriter, r *http.Request, rt *route) (*a
 	}
 	now := time.Now()
 	within := allow(rt.owner.deliveries, now)
-	shared, err := rt.rounds.do(now, func(newest time.Time) error { return w.publish(r.Context(), hook, newest) })
+	shared, err := rt.rounds.do(r.Context(), now, func(ctx context.Context, newest time.Time) error {
+		return w.publish(ctx, hook, newest)
+	})
 	if err != nil {
 		return hookUnavailable, err
 	}

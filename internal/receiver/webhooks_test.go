@@ -57,26 +57,44 @@ func TestTheWebhookDoorAnswers(t *testing.T) {
 			r.Header.Set("X-GitHub-Event", "ping")
 			r.Header.Del("X-Hub-Signature-256")
 		}), 400, "unauthentic", `{"reason":"signature missing"}`, 0},
-		"events of a type that has none are ignored": {func(h *Hook) { withType(t, "generic")(h); withEvents("push")(h) },
-			event("issues"), 200, "accepted", `{"accepted":true}`, 1},
+		"events of a type that has none are ignored": {
+			func(h *Hook) { withType(t, "generic")(h); withEvents("push")(h) },
+			event("issues"), 200, "accepted", `{"accepted":true}`, 1,
+		},
 		"a wrong signature": {nil, push(path, "other", body), 400, "unauthentic", `{"reason":"signature mismatch"}`, 0},
-		"no signature": {nil, with(func(r *http.Request) { r.Header.Del("X-Hub-Signature-256") }), 400, "unauthentic",
-			`{"reason":"signature missing"}`, 0},
-		"another content type": {nil, with(func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }), 400, "unauthentic",
-			`{"reason":"content type not supported"}`, 0},
+		"no signature": {
+			nil, with(func(r *http.Request) { r.Header.Del("X-Hub-Signature-256") }), 400, "unauthentic",
+			`{"reason":"signature missing"}`, 0,
+		},
+		"another content type": {
+			nil, with(func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }), 400, "unauthentic",
+			`{"reason":"content type not supported"}`, 0,
+		},
 		"GET": {nil, with(func(r *http.Request) { r.Method = "GET" }), 405, "method", `{"reason":"method must be POST"}`, 0},
-		"a method that chi does not know": {nil, with(func(r *http.Request) { r.Method = "BREW" }), 405, "method",
-			`{"reason":"method must be POST"}`, 0},
-		"a compressed body": {nil, with(func(r *http.Request) { r.Header.Set("Content-Encoding", "gzip") }), 415, "encoding",
-			`{"reason":"content encoding not supported"}`, 0},
-		"an encoding that is none": {nil, with(func(r *http.Request) { r.Header.Set("Content-Encoding", "identity") }), 200, "accepted",
-			`{"accepted":true}`, 1},
-		"a suspended Receiver": {func(h *Hook) { h.Suspended = true }, push(path, token, body), 503, "suspended",
-			`{"reason":"receiver is suspended"}`, 0},
-		"a suspended Receiver, to a stranger": {func(h *Hook) { h.Suspended = true }, push(path, "other", body), 400, "unauthentic",
-			`{"reason":"signature mismatch"}`, 0},
-		"a Receiver that is not ready": {func(h *Hook) { h.Ready = false }, push(path, token, body), 503, "not_ready",
-			`{"reason":"receiver is not ready"}`, 0},
+		"a method that chi does not know": {
+			nil, with(func(r *http.Request) { r.Method = "BREW" }), 405, "method",
+			`{"reason":"method must be POST"}`, 0,
+		},
+		"a compressed body": {
+			nil, with(func(r *http.Request) { r.Header.Set("Content-Encoding", "gzip") }), 415, "encoding",
+			`{"reason":"content encoding not supported"}`, 0,
+		},
+		"an encoding that is none": {
+			nil, with(func(r *http.Request) { r.Header.Set("Content-Encoding", "identity") }), 200, "accepted",
+			`{"accepted":true}`, 1,
+		},
+		"a suspended Receiver": {
+			func(h *Hook) { h.Suspended = true }, push(path, token, body), 503, "suspended",
+			`{"reason":"receiver is suspended"}`, 0,
+		},
+		"a suspended Receiver, to a stranger": {
+			func(h *Hook) { h.Suspended = true }, push(path, "other", body), 400, "unauthentic",
+			`{"reason":"signature mismatch"}`, 0,
+		},
+		"a Receiver that is not ready": {
+			func(h *Hook) { h.Ready = false }, push(path, token, body), 503, "not_ready",
+			`{"reason":"receiver is not ready"}`, 0,
+		},
 		"an unknown path":      {nil, push(Path(token, "nobody", "team-a"), token, body), 404, "unknown", "", 0},
 		"a trailing slash":     {nil, push(path+"/", token, body), 404, "unknown", "", 0},
 		"a query string":       {nil, push(path+"?a=b", token, body), 404, "unknown", "", 0},
