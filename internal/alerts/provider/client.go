@@ -36,6 +36,7 @@ type ClientOptions struct {
 type Client struct {
 	http    *http.Client
 	base    *http.Transport
+	conns   *conns
 	address *url.URL
 	timeout time.Duration
 }
@@ -55,13 +56,14 @@ func NewClient(cfg Config, o ClientOptions) (*Client, error) {
 		Resolver: cfg.Network.Resolver,
 		Control:  cfg.Network.control,
 	}
+	open := new(conns)
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
 	base := &http.Transport{
 		Proxy:                  proxy,
 		OnProxyConnectResponse: connectResult,
-		DialContext:            dialer.DialContext,
+		DialContext:            open.dialer(dialer.DialContext),
 		TLSClientConfig:        tlsConfig,
 		TLSHandshakeTimeout:    dialTimeout,
 		IdleConnTimeout:        idleTimeout,
@@ -80,7 +82,7 @@ func NewClient(cfg Config, o ClientOptions) (*Client, error) {
 			// The transport has turned a redirect into an error before this is asked; it stands should that ever change.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		base: base, address: address, timeout: timeout,
+		base: base, conns: open, address: address, timeout: timeout,
 	}, nil
 }
 
@@ -109,6 +111,8 @@ func (c *Client) Post(ctx context.Context, header http.Header, body []byte) erro
 func (c *Client) Call(ctx context.Context, send func(ctx context.Context, h *http.Client) error) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
+	c.conns.begin()
+	defer c.conns.end()
 	if err := send(ctx, c.http); err != nil {
 		return Classify(err)
 	}
@@ -121,9 +125,11 @@ func (c *Client) Address() string { return c.address.String() }
 // Host returns the address's host name without its port.
 func (c *Client) Host() string { return c.address.Hostname() }
 
-// Close drops idle connections. The client stays usable.
+// Close drops idle connections, and those of sends under way when they end. The client stays usable; from then on a connection
+// serves no longer than the sends that overlap on it.
 func (c *Client) Close() error {
 	c.base.CloseIdleConnections()
+	c.conns.close()
 	return nil
 }
 

@@ -14,8 +14,9 @@
 //     without an edit of the Provider; the reason tells its owner meanwhile. Whatever goes wrong at a proxy is retried too.
 //   - event.Permanent: any other 4xx; a redirect (none is followed); an address that may not be reached.
 //
-// A send whose answer was not received is a failed send that may have arrived. Destinations that can drop duplicates are
-// given Notification.DeliveryID, which is the same at every attempt.
+// A send whose answer was not received is a failed send that may have arrived. Destinations that can drop duplicates are given
+// Notification.DeliveryID, which is the same at every attempt. (Below Send, net/http repeats a request by itself only when the
+// idle connection it was written to turns out to be dead.)
 //
 // # Secrets
 //

@@ -85,6 +85,14 @@ func (ca *CA) Issue(t *testing.T, hosts ...string) (cert, key []byte) {
 // certificate of ca.
 func (ca *CA) NewTLSSink(t *testing.T, h http.HandlerFunc, clients bool, hosts ...string) *Sink {
 	t.Helper()
+	s := ca.newTLSSink(t, h, clients, hosts...)
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (ca *CA) newTLSSink(t *testing.T, h http.HandlerFunc, clients bool, hosts ...string) *Sink {
+	t.Helper()
 	pair, err := tls.X509KeyPair(ca.Issue(t, hosts...))
 	if err != nil {
 		t.Fatal(err)
@@ -98,8 +106,6 @@ func (ca *CA) NewTLSSink(t *testing.T, h http.HandlerFunc, clients bool, hosts .
 		s.TLS.ClientAuth = tls.RequireAndVerifyClientCert
 	}
 	quiet(s)
-	s.StartTLS()
-	t.Cleanup(s.Close)
 	return s
 }
 

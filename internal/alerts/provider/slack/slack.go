@@ -111,7 +111,8 @@ var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 // escape returns s as text that Slack's markup shows as it is, of at most maxRunes characters after escaping. What is cut is
 // cut before escaping, so that no escape is halved.
 func escape(s string, maxRunes int) string {
-	escaped := escaper.Replace(provider.Truncate(s, maxRunes))
+	s = provider.Truncate(s, maxRunes)
+	escaped := escaper.Replace(s)
 	for keep := maxRunes; len([]rune(escaped)) > maxRunes; {
 		keep -= max((len([]rune(escaped))-maxRunes)/5, 1)
 		escaped = escaper.Replace(provider.Truncate(s, keep))
