@@ -33,7 +33,7 @@ func TestT1NoNameReachesAnotherNamespace(t *testing.T) {
 				if got := w.api.seen(); len(got) != 0 {
 					t.Errorf("written: %+v", got)
 				}
-				for _, version := range w.api.asked {
+				for _, version := range w.api.versions() {
 					if version != "source.toolkit.fluxcd.io/v1" {
 						t.Errorf("asked the server for %q", version)
 					}

@@ -219,6 +219,12 @@ func (f *fakeAPI) seen() []patch {
 	return slices.Clone(f.patches)
 }
 
+func (f *fakeAPI) versions() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.asked)
+}
+
 // Resources serves GitRepository and the cluster-scoped Tenant.
 func (f *fakeAPI) Resources(_ context.Context, version schema.GroupVersion) ([]metav1.APIResource, error) {
 	f.mu.Lock()
