@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -382,10 +383,7 @@ func (f *fakeReports) Put(_ context.Context, key string, value []byte) error {
 
 func (f *fakeReports) Watch(ctx context.Context, h func(string, []byte)) error {
 	f.mu.Lock()
-	values := make(map[string][]byte, len(f.values))
-	for k, v := range f.values {
-		values[k] = v
-	}
+	values := maps.Clone(f.values)
 	f.mu.Unlock()
 	for k, v := range values {
 		h(k, v)
