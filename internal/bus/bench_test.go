@@ -25,7 +25,7 @@ func BenchmarkPublishTrigger(b *testing.B) {
 func BenchmarkPublishEvent(b *testing.B) {
 	for _, callers := range []int{1, 64} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
-			bus := open(b, b.TempDir(), nil)
+			bus := open(b, b.TempDir(), func(o *Options) { o.Budgets.Events = 16 << 30 })
 			share(b, callers, func(ctx context.Context, i int64) error {
 				_, err := bus.PublishEvent(ctx, testRecord(fmt.Sprint(i), "team", fmt.Sprint(i%1000)))
 				return err
@@ -39,7 +39,7 @@ func BenchmarkDeliver(b *testing.B) {
 	bus := open(b, b.TempDir(), func(o *Options) { o.Shards = 16; o.NamespaceQuota = 1 << 30 })
 	held := make(chan event.Held[event.Delivery])
 	stop := start(b, deliverTo(bus, held))
-	ctx := testContext(b)
+	ctx := b.Context()
 	const batch = 100
 	b.ResetTimer()
 	go func() {
@@ -54,19 +54,20 @@ func BenchmarkDeliver(b *testing.B) {
 			}
 		}
 	}()
-	share(b, 64, func(ctx context.Context, _ int64) error { return receive(b, held).Done(ctx) })
+	share(b, 64, func(ctx context.Context, _ int64) error { return (<-held).Done(ctx) })
 	b.StopTimer()
 	stop()
 }
 
 // BenchmarkRoute measures events that stand in the stream, to the acknowledgement of the batch.
 func BenchmarkRoute(b *testing.B) {
-	bus := open(b, b.TempDir(), nil)
+	bus := open(b, b.TempDir(), func(o *Options) { o.Budgets.Events = 16 << 30 })
 	share(b, 64, func(ctx context.Context, i int64) error {
 		_, err := bus.PublishEvent(ctx, testRecord(fmt.Sprint(i), "team", fmt.Sprint(i%1000)))
 		return err
 	})
 	b.ResetTimer()
+	b.StartTimer()
 	all := make(chan struct{})
 	routed := 0
 	stop := start(b, func(ctx context.Context) error {
@@ -77,7 +78,7 @@ func BenchmarkRoute(b *testing.B) {
 			return nil
 		})
 	})
-	receive(b, all)
+	<-all
 	b.StopTimer()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "msgs/s")
 	stop()

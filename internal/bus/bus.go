@@ -39,13 +39,13 @@ type Bus struct {
 	buckets  map[string]jetstream.KeyValue
 	metrics  *metrics
 
-	members  *membership
-	triggers *committer
-	quota    *quota
-	stats    *stats
-	progress *progress
+	members                   *membership
+	events, triggers, history *committer
+	quota                     *quota
+	stats                     *stats
+	progress                  *progress
 
-	work   sync.WaitGroup // rounds of the committer
+	work   sync.WaitGroup // rounds of the committers
 	closed atomic.Bool
 }
 
@@ -82,7 +82,7 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 	if b.metrics, err = newMetrics(o.Registerer); err != nil {
 		return nil, err
 	}
-	b.triggers = newCommitter(b)
+	b.events, b.triggers, b.history = newCommitter(b, streamEvents), newCommitter(b, streamTriggers), newCommitter(b, streamHistory)
 	if err := b.stats.refresh(ctx); err != nil {
 		return nil, err
 	}

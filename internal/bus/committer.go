@@ -2,93 +2,99 @@ package bus
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go"
-
-	"notifier/internal/event"
 )
 
-// PublishTrigger writes t to its target's place in TRIGGERS and returns when the stream has confirmed that a trigger of this
-// target, accepted no earlier than t, is on disk (invariant T3).
-func (b *Bus) PublishTrigger(ctx context.Context, t event.Trigger) error {
-	return b.triggers.publish(ctx, t)
-}
+// After a round with company the committer waits for the next one to fill: a fraction of what the round took, so that it costs
+// little, and no longer than a person at a terminal could notice.
+const (
+	gatherShare = 8
+	gatherMax   = 2 * time.Millisecond
+)
 
-// committer is the group commit of TRIGGERS. While one round is on its way to the disk, the triggers that arrive gather in the
-// next; those for one target become one message, stamped with the newest time of acceptance, and the round's messages go as one
-// atomic batch that the server syncs once. So a caller waits for at most two syncs, one hot target costs one message a
-// round, and a thousand targets share the fsync.
+// committer is the group commit of one stream. While one round is on its way to the disk, the messages that arrive gather in
+// the next one, which goes as one atomic batch that the server syncs once. So a caller waits for at most two syncs, however
+// many callers there are.
 //
 // A round is sealed before its first message is sent: nobody who calls later is acknowledged by it. Memory is bounded by the
 // callers, who all wait.
 type committer struct {
-	bus   *Bus
-	write func(ctx context.Context, msgs []*nats.Msg) []error
+	write func(ctx context.Context, msgs []*nats.Msg) []outcome
+	work  *sync.WaitGroup
 
 	mu     sync.Mutex
 	rounds []*round // in the order they go out; the last one is open, what has been taken out is sealed
 	busy   bool
 }
 
+// entry is a message to commit.
+type entry struct {
+	msg *nats.Msg
+	// fold makes the message stand for every other one of its subject in the round; of those the one with the newest time goes.
+	fold bool
+	at   time.Time
+}
+
 // round is what one commit will carry.
 type round struct {
-	places  map[string]int // by subject
-	targets []event.Trigger
-	errs    []error
-	done    chan struct{}
+	places   map[string]int // of foldable entries, by subject
+	entries  []entry
+	outcomes []outcome
+	done     chan struct{}
 }
 
-func newCommitter(b *Bus) *committer {
-	c := &committer{bus: b}
-	c.write = func(ctx context.Context, msgs []*nats.Msg) []error { return b.publishAll(ctx, streamTriggers, msgs) }
-	return c
-}
-
-func (c *committer) publish(ctx context.Context, t event.Trigger) error {
-	if t.Namespace == "" || t.Key == "" {
-		return errors.New("trigger without namespace or key")
+// newCommitter commits to one stream. Its goroutine runs while there is something to commit, and is waited for in Close.
+func newCommitter(b *Bus, stream string) *committer {
+	return &committer{
+		write: func(ctx context.Context, msgs []*nats.Msg) []outcome { return b.publishAll(ctx, stream, msgs) },
+		work:  &b.work,
 	}
-	subject := triggerSubject(shardOf(c.bus.opts.Shards, t.Namespace), t)
+}
+
+// commit returns when e, or an entry that e was folded with, is on disk.
+func (c *committer) commit(ctx context.Context, e entry) (ack, error) {
 	c.mu.Lock()
-	r, place := c.enlist(subject, t)
+	r, place := c.enlist(e)
 	if !c.busy {
 		c.busy = true
 		// The rounds belong to all their callers, so none of the callers' contexts may end them; publish has its own time-out.
-		c.bus.work.Go(func() { c.commitAll(context.WithoutCancel(ctx)) })
+		c.work.Go(func() { c.commitAll(context.WithoutCancel(ctx)) })
 	}
 	c.mu.Unlock()
 	select {
 	case <-r.done:
-		return r.errs[place]
+		return r.outcomes[place].ack, r.outcomes[place].err
 	case <-ctx.Done():
-		return fmt.Errorf("publish trigger: %w", ctx.Err())
+		return ack{}, ctx.Err()
 	}
 }
 
-// enlist adds t to the open round. A full round is followed by another one.
-func (c *committer) enlist(subject string, t event.Trigger) (*round, int) {
+// enlist adds e to the open round. A full round is followed by another one.
+func (c *committer) enlist(e entry) (*round, int) {
 	var r *round
 	if n := len(c.rounds); n > 0 {
 		r = c.rounds[n-1]
 	}
-	if r != nil {
-		if place, found := r.places[subject]; found {
-			if t.Accepted.After(r.targets[place].Accepted) {
-				r.targets[place] = t
+	if r != nil && e.fold {
+		if place, found := r.places[e.msg.Subject]; found {
+			if e.at.After(r.entries[place].at) {
+				r.entries[place] = e
 			}
 			return r, place
 		}
 	}
-	if r == nil || len(r.targets) == maxBatch {
+	if r == nil || len(r.entries) == maxBatch {
 		r = &round{places: map[string]int{}, done: make(chan struct{})}
 		c.rounds = append(c.rounds, r)
 	}
-	r.places[subject] = len(r.targets)
-	r.targets = append(r.targets, t)
-	return r, len(r.targets) - 1
+	if e.fold {
+		r.places[e.msg.Subject] = len(r.entries)
+	}
+	r.entries = append(r.entries, e)
+	return r, len(r.entries) - 1
 }
 
 // commitAll commits rounds until none waits.
@@ -103,27 +109,17 @@ func (c *committer) commitAll(ctx context.Context) {
 		r := c.rounds[0]
 		c.rounds = c.rounds[1:]
 		c.mu.Unlock()
-		r.errs = c.commit(ctx, r)
-		close(r.done)
-	}
-}
-
-func (c *committer) commit(ctx context.Context, r *round) []error {
-	msgs := make([]*nats.Msg, len(r.targets))
-	for i, t := range r.targets {
-		body, err := encodeJSON(t)
-		if err != nil { // strings, maps of strings and times always encode
-			return fill(len(r.targets), fmt.Errorf("encode trigger: %w", err))
+		msgs := make([]*nats.Msg, len(r.entries))
+		for i, e := range r.entries {
+			msgs[i] = e.msg
 		}
-		msgs[i] = newMsg(triggerSubject(shardOf(c.bus.opts.Shards, t.Namespace), t), body)
+		began := time.Now()
+		r.outcomes = c.write(ctx, msgs)
+		close(r.done)
+		if len(msgs) > 1 {
+			// The callers that have just been answered are about to come back. Without a pause they would miss the next round by
+			// microseconds, and rounds would carry half of the callers each.
+			_ = wait(ctx, min(time.Since(began)/gatherShare, gatherMax))
+		}
 	}
-	return c.write(ctx, msgs)
-}
-
-func fill(n int, err error) []error {
-	errs := make([]error, n)
-	for i := range errs {
-		errs[i] = err
-	}
-	return errs
 }

@@ -54,7 +54,8 @@ func (b *Bus) PublishDeliveries(ctx context.Context, ds []event.Delivery) error 
 		}
 		msgs, kept = append(msgs, m), append(kept, d)
 	}
-	for i, err := range b.publishAll(ctx, streamDeliveries, msgs) {
+	for i, o := range b.publishAll(ctx, streamDeliveries, msgs) {
+		err := o.err
 		if errors.Is(err, ErrTooLarge) {
 			err = b.DeadLetter(ctx, kept[i], labelTooLarge, reasonTooLarge)
 		}

@@ -38,9 +38,9 @@ func (b *Bus) PublishEvent(ctx context.Context, r *event.Record) (duplicate bool
 	if err != nil {
 		return false, fmt.Errorf("publish event: %w", err)
 	}
-	a, err := b.publish(ctx, streamEvents, m)
+	a, err := b.events.commit(ctx, entry{msg: m})
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("publish event: %w", err)
 	}
 	b.stats.unrouted.Add(int64(m.Size()))
 	r.Seq = a.Seq

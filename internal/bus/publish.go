@@ -26,8 +26,10 @@ const (
 	// A stream without a leader answers "no responders" at once. A new leader is usually there within a second.
 	noResponderRetries = 2
 	noResponderWait    = 250 * time.Millisecond
-	// The server takes at most 1,000 messages in a batch; the bytes are bounded so that a batch does not hold up the stream.
+	// The server takes at most 1,000 messages in a batch; the bytes are bounded so that a batch does not hold up the stream. A
+	// batch costs the server about seven syncs (it stages it in a directory of its own), so a few messages go better alone.
 	maxBatch      = 1000
+	minBatch      = 16
 	maxBatchBytes = 4 << 20
 	// fallbackPublishes is how many single publishes are in flight for a batch that the server did not take, one a subject.
 	fallbackPublishes = 64
@@ -107,36 +109,49 @@ func readAck(stream string, reply *nats.Msg) (ack, error) {
 	return a, nil
 }
 
-// publishAll writes the messages to stream and returns one error for each, nil when it is on disk. Several messages go as one
-// atomic batch, which costs one fsync instead of one each. A batch that the server refuses (one duplicate or one message
-// that does not fit is enough) is published one by one, which is what tells the good from the bad.
+// outcome is what became of one message of several.
+type outcome struct {
+	ack ack
+	err error
+}
+
+// publishAll writes the messages to stream and returns one outcome for each. Several messages go as one atomic batch, which
+// costs one fsync instead of one each. A batch that the server refuses (one duplicate or one message that does not fit is
+// enough) is published one by one, which is what tells the good from the bad.
 //
 // The messages of one subject come to stand in the stream in their order, and none of them after one that failed: what
 // follows it may not overtake it (invariant E4).
-func (b *Bus) publishAll(ctx context.Context, stream string, msgs []*nats.Msg) []error {
-	errs := make([]error, len(msgs))
+func (b *Bus) publishAll(ctx context.Context, stream string, msgs []*nats.Msg) []outcome {
+	out := make([]outcome, len(msgs))
 	for start := 0; start < len(msgs); {
 		end, bytes := start, 0
 		for end < len(msgs) && end-start < maxBatch && (end == start || bytes+msgs[end].Size() <= maxBatchBytes) {
 			bytes += msgs[end].Size()
 			end++
 		}
-		switch err := b.publishBatch(ctx, stream, msgs[start:end]); {
+		a, err := b.publishBatch(ctx, stream, msgs[start:end])
+		switch {
 		case err == nil:
+			for i := start; i < end; i++ {
+				// A batch is stored without anything in between, and its answer has the last sequence.
+				out[i].ack = ack{Stream: stream, Seq: a.Seq - uint64(end-1-i)}
+			}
 			start = end
 		case refused(err):
-			b.publishSingly(ctx, stream, msgs[start:], errs[start:])
-			return errs
+			b.publishSingly(ctx, stream, msgs[start:], out[start:])
+			return out
 		default:
 			b.metrics.publishErrors.WithLabelValues(stream).Inc()
-			copy(errs[start:], fill(len(msgs)-start, fmt.Errorf("publish to %s: %w", stream, err)))
-			return errs
+			for i := start; i < len(msgs); i++ {
+				out[i].err = fmt.Errorf("publish to %s: %w", stream, err)
+			}
+			return out
 		}
 	}
-	return errs
+	return out
 }
 
-// errNoBatch says that a single message needs no batch.
+// errNoBatch says that so few messages go better one by one.
 var errNoBatch = errors.New("not a batch")
 
 // refused reports whether err tells that the batch was not stored, and that the server is there for another try.
@@ -147,7 +162,7 @@ func refused(err error) bool {
 
 // publishSingly publishes the messages of each subject one after the other, up to the first that fails. A message that is too
 // large fails alone: it will never stand in the stream, so nothing can overtake it.
-func (b *Bus) publishSingly(ctx context.Context, stream string, msgs []*nats.Msg, errs []error) {
+func (b *Bus) publishSingly(ctx context.Context, stream string, msgs []*nats.Msg, out []outcome) {
 	bySubject := map[string][]int{}
 	for i, m := range msgs {
 		bySubject[m.Subject] = append(bySubject[m.Subject], i)
@@ -158,11 +173,11 @@ func (b *Bus) publishSingly(ctx context.Context, stream string, msgs []*nats.Msg
 		g.Go(func() error {
 			var failed error
 			for _, i := range line {
-				if errs[i] = failed; failed != nil {
+				if out[i].err = failed; failed != nil {
 					continue
 				}
-				if _, errs[i] = b.publish(ctx, stream, msgs[i]); !errors.Is(errs[i], ErrTooLarge) {
-					failed = errs[i]
+				if out[i].ack, out[i].err = b.publish(ctx, stream, msgs[i]); !errors.Is(out[i].err, ErrTooLarge) {
+					failed = out[i].err
 				}
 			}
 			return nil
@@ -172,10 +187,10 @@ func (b *Bus) publishSingly(ctx context.Context, stream string, msgs []*nats.Msg
 }
 
 // publishBatch leaves the messages without the batch's headers when it fails.
-func (b *Bus) publishBatch(ctx context.Context, stream string, msgs []*nats.Msg) (err error) {
+func (b *Bus) publishBatch(ctx context.Context, stream string, msgs []*nats.Msg) (_ ack, err error) {
 	last := len(msgs) - 1
-	if last == 0 {
-		return errNoBatch
+	if len(msgs) < minBatch {
+		return ack{}, errNoBatch
 	}
 	id := nuid.Next()
 	defer func() {
@@ -196,19 +211,19 @@ func (b *Bus) publishBatch(ctx context.Context, stream string, msgs []*nats.Msg)
 		}
 		if err := b.nc.PublishMsg(m); err != nil {
 			if errors.Is(err, nats.ErrMaxPayload) {
-				return ErrTooLarge // the server forgets the batch after ten seconds
+				return ack{}, ErrTooLarge // the server forgets the batch after ten seconds
 			}
-			return err
+			return ack{}, err
 		}
 	}
 	a, err := b.request(ctx, stream, msgs[last])
 	if err != nil {
-		return err
+		return ack{}, err
 	}
-	if a.Batch != id || a.Count != len(msgs) {
-		return fmt.Errorf("batch of %d acknowledged with %d", len(msgs), a.Count)
+	if a.Batch != id || a.Count != len(msgs) || a.Seq < uint64(len(msgs)) {
+		return ack{}, fmt.Errorf("batch of %d acknowledged with %d", len(msgs), a.Count)
 	}
-	return nil
+	return a, nil
 }
 
 // newMsg returns a message whose header can be set.

@@ -59,12 +59,11 @@ func streamConfigs(o *Options) []jetstream.StreamConfig {
 		Name: streamDeliveries, Description: "one message per event, alert and provider, due or on the schedule",
 		Subjects:  []string{prefixDeliver + everythingElse, prefixRetry + everythingElse},
 		Retention: jetstream.WorkQueuePolicy, MaxBytes: -1, Discard: jetstream.DiscardOld, Duplicates: deliveryDuplicates,
-		AllowMsgSchedules: true, AllowRollup: true, AllowAtomicPublish: true, Metadata: shards,
+		AllowMsgSchedules: true, AllowRollup: true, Metadata: shards,
 	}, {
 		Name: streamTriggers, Description: "what is asked to reconcile, one message per target",
 		Subjects: []string{prefixTrigger + everythingElse}, Retention: jetstream.WorkQueuePolicy,
-		MaxMsgsPerSubject: 1, MaxBytes: o.Budgets.Triggers, Discard: jetstream.DiscardNew,
-		AllowAtomicPublish: true, Metadata: shards,
+		MaxMsgsPerSubject: 1, MaxBytes: o.Budgets.Triggers, Discard: jetstream.DiscardNew, Metadata: shards,
 	}, {
 		Name: streamDeadLetters, Description: "what could not be delivered and why",
 		Subjects: []string{prefixDead + everythingElse}, Retention: jetstream.LimitsPolicy,
@@ -77,6 +76,7 @@ func streamConfigs(o *Options) []jetstream.StreamConfig {
 	for i := range configs {
 		configs[i].Storage = jetstream.FileStorage
 		configs[i].Replicas = o.Replicas
+		configs[i].AllowAtomicPublish = true
 		// A direct read may be answered by a copy that lags behind. What is looked up here decides whether something is sent again.
 		configs[i].AllowDirect = o.Replicas == 1
 	}

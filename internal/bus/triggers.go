@@ -2,12 +2,31 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/nats-io/nats.go"
 
 	"notifier/internal/event"
 )
+
+// PublishTrigger writes t to its target's place in TRIGGERS and returns when the stream has confirmed that a trigger of this
+// target, accepted no earlier than t, is on disk (invariant T3). Triggers of one target that wait for the disk together become
+// one message, so one hot target costs one message a sync.
+func (b *Bus) PublishTrigger(ctx context.Context, t event.Trigger) error {
+	if t.Namespace == "" || t.Key == "" {
+		return errors.New("publish trigger: no namespace or no key")
+	}
+	body, err := encodeJSON(t)
+	if err != nil {
+		return fmt.Errorf("publish trigger: %w", err)
+	}
+	m := newMsg(triggerSubject(shardOf(b.opts.Shards, t.Namespace), t), body)
+	if _, err := b.triggers.commit(ctx, entry{msg: m, fold: true, at: t.Accepted}); err != nil {
+		return fmt.Errorf("publish trigger: %w", err)
+	}
+	return nil
+}
 
 // Triggers calls serve for every shard that this replica owns, once for each ownership, until ctx ends. All triggers of one
 // namespace are in one shard. A trigger that a newer one of the same target replaced is not handed out, unless it was already on
