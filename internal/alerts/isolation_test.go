@@ -40,13 +40,13 @@ func TestABadDestinationDelaysOnlyItself(t *testing.T) {
 				w, good := newWorld(t), &sink{}
 				w.destination("bad", bad)
 				w.destination("good", good)
-				for i := range maxHeld + 500 {
+				for i := range 1000 {
 					w.bus.publish(w.delivery("bad", fmt.Sprint("app", i)))
 				}
 				_, stop := w.run()
 				wait(gatherMost)
 				var worst time.Duration
-				for i := range 50 {
+				for i := range 20 {
 					d := w.delivery("good", fmt.Sprint("app", i))
 					published := time.Now()
 					w.bus.publish(d)
