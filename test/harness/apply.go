@@ -25,6 +25,15 @@ const newKindTimeout = 10 * time.Second
 // them as the API server answered. An object of a namespaced kind without a namespace goes
 // to "default".
 func (c *Cluster) Apply(ctx context.Context, manifests string) ([]*unstructured.Unstructured, error) {
+	return c.apply(ctx, manifests, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+}
+
+// DryRun is Apply without a trace: the API server does everything but write.
+func (c *Cluster) DryRun(ctx context.Context, manifests string) ([]*unstructured.Unstructured, error) {
+	return c.apply(ctx, manifests, metav1.ApplyOptions{FieldManager: fieldManager, Force: true, DryRun: []string{metav1.DryRunAll}})
+}
+
+func (c *Cluster) apply(ctx context.Context, manifests string, options metav1.ApplyOptions) ([]*unstructured.Unstructured, error) {
 	objects, err := Decode(manifests)
 	if err != nil {
 		return nil, err
@@ -35,7 +44,7 @@ func (c *Cluster) Apply(ctx context.Context, manifests string) ([]*unstructured.
 		if err != nil {
 			return applied, err
 		}
-		got, err := client.Apply(ctx, obj.GetName(), obj, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+		got, err := client.Apply(ctx, obj.GetName(), obj, options)
 		if err != nil {
 			return applied, fmt.Errorf("apply %s %s/%s: %w", obj.GetKind(), obj.GetNamespace(), obj.GetName(), err)
 		}

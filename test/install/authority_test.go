@@ -1,0 +1,137 @@
+package install
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"notifier/test/world"
+)
+
+// allowed is every write that the process may do, "verb resource.group" or, for one object, "verb resource.group/name". Whatever
+// else the API server reports is a fault.
+var allowed = []string{
+	// What it tells the owners of the three kinds.
+	"patch receivers/status.notification.toolkit.fluxcd.io", "update receivers/status.notification.toolkit.fluxcd.io",
+	"patch alerts/status.notification.toolkit.fluxcd.io", "update alerts/status.notification.toolkit.fluxcd.io",
+	"patch providers/status.notification.toolkit.fluxcd.io", "update providers/status.notification.toolkit.fluxcd.io",
+	"create events", "patch events", "create events.events.k8s.io", "patch events.events.k8s.io",
+	// Narrowed to a finalizer by the admission policy.
+	"patch receivers.notification.toolkit.fluxcd.io", "patch alerts.notification.toolkit.fluxcd.io", "patch providers.notification.toolkit.fluxcd.io",
+	// As whom it asks for a reconcile, and what it may do then.
+	"impersonate:serviceaccount serviceaccounts.authentication.k8s.io",
+	// Everybody may ask who he is and what he may.
+	"create selfsubjectaccessreviews.authorization.k8s.io", "create selfsubjectrulesreviews.authorization.k8s.io",
+	"create selfsubjectreviews.authentication.k8s.io",
+}
+
+// inItsOwnNamespace are the writes that come on top there.
+var inItsOwnNamespace = []string{
+	"create leases.coordination.k8s.io",
+	"update leases.coordination.k8s.io/notification-controller-leader-election",
+}
+
+// reconcilable are the groups whose objects it may patch while it impersonates a service account.
+var reconcilable = []string{
+	"source.toolkit.fluxcd.io", "source.extensions.fluxcd.io", "kustomize.toolkit.fluxcd.io", "helm.toolkit.fluxcd.io", "image.toolkit.fluxcd.io",
+}
+
+// T2: the API server itself lists what the process's identity may do, in a tenant's namespace and in its own. Fails when the
+// ClusterRole gets a wildcard, or any write beyond the list.
+func TestT2TheIdentityHoldsNoWildcardAndNoOtherWrite(t *testing.T) {
+	s := open(t)
+	self, err := s.As(s.ctx, world.SystemNamespace, world.ServiceAccount)
+	s.must(err)
+	client, err := kubernetes.NewForConfig(self)
+	s.must(err)
+	for namespace, more := range map[string][]string{s.tenant().Namespace: nil, world.SystemNamespace: inItsOwnNamespace} {
+		review, err := client.AuthorizationV1().SelfSubjectRulesReviews().Create(s.ctx, &authorizationv1.SelfSubjectRulesReview{
+			Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace},
+		}, metav1.CreateOptions{})
+		s.must(err)
+		if review.Status.Incomplete || len(review.Status.ResourceRules) == 0 {
+			t.Fatalf("the list is incomplete: %s", review.Status.EvaluationError)
+		}
+		for _, rule := range review.Status.ResourceRules {
+			for _, may := range permissions(rule) {
+				if !harmless(may) && !slices.Contains(allowed, may) && !slices.Contains(more, may) {
+					t.Errorf("in %s the process may %s", namespace, may)
+				}
+			}
+		}
+		for _, rule := range review.Status.NonResourceRules {
+			if slices.ContainsFunc(rule.Verbs, func(v string) bool { return v != "get" && v != "head" }) {
+				t.Errorf("the process may %v %v", rule.Verbs, rule.NonResourceURLs)
+			}
+		}
+	}
+}
+
+// permissions spells a rule out.
+func permissions(rule authorizationv1.ResourceRule) []string {
+	names := []string{""}
+	if len(rule.ResourceNames) > 0 {
+		names = rule.ResourceNames
+	}
+	var all []string
+	for _, verb := range rule.Verbs {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, name := range names {
+					may := verb + " " + resource
+					if group != "" {
+						may += "." + group
+					}
+					if name != "" {
+						may += "/" + name
+					}
+					all = append(all, may)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// harmless reports whether a permission only reads, but for Secrets, which are got and watched one by one and never listed, or
+// holds only while a tenant's service account is impersonated.
+func harmless(may string) bool {
+	if strings.Contains(may, "*") {
+		return false
+	}
+	verb, what, _ := strings.Cut(may, " ")
+	switch verb {
+	case "get", "watch":
+		return true
+	case "list":
+		return !strings.HasPrefix(what, "secrets")
+	case "impersonate-on:serviceaccount:patch":
+		_, group, _ := strings.Cut(what, ".")
+		return slices.Contains(reconcilable, group) && !strings.Contains(what, "/")
+	}
+	return false
+}
+
+// Fails when the judge of the test above would miss what it is there for.
+func TestTheJudgeOfPermissionsSeesWhatMatters(t *testing.T) {
+	for may, want := range map[string]bool{
+		"get secrets": true, "list secrets": false, "list *": false, "* pods": false, "create pods": false,
+		"impersonate-on:serviceaccount:patch gitrepositories.source.toolkit.fluxcd.io": true,
+		"impersonate-on:serviceaccount:patch deployments.apps":                         false,
+		"impersonate-on:user-info:patch gitrepositories.source.toolkit.fluxcd.io":      false,
+		"patch gitrepositories.source.toolkit.fluxcd.io":                               false,
+	} {
+		if got := harmless(may); got != want {
+			t.Errorf("%s: got %t", may, got)
+		}
+	}
+	got := permissions(authorizationv1.ResourceRule{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"a"}})
+	if fmt.Sprint(got) != "[get secrets/a]" {
+		t.Errorf("got %v", got)
+	}
+}

@@ -1,0 +1,185 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"notifier/test/harness"
+	"notifier/test/world"
+)
+
+func (s *stage) deployment() *appsv1.Deployment {
+	s.Helper()
+	d, err := s.Client.AppsV1().Deployments(world.SystemNamespace).Get(s.ctx, "notification-controller", metav1.GetOptions{})
+	s.must(err)
+	return d
+}
+
+// What the rest of Flux, and its NetworkPolicies, hard-code. Fails when a Service, its port, or the pod label is called otherwise.
+func TestTheInstallationIsWhereFluxLooksForIt(t *testing.T) {
+	s := open(t)
+	d := s.deployment()
+	template := d.Spec.Template
+	if template.Labels["app"] != "notification-controller" {
+		t.Errorf("the pod label app is %q: Flux's NetworkPolicy allow-webhooks selects notification-controller", template.Labels["app"])
+	}
+	for name, port := range map[string]struct {
+		target string
+		number int32
+	}{"notification-controller": {"http", 9090}, "webhook-receiver": {"http-webhook", 9292}} {
+		service, err := s.Client.CoreV1().Services(world.SystemNamespace).Get(s.ctx, name, metav1.GetOptions{})
+		s.must(err)
+		if !labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(template.Labels)) {
+			t.Errorf("Service %s selects %v, the pods have %v", name, service.Spec.Selector, template.Labels)
+		}
+		p := service.Spec.Ports[0]
+		if p.Port != 80 || p.TargetPort.StrVal != port.target {
+			t.Errorf("Service %s: port %d to %s, want 80 to %s", name, p.Port, p.TargetPort.String(), port.target)
+		}
+		if !slices.ContainsFunc(template.Spec.Containers[0].Ports, func(c corev1.ContainerPort) bool {
+			return c.Name == port.target && c.ContainerPort == port.number
+		}) {
+			t.Errorf("no container port %s is %d", port.target, port.number)
+		}
+	}
+	claim := template.Spec.Volumes[0].PersistentVolumeClaim
+	if claim == nil {
+		t.Fatal("the data are not on a volume claim")
+	}
+	_, err := s.Client.CoreV1().PersistentVolumeClaims(world.SystemNamespace).Get(s.ctx, claim.ClaimName, metav1.GetOptions{})
+	s.must(err)
+	if d.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
+		t.Errorf("the strategy is %s: two processes must not have the volume", d.Spec.Strategy.Type)
+	}
+	if grace := template.Spec.TerminationGracePeriodSeconds; grace == nil || *grace < 10 {
+		t.Errorf("the pod has %v s to end, a drain takes up to 10", grace)
+	}
+}
+
+// Pod Security admission, level restricted, which the namespace enforces, is the judge. Fails when a field of the security context
+// goes, or the namespace's label.
+func TestThePodIsTakenByTheRestrictedLevel(t *testing.T) {
+	s := open(t)
+	create := func(change func(*corev1.PodSpec)) error {
+		spec := s.deployment().Spec.Template.Spec
+		change(&spec)
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "notifier-"}, Spec: spec}
+		_, err := s.Client.CoreV1().Pods(world.SystemNamespace).Create(s.ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+	s.must(create(func(*corev1.PodSpec) {}))
+	err := create(func(p *corev1.PodSpec) { p.Containers[0].SecurityContext.Capabilities = nil })
+	if !apierrors.IsForbidden(err) {
+		t.Errorf("a pod that keeps its capabilities: got %v, want it to be forbidden", err)
+	}
+	// Restricted does not ask for these.
+	security := s.deployment().Spec.Template.Spec.Containers[0].SecurityContext
+	if security.ReadOnlyRootFilesystem == nil || !*security.ReadOnlyRootFilesystem {
+		t.Error("the root file system can be written")
+	}
+	if len(security.Capabilities.Add) > 0 {
+		t.Errorf("capabilities are added: %v", security.Capabilities.Add)
+	}
+}
+
+var process = sync.OnceValues(func() (*world.Notifier, error) {
+	w, err := shared()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
+	defer cancel()
+	d, err := w.Client.AppsV1().Deployments(world.SystemNamespace).Get(ctx, "notification-controller", metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	pod := d.Spec.Template.Spec
+	if pod.ServiceAccountName != world.ServiceAccount {
+		return nil, fmt.Errorf("the pod runs as %s, the tests as %s", pod.ServiceAccountName, world.ServiceAccount)
+	}
+	var args []string
+	for _, arg := range pod.Containers[0].Args[1:] { // the first is "serve"
+		if !strings.Contains(arg, "-addr=") && !strings.HasPrefix(arg, "--data-dir") { // of this machine
+			args = append(args, arg)
+		}
+	}
+	return w.Start(ctx, world.NotifierOptions{Args: args})
+})
+
+// process is the notifier, with the flags of the Deployment, as the service account that this names.
+func (s *stage) process() *world.Notifier {
+	s.Helper()
+	n, err := process()
+	s.must(err)
+	return n
+}
+
+// The process as the Deployment starts it, as the service account that it runs as, does its whole job: what it may not do it does
+// not need. Fails when the ClusterRole or the Role lacks a verb that is used.
+func TestTheProcessServesAsTheInstallationsServiceAccount(t *testing.T) {
+	s := open(t)
+	n := s.process()
+	sink, err := harness.NewSink()
+	s.must(err)
+	t.Cleanup(func() { _ = sink.Down() })
+
+	tenant := s.tenant()
+	s.must(tenant.Object(s.ctx, "GitRepository", "app", nil, ""))
+	s.must(tenant.Object(s.ctx, "Kustomization", "app", nil, ""))
+	path, err := tenant.Receiver(s.ctx, "app", "t", `{"type":"github","secretRef":{"name":"app-token"},
+		"resources":[{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","name":"app"}]}`)
+	s.must(err)
+	sent := time.Now()
+	resp, err := n.GitHub(s.ctx, path, "t", "push", world.GitHubPush)
+	s.must(err)
+	if resp.Status != http.StatusOK {
+		t.Fatalf("webhook: got %d %q", resp.Status, resp.Body)
+	}
+	_, err = tenant.WaitRequested(s.ctx, "GitRepository", "app", sent)
+	s.must(err)
+
+	s.must(tenant.SlackAlert(s.ctx, "all", sink.URL("/")))
+	event, err := tenant.Event(s.ctx, "Kustomization", "app", "error", "BuildFailed", "no such file", "main@sha1:1")
+	s.must(err)
+	resp, err = n.Post(s.ctx, event)
+	s.must(err)
+	if resp.Status != http.StatusAccepted {
+		t.Fatalf("event: got %d %q", resp.Status, resp.Body)
+	}
+	// The transition that only a watcher sees comes as well.
+	s.must(tenant.SetReady(s.ctx, "Kustomization", "app", true, "ReconciliationSucceeded", "recovered", "main@sha1:2"))
+	_, err = sink.Wait(s.ctx, func(all []harness.Received) bool {
+		var text strings.Builder
+		for _, r := range all {
+			text.Write(r.Body)
+		}
+		return strings.Contains(text.String(), "no such file") && strings.Contains(text.String(), "recovered")
+	})
+	s.must(err)
+
+	// A finalizer that Flux left goes with the object.
+	s.must(tenant.Apply(s.ctx, `{"apiVersion":"notification.toolkit.fluxcd.io/v1beta3","kind":"Alert","metadata":{"name":"left","namespace":"$NS",
+		"finalizers":["finalizers.fluxcd.io"]},"spec":{"providerRef":{"name":"all"},"eventSources":[{"kind":"Kustomization","name":"*"}]}}`))
+	s.must(tenant.Delete(s.ctx, "Alert", "left"))
+	s.must(s.DeleteNamespace(s.ctx, tenant.Namespace))
+	if strings.Contains(n.Logs(), "forbidden") {
+		t.Error("the process asked for something that it may not do; see its log")
+		for line := range strings.SplitSeq(n.Logs(), "\n") {
+			if strings.Contains(line, "forbidden") {
+				t.Log(line)
+			}
+		}
+	}
+}
