@@ -132,27 +132,21 @@ func (l *Leader) term(ctx context.Context, tasks []func(context.Context) error) 
 	defer func() {
 		end()
 		<-over
+		l.release(ctx, lock)
 	}()
-	var term context.Context
 	select {
-	case term = <-elected:
+	case term := <-elected:
+		leadership, stop := context.WithCancel(ctx)
+		defer stop()
+		defer context.AfterFunc(term, stop)()
+		l.Log.Info("leading")
+		defer l.Log.Info("no longer leading")
+		return l.lead(leadership, tasks)
 	case <-ctx.Done():
 		return nil
 	case <-over:
 		return nil
 	}
-	l.Log.Info("leading")
-	defer l.Log.Info("no longer leading")
-	leadership, stop := context.WithCancel(ctx)
-	defer stop()
-	defer context.AfterFunc(term, stop)()
-	if err := l.lead(leadership, tasks); err != nil {
-		return err
-	}
-	end()
-	<-over
-	l.release(ctx, lock)
-	return nil
 }
 
 // releaseTimeout bounds giving the Lease up.

@@ -109,8 +109,8 @@ func (s *secrets) watch(ctx context.Context, e *secretEntry) {
 	for {
 		began := time.Now()
 		err := s.watchOnce(ctx, e)
-		if err != nil && (apierrors.IsGone(err) || apierrors.IsResourceExpired(err)) {
-			err = s.read(ctx, e) // what happened since the last version is not to be had any more
+		if apierrors.IsGone(err) || apierrors.IsResourceExpired(err) {
+			s.resumeFrom(e, "") // what happened since then is not to be had any more, so begin with the present state
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -129,34 +129,67 @@ func (s *secrets) watch(ctx context.Context, e *secretEntry) {
 	}
 }
 
+// presentWithin is how soon a watch that begins with the present state tells it. A Secret that it tells nothing of for that long does
+// not exist any more, or not yet.
+const presentWithin = 5 * time.Second
+
 // watchOnce follows an entry through one watch request.
 func (s *secrets) watchOnce(ctx context.Context, e *secretEntry) error {
 	if err := s.watches.Wait(ctx); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	version := e.version
-	s.mu.Unlock()
-	w, err := s.source.Watch(ctx, e.key, version)
+	from, missable := s.resumption(e)
+	w, err := s.source.Watch(ctx, e.key, from)
 	if err != nil {
 		return fmt.Errorf("watch secret: %w", err)
 	}
 	defer w.Stop()
 	s.metrics.secretWatches.Inc()
 	defer s.metrics.secretWatches.Dec()
+	var silence <-chan time.Time
+	if missable {
+		timer := time.NewTimer(presentWithin)
+		defer timer.Stop()
+		silence = timer.C
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-silence:
+			// A deletion before the watch began is told by nothing but the silence.
+			if err := s.read(ctx, e); err != nil {
+				s.resumeFrom(e, "")
+				return err
+			}
 		case told, ok := <-w.ResultChan():
 			if !ok {
 				return nil
+			}
+			if told.Type != watch.Bookmark {
+				silence = nil
 			}
 			if err := s.take(e, told); err != nil {
 				return err
 			}
 		}
 	}
+}
+
+// resumption returns from where to watch, and whether a deletion before that could be missed.
+func (s *secrets) resumption(e *secretEntry) (from string, missable bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e.resume != "" {
+		return e.resume, false
+	}
+	return "0", e.found
+}
+
+func (s *secrets) resumeFrom(e *secretEntry, version string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e.resume = version
 }
 
 // take brings one event of the watch into the entry.
@@ -168,10 +201,8 @@ func (s *secrets) take(e *secretEntry, told watch.Event) error {
 	if !ok {
 		return errors.New("watch of a secret told of something else")
 	}
+	s.resumeFrom(e, object.ResourceVersion)
 	if told.Type == watch.Bookmark {
-		s.mu.Lock()
-		e.version = object.ResourceVersion
-		s.mu.Unlock()
 		return nil
 	}
 	if object.Namespace != e.key.Namespace || object.Name != e.key.Name {

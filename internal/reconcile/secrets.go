@@ -20,7 +20,7 @@ import (
 // secretSource reads single Secrets. It cannot list, on purpose.
 type secretSource interface {
 	Get(ctx context.Context, key kube.Key) (*corev1.Secret, error)
-	// Watch follows one Secret from after a resource version, or for the empty one from its present state.
+	// Watch follows one Secret from after a resource version, or for "0" from a recent state, told as an addition if it exists.
 	Watch(ctx context.Context, key kube.Key, resourceVersion string) (watch.Interface, error)
 }
 
@@ -94,8 +94,11 @@ type secretEntry struct {
 	loaded bool
 	found  bool
 	data   map[string][]byte
-	// version is the newest resource version seen, empty when none is known.
+	// version is the newest resource version of the Secret that was seen, empty when none was.
 	version string
+	// resume is from where a watch may go on: the last version that a watch told. The version that a read gave will not do: it is
+	// the Secret's own, which is as old as the Secret, and the API server goes back minutes only.
+	resume string
 	// changes counts what the watch told, to see that a read was overtaken.
 	changes  uint64
 	queued   bool
@@ -273,8 +276,7 @@ func (s *secrets) missing(e *secretEntry, changes uint64) {
 		s.mu.Unlock()
 		return
 	}
-	// Without a version the watch starts with the present state, so that a Secret made since the read is not missed.
-	users := e.put(false, nil, "")
+	users := e.put(false, nil, e.version)
 	s.mu.Unlock()
 	s.tell(users)
 }

@@ -73,11 +73,7 @@ func NewController(o ControllerOptions) *Controller {
 // changes count. It must be called before the informer and the controller run.
 func Watch[T Object](c *Controller, in *Informer[T], keys func(T) []Key, changed func(was, is T) bool) error {
 	enqueue := func(o any) {
-		// A deletion that was missed while disconnected arrives as a tombstone. This is the one place that knows.
-		if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
-			o = gone.Obj
-		}
-		if object, ok := o.(T); ok {
+		if object, ok := Unwrap[T](o); ok {
 			for _, k := range keys(object) {
 				c.Enqueue(k)
 			}
@@ -100,6 +96,16 @@ func Watch[T Object](c *Controller, in *Informer[T], keys func(T) []Key, changed
 	// The registration's own checker, not the informer's: it means that the handler has seen the first list.
 	c.synced = append(c.synced, registration.HasSyncedChecker())
 	return nil
+}
+
+// Unwrap returns the object that an informer's handler was given. A deletion that was missed while disconnected arrives as a tombstone
+// that holds the last known state; this is the one place that knows.
+func Unwrap[T Object](o any) (T, bool) {
+	if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
+		o = gone.Obj
+	}
+	object, ok := o.(T)
+	return object, ok
 }
 
 // Self is the keys function of a controller's own kind.

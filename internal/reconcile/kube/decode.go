@@ -3,6 +3,7 @@ package kube
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,6 +37,10 @@ func (d tolerantDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, 
 	reduced, reduceErr := d.reduce(data)
 	if reduceErr != nil {
 		return nil, gvk, err
+	}
+	if into != nil {
+		// The first attempt left what it could read, which the second would mix with the next object's.
+		reflect.ValueOf(into).Elem().SetZero()
 	}
 	return d.Decoder.Decode(reduced, defaults, into)
 }

@@ -1,0 +1,116 @@
+package kube_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	v1 "notifier/api/v1"
+	"notifier/internal/reconcile/kube"
+)
+
+// poisoned matches the CRD's pattern for durations and overflows time.Duration.
+const poisoned = `{"apiVersion":"notification.toolkit.fluxcd.io/v1","kind":"Receiver","metadata":{"name":"bad","namespace":"team-b","uid":"u2",
+"resourceVersion":"7"},"spec":{"type":"github","interval":"99999999999h"}}`
+
+const healthy = `{"apiVersion":"notification.toolkit.fluxcd.io/v1","kind":"Receiver","metadata":{"name":"good","namespace":"team-a","uid":"u1",
+"resourceVersion":"6"},"spec":{"type":"github","interval":"5m"}}`
+
+func realResource(t *testing.T, handler http.HandlerFunc) kube.Resource[*v1.Receiver, *v1.ReceiverList] {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	scheme := newScheme(t)
+	client, err := kube.RESTClient(&rest.Config{Host: server.URL}, scheme, v1.GroupVersion)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.(*rest.RESTClient).Client.CloseIdleConnections() })
+	return kube.NewResource(client, scheme, "receivers",
+		func() *v1.Receiver { return &v1.Receiver{} }, func() *v1.ReceiverList { return &v1.ReceiverList{} })
+}
+
+// A tenant can make an object that no Go type of ours holds. Fails, as the list then fails, when the tolerant decoder is left out.
+func TestAnObjectThatDoesNotDecodeHarmsNoOther(t *testing.T) {
+	resource := realResource(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path != "/apis/notification.toolkit.fluxcd.io/v1/receivers" {
+			t.Errorf("path: got %s", r.URL.Path)
+		}
+		if r.URL.Query().Get("watch") != "" {
+			for _, o := range []string{poisoned, healthy} {
+				_, _ = fmt.Fprintf(w, `{"type":"ADDED","object":%s}`+"\n", o)
+			}
+			return
+		}
+		_, _ = fmt.Fprintf(w, `{"apiVersion":"notification.toolkit.fluxcd.io/v1","kind":"ReceiverList","metadata":{"resourceVersion":"9"},
+			"items":[%s,%s]}`, healthy, poisoned)
+	})
+	check := func(where string, got *v1.Receiver) {
+		t.Helper()
+		switch got.Name {
+		case "good":
+			if kube.IsUndecodable(got) || got.Interval() != 5*time.Minute || got.Spec.Type != "github" {
+				t.Errorf("%s: the good object came as %+v", where, got)
+			}
+		case "bad":
+			if !kube.IsUndecodable(got) || got.UID != "u2" || got.ResourceVersion != "7" || got.Spec.Type != "" {
+				t.Errorf("%s: the bad object came as %+v", where, got)
+			}
+		default:
+			t.Errorf("%s: unexpected object %q", where, got.Name)
+		}
+	}
+	list, err := resource.In("").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list.ResourceVersion != "9" || len(list.Items) != 2 {
+		t.Fatalf("list: got version %q and %d items", list.ResourceVersion, len(list.Items))
+	}
+	for i := range list.Items {
+		check("list", &list.Items[i])
+	}
+	w, err := resource.In("").Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	for range 2 {
+		told := <-w.ResultChan()
+		got, ok := told.Object.(*v1.Receiver)
+		if !ok {
+			t.Fatalf("watch told %#v", told.Object)
+		}
+		check("watch", got)
+	}
+}
+
+func TestTheStatusOfAnUndecodableObjectIsWritten(t *testing.T) {
+	var body map[string]any
+	resource := realResource(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPut || r.URL.Path != "/apis/notification.toolkit.fluxcd.io/v1/namespaces/team-b/receivers/bad/status" {
+			t.Errorf("got %s %s", r.Method, r.URL.Path)
+		}
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			t.Error(err)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(poisoned))
+	})
+	o := newReceiver("bad")
+	o.Namespace, o.Annotations = "team-b", map[string]string{kube.Undecodable: "true"}
+	wrote, err := kube.NewStatusWriter(resource).Write(t.Context(), o, func(r *v1.Receiver) { r.Status.ObservedGeneration = 3 })
+	if err != nil || !wrote {
+		t.Fatalf("got %t, %v", wrote, err)
+	}
+	if status, _ := body["status"].(map[string]any); status["observedGeneration"] != float64(3) {
+		t.Errorf("status sent: %v", body["status"])
+	}
+}

@@ -1,0 +1,69 @@
+package kube_test
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "notifier/api/v1"
+	"notifier/internal/reconcile/kube"
+	"notifier/internal/reconcile/kube/kubetest"
+)
+
+func newScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := v1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	return scheme
+}
+
+func newCluster(t *testing.T, objects ...runtime.Object) (*kubetest.Cluster, kube.Resource[*v1.Receiver, *v1.ReceiverList]) {
+	t.Helper()
+	cluster, err := kubetest.NewCluster(newScheme(t), objects...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cluster, kubetest.Resource(cluster, kubetest.Kind[*v1.Receiver, *v1.ReceiverList]{
+		Resource: v1.Resource("receivers"), Kind: v1.ReceiverKind,
+		New: func() *v1.Receiver { return &v1.Receiver{} }, NewList: func() *v1.ReceiverList { return &v1.ReceiverList{} },
+		Items: func(l *v1.ReceiverList) []*v1.Receiver {
+			items := make([]*v1.Receiver, len(l.Items))
+			for i := range l.Items {
+				items[i] = &l.Items[i]
+			}
+			return items
+		},
+		SetItems: func(l *v1.ReceiverList, items []*v1.Receiver) {
+			for _, item := range items {
+				l.Items = append(l.Items, *item)
+			}
+		},
+	})
+}
+
+func newReceiver(name string) *v1.Receiver {
+	return &v1.Receiver{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1.GroupVersion.String(), Kind: v1.ReceiverKind},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name, UID: types.UID("uid-" + name), Generation: 1},
+	}
+}
+
+func newReceivers(n int) []runtime.Object {
+	objects := make([]runtime.Object, n)
+	for i := range objects {
+		objects[i] = newReceiver(fmt.Sprintf("r%d", i))
+	}
+	return objects
+}
+
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// pass lets time pass in a synctest bubble.
+func pass(d time.Duration) { <-time.After(d) }

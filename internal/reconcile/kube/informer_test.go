@@ -1,0 +1,138 @@
+package kube_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	v1 "notifier/api/v1"
+	"notifier/internal/reconcile/kube"
+)
+
+var v1GetOptions = metav1.GetOptions{}
+
+// runInformer runs an informer inside the bubble until the returned function is called.
+func runInformer(t *testing.T, i *kube.Informer[*v1.Receiver]) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { i.Run(ctx) })
+	return func() {
+		cancel()
+		wg.Wait()
+	}
+}
+
+func TestAnInformerFindsByIndexAndKeepsNoBallast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := newReceiver("a"), newReceiver("b")
+		a.Spec.Type, b.Spec.Type, b.Namespace = "github", "gitlab", "team-b"
+		a.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}
+		a.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}", "kept": "yes"}
+		_, resource := newCluster(t, a, b)
+		i, err := kube.NewInformer(resource, "", &v1.Receiver{}, kube.Indexers[*v1.Receiver]{
+			"type": func(r *v1.Receiver) []string { return []string{r.Spec.Type} },
+		}, discard())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer runInformer(t, i)()
+		<-i.Synced()
+		got, ok := i.Get(kube.KeyOf(a))
+		if !ok || got.ManagedFields != nil || len(got.Annotations) != 1 {
+			t.Errorf("cached: %+v, %t", got, ok)
+		}
+		if found := i.By("type", "gitlab"); len(found) != 1 || found[0].Name != "b" {
+			t.Errorf("by type: %v", found)
+		}
+		if found := i.InNamespace("team-a"); len(found) != 1 || found[0].Name != "a" {
+			t.Errorf("in namespace: %v", found)
+		}
+		if n := len(i.All()); n != 2 {
+			t.Errorf("all: %d", n)
+		}
+	})
+}
+
+func TestAnInformerOfOneNamespaceAsksForNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster, resource := newCluster(t, newReceiver("a"))
+		i, err := kube.NewInformer(resource, "team-a", &v1.Receiver{}, nil, discard())
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := runInformer(t, i)
+		<-i.Synced()
+		stop()
+		for _, action := range cluster.Actions() {
+			if action.GetNamespace() != "team-a" {
+				t.Errorf("%s in namespace %q", action.GetVerb(), action.GetNamespace())
+			}
+		}
+	})
+}
+
+// Fails when a missing CRD ends the informer, or fills the log with a line an attempt.
+func TestAKindThatIsNotServedIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		cluster, resource := newCluster(t, newReceiver("a"))
+		served := false
+		cluster.PrependReactor("list", "receivers", func(clienttesting.Action) (bool, runtime.Object, error) {
+			if served {
+				return false, nil, nil
+			}
+			return true, nil, apierrors.NewNotFound(v1.Resource("receivers").GroupResource(), "")
+		})
+		i, err := kube.NewInformer(resource, "", &v1.Receiver{}, nil, slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer runInformer(t, i)()
+		pass(50 * time.Second)
+		synctest.Wait()
+		if closed(i.Synced()) {
+			t.Error("synced although the kind is not served")
+		}
+		if n := strings.Count(log.String(), "waiting for its custom resource definition"); n != 1 {
+			t.Errorf("told %d times within a minute, want once:\n%s", n, log.String())
+		}
+		served = true
+		pass(2 * time.Minute)
+		synctest.Wait()
+		if !closed(i.Synced()) {
+			t.Error("not synced two minutes after the kind is served")
+		}
+	})
+}
+
+func TestOtherTroubleIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		cluster, resource := newCluster(t)
+		cluster.PrependReactor("list", "receivers", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, errors.New("the server is away")
+		})
+		i, err := kube.NewInformer(resource, "", &v1.Receiver{}, nil, slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := runInformer(t, i)
+		pass(time.Second)
+		stop()
+		if !strings.Contains(log.String(), "the server is away") {
+			t.Errorf("log: %s", log.String())
+		}
+	})
+}

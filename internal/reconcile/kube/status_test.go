@@ -1,0 +1,101 @@
+package kube_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	v1 "notifier/api/v1"
+	"notifier/internal/reconcile/kube"
+)
+
+func observe(generation int64) func(*v1.Receiver) {
+	return func(r *v1.Receiver) { r.Status.ObservedGeneration = generation }
+}
+
+func TestAStatusIsWrittenOnlyIfItChanges(t *testing.T) {
+	cached := newReceiver("r0")
+	cluster, resource := newCluster(t, cached)
+	w := kube.NewStatusWriter(resource)
+	for _, want := range []bool{true, false} {
+		wrote, err := w.Write(t.Context(), cached, observe(1))
+		if err != nil || wrote != want {
+			t.Fatalf("got %t, %v, want %t", wrote, err, want)
+		}
+		live, err := resource.In("team-a").Get(t.Context(), "r0", v1GetOptions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cached.Status.ObservedGeneration != 0 && want {
+			t.Error("the cached object was changed")
+		}
+		cached = live
+	}
+	if n := updates(cluster.Actions()); n != 1 {
+		t.Errorf("updates: got %d, want 1", n)
+	}
+}
+
+func updates(actions []clienttesting.Action) int {
+	n := 0
+	for _, a := range actions {
+		if a.GetVerb() == "update" && a.GetSubresource() == "status" {
+			n++
+		}
+	}
+	return n
+}
+
+func TestAConflictIsReturnedAsItIs(t *testing.T) {
+	cluster, resource := newCluster(t, newReceiver("r0"))
+	cluster.PrependReactor("update", "receivers", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewConflict(v1.Resource("receivers").GroupResource(), "r0", errors.New("changed"))
+	})
+	if _, err := kube.NewStatusWriter(resource).Write(t.Context(), newReceiver("r0"), observe(1)); !apierrors.IsConflict(err) {
+		t.Errorf("got %v, want a conflict", err)
+	}
+}
+
+// Flux's own CRDs give Alert and Provider no status subresource. Fails when the answer 404 is an error, or is not remembered.
+func TestAKindWithoutStatusIsRememberedQuietly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster, resource := newCluster(t, newReceiver("r0"))
+		status := false
+		cluster.PrependReactor("update", "receivers", func(clienttesting.Action) (bool, runtime.Object, error) {
+			if status {
+				return false, nil, nil
+			}
+			return true, nil, apierrors.NewNotFound(v1.Resource("receivers").GroupResource(), "r0")
+		})
+		w := kube.NewStatusWriter(resource)
+		for range 3 {
+			if wrote, err := w.Write(t.Context(), newReceiver("r0"), observe(1)); wrote || err != nil {
+				t.Fatalf("got %t, %v", wrote, err)
+			}
+		}
+		if n := updates(cluster.Actions()); n != 1 || w.HasStatus() {
+			t.Errorf("updates: got %d, want 1; has status: %t", n, w.HasStatus())
+		}
+		status = true // our CRDs were installed over Flux's
+		pass(11 * time.Minute)
+		if wrote, err := w.Write(t.Context(), newReceiver("r0"), observe(1)); !wrote || err != nil {
+			t.Errorf("after the CRD was replaced: got %t, %v", wrote, err)
+		}
+	})
+}
+
+func TestAnObjectThatIsGoneIsNoKindWithoutStatus(t *testing.T) {
+	_, resource := newCluster(t)
+	w := kube.NewStatusWriter(resource)
+	if wrote, err := w.Write(t.Context(), newReceiver("r0"), observe(1)); wrote || err != nil {
+		t.Fatalf("got %t, %v", wrote, err)
+	}
+	if !w.HasStatus() {
+		t.Error("taken for a kind without status")
+	}
+}

@@ -1,0 +1,175 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+func newLeader(t *testing.T, core *fake.Clientset, identity string) *Leader {
+	t.Helper()
+	l, err := NewLeader(LeaderOptions{
+		Enabled: true, Leases: core.CoordinationV1(), Namespace: "flux-system", Identity: identity,
+		LeaseDuration: 35 * time.Second, RenewDeadline: 30 * time.Second, RetryPeriod: 5 * time.Second, ReleaseOnCancel: true,
+		Log: discard(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func TestWithoutElectionTheProcessAlwaysLeads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := NewLeader(LeaderOptions{Log: discard()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		led := false
+		go func() {
+			ended <- l.Run(ctx, func(context.Context) error { return nil }, func(ctx context.Context) error {
+				led = l.Leading()
+				<-ctx.Done()
+				return ctx.Err()
+			})
+		}()
+		synctest.Wait()
+		if !led || !l.Leading() {
+			t.Error("does not lead")
+		}
+		stop()
+		if err := <-ended; err != nil || l.Leading() {
+			t.Errorf("after the end: %v, leading %t", err, l.Leading())
+		}
+	})
+}
+
+// Fails when the Lease is given up before the tasks have ended (they would run twice), or is not given up at all.
+func TestTheNextLeaderStartsWhenTheTasksOfTheLastHaveEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core := fake.NewClientset()
+		var running atomic.Int32
+		task := func(ctx context.Context) error {
+			if running.Add(1) > 1 {
+				t.Error("two replicas lead at once")
+			}
+			<-ctx.Done()
+			<-time.After(2 * time.Second) // ends slowly
+			running.Add(-1)
+			return nil
+		}
+		first, second := newLeader(t, core, "a"), newLeader(t, core, "b")
+		ctxA, stopA := context.WithCancel(t.Context())
+		ctxB, stopB := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := first.Run(ctxA, task); err != nil {
+				t.Error(err)
+			}
+		})
+		pass(time.Second)
+		wg.Go(func() {
+			if err := second.Run(ctxB, task); err != nil {
+				t.Error(err)
+			}
+		})
+		pass(2 * time.Minute)
+		if !first.Leading() || second.Leading() {
+			t.Fatalf("leading: %t, %t", first.Leading(), second.Leading())
+		}
+		stopA()
+		pass(15 * time.Second)
+		if first.Leading() || !second.Leading() {
+			t.Errorf("after the first stopped: leading %t, %t", first.Leading(), second.Leading())
+		}
+		stopB()
+		wg.Wait()
+	})
+}
+
+// Fails when a leader that cannot renew goes on beyond the Lease, or does not stand again.
+func TestALeaderThatCannotRenewStopsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core := fake.NewClientset()
+		var away atomic.Bool
+		core.PrependReactor("*", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return away.Load(), nil, errors.New("connection refused")
+		})
+		l := newLeader(t, core, "a")
+		ctx, stop := context.WithCancel(t.Context())
+		terms := 0
+		ended := make(chan error)
+		go func() {
+			ended <- l.Run(ctx, func(ctx context.Context) error {
+				terms++
+				<-ctx.Done()
+				return ctx.Err()
+			})
+		}()
+		pass(time.Minute)
+		away.Store(true)
+		pass(36 * time.Second)
+		if l.Leading() {
+			t.Error("leads on after the Lease has expired")
+		}
+		away.Store(false)
+		pass(time.Minute)
+		if !l.Leading() || terms != 2 {
+			t.Errorf("leading %t in term %d", l.Leading(), terms)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestATaskThatFailsEndsTheRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := errors.New("bus is lost")
+		other := false
+		err := newLeader(t, fake.NewClientset(), "a").Run(t.Context(), func(context.Context) error { return broken },
+			func(ctx context.Context) error {
+				<-ctx.Done()
+				other = true
+				return nil
+			})
+		if !errors.Is(err, broken) || !other {
+			t.Errorf("got %v; the other task ended: %t", err, other)
+		}
+	})
+}
+
+func TestACandidateStopsWithoutEverLeading(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core := fake.NewClientset()
+		core.PrependReactor("*", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, errors.New("connection refused")
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := newLeader(t, core, "a").Run(ctx, func(context.Context) error { return errors.New("led") }); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestLeaderOptionsAreChecked(t *testing.T) {
+	_, err := NewLeader(LeaderOptions{Enabled: true, Log: discard()})
+	for _, want := range []string{"client of leases", "namespace or identity", "lease duration"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q in it", err, want)
+		}
+	}
+}

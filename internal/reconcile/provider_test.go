@@ -1,0 +1,245 @@
+package reconcile
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	v1 "notifier/api/v1"
+	"notifier/api/v1beta3"
+	"notifier/internal/alerts/provider"
+	"notifier/internal/reconcile/kube"
+)
+
+func ref(name string) *v1.LocalObjectReference { return &v1.LocalObjectReference{Name: name} }
+
+func TestWhatBecomesOfAProvider(t *testing.T) {
+	secrets := []*corev1.Secret{
+		newSecret("full", "address", " https://hush.example.com/in \n", "token", "hush"),
+		newSecret("headers", "headers", "X-A: [hush"),
+		newSecret("address", "address", "ftp://hush"),
+		newSecret("nothing"),
+		newSecret("certs", "ca.crt", "hush"),
+	}
+	for name, tc := range map[string]struct {
+		change  func(*v1beta3.Provider)
+		ready   string
+		says    string
+		retried bool
+	}{
+		"a good one is used": {
+			change: func(*v1beta3.Provider) {}, ready: "True Succeeded", says: "Provider initialized",
+		},
+		"one whose address is in its Secret is used": {
+			change: func(p *v1beta3.Provider) { p.Spec.Address, p.Spec.SecretRef = "", ref("full") },
+			ready:  "True Succeeded",
+		},
+		"a suspended one is Ready and says so": {
+			change: func(p *v1beta3.Provider) { p.Spec.Suspend = true }, ready: "True Suspended", says: "spec.suspend",
+		},
+		"a type that is not built": {
+			change: func(p *v1beta3.Provider) { p.Spec.Type = v1beta3.SentryProvider },
+			ready:  "False UnsupportedType", says: "generic, generic-hmac, msteams, slack",
+		},
+		"a Secret that does not exist": {
+			change: func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("absent") },
+			ready:  "False SecretNotFound", says: `Secret "absent", named by spec.secretRef, does not exist`, retried: true,
+		},
+		"a proxy's Secret that does not exist": {
+			change: func(p *v1beta3.Provider) { p.Spec.ProxySecretRef = ref("absent") },
+			ready:  "False SecretNotFound", says: "spec.proxySecretRef", retried: true,
+		},
+		"a certificate's Secret that does not exist": {
+			change: func(p *v1beta3.Provider) { p.Spec.CertSecretRef = ref("absent") },
+			ready:  "False SecretNotFound", says: "spec.certSecretRef", retried: true,
+		},
+		"no address": {
+			change: func(p *v1beta3.Provider) { p.Spec.Address = "" }, ready: "False InvalidConfig", says: "address is empty",
+		},
+		"an address of the Secret that is none": {
+			change: func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("address") }, ready: "False InvalidConfig", says: "scheme",
+		},
+		"headers that are no map": {
+			change: func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("headers") },
+			ready:  "False InvalidConfig", says: "headers is not a map of strings",
+		},
+		"a proxy's Secret without address": {
+			change: func(p *v1beta3.Provider) { p.Spec.ProxySecretRef = ref("nothing") },
+			ready:  "False InvalidConfig", says: "spec.proxySecretRef",
+		},
+		"a certificate's Secret without a certificate": {
+			change: func(p *v1beta3.Provider) { p.Spec.CertSecretRef = ref("nothing") },
+			ready:  "False InvalidConfig", says: `none of the keys "ca.crt"`,
+		},
+		"an authority that is none": {
+			change: func(p *v1beta3.Provider) { p.Spec.CertSecretRef = ref("certs") },
+			ready:  "False InvalidConfig", says: "CA holds no valid certificate",
+		},
+		"a reference that names no Secret": {
+			change: func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("a/b") }, ready: "False ValidationFailed", says: "spec.secretRef.name",
+		},
+		"a spec that does not decode": {
+			change: func(p *v1beta3.Provider) { p.Annotations = map[string]string{kube.Undecodable: "true"} },
+			ready:  "False ValidationFailed", says: "cannot be read",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, settings{objects: []runtime.Object{newProvider("chat")}, secrets: secrets}, func(w *world) {
+				w.events.take()
+				w.apply("Provider", newProvider("chat", tc.change))
+				message := w.ready("Provider", "chat", tc.ready)
+				if !strings.Contains(message, tc.says) {
+					t.Errorf("message: got %q, want %q in it", message, tc.says)
+				}
+				events := w.events.take()
+				// E7: fails when a Secret's value, or an error that quotes it, is shown.
+				for _, shown := range append(events, message) {
+					if strings.Contains(shown, "hush") {
+						t.Errorf("a secret shows in %q", shown)
+					}
+				}
+				if len(events) != 1 {
+					t.Errorf("events: %q", events)
+				}
+				d := w.options.Destinations.Get("team-a", "chat")
+				ready := strings.HasPrefix(tc.ready, "True")
+				if d == nil || d.UID != "uid-chat" || (d.Sender != nil) != ready || (d.NotReady == "") != ready {
+					t.Errorf("destination: %+v", d)
+				}
+				reconciling, _ := w.condition("Provider", "chat", v1.ReconcilingCondition)
+				stalled, _ := w.condition("Provider", "chat", v1.StalledCondition)
+				if (reconciling != "") != tc.retried || (stalled != "") != (!ready && !tc.retried) {
+					t.Errorf("reconciling %q, stalled %q", reconciling, stalled)
+				}
+			})
+		})
+	}
+}
+
+func TestAProvidersLimitIsItsTypes(t *testing.T) {
+	slack := newProvider("chat", func(p *v1beta3.Provider) {
+		p.Spec.Type, p.Spec.Channel, p.Spec.Suspend = v1beta3.SlackProvider, "general", true
+	})
+	play(t, settings{objects: []runtime.Object{slack, newProvider("hook")}}, func(w *world) {
+		if d := w.options.Destinations.Get("team-a", "chat"); d.Limit != 1 || d.Burst == 0 || !d.Suspended || d.Type != "slack" {
+			t.Errorf("slack: %+v", d)
+		}
+		if d := w.options.Destinations.Get("team-a", "hook"); d.Burst != 0 || d.Suspended {
+			t.Errorf("generic: %+v", d)
+		}
+	})
+}
+
+// Fails when a change of a Secret leaves the old Sender in use.
+func TestAProviderFollowsItsSecret(t *testing.T) {
+	p := newProvider("chat", func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("late") })
+	play(t, settings{objects: []runtime.Object{p}}, func(w *world) {
+		w.ready("Provider", "chat", "False SecretNotFound")
+		pass(10 * time.Second)
+		w.applySecret(newSecret("late", "token", "one"))
+		w.ready("Provider", "chat", "True Succeeded")
+		before := w.options.Destinations.Get("team-a", "chat").Sender
+		w.applySecret(newSecret("late", "token", "two"))
+		if after := w.options.Destinations.Get("team-a", "chat").Sender; after == nil || after == before {
+			t.Error("the old sender is still in use")
+		}
+		w.remove("Provider", "chat")
+		if w.options.Destinations.Get("team-a", "chat") != nil {
+			t.Error("a deleted Provider is still there")
+		}
+		pass(10 * time.Second)
+		if len(w.secrets.entries) != 0 {
+			t.Error("its Secret is still held")
+		}
+	})
+}
+
+func TestHowSpecAndSecretsAreJoined(t *testing.T) {
+	network := provider.Network{EnvironmentProxy: true}
+	secretOf := func(data ...string) *secret {
+		return &secret{found: true, data: newSecret("s", data...).Data}
+	}
+	spec := func(change func(*v1beta3.ProviderSpec)) *v1beta3.Provider {
+		return newProvider("p", func(p *v1beta3.Provider) {
+			p.Spec = v1beta3.ProviderSpec{
+				Type: "generic", Address: "spec-address", Channel: "c", Username: "spec-user", Proxy: "http://spec-proxy",
+				Timeout: &metav1.Duration{Duration: time.Minute},
+			}
+			change(&p.Spec)
+		})
+	}
+	base := provider.Config{
+		Type: "generic", Address: "spec-address", Channel: "c", Username: "spec-user", Timeout: time.Minute, Network: network,
+		Proxy: provider.Proxy{Address: "http://spec-proxy"},
+	}
+	with := func(change func(*provider.Config)) provider.Config {
+		c := base
+		change(&c)
+		return c
+	}
+	for name, tc := range map[string]struct {
+		spec  func(*v1beta3.ProviderSpec)
+		given credentials
+		want  provider.Config
+	}{
+		"the spec alone": {want: base},
+		"no timeout is Flux's default": {
+			spec: func(s *v1beta3.ProviderSpec) { s.Timeout = nil },
+			want: with(func(c *provider.Config) { c.Timeout = 15 * time.Second }),
+		},
+		"the Secret wins over the spec, trims the address and leaves the token as it is": {
+			given: credentials{main: secretOf("address", " a\n", "username", "u", "password", "p", "token", " t\n", "headers", "A: b\nC: d",
+				"proxy", "http://secret-proxy")},
+			want: with(func(c *provider.Config) {
+				c.Address, c.Username, c.Password, c.Token = "a", "u", "p", " t\n"
+				c.Headers = map[string]string{"A": "b", "C": "d"}
+				c.Proxy = provider.Proxy{Address: "http://secret-proxy"}
+			}),
+		},
+		"only one of username and password drops nothing else": {
+			given: credentials{main: secretOf("username", "u", "token", "t")},
+			want:  with(func(c *provider.Config) { c.Username, c.Token = "u", "t" }),
+		},
+		"the proxy's Secret wins over both": {
+			given: credentials{main: secretOf("proxy", "http://x"), proxy: secretOf("address", "http://y", "username", "u", "password", "p")},
+			want:  with(func(c *provider.Config) { c.Proxy = provider.Proxy{Address: "http://y", Username: "u", Password: "p"} }),
+		},
+		"certificates": {
+			given: credentials{cert: secretOf("ca.crt", "ca", "tls.crt", "cert", "tls.key", "key", "caFile", "old")},
+			want: with(func(c *provider.Config) {
+				c.TLS = provider.TLS{CA: []byte("ca"), Cert: []byte("cert"), Key: []byte("key")}
+			}),
+		},
+		"certificates under their older keys": {
+			given: credentials{cert: secretOf("caFile", "ca", "certFile", "cert", "keyFile", "key")},
+			want: with(func(c *provider.Config) {
+				c.TLS = provider.TLS{CA: []byte("ca"), Cert: []byte("cert"), Key: []byte("key")}
+			}),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tc.spec == nil {
+				tc.spec = func(*v1beta3.ProviderSpec) {}
+			}
+			got, err := providerConfig(spec(tc.spec), tc.given, network)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got, cmp.FilterPath(func(p cmp.Path) bool { return p.String() == "Network" },
+				cmp.Comparer(func(a, b provider.Network) bool { return a.EnvironmentProxy == b.EnvironmentProxy }))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestHeadersOfImmenseLengthAreNotParsed(t *testing.T) {
+	if _, err := parseHeaders([]byte(strings.Repeat("a", maxHeadersText+1))); err == nil {
+		t.Error("parsed")
+	}
+}

@@ -1,0 +1,403 @@
+package reconcile
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	v1 "notifier/api/v1"
+	"notifier/internal/event"
+	"notifier/internal/receiver"
+	"notifier/internal/reconcile/kube"
+)
+
+func path(token, name string) string { return receiver.Path(token, name, "team-a") }
+
+func TestAReceiverIsServedAndItsOwnerTold(t *testing.T) {
+	play(t, settings{objects: []runtime.Object{newReceiver("app")}, secrets: []*corev1.Secret{newSecret("hook", "token", "t1")}}, func(w *world) {
+		hook := w.hooks.get("team-a/app")
+		if hook == nil {
+			t.Fatal("not served")
+		}
+		target := event.Target{APIVersion: "source.toolkit.fluxcd.io/v1", Kind: "GitRepository", Name: "app"}
+		if diff := cmp.Diff([]event.Trigger{{
+			Namespace: "team-a", Receiver: "app", ReceiverUID: "uid-app", Target: target, Key: event.TargetKey(target, "default"),
+		}}, hook.Targets); diff != "" {
+			t.Errorf("targets (-want +got):\n%s", diff)
+		}
+		if hook.Path != path("t1", "app") || !hook.Events["push"] || !hook.Ready || hook.Suspended || hook.Verifier.Type() != "github" {
+			t.Errorf("hook: %+v", hook)
+		}
+		if got, want := w.ready("Receiver", "app", "True Succeeded"), "Receiver initialized for path: "+hook.Path; got != want {
+			t.Errorf("message: got %q, want %q", got, want)
+		}
+		status := w.live("Receiver", "app").(*v1.Receiver).Status
+		if status.WebhookPath != hook.Path || status.ObservedGeneration != 1 {
+			t.Errorf("status: %+v", status)
+		}
+		// E7: the path is in no Event. Fails when the condition's message is recorded as it is.
+		if diff := cmp.Diff([]string{"Receiver team-a/app uid-app Normal Succeeded: Receiver initialized"}, w.events.take()); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		pass(time.Hour)
+		if events := w.events.take(); events != nil {
+			t.Errorf("events without a change: %v", events)
+		}
+	})
+}
+
+func TestWhatKeepsAReceiverFromBeingServed(t *testing.T) {
+	resource := func(ref v1.CrossNamespaceObjectReference) func(*v1.Receiver) {
+		return func(r *v1.Receiver) {
+			r.Spec.Resources = append(r.Spec.Resources, v1.ReceiverResource{CrossNamespaceObjectReference: ref})
+		}
+	}
+	for name, tc := range map[string]struct {
+		change  func(*v1.Receiver)
+		reason  string
+		says    string
+		event   string
+		retried bool
+	}{
+		"a resource of another namespace, whatever else is right": {
+			change: resource(v1.CrossNamespaceObjectReference{Kind: "GitRepository", Name: "app", Namespace: "team-b"}),
+			reason: v1.CrossNamespaceDeniedReason, says: `spec.resources[1] is in namespace "team-b"`,
+		},
+		"a type that is not built": {
+			change: func(r *v1.Receiver) { r.Spec.Type = v1.HarborReceiver },
+			reason: v1.UnsupportedTypeReason, says: "generic, generic-hmac, github, gitlab",
+		},
+		"a filter for all resources": {
+			change: func(r *v1.Receiver) { r.Spec.ResourceFilter = "true" }, reason: v1.UnsupportedFieldReason, says: "spec.resourceFilter",
+		},
+		"a filter of one resource": {
+			change: func(r *v1.Receiver) { r.Spec.Resources[0].Filter = "true" },
+			reason: v1.UnsupportedFieldReason, says: "spec.resources[0].filter",
+		},
+		"no secretRef": {
+			change: func(r *v1.Receiver) { r.Spec.SecretRef = nil }, reason: v1.ValidationFailedReason, says: "spec.secretRef is required",
+		},
+		"a secretRef that names no Secret": {
+			change: func(r *v1.Receiver) { r.Spec.SecretRef.Name = "../x" }, reason: v1.ValidationFailedReason, says: "spec.secretRef.name",
+		},
+		"a service account that is none": {
+			change: func(r *v1.Receiver) { r.Spec.ServiceAccountName = "team-b:admin" },
+			reason: v1.ValidationFailedReason, says: "spec.serviceAccountName",
+		},
+		"a Secret that does not exist": {
+			change: func(r *v1.Receiver) { r.Spec.SecretRef.Name = "absent" },
+			reason: v1.TokenNotFoundReason, says: `Secret absent does not exist`, event: "Failed", retried: true,
+		},
+		"a Secret without token": {
+			change: func(r *v1.Receiver) { r.Spec.SecretRef.Name = "tokenless" },
+			reason: v1.TokenNotFoundReason, says: `key "token" is missing or empty`, event: "Failed", retried: true,
+		},
+		"an empty token": {
+			change: func(r *v1.Receiver) { r.Spec.SecretRef.Name = "empty" },
+			reason: v1.TokenNotFoundReason, says: `key "token" is missing or empty`, event: "Failed", retried: true,
+		},
+		"65 resources": {
+			change: func(r *v1.Receiver) {
+				for i := range 64 {
+					resource(v1.CrossNamespaceObjectReference{Kind: "GitRepository", Name: fmt.Sprintf("r%d", i)})(r)
+				}
+			},
+			reason: v1.LimitExceededReason, says: "65 entries, more than 64",
+		},
+		"all names without labels": {
+			change: resource(v1.CrossNamespaceObjectReference{Kind: "GitRepository", Name: "*"}),
+			reason: v1.ValidationFailedReason, says: `name "*" needs matchLabels`,
+		},
+		"labels that are none": {
+			change: resource(v1.CrossNamespaceObjectReference{Kind: "GitRepository", Name: "*", MatchLabels: map[string]string{"a b": "c"}}),
+			reason: v1.ValidationFailedReason, says: "matchLabels",
+		},
+		"a kind without a default version": {
+			change: resource(v1.CrossNamespaceObjectReference{Kind: "Kustomization", Name: "app"}),
+			reason: v1.ValidationFailedReason, says: "spec.resources[1]: kind \"Kustomization\" has no default API version: set apiVersion",
+		},
+		"an API version that is none": {
+			change: resource(v1.CrossNamespaceObjectReference{APIVersion: "a/b/c", Kind: "Kustomization", Name: "app"}),
+			reason: v1.ValidationFailedReason, says: "apiVersion",
+		},
+		"a kind that is in no namespace": {
+			change: resource(v1.CrossNamespaceObjectReference{APIVersion: "v1", Kind: "Namespace", Name: "kube-system"}),
+			reason: v1.ValidationFailedReason, says: "kind Namespace is not in a namespace",
+		},
+		"a name that leaves its path": {
+			change: resource(v1.CrossNamespaceObjectReference{Kind: "GitRepository", Name: "../../secrets/x"}),
+			reason: v1.ValidationFailedReason, says: "is not the name of an object",
+		},
+		"a spec that does not decode": {
+			change: func(r *v1.Receiver) {
+				r.Annotations = map[string]string{kube.Undecodable: "true"}
+			},
+			reason: v1.ValidationFailedReason, says: "the object cannot be read",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			secrets := []*corev1.Secret{newSecret("hook", "token", "t1"), newSecret("tokenless", "other", "x"), newSecret("empty", "token", "")}
+			// It was served before the edit: a bad one takes that away.
+			play(t, settings{objects: []runtime.Object{newReceiver("app")}, secrets: secrets}, func(w *world) {
+				w.ready("Receiver", "app", "True Succeeded")
+				w.events.take()
+				w.apply("Receiver", newReceiver("app", tc.change))
+				if w.hooks.get("team-a/app") != nil {
+					t.Error("still served")
+				}
+				if message := w.ready("Receiver", "app", "False "+tc.reason); !strings.Contains(message, tc.says) {
+					t.Errorf("message: got %q, want %q in it", message, tc.says)
+				}
+				if status := w.live("Receiver", "app").(*v1.Receiver).Status; status.WebhookPath != "" || status.ObservedGeneration != 2 {
+					t.Errorf("status: %+v", status)
+				}
+				stalled, _ := w.condition("Receiver", "app", v1.StalledCondition)
+				reconciling, _ := w.condition("Receiver", "app", v1.ReconcilingCondition)
+				if (stalled != "") == tc.retried || (reconciling != "") != tc.retried {
+					t.Errorf("stalled %q, reconciling %q", stalled, reconciling)
+				}
+				if tc.event == "" {
+					tc.event = "ValidationFailed"
+				}
+				if events := w.events.take(); len(events) != 1 || !strings.Contains(events[0], "Warning "+tc.event+": ") {
+					t.Errorf("events: %q", events)
+				}
+				_, live := w.Receivers().Live("team-a", "app")
+				if live != tc.retried {
+					t.Errorf("live: got %t, want %t", live, tc.retried)
+				}
+				w.apply("Receiver", newReceiver("app"))
+				w.ready("Receiver", "app", "True Succeeded")
+				if stalled, _ := w.condition("Receiver", "app", v1.StalledCondition); stalled != "" || w.hooks.get("team-a/app") == nil {
+					t.Error("not served again after it was mended")
+				}
+			})
+		})
+	}
+}
+
+// T2: fails when the name of the spec is not taken, or the default is taken although a name is given.
+func TestTheLiveReceiverSaysWhoWrites(t *testing.T) {
+	named := newReceiver("named", func(r *v1.Receiver) { r.Spec.ServiceAccountName = "deployer" })
+	play(t, settings{objects: []runtime.Object{newReceiver("app"), named}, secrets: []*corev1.Secret{newSecret("hook", "token", "t")}}, func(w *world) {
+		for name, account := range map[string]string{"app": "default", "named": "deployer"} {
+			got, ok := w.Receivers().Live("team-a", name)
+			if !ok || got.ServiceAccount != account || got.UID != "uid-"+name || len(got.Targets) != 1 {
+				t.Errorf("%s: got %+v, %t", name, got, ok)
+			}
+			byKey, ok := w.Receivers().ByKey("team-a", w.hooks.get("team-a/" + name).Targets[0].Key)
+			if !ok || byKey.Name != name {
+				t.Errorf("by key of %s: got %+v, %t", name, byKey, ok)
+			}
+		}
+		if all := w.Receivers().InNamespace("team-a"); len(all) != 2 || all[0].Name != "app" {
+			t.Errorf("in namespace: %+v", all)
+		}
+		w.remove("Receiver", "app")
+		if _, ok := w.Receivers().Live("team-a", "app"); ok || w.hooks.get("team-a/app") != nil {
+			t.Error("a deleted Receiver is live")
+		}
+		if _, ok := w.Receivers().ByKey("team-b", w.hooks.get("team-a/named").Targets[0].Key); ok {
+			t.Error("found in another namespace")
+		}
+	})
+}
+
+// Rotation: the old path is gone and the new one served within seconds; while the Secret is empty nothing is, and the owner is told.
+// Fails when the watch of the Secret is left out.
+func TestASecretIsRotated(t *testing.T) {
+	play(t, settings{objects: []runtime.Object{newReceiver("app")}, secrets: []*corev1.Secret{newSecret("hook", "token", "old")}}, func(w *world) {
+		pass(10 * time.Second)
+		w.applySecret(newSecret("hook", "token", "new"))
+		if got := w.hooks.get("team-a/app"); got == nil || got.Path != path("new", "app") {
+			t.Errorf("after the rotation: %+v", got)
+		}
+		if got := w.live("Receiver", "app").(*v1.Receiver).Status.WebhookPath; got != path("new", "app") {
+			t.Errorf("status shows %s", got)
+		}
+		w.applySecret(newSecret("hook", "token", ""))
+		w.ready("Receiver", "app", "False TokenNotFound")
+		w.removeSecret("hook")
+		w.ready("Receiver", "app", "False TokenNotFound")
+		if w.hooks.get("team-a/app") != nil || w.live("Receiver", "app").(*v1.Receiver).Status.WebhookPath != "" {
+			t.Error("served or shown without a token")
+		}
+		w.applySecret(newSecret("hook", "token", "back"))
+		w.ready("Receiver", "app", "True Succeeded")
+		if got := w.hooks.get("team-a/app"); got == nil || got.Path != path("back", "app") {
+			t.Errorf("after the Secret came back: %+v", got)
+		}
+	})
+}
+
+// No 404 window: fails when the table is complete before the last Receiver is in it.
+func TestTheTableIsCompleteOnlyWithEveryReceiverInIt(t *testing.T) {
+	const n = 500
+	s := settings{}
+	for i := range n {
+		namespace := fmt.Sprintf("team-%d", i%10) // client-go's fake tells a watch of all Secrets of the namespace, at most 100
+		s.objects = append(s.objects, newReceiver(fmt.Sprintf("r%d", i), func(r *v1.Receiver) {
+			r.Namespace, r.Spec.SecretRef.Name = namespace, fmt.Sprintf("s%d", i)
+		}))
+		secret := newSecret(fmt.Sprintf("s%d", i), "token", fmt.Sprintf("t%d", i))
+		secret.Namespace = namespace
+		s.secrets = append(s.secrets, secret)
+	}
+	var away atomic.Bool
+	away.Store(true)
+	s.change = func(o *Options) { o.SecretQPS = 100 }
+	s.prepare = func(w *world) {
+		w.core.PrependReactor("get", "secrets", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			if away.Load() && a.(clienttesting.GetAction).GetName() == "s7" {
+				return true, nil, apierrors.NewServiceUnavailable("starting")
+			}
+			return false, nil, nil
+		})
+	}
+	play(t, s, func(w *world) {
+		pass(4 * time.Second)
+		if w.hooks.complete || len(w.Waiting()) != 1 || w.Waiting()[0] != "Receiver" {
+			t.Errorf("complete %t, waiting for %v, while a Secret is not read", w.hooks.complete, w.Waiting())
+		}
+		away.Store(false)
+		<-w.Complete()
+		if got := len(w.hooks.hooks); got != n || w.hooks.late != 0 {
+			t.Errorf("served when complete: got %d, want %d; %d came late", got, n, w.hooks.late)
+		}
+		if waiting := w.Waiting(); waiting != nil {
+			t.Errorf("waiting for %v", waiting)
+		}
+	})
+}
+
+// T6: fails when the start waits for ever for one tenant's Secret that the API server cannot decrypt.
+func TestOneBrokenSecretDoesNotKeepTheProcessFromStarting(t *testing.T) {
+	broken := newReceiver("broken", func(r *v1.Receiver) { r.Spec.SecretRef.Name = "broken" })
+	s := settings{objects: []runtime.Object{newReceiver("app"), broken}, secrets: []*corev1.Secret{newSecret("hook", "token", "t")}}
+	fails := true
+	s.prepare = func(w *world) {
+		w.core.PrependReactor("get", "secrets", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			if fails && a.(clienttesting.GetAction).GetName() == "broken" {
+				return true, nil, apierrors.NewInternalError(fmt.Errorf("cannot decrypt"))
+			}
+			return false, nil, nil
+		})
+	}
+	play(t, s, func(w *world) {
+		<-w.Complete()
+		w.settle()
+		w.ready("Receiver", "app", "True Succeeded")
+		if message := w.ready("Receiver", "broken", "False ProgressingWithRetry"); strings.Contains(message, "decrypt") {
+			t.Errorf("message: %s", message)
+		}
+		fails = false
+		w.applySecret(newSecret("broken", "token", "t"))
+		pass(2 * time.Minute)
+		w.ready("Receiver", "broken", "True Succeeded")
+	})
+}
+
+// Fails when a read that failed takes away what is served: the API server being away says nothing about the Secret.
+func TestWhatIsServedStaysWhileTheAPIServerIsAway(t *testing.T) {
+	s := settings{objects: []runtime.Object{newReceiver("app")}, secrets: []*corev1.Secret{newSecret("hook", "token", "t")}}
+	play(t, s, func(w *world) {
+		w.core.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, fmt.Errorf("connection refused")
+		})
+		w.apply("Receiver", newReceiver("app", func(r *v1.Receiver) { r.Spec.SecretRef.Name = "another" }))
+		pass(time.Minute)
+		if w.hooks.get("team-a/app") == nil {
+			t.Error("no longer served")
+		}
+	})
+}
+
+func TestAReconcileOnRequestIsAcknowledged(t *testing.T) {
+	play(t, settings{objects: []runtime.Object{newReceiver("app")}, secrets: []*corev1.Secret{newSecret("hook", "token", "t")}}, func(w *world) {
+		reads := len(gets(w))
+		r := w.live("Receiver", "app").DeepCopyObject().(*v1.Receiver)
+		r.Annotations = map[string]string{v1.ReconcileRequestAnnotation: "now"}
+		if err := w.cluster.Tracker.Update(resources["Receiver"], r, "team-a"); err != nil {
+			t.Fatal(err)
+		}
+		w.settle()
+		if got := w.live("Receiver", "app").(*v1.Receiver).Status.LastHandledReconcileAt; got != "now" {
+			t.Errorf("lastHandledReconcileAt: got %q", got)
+		}
+		if got := len(gets(w)); got != reads+1 {
+			t.Errorf("reads of the Secret: got %d more, want 1", got-reads)
+		}
+	})
+}
+
+// gets returns the Secrets that were read.
+func gets(w *world) []string {
+	var names []string
+	for _, a := range w.core.Actions() {
+		if get, ok := a.(clienttesting.GetAction); ok && a.GetVerb() == "get" && a.GetResource().Resource == "secrets" {
+			names = append(names, get.GetName())
+		}
+	}
+	return names
+}
+
+// Fails when spec.interval is not looked at, or has no lower bound.
+func TestTheSecretIsReadAgainAtTheInterval(t *testing.T) {
+	for name, tc := range map[string]struct {
+		interval time.Duration
+		min, max int // reads within an hour after the start
+	}{
+		"ten minutes":                        {10 * time.Minute, 5, 6},
+		"nothing is less than half a minute": {time.Millisecond, 105, 120},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newReceiver("app", func(r *v1.Receiver) { r.Spec.Interval = &metav1.Duration{Duration: tc.interval} })
+			play(t, settings{objects: []runtime.Object{r}, secrets: []*corev1.Secret{newSecret("hook", "token", "t")}}, func(w *world) {
+				before := len(gets(w))
+				pass(time.Hour)
+				if got := len(gets(w)) - before; got < tc.min || got > tc.max {
+					t.Errorf("reads: got %d, want %d to %d", got, tc.min, tc.max)
+				}
+			})
+		})
+	}
+}
+
+func TestAPathThatIsTakenIsToldAndTakenOverLater(t *testing.T) {
+	s := settings{objects: []runtime.Object{newReceiver("app")}, secrets: []*corev1.Secret{newSecret("hook", "token", "t")}}
+	s.prepare = func(w *world) { w.hooks.taken["team-a/app"] = true }
+	play(t, s, func(w *world) {
+		w.ready("Receiver", "app", "False PathConflict")
+		if got := w.live("Receiver", "app").(*v1.Receiver).Status.WebhookPath; got != "" {
+			t.Errorf("a path is shown: %s", got)
+		}
+		w.hooks.mu.Lock()
+		delete(w.hooks.taken, "team-a/app")
+		w.hooks.mu.Unlock()
+		w.Moved("team-a/app")
+		w.settle()
+		w.ready("Receiver", "app", "True Succeeded")
+	})
+}
+
+func TestSecretsOfOtherNamespacesAreNeverAskedFor(t *testing.T) {
+	grab := newReceiver("grab", func(r *v1.Receiver) { r.Spec.Resources[0].Namespace = "team-b" })
+	s := settings{objects: []runtime.Object{newReceiver("app"), grab}, secrets: []*corev1.Secret{newSecret("hook", "token", "t")}}
+	play(t, s, func(w *world) {
+		w.ready("Receiver", "grab", "False CrossNamespaceDenied")
+		for _, a := range w.core.Actions() {
+			if a.GetVerb() != "get" && a.GetVerb() != "watch" || a.GetNamespace() != "team-a" {
+				t.Errorf("%s %s in %q", a.GetVerb(), a.GetResource().Resource, a.GetNamespace())
+			}
+		}
+	})
+}

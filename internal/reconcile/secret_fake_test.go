@@ -1,0 +1,165 @@
+package reconcile
+
+import (
+	"context"
+	"strconv"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"notifier/internal/reconcile/kube"
+)
+
+// vault is a secretSource with the API server's semantics: one growing resource version, watches that start after a version and
+// replay what came since, and versions that are compacted away.
+type vault struct {
+	mu       sync.Mutex
+	version  int
+	secrets  map[kube.Key]*corev1.Secret
+	history  []watch.Event
+	oldest   int // versions before it are gone
+	watchers map[*watch.RaceFreeFakeWatcher]kube.Key
+	gets     []kube.Key
+	watches  int
+	// fail, if set, is what Get returns.
+	fail func(kube.Key) error
+	// hold, if set, is received from before Get returns what it read.
+	hold chan struct{}
+}
+
+func newVault() *vault {
+	return &vault{secrets: map[kube.Key]*corev1.Secret{}, watchers: map[*watch.RaceFreeFakeWatcher]kube.Key{}}
+}
+
+func (v *vault) Get(ctx context.Context, k kube.Key) (*corev1.Secret, error) {
+	v.mu.Lock()
+	v.gets = append(v.gets, k)
+	s, fail, hold := v.secrets[k], v.fail, v.hold
+	v.mu.Unlock()
+	if hold != nil {
+		select {
+		case <-hold:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	if fail != nil {
+		if err := fail(k); err != nil {
+			return nil, err
+		}
+	}
+	if s == nil {
+		return nil, notFound(k.Name)
+	}
+	return s.DeepCopy(), nil
+}
+
+func notFound(name string) error {
+	return apierrors.NewNotFound(corev1.Resource("secrets"), name)
+}
+
+func (v *vault) Watch(_ context.Context, k kube.Key, version string) (watch.Interface, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.watches++
+	w := watch.NewRaceFreeFake()
+	if version == "0" {
+		if s := v.secrets[k]; s != nil {
+			w.Add(s.DeepCopy())
+		}
+	} else {
+		after, err := strconv.Atoi(version)
+		if err != nil {
+			return nil, err
+		}
+		if after < v.oldest {
+			w.Error(&apierrors.NewResourceExpired("too old").ErrStatus)
+			w.Stop()
+			return w, nil
+		}
+		for _, e := range v.history {
+			s := e.Object.(*corev1.Secret)
+			if at, err := strconv.Atoi(s.ResourceVersion); err == nil && at > after && secretKey(s) == k {
+				w.Action(e.Type, s.DeepCopy())
+			}
+		}
+	}
+	v.watchers[w] = k
+	return w, nil
+}
+
+func secretKey(s *corev1.Secret) kube.Key { return kube.Key{Namespace: s.Namespace, Name: s.Name} }
+
+// put creates or updates a Secret.
+func (v *vault) put(k kube.Key, data map[string]string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.version++
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: k.Namespace, Name: k.Name, ResourceVersion: strconv.Itoa(v.version),
+	}, Data: map[string][]byte{}}
+	for key, value := range data {
+		s.Data[key] = []byte(value)
+	}
+	kind := watch.Modified
+	if v.secrets[k] == nil {
+		kind = watch.Added
+	}
+	v.secrets[k] = s
+	v.tell(kind, s)
+}
+
+func (v *vault) delete(k kube.Key) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.version++
+	s := v.secrets[k].DeepCopy()
+	s.ResourceVersion = strconv.Itoa(v.version)
+	delete(v.secrets, k)
+	v.tell(watch.Deleted, s)
+}
+
+func (v *vault) tell(kind watch.EventType, s *corev1.Secret) {
+	v.history = append(v.history, watch.Event{Type: kind, Object: s})
+	for w, k := range v.watchers {
+		if k == secretKey(s) && !w.IsStopped() {
+			w.Action(kind, s.DeepCopy())
+		}
+	}
+}
+
+// cut ends all watches, and forgets what was before now if compact.
+func (v *vault) cut(compact bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for w := range v.watchers {
+		w.Stop()
+	}
+	clear(v.watchers)
+	if compact {
+		v.version++
+		v.oldest, v.history = v.version, nil
+	}
+}
+
+// open counts the watches that nobody stopped.
+func (v *vault) open() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	n := 0
+	for w := range v.watchers {
+		if !w.IsStopped() {
+			n++
+		}
+	}
+	return n
+}
+
+func (v *vault) reads() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return len(v.gets)
+}

@@ -1,0 +1,375 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"notifier/internal/reconcile/kube"
+)
+
+// pass lets time pass in a synctest bubble, until all that it set off has settled.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// keeper runs secrets over a vault.
+type keeper struct {
+	*secrets
+	vault *vault
+	mu    sync.Mutex
+	told  []secretUser
+}
+
+func (k *keeper) takeTold() []secretUser {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	told := k.told
+	k.told = nil
+	return told
+}
+
+func withSecrets(t *testing.T, test func(t *testing.T, k *keeper)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		k := &keeper{vault: newVault()}
+		k.secrets = newSecrets(secretsOptions{
+			source: k.vault, reads: rate.NewLimiter(500, 1000), watches: rate.NewLimiter(125, 125),
+			changed: func(u secretUser) {
+				k.mu.Lock()
+				defer k.mu.Unlock()
+				k.told = append(k.told, u)
+			},
+			metrics: newMetrics(prometheus.NewRegistry()), log: discard(),
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		defer cancel()
+		wg.Go(func() { _ = k.Run(ctx) })
+		test(t, k)
+	})
+}
+
+var (
+	hookKey  = kube.Key{Namespace: "team-a", Name: "hook"}
+	appUser  = secretUser{"Receiver", kube.Key{Namespace: "team-a", Name: "app"}}
+	webUser  = secretUser{"Receiver", kube.Key{Namespace: "team-a", Name: "web"}}
+	chatUser = secretUser{"Provider", kube.Key{Namespace: "team-a", Name: "chat"}}
+	token    = want{"hook", []string{"token"}}
+)
+
+// holds says what Hold gives for one want.
+func (k *keeper) holds(t *testing.T, u secretUser, w want, found bool, data map[string]string) {
+	t.Helper()
+	states, err := k.Hold(t.Context(), u, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for key, v := range states[0].data {
+		got[key] = string(v)
+	}
+	if data == nil {
+		data = map[string]string{}
+	}
+	if diff := cmp.Diff(data, got); diff != "" || states[0].found != found {
+		t.Errorf("found: got %t, want %t; data (-want +got):\n%s", states[0].found, found, diff)
+	}
+}
+
+func TestASecretIsReadOnceAndItsChangesAreTold(t *testing.T) {
+	withSecrets(t, func(t *testing.T, k *keeper) {
+		k.vault.put(hookKey, map[string]string{"token": "one", "other": "never kept"})
+		k.holds(t, appUser, token, true, map[string]string{"token": "one"})
+		k.holds(t, webUser, token, true, map[string]string{"token": "one"})
+		pass(time.Second)
+		if n := k.vault.reads(); n != 1 {
+			t.Errorf("reads: got %d, want 1", n)
+		}
+		if _, kept := k.entries[hookKey].data["other"]; kept {
+			t.Error("a value that nobody asked for is kept")
+		}
+		k.vault.put(hookKey, map[string]string{"token": "one", "other": "changed"})
+		pass(time.Second)
+		if told := k.takeTold(); told != nil {
+			t.Errorf("told %v of a change in a key that nobody asked for", told)
+		}
+		k.vault.put(hookKey, map[string]string{"token": "two"})
+		pass(time.Second)
+		if told := k.takeTold(); len(told) != 2 {
+			t.Errorf("told: got %v, want both users", told)
+		}
+		k.holds(t, appUser, token, true, map[string]string{"token": "two"})
+		k.vault.delete(hookKey)
+		pass(time.Second)
+		if told := k.takeTold(); len(told) != 2 {
+			t.Errorf("told of the deletion: got %v, want both users", told)
+		}
+		k.holds(t, appUser, token, false, nil)
+	})
+}
+
+// Fails when a Secret that is missing is not followed, or is followed from a version instead of from its present state.
+func TestASecretThatIsMadeLaterIsNoticed(t *testing.T) {
+	withSecrets(t, func(t *testing.T, k *keeper) {
+		k.holds(t, appUser, token, false, nil)
+		k.vault.put(hookKey, map[string]string{"token": "one"})
+		pass(time.Second)
+		if diff := cmp.Diff([]secretUser{appUser}, k.takeTold(), cmp.AllowUnexported(secretUser{})); diff != "" {
+			t.Errorf("told (-want +got):\n%s", diff)
+		}
+		k.holds(t, appUser, token, true, map[string]string{"token": "one"})
+	})
+}
+
+// Fails when the watch is not begun again, when it goes on from the version of a read instead of one that a watch told, or when the
+// present state is not told again after a version was too old.
+func TestABrokenWatchMissesNothing(t *testing.T) {
+	for name, compact := range map[string]bool{"that goes on from its version": false, "whose version is gone": true} {
+		t.Run(name, func(t *testing.T) {
+			withSecrets(t, func(t *testing.T, k *keeper) {
+				k.vault.put(hookKey, map[string]string{"token": "one"})
+				k.vault.cut(compact) // the Secret is older than what can be watched from
+				k.holds(t, appUser, token, true, map[string]string{"token": "one"})
+				pass(time.Second)
+				k.vault.cut(false)
+				k.vault.put(hookKey, map[string]string{"token": "two"})
+				k.vault.cut(compact)
+				pass(10 * time.Second)
+				if told := k.takeTold(); len(told) != 1 {
+					t.Errorf("told: got %v", told)
+				}
+				k.holds(t, appUser, token, true, map[string]string{"token": "two"})
+				k.vault.put(hookKey, map[string]string{"token": "three"})
+				pass(10 * time.Second)
+				k.holds(t, appUser, token, true, map[string]string{"token": "three"})
+				k.vault.cut(false)
+				k.vault.delete(hookKey)
+				k.vault.cut(compact)
+				pass(20 * time.Second)
+				k.holds(t, appUser, token, false, nil)
+				k.vault.put(hookKey, map[string]string{"token": "four"})
+				pass(10 * time.Second)
+				k.holds(t, appUser, token, true, map[string]string{"token": "four"})
+				if n := k.vault.reads(); n > 2 {
+					t.Errorf("reads: got %d, want at most 2", n)
+				}
+			})
+		})
+	}
+}
+
+// Fails when a watch that ends at once is begun again without a growing pause.
+func TestAWatchThatKeepsBreakingIsPacedOut(t *testing.T) {
+	withSecrets(t, func(t *testing.T, k *keeper) {
+		k.vault.put(hookKey, map[string]string{"token": "one"})
+		k.holds(t, appUser, token, true, map[string]string{"token": "one"})
+		for range 600 {
+			pass(time.Second)
+			k.vault.cut(false)
+		}
+		if k.vault.watches > 40 {
+			t.Errorf("%d watches in ten minutes", k.vault.watches)
+		}
+	})
+}
+
+// Fails when a reference is not counted per user, or the watch of a Secret without users goes on.
+func TestASecretIsLetGoWithItsLastUser(t *testing.T) {
+	withSecrets(t, func(t *testing.T, k *keeper) {
+		k.vault.put(hookKey, map[string]string{"token": "one"})
+		k.holds(t, appUser, token, true, map[string]string{"token": "one"})
+		k.holds(t, webUser, token, true, map[string]string{"token": "one"})
+		pass(time.Second)
+		k.Release(appUser)
+		pass(time.Second)
+		if n := k.vault.open(); n != 1 {
+			t.Errorf("watches with one user left: got %d, want 1", n)
+		}
+		k.holds(t, webUser, want{"another", []string{"token"}}, false, nil) // its reference moved on
+		pass(time.Second)
+		if _, kept := k.entries[hookKey]; kept || k.vault.open() != 1 || len(k.entries) != 1 {
+			t.Errorf("after the last user: kept %t, %d watches, %d entries", kept, k.vault.open(), len(k.entries))
+		}
+		k.vault.put(hookKey, map[string]string{"token": "two"})
+		pass(time.Second)
+		if told := k.takeTold(); told != nil {
+			t.Errorf("told %v of a Secret that nobody uses", told)
+		}
+		k.Release(webUser)
+		pass(time.Second)
+		if len(k.entries)+len(k.held)+k.vault.open() != 0 {
+			t.Error("something is left")
+		}
+	})
+}
+
+func TestASecondUserWithOtherKeysHasItReadAgain(t *testing.T) {
+	withSecrets(t, func(t *testing.T, k *keeper) {
+		k.vault.put(hookKey, map[string]string{"token": "one", "address": "x"})
+		k.holds(t, appUser, token, true, map[string]string{"token": "one"})
+		k.holds(t, chatUser, want{"hook", []string{"address", "absent"}}, true, map[string]string{"address": "x"})
+		k.holds(t, appUser, token, true, map[string]string{"token": "one"})
+		if n := k.vault.reads(); n != 2 {
+			t.Errorf("reads: got %d, want 2", n)
+		}
+	})
+}
+
+// Fails when a read that took long undoes what the watch told meanwhile: the old token would be served until somebody looks again.
+func TestAReadThatWasOvertakenChangesNothing(t *testing.T) {
+	for name, state := range map[string]struct {
+		before, after map[string]string
+	}{
+		"by a change":   {map[string]string{"token": "one"}, map[string]string{"token": "two"}},
+		"by a creation": {nil, map[string]string{"token": "two"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withSecrets(t, func(t *testing.T, k *keeper) {
+				if state.before != nil {
+					k.vault.put(hookKey, state.before)
+				}
+				k.holds(t, appUser, token, state.before != nil, state.before)
+				pass(time.Second)
+				k.vault.hold = make(chan struct{})
+				done := make(chan error)
+				go func() { done <- k.Refresh(t.Context(), appUser) }()
+				synctest.Wait()
+				k.vault.put(hookKey, state.after)
+				pass(time.Second)
+				close(k.vault.hold)
+				if err := <-done; err != nil {
+					t.Fatal(err)
+				}
+				k.holds(t, appUser, token, true, state.after)
+			})
+		})
+	}
+}
+
+func TestAnAnswerAboutOneSecretIsIsolated(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err      error
+		isolated bool
+	}{
+		"an internal error":      {apierrors.NewInternalError(errors.New("cannot decrypt")), true},
+		"a refusal":              {apierrors.NewForbidden(corev1.Resource("secrets"), "hook", nil), true},
+		"an API server away":     {errors.New("connection refused"), false},
+		"an overloaded server":   {apierrors.NewTooManyRequests("later", 1), false},
+		"a server that starts":   {apierrors.NewServiceUnavailable("starting"), false},
+		"a request that expired": {context.DeadlineExceeded, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withSecrets(t, func(t *testing.T, k *keeper) {
+				k.vault.fail = func(kube.Key) error { return tc.err }
+				_, err := k.Hold(t.Context(), appUser, token)
+				if !errors.Is(err, tc.err) || kube.IsIsolated(err) != tc.isolated {
+					t.Errorf("got %v, isolated %t", err, kube.IsIsolated(err))
+				}
+				k.vault.fail = nil
+				k.holds(t, appUser, token, false, nil)
+			})
+		})
+	}
+}
+
+// The budget of reads, not that of status writes, decides how long a start takes: 2,000 Secrets at 500 a second and a burst of 1,000.
+func TestTwoThousandSecretsAreReadInSeconds(t *testing.T) {
+	withSecrets(t, func(t *testing.T, k *keeper) {
+		const n = 2000
+		for i := range n {
+			k.vault.put(kube.Key{Namespace: "team-a", Name: fmt.Sprintf("s%d", i)}, map[string]string{"token": "x"})
+		}
+		began := time.Now()
+		var wg sync.WaitGroup
+		for w := range 16 {
+			wg.Go(func() {
+				for i := w; i < n; i += 16 {
+					name := fmt.Sprintf("s%d", i)
+					u := secretUser{"Receiver", kube.Key{Namespace: "team-a", Name: name}}
+					if _, err := k.Hold(t.Context(), u, want{name, []string{"token"}}); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("took %s", took)
+		}
+		pass(time.Minute)
+		if open := k.vault.open(); open != n {
+			t.Errorf("watches: got %d, want %d", open, n)
+		}
+	})
+}
+
+// The real source asks for one Secret by name and never lists. Fails when the watch has no selector.
+func TestSecretsAreAskedForByNameAndNeverListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core := fake.NewClientset(&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "hook"}, Data: map[string][]byte{"token": []byte("one")},
+		}, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "foreign"}, Data: map[string][]byte{"token": []byte("other")},
+		})
+		s := newSecrets(secretsOptions{
+			source: secretClient{core.CoreV1()}, reads: rate.NewLimiter(rate.Inf, 1), watches: rate.NewLimiter(rate.Inf, 1),
+			changed: func(secretUser) {}, metrics: newMetrics(prometheus.NewRegistry()), log: discard(),
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = s.Run(ctx) })
+		states, err := s.Hold(ctx, appUser, token)
+		if err != nil || string(states[0].data["token"]) != "one" {
+			t.Errorf("got %v, %v", states, err)
+		}
+		pass(time.Second)
+		states, _ = s.Hold(ctx, appUser, token)
+		if string(states[0].data["token"]) != "one" {
+			t.Error("another Secret's value was taken in")
+		}
+		cancel()
+		wg.Wait()
+		watched := false
+		for _, a := range core.Actions() {
+			switch w, ok := a.(clienttesting.WatchActionImpl); {
+			case a.GetVerb() == "get":
+			case ok && w.WatchRestrictions.Fields.String() == "metadata.name=hook":
+				watched = true
+			default:
+				t.Errorf("unexpected request %s %v", a.GetVerb(), a)
+			}
+		}
+		if !watched {
+			t.Error("the Secret is not watched")
+		}
+	})
+}
+
+// E7: fails when a value shows in a log line or an error made with %v.
+func TestASecretDoesNotPrintItsValues(t *testing.T) {
+	s := secret{found: true, data: map[string][]byte{"token": []byte("hush")}}
+	for _, printed := range []string{fmt.Sprint(s), fmt.Sprintf("%+v", s), fmt.Sprintf("%#v", s), s.LogValue().String()} {
+		if printed != "secret{found:true}" {
+			t.Errorf("printed %q", printed)
+		}
+	}
+}

@@ -1,0 +1,271 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	v1 "notifier/api/v1"
+	"notifier/api/v1beta3"
+)
+
+// writes counts the requests that change something, by verb and kind.
+func (w *world) writes() map[string]int {
+	n := map[string]int{}
+	for _, a := range w.cluster.Actions() {
+		if verb := a.GetVerb(); verb != "get" && verb != "list" && verb != "watch" {
+			n[verb+" "+a.GetResource().Resource+"/"+a.GetSubresource()]++
+		}
+	}
+	return n
+}
+
+func oneOfEach() settings {
+	return settings{
+		objects: []runtime.Object{newReceiver("app"), newAlert("alert"), newProvider("chat")},
+		secrets: []*corev1.Secret{newSecret("hook", "token", "t")},
+	}
+}
+
+// Fails when a follower writes, or when a new leader does not look at the objects that are compiled already.
+func TestOnlyTheLeaderWrites(t *testing.T) {
+	s := oneOfEach()
+	s.follower = true
+	play(t, s, func(w *world) {
+		<-w.Complete()
+		w.settle()
+		if got := w.writes(); len(got) != 0 || w.events.take() != nil {
+			t.Errorf("a follower wrote %v", got)
+		}
+		if w.hooks.get("team-a/app") == nil || len(w.selected("team-a")) != 1 || w.options.Destinations.Get("team-a", "chat") == nil {
+			t.Error("a follower does not serve")
+		}
+		ctx, stop := context.WithCancel(w.t.Context())
+		ended := make(chan error)
+		go func() { ended <- w.Lead(ctx) }()
+		w.settle()
+		w.ready("Receiver", "app", "True Succeeded")
+		w.ready("Alert", "alert", "True Succeeded")
+		w.ready("Provider", "chat", "True Succeeded")
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		before := len(w.cluster.Actions())
+		w.apply("Provider", newProvider("chat", func(p *v1beta3.Provider) { p.Spec.Address = "" }))
+		if got := len(w.cluster.Actions()); got != before {
+			t.Error("a former leader writes on")
+		}
+	})
+}
+
+// Fails when the write of a status sets off the next, or when a status is written before all is compiled and known.
+func TestEachStatusIsWrittenOnce(t *testing.T) {
+	play(t, oneOfEach(), func(w *world) {
+		pass(time.Hour)
+		for _, kind := range []string{"receivers", "alerts", "providers"} {
+			if got := w.writes()["update "+kind+"/status"]; got != 1 {
+				t.Errorf("%s: %d writes, want 1", kind, got)
+			}
+		}
+	})
+}
+
+func TestAConflictIsWrittenAgain(t *testing.T) {
+	s := oneOfEach()
+	conflicts := 3
+	s.prepare = func(w *world) {
+		w.cluster.PrependReactor("update", "alerts", func(clienttesting.Action) (bool, runtime.Object, error) {
+			if conflicts > 0 {
+				conflicts--
+				return true, nil, apierrors.NewConflict(v1beta3.Resource("alerts").GroupResource(), "alert", errors.New("changed"))
+			}
+			return false, nil, nil
+		})
+	}
+	play(t, s, func(w *world) { w.ready("Alert", "alert", "True Succeeded") })
+}
+
+// On Flux's own CRDs. Fails when the missing subresource is an error, when faults are told by no Event either, or when every start
+// tells that all is well.
+func TestAKindWithoutStatusIsToldByEvents(t *testing.T) {
+	s := oneOfEach()
+	s.objects = append(s.objects, newProvider("bad", func(p *v1beta3.Provider) { p.Spec.Address = "" }))
+	s.prepare = func(w *world) {
+		w.cluster.PrependReactor("update", "providers", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewNotFound(v1beta3.Resource("providers").GroupResource(), "x")
+		})
+	}
+	play(t, s, func(w *world) {
+		var told []string
+		for _, e := range w.events.take() {
+			if strings.HasPrefix(e, "Provider") {
+				told = append(told, e)
+			}
+		}
+		if len(told) != 1 || !strings.Contains(told[0], "Warning InvalidConfig") {
+			t.Errorf("events: %q", told)
+		}
+		w.apply("Provider", newProvider("bad"))
+		if told := w.events.take(); len(told) != 1 || !strings.Contains(told[0], "Normal Succeeded") {
+			t.Errorf("events after it was mended: %q", told)
+		}
+		if n := w.writes()["update providers/status"]; n > 2 {
+			t.Errorf("%d attempts to write a status that does not exist", n)
+		}
+	})
+}
+
+// Fails when the finalizer is left, when another's is removed, or when an object without deletion is touched.
+func TestAFinalizerThatFluxLeftBlocksNoDeletion(t *testing.T) {
+	now := metav1.Now()
+	leaving := newReceiver("leaving", func(r *v1.Receiver) {
+		r.DeletionTimestamp, r.Finalizers = &now, []string{"other/one", v1.Finalizer}
+	})
+	staying := newReceiver("staying", func(r *v1.Receiver) { r.Finalizers = []string{v1.Finalizer} })
+	alert := newAlert("leaving", func(a *v1beta3.Alert) { a.DeletionTimestamp, a.Finalizers = &now, []string{v1.Finalizer, "other/one"} })
+	s := settings{objects: []runtime.Object{leaving, staying, alert}, secrets: []*corev1.Secret{newSecret("hook", "token", "t")}}
+	var patches []string
+	s.prepare = func(w *world) {
+		w.cluster.PrependReactor("patch", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			p := a.(clienttesting.PatchAction)
+			patches = append(patches, fmt.Sprintf("%s/%s %s", a.GetResource().Resource, p.GetName(), p.GetPatch()))
+			return false, nil, nil
+		})
+	}
+	play(t, s, func(w *world) {
+		for kind, name := range map[string]string{"Receiver": "leaving", "Alert": "leaving"} {
+			if got := w.live(kind, name).GetFinalizers(); len(got) != 1 || got[0] != "other/one" {
+				t.Errorf("%s: finalizers %v", kind, got)
+			}
+		}
+		if got := w.live("Receiver", "staying").GetFinalizers(); len(got) != 1 {
+			t.Errorf("finalizers of one that stays: %v", got)
+		}
+		if len(patches) != 2 {
+			t.Errorf("patches: %q", patches)
+		}
+		want := `receivers/leaving [{"op":"test","path":"/metadata/finalizers/1","value":"finalizers.fluxcd.io"},` +
+			`{"op":"remove","path":"/metadata/finalizers/1"}]`
+		if patches[0] != want && patches[1] != want {
+			t.Errorf("got %q, want %q", patches, want)
+		}
+		if w.hooks.get("team-a/leaving") != nil || w.hooks.get("team-a/staying") == nil {
+			t.Error("the one that leaves is served, or the one that stays is not")
+		}
+	})
+}
+
+func TestHealthBecomesAConditionBesideReady(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 14, 5, 0, time.UTC).Format(time.RFC3339)
+	for name, tc := range map[string]struct {
+		key, value      string
+		kind, object    string
+		condition, want string
+		says            string
+	}{
+		"a Provider that delivers": {
+			key: "Provider/team-a/chat", kind: "Provider", object: "chat", condition: DeliveringCondition, want: "True Delivered",
+			value: `{"uid":"uid-chat","state":"ok","reason":"Delivered","message":"the last notification was accepted","lastSuccess":"` + at + `"}`,
+			says:  "the last notification was accepted, at 2026-01-02T03:10:00Z or later",
+		},
+		"a Provider that fails": {
+			key: "Provider/team-a/chat", kind: "Provider", object: "chat", condition: DeliveringCondition, want: "False DeliveryRetrying",
+			value: `{"uid":"uid-chat","state":"failing","reason":"DeliveryRetrying","message":"no connection","pending":4,"lastSuccess":"` + at + `"}`,
+			says:  "no connection; 4 waiting; last success at 2026-01-02T03:14:05Z",
+		},
+		"an Alert whose patterns are too expensive": {
+			key: "Alert/team-a/alert", kind: "Alert", object: "alert", condition: MatchingCondition, want: "False PatternsTooExpensive",
+			value: `{"uid":"uid-alert","state":"failing","reason":"PatternsTooExpensive","message":"cut short"}`, says: "cut short",
+		},
+		"a Receiver whose writes are refused": {
+			key: "Receiver/team-a/app", kind: "Receiver", object: "app", condition: v1.WriteDeniedCondition, want: "True Forbidden",
+			value: `{"uid":"uid-app","denied":[{"serviceAccount":"weak","verb":"patch","resource":"gitrepositories.source.toolkit.fluxcd.io",` +
+				`"object":"app","message":"no"}]}`,
+			says: `service account "weak" may not patch gitrepositories.source.toolkit.fluxcd.io "app": no`,
+		},
+		"a Receiver that never was refused": {
+			key: "Receiver/team-a/app", kind: "Receiver", object: "app", condition: v1.WriteDeniedCondition, value: `{"uid":"uid-app"}`,
+		},
+		"a report about an earlier object of the name": {
+			key: "Provider/team-a/chat", kind: "Provider", object: "chat", condition: DeliveringCondition,
+			value: `{"uid":"another","state":"failing","reason":"DeliveryFailed"}`,
+		},
+		"a report that does not decode": {
+			key: "Provider/team-a/chat", kind: "Provider", object: "chat", condition: DeliveringCondition, value: `{`,
+		},
+		"a key of no kind here": {
+			key: "Secret/team-a/chat", kind: "Provider", object: "chat", condition: DeliveringCondition, value: `{}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, oneOfEach(), func(w *world) {
+				w.events.take()
+				w.feed.put(tc.key, tc.value)
+				w.settle()
+				got, message := w.condition(tc.kind, tc.object, tc.condition)
+				if got != tc.want || message != tc.says {
+					t.Errorf("got %q %q\nwant %q %q", got, message, tc.want, tc.says)
+				}
+				w.ready(tc.kind, tc.object, "True Succeeded")
+				if events := w.events.take(); events != nil {
+					t.Errorf("events: %q", events)
+				}
+			})
+		})
+	}
+}
+
+// T2: fails when the condition stays after the write was allowed.
+func TestWriteDeniedIsTakenBack(t *testing.T) {
+	play(t, oneOfEach(), func(w *world) {
+		w.feed.put("Receiver/team-a/app", `{"uid":"uid-app","denied":[{"serviceAccount":"weak","verb":"patch","resource":"x","object":"app"}]}`)
+		w.settle()
+		for _, cleared := range []string{`{"uid":"uid-app"}`, `{}`} {
+			w.feed.put("Receiver/team-a/app", cleared)
+			w.settle()
+			if got, _ := w.condition("Receiver", "app", v1.WriteDeniedCondition); got != "False Succeeded" {
+				t.Errorf("after %s: got %q", cleared, got)
+			}
+		}
+	})
+}
+
+// Fails when a new leader takes conditions away that it has not been told about yet.
+func TestANewLeaderKeepsTheHealthThatIsShown(t *testing.T) {
+	s := oneOfEach()
+	s.objects[2] = newProvider("chat", func(p *v1beta3.Provider) {
+		meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{Type: DeliveringCondition, Status: "False", Reason: "DeliveryFailed"})
+	})
+	play(t, s, func(w *world) {
+		w.ready("Provider", "chat", "True Succeeded")
+		if got, _ := w.condition("Provider", "chat", DeliveringCondition); got != "False DeliveryFailed" {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+// A busy Provider reports its last success every few seconds. Fails when each is a write.
+func TestLastSuccessesAreNotWrittenOneByOne(t *testing.T) {
+	play(t, oneOfEach(), func(w *world) {
+		before := w.writes()["update providers/status"]
+		for range 120 {
+			pass(15 * time.Second)
+			w.feed.put("Provider/team-a/chat", `{"uid":"uid-chat","state":"ok","reason":"Delivered","message":"ok","lastSuccess":"`+
+				time.Now().UTC().Format(time.RFC3339)+`"}`)
+		}
+		if got := w.writes()["update providers/status"] - before; got < 3 || got > 5 {
+			t.Errorf("writes in half an hour: %d, want about one in ten minutes", got)
+		}
+	})
+}

@@ -1,0 +1,382 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+
+	v1 "notifier/api/v1"
+	"notifier/api/v1beta3"
+	"notifier/internal/alerts"
+	"notifier/internal/receiver"
+	"notifier/internal/reconcile/kube/kubetest"
+)
+
+// hookTable is a HookTable that remembers what is served.
+type hookTable struct {
+	mu       sync.Mutex
+	hooks    map[string]*receiver.Hook
+	taken    map[string]bool // keys that are told that their path is taken
+	complete bool
+	// unready counts the hooks that were put after the table was complete for the first time.
+	late int
+}
+
+func (h *hookTable) Put(key string, hooks ...*receiver.Hook) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.complete && h.hooks[key] == nil {
+		h.late++
+	}
+	h.hooks[key] = hooks[0]
+	if h.taken[key] {
+		return receiver.ErrPathTaken
+	}
+	return nil
+}
+
+func (h *hookTable) Delete(key string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.hooks, key)
+}
+
+func (h *hookTable) Complete() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.complete = true
+}
+
+func (h *hookTable) get(key string) *receiver.Hook {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.hooks[key]
+}
+
+// feed is a HealthFeed that tests write to.
+type feed struct {
+	mu     sync.Mutex
+	values map[string][]byte
+	told   func(string, []byte)
+}
+
+func (f *feed) Watch(ctx context.Context, told func(string, []byte)) error {
+	f.mu.Lock()
+	f.told = told
+	for k, v := range f.values {
+		told(k, v)
+	}
+	f.mu.Unlock()
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (f *feed) put(key, value string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.values[key] = []byte(value)
+	if f.told != nil {
+		f.told(key, []byte(value))
+	}
+}
+
+// eventLog is an EventRecorder.
+type eventLog struct {
+	mu     sync.Mutex
+	events []string
+}
+
+func (l *eventLog) Event(kind, namespace, name, uid, eventType, reason, message string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.events = append(l.events, fmt.Sprintf("%s %s/%s %s %s %s: %s", kind, namespace, name, uid, eventType, reason, message))
+}
+
+func (l *eventLog) take() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	events := l.events
+	l.events = nil
+	slices.Sort(events)
+	return events
+}
+
+// world is a Reconciler over fakes, which leads.
+type world struct {
+	*Reconciler
+	t       *testing.T
+	cluster *kubetest.Cluster
+	core    *fake.Clientset
+	hooks   *hookTable
+	feed    *feed
+	events  *eventLog
+	cancel  context.CancelFunc
+}
+
+// settings change what play starts with.
+type settings struct {
+	objects  []runtime.Object
+	secrets  []*corev1.Secret
+	change   func(*Options)
+	prepare  func(*world)
+	follower bool
+}
+
+// play runs a Reconciler over objects and Secrets, in a synctest bubble, until test returns.
+func play(t *testing.T, s settings, test func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, s)
+		ctx, cancel := context.WithCancel(t.Context())
+		w.cancel = cancel
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		defer cancel()
+		run := func(f func(context.Context) error) {
+			wg.Go(func() {
+				if err := f(ctx); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		run(w.Run)
+		if !s.follower {
+			run(w.Lead)
+		}
+		w.settle()
+		test(w)
+	})
+}
+
+func newWorld(t *testing.T, s settings) *world {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1.AddToScheme, v1beta3.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cluster, err := kubetest.NewCluster(scheme, s.objects...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{
+		t: t, cluster: cluster, core: fake.NewClientset(),
+		hooks: &hookTable{hooks: map[string]*receiver.Hook{}, taken: map[string]bool{}},
+		feed:  &feed{values: map[string][]byte{}}, events: &eventLog{},
+	}
+	for _, secret := range s.secrets {
+		if err := w.core.Tracker().Add(secret); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := Options{
+		Clients: fakeClients(w), Hooks: w.hooks, Alerts: alerts.NewTable(), Destinations: alerts.NewDestinations(),
+		Health: w.feed, Events: w.events, DefaultServiceAccount: "default", Log: discard(), Registerer: prometheus.NewRegistry(),
+	}
+	if s.change != nil {
+		s.change(&o)
+	}
+	if w.Reconciler, err = New(o); err != nil {
+		t.Fatal(err)
+	}
+	if s.prepare != nil {
+		s.prepare(w)
+	}
+	return w
+}
+
+func fakeClients(w *world) Clients {
+	return Clients{
+		Secrets: w.core.CoreV1(),
+		Receivers: kubetest.Resource(w.cluster, kubetest.Kind[*v1.Receiver, *v1.ReceiverList]{
+			Resource: v1.Resource("receivers"), Kind: v1.ReceiverKind,
+			New: func() *v1.Receiver { return &v1.Receiver{} }, NewList: func() *v1.ReceiverList { return &v1.ReceiverList{} },
+			Items:    func(l *v1.ReceiverList) []*v1.Receiver { return pointers(l.Items) },
+			SetItems: func(l *v1.ReceiverList, items []*v1.Receiver) { l.Items = values(items) },
+		}),
+		Alerts: kubetest.Resource(w.cluster, kubetest.Kind[*v1beta3.Alert, *v1beta3.AlertList]{
+			Resource: v1beta3.Resource("alerts"), Kind: v1beta3.AlertKind,
+			New: func() *v1beta3.Alert { return &v1beta3.Alert{} }, NewList: func() *v1beta3.AlertList { return &v1beta3.AlertList{} },
+			Items:    func(l *v1beta3.AlertList) []*v1beta3.Alert { return pointers(l.Items) },
+			SetItems: func(l *v1beta3.AlertList, items []*v1beta3.Alert) { l.Items = values(items) },
+		}),
+		Providers: kubetest.Resource(w.cluster, kubetest.Kind[*v1beta3.Provider, *v1beta3.ProviderList]{
+			Resource: v1beta3.Resource("providers"), Kind: v1beta3.ProviderKind,
+			New:      func() *v1beta3.Provider { return &v1beta3.Provider{} },
+			NewList:  func() *v1beta3.ProviderList { return &v1beta3.ProviderList{} },
+			Items:    func(l *v1beta3.ProviderList) []*v1beta3.Provider { return pointers(l.Items) },
+			SetItems: func(l *v1beta3.ProviderList, items []*v1beta3.Provider) { l.Items = values(items) },
+		}),
+	}
+}
+
+func pointers[T any](items []T) []*T {
+	out := make([]*T, len(items))
+	for i := range items {
+		out[i] = &items[i]
+	}
+	return out
+}
+
+func values[T any](items []*T) []T {
+	out := make([]T, len(items))
+	for i, item := range items {
+		out[i] = *item
+	}
+	return out
+}
+
+// settle lets everything that can happen by itself within a few seconds happen.
+func (w *world) settle() { pass(3 * time.Second) }
+
+var resources = map[string]schema.GroupVersionResource{
+	v1.ReceiverKind: v1.Resource("receivers"), v1beta3.AlertKind: v1beta3.Resource("alerts"),
+	v1beta3.ProviderKind: v1beta3.Resource("providers"),
+}
+
+// apply creates or replaces an object as a user would: the generation counts up and the status stays.
+func (w *world) apply(kind string, o subject) {
+	w.t.Helper()
+	r := resources[kind]
+	if before, err := w.cluster.Tracker.Get(r, o.GetNamespace(), o.GetName()); err == nil {
+		is := before.(subject)
+		o.SetGeneration(is.GetGeneration() + 1)
+		*o.Conditions(), *o.ObservedGeneration() = *is.Conditions(), *is.ObservedGeneration()
+		if err := w.cluster.Tracker.Update(r, o, o.GetNamespace()); err != nil {
+			w.t.Fatal(err)
+		}
+	} else if err := w.cluster.Tracker.Create(r, o, o.GetNamespace()); err != nil {
+		w.t.Fatal(err)
+	}
+	w.settle()
+}
+
+func (w *world) remove(kind, name string) {
+	w.t.Helper()
+	if err := w.cluster.Tracker.Delete(resources[kind], "team-a", name); err != nil {
+		w.t.Fatal(err)
+	}
+	w.settle()
+}
+
+func (w *world) applySecret(s *corev1.Secret) {
+	w.t.Helper()
+	r := corev1.SchemeGroupVersion.WithResource("secrets")
+	err := w.core.Tracker().Update(r, s, s.Namespace)
+	if err != nil {
+		err = w.core.Tracker().Create(r, s, s.Namespace)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.settle()
+}
+
+func (w *world) removeSecret(name string) {
+	w.t.Helper()
+	if err := w.core.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("secrets"), "team-a", name); err != nil {
+		w.t.Fatal(err)
+	}
+	w.settle()
+}
+
+// live returns an object as it stands in the cluster.
+func (w *world) live(kind, name string) subject {
+	w.t.Helper()
+	o, err := w.cluster.Tracker.Get(resources[kind], "team-a", name)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return o.(subject)
+}
+
+// condition returns a condition of a live object as "status reason", and its message.
+func (w *world) condition(kind, name, conditionType string) (short, message string) {
+	w.t.Helper()
+	c := meta.FindStatusCondition(*w.live(kind, name).Conditions(), conditionType)
+	if c == nil {
+		return "", ""
+	}
+	return string(c.Status) + " " + c.Reason, c.Message
+}
+
+// ready checks the condition Ready and returns its message.
+func (w *world) ready(kind, name, want string) string {
+	w.t.Helper()
+	got, message := w.condition(kind, name, v1.ReadyCondition)
+	if got != want {
+		w.t.Errorf("Ready of %s %s: got %q, want %q (%s)", kind, name, got, want, message)
+	}
+	return message
+}
+
+func objectMeta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: "team-a", Name: name, UID: types.UID("uid-" + name), Generation: 1}
+}
+
+func newSecret(name string, data ...string) *corev1.Secret {
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name}, Data: map[string][]byte{}}
+	for i := 0; i < len(data); i += 2 {
+		s.Data[data[i]] = []byte(data[i+1])
+	}
+	return s
+}
+
+// newReceiver is a Receiver of type github for a GitRepository, with a Secret of the name "hook".
+func newReceiver(name string, change ...func(*v1.Receiver)) *v1.Receiver {
+	r := &v1.Receiver{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1.GroupVersion.String(), Kind: v1.ReceiverKind},
+		ObjectMeta: objectMeta(name),
+		Spec: v1.ReceiverSpec{
+			Type: v1.GitHubReceiver, Events: []string{"Push"}, SecretRef: &v1.LocalObjectReference{Name: "hook"},
+			Resources: []v1.ReceiverResource{{CrossNamespaceObjectReference: v1.CrossNamespaceObjectReference{
+				Kind: "GitRepository", Name: "app",
+			}}},
+		},
+	}
+	for _, c := range change {
+		c(r)
+	}
+	return r
+}
+
+func newProvider(name string, change ...func(*v1beta3.Provider)) *v1beta3.Provider {
+	p := &v1beta3.Provider{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta3.GroupVersion.String(), Kind: v1beta3.ProviderKind},
+		ObjectMeta: objectMeta(name),
+		Spec:       v1beta3.ProviderSpec{Type: v1beta3.GenericProvider, Address: "https://example.com/in"},
+	}
+	for _, c := range change {
+		c(p)
+	}
+	return p
+}
+
+func newAlert(name string, change ...func(*v1beta3.Alert)) *v1beta3.Alert {
+	a := &v1beta3.Alert{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta3.GroupVersion.String(), Kind: v1beta3.AlertKind},
+		ObjectMeta: objectMeta(name),
+		Spec: v1beta3.AlertSpec{
+			ProviderRef:  v1.LocalObjectReference{Name: "chat"},
+			EventSources: []v1.CrossNamespaceObjectReference{{Kind: "Kustomization", Name: "*"}},
+		},
+	}
+	for _, c := range change {
+		c(a)
+	}
+	return a
+}
