@@ -1,5 +1,202 @@
 package bus
 
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"notifier/internal/event"
+)
+
+// childDirEnv makes the test binary a process that publishes until it is killed.
 const childDirEnv = "NOTIFIER_BUS_CHILD"
 
-func child(string) int { return 0 }
+const childCallers = 8
+
+// child publishes events and triggers on several goroutines and prints a line after each acknowledgement, never before.
+func child(dir string) int {
+	b, err := Open(context.Background(), Options{
+		DataDir: dir, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(), Shards: 2,
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	lines := make(chan string)
+	for c := range childCallers {
+		go func() {
+			for i := 0; ; i++ {
+				id := fmt.Sprintf("%d-%d", c, i)
+				if _, err := b.PublishEvent(context.Background(), testRecord(id, "team", "app"+strconv.Itoa(c))); err == nil {
+					lines <- "event " + id
+				}
+				if err := b.PublishTrigger(context.Background(), testTrigger("team", "key"+strconv.Itoa(c), int64(i+1))); err == nil {
+					lines <- "trigger " + strconv.Itoa(c) + " " + strconv.Itoa(i+1)
+				}
+			}
+		}()
+	}
+	for line := range lines {
+		fmt.Println(line)
+	}
+	return 0
+}
+
+// acknowledged runs a child until it has printed n lines, kills it with SIGKILL, and returns every line it got out.
+func acknowledged(t *testing.T, dir string, n int) []string {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childDirEnv+"="+dir)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	var lines []string
+	scanner := bufio.NewScanner(out)
+	for scanner.Scan() {
+		lines = append(lines, scanner.Text())
+		if len(lines) == n {
+			must(t, cmd.Process.Kill())
+		}
+	}
+	_ = cmd.Wait()
+	if len(lines) < n {
+		t.Fatalf("child ended after %d lines", len(lines))
+	}
+	return lines
+}
+
+// Invariants T3 and E2: what was acknowledged is there after kill -9, and the stream still answers for its duplicates.
+// Fails when the committer closes a round before it has written it.
+func TestWhatWasAcknowledgedSurvivesKill(t *testing.T) {
+	dir := t.TempDir()
+	events, accepted := map[string]bool{}, map[string]int64{}
+	for _, line := range acknowledged(t, dir, 400) {
+		f := strings.Fields(line)
+		if f[0] == "event" {
+			events[f[1]] = true
+			continue
+		}
+		n, err := strconv.ParseInt(f[2], 10, 64)
+		must(t, err)
+		accepted["key"+f[1]] = max(accepted["key"+f[1]], n)
+	}
+	b := open(t, dir, nil)
+	for id := range events {
+		duplicate, err := b.PublishEvent(testContext(t), testRecord(id, "team", "app"))
+		if err != nil || !duplicate {
+			t.Fatalf("event %s published again: duplicate %v, error %v", id, duplicate, err)
+		}
+	}
+	missing := make(chan int)
+	start(t, func(ctx context.Context) error {
+		return b.Events(ctx, func(_ context.Context, batch []*event.Record) error {
+			for _, r := range batch {
+				delete(events, r.ID)
+			}
+			select {
+			case missing <- len(events):
+			case <-ctx.Done():
+			}
+			return nil
+		})
+	})
+	for receive(t, missing) > 0 {
+	}
+	held := make(chan event.Held[event.Trigger])
+	start(t, triggerTo(b, held))
+	for range accepted {
+		h := receive(t, held)
+		if got, least := h.Value.Accepted.Unix(), accepted[h.Value.Key]; got < least {
+			t.Errorf("trigger %s was accepted at %d, one of %d was acknowledged", h.Value.Key, got, least)
+		}
+		must(t, h.Done(testContext(t)))
+	}
+}
+
+// Invariant E4 over a crash: what the dead process held is handed out at once and before anything younger.
+// Fails when startOver does not reset the consumer: "1" then comes after event.HoldTime, behind "2" and "3".
+func TestWhatADeadOwnerHeldComesBackFirst(t *testing.T) {
+	dir := t.TempDir()
+	b := open(t, dir, nil)
+	ctx := testContext(t)
+	must(t, b.PublishDeliveries(ctx, []event.Delivery{testDelivery("1", "team", "slack"), testDelivery("2", "team", "slack")}))
+	held := make(chan event.Held[event.Delivery])
+	stop := start(t, deliverTo(b, held))
+	if h := receive(t, held); h.Value.ID != "1" || !h.Value.Recheck {
+		t.Fatalf("first hand-out: %s, recheck %v", h.Value.ID, h.Value.Recheck)
+	}
+	must(t, b.PublishDeliveries(ctx, []event.Delivery{testDelivery("3", "team", "slack")}))
+	die(b)
+	stop()
+
+	b = open(t, dir, nil)
+	must(t, b.PublishDeliveries(ctx, []event.Delivery{testDelivery("4", "team", "slack")}))
+	held = make(chan event.Held[event.Delivery])
+	start(t, deliverTo(b, held))
+	var got []string
+	for range 4 {
+		h := receive(t, held)
+		got = append(got, fmt.Sprint(h.Value.ID, " ", h.Value.Recheck))
+		must(t, h.Done(ctx))
+	}
+	if diff := cmp.Diff([]string{"1 true", "2 true", "3 true", "4 true"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// die ends the server and the connection under a running bus: nothing is settled, flushed or released.
+func die(b *Bus) {
+	b.closed.Store(true)
+	b.abandon()
+}
+
+// A message at which the process dies each time becomes a dead letter after maxDeliveries, and what stands beside it does not.
+// Fails when countDeaths does not count (the message then kills for ever).
+func TestAMessageThatKillsTheProcessBecomesADeadLetter(t *testing.T) {
+	dir := t.TempDir()
+	oneShard := func(o *Options) { o.Shards = 1 }
+	b := open(t, dir, oneShard)
+	must(t, b.PublishDeliveries(testContext(t), []event.Delivery{
+		testDelivery("good1", "team", "slack"), testDelivery("poison", "team", "slack"), testDelivery("good2", "team", "slack"),
+	}))
+	kills := 0
+	for done := 0; done < 2; {
+		held := make(chan event.Held[event.Delivery])
+		stop := start(t, deliverTo(b, held))
+		for done < 2 {
+			h := receive(t, held)
+			if h.Value.ID == "poison" {
+				kills++
+				die(b)
+				break
+			}
+			must(t, h.Done(testContext(t)))
+			done++
+		}
+		stop()
+		if done == 2 {
+			break
+		}
+		if kills > maxDeliveries {
+			t.Fatalf("killed %d times", kills)
+		}
+		b = open(t, dir, oneShard)
+	}
+	if kills != maxDeliveries {
+		t.Errorf("killed %d times, not %d", kills, maxDeliveries)
+	}
+	dead := deadLetters(t, b)
+	if len(dead) != 1 || header(dead[0].Header, headerLabel) != "poison" || dead[0].Header.Get(headerID) != "poison" {
+		t.Errorf("dead letters: %v", dead)
+	}
+}

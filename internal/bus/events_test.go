@@ -1,0 +1,228 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
+
+	"notifier/internal/event"
+)
+
+// deadLetters returns everything in DEADLETTERS.
+func deadLetters(t *testing.T, b *Bus) []*nats.Msg {
+	t.Helper()
+	ctx := testContext(t)
+	info, err := b.streams[streamDeadLetters].Info(ctx)
+	must(t, err)
+	var out []*nats.Msg
+	for seq := info.State.FirstSeq; seq > 0 && seq <= info.State.LastSeq; seq++ {
+		raw, err := b.streams[streamDeadLetters].GetMsg(ctx, seq)
+		must(t, err)
+		out = append(out, &nats.Msg{Subject: raw.Subject, Header: raw.Header, Data: raw.Data})
+	}
+	return out
+}
+
+// routeTo serves events by sending each batch's records to the channel.
+func routeTo(b *Bus, to chan<- *event.Record) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		return b.Events(ctx, func(ctx context.Context, batch []*event.Record) error {
+			for _, r := range batch {
+				select {
+				case to <- r:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+			return nil
+		})
+	}
+}
+
+func TestARecordArrivesAsItWasPublished(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	want := testRecord("id", "team", "my.app *>\r\n%41\"ü")
+	want.Known, want.Labels = true, map[string]string{"a/b": "c\n<", "empty": ""}
+	want.Event.Metadata = map[string]string{"kustomize.toolkit.fluxcd.io/revision": "main@sha1:1"}
+	want.Event.Message = "<script>&\u2028"
+	duplicate, err := b.PublishEvent(ctx, want)
+	must(t, err)
+	if duplicate || want.Seq != 1 {
+		t.Fatalf("duplicate %v, sequence %d", duplicate, want.Seq)
+	}
+	again := *want
+	again.Seq = 0
+	if duplicate, err := b.PublishEvent(ctx, &again); err != nil || !duplicate || again.Seq != 1 {
+		t.Errorf("second publish: duplicate %v, sequence %d, error %v", duplicate, again.Seq, err)
+	}
+	last, found, err := b.LastEvent(ctx, "team", "Kustomization", want.Event.InvolvedObject.Name)
+	must(t, err)
+	if !found {
+		t.Fatal("no last event")
+	}
+	if diff := cmp.Diff(want, last); diff != "" {
+		t.Errorf("last event: %s", diff)
+	}
+	if _, found, err := b.LastEvent(ctx, "team", "Kustomization", "other"); found || err != nil {
+		t.Errorf("last event of an object without: %v, %v", found, err)
+	}
+	got := make(chan *event.Record)
+	start(t, routeTo(b, got))
+	want.Recheck = true // it stood in the stream
+	if diff := cmp.Diff(want, receive(t, got)); diff != "" {
+		t.Errorf("routed: %s", diff)
+	}
+}
+
+// Fails when an ID is answered as a duplicate of another namespace's or for a longer time than the window.
+func TestOnlyTheSameIDWithinTheWindowIsADuplicate(t *testing.T) {
+	b := open(t, t.TempDir(), func(o *Options) { o.DuplicateWindow = 100 * time.Millisecond })
+	ctx := testContext(t)
+	publish := func(id string) bool {
+		duplicate, err := b.PublishEvent(ctx, testRecord(id, "team", "app"))
+		must(t, err)
+		return duplicate
+	}
+	if publish("a") || publish("b") {
+		t.Error("new IDs are duplicates")
+	}
+	deadline := time.Now().Add(testTimeout)
+	for publish("a") {
+		if time.Now().After(deadline) {
+			t.Fatal("still a duplicate after the window")
+		}
+	}
+}
+
+// Invariants E2 and E4: a batch that fails is routed again, whole and before anything younger.
+// Fails when routeOne returns the batch to the stream, or acknowledges it after an error.
+func TestAFailedBatchIsRoutedAgainInOrder(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	for _, id := range ids(300) {
+		_, err := b.PublishEvent(ctx, testRecord(id, "team", "app"))
+		must(t, err)
+	}
+	var got []string
+	calls := 0
+	all := make(chan struct{})
+	stop := start(t, func(ctx context.Context) error {
+		return b.Events(ctx, func(_ context.Context, batch []*event.Record) error {
+			if calls++; calls%2 == 1 {
+				return errors.New("no room")
+			}
+			for _, r := range batch {
+				if !r.Recheck {
+					t.Errorf("%s is not marked for a recheck", r.ID)
+				}
+				got = append(got, r.ID)
+			}
+			if len(got) == 300 {
+				close(all)
+			}
+			return nil
+		})
+	})
+	receive(t, all)
+	stop()
+	if diff := cmp.Diff(ids(300), got); diff != "" {
+		t.Error(diff)
+	}
+	// What was acknowledged is not routed by the next owner.
+	last := testRecord("last", "team", "app")
+	_, err := b.PublishEvent(ctx, last)
+	must(t, err)
+	next := make(chan *event.Record)
+	start(t, routeTo(b, next))
+	if r := receive(t, next); r.ID != "last" {
+		t.Errorf("the next owner got %s", r.ID)
+	}
+}
+
+// Fails when decodeRecord does not compare the subject with the event (E1), or when an undecodable message is not acknowledged.
+func TestWhatIsNoEventBecomesADeadLetterAndBlocksNobody(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	foreign, err := encodeRecord(testRecord("foreign", "victim", "app"))
+	must(t, err)
+	foreign.Subject = objectSubject("attacker", "Kustomization", "app")
+	for _, m := range []*nats.Msg{newMsg(prefixEvents+"a.b.c", []byte("no JSON")), foreign} {
+		m.Header.Set(nats.MsgIdHdr, fmt.Sprint(len(m.Data)))
+		_, err := b.publish(ctx, streamEvents, m)
+		must(t, err)
+	}
+	_, err = b.PublishEvent(ctx, testRecord("good", "team", "app"))
+	must(t, err)
+	got := make(chan *event.Record)
+	start(t, routeTo(b, got))
+	if r := receive(t, got); r.ID != "good" {
+		t.Errorf("routed %s", r.ID)
+	}
+	var labels []string
+	for _, m := range deadLetters(t, b) {
+		labels = append(labels, m.Subject+" "+header(m.Header, headerLabel)+" "+header(m.Header, headerReason))
+	}
+	want := []string{
+		"notifier.dead.a.= undecodable body is not an event in JSON",
+		"notifier.dead.attacker.= undecodable subject names another object than the event",
+	}
+	if diff := cmp.Diff(want, labels); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestEveryFollowerSeesTheHeadersOfEveryEventSinceItsTime(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	_, err := b.PublishEvent(ctx, testRecord("1", "team", "app"))
+	must(t, err)
+	first, second := make(chan *event.Record, 3), make(chan *event.Record, 3)
+	for _, to := range []chan *event.Record{first, second} {
+		start(t, func(ctx context.Context) error {
+			return b.FollowEvents(ctx, time.Now().Add(-time.Hour), func(r *event.Record) { to <- r })
+		})
+	}
+	_, err = b.PublishEvent(ctx, testRecord("2", "team", "app"))
+	must(t, err)
+	for name, from := range map[string]chan *event.Record{"first": first, "second": second} {
+		for i, id := range []string{"1", "2"} {
+			want := testRecord(id, "team", "app")
+			want.Seq = uint64(i + 1)
+			want.Event.Message, want.Event.ReportingController = "", ""
+			if diff := cmp.Diff(want, receive(t, from)); diff != "" {
+				t.Errorf("%s follower: %s", name, diff)
+			}
+		}
+	}
+}
+
+// Invariant E2: unrouted events are not pushed out by a flood, the flood is refused.
+// Fails when PublishEvent does not ask eventsHaveRoom: the first events are then gone.
+func TestAFloodIsRefusedBeforeItPushesOutWhatWasNotRouted(t *testing.T) {
+	b := open(t, t.TempDir(), func(o *Options) { o.Budgets.Events = mib })
+	ctx := testContext(t)
+	for i := 0; ; i++ {
+		r := testRecord(fmt.Sprint(i), "team", "app")
+		r.Event.Message = string(make([]byte, 20<<10))
+		_, err := b.PublishEvent(ctx, r)
+		if errors.Is(err, ErrFull) {
+			break
+		}
+		must(t, err)
+		must(t, b.stats.refresh(ctx))
+		if i > 1000 {
+			t.Fatal("never full")
+		}
+	}
+	got := make(chan *event.Record)
+	start(t, routeTo(b, got))
+	if r := receive(t, got); r.ID != "0" {
+		t.Errorf("the oldest event is %s", r.ID)
+	}
+}
