@@ -1,0 +1,290 @@
+package bus
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"notifier/internal/event"
+)
+
+var byID = cmpopts.SortSlices(func(a, b event.Parked) bool { return a.ID < b.ID })
+
+// Fails when Park uses the delivery's own ID as the message's: the stream drops it as a duplicate, with a nil error.
+func TestAParkedDeliveryComesBackAtItsTimeWithItsState(t *testing.T) {
+	b := open(t, t.TempDir(), func(o *Options) { o.Shards = 1 })
+	ctx := testContext(t)
+	must(t, b.PublishDeliveries(ctx, []event.Delivery{testDelivery("1", "my team", "slack.ops")}))
+	held := make(chan event.Held[event.Delivery])
+	start(t, deliverTo(b, held))
+	for parks := 1; parks <= 3; parks++ {
+		h := receive(t, held)
+		d := h.Value
+		d.Parks, d.Attempts, d.LastError = parks, parks, "timeout"
+		at := time.Now().Add(50 * time.Millisecond)
+		must(t, b.Park(ctx, &d, at.Add(time.Hour)))
+		must(t, h.Done(ctx))
+		want := []event.Parked{{
+			ID: "1", Order: 7, Namespace: "my team", Provider: "slack.ops", ObjectKey: event.ObjectKey("Kustomization/my team/app"),
+		}}
+		parked, err := b.Parked(ctx, 0)
+		must(t, err)
+		if diff := cmp.Diff(want, parked); diff != "" {
+			t.Fatalf("after park %d: %s", parks, diff)
+		}
+		// Another time for the same delivery replaces the first one.
+		again := d
+		again.Parks += 100
+		must(t, b.Park(ctx, &again, at))
+		if parked, err = b.Parked(ctx, 0); err != nil || len(parked) != 1 {
+			t.Fatalf("after a second park: %v, %v", parked, err)
+		}
+		back := receive(t, held)
+		if early := time.Until(at); early > 0 {
+			t.Errorf("came back %s too early", early)
+		}
+		again.Recheck = true
+		if diff := cmp.Diff(again, back.Value); diff != "" {
+			t.Errorf("came back changed: %s", diff)
+		}
+		if parked, err = b.Parked(ctx, 0); err != nil || len(parked) != 0 {
+			t.Errorf("still listed after it came back: %v, %v", parked, err)
+		}
+		must(t, back.Return())
+	}
+}
+
+// Invariant E2: the schedule survives kill -9, with nobody consuming the subjects it stands on.
+// Fails when the retry subjects are not part of the stream, or get a consumer that acknowledges them.
+func TestTheScheduleSurvivesARestart(t *testing.T) {
+	dir := t.TempDir()
+	oneShard := func(o *Options) { o.Shards = 1 }
+	b := open(t, dir, oneShard)
+	var want []event.Parked
+	for i, id := range []string{"a", "b", "c"} {
+		d := testDelivery(id, "team", "slack")
+		d.Parks, d.Order = 1, uint64(i)
+		at := time.Now().Add(time.Hour)
+		if id == "c" {
+			at = time.Now().Add(200 * time.Millisecond) // while the process is away or just after
+		} else {
+			want = append(want, event.Parked{
+				ID: id, Order: d.Order, Namespace: "team", Provider: "slack", ObjectKey: event.ObjectKey(d.Object()),
+			})
+		}
+		must(t, b.Park(testContext(t), &d, at))
+	}
+	die(b)
+	b = open(t, dir, oneShard)
+	held := make(chan event.Held[event.Delivery])
+	start(t, deliverTo(b, held))
+	h := receive(t, held)
+	if h.Value.ID != "c" || !h.Value.Recheck {
+		t.Errorf("off the schedule came %s, recheck %v", h.Value.ID, h.Value.Recheck)
+	}
+	parked, err := b.Parked(testContext(t), 0)
+	must(t, err)
+	if diff := cmp.Diff(want, parked, byID); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Fails when admit lets everything pass, or counts all namespaces together.
+func TestANamespaceOverItsQuotaGetsDeadLettersAndOthersDoNot(t *testing.T) {
+	b := open(t, t.TempDir(), func(o *Options) { o.NamespaceQuota = 10 })
+	ctx := testContext(t)
+	for i := range 4 { // on the schedule counts as well
+		d := testDelivery(fmt.Sprint("parked", i), "loud", "slack")
+		d.Parks = 1
+		must(t, b.Park(ctx, &d, time.Now().Add(time.Hour)))
+	}
+	var ds []event.Delivery
+	for i := range 20 {
+		ds = append(ds, testDelivery(fmt.Sprint("loud", i), "loud", "slack"), testDelivery(fmt.Sprint("lou", i), "lou", fmt.Sprint(i%3)))
+	}
+	must(t, b.PublishDeliveries(ctx, ds))
+	for namespace, want := range map[string]int{"loud": 10, "lou": 10, "other": 0} {
+		if n, err := b.pending(ctx, namespace); err != nil || n != want {
+			t.Errorf("%s has %d pending, want %d (%v)", namespace, n, want, err)
+		}
+	}
+	counts := map[string]int{}
+	for _, m := range deadLetters(t, b) {
+		counts[m.Subject+" "+header(m.Header, headerLabel)+" "+header(m.Header, headerReason)]++
+	}
+	want := map[string]int{"notifier.dead.loud.slack quota namespace quota exceeded": 14}
+	for p, n := range map[int]int{0: 0, 1: 0, 2: 0} {
+		for i := 10; i < 20; i++ {
+			if i%3 == p {
+				n++
+			}
+		}
+		want[fmt.Sprintf("notifier.dead.lou.%d quota namespace quota exceeded", p)] = n
+	}
+	if diff := cmp.Diff(want, counts); diff != "" {
+		t.Error(diff)
+	}
+	must(t, b.PublishDeliveries(ctx, []event.Delivery{testDelivery("quiet", "quiet", "slack")}))
+	if n, err := b.pending(ctx, "quiet"); err != nil || n != 1 {
+		t.Errorf("quiet has %d pending (%v)", n, err)
+	}
+}
+
+// Fails when effective does not shrink: the stream then grows past its budget.
+func TestTheQuotaShrinksAsTheStreamFillsUp(t *testing.T) {
+	b := open(t, t.TempDir(), func(o *Options) { o.Budgets.Deliveries = 4 * mib })
+	ctx := testContext(t)
+	for i := range 200 {
+		d := testDelivery(fmt.Sprint(i), "loud", "slack")
+		d.Event.Message = strings.Repeat("x", 64<<10)
+		must(t, b.PublishDeliveries(ctx, []event.Delivery{d}))
+		must(t, b.stats.refresh(ctx))
+	}
+	bytes, _ := b.stats.deliveries()
+	if bytes > 4*mib || bytes < 2*mib {
+		t.Errorf("the stream has %d bytes", bytes)
+	}
+	must(t, b.PublishDeliveries(ctx, []event.Delivery{testDelivery("quiet", "quiet", "slack")}))
+	if n, err := b.pending(ctx, "quiet"); err != nil || n != 1 {
+		t.Errorf("quiet has %d pending (%v)", n, err)
+	}
+}
+
+// Fails when publishSingly drops what shares a batch with a duplicate.
+func TestADeliveryPublishedTwiceIsThereOnce(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	var ds []event.Delivery
+	for _, id := range ids(50) {
+		ds = append(ds, testDelivery(id, "team", "slack"))
+	}
+	must(t, b.PublishDeliveries(ctx, ds[:30]))
+	must(t, b.PublishDeliveries(ctx, ds))
+	held := make(chan event.Held[event.Delivery])
+	start(t, deliverTo(b, held))
+	var got []string
+	for range ds {
+		h := receive(t, held)
+		got = append(got, h.Value.ID)
+		must(t, h.Done(ctx))
+	}
+	if diff := cmp.Diff(ids(50), got); diff != "" {
+		t.Error(diff)
+	}
+	if n, err := b.pending(ctx, "team"); n != 0 || err != nil {
+		t.Errorf("%d are left (%v)", n, err)
+	}
+}
+
+func TestADeliveryTooLargeForTheBusBecomesADeadLetter(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	d := testDelivery("large", "team", "slack")
+	d.Event.Message = strings.Repeat("é", embeddedPayload)
+	must(t, b.PublishDeliveries(ctx, []event.Delivery{d, testDelivery("small", "team", "slack")}))
+	if n, err := b.pending(ctx, "team"); n != 1 || err != nil {
+		t.Errorf("%d pending (%v)", n, err)
+	}
+	if dead := deadLetters(t, b); len(dead) != 1 || header(dead[0].Header, headerLabel) != labelTooLarge {
+		t.Errorf("dead letters: %v", dead)
+	}
+	r := testRecord("large", "team", "app")
+	r.Event.Message = d.Event.Message
+	if _, err := b.PublishEvent(ctx, r); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("event too large: %v", err)
+	}
+}
+
+func TestWasSentKnowsWhatSentRecorded(t *testing.T) {
+	dir := t.TempDir()
+	b := open(t, dir, nil)
+	ctx := testContext(t)
+	d, other := testDelivery("1", "team", "a.b"), testDelivery("1", "team", "a")
+	if sent, err := b.WasSent(ctx, &d); sent || err != nil {
+		t.Errorf("before: %v, %v", sent, err)
+	}
+	must(t, b.Sent(ctx, &d))
+	die(b)
+	b = open(t, dir, nil)
+	if sent, err := b.WasSent(ctx, &d); !sent || err != nil {
+		t.Errorf("after: %v, %v", sent, err)
+	}
+	if sent, err := b.WasSent(ctx, &other); sent || err != nil {
+		t.Errorf("another provider's: %v, %v", sent, err)
+	}
+}
+
+func TestAReturnedMessageIsHandedOutAgainForARecheck(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	held := make(chan event.Held[event.Delivery])
+	start(t, deliverTo(b, held))
+	must(t, b.PublishDeliveries(ctx, []event.Delivery{testDelivery("1", "team", "slack")}))
+	first := receive(t, held)
+	must(t, first.Working())
+	must(t, first.Return())
+	if err := first.Done(ctx); !errors.Is(err, errSettled) {
+		t.Errorf("Done after Return: %v", err)
+	}
+	second := receive(t, held)
+	if !second.Value.Recheck {
+		t.Error("not marked for a recheck")
+	}
+	must(t, second.Done(ctx))
+	if err := second.Return(); !errors.Is(err, errSettled) {
+		t.Errorf("Return after Done: %v", err)
+	}
+}
+
+// Fails when the stream discards old triggers instead of refusing new ones.
+func TestAFullStreamOfTriggersRefusesNewTargetsAndReplacesOldOnes(t *testing.T) {
+	b := open(t, t.TempDir(), func(o *Options) { o.Budgets.Triggers = 64 << 10 })
+	ctx := testContext(t)
+	n := 0
+	for ; ; n++ {
+		err := b.PublishTrigger(ctx, testTrigger("team", fmt.Sprint("key", n), 1))
+		if errors.Is(err, ErrFull) {
+			break
+		}
+		must(t, err)
+	}
+	held := make(chan event.Held[event.Trigger])
+	start(t, triggerTo(b, held))
+	var got []string
+	for range n {
+		h := receive(t, held)
+		got = append(got, h.Value.Key)
+		must(t, h.Done(ctx))
+	}
+	slices.Sort(got)
+	if len(slices.Compact(got)) != n {
+		t.Errorf("%d distinct triggers of %d accepted", len(slices.Compact(got)), n)
+	}
+	must(t, b.PublishTrigger(ctx, testTrigger("team", "room again", 1)))
+}
+
+func TestOneTargetHasOnePendingTriggerTheNewest(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	for i := range 10 {
+		must(t, b.PublishTrigger(ctx, testTrigger("team", "key", int64(i))))
+	}
+	must(t, b.PublishTrigger(ctx, testTrigger("team", "other", 1)))
+	held := make(chan event.Held[event.Trigger])
+	start(t, triggerTo(b, held))
+	got := map[string]int64{}
+	for range 2 {
+		h := receive(t, held)
+		got[h.Value.Key] = h.Value.Accepted.Unix()
+		must(t, h.Done(ctx))
+	}
+	if diff := cmp.Diff(map[string]int64{"key": 9, "other": 1}, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,75 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestStateIsReplacedOnlyAtTheRevisionThatWasRead(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	s := b.State()
+	const key = "HelmRelease/my team/a.b*>é"
+	if _, _, found, err := s.Get(ctx, key); found || err != nil {
+		t.Fatalf("before: %v, %v", found, err)
+	}
+	must(t, s.Put(ctx, key, []byte("1"), 0))
+	if err := s.Put(ctx, key, []byte("x"), 0); !errors.Is(err, ErrConflict) {
+		t.Errorf("second create: %v", err)
+	}
+	value, revision, found, err := s.Get(ctx, key)
+	if string(value) != "1" || !found || err != nil {
+		t.Fatalf("after: %q, %v, %v", value, found, err)
+	}
+	must(t, s.Put(ctx, key, []byte("2"), revision))
+	if err := s.Put(ctx, key, []byte("x"), revision); !errors.Is(err, ErrConflict) {
+		t.Errorf("put at an old revision: %v", err)
+	}
+	must(t, s.Put(ctx, "other", []byte("3"), 0))
+	must(t, s.Put(ctx, "gone", []byte("4"), 0))
+	must(t, s.Delete(ctx, "gone"))
+	if _, _, found, err := s.Get(ctx, "gone"); found || err != nil {
+		t.Errorf("deleted: %v, %v", found, err)
+	}
+	got := map[string]string{}
+	must(t, s.All(ctx, func(key string, value []byte, _ uint64) bool { got[key] = string(value); return true }))
+	if diff := cmp.Diff(map[string]string{key: "2", "other": "3"}, got); diff != "" {
+		t.Error(diff)
+	}
+	must(t, s.Put(ctx, "gone", []byte("5"), 0))
+}
+
+func TestHealthIsWatchedFromTheLatestValues(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	h := b.Health()
+	must(t, h.Put(ctx, "Provider/team/slack", []byte("1")))
+	must(t, h.Put(ctx, "Provider/team/slack", []byte("2")))
+	got := make(chan string)
+	start(t, func(ctx context.Context) error {
+		return h.Watch(ctx, func(key string, value []byte) {
+			text := "deleted"
+			if value != nil {
+				text = string(value)
+			}
+			select {
+			case got <- key + " " + text:
+			case <-ctx.Done():
+			}
+		})
+	})
+	expect := func(want string) {
+		t.Helper()
+		if s := receive(t, got); s != want {
+			t.Errorf("watched %q, want %q", s, want)
+		}
+	}
+	expect("Provider/team/slack 2")
+	must(t, h.Put(ctx, "Alert/team/a.b", []byte("3")))
+	expect("Alert/team/a.b 3")
+	must(t, h.Put(ctx, "Provider/team/slack", nil))
+	expect("Provider/team/slack deleted")
+}
