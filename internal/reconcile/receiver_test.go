@@ -283,10 +283,11 @@ func TestTheTableIsCompleteOnlyWithEveryReceiverInIt(t *testing.T) {
 func TestOneBrokenSecretDoesNotKeepTheProcessFromStarting(t *testing.T) {
 	broken := newReceiver("broken", func(r *v1.Receiver) { r.Spec.SecretRef.Name = "broken" })
 	s := settings{objects: []runtime.Object{newReceiver("app"), broken}, secrets: []*corev1.Secret{newSecret("hook", "token", "t")}}
-	fails := true
+	var fails atomic.Bool
+	fails.Store(true)
 	s.prepare = func(w *world) {
 		w.core.PrependReactor("get", "secrets", func(a clienttesting.Action) (bool, runtime.Object, error) {
-			if fails && a.(clienttesting.GetAction).GetName() == "broken" {
+			if fails.Load() && a.(clienttesting.GetAction).GetName() == "broken" {
 				return true, nil, apierrors.NewInternalError(fmt.Errorf("cannot decrypt"))
 			}
 			return false, nil, nil
@@ -299,7 +300,7 @@ func TestOneBrokenSecretDoesNotKeepTheProcessFromStarting(t *testing.T) {
 		if message := w.ready("Receiver", "broken", "False ProgressingWithRetry"); strings.Contains(message, "decrypt") {
 			t.Errorf("message: %s", message)
 		}
-		fails = false
+		fails.Store(false)
 		w.applySecret(newSecret("broken", "token", "t"))
 		pass(2 * time.Minute)
 		w.ready("Receiver", "broken", "True Succeeded")

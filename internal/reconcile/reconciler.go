@@ -201,6 +201,9 @@ func (r *Reconciler) Lead(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
+	r.receivers.status.forgetTold()
+	r.alerts.status.forgetTold()
+	r.providers.status.forgetTold()
 	r.leading.Store(true)
 	r.metrics.leading.Set(1)
 	defer func() {

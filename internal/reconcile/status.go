@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -42,6 +43,9 @@ type statusOptions[T subject, L runtime.Object] struct {
 	show func(T, verdict)
 }
 
+// statusDelay lets the cache catch up with our own last write, which would end in a conflict otherwise.
+const statusDelay = 100 * time.Millisecond
+
 // statusController tells the owners of one kind's objects how they fare, while this replica leads.
 type statusController[T subject, L runtime.Object] struct {
 	statusOptions[T, L]
@@ -49,8 +53,8 @@ type statusController[T subject, L runtime.Object] struct {
 	queue  *kube.Controller
 
 	mu sync.Mutex
-	// told holds the verdicts that were told by Event alone, while the kind has no status. It has no more entries than there are
-	// objects.
+	// told holds the verdicts that were told by an Event in this leadership, so that none is told twice: neither when the cache is
+	// behind our own write, nor when the kind has no status to compare with. It has no more entries than there are objects.
 	told map[kube.Key]verdict
 }
 
@@ -58,6 +62,7 @@ func newStatusController[T subject, L runtime.Object](o statusOptions[T, L], que
 	s := &statusController[T, L]{statusOptions: o, writer: kube.NewStatusWriter(o.resource), told: map[kube.Key]verdict{}}
 	queue.Name = o.kind + " status"
 	queue.Reconcile = s.reconcile
+	queue.Delay = statusDelay
 	s.queue = kube.NewController(queue)
 	return s
 }
@@ -86,11 +91,8 @@ func (s *statusController[T, L]) reconcile(ctx context.Context, k kube.Key) erro
 	if err != nil {
 		return err
 	}
-	switch {
-	case wrote && isNews(object, v):
-		s.record(object, v)
-	case !wrote && !s.writer.HasStatus():
-		s.recordUnwritten(object, v)
+	if wrote && isNews(object, v) || !wrote && !s.writer.HasStatus() {
+		s.record(object, v, wrote)
 	}
 	return nil
 }
@@ -136,25 +138,22 @@ func isNews[T subject](before T, v verdict) bool {
 		(ready.Status == metav1.ConditionTrue) != v.ready
 }
 
-func (s *statusController[T, L]) record(o T, v verdict) {
-	eventType := corev1.EventTypeNormal
-	if !v.ready {
-		eventType = corev1.EventTypeWarning
-	}
-	s.events.Event(s.kind, o.GetNamespace(), o.GetName(), string(o.GetUID()), eventType, v.event, v.told)
-}
-
-// recordUnwritten tells by an Event what a kind without status cannot show. That all is well is not told: every start would tell it
-// again about every object.
-func (s *statusController[T, L]) recordUnwritten(o T, v verdict) {
+// record tells a verdict by an Event. Of a kind without status it is not told that all is well from the start: every leadership would
+// tell it again about every object.
+func (s *statusController[T, L]) record(o T, v verdict, written bool) {
 	k := kube.KeyOf(o)
 	s.mu.Lock()
 	before, known := s.told[k]
 	s.told[k] = v
 	s.mu.Unlock()
-	if (known && before != v) || (!known && !v.ready) {
-		s.record(o, v)
+	if known && before == v || !known && !written && v.ready {
+		return
 	}
+	eventType := corev1.EventTypeNormal
+	if !v.ready {
+		eventType = corev1.EventTypeWarning
+	}
+	s.events.Event(s.kind, o.GetNamespace(), o.GetName(), string(o.GetUID()), eventType, v.event, v.told)
 }
 
 func (s *statusController[T, L]) forget(k kube.Key) {
@@ -163,7 +162,14 @@ func (s *statusController[T, L]) forget(k kube.Key) {
 	delete(s.told, k)
 }
 
-// enqueueAll asks for all objects to be looked at, as at the beginning of a leadership.
+// forgetTold begins a leadership: another replica may have told since what this one told before.
+func (s *statusController[T, L]) forgetTold() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.told)
+}
+
+// enqueueAll has all objects looked at, once this replica leads.
 func (s *statusController[T, L]) enqueueAll() {
 	for _, o := range s.objects.All() {
 		s.queue.Enqueue(kube.KeyOf(o))

@@ -27,7 +27,7 @@ const (
 // Results returns all results.
 func Results() []Result { return []Result{ResultOK, ResultConflict, ResultRetry, ResultPermanent} }
 
-// ControllerOptions configure a Controller. All but Observe and the back-offs are required.
+// ControllerOptions configure a Controller. All but Observe, Delay and the back-offs are required.
 type ControllerOptions struct {
 	// Name is the controller's name in errors.
 	Name string
@@ -35,6 +35,8 @@ type ControllerOptions struct {
 	Workers int
 	// Reconcile brings the world in line with the object of one key, whether it exists or not.
 	Reconcile func(ctx context.Context, key Key) error
+	// Delay is how long a key waits after Enqueue, so that what comes together is worked on once; zero for not at all.
+	Delay time.Duration
 	// MinBackoff and MaxBackoff bound the pause before a failed key is tried again; 250 ms and 1 min when zero.
 	MinBackoff, MaxBackoff time.Duration
 	// Observe is called after each reconcile.
@@ -112,7 +114,7 @@ func Unwrap[T Object](o any) (T, bool) {
 func Self[T Object](o T) []Key { return []Key{KeyOf(o)} }
 
 // Enqueue asks for a key to be reconciled soon. It may be called at any time, before Run too.
-func (c *Controller) Enqueue(k Key) { c.EnqueueAfter(k, 0) }
+func (c *Controller) Enqueue(k Key) { c.EnqueueAfter(k, c.options.Delay) }
 
 // EnqueueAfter asks for a key to be reconciled after a while.
 func (c *Controller) EnqueueAfter(k Key, after time.Duration) {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,9 +89,9 @@ func TestAKindThatIsNotServedIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		cluster, resource := newCluster(t, newReceiver("a"))
-		served := false
+		var served atomic.Bool
 		cluster.PrependReactor("list", "receivers", func(clienttesting.Action) (bool, runtime.Object, error) {
-			if served {
+			if served.Load() {
 				return false, nil, nil
 			}
 			return true, nil, apierrors.NewNotFound(v1.Resource("receivers").GroupResource(), "")
@@ -108,7 +109,7 @@ func TestAKindThatIsNotServedIsWaitedFor(t *testing.T) {
 		if n := strings.Count(log.String(), "waiting for its custom resource definition"); n != 1 {
 			t.Errorf("told %d times within a minute, want once:\n%s", n, log.String())
 		}
-		served = true
+		served.Store(true)
 		pass(2 * time.Minute)
 		synctest.Wait()
 		if !closed(i.Synced()) {
