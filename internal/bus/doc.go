@@ -1,0 +1,57 @@
+// Package bus is the one thing between the stages of notifier: five JetStream streams and a few buckets, on a nats-server in
+// this process or on a remote one. It is the only user of NATS.
+//
+// # Loss
+//
+// A publish returns nil only after the stream's acknowledgement: the message is on disk, with the embedded server fsynced. After
+// an error it may or may not be there, and publishing it again does no harm: events and deliveries have identities, a
+// trigger replaces an older one of its target. What was published is handed out until it is settled, also over kill -9 of this
+// process. What cannot be handled (undecodable, too large, or deadly twenty times) becomes a dead letter and blocks nobody.
+//
+// What bounds the streams, and what happens there:
+//   - EVENTS keeps 24 hours and Budgets.Events bytes, the oldest go. Publishing is refused with ErrFull when the stream is three
+//     quarters full and half of it was not routed yet, so a flood is answered 503 before it pushes out what is owed. The
+//     state of the stream is read every two seconds, so a quarter of the budget must outlast what is published meanwhile.
+//   - DELIVERIES: per namespace NamespaceQuota messages, and above half of Budgets.Deliveries as many average messages as are
+//     free. Beyond that a delivery becomes a dead letter, and other namespaces are unaffected. The server cannot refuse here (it
+//     allows scheduled messages only on streams that discard old), so the embedded server's total is the last wall: it refuses.
+//   - TRIGGERS: one message a target, Budgets.Triggers bytes, beyond which new targets are refused with ErrFull.
+//   - DEADLETTERS: 7 days, 1,000 messages a Provider, Budgets.DeadLetters bytes, the oldest go.
+//   - HISTORY: 26 hours, Budgets.History bytes, the oldest go. What went cannot be recognized as sent after a crash.
+//
+// When the disk fills up all the same, JetStream shuts down in this process: every publish fails, Ready too, and Run returns
+// ErrLost so that the process ends and is started again.
+//
+// # Duplicates
+//
+// EVENTS answers for an ID it has seen within the duplicate window, also after kill -9. DELIVERIES does so for two minutes, and
+// forgets at a restart what was settled, so a delivery carries Recheck whenever it may have been sent before, and WasSent tells.
+// Done is confirmed by the server but its consumers write their state up to 250 ms later, so after a kill -9 a settled event or
+// trigger can come back, for a recheck; a settled delivery is gone from its work queue.
+//
+// # Order
+//
+// Records come to route in stream order, a failed batch before anything younger. Deliveries of one Provider and triggers of one
+// namespace are in one shard and come in stream order, but for those that were returned or come off the schedule. A new owner
+// starts at the oldest unsettled message at once: what a dead owner held comes first, not after its hold time.
+//
+// # Ownership
+//
+// Each consumer is a role: "route", "deliver.N", "trigger.N". A role has one owner in the fleet. Heartbeats in a bucket say
+// who is alive, rendezvous hashing says who should own what, a lease taken by compare-and-set makes sure that it is one, and the
+// consumer's pinned client fences out who does not know yet that it lost. Alone on the embedded server a process owns everything
+// at once. A role changes hands well within a second when its owner leaves and within some six seconds when it dies. None of
+// that is a lock: a process that was stopped in the middle of a send may finish it afterwards, so sends carry IDs.
+//
+// An owner that dies leaves its lease behind, and the next one counts. After three deaths at one place the messages there are
+// handed out one at a time and noted first, so that the one that kills the process is known, and after twenty it is a dead letter.
+//
+// # Back-pressure
+//
+// A stage is handed messages over an unbuffered channel and takes them when it can. At most 256 wait in this process for it, kept
+// from being handed out elsewhere; the rest stays on disk. What a stage has taken it must settle, or call Working on more often
+// than event.HoldTime. At most 4,096 deliveries of a shard are out at a time; triggers are bounded by their targets.
+//
+// Publishing of events, triggers and sent records is a group commit: what arrives during one write shares the next one,
+// as an atomic batch with one fsync for its data. So a caller waits for at most two writes, however many callers there are.
+package bus

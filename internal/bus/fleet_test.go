@@ -1,0 +1,373 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"notifier/internal/event"
+)
+
+// remote starts a server that listens on the loopback interface, as one of a platform would.
+func remote(t testing.TB) string {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true, JetStream: true, StoreDir: t.TempDir(),
+		JetStreamMaxStore: 16 << 30, JetStreamMaxMemory: 64 << 20,
+	})
+	must(t, err)
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	if !s.ReadyForConnections(testTimeout) {
+		t.Fatal("server does not start")
+	}
+	return s.ClientURL()
+}
+
+// fakeBucket stands for the bucket of members where nothing is asked of it.
+type fakeBucket struct{ jetstream.KeyValue }
+
+// fleet is a set of replicas that serve deliveries and note who serves which shard.
+type fleet struct {
+	t   testing.TB
+	url string
+
+	mu     sync.Mutex
+	owners map[int][]string // the replicas that serve a shard now
+	change chan struct{}
+	held   chan event.Held[event.Delivery]
+}
+
+const fleetShards = 8
+
+func newFleet(t testing.TB) *fleet {
+	return &fleet{t: t, url: remote(t), owners: map[int][]string{}, change: make(chan struct{}), held: make(chan event.Held[event.Delivery])}
+}
+
+// join starts a replica. leave ends it as a shutdown does, kill as a crash does.
+func (f *fleet) join(name string) (b *Bus, leave, kill func()) {
+	f.t.Helper()
+	b = open(f.t, "", func(o *Options) { o.URL, o.ReplicaID, o.Shards = f.url, name, fleetShards })
+	stopRun := start(f.t, func(ctx context.Context) error {
+		if err := b.Run(ctx); !errors.Is(err, ErrLost) || !b.closed.Load() {
+			return err
+		}
+		return nil // killed
+	})
+	stopWork := start(f.t, func(ctx context.Context) error {
+		return b.Deliveries(ctx, func(ctx context.Context, shard int, in <-chan event.Held[event.Delivery]) error {
+			f.note(func() { f.owners[shard] = append(f.owners[shard], name) })
+			defer f.note(func() {
+				f.owners[shard] = slices.DeleteFunc(f.owners[shard], func(s string) bool { return s == name })
+			})
+			return forward(ctx, in, f.held)
+		})
+	})
+	leave = func() { stopWork(); stopRun() }
+	kill = func() {
+		b.closed.Store(true)
+		b.nc.Close()
+		stopWork()
+		stopRun()
+	}
+	return b, leave, kill
+}
+
+func (f *fleet) note(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+	close(f.change)
+	f.change = make(chan struct{})
+}
+
+// await waits until each shard has exactly one owner and those are the given replicas. It returns how long that took.
+func (f *fleet) await(names ...string) time.Duration {
+	f.t.Helper()
+	began := time.Now()
+	deadline := time.After(testTimeout)
+	for {
+		f.mu.Lock()
+		seen := map[string]bool{}
+		settled := true
+		for shard := range fleetShards {
+			settled = settled && len(f.owners[shard]) == 1
+			for _, name := range f.owners[shard] {
+				seen[name] = true
+			}
+		}
+		for _, name := range names {
+			settled = settled && seen[name]
+		}
+		change := f.change
+		text := fmt.Sprint(f.owners)
+		f.mu.Unlock()
+		if settled && len(seen) == len(names) {
+			return time.Since(began)
+		}
+		select {
+		case <-change:
+		case <-deadline:
+			f.t.Fatalf("owners are %s, want %v", text, names)
+		}
+	}
+}
+
+// One owner a shard in the whole fleet, and it changes hands when replicas come and go.
+// Fails when takeOver takes a lease whose holder is alive (two owners), or when release keeps it (nobody takes over).
+func TestShardsAreSpreadOverTheReplicasAndChangeHands(t *testing.T) {
+	f := newFleet(t)
+	one, leaveOne, _ := f.join("one")
+	f.await("one")
+	two, _, killTwo := f.join("two")
+	f.await("one", "two")
+	ctx := testContext(t)
+	for i := range 40 {
+		must(t, one.PublishDeliveries(ctx, []event.Delivery{testDelivery(fmt.Sprint(i), "team", fmt.Sprint("p", i%16))}))
+	}
+	seen := map[string]bool{}
+	for len(seen) < 40 {
+		h := receive(t, f.held)
+		if seen[h.Value.ID] {
+			t.Errorf("%s was handed out twice", h.Value.ID)
+		}
+		seen[h.Value.ID] = true
+		must(t, h.Done(ctx))
+	}
+	must(t, one.Ready())
+	must(t, two.Ready())
+
+	leaveOne()
+	took := f.await("two")
+	t.Logf("takeover after a graceful leave: %s", took)
+	if took > 3*time.Second {
+		t.Error("the takeover took too long")
+	}
+	three, _, _ := f.join("three")
+	f.await("two", "three")
+
+	// Two dies with messages in hand, and three gets them.
+	for i := range 40 {
+		must(t, three.PublishDeliveries(ctx, []event.Delivery{testDelivery(fmt.Sprint("more", i), "team", fmt.Sprint("p", i%16))}))
+	}
+	first := receive(t, f.held)
+	killTwo()
+	took = f.await("three")
+	t.Logf("takeover after a kill: %s", took)
+	if took > 10*time.Second {
+		t.Error("the takeover took too long")
+	}
+	seen = map[string]bool{}
+	_ = first.Done(ctx) // its owner may be gone
+	for len(seen) < 39 {
+		h := receive(t, f.held)
+		if h.Done(ctx) == nil && h.Value.ID != first.Value.ID {
+			seen[h.Value.ID] = true
+		}
+	}
+}
+
+// Fails when a replica that hears of nobody, itself included, keeps its roles.
+func TestAReplicaThatIsCutOffGivesUpBeforeTheOthersTakeOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMembership("one", nil)
+		m.kv = fakeBucket{}
+		m.offer(kindDeliver)
+		m.members["one"] = member{kinds: []string{kindDeliver}, seen: time.Now()}
+		m.members["two"] = member{kinds: []string{kindDeliver}, seen: time.Now()}
+		mine := ""
+		for i := range 100 {
+			if owner, _ := m.owner(kindDeliver, fmt.Sprint(i)); owner == "one" {
+				mine = fmt.Sprint(i)
+			}
+		}
+		<-time.After(selfTTL) // virtual
+		if owner, _ := m.owner(kindDeliver, mine); owner == "one" {
+			t.Error("still owner although its own heartbeats do not come back")
+		}
+		if !m.alive("two") {
+			t.Error("the other is dead before its time")
+		}
+		<-time.After(memberTTL - selfTTL)
+		if owner, _ := m.owner(kindDeliver, mine); owner != "" || m.alive("two") {
+			t.Errorf("owner %q, the other alive: %v", owner, m.alive("two"))
+		}
+	})
+}
+
+func TestWhenAMemberLeavesOnlyItsOwnRolesMove(t *testing.T) {
+	m := newMembership("a", nil)
+	m.kv = fakeBucket{}
+	for _, name := range []string{"a", "b", "c", "d"} {
+		m.members[name] = member{kinds: []string{kindDeliver}, seen: time.Now()}
+	}
+	m.offer(kindDeliver)
+	before, counts := map[string]string{}, map[string]int{}
+	for i := range 400 {
+		role := fmt.Sprint(kindDeliver, ".", i)
+		before[role], _ = m.owner(kindDeliver, role)
+		counts[before[role]]++
+	}
+	for name, n := range counts {
+		if n < 60 || n > 140 {
+			t.Errorf("%s has %d of 400 roles", name, n)
+		}
+	}
+	delete(m.members, "c")
+	for role, owner := range before {
+		if now, _ := m.owner(kindDeliver, role); owner != "c" && now != owner {
+			t.Errorf("%s moved from %s to %s", role, owner, now)
+		}
+	}
+	if owner, _ := m.owner(kindRoute, kindRoute); owner != "" {
+		t.Errorf("%s owns a role whose kind nobody serves", owner)
+	}
+}
+
+func TestASecondProcessCannotOpenADataDirectory(t *testing.T) {
+	dir := t.TempDir()
+	open(t, dir, nil)
+	_, err := Open(testContext(t), testOptions(dir, nil))
+	if err == nil || !strings.Contains(err.Error(), "in use by another process") {
+		t.Errorf("second Open: %v", err)
+	}
+}
+
+// Fails when agreeOnShards is not asked: what waits under the shards 2 to 7 would be read by nobody.
+func TestTheNumberOfShardsIsThatOfTheFirstStart(t *testing.T) {
+	dir := t.TempDir()
+	b := open(t, dir, func(o *Options) { o.Shards = 8 })
+	closeBus(t, b)
+	if b = open(t, dir, func(o *Options) { o.Shards = 2 }); b.Shards() != 8 {
+		t.Errorf("%d shards", b.Shards())
+	}
+}
+
+func TestOptionsReportEveryFault(t *testing.T) {
+	_, err := Open(testContext(t), Options{
+		DataDir: "x", URL: "y", Replicas: 9, Shards: -1, NamespaceQuota: -1, DuplicateWindow: -1, Budgets: Budgets{Events: -1},
+	})
+	for _, want := range []string{"exactly one", "replicas", "shards", "quota", "window", "budget", "logger", "registerer"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not mention %q", err, want)
+		}
+	}
+}
+
+func TestBudgetsFitTheDiskOrAreRefused(t *testing.T) {
+	b := defaultBudgets()
+	must(t, b.fit(b.total()))
+	if b != defaultBudgets() {
+		t.Error("budgets that fit were changed")
+	}
+	must(t, b.fit(mib*512))
+	if total := b.total(); total > 512*mib || total < 511*mib || b.Events < 100*mib {
+		t.Errorf("scaled to %d MiB: %+v", total/mib, b)
+	}
+	if err := b.fit(mib); err == nil {
+		t.Error("one MiB is enough")
+	}
+}
+
+// Run ends with an error when JetStream shuts down in the process, which is what it does on a full disk.
+// Fails when watchLoss does not ask the embedded server.
+func TestRunReturnsAnErrorWhenJetStreamShutsDown(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	must(t, b.Ready())
+	done := make(chan error, 1)
+	go func() { done <- b.Run(testContext(t)) }()
+	must(t, b.embedded.srv.ShutdownJetStream())
+	if err := receive(t, done); !errors.Is(err, ErrLost) {
+		t.Errorf("Run returned %v", err)
+	}
+	if err := b.Ready(); !errors.Is(err, ErrLost) {
+		t.Errorf("Ready returned %v", err)
+	}
+	ctx, cancel := context.WithTimeout(testContext(t), 5*time.Second)
+	defer cancel()
+	if err := b.PublishTrigger(ctx, testTrigger("team", "key", 1)); err == nil {
+		t.Error("a trigger was acknowledged")
+	}
+	if ctx.Err() != nil {
+		t.Error("the refusal came too late for a sender of webhooks")
+	}
+}
+
+// Fails when check ignores how long nothing was taken.
+func TestAConsumerThatTakesNothingIsNotReady(t *testing.T) {
+	p := newProgress()
+	g := p.start(role{name: "deliver.1"})
+	g.waiting(3)
+	if err := p.check(time.Now().Add(wedgedAfter - time.Second)); err != nil {
+		t.Error(err)
+	}
+	if err := p.check(time.Now().Add(wedgedAfter + time.Second)); err == nil || !strings.Contains(err.Error(), "deliver.1") {
+		t.Errorf("after a minute: %v", err)
+	}
+	g.stop()
+	if err := p.check(time.Now().Add(time.Hour)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTwoBusesOnOneRegistryAreRefused(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	open(t, t.TempDir(), func(o *Options) { o.Registerer = registry })
+	if _, err := Open(testContext(t), testOptions(t.TempDir(), func(o *Options) { o.Registerer = registry })); err == nil {
+		t.Error("no error")
+	}
+}
+
+// A stale owner that goes on asking gets nothing once another has taken over.
+// Fails when requests carry no pin, or startOver does not unpin.
+func TestAnOwnerThatMissedItsEndIsFencedOut(t *testing.T) {
+	url := remote(t)
+	// Without Run neither hears of the other, as if the network between them had failed.
+	connect := func(name string) *Bus {
+		return open(t, "", func(o *Options) { o.URL, o.ReplicaID, o.Shards = url, name, 1 })
+	}
+	one, two := connect("one"), connect("two")
+	ctx := testContext(t)
+	serve := func(b *Bus) (<-chan event.Held[event.Delivery], <-chan error) {
+		held, ended := make(chan event.Held[event.Delivery]), make(chan error, 1)
+		tenure, err := b.takeOver(ctx, deliverRole(0))
+		must(t, err)
+		inner, cancel := context.WithCancel(ctx)
+		joined := make(chan struct{})
+		go func() {
+			defer close(joined)
+			ended <- consume(inner, tenure, func(m *nats.Msg, _ uint64, _ bool) (event.Delivery, error) { return decodeDelivery(m) },
+				func(ctx context.Context, _ int, in <-chan event.Held[event.Delivery]) error {
+					return forward(ctx, in, held)
+				})
+		}()
+		t.Cleanup(func() { cancel(); <-joined })
+		return held, ended
+	}
+	heldOne, endedOne := serve(one)
+	must(t, one.PublishDeliveries(ctx, []event.Delivery{testDelivery("1", "team", "slack")}))
+	stale := receive(t, heldOne)
+	heldTwo, _ := serve(two)
+	if h := receive(t, heldTwo); h.Value.ID != "1" {
+		t.Errorf("the new owner got %s first", h.Value.ID)
+	}
+	if err := receive(t, endedOne); !errors.Is(err, errFenced) {
+		t.Errorf("the stale owner ended with %v", err)
+	}
+	must(t, two.PublishDeliveries(ctx, []event.Delivery{testDelivery("2", "team", "slack")}))
+	if h := receive(t, heldTwo); h.Value.ID != "2" {
+		t.Errorf("the new owner got %s next", h.Value.ID)
+	}
+	must(t, stale.Done(ctx)) // it was done, whoever did it
+}
