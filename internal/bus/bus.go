@@ -41,6 +41,7 @@ type Bus struct {
 
 	members                   *membership
 	events, triggers, history *committer
+	standing                  *standing
 	quota                     *quota
 	stats                     *stats
 	progress                  *progress
@@ -76,6 +77,7 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 	if err := b.setUp(ctx); err != nil {
 		return nil, err
 	}
+	b.standing = newStanding(b.embedded != nil)
 	b.members = newMembership(b.opts.ReplicaID, b.buckets[bucketMembers])
 	b.quota = newQuota(b)
 	b.stats = newStats(b)

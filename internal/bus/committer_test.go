@@ -23,9 +23,9 @@ type fakeStream struct {
 
 func newFakeStream() *fakeStream {
 	f := &fakeStream{started: make(chan []*nats.Msg), finish: make(chan error)}
-	f.committer = &committer{work: &f.work, write: func(_ context.Context, msgs []*nats.Msg) []outcome {
+	f.committer = &committer{work: &f.work, write: func(ctx context.Context, msgs []*nats.Msg) []outcome {
 		f.started <- msgs
-		err := <-f.finish
+		err := errors.Join(<-f.finish, ctx.Err())
 		out := make([]outcome, len(msgs))
 		for i := range out {
 			out[i].err = err
@@ -112,6 +112,7 @@ func TestACallerWhoGivesUpDoesNotEndTheWriteForTheOthers(t *testing.T) {
 		a := f.join(ctx, "a", 1)
 		<-f.started
 		b := f.join(t.Context(), "b", 1)
+		same := f.join(t.Context(), "b", 2)
 		cancel()
 		if err := <-a; !errors.Is(err, context.Canceled) {
 			t.Errorf("who gave up: %v", err)
@@ -120,8 +121,10 @@ func TestACallerWhoGivesUpDoesNotEndTheWriteForTheOthers(t *testing.T) {
 		<-f.started
 		f.finish <- nil
 		f.work.Wait()
-		if err := <-b; err != nil {
-			t.Errorf("who waited: %v", err)
+		for _, c := range []<-chan error{b, same} {
+			if err := <-c; err != nil {
+				t.Errorf("who waited: %v", err)
+			}
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/nats-io/nats.go"
 
 	"notifier/internal/event"
 )
@@ -286,5 +287,41 @@ func TestOneTargetHasOnePendingTriggerTheNewest(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]int64{"key": 9, "other": 1}, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Invariant E4: in a batch that the server refuses, nothing overtakes a message of its subject that failed.
+// Fails when publishSingly goes on after a failure, or publishes everything at once.
+func TestNothingOvertakesAMessageThatWasRefused(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	var msgs []*nats.Msg
+	for _, id := range ids(2 * minBatch) {
+		for _, provider := range []string{"slack", "teams"} {
+			d := testDelivery(provider+id, "team", provider)
+			m, err := encodeDelivery(deliverSubject(0, &d), d.ID, &d)
+			must(t, err)
+			if d.ID == "slack0005" {
+				m.Header.Set(nats.ExpectedLastSeqHdr, "1000000")
+			}
+			msgs = append(msgs, m)
+		}
+	}
+	for i, o := range b.publishAll(ctx, streamDeliveries, msgs) {
+		id := msgs[i].Header.Get(headerID)
+		if want := strings.HasPrefix(id, "slack") && id >= "slack0005"; (o.err != nil) != want {
+			t.Errorf("%s: %v", id, o.err)
+		}
+	}
+	stored := map[string][]string{}
+	for seq := 1; seq <= 5+2*minBatch; seq++ {
+		raw, err := b.streams[streamDeliveries].GetMsg(ctx, uint64(seq))
+		must(t, err)
+		stored[raw.Subject] = append(stored[raw.Subject], raw.Header.Get(headerID))
+	}
+	for subject, got := range stored {
+		if len(got) != 5 && len(got) != 2*minBatch || !slices.IsSorted(got) {
+			t.Errorf("%s: %v", subject, got)
+		}
 	}
 }

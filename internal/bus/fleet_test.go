@@ -329,6 +329,53 @@ func TestTwoBusesOnOneRegistryAreRefused(t *testing.T) {
 	}
 }
 
+// A shard that moves is not served by its new owner before the old one has drained it.
+// Fails when takeOver takes a lease whose holder is alive.
+func TestANewOwnerWaitsUntilTheOldOneHasDrained(t *testing.T) {
+	url := remote(t)
+	connect := func(name string) *Bus {
+		b := open(t, "", func(o *Options) { o.URL, o.ReplicaID, o.Shards = url, name, 1 })
+		start(t, b.Run)
+		return b
+	}
+	one, two := connect("one"), connect("two")
+	began, ending, drained := make(chan string, 2), make(chan struct{}), make(chan struct{})
+	leave := make(chan struct{})
+	ctx, cancel := context.WithCancel(testContext(t))
+	go func() {
+		defer close(leave)
+		_ = one.Deliveries(ctx, func(ctx context.Context, _ int, _ <-chan event.Held[event.Delivery]) error {
+			began <- "one"
+			<-ctx.Done()
+			close(ending)
+			<-drained
+			return nil
+		})
+	}()
+	if name := receive(t, began); name != "one" {
+		t.Fatal(name)
+	}
+	start(t, func(ctx context.Context) error {
+		return two.Deliveries(ctx, func(ctx context.Context, _ int, _ <-chan event.Held[event.Delivery]) error {
+			began <- "two"
+			<-ctx.Done()
+			return nil
+		})
+	})
+	cancel()
+	receive(t, ending)
+	select {
+	case <-began:
+		t.Error("two serves what one has not drained")
+	case <-time.After(4 * ownRetry):
+	}
+	close(drained)
+	receive(t, leave)
+	if name := receive(t, began); name != "two" {
+		t.Error(name)
+	}
+}
+
 // A stale owner that goes on asking gets nothing once another has taken over.
 // Fails when requests carry no pin, or startOver does not unpin.
 func TestAnOwnerThatMissedItsEndIsFencedOut(t *testing.T) {

@@ -177,9 +177,6 @@ func (t *tenure) countDeaths(ctx context.Context, floor uint64, died bool) error
 	default:
 		l.Floor, l.Deaths = floor, 1
 	}
-	if l.Suspect <= floor {
-		l.Suspect, l.Tries = 0, 0
-	}
 	return t.save(ctx)
 }
 

@@ -12,7 +12,8 @@ import (
 
 // PublishTrigger writes t to its target's place in TRIGGERS and returns when the stream has confirmed that a trigger of this
 // target, accepted no earlier than t, is on disk (invariant T3). Triggers of one target that wait for the disk together become
-// one message, so one hot target costs one message a sync.
+// one message, so one hot target costs one message a sync; one whose like is on disk already and waits here for its turn
+// costs nothing.
 func (b *Bus) PublishTrigger(ctx context.Context, t event.Trigger) error {
 	if t.Namespace == "" || t.Key == "" {
 		return errors.New("publish trigger: no namespace or no key")
@@ -22,6 +23,9 @@ func (b *Bus) PublishTrigger(ctx context.Context, t event.Trigger) error {
 		return fmt.Errorf("publish trigger: %w", err)
 	}
 	m := newMsg(triggerSubject(shardOf(b.opts.Shards, t.Namespace), t), body)
+	if b.standing.covers(m.Subject, t.ReceiverUID) {
+		return nil
+	}
 	if _, err := b.triggers.commit(ctx, entry{msg: m, fold: true, at: t.Accepted}); err != nil {
 		return fmt.Errorf("publish trigger: %w", err)
 	}
@@ -37,7 +41,10 @@ func (b *Bus) PublishTrigger(ctx context.Context, t event.Trigger) error {
 func (b *Bus) Triggers(
 	ctx context.Context, serve func(ctx context.Context, shard int, in <-chan event.Held[event.Trigger]) error,
 ) error {
-	consumeShards(ctx, b, triggerRole, func(m *nats.Msg, _ uint64, _ bool) (event.Trigger, error) { return decodeTrigger(m) }, serve)
+	decode := func(m *nats.Msg, _ uint64, _ bool) (event.Trigger, error) { return decodeTrigger(m) }
+	consumeShards(ctx, b, triggerRole, decode, func(ctx context.Context, shard int, in <-chan event.Held[event.Trigger]) error {
+		return b.standing.serve(shard, in, func(in <-chan event.Held[event.Trigger]) error { return serve(ctx, shard, in) })
+	})
 	return nil
 }
 

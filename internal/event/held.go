@@ -24,3 +24,17 @@ type Held[T any] struct {
 	Value T
 	Settler
 }
+
+// Taker is a Settler whose message, while it waits, may stand for later ones that ask for the same: the bus then accepts those
+// without writing them, since what they ask for is on disk already.
+type Taker interface {
+	// Take ends that. It must be called before the work on the message begins: what is accepted afterwards is a message of its own.
+	Take()
+}
+
+// Take says that the work on the value begins.
+func (h Held[T]) Take() {
+	if t, ok := h.Settler.(Taker); ok {
+		t.Take()
+	}
+}

@@ -115,6 +115,7 @@ func (a *Applier) expand(ctx context.Context, it item) {
 		a.mu.Unlock()
 		return
 	}
+	j.held.Take() // from here on a webhook needs a request later than those that follow now
 	j.stale, j.expanding, j.expanded = false, true, time.Now()
 	trigger := j.held.Value
 	a.mu.Unlock()

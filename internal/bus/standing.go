@@ -1,0 +1,121 @@
+package bus
+
+import (
+	"context"
+	"sync"
+
+	"notifier/internal/event"
+)
+
+// standing knows the triggers that are on disk and wait in this process for their turn. A webhook that asks for the same needs
+// no write of its own: the request that the waiting one leads to is stamped when it is made, so it is late enough for both
+// (invariant T4), and after a crash the waiting one is handed out again.
+//
+// It works only for the embedded server, whose one client this process is. With several replicas another one might own the
+// shard by now, and have made the request already. It holds one entry for each trigger that the stage holds.
+type standing struct {
+	off bool
+
+	mu      sync.Mutex
+	waiting map[string]*standIn // by subject
+}
+
+func newStanding(embedded bool) *standing {
+	return &standing{off: !embedded, waiting: map[string]*standIn{}}
+}
+
+// covers reports whether a trigger of the subject, of the same Receiver, is on disk and not yet begun. Another Receiver's does not
+// count, since it would take this one's webhook along if that Receiver were deleted.
+func (s *standing) covers(subject, receiverUID string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	in := s.waiting[subject]
+	return in != nil && in.receiverUID == receiverUID
+}
+
+// serve passes a shard's triggers on to the stage, each known as waiting until the stage takes or settles it.
+func (s *standing) serve(
+	shard int, in <-chan event.Held[event.Trigger], stage func(<-chan event.Held[event.Trigger]) error,
+) error {
+	if s.off {
+		return stage(in)
+	}
+	out := make(chan event.Held[event.Trigger])
+	left := make(chan struct{})
+	var passing sync.WaitGroup
+	passing.Go(func() {
+		defer close(out)
+		for {
+			select {
+			case held, open := <-in:
+				if !open {
+					return
+				}
+				held.Settler = s.stand(shard, held)
+				select {
+				case out <- held:
+				case <-left: // what was not passed on is left to the next owner
+					return
+				}
+			case <-left:
+				return
+			}
+		}
+	})
+	err := stage(out)
+	close(left)
+	passing.Wait()
+	s.leave(shard)
+	return err
+}
+
+func (s *standing) stand(shard int, held event.Held[event.Trigger]) *standIn {
+	in := &standIn{
+		Settler: held.Settler, table: s, shard: shard,
+		subject: triggerSubject(shard, held.Value), receiverUID: held.Value.ReceiverUID,
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting[in.subject] = in
+	return in
+}
+
+// leave forgets what the stage of a shard left behind.
+func (s *standing) leave(shard int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for subject, in := range s.waiting {
+		if in.shard == shard {
+			delete(s.waiting, subject)
+		}
+	}
+}
+
+// standIn is a held trigger that stands for later ones until it is taken or settled.
+type standIn struct {
+	event.Settler
+	table                *standing
+	shard                int
+	subject, receiverUID string
+}
+
+// Take implements event.Taker.
+func (i *standIn) Take() {
+	i.table.mu.Lock()
+	defer i.table.mu.Unlock()
+	if i.table.waiting[i.subject] == i {
+		delete(i.table.waiting, i.subject)
+	}
+}
+
+// Done implements event.Settler.
+func (i *standIn) Done(ctx context.Context) error {
+	i.Take()
+	return i.Settler.Done(ctx)
+}
+
+// Return implements event.Settler.
+func (i *standIn) Return() error {
+	i.Take()
+	return i.Settler.Return()
+}

@@ -1,0 +1,56 @@
+package bus
+
+import (
+	"testing"
+
+	"notifier/internal/event"
+)
+
+// T3, T4: a webhook may ride on a trigger that is on disk and waits here, and on nothing else. Fails when Take does not end that, or
+// when covers does not ask for the Receiver.
+func TestATriggerThatWaitsStandsForLaterOnesUntilItIsTaken(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	held := make(chan event.Held[event.Trigger])
+	start(t, triggerTo(b, held))
+	publish := func(uid string, accepted int64) {
+		t.Helper()
+		trigger := testTrigger("team-a", "k", accepted)
+		trigger.ReceiverUID = uid
+		must(t, b.PublishTrigger(testContext(t), trigger))
+	}
+	written := func() uint64 {
+		t.Helper()
+		info, err := b.streams[streamTriggers].Info(testContext(t))
+		must(t, err)
+		return info.State.LastSeq
+	}
+	publish("u", 1)
+	first := receive(t, held)
+	for i := range int64(10) {
+		publish("u", 2+i)
+	}
+	if got := written(); got != 1 {
+		t.Errorf("%d triggers were written, want the first alone", got)
+	}
+	publish("another Receiver", 20)
+	if got := written(); got != 2 {
+		t.Errorf("another Receiver's trigger was not written: %d", got)
+	}
+	second := receive(t, held)
+	must(t, first.Done(testContext(t)))
+	publish("another Receiver", 21)
+	if got := written(); got != 2 {
+		t.Errorf("the end of the older trigger ended what the newer one stands for: %d written", got)
+	}
+	second.Take()
+	publish("another Receiver", 22)
+	if got := written(); got != 3 {
+		t.Errorf("a trigger that was accepted after the work began was not written: %d", got)
+	}
+	third := receive(t, held)
+	must(t, third.Return())
+	publish("another Receiver", 23)
+	if got := written(); got != 4 {
+		t.Errorf("a trigger rode on one that was given back: %d written", got)
+	}
+}
