@@ -99,6 +99,26 @@ func TestT4AnObjectGetsAtMostOneRequestPerIntervalUnderAFlood(t *testing.T) {
 	})
 }
 
+// T4. A trigger that waits may stand for webhooks that were accepted without a message of their own (event.Taker). Fails when Take is
+// left out, or when it comes after the stamp of the request.
+func TestT4WhatATriggerStandsForEndsBeforeItsRequestIsStamped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.stop()
+		r := w.receiver("team-a", "github", "deployer", repo("app"))
+		for range 3 {
+			h := w.hook(r)
+			pass(3 * time.Second)
+			w.want(h, "done")
+			patches := w.api.seen()
+			stamp, err := time.Parse(time.RFC3339Nano, patches[len(patches)-1].stamp)
+			if err != nil || h.taken.IsZero() || stamp.Before(h.taken) {
+				t.Errorf("stamped %v, taken %v: %v", stamp, h.taken, err)
+			}
+		}
+	})
+}
+
 // T4, the half that nothing is lost. Fails when a request that was under way at the time of a webhook counts for it.
 func TestT4AWebhookDuringARequestGetsOneOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

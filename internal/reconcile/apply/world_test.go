@@ -280,6 +280,14 @@ func (b *fakeBus) endTerm() {
 type fakeHold struct {
 	mu                      sync.Mutex
 	done, returned, working int
+	taken                   time.Time
+}
+
+// Take implements event.Taker.
+func (h *fakeHold) Take() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.taken = time.Now()
 }
 
 func (h *fakeHold) count(n *int) error {
