@@ -22,8 +22,10 @@ const (
 	fewNamespaces   = 5
 	manyNamespaces  = 5000
 	alertsPerTenant = 2
-	eventsPerWindow = 4000
-	idleSamples     = 100
+	// The events of a window are about this many objects, evenly: one object's go one after the other (E4).
+	objectsPerTenant = 40
+	eventsPerWindow  = 4000
+	idleSamples      = 100
 )
 
 // counter is a destination that only counts.
@@ -70,18 +72,21 @@ func (c *counter) wait(ctx context.Context, count int64) error {
 	return nil
 }
 
-// alerting makes tenants, each with a Kustomization, a generic Provider at the sink and two Alerts on it.
+// alerting makes tenants, each with a generic Provider at the sink and two Alerts on it, the first ones with Kustomizations, and
+// waits until all Alerts are served.
 func (b *bench) alerting(ctx context.Context, from, to int, sink *counter) error {
 	advance := progress("tenants with Alerts", to-from)
-	return parallel(ctx, to-from, func(ctx context.Context, i int) error {
+	err := parallel(ctx, to-from, func(ctx context.Context, i int) error {
 		defer advance()
-		t, err := b.world.Tenant(ctx, fmt.Sprintf("alerts-%d", from+i))
-		if err != nil {
+		t := &world.Tenant{World: b.world, Namespace: fmt.Sprintf("alerts-%d", from+i)}
+		if err := t.Apply(ctx, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"$NS"}}`); err != nil {
 			return err
 		}
 		if from+i < fewNamespaces {
-			if err := t.Object(ctx, "Kustomization", "app", nil, ""); err != nil {
-				return err
+			for k := range objectsPerTenant {
+				if err := t.Object(ctx, "Kustomization", fmt.Sprintf("app-%d", k), nil, ""); err != nil {
+					return err
+				}
 			}
 		}
 		if err := t.Object(ctx, "Provider", "sink", nil, `{"type":"generic","address":"`+sink.url+`"}`); err != nil {
@@ -93,9 +98,18 @@ func (b *bench) alerting(ctx context.Context, from, to int, sink *counter) error
 				return err
 			}
 		}
-		_, err = t.WaitCondition(ctx, "Alert", "all-"+strconv.Itoa(alertsPerTenant-1), "Ready", "True", "")
-		return err
+		return nil
 	})
+	if err != nil {
+		return err
+	}
+	for i := from; i < to; i++ {
+		t := &world.Tenant{World: b.world, Namespace: fmt.Sprintf("alerts-%d", i)}
+		if _, err := t.WaitCondition(ctx, "Alert", "all-"+strconv.Itoa(alertsPerTenant-1), "Ready", "True", ""); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (b *bench) idleLatency(ctx context.Context) error {
@@ -142,9 +156,9 @@ func (b *bench) idleLatency(ctx context.Context) error {
 // through sends a window of events about the first tenants and returns how many were delivered a second, two for each.
 func (b *bench) through(ctx context.Context, sink *counter, round string) (float64, error) {
 	var bodies []map[string]any
-	for i := range fewNamespaces {
-		t := &world.Tenant{World: b.world, Namespace: fmt.Sprintf("alerts-%d", i)}
-		e, err := t.Event(ctx, "Kustomization", "app", "info", "ReconciliationSucceeded", "", "main@sha1:1")
+	for i := range fewNamespaces * objectsPerTenant {
+		t := &world.Tenant{World: b.world, Namespace: fmt.Sprintf("alerts-%d", i%fewNamespaces)}
+		e, err := t.Event(ctx, "Kustomization", fmt.Sprintf("app-%d", i/fewNamespaces), "info", "ReconciliationSucceeded", "", "main@sha1:1")
 		if err != nil {
 			return 0, err
 		}
