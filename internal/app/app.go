@@ -94,7 +94,9 @@ func (a *App) Run(ctx context.Context) error {
 	failure := runStages(ctx, a.log, []stage{
 		{"bus", busGrace, []part{{"bus", a.bus.Run}}},
 		{"kubernetes", kubeGrace, []part{
-			{"recorder", a.recorder.Run}, {"controllers", a.reconcile.Run}, {"watchers", a.watcher.Run},
+			{"recorder", a.recorder.Run},
+			{"controllers", a.reconcile.Run},
+			{"watchers", a.watcher.Run},
 			{"leader", func(ctx context.Context) error { return a.leader.Run(ctx, a.reconcile.Lead, a.watcher.Lead) }},
 		}},
 		{"work", workGrace, []part{{"router", a.router.Run}, {"deliverer", a.deliverer.Run}, {"applier", a.applier.Run}}},

@@ -105,8 +105,10 @@ type badFlag func(flag, format string, args ...any)
 
 func (o Options) validateListen(bad badFlag) {
 	for _, a := range []struct{ flag, addr string }{
-		{"events-addr", o.EventsAddr}, {"receiverAddr", o.ReceiverAddr},
-		{"metrics-addr", o.MetricsAddr}, {"health-addr", o.HealthAddr},
+		{"events-addr", o.EventsAddr},
+		{"receiverAddr", o.ReceiverAddr},
+		{"metrics-addr", o.MetricsAddr},
+		{"health-addr", o.HealthAddr},
 	} {
 		if _, err := net.ResolveTCPAddr("tcp", a.addr); err != nil || a.addr == "" {
 			bad(a.flag, "%q is not an address of the form host:port or :port", a.addr)
@@ -188,7 +190,8 @@ func (o Options) validateLimits(bad badFlag) {
 		rate float64
 	}{
 		{"receiver-rate", o.ReceiverRate},
-		{"events-client-rate", o.EventsClientRate}, {"events-namespace-rate", o.EventsNamespaceRate},
+		{"events-client-rate", o.EventsClientRate},
+		{"events-namespace-rate", o.EventsNamespaceRate},
 	} {
 		if r.rate < 0 || r.rate != r.rate {
 			bad(r.flag, "%v is not a rate: use 0 for no limit", r.rate)

@@ -54,8 +54,11 @@ func newCommitter(b *Bus, stream string) *committer {
 	}
 }
 
-// commit returns when e, or an entry that e was folded with, is on disk.
+// commit returns when e, or an entry that e was folded with, is on disk, or with an error within publishTimeout, also when two
+// writes one after the other take longer than that.
 func (c *committer) commit(ctx context.Context, e entry) (ack, error) {
+	within, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
 	c.mu.Lock()
 	r, place := c.enlist(e)
 	if !c.busy {
@@ -67,8 +70,8 @@ func (c *committer) commit(ctx context.Context, e entry) (ack, error) {
 	select {
 	case <-r.done:
 		return r.outcomes[place].ack, r.outcomes[place].err
-	case <-ctx.Done():
-		return ack{}, ctx.Err()
+	case <-within.Done():
+		return ack{}, within.Err()
 	}
 }
 

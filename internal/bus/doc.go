@@ -53,5 +53,7 @@
 // than event.HoldTime. At most 4,096 deliveries of a shard are out at a time; triggers are bounded by their targets.
 //
 // Publishing of events, triggers and sent records is a group commit: what arrives during one write shares the next one,
-// as an atomic batch with one fsync for its data. So a caller waits for at most two writes, however many callers there are.
+// as an atomic batch with one fsync for its data. So a caller waits for at most two writes, however many callers there are, and
+// never longer than four seconds. On the embedded server a trigger that is on disk and waits for its turn in this process
+// stands for later ones of the same target and Receiver, which are then acknowledged without a write.
 package bus

@@ -112,8 +112,13 @@ func (o *Options) validate() error {
 		missing bool
 	}{
 		{"Clients", o.Clients.Receivers.In == nil || o.Clients.Alerts.In == nil || o.Clients.Providers.In == nil || o.Clients.Secrets == nil},
-		{"Hooks", o.Hooks == nil}, {"Alerts", o.Alerts == nil}, {"Destinations", o.Destinations == nil}, {"Health", o.Health == nil},
-		{"Events", o.Events == nil}, {"DefaultServiceAccount", o.DefaultServiceAccount == ""}, {"Log", o.Log == nil},
+		{"Hooks", o.Hooks == nil},
+		{"Alerts", o.Alerts == nil},
+		{"Destinations", o.Destinations == nil},
+		{"Health", o.Health == nil},
+		{"Events", o.Events == nil},
+		{"DefaultServiceAccount", o.DefaultServiceAccount == ""},
+		{"Log", o.Log == nil},
 		{"Registerer", o.Registerer == nil},
 	} {
 		if need.missing {

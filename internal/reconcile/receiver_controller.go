@@ -6,12 +6,11 @@ import (
 	"math/rand/v2"
 	"time"
 
+	v1 "notifier/api/v1"
 	"notifier/internal/event"
 	"notifier/internal/receiver"
 	"notifier/internal/reconcile/apply"
 	"notifier/internal/reconcile/kube"
-
-	v1 "notifier/api/v1"
 )
 
 // HookTable is what the HTTP edge serves; receiver.Table is one.
@@ -113,8 +112,10 @@ func compileReceiver(r *v1.Receiver, plan receiverPlan, token []byte) (*receiver
 	verifier, err := receiver.NewVerifier(r.Spec.Type, token)
 	switch {
 	case errors.Is(err, receiver.ErrEmptyToken):
-		return nil, &fault{reason: v1.TokenNotFoundReason, retried: true, event: failedEvent,
-			message: "Secret " + plan.secretName + ` does not exist, or its key "token" is missing or empty`}
+		return nil, &fault{
+			reason: v1.TokenNotFoundReason, retried: true, event: failedEvent,
+			message: "Secret " + plan.secretName + ` does not exist, or its key "token" is missing or empty`,
+		}
 	case err != nil:
 		return nil, &fault{reason: v1.UnsupportedTypeReason, message: err.Error(), event: validationEvent}
 	}

@@ -136,7 +136,8 @@ func (r *Reconciler) Waiting() []string {
 		name   string
 		synced <-chan struct{}
 	}{
-		{v1.ReceiverKind, r.receivers.compile.Synced()}, {v1beta3.AlertKind, r.alerts.compile.Synced()},
+		{v1.ReceiverKind, r.receivers.compile.Synced()},
+		{v1beta3.AlertKind, r.alerts.compile.Synced()},
 		{v1beta3.ProviderKind, r.providers.compile.Synced()},
 	} {
 		select {

@@ -59,8 +59,10 @@ func undecodable() *fault {
 
 // unreadable is the fault of an object whose Secret the API server does not give.
 func unreadable() fault {
-	return fault{reason: v1.ProgressingWithRetryReason, retried: true, event: failedEvent,
-		message: "a Secret that is named here cannot be read: the API server refuses or fails to return it"}
+	return fault{
+		reason: v1.ProgressingWithRetryReason, retried: true, event: failedEvent,
+		message: "a Secret that is named here cannot be read: the API server refuses or fails to return it",
+	}
 }
 
 // failedEvent and validationEvent are the reasons of Flux's Events about Receivers.

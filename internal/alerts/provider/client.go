@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"golang.org/x/net/http/httpproxy"
+
 	"notifier/internal/event"
 )
 

@@ -74,8 +74,14 @@ func (o *Options) validate() error {
 		name    string
 		missing bool
 	}{
-		{"Bus", o.Bus == nil}, {"Receivers", o.Receivers == nil}, {"Compiled", o.Compiled == nil}, {"Selector", o.Selector == nil},
-		{"Discovery", o.Discovery == nil}, {"Client", o.Client == nil}, {"Reports", o.Reports == nil}, {"Log", o.Log == nil},
+		{"Bus", o.Bus == nil},
+		{"Receivers", o.Receivers == nil},
+		{"Compiled", o.Compiled == nil},
+		{"Selector", o.Selector == nil},
+		{"Discovery", o.Discovery == nil},
+		{"Client", o.Client == nil},
+		{"Reports", o.Reports == nil},
+		{"Log", o.Log == nil},
 		{"Registerer", o.Registerer == nil},
 	} {
 		if need.missing {

@@ -73,8 +73,13 @@ func (o *Options) validate() error {
 		name    string
 		missing bool
 	}{
-		{"Metadata", o.Metadata == nil}, {"Dynamic", o.Dynamic == nil}, {"Discovery", o.Discovery == nil},
-		{"Events", o.Events == nil}, {"State", o.State == nil}, {"Log", o.Log == nil}, {"Registerer", o.Registerer == nil},
+		{"Metadata", o.Metadata == nil},
+		{"Dynamic", o.Dynamic == nil},
+		{"Discovery", o.Discovery == nil},
+		{"Events", o.Events == nil},
+		{"State", o.State == nil},
+		{"Log", o.Log == nil},
+		{"Registerer", o.Registerer == nil},
 	} {
 		if need.missing {
 			errs = append(errs, fmt.Errorf("%s is missing", need.name))

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
+
 	"notifier/internal/alerts/provider"
 	"notifier/internal/event"
 )

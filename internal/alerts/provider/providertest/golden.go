@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"notifier/internal/alerts/provider"
 	"notifier/internal/event"
 )

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/generic"
 	"notifier/internal/alerts/provider/msteams"

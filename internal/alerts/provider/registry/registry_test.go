@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/time/rate"
+
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/registry"
 )

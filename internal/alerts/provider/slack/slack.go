@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/slack-go/slack"
+
 	"notifier/internal/alerts/provider"
 	"notifier/internal/event"
 )
