@@ -192,8 +192,10 @@ func TestRunEndsWhenTheCachesNeverSync(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := kube.NewController(kube.ControllerOptions{Name: "test", Workers: 1, Log: discard(),
-			Reconcile: func(context.Context, kube.Key) error { return nil }})
+		c := kube.NewController(kube.ControllerOptions{
+			Name: "test", Workers: 1, Log: discard(),
+			Reconcile: func(context.Context, kube.Key) error { return nil },
+		})
 		if err := kube.Watch(c, informer, kube.Self[*v1.Receiver], nil); err != nil {
 			t.Fatal(err)
 		}

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -73,23 +74,57 @@ func (d tolerantDecoder) reduce(data []byte) ([]byte, error) {
 	return json.Marshal(e)
 }
 
-// reduceOne returns data as it is when it decodes as a gvk, else its metadata with the mark Undecodable.
+// reduceOne returns data as it is when it decodes as a gvk. Else it leaves out the least that helps: the status, which its writer then
+// replaces; the spec, which marks the object as Undecodable; or both.
 func (d tolerantDecoder) reduceOne(gvk schema.GroupVersionKind, data []byte) ([]byte, error) {
-	object, err := d.scheme.New(gvk)
-	if err != nil {
-		return nil, err
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return nil, fmt.Errorf("read object: %w", err)
 	}
-	if json.Unmarshal(data, object) == nil {
+	if d.fits(gvk, fields) {
 		return data, nil
 	}
-	var partial metav1.PartialObjectMetadata
-	if err := json.Unmarshal(data, &partial); err != nil {
+	spec, status := fields["spec"], fields["status"]
+	delete(fields, "status")
+	if d.fits(gvk, fields) {
+		return json.Marshal(fields)
+	}
+	delete(fields, "spec")
+	if fields["status"] = status; status == nil || !d.fits(gvk, fields) {
+		delete(fields, "status")
+	}
+	if spec == nil {
+		return nil, errors.New("neither spec nor status is at fault")
+	}
+	return mark(gvk, fields)
+}
+
+// fits reports whether fields decode as a gvk.
+func (d tolerantDecoder) fits(gvk schema.GroupVersionKind, fields map[string]json.RawMessage) bool {
+	object, err := d.scheme.New(gvk)
+	if err != nil {
+		return false
+	}
+	data, err := json.Marshal(fields)
+	return err == nil && json.Unmarshal(data, object) == nil
+}
+
+// mark encodes fields with the annotation Undecodable. An item of a list may lack its kind, so that is set too.
+func mark(gvk schema.GroupVersionKind, fields map[string]json.RawMessage) ([]byte, error) {
+	var meta metav1.ObjectMeta
+	if err := json.Unmarshal(fields["metadata"], &meta); err != nil {
 		return nil, fmt.Errorf("read metadata: %w", err)
 	}
-	partial.SetGroupVersionKind(gvk)
-	if partial.Annotations == nil {
-		partial.Annotations = map[string]string{}
+	if meta.Annotations == nil {
+		meta.Annotations = map[string]string{}
 	}
-	partial.Annotations[Undecodable] = "true"
-	return json.Marshal(partial)
+	meta.Annotations[Undecodable] = "true"
+	for name, value := range map[string]any{"metadata": meta, "apiVersion": gvk.GroupVersion().String(), "kind": gvk.Kind} {
+		encoded, err := json.Marshal(value)
+		if err != nil {
+			return nil, fmt.Errorf("mark: %w", err)
+		}
+		fields[name] = encoded
+	}
+	return json.Marshal(fields)
 }
