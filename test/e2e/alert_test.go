@@ -87,8 +87,8 @@ func TestAnAlertOf32PatternsWorksAndOneOf33DoesNot(t *testing.T) {
 	s.failure("pattern-31")
 	s.waitMessages(sink, "pattern-31")
 	s.must(s.tenant.Object(s.ctx, "Alert", "many", nil, alertSpec("many", `,"inclusionList":`+patterns(17)+`,"exclusionList":`+patterns(16))))
-	c := s.condition("Alert", "many", "Ready", metav1.ConditionFalse, "LimitExceeded")
-	if !strings.Contains(c.Message, "32") {
+	c := s.condition("Alert", "many", "Ready", metav1.ConditionFalse, "InvalidConfig")
+	if !strings.Contains(c.Message, "33 patterns, more than 32") {
 		t.Errorf("the message does not name the limit: %s", c.Message)
 	}
 }

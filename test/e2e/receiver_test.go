@@ -172,6 +172,7 @@ func TestASuspendedReceiverRefusesAndServesAgainWhenResumed(t *testing.T) {
 	s := play(t)
 	path := s.receiver(s.tenant, "app", "t", "")
 	s.suspend("Receiver", "app", true)
+	s.observed("Receiver", "app")
 	s.answered(path, "t", http.StatusServiceUnavailable)
 	// Only who knows the token learns of it.
 	s.push(path, "wrong", http.StatusBadRequest)

@@ -1,12 +1,16 @@
 package limits
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"notifier/test/harness"
 	"notifier/test/world"
 )
 
@@ -27,7 +31,15 @@ func TestAlertsBeyondTheirNumberSaySoAndTakeAFreePlace(t *testing.T) {
 		alert(fmt.Sprintf("old-%d", i))
 		s.ready("Alert", fmt.Sprintf("old-%d", i), metav1.ConditionTrue, "")
 	}
-	// By name they would come first.
+	// Ages are whole seconds, and among Alerts of one second the name decides, by which the young ones would come first.
+	last, err := s.tenant.Get(s.ctx, "Alert", "old-2")
+	s.must(err)
+	s.must(harness.Eventually(s.ctx, func(context.Context) error {
+		if !time.Now().After(last.GetCreationTimestamp().Add(time.Second)) {
+			return errors.New("still the same second")
+		}
+		return nil
+	}))
 	for i := range 2 {
 		alert(fmt.Sprintf("a-young-%d", i))
 		message := s.ready("Alert", fmt.Sprintf("a-young-%d", i), metav1.ConditionFalse, "LimitExceeded")

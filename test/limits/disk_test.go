@@ -94,6 +94,11 @@ func (s *stage) saysWhy() {
 	s.Helper()
 	ctx := s.within(30 * time.Second)
 	said := ""
+	defer func() {
+		if s.Failed() {
+			s.Logf("its log:\n%s", s.Logs())
+		}
+	}()
 	err := harness.Eventually(ctx, func(ctx context.Context) error {
 		select {
 		case <-s.Process().Exited():

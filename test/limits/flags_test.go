@@ -28,8 +28,7 @@ func runs(t *testing.T, w *world.World, args ...string) (code int, output string
 	case <-ctx.Done():
 		t.Fatalf("%v: it still runs: %s", args, p.Logs())
 	}
-	var exit *exec.ExitError
-	if errors.As(p.Err(), &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](p.Err()); ok {
 		return exit.ExitCode(), p.Logs()
 	}
 	return 0, p.Logs()
