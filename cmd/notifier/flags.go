@@ -99,7 +99,7 @@ func kubeFlags(fs *pflag.FlagSet, o *app.Options) {
 // legacyFlags declares the flags of Flux's notification-controller that have nothing left to set here, with what happens
 // instead, so that a Deployment written for Flux starts unchanged.
 func legacyFlags(fs *pflag.FlagSet) map[string]string {
-	meanings := map[string]string{
+	meanings := map[string]string{ //nolint:gosec // names of flags, one of which has the word token in it
 		"export-http-path-metrics":     "has no effect: a hook path is a credential and never becomes a metric label",
 		"watch-configs-label-selector": "has no effect: every Secret that a Receiver or Provider names is watched, by name, without a label",
 		"token-cache-max-size":         "has no effect: this version has no cloud tokens to cache",

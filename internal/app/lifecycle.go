@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 )
@@ -46,8 +47,8 @@ func runStages(ctx context.Context, log *slog.Logger, stages []stage) error {
 	case failure = <-failed:
 		log.Error("stopping because a part failed", "error", failure)
 	}
-	for i := len(started) - 1; i >= 0; i-- {
-		started[i].stop(log)
+	for _, s := range slices.Backward(started) {
+		s.stop(log)
 	}
 	return failure
 }

@@ -78,8 +78,7 @@ func patternErrors(err error) (faulty []*alerts.PatternError, only bool) {
 		}
 		return faulty, only
 	}
-	var p *alerts.PatternError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*alerts.PatternError](err); ok {
 		return []*alerts.PatternError{p}, true
 	}
 	return nil, false

@@ -126,7 +126,7 @@ func (o *Options) validate() error {
 		}
 	}
 	if o.Workers < 0 || o.StatusWorkers < 0 || o.SecretQPS < 0 || o.MaxAlertsPerNamespace < 0 {
-		errs = append(errs, errors.New("Workers, StatusWorkers, SecretQPS and MaxAlertsPerNamespace cannot be negative"))
+		errs = append(errs, errors.New("a negative Workers, StatusWorkers, SecretQPS or MaxAlertsPerNamespace"))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("reconcile options: %w", err)

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	pathvalidation "k8s.io/apimachinery/pkg/api/validation/path"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -187,7 +187,7 @@ func planTarget(ref v1.CrossNamespaceObjectReference) (event.Target, error) {
 		return t, fmt.Errorf("kind %s is not in a namespace, and a Receiver reaches objects of its own namespace only", t.Kind)
 	}
 	if !t.Selects() {
-		if len(t.Name) > validation.DNS1123SubdomainMaxLength || t.Name == "" || len(pathvalidation.IsValidPathSegmentName(t.Name)) > 0 {
+		if len(t.Name) > validation.DNS1123SubdomainMaxLength || t.Name == "" || len(content.IsPathSegmentName(t.Name)) > 0 {
 			return t, fmt.Errorf("name %q is not the name of an object", t.Name)
 		}
 		return t, nil // labels beside a name select nothing, as with Flux

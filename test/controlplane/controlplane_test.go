@@ -144,7 +144,7 @@ func TestGarbageOfADeletedOwnerIsCollected(t *testing.T) {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("the owned object is still there, get returned %v", err)
+		return fmt.Errorf("the owned object is still there, get returned %w", err)
 	})
 	if err != nil {
 		t.Error(err)
@@ -182,7 +182,7 @@ spec:
 		if apierrors.IsInvalid(err) {
 			return nil
 		}
-		return fmt.Errorf("create returned %v, want invalid", err)
+		return fmt.Errorf("create returned %w, want invalid", err)
 	})
 	if err != nil {
 		t.Error(err)

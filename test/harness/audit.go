@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -95,7 +96,7 @@ func (a *Audit) Entries() ([]AuditEntry, error) {
 		line, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
 			// A line that is not whole yet is read again the next time.
-			return a.entries[:len(a.entries):len(a.entries)], nil
+			return slices.Clip(a.entries), nil
 		}
 		if err != nil {
 			return nil, err

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 
@@ -29,9 +30,7 @@ func (n *Notifier) Do(ctx context.Context, method, url string, header http.Heade
 	if err != nil {
 		return Response{}, err
 	}
-	for k, v := range header {
-		req.Header[k] = v
-	}
+	maps.Copy(req.Header, header)
 	resp, err := n.HTTP.Do(req)
 	if err != nil {
 		return Response{}, err

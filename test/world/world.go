@@ -15,9 +15,10 @@ import (
 )
 
 const (
-	// SystemNamespace is where config/default puts the process, ServiceAccount is who it runs as.
+	// SystemNamespace is where config/default puts the process.
 	SystemNamespace = "notification-system"
-	ServiceAccount  = "notifier"
+	// ServiceAccount is who the process runs as.
+	ServiceAccount = "notifier"
 )
 
 // World is a cluster with the product installed and its program built.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -43,9 +44,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(req.Context())
 	defer cancel() // after the body was read
 	req = req.Clone(ctx)
-	for name, values := range t.header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, t.header)
 	req.Header.Set("Via", "1.1 notifier")
 	if req.Header.Get("User-Agent") == "" {
 		req.Header.Set("User-Agent", "notifier")

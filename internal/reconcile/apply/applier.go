@@ -89,7 +89,7 @@ func (o *Options) validate() error {
 		}
 	}
 	if o.Interval < 0 || o.QPS < 0 || o.Burst < 0 || o.Workers < 0 || o.Timeout < 0 {
-		errs = append(errs, errors.New("Interval, QPS, Burst, Workers and Timeout cannot be negative"))
+		errs = append(errs, errors.New("a negative Interval, QPS, Burst, Workers or Timeout"))
 	}
 	return errors.Join(errs...)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -126,9 +127,9 @@ func (b *fakeBus) LastEvent(_ context.Context, namespace, kind, name string) (*e
 	if b.fail {
 		return nil, false, errBus
 	}
-	for i := len(b.events) - 1; i >= 0; i-- {
-		if o := b.events[i].Event.InvolvedObject; o.Namespace == namespace && o.Kind == kind && o.Name == name {
-			return b.events[i], true, nil
+	for _, v := range slices.Backward(b.events) {
+		if o := v.Event.InvolvedObject; o.Namespace == namespace && o.Kind == kind && o.Name == name {
+			return v, true, nil
 		}
 	}
 	return nil, false, nil

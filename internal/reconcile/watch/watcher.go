@@ -86,7 +86,7 @@ func (o *Options) validate() error {
 		}
 	}
 	if o.Settle < 0 || o.Workers < 0 {
-		errs = append(errs, errors.New("Settle and Workers cannot be negative"))
+		errs = append(errs, errors.New("a negative Settle or Workers"))
 	}
 	return errors.Join(errs...)
 }

@@ -23,7 +23,6 @@ import (
 
 var (
 	kustomizations = schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}
-	gitrepos       = schema.GroupVersionResource{Group: sourceGroup, Version: "v1", Resource: "gitrepositories"}
 	crdResource    = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 )
 

@@ -7,7 +7,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
@@ -55,7 +57,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	forbidden := reserved
 	var keyErr error
 	if cfg.Type == typeHMAC {
-		forbidden = append(forbidden[:len(forbidden):len(forbidden)], headerSignature)
+		forbidden = append(slices.Clip(forbidden), headerSignature)
 		if s.key = []byte(cfg.Token); len(s.key) == 0 {
 			keyErr = errors.New("generic-hmac needs a token to sign with")
 		}
@@ -112,9 +114,7 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 		return event.NewError(event.Permanent, provider.LabelPayload, "event could not be encoded", err)
 	}
 	h := http.Header{headerComponent: {component(n.Event.ReportingController)}}
-	for name, values := range s.header {
-		h[name] = values
-	}
+	maps.Copy(h, s.header)
 	h[headerKey] = []string{n.DeliveryID}
 	if s.key != nil {
 		mac := hmac.New(sha256.New, s.key)
