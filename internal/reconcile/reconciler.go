@@ -103,7 +103,7 @@ func (r *Reconciler) wireProviders() error {
 func (r *Reconciler) providerDecided(k kube.Key) {
 	r.providers.status.queue.Enqueue(k)
 	for _, a := range r.alerts.objects.By(providerIndex, k.String()) {
-		_ = a
+		r.alerts.status.queue.Enqueue(kube.KeyOf(a))
 	}
 }
 
