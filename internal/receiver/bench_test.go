@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -123,4 +124,51 @@ func BenchmarkRatio(b *testing.B) {
 	b.ReportMetric(doorSum/bareSum, "ratio")
 	b.ReportMetric(bareSum/float64(b.N), "bare/s")
 	b.ReportMetric(doorSum/float64(b.N), "door/s")
+}
+
+// BenchmarkP99UnderFlood measures the 99th percentile of one tenant's valid webhooks while 32 connections flood the same listener
+// with what is refused, against the bare handler under the same flood (T6: at most 2).
+func BenchmarkP99UnderFlood(b *testing.B) {
+	mine, theirs := newHook(b, "team-a/hook"), newHook(b, "team-b/hook")
+	bare, _ := serveReal(b, bareHandler(), nil)
+	door, _ := serveReal(b, newWebhooks(b, newTable(b, DefaultLimits(), mine, theirs), instant), nil)
+	flooding, valid := client(b, 32), client(b, 1)
+	window := func(base, path, key string) (p99 time.Duration) {
+		ctx, stop := context.WithTimeout(b.Context(), time.Second)
+		defer stop()
+		var wg sync.WaitGroup
+		for range 32 {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					_, _ = send(ctx, flooding, base, path, key, benchBody)
+				}
+			})
+		}
+		var took []time.Duration
+		for ctx.Err() == nil {
+			begin := time.Now()
+			if status, err := send(b.Context(), valid, base, theirs.Path, token, benchBody); err != nil || status/100 != 2 {
+				b.Errorf("a valid webhook: %d, %v", status, err)
+			}
+			took = append(took, time.Since(begin))
+		}
+		wg.Wait()
+		slices.Sort(took)
+		return took[len(took)*99/100]
+	}
+	for name, flood := range map[string]struct{ path, key string }{
+		"unknown paths":  {Path("x", "x", "x"), token},
+		"bad signatures": {mine.Path, "other"},
+		"valid webhooks": {mine.Path, token},
+	} {
+		b.Run(name, func(b *testing.B) {
+			var bareSum, doorSum time.Duration
+			for b.Loop() {
+				bareSum += window(bare, flood.path, flood.key)
+				doorSum += window(door, flood.path, flood.key)
+			}
+			b.ReportMetric(float64(doorSum)/float64(bareSum), "ratio")
+			b.ReportMetric(float64(doorSum.Milliseconds())/float64(b.N), "p99-ms")
+		})
+	}
 }

@@ -60,17 +60,20 @@ func smallLimits() Limits {
 	return l
 }
 
-// T6: fails without the cap on a path, without the one on a namespace, without a namespace's reserve, or when the reserve is
-// tried only after the total.
+// T6: fails without the cap on a path, without the one on a namespace, without a namespace's reserve, or when room is
+// not given back.
 func TestT6WhoFloodsWithSlowBodiesRefusesOnlyItself(t *testing.T) {
 	for name, tc := range map[string]struct {
 		floods []string // each by 20 slow requests
-		free   string   // answers 200 at once
+		free   string   // answers 200 without waiting for room,
+		atOnce int      // to this many that are read at the same time
 	}{
-		"one path leaves its namespace's others": {[]string{"team-a/one"}, "team-a/two"},
-		"one namespace leaves the others":        {[]string{"team-a/one", "team-a/two", "team-a/three"}, "team-b/one"},
+		"one path leaves its namespace's others": {[]string{"team-a/one"}, "team-a/two", 4},
+		"one namespace leaves the others": {
+			[]string{"team-a/1", "team-a/2", "team-a/3", "team-a/4", "team-a/5"}, "team-b/one", 4,
+		},
 		"all other namespaces leave the reserve": {
-			[]string{"team-a/one", "team-a/two", "team-c/one", "team-c/two", "team-d/one", "team-d/two"}, "team-b/one",
+			[]string{"team-a/one", "team-a/two", "team-c/one", "team-c/two", "team-d/one", "team-d/two"}, "team-b/one", 1,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,28 +99,37 @@ func TestT6WhoFloodsWithSlowBodiesRefusesOnlyItself(t *testing.T) {
 					}
 				}
 				synctest.Wait()
-				begin := time.Now()
-				for range 10 {
-					if resp := do(w, push(hooks[tc.free].Path, token, "{}")); resp.StatusCode != http.StatusOK {
-						t.Fatalf("a valid webhook beside the flood: %d, want 200", resp.StatusCode)
-					}
+				var valid sync.WaitGroup
+				for range tc.atOnce {
+					valid.Go(func() {
+						begin := time.Now()
+						brief, done := context.WithTimeout(t.Context(), time.Second)
+						defer done()
+						r := push(hooks[tc.free].Path, token, "{")
+						r.Body, r.ContentLength = &dawdling{ctx: brief}, -1
+						if resp := do(w, r); resp.StatusCode != http.StatusOK {
+							t.Errorf("a valid webhook beside the flood: %d, want 200", resp.StatusCode)
+						}
+						if took := time.Since(begin); took != time.Second {
+							t.Errorf("it took %s, and a second to send", took)
+						}
+					})
 				}
-				if took := time.Since(begin); took != 0 {
-					t.Errorf("it waited %s for the flood", took)
-				}
+				valid.Wait()
 				end()
 				wg.Wait()
-				for _, s := range []struct {
-					what string
-					room interface{ TryAcquire(int64) bool }
-					size int64
-				}{
-					{"total", w.gate.total, smallLimits().Total},
-					{"namespace", table.tenants["team-a"].room, smallLimits().Namespace},
-					{"reserve", table.tenants["team-a"].reserve, smallLimits().Reserve},
-				} {
-					if !s.room.TryAcquire(s.size) {
-						t.Errorf("the flood still holds room of the %s", s.what)
+				if !w.gate.total.TryAcquire(smallLimits().Total) {
+					t.Error("room of the total is still held")
+				}
+				for _, r := range hooks {
+					rt, _ := table.lookup(r.Path)
+					if !rt.line.room.TryAcquire(smallLimits().Path) {
+						t.Errorf("room of %s/%s is still held", r.Namespace, r.Name)
+					}
+				}
+				for namespace, n := range table.tenants {
+					if !n.room.TryAcquire(smallLimits().Namespace) || !n.reserve.TryAcquire(smallLimits().Reserve) {
+						t.Errorf("room of %s is still held", namespace)
 					}
 				}
 			})

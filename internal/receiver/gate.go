@@ -15,34 +15,43 @@ type gate struct {
 	wait  time.Duration
 }
 
-// pass is room that a request holds.
+// pass is room that a request holds, level by level.
 type pass struct {
 	path, tenant, top *semaphore.Weighted
 	size              int64
 }
 
-// enter takes size bytes for a request on rt's path, and reports whether there was room in time. The namespace's reserve is
-// tried before the total, so that other namespaces cannot use it up.
+// enter takes size bytes for a request on rt's path, and reports whether there was room in time.
 func (g *gate) enter(ctx context.Context, rt *route, size int64) (pass, bool) {
-	p := pass{path: rt.line.room, tenant: rt.tenant.room, top: g.total, size: size}
-	if p.path.TryAcquire(size) {
-		if p.tenant.TryAcquire(size) {
-			if rt.tenant.reserve.TryAcquire(size) {
-				p.top = rt.tenant.reserve
-				return p, true
-			}
-			if p.top.TryAcquire(size) {
-				return p, true
-			}
-			p.tenant.Release(size)
-		}
-		p.path.Release(size)
+	p := pass{path: rt.line.room, tenant: rt.tenant.room, size: size}
+	if !p.path.TryAcquire(size) {
+		return g.queue(ctx, rt, p)
 	}
-	return g.queue(ctx, p, rt.tenant.reserve)
+	if !p.tenant.TryAcquire(size) {
+		p.path.Release(size)
+		return g.queue(ctx, rt, p)
+	}
+	if p.top = g.top(rt, size); p.top == nil {
+		p.tenant.Release(size)
+		p.path.Release(size)
+		return g.queue(ctx, rt, p)
+	}
+	return p, true
 }
 
-// queue waits for p's room, level by level.
-func (g *gate) queue(ctx context.Context, p pass, reserve *semaphore.Weighted) (pass, bool) {
+// top takes room at the widest level without waiting, and returns what it was taken from. The namespace's own reserve
+// comes first, which leaves the total to those who need more.
+func (g *gate) top(rt *route, size int64) *semaphore.Weighted {
+	for _, s := range []*semaphore.Weighted{rt.tenant.reserve, g.total} {
+		if s.TryAcquire(size) {
+			return s
+		}
+	}
+	return nil
+}
+
+// queue waits for room, level by level.
+func (g *gate) queue(ctx context.Context, rt *route, p pass) (pass, bool) {
 	ctx, cancel := context.WithTimeout(ctx, g.wait)
 	defer cancel()
 	if p.path.Acquire(ctx, p.size) != nil {
@@ -52,15 +61,15 @@ func (g *gate) queue(ctx context.Context, p pass, reserve *semaphore.Weighted) (
 		p.path.Release(p.size)
 		return p, false
 	}
-	if reserve.TryAcquire(p.size) {
-		p.top = reserve
+	if p.top = g.top(rt, p.size); p.top != nil {
 		return p, true
 	}
-	if p.top.Acquire(ctx, p.size) != nil {
+	if g.total.Acquire(ctx, p.size) != nil {
 		p.tenant.Release(p.size)
 		p.path.Release(p.size)
 		return p, false
 	}
+	p.top = g.total
 	return p, true
 }
 

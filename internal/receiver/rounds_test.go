@@ -98,37 +98,54 @@ func TestT3EveryoneOfARoundGetsItsError(t *testing.T) {
 
 // Fails when a panic leaves the round's others waiting for ever, or the turn with nobody.
 func TestAPanicOfOnePublishHoldsNobodyUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var s rounds
-		calls := 0
-		publish := func(context.Context, time.Time) error {
-			calls++
-			elapse(time.Second)
-			if calls == 2 {
-				panic("second")
-			}
-			return nil
-		}
-		var wg sync.WaitGroup
-		errs := make([]error, 4)
-		panics := 0
-		for i := range errs {
-			wg.Go(func() {
-				defer func() {
-					if recover() != nil {
-						panics++
+	for name, tc := range map[string]struct {
+		call int // that panics
+		lost int // arrivals that get no result
+	}{
+		"of the first publish":     {1, 0},
+		"of one that others share": {2, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var s rounds
+				calls := 0
+				publish := func(context.Context, time.Time) error {
+					calls++
+					n := calls
+					elapse(time.Second)
+					if n == tc.call {
+						panic("publish")
 					}
-				}()
-				_, errs[i] = s.do(t.Context(), time.Now(), publish)
+					return nil
+				}
+				var wg sync.WaitGroup
+				errs := make([]error, 4)
+				panics := 0
+				for i := range errs {
+					wg.Go(func() {
+						defer func() {
+							if recover() != nil {
+								panics++
+							}
+						}()
+						_, errs[i] = s.do(t.Context(), time.Now(), publish)
+					})
+					synctest.Wait()
+				}
+				wg.Wait()
+				lost := 0
+				for _, err := range errs {
+					if errors.Is(err, errRoundLost) {
+						lost++
+					}
+				}
+				if panics != 1 || lost != tc.lost || calls != 2 {
+					t.Errorf("%d panics, %d publishes, errors %v", panics, calls, errs)
+				}
+				if _, err := s.do(t.Context(), time.Now(), publish); err != nil {
+					t.Errorf("afterwards: %v", err)
+				}
 			})
-			synctest.Wait()
-		}
-		wg.Wait()
-		if panics != 1 || !errors.Is(errs[2], errRoundLost) || !errors.Is(errs[3], errRoundLost) {
-			t.Errorf("%d panics, errors %v", panics, errs)
-		}
-		if _, err := s.do(t.Context(), time.Now(), publish); err != nil {
-			t.Errorf("afterwards: %v", err)
-		}
-	})
+		})
+	}
 }

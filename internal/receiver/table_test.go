@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -115,32 +114,33 @@ func TestAPathThatStaysIsNeverMissingDuringAPut(t *testing.T) {
 	if err := table.Put("team-a/hook", stays); err != nil {
 		t.Fatal(err)
 	}
-	stop := make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-			}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 300_000 {
 			if served(table, stays.Path) == "" {
 				t.Error("the path was missing")
 				return
 			}
 		}
-	})
-	for i := range 2000 {
+	}()
+	for i, running := 0, true; running; i++ {
 		hooks := []*Hook{stays}
-		if i%2 == 0 {
+		if i%2 == 1 {
 			hooks = []*Hook{other, stays}
 		}
 		if err := table.Put("team-a/hook", hooks...); err != nil {
 			t.Fatal(err)
 		}
+		select {
+		case <-done:
+			running = false
+		default:
+		}
 	}
-	close(stop)
-	wg.Wait()
+	if err := table.Put("team-a/hook", stays); err != nil {
+		t.Fatal(err)
+	}
 	if served(table, other.Path) != "" {
 		t.Error("a path that was given up is served still")
 	}

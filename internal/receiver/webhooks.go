@@ -24,9 +24,9 @@ type Triggers interface {
 	PublishTrigger(ctx context.Context, t event.Trigger) error
 }
 
-// publishTime bounds the publish of one webhook's triggers, so that the sender has its answer within the 10 seconds that
-// the least patient of them, GitHub, waits.
-const publishTime = 6 * time.Second
+// publishTime bounds the publish of one round's triggers. A webhook waits for two rounds at most, the one that runs and its own,
+// and the least patient sender, GitHub, waits 10 seconds.
+const publishTime = 4 * time.Second
 
 // maxAddresses bounds the client addresses that a budget remembers; the one used longest ago is forgotten.
 const maxAddresses = 8192
