@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// ErrLost is returned by Run when the bus will not come back in this process: the embedded JetStream shut down, which is what
-// it does on a full disk, or the connection was closed for good. The process should end with an error and be restarted.
+// ErrLost is returned by Run when the bus will not come back in this process: the embedded JetStream shut down or cannot write a
+// stream, which is what happens on a full disk, or the connection was closed for good. The process should end with an error and be restarted.
 var ErrLost = errors.New("bus is lost")
 
 const (
@@ -150,6 +150,10 @@ func (b *Bus) lost() error {
 		return fmt.Errorf("%w: JetStream shut down, the disk may be full", ErrLost)
 	case b.nc.IsClosed():
 		return fmt.Errorf("%w: connection closed", ErrLost)
+	case b.embedded != nil:
+		if fault := b.embedded.fault(); fault != "" {
+			return fmt.Errorf("%w: %s", ErrLost, fault)
+		}
 	}
 	return nil
 }

@@ -169,6 +169,9 @@ func (p *puller[T]) receive(ctx context.Context, m *nats.Msg) error {
 }
 
 func (p *puller[T]) status(code, description string) error {
+	if code == statusConflict && strings.Contains(description, "Batch Completed") {
+		return nil // all that was asked for has come, and the next request may be on its way already
+	}
 	p.asked = 0
 	switch {
 	case code == statusWrongPin:

@@ -74,6 +74,18 @@ func startEmbedded(dir string, budgets *Budgets, log *slog.Logger) (_ *embedded,
 	return &embedded{srv: srv, lock: lock}, nil
 }
 
+// fault says what keeps a stream from being written, empty for nothing. After a write error, on a full disk for instance, the
+// server stores nothing more in that stream until it is started again, though there be space, and does not answer its publishers.
+func (e *embedded) fault() string {
+	health := e.srv.Healthz(&server.HealthzOptions{Details: true})
+	for _, f := range health.Errors {
+		if f.Type == server.HealthzErrorStream {
+			return f.Error
+		}
+	}
+	return ""
+}
+
 // stop ends the server. It returns when everything is on disk: leaving earlier could damage the store.
 func (e *embedded) stop() {
 	e.srv.Shutdown()
