@@ -1,0 +1,105 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+func TestASecondProcessCannotOpenADataDirectory(t *testing.T) {
+	dir := t.TempDir()
+	open(t, dir, nil)
+	_, err := Open(testContext(t), testOptions(dir, nil))
+	if err == nil || !strings.Contains(err.Error(), "in use by another process") {
+		t.Errorf("second Open: %v", err)
+	}
+}
+
+// Fails when agreeOnShards is not asked: what waits under the shards 2 to 7 would be read by nobody.
+func TestTheNumberOfShardsIsThatOfTheFirstStart(t *testing.T) {
+	dir := t.TempDir()
+	b := open(t, dir, func(o *Options) { o.Shards = 8 })
+	closeBus(t, b)
+	if b = open(t, dir, func(o *Options) { o.Shards = 2 }); b.Shards() != 8 {
+		t.Errorf("%d shards", b.Shards())
+	}
+}
+
+func TestOptionsReportEveryFault(t *testing.T) {
+	_, err := Open(testContext(t), Options{
+		DataDir: "x", URL: "y", Replicas: 9, Shards: -1, NamespaceQuota: -1, DuplicateWindow: -1, Budgets: Budgets{Events: -1},
+	})
+	for _, want := range []string{"exactly one", "replicas", "shards", "quota", "window", "budget", "logger", "registerer"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not mention %q", err, want)
+		}
+	}
+}
+
+func TestBudgetsFitTheDiskOrAreRefused(t *testing.T) {
+	b := defaultBudgets()
+	must(t, b.fit(b.total()))
+	if b != defaultBudgets() {
+		t.Error("budgets that fit were changed")
+	}
+	must(t, b.fit(mib*512))
+	if total := b.total(); total > 512*mib || total < 511*mib || b.Events < 100*mib {
+		t.Errorf("scaled to %d MiB: %+v", total/mib, b)
+	}
+	if err := b.fit(mib); err == nil {
+		t.Error("one MiB is enough")
+	}
+}
+
+// Run ends with an error when JetStream shuts down in the process, which is what it does on a full disk.
+// Fails when watchLoss does not ask the embedded server.
+func TestRunReturnsAnErrorWhenJetStreamShutsDown(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	must(t, b.Ready())
+	done := make(chan error, 1)
+	go func() { done <- b.Run(testContext(t)) }()
+	must(t, b.embedded.srv.ShutdownJetStream())
+	if err := receive(t, done); !errors.Is(err, ErrLost) {
+		t.Errorf("Run returned %v", err)
+	}
+	if err := b.Ready(); !errors.Is(err, ErrLost) {
+		t.Errorf("Ready returned %v", err)
+	}
+	ctx, cancel := context.WithTimeout(testContext(t), 5*time.Second)
+	defer cancel()
+	if err := b.PublishTrigger(ctx, testTrigger("team", "key", 1)); err == nil {
+		t.Error("a trigger was acknowledged")
+	}
+	if ctx.Err() != nil {
+		t.Error("the refusal came too late for a sender of webhooks")
+	}
+}
+
+// Fails when check ignores how long nothing was taken.
+func TestAConsumerThatTakesNothingIsNotReady(t *testing.T) {
+	p := newProgress()
+	g := p.start(role{name: "deliver.1"})
+	g.waiting(3)
+	if err := p.check(time.Now().Add(wedgedAfter - time.Second)); err != nil {
+		t.Error(err)
+	}
+	if err := p.check(time.Now().Add(wedgedAfter + time.Second)); err == nil || !strings.Contains(err.Error(), "deliver.1") {
+		t.Errorf("after a minute: %v", err)
+	}
+	g.stop()
+	if err := p.check(time.Now().Add(time.Hour)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTwoBusesOnOneRegistryAreRefused(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	open(t, t.TempDir(), func(o *Options) { o.Registerer = registry })
+	if _, err := Open(testContext(t), testOptions(t.TempDir(), func(o *Options) { o.Registerer = registry })); err == nil {
+		t.Error("no error")
+	}
+}
