@@ -36,13 +36,16 @@ func TestE2T4NothingIsLostOverKillsUnderLoad(t *testing.T) {
 
 	var at []time.Time
 	for i := range kills {
+		l.isUp()
 		waitFor(ctx, t, trigger.moment(i))
+		l.isDown()
 		must(t, n.Kill())
 		at = append(at, time.Now())
 		must(t, n.Restart(ctx))
 	}
 	stopLoad()
 	running.Wait()
+	l.enough()
 	l.balance(ctx, at)
 }
 

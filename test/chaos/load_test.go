@@ -20,9 +20,11 @@ const (
 	namespaces            = 10
 	receiversPerNamespace = 5 // 50 Receivers, each with a GitRepository of its own
 	providersPerNamespace = 2 // 20 Providers, each told of one Kustomization
-	webhooksPerSecond     = 200
-	eventsPerSecond       = 200
-	webhookToken          = "load"
+	// leastPerSecond is what must be accepted of each while the notifier is up; senders offer more, since answers take time.
+	leastPerSecond    = 200
+	webhooksPerSecond = 300
+	eventsPerSecond   = 300
+	webhookToken      = "load"
 )
 
 // load sends webhooks and events to a fleet at a fixed rate and keeps the ledger of what was accepted.
@@ -34,6 +36,7 @@ type load struct {
 	objects []*object
 
 	webhooks, events, refused atomic.Int64
+	up                        uptime
 	onAccept                  func() // called after each acceptance
 }
 
@@ -191,6 +194,36 @@ func (l *load) event(ctx context.Context, o *object, k int) {
 			return // perhaps kept, perhaps not: nobody was promised anything
 		case <-time.After(20 * time.Millisecond):
 		}
+	}
+}
+
+// uptime adds up what was accepted while the notifier was up.
+type uptime struct {
+	begin            time.Time
+	webhooks, events int64 // accepted until begin
+	total            time.Duration
+	accepted         [2]int64 // webhooks and events
+}
+
+// isUp begins a time of being up, isDown ends it.
+func (l *load) isUp() {
+	l.up.begin, l.up.webhooks, l.up.events = time.Now(), l.webhooks.Load(), l.events.Load()
+}
+
+func (l *load) isDown() {
+	l.up.total += time.Since(l.up.begin)
+	l.up.accepted[0] += l.webhooks.Load() - l.up.webhooks
+	l.up.accepted[1] += l.events.Load() - l.up.events
+}
+
+// enough fails the test when the load was less than it claims to be.
+func (l *load) enough() {
+	l.t.Helper()
+	webhooks := float64(l.up.accepted[0]) / l.up.total.Seconds()
+	events := float64(l.up.accepted[1]) / l.up.total.Seconds()
+	l.t.Logf("accepted while up: %.0f webhooks/s and %.0f events/s over %s", webhooks, events, l.up.total.Round(time.Millisecond))
+	if webhooks < leastPerSecond || events < leastPerSecond {
+		l.t.Errorf("the load was less than %d a second of each", leastPerSecond)
 	}
 }
 
