@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -75,8 +76,8 @@ func holdDisk(role string) int {
 // filler is the file that takes all space.
 func (d *Disk) filler() string { return filepath.Join(d.Dir, "filler") }
 
-// Fill takes all the space that is left.
-func (d *Disk) Fill() error {
+// Fill takes all the space that is left but for so many bytes.
+func (d *Disk) Fill(leave int64) error {
 	f, err := os.Create(d.filler())
 	if err != nil {
 		return err
@@ -90,7 +91,11 @@ func (d *Disk) Fill() error {
 	if !errors.Is(err, syscall.ENOSPC) {
 		return errors.Join(fmt.Errorf("fill %s: %w", d.Dir, err), f.Close())
 	}
-	return f.Close()
+	size, err := f.Seek(0, io.SeekCurrent)
+	if err == nil {
+		err = f.Truncate(max(0, size-leave))
+	}
+	return errors.Join(err, f.Close())
 }
 
 // Free gives back what Fill took.

@@ -18,7 +18,7 @@ var errNoDisk = errors.New("a disk of its own is only made on Linux")
 func NewDisk(context.Context, int64) (*Disk, error) { return nil, errNoDisk }
 
 // Fill fails.
-func (d *Disk) Fill() error { return errNoDisk }
+func (d *Disk) Fill(int64) error { return errNoDisk }
 
 // Free fails.
 func (d *Disk) Free() error { return errNoDisk }

@@ -17,17 +17,23 @@ func TestADiskFillsUpAndFrees(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write := func() error { return os.WriteFile(filepath.Join(disk.Dir, "file"), []byte("x"), 0o600) }
-	if err := disk.Fill(); err != nil {
+	write := func(name string) error { return os.WriteFile(filepath.Join(disk.Dir, name), make([]byte, 8<<10), 0o600) }
+	if err := disk.Fill(64 << 10); err != nil {
 		t.Fatal(err)
 	}
-	if err := write(); !errors.Is(err, syscall.ENOSPC) {
+	if err := write("a"); err != nil {
+		t.Errorf("a write into what was left returned %v", err)
+	}
+	if err := disk.Fill(0); err != nil {
+		t.Fatal(err)
+	}
+	if err := write("c"); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("a write on the full disk returned %v", err)
 	}
 	if err := disk.Free(); err != nil {
 		t.Fatal(err)
 	}
-	if err := write(); err != nil {
+	if err := write("b"); err != nil {
 		t.Error(err)
 	}
 	if err := disk.Close(); err != nil {

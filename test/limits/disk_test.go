@@ -27,6 +27,7 @@ func TestAFullDiskLosesNothingThatWasAccepted(t *testing.T) {
 	s.must(err)
 	t.Cleanup(func() { _ = disk.Close() })
 	s.startScoped(world.NotifierOptions{DataDir: filepath.Join(disk.Dir, "data")})
+	s.Cleanup(s.showLog)
 	sink := s.newSink()
 	s.must(sink.Down())
 	s.must(s.tenant.Object(s.ctx, "Kustomization", "app", nil, ""))
@@ -39,7 +40,7 @@ func TestAFullDiskLosesNothingThatWasAccepted(t *testing.T) {
 	ledger := []string{"first"}
 	s.accepted("first")
 
-	s.must(disk.Fill())
+	s.must(disk.Fill(512 << 10))
 	for i := range 2000 {
 		message := fmt.Sprintf("event %d %s", i, strings.Repeat("x", 2000))
 		accepted, ended := s.offer(path, message)
@@ -94,11 +95,6 @@ func (s *stage) saysWhy() {
 	s.Helper()
 	ctx := s.within(30 * time.Second)
 	said := ""
-	defer func() {
-		if s.Failed() {
-			s.Logf("its log:\n%s", s.Logs())
-		}
-	}()
 	err := harness.Eventually(ctx, func(ctx context.Context) error {
 		select {
 		case <-s.Process().Exited():
@@ -118,7 +114,7 @@ func (s *stage) saysWhy() {
 		return err
 	})
 	s.must(err)
-	if !strings.Contains(said, "disk") {
+	if !strings.Contains(said, "no space left") && !strings.Contains(said, "disk is full") {
 		s.Errorf("it does not say that the disk is full: %s", said)
 	}
 	s.Logf("on a full disk it says: %s", said)

@@ -6,6 +6,7 @@ package limits
 import (
 	"context"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -182,4 +183,12 @@ func (s *stage) ready(kind, name string, status metav1.ConditionStatus, reason s
 		}
 	}
 	return ""
+}
+
+// showLog shows the end of the notifier's log when the test has failed.
+func (s *stage) showLog() {
+	if s.Failed() {
+		lines := strings.Split(strings.TrimSpace(s.Logs()), "\n")
+		s.Logf("the log ends with:\n%s", strings.Join(lines[max(0, len(lines)-60):], "\n"))
+	}
 }

@@ -45,6 +45,7 @@ func TestWithoutNATSTheDoorsSay503AndItRecovers(t *testing.T) {
 	s.must(err)
 	t.Cleanup(func() { _ = nats.Stop() })
 	s.startScoped(world.NotifierOptions{Args: []string{"--nats-url", nats.URL}})
+	s.Cleanup(s.showLog)
 	sink := s.newSink()
 	s.must(s.tenant.Object(s.ctx, "Kustomization", "app", nil, ""))
 	s.must(s.tenant.Alert(s.ctx, "all", "generic", sink.URL("/"), anyKustomization))
