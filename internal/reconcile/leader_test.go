@@ -10,8 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	leasev1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	clienttesting "k8s.io/client-go/testing"
 )
 
@@ -65,7 +68,7 @@ func TestTheNextLeaderStartsWhenTheTasksOfTheLastHaveEnded(t *testing.T) {
 				t.Error("two replicas lead at once")
 			}
 			<-ctx.Done()
-			<-time.After(2 * time.Second) // ends slowly
+			<-time.After(time.Minute) // ends slowly, so that the Lease would expire if it were not renewed meanwhile
 			running.Add(-1)
 			return nil
 		}
@@ -89,7 +92,7 @@ func TestTheNextLeaderStartsWhenTheTasksOfTheLastHaveEnded(t *testing.T) {
 			t.Fatalf("leading: %t, %t", first.Leading(), second.Leading())
 		}
 		stopA()
-		pass(15 * time.Second)
+		pass(time.Minute + 15*time.Second)
 		if first.Leading() || !second.Leading() {
 			t.Errorf("after the first stopped: leading %t, %t", first.Leading(), second.Leading())
 		}
@@ -98,41 +101,78 @@ func TestTheNextLeaderStartsWhenTheTasksOfTheLastHaveEnded(t *testing.T) {
 	})
 }
 
-// Fails when a leader that cannot renew goes on beyond the Lease, or does not stand again.
+// outage is a client of Leases whose requests fail while it lasts, at once or by never being answered.
+type outage struct {
+	coordinationv1.LeaseInterface
+	lasts   *atomic.Bool
+	silence bool
+}
+
+func (o outage) Leases(string) coordinationv1.LeaseInterface { return o }
+
+func (o outage) err(ctx context.Context) error {
+	if !o.lasts.Load() {
+		return nil
+	}
+	if o.silence {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return errors.New("connection refused")
+}
+
+func (o outage) Get(ctx context.Context, name string, options metav1.GetOptions) (*leasev1.Lease, error) {
+	if err := o.err(ctx); err != nil {
+		return nil, err
+	}
+	return o.LeaseInterface.Get(ctx, name, options)
+}
+
+func (o outage) Update(ctx context.Context, lease *leasev1.Lease, options metav1.UpdateOptions) (*leasev1.Lease, error) {
+	if err := o.err(ctx); err != nil {
+		return nil, err
+	}
+	return o.LeaseInterface.Update(ctx, lease, options)
+}
+
+// Fails when a leader that cannot renew goes on beyond the Lease (as it does while client-go tries to give the Lease up), or does not
+// stand again.
 func TestALeaderThatCannotRenewStopsInTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		core := fake.NewClientset()
-		var away atomic.Bool
-		core.PrependReactor("*", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return away.Load(), nil, errors.New("connection refused")
-		})
-		l := newLeader(t, core, "a")
-		ctx, stop := context.WithCancel(t.Context())
-		terms := 0
-		ended := make(chan error)
-		go func() {
-			ended <- l.Run(ctx, func(ctx context.Context) error {
-				terms++
-				<-ctx.Done()
-				return ctx.Err()
+	for name, silence := range map[string]bool{"requests fail": false, "requests are never answered": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var away atomic.Bool
+				core := fake.NewClientset()
+				l := newLeader(t, core, "a")
+				l.Leases = outage{core.CoordinationV1().Leases("flux-system"), &away, silence}
+				ctx, stop := context.WithCancel(t.Context())
+				terms := 0
+				ended := make(chan error)
+				go func() {
+					ended <- l.Run(ctx, func(ctx context.Context) error {
+						terms++
+						<-ctx.Done()
+						return ctx.Err()
+					})
+				}()
+				pass(time.Minute)
+				away.Store(true)
+				pass(36 * time.Second)
+				if l.Leading() {
+					t.Error("leads on after the Lease has expired")
+				}
+				away.Store(false)
+				pass(2 * time.Minute)
+				if !l.Leading() || terms != 2 {
+					t.Errorf("leading %t in term %d", l.Leading(), terms)
+				}
+				stop()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
 			})
-		}()
-		pass(time.Minute)
-		away.Store(true)
-		pass(36 * time.Second)
-		if l.Leading() {
-			t.Error("leads on after the Lease has expired")
-		}
-		away.Store(false)
-		pass(time.Minute)
-		if !l.Leading() || terms != 2 {
-			t.Errorf("leading %t in term %d", l.Leading(), terms)
-		}
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+		})
+	}
 }
 
 func TestATaskThatFailsEndsTheRun(t *testing.T) {

@@ -38,11 +38,11 @@ func NewClients(config *rest.Config) (Clients, error) {
 		return Clients{}, fmt.Errorf("scheme: %w", err)
 	}
 	shared := kube.SharedBudget(config)
-	stable, err := kube.RESTClient(shared, scheme, v1.GroupVersion)
+	stable, err := kube.NewAPI(shared, scheme, v1.GroupVersion)
 	if err != nil {
 		return Clients{}, err
 	}
-	beta, err := kube.RESTClient(shared, scheme, v1beta3.GroupVersion)
+	beta, err := kube.NewAPI(shared, scheme, v1beta3.GroupVersion)
 	if err != nil {
 		return Clients{}, err
 	}
@@ -55,11 +55,11 @@ func NewClients(config *rest.Config) (Clients, error) {
 		return Clients{}, fmt.Errorf("client for secrets: %w", err)
 	}
 	return Clients{
-		Receivers: kube.NewResource(stable, scheme, "receivers",
+		Receivers: kube.NewResource(stable, "receivers",
 			func() *v1.Receiver { return &v1.Receiver{} }, func() *v1.ReceiverList { return &v1.ReceiverList{} }),
-		Alerts: kube.NewResource(beta, scheme, "alerts",
+		Alerts: kube.NewResource(beta, "alerts",
 			func() *v1beta3.Alert { return &v1beta3.Alert{} }, func() *v1beta3.AlertList { return &v1beta3.AlertList{} }),
-		Providers: kube.NewResource(beta, scheme, "providers",
+		Providers: kube.NewResource(beta, "providers",
 			func() *v1beta3.Provider { return &v1beta3.Provider{} }, func() *v1beta3.ProviderList { return &v1beta3.ProviderList{} }),
 		Secrets: core.CoreV1(),
 	}, nil

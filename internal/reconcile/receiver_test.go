@@ -3,13 +3,11 @@ package reconcile
 import (
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
@@ -235,89 +233,6 @@ func TestASecretIsRotated(t *testing.T) {
 		w.ready("Receiver", "app", "True Succeeded")
 		if got := w.hooks.get("team-a/app"); got == nil || got.Path != path("back", "app") {
 			t.Errorf("after the Secret came back: %+v", got)
-		}
-	})
-}
-
-// No 404 window: fails when the table is complete before the last Receiver is in it.
-func TestTheTableIsCompleteOnlyWithEveryReceiverInIt(t *testing.T) {
-	const n = 500
-	s := settings{}
-	for i := range n {
-		namespace := fmt.Sprintf("team-%d", i%10) // client-go's fake tells a watch of all Secrets of the namespace, at most 100
-		s.objects = append(s.objects, newReceiver(fmt.Sprintf("r%d", i), func(r *v1.Receiver) {
-			r.Namespace, r.Spec.SecretRef.Name = namespace, fmt.Sprintf("s%d", i)
-		}))
-		secret := newSecret(fmt.Sprintf("s%d", i), "token", fmt.Sprintf("t%d", i))
-		secret.Namespace = namespace
-		s.secrets = append(s.secrets, secret)
-	}
-	var away atomic.Bool
-	away.Store(true)
-	s.change = func(o *Options) { o.SecretQPS = 100 }
-	s.prepare = func(w *world) {
-		w.core.PrependReactor("get", "secrets", func(a clienttesting.Action) (bool, runtime.Object, error) {
-			if away.Load() && a.(clienttesting.GetAction).GetName() == "s7" {
-				return true, nil, apierrors.NewServiceUnavailable("starting")
-			}
-			return false, nil, nil
-		})
-	}
-	play(t, s, func(w *world) {
-		pass(4 * time.Second)
-		if w.hooks.complete || len(w.Waiting()) != 1 || w.Waiting()[0] != "Receiver" {
-			t.Errorf("complete %t, waiting for %v, while a Secret is not read", w.hooks.complete, w.Waiting())
-		}
-		away.Store(false)
-		<-w.Complete()
-		if got := len(w.hooks.hooks); got != n || w.hooks.late != 0 {
-			t.Errorf("served when complete: got %d, want %d; %d came late", got, n, w.hooks.late)
-		}
-		if waiting := w.Waiting(); waiting != nil {
-			t.Errorf("waiting for %v", waiting)
-		}
-	})
-}
-
-// T6: fails when the start waits for ever for one tenant's Secret that the API server cannot decrypt.
-func TestOneBrokenSecretDoesNotKeepTheProcessFromStarting(t *testing.T) {
-	broken := newReceiver("broken", func(r *v1.Receiver) { r.Spec.SecretRef.Name = "broken" })
-	s := settings{objects: []runtime.Object{newReceiver("app"), broken}, secrets: []*corev1.Secret{newSecret("hook", "token", "t")}}
-	var fails atomic.Bool
-	fails.Store(true)
-	s.prepare = func(w *world) {
-		w.core.PrependReactor("get", "secrets", func(a clienttesting.Action) (bool, runtime.Object, error) {
-			if fails.Load() && a.(clienttesting.GetAction).GetName() == "broken" {
-				return true, nil, apierrors.NewInternalError(fmt.Errorf("cannot decrypt"))
-			}
-			return false, nil, nil
-		})
-	}
-	play(t, s, func(w *world) {
-		<-w.Complete()
-		w.settle()
-		w.ready("Receiver", "app", "True Succeeded")
-		if message := w.ready("Receiver", "broken", "False ProgressingWithRetry"); strings.Contains(message, "decrypt") {
-			t.Errorf("message: %s", message)
-		}
-		fails.Store(false)
-		w.applySecret(newSecret("broken", "token", "t"))
-		pass(2 * time.Minute)
-		w.ready("Receiver", "broken", "True Succeeded")
-	})
-}
-
-// Fails when a read that failed takes away what is served: the API server being away says nothing about the Secret.
-func TestWhatIsServedStaysWhileTheAPIServerIsAway(t *testing.T) {
-	s := settings{objects: []runtime.Object{newReceiver("app")}, secrets: []*corev1.Secret{newSecret("hook", "token", "t")}}
-	play(t, s, func(w *world) {
-		w.core.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return true, nil, fmt.Errorf("connection refused")
-		})
-		w.apply("Receiver", newReceiver("app", func(r *v1.Receiver) { r.Spec.SecretRef.Name = "another" }))
-		pass(time.Minute)
-		if w.hooks.get("team-a/app") == nil {
-			t.Error("no longer served")
 		}
 	})
 }

@@ -54,7 +54,7 @@ func New(o Options) (*Reconciler, error) {
 }
 
 func (r *Reconciler) wireReceivers() error {
-	kind, err := newKind(r, v1.ReceiverKind, r.options.Clients.Receivers, &v1.Receiver{}, nil)
+	kind, err := newKind(r, v1.ReceiverKind, r.options.Clients.Receivers, nil)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (r *Reconciler) wireReceivers() error {
 }
 
 func (r *Reconciler) wireAlerts() error {
-	kind, err := newKind(r, v1beta3.AlertKind, r.options.Clients.Alerts, &v1beta3.Alert{},
+	kind, err := newKind(r, v1beta3.AlertKind, r.options.Clients.Alerts,
 		kube.Indexers[*v1beta3.Alert]{providerIndex: alertsByProvider})
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (r *Reconciler) wireAlerts() error {
 }
 
 func (r *Reconciler) wireProviders() error {
-	kind, err := newKind(r, v1beta3.ProviderKind, r.options.Clients.Providers, &v1beta3.Provider{}, nil)
+	kind, err := newKind(r, v1beta3.ProviderKind, r.options.Clients.Providers, nil)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func play(t *testing.T, receivers int, reconcile func(k kube.Key, call int) erro
 		s := &scene{calls: map[kube.Key]int{}, results: map[kube.Result]int{}}
 		_, resource := newCluster(t, newReceivers(receivers)...)
 		var err error
-		s.informer, err = kube.NewInformer(resource, "", &v1.Receiver{}, nil, discard())
+		s.informer, err = kube.NewInformer(resource, "", nil, discard())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -188,7 +188,7 @@ func TestEnqueueAfterWaits(t *testing.T) {
 func TestRunEndsWhenTheCachesNeverSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, resource := newCluster(t)
-		informer, err := kube.NewInformer(resource, "", &v1.Receiver{}, nil, discard())
+		informer, err := kube.NewInformer(resource, "", nil, discard())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,13 +30,12 @@ func realResource(t *testing.T, handler http.HandlerFunc) kube.Resource[*v1.Rece
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	scheme := newScheme(t)
-	client, err := kube.RESTClient(&rest.Config{Host: server.URL}, scheme, v1.GroupVersion)
+	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections) // which client-go uses for plain HTTP
+	api, err := kube.NewAPI(&rest.Config{Host: server.URL}, newScheme(t), v1.GroupVersion)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { client.(*rest.RESTClient).Client.CloseIdleConnections() })
-	return kube.NewResource(client, scheme, "receivers",
+	return kube.NewResource(api, "receivers",
 		func() *v1.Receiver { return &v1.Receiver{} }, func() *v1.ReceiverList { return &v1.ReceiverList{} })
 }
 

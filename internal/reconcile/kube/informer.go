@@ -24,8 +24,8 @@ type Informer[T Object] struct {
 // Indexers name the ways in which an informer's objects are looked up.
 type Indexers[T Object] map[string]func(T) []string
 
-// NewInformer returns the informer over a resource, in one namespace or, for the empty one, in all. zero is an object of the kind.
-func NewInformer[T Object, L runtime.Object](r Resource[T, L], namespace string, zero T, indexers Indexers[T], log *slog.Logger) (*Informer[T], error) {
+// NewInformer returns the informer over a resource, in one namespace or, for the empty one, in all.
+func NewInformer[T Object, L runtime.Object](r Resource[T, L], namespace string, indexers Indexers[T], log *slog.Logger) (*Informer[T], error) {
 	client := r.In(namespace)
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -39,8 +39,9 @@ func NewInformer[T Object, L runtime.Object](r Resource[T, L], namespace string,
 	for name, values := range indexers {
 		byName[name] = func(o any) ([]string, error) { return values(o.(T)), nil }
 	}
+	var example T // its type is all that counts
 	i := &Informer[T]{
-		shared: cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(lw, r.Semantics), zero, 0, byName),
+		shared: cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(lw, r.Semantics), example, 0, byName),
 		log:    log,
 	}
 	if err := i.shared.SetTransform(trim); err != nil {

@@ -42,7 +42,7 @@ func TestAnInformerFindsByIndexAndKeepsNoBallast(t *testing.T) {
 		a.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}
 		a.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}", "kept": "yes"}
 		_, resource := newCluster(t, a, b)
-		i, err := kube.NewInformer(resource, "", &v1.Receiver{}, kube.Indexers[*v1.Receiver]{
+		i, err := kube.NewInformer(resource, "", kube.Indexers[*v1.Receiver]{
 			"type": func(r *v1.Receiver) []string { return []string{r.Spec.Type} },
 		}, discard())
 		if err != nil {
@@ -69,7 +69,7 @@ func TestAnInformerFindsByIndexAndKeepsNoBallast(t *testing.T) {
 func TestAnInformerOfOneNamespaceAsksForNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster, resource := newCluster(t, newReceiver("a"))
-		i, err := kube.NewInformer(resource, "team-a", &v1.Receiver{}, nil, discard())
+		i, err := kube.NewInformer(resource, "team-a", nil, discard())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func TestAKindThatIsNotServedIsWaitedFor(t *testing.T) {
 			}
 			return true, nil, apierrors.NewNotFound(v1.Resource("receivers").GroupResource(), "")
 		})
-		i, err := kube.NewInformer(resource, "", &v1.Receiver{}, nil, slog.New(slog.NewTextHandler(&log, nil)))
+		i, err := kube.NewInformer(resource, "", nil, slog.New(slog.NewTextHandler(&log, nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +125,7 @@ func TestOtherTroubleIsLogged(t *testing.T) {
 		cluster.PrependReactor("list", "receivers", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, errors.New("the server is away")
 		})
-		i, err := kube.NewInformer(resource, "", &v1.Receiver{}, nil, slog.New(slog.NewTextHandler(&log, nil)))
+		i, err := kube.NewInformer(resource, "", nil, slog.New(slog.NewTextHandler(&log, nil)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,9 +11,15 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// RESTClient returns a client for the custom resources of one group version, whose types scheme knows. The configuration's rate
-// limiter, if it has one, is shared with whoever else was given it.
-func RESTClient(config *rest.Config, scheme *runtime.Scheme, gv schema.GroupVersion) (rest.Interface, error) {
+// API reaches the custom resources of one group version.
+type API struct {
+	client *rest.RESTClient
+	codec  runtime.ParameterCodec
+}
+
+// NewAPI returns the API of a group version whose types scheme knows. The configuration's rate limiter, if it has one, is shared with
+// whoever else was given it.
+func NewAPI(config *rest.Config, scheme *runtime.Scheme, gv schema.GroupVersion) (*API, error) {
 	c := rest.CopyConfig(config)
 	c.APIPath = "/apis"
 	c.GroupVersion = &gv
@@ -25,16 +31,13 @@ func RESTClient(config *rest.Config, scheme *runtime.Scheme, gv schema.GroupVers
 	if err != nil {
 		return nil, fmt.Errorf("client for %s: %w", gv, err)
 	}
-	return client, nil
+	return &API{client: client, codec: runtime.NewParameterCodec(scheme)}, nil
 }
 
-// NewResource returns the resource with the given plural name over a client of RESTClient.
-func NewResource[T Object, L runtime.Object](
-	client rest.Interface, scheme *runtime.Scheme, plural string, newObject func() T, newList func() L,
-) Resource[T, L] {
-	codec := runtime.NewParameterCodec(scheme)
+// NewResource returns the resource with the given plural name.
+func NewResource[T Object, L runtime.Object](api *API, plural string, newObject func() T, newList func() L) Resource[T, L] {
 	return Resource[T, L]{In: func(namespace string) Client[T, L] {
-		return gentype.NewClientWithList[T, L](plural, client, codec, namespace, newObject, newList)
+		return gentype.NewClientWithList[T, L](plural, api.client, api.codec, namespace, newObject, newList)
 	}}
 }
 
