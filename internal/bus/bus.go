@@ -79,6 +79,7 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 	}
 	b.standing = newStanding(b.embedded != nil)
 	b.members = newMembership(b.opts.ReplicaID, b.buckets[bucketMembers])
+	b.members.remake = b.remakeMembers
 	b.quota = newQuota(b)
 	b.stats = newStats(b)
 	if b.metrics, err = newMetrics(o.Registerer); err != nil {

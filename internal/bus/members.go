@@ -30,7 +30,9 @@ const (
 type membership struct {
 	self string
 	kv   jetstream.KeyValue // nil when alone
-	now  func() time.Time
+	// remake makes the bucket again: it lives in the server's memory and goes when that one is restarted.
+	remake func(ctx context.Context) error
+	now    func() time.Time
 
 	mu      sync.Mutex
 	members map[string]member
@@ -191,7 +193,13 @@ func (m *membership) sayAlive(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, memberBeat)
 	defer cancel()
-	if _, err := m.kv.Put(ctx, m.self, body); err != nil {
+	_, err = m.kv.Put(ctx, m.self, body)
+	if errors.Is(err, jetstream.ErrNoStreamResponse) {
+		if err = m.remake(ctx); err == nil {
+			_, err = m.kv.Put(ctx, m.self, body)
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("put heartbeat: %w", err)
 	}
 	return nil
@@ -206,6 +214,7 @@ func (m *membership) follow(ctx context.Context) error {
 	defer func() { _ = w.Stop() }()
 	tick := time.NewTicker(memberRetry)
 	defer tick.Stop()
+	began := m.now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -219,6 +228,10 @@ func (m *membership) follow(ctx context.Context) error {
 			}
 		case <-tick.C:
 			m.expire()
+			// A watch does not notice by itself that its bucket is another one now.
+			if m.now().Sub(began) > memberTTL && !m.alive(m.self) {
+				return errors.New("own heartbeats do not come through")
+			}
 		}
 	}
 }

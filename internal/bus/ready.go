@@ -28,6 +28,9 @@ func (b *Bus) Ready() error {
 	if age := b.stats.age(); age > staleAfter {
 		return fmt.Errorf("streams have not answered for %s", age.Truncate(time.Second))
 	}
+	if !b.members.alive(b.opts.ReplicaID) {
+		return errors.New("no heartbeat of this replica comes back: it has no part of the work")
+	}
 	return b.progress.check(time.Now())
 }
 

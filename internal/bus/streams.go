@@ -127,6 +127,19 @@ func (b *Bus) setUp(ctx context.Context) error {
 	return nil
 }
 
+// remakeMembers makes the bucket of members again, unless another replica was faster.
+func (b *Bus) remakeMembers(ctx context.Context) error {
+	for _, cfg := range bucketConfigs(&b.opts) {
+		if cfg.Bucket != bucketMembers {
+			continue
+		}
+		if _, err := b.js.CreateOrUpdateKeyValue(ctx, cfg); err != nil {
+			return fmt.Errorf("set up bucket %s: %w", cfg.Bucket, err)
+		}
+	}
+	return nil
+}
+
 // agreeOnShards takes over the number of shards that the streams were made with. With another number, what waits under the
 // old shards' subjects would be read by nobody, and two replicas would send one Provider's deliveries.
 func (b *Bus) agreeOnShards(ctx context.Context) error {
