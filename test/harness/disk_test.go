@@ -17,7 +17,9 @@ func TestADiskFillsUpAndFrees(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write := func(name string) error { return os.WriteFile(filepath.Join(disk.Dir, name), make([]byte, 8<<10), 0o600) }
+	write := func(name string) error {
+		return os.WriteFile(filepath.Join(disk.Dir, name), make([]byte, 8<<10), 0o600)
+	}
 	if err := disk.Fill(64 << 10); err != nil {
 		t.Fatal(err)
 	}
