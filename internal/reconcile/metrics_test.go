@@ -1,0 +1,45 @@
+package reconcile
+
+import (
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+// Fails when a label is filled with something that a tenant names: the number of series would no longer be known at start.
+func TestTheNumberOfSeriesDoesNotDependOnTheObjects(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	s := oneOfEach()
+	var atStart int
+	s.change = func(o *Options) { o.Registerer = registry }
+	s.prepare = func(*world) { atStart = series(t, registry) }
+	play(t, s, func(w *world) {
+		if got := series(t, registry); got != atStart || got == 0 {
+			t.Errorf("series: got %d, at start %d", got, atStart)
+		}
+		for _, kind := range kinds {
+			if got := testutil.ToFloat64(w.metrics.results.WithLabelValues(kind, stageCompile, "ok")); got != 1 {
+				t.Errorf("%s: %v compiled, want 1", kind, got)
+			}
+		}
+		if testutil.ToFloat64(w.metrics.secrets) != 1 || testutil.ToFloat64(w.metrics.secretWatches) != 1 {
+			t.Error("the Secret is not counted")
+		}
+		if testutil.ToFloat64(w.metrics.leading) != 1 {
+			t.Error("the leader does not say so")
+		}
+	})
+	if problems, err := testutil.GatherAndLint(registry); err != nil || len(problems) > 0 {
+		t.Errorf("lint: %v, %v", problems, err)
+	}
+}
+
+func series(t *testing.T, registry *prometheus.Registry) int {
+	t.Helper()
+	n, err := testutil.GatherAndCount(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
