@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,6 +89,9 @@ func (l *load) compare(o *object, got []receipt, kills []time.Time) (lost, dupli
 	first := map[string]receipt{}
 	var order []string
 	for _, r := range got {
+		if !strings.HasPrefix(r.message, o.prefix()) {
+			continue
+		}
 		earlier, again := first[r.message]
 		if !again {
 			first[r.message] = r

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -19,7 +21,8 @@ import (
 const (
 	namespaces            = 10
 	receiversPerNamespace = 5 // 50 Receivers, each with a GitRepository of its own
-	providersPerNamespace = 2 // 20 Providers, each told of one Kustomization
+	providersPerNamespace = 2 // 20 Providers
+	objectsPerProvider    = 4 // Kustomizations that each of them is told of
 	// leastPerSecond is what must be accepted of each while the notifier is up; senders offer more, since answers take time.
 	leastPerSecond    = 200
 	webhooksPerSecond = 300
@@ -60,6 +63,9 @@ type object struct {
 	accepted []string // messages, in the order of their acceptance
 }
 
+// prefix begins the messages of the object's events.
+func (o *object) prefix() string { return o.tenant.Namespace + "/" + o.name + " " }
+
 // prepare makes the tenants with their Receivers, Providers and Alerts.
 func prepare(ctx context.Context, t *testing.T, w *world.World, sink *harness.Sink) *load {
 	t.Helper()
@@ -82,12 +88,12 @@ func prepare(ctx context.Context, t *testing.T, w *world.World, sink *harness.Si
 				mu.Unlock()
 			}
 			for i := range providersPerNamespace {
-				object, err := newObject(ctx, tenant, fmt.Sprintf("app-%d", i), sink)
+				objects, err := newObjects(ctx, tenant, fmt.Sprintf("app-%d", i), sink)
 				if err != nil {
 					return err
 				}
 				mu.Lock()
-				l.objects = append(l.objects, object)
+				l.objects = append(l.objects, objects...)
 				mu.Unlock()
 			}
 			return nil
@@ -106,17 +112,24 @@ func newTarget(ctx context.Context, tenant *world.Tenant, name string) (*target,
 	return &target{tenant: tenant, name: name, path: path}, err
 }
 
-func newObject(ctx context.Context, tenant *world.Tenant, name string, sink *harness.Sink) (*object, error) {
-	if err := tenant.Object(ctx, "Kustomization", name, nil, ""); err != nil {
-		return nil, err
+// newObjects makes a Provider, the Kustomizations that it is told of, and the Alert between them.
+func newObjects(ctx context.Context, tenant *world.Tenant, provider string, sink *harness.Sink) ([]*object, error) {
+	objects := make([]*object, objectsPerProvider)
+	sources := make([]string, objectsPerProvider)
+	path := "/" + tenant.Namespace + "/" + provider
+	for i := range objects {
+		o := &object{tenant: tenant, name: fmt.Sprintf("%s-%d", provider, i), path: path}
+		if err := tenant.Object(ctx, "Kustomization", o.name, nil, ""); err != nil {
+			return nil, err
+		}
+		var err error
+		o.template, err = tenant.Event(ctx, "Kustomization", o.name, "info", "ReconciliationSucceeded", "", "main@sha1:1")
+		if err != nil {
+			return nil, err
+		}
+		objects[i], sources[i] = o, `{"kind":"Kustomization","name":"`+o.name+`"}`
 	}
-	o := &object{tenant: tenant, name: name, path: "/" + tenant.Namespace + "/" + name}
-	if err := tenant.Alert(ctx, name, "generic", sink.URL(o.path), `{"kind":"Kustomization","name":"`+name+`"}`); err != nil {
-		return nil, err
-	}
-	var err error
-	o.template, err = tenant.Event(ctx, "Kustomization", name, "info", "ReconciliationSucceeded", "", "main@sha1:1")
-	return o, err
+	return objects, tenant.Alert(ctx, provider, "generic", sink.URL(path), strings.Join(sources, ","))
 }
 
 // run sends until ctx ends. Every sender waits for its answer before it sends again, and retries what was not accepted.
@@ -172,7 +185,7 @@ func (l *load) webhook(ctx context.Context, t *target, k int) {
 
 // event sends one event until it is accepted, as Flux's controllers do: an answer 429 says that it was kept already.
 func (l *load) event(ctx context.Context, o *object, k int) {
-	message := fmt.Sprintf("%s/%s %d", o.tenant.Namespace, o.name, k)
+	message := o.prefix() + strconv.Itoa(k)
 	o.template["message"] = message
 	body, err := json.Marshal(o.template)
 	if err != nil {
