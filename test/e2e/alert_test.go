@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -111,61 +110,6 @@ func TestE2AnEventForAProviderThatDoesNotExistYetIsKeptUntilItDoes(t *testing.T)
 	s.condition("Provider", "late", "Ready", metav1.ConditionTrue, "")
 	s.condition("Alert", "early", "Ready", metav1.ConditionTrue, "")
 	s.waitMessages(sink, "before the Provider came", "before its Secret came")
-}
-
-// A pattern whose match would cost seconds, and a tenant that sends what it matches, cost the others next to nothing: such a
-// pattern is refused, and those that are just not refused are cut short. Fails when the size of a compiled pattern is not bounded,
-// or when matching is not timed.
-func TestAnExpensivePatternIsItsOwnersProblem(t *testing.T) {
-	s := play(t)
-	other := s.newTenant()
-	mine, theirs := s.newSink(), s.newSink()
-	s.must(s.tenant.Object(s.ctx, "Kustomization", "app", nil, ""))
-	s.must(other.Object(s.ctx, "Kustomization", "app", nil, ""))
-	s.must(s.tenant.Alert(s.ctx, "slow", "generic", mine.URL("/"), anyKustomization))
-	s.must(other.Alert(s.ctx, "all", "generic", theirs.URL("/"), anyKustomization))
-
-	// 540 bytes that cost Go's linear matcher 11 s on 156 kB.
-	huge := strings.Repeat("((a{0,30}){0,30})", 30) + "$"
-	s.must(s.tenant.Object(s.ctx, "Alert", "slow", nil, alertSpec("slow", `,"exclusionList":["`+huge+`"]`)))
-	c := s.condition("Alert", "slow", "Ready", metav1.ConditionFalse, "InvalidConfig")
-	if !strings.Contains(c.Message, "exclusionList[0]") || !strings.Contains(c.Message, "expensive") {
-		t.Errorf("the message does not say which pattern is too expensive: %s", c.Message)
-	}
-
-	// 32 that are allowed one by one.
-	allowed := make([]string, 32)
-	for i := range allowed {
-		allowed[i] = fmt.Sprintf(`"(x*){0,30}(x?){0,300}y%d$"`, i)
-	}
-	s.must(s.tenant.Object(s.ctx, "Alert", "slow", nil, alertSpec("slow", `,"exclusionList":[`+strings.Join(allowed, ",")+`]`)))
-	s.condition("Alert", "slow", "Ready", metav1.ConditionTrue, "")
-	event, err := s.tenant.Event(s.ctx, "Kustomization", "app", "error", "BuildFailed", "", "main@sha1:1")
-	s.must(err)
-	const floods = 40
-	for i := range floods {
-		event["message"] = fmt.Sprintf("%d %s", i, strings.Repeat("x", 150_000))
-		resp, err := s.Post(s.ctx, event)
-		s.must(err)
-		s.mustTell("an expensive event", resp, http.StatusAccepted)
-	}
-	var longest time.Duration
-	for i := range 10 {
-		begin := time.Now()
-		message := fmt.Sprintf("cheap %d.", i)
-		s.post(other, "app", "error", "BuildFailed", message, "main@sha1:2", http.StatusAccepted)
-		s.waitMessages(theirs, message)
-		longest = max(longest, time.Since(begin))
-	}
-	t.Logf("beside %d events of 150 kB for 32 expensive patterns, another tenant's took at most %s", floods, longest.Round(time.Millisecond))
-	// A namespace's patterns get 2 s in 10 s.
-	if longest > 5*time.Second {
-		t.Errorf("another tenant's event took %s", longest)
-	}
-	// An unfiltered notification is better than a lost one, and its owner is told why.
-	s.condition("Alert", "slow", "Matching", metav1.ConditionFalse, "PatternsTooExpensive")
-	_, err = mine.Wait(s.within(time.Minute), func(all []harness.Received) bool { return len(all) >= floods })
-	s.must(err)
 }
 
 // Fails when a suspended Alert still matches, or when what happened meanwhile is sent after it was resumed.

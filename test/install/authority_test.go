@@ -33,7 +33,7 @@ var allowed = []string{
 // inItsOwnNamespace are the writes that come on top there.
 var inItsOwnNamespace = []string{
 	"create leases.coordination.k8s.io",
-	"update leases.coordination.k8s.io/notification-controller-leader-election",
+	"update leases.coordination.k8s.io/notifier-leader",
 }
 
 // reconcilable are the groups whose objects it may patch while it impersonates a service account.

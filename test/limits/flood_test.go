@@ -18,7 +18,7 @@ import (
 const (
 	floodToken = "flood"
 	// windows are how often each side of the comparison is measured, in turn; the median counts.
-	windows = 5
+	windows = 3
 	window  = 1500 * time.Millisecond
 )
 

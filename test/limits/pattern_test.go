@@ -1,0 +1,77 @@
+package limits
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"notifier/test/harness"
+)
+
+// A pattern whose match would cost seconds, and a tenant that sends what it matches, cost the others next to nothing: such a
+// pattern is refused, and those that are just not refused are cut short. Fails when the size of a compiled pattern is not bounded,
+// or when matching is not timed.
+func TestAnExpensivePatternIsItsOwnersProblem(t *testing.T) {
+	s := alone(t)
+	other := s.newTenant()
+	mine, theirs := s.newSink(), s.newSink()
+	s.must(s.tenant.Object(s.ctx, "Kustomization", "app", nil, ""))
+	s.must(other.Object(s.ctx, "Kustomization", "app", nil, ""))
+	s.must(s.tenant.Alert(s.ctx, "slow", "generic", mine.URL("/"), anyKustomization))
+	s.must(other.Alert(s.ctx, "all", "generic", theirs.URL("/"), anyKustomization))
+	exclude := func(patterns ...string) {
+		s.must(s.tenant.Object(s.ctx, "Alert", "slow", nil, `{"providerRef":{"name":"slow"},"eventSources":[`+anyKustomization+`],
+			"exclusionList":["`+strings.Join(patterns, `","`)+`"]}`))
+	}
+
+	// 540 bytes that cost Go's linear matcher 11 s on 156 kB.
+	exclude(strings.Repeat("((a{0,30}){0,30})", 30) + "$")
+	message := s.ready("Alert", "slow", metav1.ConditionFalse, "InvalidConfig")
+	if !strings.Contains(message, "exclusionList[0]") || !strings.Contains(message, "expensive") {
+		t.Errorf("the message does not say which pattern is too expensive: %s", message)
+	}
+
+	// 32 that are allowed one by one.
+	allowed := make([]string, 32)
+	for i := range allowed {
+		allowed[i] = fmt.Sprintf("(x*){0,30}(x?){0,300}y%d$", i)
+	}
+	exclude(allowed...)
+	s.ready("Alert", "slow", metav1.ConditionTrue, "")
+	event, err := s.tenant.Event(s.ctx, "Kustomization", "app", "error", "BuildFailed", "", "main@sha1:1")
+	s.must(err)
+	const expensive = 40
+	for i := range expensive {
+		event["message"] = fmt.Sprintf("%d %s", i, strings.Repeat("x", 150_000))
+		resp, err := s.Post(s.ctx, event)
+		s.must(err)
+		if resp.Status != http.StatusAccepted {
+			t.Fatalf("an expensive event: got %d %q", resp.Status, resp.Body)
+		}
+	}
+	event, err = other.Event(s.ctx, "Kustomization", "app", "error", "BuildFailed", "", "main@sha1:1")
+	s.must(err)
+	var longest time.Duration
+	for i := range 10 {
+		begin := time.Now()
+		event["message"] = fmt.Sprintf("cheap %d", i)
+		_, err := s.Post(s.ctx, event)
+		s.must(err)
+		s.waitTold(theirs, fmt.Sprintf("cheap %d", i))
+		longest = max(longest, time.Since(begin))
+	}
+	t.Logf("beside %d events of 150 kB for 32 expensive patterns, another tenant's took at most %s", expensive, longest.Round(time.Millisecond))
+	// A namespace's patterns get 2 s in 10 s; unbounded, each of those events would take minutes.
+	if longest > 4*time.Second {
+		t.Errorf("another tenant's event took %s", longest)
+	}
+	// An unfiltered notification is better than a lost one, and its owner is told why.
+	_, err = s.tenant.WaitCondition(s.ctx, "Alert", "slow", "Matching", metav1.ConditionFalse, "PatternsTooExpensive")
+	s.must(err)
+	_, err = mine.Wait(s.within(time.Minute), func(all []harness.Received) bool { return len(all) >= expensive })
+	s.must(err)
+}
