@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"unsafe"
 )
 
 // diskRole in the environment makes a program that calls Main the holder of a disk: "<directory>:<bytes>".
@@ -103,3 +104,13 @@ func (d *Disk) Free() error { return os.Remove(d.filler()) }
 
 // Close ends the disk with everything on it.
 func (d *Disk) Close() error { return d.holder.Kill9() }
+
+// LimitFiles keeps the process from writing any file beyond the size, as a quota does. It can be lowered only.
+func (p *Process) LimitFiles(bytes uint64) error {
+	limit := syscall.Rlimit{Cur: bytes, Max: bytes}
+	_, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(p.PID()), syscall.RLIMIT_FSIZE, uintptr(unsafe.Pointer(&limit)), 0, 0, 0)
+	if errno != 0 {
+		return fmt.Errorf("limit the files of %s: %w", p.Name(), errno)
+	}
+	return nil
+}

@@ -27,3 +27,6 @@ func (d *Disk) Free() error { return errNoDisk }
 func (d *Disk) Close() error { return errNoDisk }
 
 func holdDisk(string) int { return 1 }
+
+// LimitFiles fails.
+func (p *Process) LimitFiles(uint64) error { return errNoDisk }
