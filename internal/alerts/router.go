@@ -178,7 +178,7 @@ func (r *Router) dispatch(rec *event.Record, a *Alert, ds []event.Delivery) []ev
 		Provider: a.Provider, ProviderUID: providerUID,
 		Event:   e,
 		Routed:  now,
-		Recheck: rec.Recheck,
+		Recheck: rec.Recheck, Known: rec.Known,
 	})
 }
 

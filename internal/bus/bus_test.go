@@ -117,7 +117,7 @@ func testTrigger(namespace, key string, accepted int64) event.Trigger {
 func testDelivery(id, namespace, provider string) event.Delivery {
 	return event.Delivery{
 		ID: id, Order: 7, Namespace: namespace, Alert: "alert", AlertUID: "a", Provider: provider, ProviderUID: "p",
-		Event: testEvent(namespace, "app", "message of "+id), Routed: time.Unix(1_700_000_002, 0).UTC(),
+		Event: testEvent(namespace, "app", "message of "+id), Known: true, Routed: time.Unix(1_700_000_002, 0).UTC(),
 	}
 }
 

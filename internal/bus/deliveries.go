@@ -34,26 +34,41 @@ func (b *Bus) shardOfDelivery(d *event.Delivery) int {
 //
 // A namespace beyond its quota of pending deliveries gets no more; they become dead letters, and other namespaces are
 // unaffected. As the stream's budget fills up the quota shrinks with what is free, so that a few floods never fill it.
+//
+// They are encoded and written some megabytes at a time: each carries its whole event, and one event may have very many.
 func (b *Bus) PublishDeliveries(ctx context.Context, ds []event.Delivery) error {
-	msgs := make([]*nats.Msg, 0, len(ds))
-	kept := make([]*event.Delivery, 0, len(ds))
-	var errs []error
+	var msgs []*nats.Msg
+	var kept []*event.Delivery
+	size := 0
 	for i := range ds {
 		d := &ds[i]
 		m, err := encodeDelivery(deliverSubject(b.shardOfDelivery(d), d), d.ID, d)
 		if err != nil {
 			return fmt.Errorf("publish delivery: %w", err)
 		}
-		ok, err := b.quota.admit(ctx, d.Namespace, int64(m.Size()))
+		if size+m.Size() > maxBatchBytes {
+			if err := b.writeDeliveries(ctx, msgs, kept); err != nil {
+				return err // what follows must not overtake what failed
+			}
+			msgs, kept, size = nil, nil, 0
+		}
+		ok, err := b.quota.admit(ctx, d.Namespace, int64(m.Size()), d.Known)
 		if err != nil {
 			return fmt.Errorf("publish delivery: %w", err)
 		}
 		if !ok {
-			errs = append(errs, b.DeadLetter(ctx, d, labelQuota, reasonQuota))
+			if err := b.DeadLetter(ctx, d, labelQuota, reasonQuota); err != nil {
+				return err
+			}
 			continue
 		}
-		msgs, kept = append(msgs, m), append(kept, d)
+		msgs, kept, size = append(msgs, m), append(kept, d), size+m.Size()
 	}
+	return b.writeDeliveries(ctx, msgs, kept)
+}
+
+func (b *Bus) writeDeliveries(ctx context.Context, msgs []*nats.Msg, kept []*event.Delivery) error {
+	var errs []error
 	for i, o := range b.publishAll(ctx, streamDeliveries, msgs) {
 		err := o.err
 		if errors.Is(err, ErrTooLarge) {

@@ -141,9 +141,9 @@ func TestANamespaceOverItsQuotaGetsDeadLettersAndOthersDoNot(t *testing.T) {
 func TestTheQuotaShrinksAsTheStreamFillsUp(t *testing.T) {
 	b := open(t, t.TempDir(), func(o *Options) { o.Budgets.Deliveries = 4 * mib })
 	ctx := testContext(t)
-	for i := range 200 {
-		d := testDelivery(fmt.Sprint(i), "loud", "slack")
-		d.Event.Message = strings.Repeat("x", 64<<10)
+	for i := range 400 { // ten namespaces, whose shares together are more than the budget
+		d := testDelivery(fmt.Sprint(i), fmt.Sprintf("loud-%d", i%10), "slack")
+		d.Event.Message = strings.Repeat("x", 16<<10)
 		must(t, b.PublishDeliveries(ctx, []event.Delivery{d}))
 		must(t, b.stats.refresh(ctx))
 	}
@@ -323,5 +323,48 @@ func TestNothingOvertakesAMessageThatWasRefused(t *testing.T) {
 		if len(got) != 5 && len(got) != 2*minBatch || !slices.IsSorted(got) {
 			t.Errorf("%s: %v", subject, got)
 		}
+	}
+}
+
+// E9: a forger who floods a namespace uses up the share of unknown objects, and genuine events have the rest. Fails when admit does
+// not ask whether the object is known.
+func TestE9ForgedEventsLeaveRoomForGenuineOnes(t *testing.T) {
+	b := open(t, t.TempDir(), func(o *Options) { o.NamespaceQuota = 40 })
+	ctx := testContext(t)
+	var forged []event.Delivery
+	for i := range 60 {
+		d := testDelivery(fmt.Sprint("forged", i), "team-a", "slack")
+		d.Known = false
+		forged = append(forged, d)
+	}
+	must(t, b.PublishDeliveries(ctx, forged))
+	if n, err := b.pending(ctx, "team-a"); err != nil || n != 10 {
+		t.Errorf("%d forged deliveries are pending, want a quarter of 40 (%v)", n, err)
+	}
+	must(t, b.PublishDeliveries(ctx, []event.Delivery{testDelivery("genuine", "team-a", "slack")}))
+	if n, err := b.pending(ctx, "team-a"); err != nil || n != 11 {
+		t.Errorf("%d deliveries are pending, want the genuine one as well (%v)", n, err)
+	}
+}
+
+// One event may match very many Alerts, and each delivery carries the whole event. Fails when all are encoded before the first is
+// written, or when a namespace's bytes are not counted.
+func TestDeliveriesAreBoundedInBytes(t *testing.T) {
+	b := open(t, t.TempDir(), func(o *Options) { o.Budgets.Deliveries = 64 << 20 })
+	ctx := testContext(t)
+	text := strings.Repeat("x", 1<<20)
+	var ds []event.Delivery
+	for i := range 12 {
+		d := testDelivery(fmt.Sprint("large", i), "loud", "slack")
+		d.Event.Message = text
+		ds = append(ds, d)
+	}
+	must(t, b.PublishDeliveries(ctx, ds))
+	if n, err := b.pending(ctx, "loud"); err != nil || n != 7 {
+		t.Errorf("%d deliveries of 1 MiB are pending, want those that fit an eighth of 64 MiB (%v)", n, err)
+	}
+	must(t, b.PublishDeliveries(ctx, []event.Delivery{testDelivery("quiet", "quiet", "slack")}))
+	if n, err := b.pending(ctx, "quiet"); err != nil || n != 1 {
+		t.Errorf("%d of another namespace are pending, want 1 (%v)", n, err)
 	}
 }

@@ -128,10 +128,16 @@ func encodeRecord(r *event.Record) (*nats.Msg, error) {
 		if err != nil {
 			return nil, fmt.Errorf("encode labels: %w", err)
 		}
+		if len(labels) > maxLabels {
+			labels = []byte("{}") // an object that has labels, none of which can be matched
+		}
 		setHeader(h, headerLabels, string(labels))
 	}
 	return m, nil
 }
+
+// maxLabels bounds an object's labels as they cross the bus, in bytes of JSON: the server takes 64 KiB of headers.
+const maxLabels = 16 << 10
 
 // recordFromHeaders reads everything but the message and the metadata of the event.
 func recordFromHeaders(h nats.Header) (*event.Record, error) {

@@ -18,6 +18,10 @@ const (
 	maxCounts = 10_000
 	// leastQuota is what a namespace may have pending however full the stream is.
 	leastQuota = 16
+	// namespaceShare is the part of the stream's budget that one namespace's deliveries may fill, unknownShare the part of its
+	// quota that events may fill whose object nobody knows: a forger must not use up what genuine events need (invariant E9).
+	namespaceShare = 8
+	unknownShare   = 4
 )
 
 // quota bounds the pending deliveries of each namespace. The stream's own subjects are the truth; between two counts of them
@@ -31,20 +35,26 @@ type quota struct {
 	counts map[string]count
 }
 
+// count is what is pending of a namespace. Its bytes are estimated: known for what was admitted here, in proportion after a count.
 type count struct {
-	n  int
-	at time.Time
+	n     int
+	bytes int64
+	at    time.Time
 }
 
 func newQuota(b *Bus) *quota {
 	return &quota{bus: b, limit: b.opts.NamespaceQuota, now: time.Now, counts: map[string]count{}}
 }
 
-// admit counts one delivery of size bytes for the namespace and reports whether it is within the quota.
-func (q *quota) admit(ctx context.Context, namespace string, size int64) (bool, error) {
+// admit counts one delivery of size bytes for the namespace and reports whether it is within the quota. known says that its event
+// is about an object that the cluster has.
+func (q *quota) admit(ctx context.Context, namespace string, size int64, known bool) (bool, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	limit := q.effective()
+	if !known {
+		limit = max(1, limit/unknownShare)
+	}
 	c, found := q.counts[namespace]
 	age := q.now().Sub(c.at)
 	if !found || age > countTrust || c.n >= limit/2 && age > recountAfter {
@@ -52,11 +62,12 @@ func (q *quota) admit(ctx context.Context, namespace string, size int64) (bool, 
 		if err != nil {
 			return false, err
 		}
-		c = count{n: n, at: q.now()}
+		c = count{n: n, bytes: c.bytes / int64(max(c.n, 1)) * int64(n), at: q.now()}
 	}
-	ok := c.n < limit
+	ok := c.n < limit && (c.n == 0 || c.bytes+size <= q.bus.opts.Budgets.Deliveries/namespaceShare)
 	if ok {
 		c.n++
+		c.bytes += size
 		q.bus.stats.queued.Add(size)
 	}
 	q.remember(namespace, c)
@@ -79,11 +90,11 @@ func (q *quota) remember(namespace string, c count) {
 func (q *quota) effective() int {
 	bytes, msgs := q.bus.stats.deliveries()
 	budget := q.bus.opts.Budgets.Deliveries
-	if bytes < budget/2 || msgs == 0 {
+	if bytes < budget/2 {
 		return q.limit
 	}
 	free := max(budget-bytes, 0)
-	return min(q.limit, max(leastQuota, int(free/max(bytes/msgs, 1))))
+	return min(q.limit, max(leastQuota, int(free/max(bytes/max(msgs, 1), 1))))
 }
 
 // pending counts a namespace's deliveries, due or on the schedule, from the stream's subjects.

@@ -17,6 +17,8 @@ type Delivery struct {
 	ProviderUID string `json:"providerUID,omitempty"`
 	// Event carries the metadata as the Alert merged it.
 	Event Event `json:"event"`
+	// Known says that the event is about an object that the cluster has (Record.Known).
+	Known bool `json:"known,omitempty"`
 	// Routed is when the delivery was first written to the bus.
 	Routed time.Time `json:"routed"`
 	// Attempts counts the sends that were tried so far, FirstAttempt is the time of the first one.

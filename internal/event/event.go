@@ -1,9 +1,12 @@
 package event
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 )
@@ -85,10 +88,41 @@ func (e Event) Validate() error {
 			return fmt.Errorf("involvedObject.%s is longer than %d characters", part.name, maxNameLength)
 		}
 	}
-	if len(o.UID) > maxNameLength {
-		return fmt.Errorf("involvedObject.uid is longer than %d characters", maxNameLength)
+	for _, part := range []struct{ name, value string }{
+		{"uid", o.UID}, {"apiVersion", o.APIVersion}, {"resourceVersion", o.ResourceVersion}, {"fieldPath", o.FieldPath},
+	} {
+		if len(part.value) > maxNameLength {
+			return fmt.Errorf("involvedObject.%s is longer than %d characters", part.name, maxNameLength)
+		}
 	}
 	return nil
+}
+
+// maxMetadata bounds the metadata of an event, keys and values together, in bytes. An event is copied for every Alert that it
+// matches, so its size is what a tenant can multiply.
+const maxMetadata = 32 << 10
+
+// TrimMetadata drops what is beyond the bound on metadata: the largest entries first, since the small ones say what happened.
+func (e *Event) TrimMetadata() {
+	total := 0
+	for key, value := range e.Metadata {
+		total += len(key) + len(value)
+	}
+	if total <= maxMetadata {
+		return
+	}
+	kept := maps.Clone(e.Metadata) // the caller's map may be shared
+	bySize := slices.SortedFunc(maps.Keys(kept), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(b)+len(kept[b]), len(a)+len(kept[a])), strings.Compare(a, b))
+	})
+	for _, key := range bySize {
+		if total <= maxMetadata {
+			break
+		}
+		total -= len(key) + len(kept[key])
+		delete(kept, key)
+	}
+	e.Metadata = kept
 }
 
 // Revision returns the revision the event is about, which the reporting controller puts under "<API group>/revision".

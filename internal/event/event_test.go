@@ -3,6 +3,8 @@ package event_test
 import (
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -151,5 +153,18 @@ func TestErrorNeverPrintsItsCause(t *testing.T) {
 	}
 	if got := event.AsError(cause); strings.Contains(got.Error(), "secret") {
 		t.Errorf("the text of an unclassified error %q holds the cause", got)
+	}
+}
+
+// One event is copied for each Alert it matches, so what a tenant writes into annotations is bounded. Fails without the bound.
+func TestMetadataIsTrimmedFromItsLargestEntries(t *testing.T) {
+	shared := map[string]string{"a/revision": "main@sha1:abc", "a/large": strings.Repeat("x", 40<<10), "a/half": strings.Repeat("y", 20<<10)}
+	e := event.Event{Metadata: shared}
+	e.TrimMetadata()
+	if diff := cmp.Diff([]string{"a/half", "a/revision"}, slices.Sorted(maps.Keys(e.Metadata))); diff != "" {
+		t.Errorf("kept entries differ (-want +got):\n%s", diff)
+	}
+	if len(shared) != 3 {
+		t.Error("the caller's map was changed")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -21,6 +22,10 @@ import (
 type Events interface {
 	PublishEvent(ctx context.Context, r *event.Record) (duplicate bool, err error)
 }
+
+// ownVia is what this process's own notifications carry (RFC 9110, section 7.6.3): one that comes back through the events door,
+// by a destination that leads here, would go round for ever.
+const ownVia = "1.1 notifier"
 
 // postTime bounds one event's publish: emitters hang up after 5 seconds.
 const postTime = 4500 * time.Millisecond
@@ -134,6 +139,7 @@ func (h *EventsHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.ha
 var (
 	postUnknown     = silent(http.StatusNotFound, "unknown", "")
 	postMethod      = refused(http.StatusMethodNotAllowed, "method", "method must be POST", "")
+	postLoop        = refused(http.StatusLoopDetected, "loop", "an event that was sent by notifier itself", "")
 	postEncoded     = refused(http.StatusUnsupportedMediaType, "encoding", "content encoding not supported", "")
 	postTooLarge    = refused(http.StatusRequestEntityTooLarge, "too_large", "event is too large", "")
 	postUnreadable  = refused(http.StatusBadRequest, "unreadable", "body could not be read", "")
@@ -158,6 +164,8 @@ func (h *EventsHandler) take(w http.ResponseWriter, r *http.Request) (*answer, *
 		early = postOverBudget
 	case !identityEncoded(r.Header):
 		early = postEncoded
+	case slices.Contains(r.Header.Values("Via"), ownVia):
+		early = postLoop
 	case r.ContentLength > int64(h.maxBody):
 		early = postTooLarge
 	}

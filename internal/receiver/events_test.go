@@ -125,6 +125,7 @@ func TestTheEventsDoorAnswers(t *testing.T) {
 		"a wildcard for a name":         {with(func(e *event.Event) { e.InvolvedObject.Name = "*" }), nil, 400, "invalid", "name"},
 		"a uid with a space":            {with(func(e *event.Event) { e.InvolvedObject.UID = "a b" }), nil, 400, "invalid", "uid"},
 		"a reason of two lines":         {with(func(e *event.Event) { e.Reason = "a\nb" }), nil, 400, "invalid", "reason"},
+		"an event of our own":           {request(func(r *http.Request) { r.Header.Set("Via", "1.1 notifier") }), nil, 508, "loop", "sent by notifier"},
 		"a compressed body":             {request(func(r *http.Request) { r.Header.Set("Content-Encoding", "gzip") }), nil, 415, "encoding", "encoding"},
 		"another path":                  {request(func(r *http.Request) { r.URL.Path, r.RequestURI = "/hook/x", "/hook/x" }), nil, 404, "unknown", ""},
 		"GET":                           {request(func(r *http.Request) { r.Method = "GET" }), nil, 405, "method", "method"},

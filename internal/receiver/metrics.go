@@ -58,7 +58,7 @@ func (m *webhookMetrics) count(kind, result string) { m.webhooks[kind][result].I
 
 // postResults are all result labels of the events door.
 var postResults = []string{
-	"accepted", "busy", "duplicate", "encoding", "invalid", "method", "over_budget", "too_large", "unavailable", "unknown",
+	"accepted", "busy", "duplicate", "encoding", "invalid", "loop", "method", "over_budget", "too_large", "unavailable", "unknown",
 	"unreadable",
 }
 

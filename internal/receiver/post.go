@@ -87,6 +87,7 @@ func newRecord(e event.Event, objects Objects, accepted time.Time) *event.Record
 		r.Labels = labels
 	}
 	cleanMetadata(&e)
+	e.TrimMetadata()
 	r.Event = e
 	return r
 }

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"sigs.k8s.io/yaml"
 
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
@@ -27,7 +27,7 @@ const (
 )
 
 // maxHeadersText bounds the YAML of the key headers before it is parsed, in bytes.
-const maxHeadersText = 64 << 10
+const maxHeadersText = 20 << 10
 
 // tlsKeys are the keys of TLS material, each with the name that older Secrets have for it.
 var tlsKeys = struct{ ca, cert, key [2]string }{
@@ -144,13 +144,39 @@ func either(s *secret, keys [2]string) []byte {
 	return s.data[keys[1]]
 }
 
+// errHeaders does not quote the text, which is secret.
+var errHeaders = errors.New("the Secret's key headers is not a map of strings in YAML")
+
+// parseHeaders reads one flat mapping of scalars and nothing else of YAML. It reads the nodes as they are written: an alias is
+// refused, not resolved, since a few kilobytes of them stand for gigabytes.
 func parseHeaders(text []byte) (map[string]string, error) {
 	if len(text) > maxHeadersText {
 		return nil, fmt.Errorf("the Secret's key headers is longer than %d bytes", maxHeadersText)
 	}
-	var headers map[string]string
-	if err := yaml.Unmarshal(text, &headers); err != nil {
-		return nil, errors.New("the Secret's key headers is not a map of strings in YAML") // the cause would quote it
+	var document yaml.Node
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		return nil, errHeaders
+	}
+	if len(document.Content) == 0 {
+		return nil, nil
+	}
+	mapping := document.Content[0]
+	if mapping.Kind == yaml.ScalarNode && mapping.Tag == "!!null" {
+		return nil, nil
+	}
+	if mapping.Kind != yaml.MappingNode {
+		return nil, errHeaders
+	}
+	headers := make(map[string]string, len(mapping.Content)/2)
+	for i := 0; i+1 < len(mapping.Content); i += 2 {
+		key, value := mapping.Content[i], mapping.Content[i+1]
+		if key.Kind != yaml.ScalarNode || value.Kind != yaml.ScalarNode {
+			return nil, errHeaders
+		}
+		if _, twice := headers[key.Value]; twice {
+			return nil, errHeaders
+		}
+		headers[key.Value] = value.Value
 	}
 	return headers, nil
 }

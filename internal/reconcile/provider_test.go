@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -241,5 +242,38 @@ func TestHowSpecAndSecretsAreJoined(t *testing.T) {
 func TestHeadersOfImmenseLengthAreNotParsed(t *testing.T) {
 	if _, err := parseHeaders([]byte(strings.Repeat("a", maxHeadersText+1))); err == nil {
 		t.Error("parsed")
+	}
+}
+
+// A few kilobytes of aliases stand for gigabytes, and every Provider is compiled at start. Fails when the text is decoded by a parser
+// that resolves them.
+func TestHeadersAreOneFlatMapping(t *testing.T) {
+	bomb := "a: &a \"" + strings.Repeat("<", 8000) + "\"\nb: [" + strings.Repeat("*a,", 3000) + "*a]"
+	for name, text := range map[string]string{
+		"aliases":   bomb,
+		"an alias":  "a: &a x\nb: *a",
+		"a merge":   "a: &a {x: y}\n<<: *a",
+		"a list":    "- a",
+		"nesting":   "a: {b: c}",
+		"two equal": "a: b\na: c",
+		"no YAML":   "a: [",
+		"a scalar":  "text",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, err := parseHeaders([]byte(text)); !errors.Is(err, errHeaders) {
+				t.Errorf("got %d headers and %v", len(got), err)
+			}
+		})
+	}
+	for name, text := range map[string]string{"nothing": "", "null": "null", "a comment": "# none"} {
+		t.Run(name, func(t *testing.T) {
+			if got, err := parseHeaders([]byte(text)); err != nil || len(got) > 0 {
+				t.Errorf("got %v and %v, want no headers", got, err)
+			}
+		})
+	}
+	got, err := parseHeaders([]byte("X-Number: 1\nX-Text: \"two words\""))
+	if diff := cmp.Diff(map[string]string{"X-Number": "1", "X-Text": "two words"}, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }

@@ -21,6 +21,7 @@ import (
 const (
 	maxResources = 64
 	maxLabels    = 32
+	maxLabelText = 8 << 10 // bytes of all labels of a Receiver
 	maxEvents    = 256
 )
 
@@ -148,6 +149,16 @@ func checkLimits(r *v1.Receiver, _ *receiverPlan) *fault {
 	}
 	if n := len(r.Spec.Events); n > maxEvents {
 		return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf("spec.events has %d entries, more than %d", n, maxEvents)}
+	}
+	text := 0
+	for _, res := range r.Spec.Resources {
+		for key, value := range res.MatchLabels {
+			text += len(key) + len(value)
+		}
+	}
+	if text > maxLabelText {
+		return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf(
+			"the matchLabels of spec.resources have %d characters together, more than %d", text, maxLabelText)}
 	}
 	return nil
 }

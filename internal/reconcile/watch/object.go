@@ -13,6 +13,9 @@ import (
 	"notifier/internal/event"
 )
 
+// maxWord bounds a revision or a reason in bytes: what was told of an object is kept, for all objects, in one bounded bucket.
+const maxWord = 1024
+
 // maxMessage is the greatest length of an event's message in bytes, as Flux's event API has it.
 const maxMessage = 39000
 
@@ -86,7 +89,7 @@ func newObject(kind *Kind, u *unstructured.Unstructured) *object {
 			o.reconciling = text(fields, "status") == string(metav1.ConditionTrue)
 		}
 	}
-	o.revision = kind.revision(status, o.ready.status == string(metav1.ConditionFalse))
+	o.revision = truncate(kind.revision(status, o.ready.status == string(metav1.ConditionFalse)), maxWord)
 	return o
 }
 
@@ -97,7 +100,7 @@ func newCondition(fields map[string]any) condition {
 	}
 	return condition{
 		status:   text(fields, "status"),
-		reason:   text(fields, "reason"),
+		reason:   truncate(text(fields, "reason"), maxWord),
 		message:  truncate(text(fields, "message"), maxMessage),
 		since:    since.UTC(),
 		observed: number(fields, "observedGeneration"),

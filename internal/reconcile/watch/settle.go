@@ -100,7 +100,10 @@ func (t *teller) late(ctx context.Context, it item, tr *transition, prior told) 
 	if err != nil {
 		return false, fmt.Errorf("last event of object: %w", err)
 	}
-	return found && r.Event.Revision() != "" && r.Event.Revision() == prior.Revision, nil
+	if !found || !r.Known || r.Event.InvolvedObject.UID != tr.UID { // proves nothing (E9)
+		return false, nil
+	}
+	return r.Event.Revision() != "" && r.Event.Revision() == prior.Revision, nil
 }
 
 // known reports whether the object's last event on the bus told the state already: it was published but the crash came before
@@ -142,7 +145,7 @@ func newRecord(tr *transition, prior, next told) *event.Record {
 		}
 		metadata[o.kind.Group+"/revision"] = o.revision
 	}
-	return &event.Record{
+	record := &event.Record{
 		ID: event.TransitionID(o.Namespace, tr.UID, tr.Outcome, next.Since, next.Ordinal-1),
 		Event: event.Event{
 			InvolvedObject: event.ObjectReference{
@@ -154,6 +157,8 @@ func newRecord(tr *transition, prior, next told) *event.Record {
 		},
 		Source: event.SourceWatch, Outcome: tr.Outcome, Known: true, Labels: o.Labels, Accepted: time.Now(),
 	}
+	record.Event.TrimMetadata()
+	return record
 }
 
 // head is the transition of the object that has waited longest, nil if none waits.
