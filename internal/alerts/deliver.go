@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -78,6 +79,8 @@ type Deliverer struct {
 	DelivererOptions
 	metrics deliverMetrics
 	reports *mailbox
+	// heldBytes is the size of the events that all shards hold.
+	heldBytes atomic.Int64
 }
 
 // NewDeliverer checks the options.

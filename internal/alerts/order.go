@@ -26,6 +26,16 @@ type item struct {
 	told bool
 }
 
+// bytes is about what the item's event takes in memory. It does not change.
+func (it *item) bytes() int64 {
+	const rest = 1 << 10
+	n := rest + len(it.d.Event.Message)
+	for key, value := range it.d.Event.Metadata {
+		n += len(key) + len(value)
+	}
+	return int64(n)
+}
+
 // entry is a delivery's place in a line, whether it is held or away.
 type entry struct {
 	order uint64

@@ -137,6 +137,9 @@ func (s *shard) trim(work context.Context, q *queue, now time.Time) {
 	if over := len(q.waiting) - q.depth(now); over > 0 {
 		s.shed(work, q, over, now)
 	}
+	if over := len(q.waiting) - badDepth; over > 0 && s.heldBytes.Load() > maxHeldBytes {
+		s.shed(work, q, over, now)
+	}
 	over := len(s.items) - s.parking - maxHeld
 	if over <= 0 {
 		return
@@ -252,6 +255,7 @@ func (s *shard) concluded(work context.Context, it *item, v verdict, stored bool
 		s.enqueue(it)
 	default:
 		delete(s.items, it)
+		s.heldBytes.Add(-it.bytes())
 		q.release(it, now, v.at)
 		newer := s.settleTwins(work, it, v)
 		if v.action != park {

@@ -12,6 +12,8 @@ const (
 	// maxHeld is how many deliveries a shard holds, short of what the bus hands out without an outcome (4096), so that intake
 	// goes on. Beyond it everything that cannot be sent at once goes back to the schedule.
 	maxHeld = 3500
+	// maxHeldBytes is about how many bytes of events all shards together hold. Beyond it each queue keeps no more than a probe's worth.
+	maxHeldBytes = 128 << 20
 	// maxTwins bounds the messages that are held for one delivery; more of them are returned.
 	maxTwins = 8
 	// workers bounds the concurrent writes to the bus for deliveries that are put away without a send.
@@ -170,6 +172,7 @@ func (s *shard) admit(work context.Context, h event.Held[event.Delivery]) {
 	}
 	it := q.hold(l, e, d, h.Settler)
 	s.items[it] = struct{}{}
+	s.heldBytes.Add(it.bytes())
 	s.enqueue(it)
 	s.pump(work, q)
 }
@@ -237,6 +240,7 @@ func (s *shard) returnAll(it *item) {
 		s.giveBack(t.Settler)
 	}
 	delete(s.items, it)
+	s.heldBytes.Add(-it.bytes())
 }
 
 // show sets the shard's part in the gauges.
