@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"notifier/internal/event"
 )
@@ -91,7 +92,11 @@ func NewDeliverer(o DelivererOptions) (*Deliverer, error) {
 	if o.DrainTimeout == 0 {
 		o.DrainTimeout = DefaultDrainTimeout
 	}
-	return &Deliverer{DelivererOptions: o, metrics: newDeliverMetrics(o.Registerer, o.Types), reports: newMailbox()}, nil
+	d := &Deliverer{DelivererOptions: o, metrics: newDeliverMetrics(o.Registerer, o.Types), reports: newMailbox()}
+	promauto.With(o.Registerer).NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "notifier_delivery_held_bytes", Help: "Bytes of the events that are held in memory for their destinations.",
+	}, func() float64 { return float64(d.heldBytes.Load()) })
+	return d, nil
 }
 
 // Run serves the shards that the bus gives to this process until ctx ends or the bus is lost. It returns when the sends that

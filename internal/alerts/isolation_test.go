@@ -3,6 +3,7 @@ package alerts
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -293,4 +294,51 @@ func TestNewCredentialsAreUsedAtTheNextAttempt(t *testing.T) {
 			t.Errorf("%d sent", n)
 		}
 	})
+}
+
+// Slow destinations of one tenant must not take the memory of the process. Fails when trim does not look at the bytes.
+func TestTheBytesThatAreHeldAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, slow := newWorld(t), sendFunc(func(context.Context, provider.Notification) error {
+			wait(time.Second)
+			return nil
+		})
+		const destinations, each, size = 40, 60, 300 << 10
+		text := strings.Repeat("x", size) // once: the events share it
+		for p := range destinations {
+			name := fmt.Sprint("slow", p)
+			w.destination(name, slow)
+			for i := range each {
+				d := w.delivery(name, fmt.Sprint("app", i))
+				d.Event.Message = text
+				w.bus.publish(d)
+			}
+		}
+		_, stop := w.run()
+		defer stop()
+		wait(500 * time.Millisecond)
+		held := heldBytes(t, w)
+		if most := float64(maxHeldBytes + destinations*(maxConcurrent+badDepth)*(size+1<<10)); held > most || held == 0 {
+			t.Errorf("%.0f MiB are held, want at most %.0f", held/(1<<20), most/(1<<20))
+		}
+		wait(10 * time.Minute)
+		if held := heldBytes(t, w); held != 0 {
+			t.Errorf("%.0f bytes are counted as held when all was sent", held)
+		}
+	})
+}
+
+func heldBytes(t *testing.T, w *world) float64 {
+	t.Helper()
+	families, err := w.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "notifier_delivery_held_bytes" {
+			return f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	t.Fatal("no such metric")
+	return 0
 }
