@@ -83,11 +83,11 @@ func limitFlags(fs *pflag.FlagSet, o *app.Options) {
 
 func kubeFlags(fs *pflag.FlagSet, o *app.Options) {
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file; empty means in-cluster, then KUBECONFIG")
-	fs.Float32Var(&o.KubeAPIQPS, "kube-api-qps", o.KubeAPIQPS, "requests a second to the Kubernetes API, for status and leader election")
+	fs.Float32Var(&o.KubeAPIQPS, "kube-api-qps", o.KubeAPIQPS, "requests a second to the Kubernetes API for the three kinds and their status, and as many for Events")
 	fs.IntVar(&o.KubeAPIBurst, "kube-api-burst", o.KubeAPIBurst, "requests to the Kubernetes API at once before --kube-api-qps holds")
 	fs.Float32Var(&o.SecretQPS, "secret-read-qps", o.SecretQPS, "reads of Secrets a second, apart from --kube-api-qps")
 	fs.Float32Var(&o.TriggerQPS, "trigger-qps", o.TriggerQPS, "reconcile requests a second over all tenants, apart from --kube-api-qps")
-	fs.IntVar(&o.Concurrent, "concurrent", o.Concurrent, "objects of one kind that are reconciled at the same time")
+	fs.IntVar(&o.Concurrent, "concurrent", o.Concurrent, "statuses of one kind that are written at the same time")
 	fs.BoolVar(&o.LeaderElection, "enable-leader-election", o.LeaderElection,
 		"elect one of several replicas to watch Flux objects and to write status")
 	fs.BoolVar(&o.LeaderReleaseOnCancel, "leader-election-release-on-cancel", o.LeaderReleaseOnCancel, "give the lease back at shutdown")
@@ -105,8 +105,8 @@ func legacyFlags(fs *pflag.FlagSet) map[string]string {
 		"token-cache-max-size":         "has no effect: this version has no cloud tokens to cache",
 		"token-cache-max-duration":     "has no effect: this version has no cloud tokens to cache",
 		"feature-gates":                "has no effect: this version has no feature gates",
-		"min-retry-delay":              "has no effect: a failed reconciliation is retried after 1s, growing",
-		"max-retry-delay":              "has no effect: a failed reconciliation is retried at least every 5m",
+		"min-retry-delay":              "has no effect: a failed reconciliation is retried after 250ms, growing",
+		"max-retry-delay":              "has no effect: a failed reconciliation is retried at least every minute",
 	}
 	fs.Bool("export-http-path-metrics", false, legacyUsage(meanings, "export-http-path-metrics"))
 	fs.String("watch-configs-label-selector", "", legacyUsage(meanings, "watch-configs-label-selector"))

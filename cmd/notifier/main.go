@@ -80,6 +80,7 @@ func serve(args []string, stdout, stderr io.Writer) int {
 
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	a, err := app.New(ctx, o)
 	if err != nil {
 		fmt.Fprintf(stderr, "notifier: %v\n", err)

@@ -228,7 +228,10 @@ func (s *shard) account(d *event.Delivery, dest *Destination, v verdict) {
 	}
 	s.metrics.count(dest, outcome, label)
 	log := s.log.Info
-	if outcome == outcomeKnown || outcome == outcomeSkipped {
+	switch outcome {
+	case outcomeDead:
+		log = s.log.Warn
+	case outcomeKnown, outcomeSkipped:
 		log = s.log.Debug
 	}
 	log("delivery", "outcome", outcome, "id", d.ID, "object", d.Event.InvolvedObject.String(), "alert", d.Alert,

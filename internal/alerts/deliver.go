@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -80,6 +81,8 @@ type Deliverer struct {
 	DelivererOptions
 	metrics deliverMetrics
 	reports *mailbox
+	// oldest has, by shard, when what has waited longest came to be.
+	oldest sync.Map
 	// heldBytes is the size of the events that all shards hold.
 	heldBytes atomic.Int64
 }
@@ -96,7 +99,34 @@ func NewDeliverer(o DelivererOptions) (*Deliverer, error) {
 	promauto.With(o.Registerer).NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "notifier_delivery_held_bytes", Help: "Bytes of the events that are held in memory for their destinations.",
 	}, func() float64 { return float64(d.heldBytes.Load()) })
+	promauto.With(o.Registerer).NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "notifier_oldest_undelivered_seconds", Help: "Age of the delivery that has waited longest, attempts and waits included.",
+	}, d.oldestAge)
 	return d, nil
+}
+
+// oldestAge returns the age in seconds of the delivery that has waited longest in the shards owned here, 0 when none waits.
+func (d *Deliverer) oldestAge() float64 {
+	var oldest time.Time
+	d.oldest.Range(func(_, value any) bool {
+		if t := value.(time.Time); oldest.IsZero() || t.Before(oldest) {
+			oldest = t
+		}
+		return true
+	})
+	if oldest.IsZero() {
+		return 0
+	}
+	return time.Since(oldest).Seconds()
+}
+
+// showOldest tells oldestAge of a shard; the zero time takes it out.
+func (d *Deliverer) showOldest(shard int, t time.Time) {
+	if t.IsZero() {
+		d.oldest.Delete(shard)
+	} else {
+		d.oldest.Store(shard, t)
+	}
 }
 
 // Run serves the shards that the bus gives to this process until ctx ends or the bus is lost. It returns when the sends that

@@ -7,12 +7,23 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
 )
 
 type routeMetrics struct {
-	events, matches, skipped, deliveries prometheus.Counter
-	cutShort, patternSeconds             prometheus.Counter
-	seconds                              prometheus.Histogram
+	events                       *prometheus.CounterVec // by source
+	matches, skipped, deliveries prometheus.Counter
+	cutShort, patternSeconds     prometheus.Counter
+	seconds                      prometheus.Histogram
+}
+
+// count counts an event by its source.
+func (m routeMetrics) count(rec *event.Record) {
+	source := event.SourcePost
+	if rec.Source == event.SourceWatch {
+		source = event.SourceWatch
+	}
+	m.events.WithLabelValues(string(source)).Inc()
 }
 
 func newRouteMetrics(r prometheus.Registerer) routeMetrics {
@@ -20,8 +31,10 @@ func newRouteMetrics(r prometheus.Registerer) routeMetrics {
 	counter := func(name, help string) prometheus.Counter {
 		return f.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 	}
-	return routeMetrics{
-		events:     counter("notifier_routed_events_total", "Events whose deliveries are on the bus."),
+	m := routeMetrics{
+		events: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "notifier_routed_events_total", Help: "Events whose deliveries are on the bus, by where they came from.",
+		}, []string{"source"}),
 		matches:    counter("notifier_matched_total", "Pairs of an event and an Alert that matches it."),
 		skipped:    counter("notifier_match_skipped_total", "Matches whose Provider is suspended or does not take such events."),
 		deliveries: counter("notifier_routed_deliveries_total", "Deliveries put on the bus."),
@@ -33,6 +46,10 @@ func newRouteMetrics(r prometheus.Registerer) routeMetrics {
 			Buckets: prometheus.ExponentialBuckets(0.0005, 4, 8),
 		}),
 	}
+	for _, source := range []event.Source{event.SourcePost, event.SourceWatch} {
+		m.events.WithLabelValues(string(source))
+	}
+	return m
 }
 
 // Outcomes of a delivery's time in a Provider's queue.

@@ -42,6 +42,8 @@ type entry struct {
 	id    string
 	// item is nil while the delivery is away: on the schedule, or on the bus with nobody.
 	item *item
+	// routed is when the delivery came to be, zero while nobody has seen it here.
+	routed time.Time
 	// since is when it went away, until when it is expected back; until is zero if that is not known.
 	since, until time.Time
 	// seen is when a look at the bus last found it there, missing counts the looks since that did not.

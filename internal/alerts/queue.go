@@ -95,8 +95,21 @@ func (q *queue) forget(l *line, e *entry, now time.Time) {
 func (q *queue) hold(l *line, e *entry, d event.Delivery, s event.Settler) *item {
 	it := &item{d: d, settler: s, queue: q, line: l, entry: e}
 	e.item, e.until, e.seen, e.missing = it, time.Time{}, time.Time{}, 0
+	e.routed = d.Routed
 	q.away--
 	return it
+}
+
+// oldest returns when the delivery that has waited longest came to be, or t if that is earlier or there is none.
+func (q *queue) oldest(t time.Time) time.Time {
+	for _, l := range q.lines {
+		for _, e := range l.entries {
+			if !e.routed.IsZero() && (t.IsZero() || e.routed.Before(t)) {
+				t = e.routed
+			}
+		}
+	}
+	return t
 }
 
 // release makes an entry absent again.

@@ -110,7 +110,9 @@ func (r *Router) route(ctx context.Context, batch []*event.Record) error {
 	if err := r.publish(ctx, ds); err != nil {
 		return err
 	}
-	r.metrics.events.Add(float64(len(batch)))
+	for _, rec := range batch {
+		r.metrics.count(rec)
+	}
 	r.metrics.seconds.Observe(time.Since(began).Seconds())
 	return nil
 }

@@ -231,6 +231,7 @@ func (s *shard) drain(stop context.CancelFunc) {
 		(<-s.results)()
 	}
 	s.show(0, 0, 0)
+	s.showOldest(s.number, time.Time{})
 }
 
 // returnAll gives an item's messages back to the bus.

@@ -26,7 +26,9 @@ func (s *shard) tick(work context.Context) {
 		s.keep(it)
 	}
 	held, away, open, holdUp := len(s.items), 0, 0, false
+	var oldest time.Time
 	for key, q := range s.queues {
+		oldest = q.oldest(oldest)
 		s.expireIn(work, q, now)
 		s.tellHealth(q, now)
 		holdUp = holdUp || q.heldUp(now)
@@ -44,6 +46,7 @@ func (s *shard) tick(work context.Context) {
 		}
 	}
 	s.show(held, away, open)
+	s.showOldest(s.number, oldest)
 	if !s.asking && (holdUp && now.Sub(s.asked) >= askEvery || away > 0 && now.Sub(s.askedAll) >= askAllEvery) {
 		s.ask(work, now)
 	}

@@ -21,12 +21,13 @@ import (
 
 // The graces of the stages at shutdown. Together they stay below the 10 seconds that a Pod is given by default here.
 const (
-	doorsDrain = 2 * time.Second // of this, requests in progress
-	doorsGrace = doorsDrain + 500*time.Millisecond
-	sendsDrain = 3500 * time.Millisecond // of the next, sends under way
-	workGrace  = 4500 * time.Millisecond
+	doorsDrain = 1500 * time.Millisecond // of the next, requests in progress
+	doorsGrace = 2 * time.Second
+	sendsDrain = 2500 * time.Millisecond // of the next, sends under way
+	workGrace  = 4 * time.Second
 	kubeGrace  = time.Second
-	busGrace   = 1500 * time.Millisecond
+	busGrace   = 500 * time.Millisecond
+	closeGrace = 1500 * time.Millisecond
 )
 
 // App is the process, wired and listening, not yet at work.
@@ -71,9 +72,7 @@ func New(ctx context.Context, o Options) (*App, error) {
 		return nil, fmt.Errorf("bus: %w", err)
 	}
 	if err := a.wire(ctx); err != nil {
-		closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), busGrace)
-		defer cancel()
-		return nil, errors.Join(err, a.bus.Close(closeCtx))
+		return nil, errors.Join(err, a.closeBus(ctx))
 	}
 	return a, nil
 }
@@ -89,7 +88,7 @@ func (o Options) busDir() string {
 // Run starts everything and blocks until ctx ends or a part fails; then it stops everything, within 10 seconds.
 func (a *App) Run(ctx context.Context) error {
 	a.log.Info("starting", "version", a.options.Version, "pid", os.Getpid())
-	// From the moment the stop is asked for, the probe says so: nobody is sent here while the doors close.
+	// The probe says that the process stops as soon as that is asked for; the doors close right after.
 	stop := context.AfterFunc(ctx, func() { a.health.stopping.Store(true) })
 	defer stop()
 	failure := runStages(ctx, a.log, []stage{
@@ -104,15 +103,27 @@ func (a *App) Run(ctx context.Context) error {
 		{"work", workGrace, []part{{"router", a.router.Run}, {"deliverer", a.deliverer.Run}, {"applier", a.applier.Run}}},
 		{"doors", doorsGrace, a.doors},
 	})
-	closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), busGrace)
-	defer cancel()
-	if err := a.bus.Close(closeCtx); err != nil {
+	if err := a.closeBus(ctx); err != nil {
 		a.log.Warn("the bus did not close in order", "error", err)
 	}
 	if failure == nil {
 		a.log.Info("stopped")
 	}
 	return failure
+}
+
+// closeBus closes the bus, which keeps what is on disk in any case, and does not wait for it beyond its grace.
+func (a *App) closeBus(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeGrace)
+	defer cancel()
+	closed := make(chan error, 1)
+	go func() { closed <- a.bus.Close(ctx) }() // left behind if it outlives the grace: the process ends
+	select {
+	case err := <-closed:
+		return err
+	case <-ctx.Done():
+		return errors.New("bus did not close in time")
+	}
 }
 
 // trim gives the memory of the start back to the system: the lists of all objects, as they were read, are garbage when they are

@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"net/url"
 	"os"
 	"regexp"
 	"strings"
 	"time"
+
+	"notifier/internal/alerts/provider"
 )
 
 // Options are the settings of the process, one field a flag.
@@ -133,10 +134,11 @@ func (o Options) validateTenancy(bad badFlag) {
 	if !o.WatchAllNamespaces && !dnsLabel.MatchString(o.RuntimeNamespace) {
 		bad("watch-all-namespaces", "false needs the namespace to serve in the environment variable RUNTIME_NAMESPACE")
 	}
-	for _, cidr := range o.AllowDestinations {
-		if _, err := netip.ParsePrefix(strings.TrimSpace(cidr)); err != nil {
-			bad("allow-destinations", "%q is not a CIDR such as 10.0.0.0/8", cidr)
-		}
+	if o.LeaderElection && !dnsLabel.MatchString(o.RuntimeNamespace) {
+		bad("enable-leader-election", "needs the namespace of the Lease in the environment variable RUNTIME_NAMESPACE")
+	}
+	if _, err := provider.ParseNetwork(o.AllowDestinations, o.EnvironmentProxy); err != nil {
+		bad("allow-destinations", "%v; it takes CIDRs such as 10.0.0.0/8", err)
 	}
 	if o.MaxAlertsPerNamespace < 0 {
 		bad("max-alerts-per-namespace", "%d is negative", o.MaxAlertsPerNamespace)

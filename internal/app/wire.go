@@ -99,7 +99,7 @@ func (a *App) wireApplier() (err error) {
 	a.applier, err = apply.New(apply.Options{
 		Bus: a.bus, Receivers: a.reconcile.Receivers(), Compiled: a.reconcile.Complete(), Selector: a.watcher,
 		Discovery: a.clients.discovery, Client: a.clients.apply, Reports: a.bus.Health(),
-		Interval: a.options.TriggerInterval, QPS: float64(a.options.TriggerQPS), Burst: int(2 * a.options.TriggerQPS),
+		Interval: a.options.TriggerInterval, QPS: float64(a.options.TriggerQPS), Burst: max(1, int(2*a.options.TriggerQPS)),
 		Log: a.log.With("component", "apply"), Registerer: a.registry,
 	})
 	return err

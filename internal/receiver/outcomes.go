@@ -15,9 +15,10 @@ import (
 // outcomeLog writes one line per outcome, as long as outcomes are few: a flood must not turn into a flood of lines. What is
 // left out is counted on the next line. Metrics count everything.
 type outcomeLog struct {
-	log     *slog.Logger
-	limiter *rate.Limiter
-	left    atomic.Int64
+	log *slog.Logger
+	// routine and trouble are kept apart, so that a flood of what is well does not hide what is not.
+	routine, trouble *rate.Limiter
+	left             atomic.Int64
 }
 
 // linesPerSecond and lineBurst bound the lines of one log.
@@ -27,7 +28,7 @@ const (
 )
 
 func newOutcomeLog(log *slog.Logger) *outcomeLog {
-	return &outcomeLog{log: log, limiter: rate.NewLimiter(linesPerSecond, lineBurst)}
+	return &outcomeLog{log: log, routine: rate.NewLimiter(linesPerSecond, lineBurst), trouble: rate.NewLimiter(linesPerSecond, lineBurst)}
 }
 
 // admit reports whether a line of this level is written now, and how many were left out before it.
@@ -35,23 +36,23 @@ func (l *outcomeLog) admit(ctx context.Context, level slog.Level) (left int64, o
 	if !l.log.Enabled(ctx, level) {
 		return 0, false
 	}
-	if !l.limiter.AllowN(time.Now(), 1) {
+	limiter := l.routine
+	if level >= slog.LevelWarn {
+		limiter = l.trouble
+	}
+	if !limiter.AllowN(time.Now(), 1) {
 		l.left.Add(1)
 		return 0, false
 	}
 	return l.left.Swap(0), true
 }
 
-// level is where an answer belongs: what we failed to do is a warning, what a sender did wrong is for debugging.
+// level is where an answer belongs: what we failed to do is a warning, everything else is what senders did.
 func (a *answer) level() slog.Level {
-	switch {
-	case a.status == http.StatusServiceUnavailable:
+	if a.status == http.StatusServiceUnavailable {
 		return slog.LevelWarn
-	case a.status >= http.StatusBadRequest:
-		return slog.LevelDebug
-	default:
-		return slog.LevelInfo
 	}
+	return slog.LevelInfo
 }
 
 // webhook logs the outcome of a request on a known path. The path itself is a secret and stays out.

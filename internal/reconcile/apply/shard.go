@@ -9,7 +9,7 @@ import (
 )
 
 // drainTime bounds the wait for requests in flight when a shard is given up.
-const drainTime = 5 * time.Second
+const drainTime = 3 * time.Second
 
 // shard is one term of ownership of one shard. The Applier's lock guards it.
 type shard struct {

@@ -206,7 +206,7 @@ func (c *Controller) next(ctx context.Context, queue workqueue.TypedRateLimiting
 func (c *Controller) safely(ctx context.Context, k Key) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = Permanent(fmt.Errorf("panic: %v", p))
+			err = Permanent(fmt.Errorf("panic (%T)", p)) // its text may quote a Secret
 		}
 	}()
 	return c.options.Reconcile(ctx, k)

@@ -52,11 +52,18 @@ type state struct {
 // trim returns the transform that replaces an object of kind by what the cache keeps of it. It never fails, because an informer
 // whose transform fails stops at that object; and it leaves what it trimmed before as it is, because informers may call it twice.
 func trim(kind *Kind) cache.TransformFunc {
-	return func(in any) (any, error) {
-		if u, ok := in.(*unstructured.Unstructured); ok {
-			return newObject(kind, u), nil
+	return func(in any) (out any, err error) {
+		u, ok := in.(*unstructured.Unstructured)
+		if !ok {
+			return in, nil
 		}
-		return in, nil
+		defer func() { // one object that trips this code up must not end the process, for it is still there after a restart
+			if recover() != nil {
+				u.Object["status"] = nil
+				out = newObject(kind, u)
+			}
+		}()
+		return newObject(kind, u), nil
 	}
 }
 

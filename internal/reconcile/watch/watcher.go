@@ -108,6 +108,7 @@ type Watcher struct {
 	examined map[*Kind]bool
 
 	leading atomic.Pointer[teller]
+	synced  atomic.Bool
 }
 
 // The pauses between looks at a definition that the server does not serve (yet), or cannot say.
@@ -259,7 +260,12 @@ func (w *Watcher) noteExamined(kind *Kind) {
 }
 
 // HasSynced reports whether the cache holds all objects of all kinds that the cluster serves.
+//
+// Once it was so it stays so: a kind that is installed, or cannot be listed, later must not take every tenant's webhooks down.
 func (w *Watcher) HasSynced() bool {
+	if w.synced.Load() {
+		return true
+	}
 	if !cache.IsDone(w.crdsSynced) {
 		return false
 	}
@@ -270,5 +276,6 @@ func (w *Watcher) HasSynced() bool {
 			return false
 		}
 	}
+	w.synced.Store(true)
 	return true
 }
