@@ -328,14 +328,37 @@ func TestTheBytesThatAreHeldAreBounded(t *testing.T) {
 	})
 }
 
+// What the night shift looks at. Fails when a retry, which is a new message, makes the delivery young again.
+func TestTheAgeOfTheOldestUndeliveredCountsItsRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.destination("down", sendFunc(func(context.Context, provider.Notification) error {
+			return event.NewError(event.Retry, provider.LabelConnect, "no connection", nil)
+		}))
+		w.bus.publish(w.delivery("down", "app"))
+		_, stop := w.run()
+		defer stop()
+		wait(30 * time.Minute)
+		age := time.Duration(gauge(t, w, "notifier_oldest_undelivered_seconds") * float64(time.Second))
+		if age < 29*time.Minute || age > 31*time.Minute {
+			t.Errorf("the oldest has waited %s, want 30m", age)
+		}
+	})
+}
+
 func heldBytes(t *testing.T, w *world) float64 {
+	t.Helper()
+	return gauge(t, w, "notifier_delivery_held_bytes")
+}
+
+func gauge(t *testing.T, w *world, name string) float64 {
 	t.Helper()
 	families, err := w.registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range families {
-		if f.GetName() == "notifier_delivery_held_bytes" {
+		if f.GetName() == name {
 			return f.GetMetric()[0].GetGauge().GetValue()
 		}
 	}
