@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -27,6 +28,7 @@ func TestE2T4NothingIsLostOverKillsUnderLoad(t *testing.T) {
 	n := start(ctx, t, w, world.NotifierOptions{})
 	l := prepare(ctx, t, w, sink)
 	l.fleet = []*world.Notifier{n}
+	victim := victims(ctx, t, w, n)
 
 	trigger := newMoments(sink)
 	l.onAccept = trigger.accepted
@@ -37,8 +39,13 @@ func TestE2T4NothingIsLostOverKillsUnderLoad(t *testing.T) {
 	var at []time.Time
 	for i := range kills {
 		l.isUp()
+		lastWebhook := func() { l.webhook(ctx, victim[i], i) } // its only one
+		if i%2 == 0 {
+			lastWebhook = l.busy(ctx, victim[i])
+		}
 		waitFor(ctx, t, trigger.moment(i))
 		l.isDown()
+		lastWebhook()
 		must(t, n.Kill())
 		at = append(at, time.Now())
 		must(t, n.Restart(ctx))
@@ -46,7 +53,37 @@ func TestE2T4NothingIsLostOverKillsUnderLoad(t *testing.T) {
 	stopLoad()
 	running.Wait()
 	l.enough()
+	l.targets = append(l.targets, victim...)
 	l.balance(ctx, at)
+}
+
+// victims are the targets of one kill each: the last webhook of one is answered as the kill comes. All other targets get more after
+// every kill, which make up for whatever it took.
+func victims(ctx context.Context, t *testing.T, w *world.World, n *world.Notifier) []*target {
+	t.Helper()
+	tenant, err := w.Tenant(ctx, "victim-")
+	must(t, err)
+	all := make([]*target, kills)
+	for i := range all {
+		all[i], err = newTarget(ctx, tenant, fmt.Sprintf("app-%d", i))
+		must(t, err)
+		must(t, harness.Eventually(ctx, func(ctx context.Context) error { return serves(ctx, n, all[i].path) }))
+	}
+	return all
+}
+
+// busy sends so many webhooks to a target that one of them waits for its turn at any time. The function it returns ends that and
+// sends the last one.
+func (l *load) busy(ctx context.Context, t *target) (last func()) {
+	const perSecond = 20
+	busy, stop := context.WithCancel(ctx)
+	var sender sync.WaitGroup
+	sender.Go(func() { pace(busy, perSecond, 1, 0, func(k int) { l.webhook(ctx, t, k) }) })
+	return func() {
+		stop()
+		sender.Wait()
+		l.webhook(ctx, t, 0)
+	}
 }
 
 // moments yields the points in time at which to kill: at random, shortly after a send, shortly after an acceptance.

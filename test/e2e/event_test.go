@@ -230,7 +230,8 @@ func TestE7NoSecretLeaves(t *testing.T) {
 	}
 }
 
-// E9: fails when a POST settles a transition without a look at the UID.
+// E9: fails when a POST settles a transition without a look at the UID, when it is given the labels of an object whose UID it does
+// not have, or when it makes the genuine POST a duplicate.
 func TestE9AForgedUIDSilencesNothing(t *testing.T) {
 	s := play(t)
 	sink := s.newSink()
@@ -250,6 +251,11 @@ func TestE9AForgedUIDSilencesNothing(t *testing.T) {
 	s.must(s.tenant.SetReady(s.ctx, "Kustomization", "app", false, "BuildFailed", "the genuine failure", "main@sha1:2"))
 	// The forged POST matched no object, so it has no labels and reaches nobody; the watcher tells the transition.
 	s.waitMessages(sink, "the genuine failure")
+	for _, e := range received(s, sink) {
+		if object, ok := e["involvedObject"].(map[string]any); !ok || object["uid"] == "forged" {
+			t.Errorf("an event that forges its UID got the labels of the object: %v", e)
+		}
+	}
 	// Nor did the forgery take the place of the genuine POST in the stream's memory of duplicates.
 	s.post(s.tenant, "app", "error", "BuildFailed", "the genuine failure", "main@sha1:2", http.StatusAccepted)
 }

@@ -1,0 +1,64 @@
+package e2e
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"notifier/test/harness"
+)
+
+// E3 without a crash: only what was refused, or whose answer was lost, comes again, and under the ID that it had. Fails when an
+// attempt makes an ID of its own, when two events share one, or when what was taken is sent again.
+func TestE3ARepeatHasTheFirstOnesIDAndWhatWasTakenIsNotRepeated(t *testing.T) {
+	s := play(t)
+	sink := s.newSink()
+	s.must(s.tenant.Alert(s.ctx, "all", "generic", sink.URL("/"), anyKustomization))
+	var lost, refused atomic.Bool
+	sink.AnswerWith(func(r harness.Received) harness.Answer {
+		switch body := string(r.Body); {
+		case strings.Contains(body, "the answer is lost") && lost.CompareAndSwap(false, true):
+			return harness.Answer{Drop: true}
+		case strings.Contains(body, "it is refused") && refused.CompareAndSwap(false, true):
+			return harness.Answer{Status: http.StatusServiceUnavailable}
+		}
+		return harness.Answer{}
+	})
+	times := map[string]int{"it is taken": 1, "the answer is lost": 2, "it is refused": 2}
+	for message := range times {
+		name := strings.ReplaceAll(message, " ", "-")
+		s.must(s.tenant.Object(s.ctx, "Kustomization", name, nil, ""))
+		s.post(s.tenant, name, "info", "ReconciliationSucceeded", message, "main@sha1:1", http.StatusAccepted)
+	}
+	_, err := sink.Wait(s.within(time.Minute), func(all []harness.Received) bool { return len(all) >= 5 })
+	s.must(err)
+	s.stillOnly(sink, 5)
+
+	ids := map[string]string{} // by message
+	owner := map[string]string{}
+	came := map[string]int{}
+	for _, r := range sink.Received() {
+		var e struct{ Message string }
+		s.must(json.Unmarshal(r.Body, &e))
+		id := r.Header.Get("Idempotency-Key")
+		if id == "" {
+			t.Errorf("%q came without a delivery ID", e.Message)
+		}
+		if first, again := ids[e.Message]; again && first != id {
+			t.Errorf("%q came under two delivery IDs, %s and %s", e.Message, first, id)
+		}
+		if other, taken := owner[id]; taken && other != e.Message {
+			t.Errorf("%q and %q came under one delivery ID", other, e.Message)
+		}
+		ids[e.Message], owner[id] = id, e.Message
+		came[e.Message]++
+	}
+	for message, n := range times {
+		if came[message] != n {
+			t.Errorf("%q came %d times, want %d", message, came[message], n)
+		}
+	}
+}
