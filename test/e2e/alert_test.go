@@ -103,6 +103,10 @@ func TestE2AnEventForAProviderThatDoesNotExistYetIsKeptUntilItDoes(t *testing.T)
 		t.Errorf("the message does not name the Provider: %s", c.Message)
 	}
 	s.failure("before the Provider came")
+	// It was to be sent, and its owner is told why it was not.
+	s.must(harness.Eventually(s.within(soon), func(context.Context) error {
+		return s.hasEvent("Alert", "early", "NotificationDispatchFailed")
+	}))
 	s.must(s.tenant.Object(s.ctx, "Provider", "late", nil, `{"type":"generic","secretRef":{"name":"late-address"}}`))
 	s.condition("Provider", "late", "Ready", metav1.ConditionFalse, "")
 	s.failure("before its Secret came")

@@ -49,10 +49,16 @@ func (c *slowly) drip(ctx context.Context, every time.Duration) (longest time.Du
 			ends <- end{err: dripOne(ctx, conn, every), lived: time.Since(c.opened[i])}
 		}()
 	}
+	open := 0
 	for range c.conns {
 		e := <-ends
 		longest = max(longest, e.lived)
-		err = errors.Join(err, e.err)
+		if e.err != nil {
+			err, open = e.err, open+1
+		}
+	}
+	if open > 0 {
+		err = fmt.Errorf("%d of %d connections: %w", open, len(c.conns), err)
 	}
 	return longest, err
 }
