@@ -105,7 +105,7 @@ func (m *moments) accepted() {
 
 // moment returns a function that waits for the i-th kill's moment.
 func (m *moments) moment(i int) func(context.Context) error {
-	settle := 500*time.Millisecond + time.Duration(rand.Int64N(int64(700*time.Millisecond)))
+	settle := 250*time.Millisecond + time.Duration(rand.Int64N(int64(500*time.Millisecond)))
 	return func(ctx context.Context) error {
 		if err := pause(ctx, settle); err != nil {
 			return err
