@@ -2,8 +2,11 @@ package install
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -227,8 +230,12 @@ func (s *stage) policyInForce(self identity, t *world.Tenant, spec string) {
 	s.Helper()
 	s.must(t.Object(s.ctx, "Alert", "probe", nil, spec))
 	s.must(harness.Eventually(s.ctx, func(ctx context.Context) error {
-		err := patchOf(ctx, self.objects(t, "Alert"), "probe")
-		if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "notifier-finalizers") {
+		change := fmt.Appendf(nil, `{"metadata":{"labels":{"try":"%d"}}}`, time.Now().UnixNano()) // a patch that changes nothing is let through
+		_, err := self.objects(t, "Alert").Patch(ctx, "probe", types.MergePatchType, change, metav1.PatchOptions{})
+		switch {
+		case err == nil:
+			return errors.New("the policy is not in force yet")
+		case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "notifier-finalizers"):
 			return nil
 		}
 		return err
