@@ -23,7 +23,7 @@ const (
 	tickEvery = 10 * time.Second
 	// What was on the bus at takeover is taken in before anything is sent: until nothing came for gatherQuiet, at most for
 	// gatherMost after the takeover, or gatherNew after the first delivery that is new since.
-	gatherQuiet = 250 * time.Millisecond
+	gatherQuiet = 500 * time.Millisecond
 	gatherNew   = time.Second
 	gatherMost  = 10 * time.Second
 )

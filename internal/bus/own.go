@@ -22,9 +22,11 @@ const (
 	ownBackoff  = time.Second
 	releaseTime = 2 * time.Second
 	// cautiousAfter is after how many deaths at one and the same message the owner hands out one message at a time, and
-	// maxDeliveries how often a message may be handed out without an outcome before it is dead-lettered.
-	cautiousAfter = 3
-	maxDeliveries = 20
+	// maxDeliveries how often a message may be handed out without an outcome before it is dead-lettered. Both are large: who is
+	// killed from outside again and again, before anything could be settled, must not lose what was promised, and a handler that
+	// panics is caught long before it comes to this.
+	cautiousAfter = 50
+	maxDeliveries = 100
 )
 
 // role is one consumer and what it reads.
