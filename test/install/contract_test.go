@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -115,6 +116,8 @@ var process = sync.OnceValues(func() (*world.Notifier, error) {
 			args = append(args, arg)
 		}
 	}
+	// As every replica of a fleet has it, so that what the Role allows is tried as well.
+	args = append(args, "--enable-leader-election")
 	return w.Start(ctx, world.NotifierOptions{Args: args})
 })
 
@@ -168,6 +171,18 @@ func TestTheProcessServesAsTheInstallationsServiceAccount(t *testing.T) {
 		return strings.Contains(text.String(), "no such file") && strings.Contains(text.String(), "recovered")
 	})
 	s.must(err)
+
+	// It leads, and may go on to.
+	s.must(harness.Eventually(s.ctx, func(ctx context.Context) error {
+		lease, err := s.Client.CoordinationV1().Leases(world.SystemNamespace).Get(ctx, "notifier-leader", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if !lease.Spec.RenewTime.After(lease.Spec.AcquireTime.Time) {
+			return errors.New("the Lease was not renewed yet")
+		}
+		return nil
+	}))
 
 	// A finalizer that Flux left goes with the object.
 	s.must(tenant.Apply(s.ctx, `{"apiVersion":"notification.toolkit.fluxcd.io/v1beta3","kind":"Alert","metadata":{"name":"left","namespace":"$NS",
