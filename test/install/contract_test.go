@@ -172,17 +172,7 @@ func TestTheProcessServesAsTheInstallationsServiceAccount(t *testing.T) {
 	})
 	s.must(err)
 
-	// It leads, and may go on to.
-	s.must(harness.Eventually(s.ctx, func(ctx context.Context) error {
-		lease, err := s.Client.CoordinationV1().Leases(world.SystemNamespace).Get(ctx, "notifier-leader", metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		if !lease.Spec.RenewTime.After(lease.Spec.AcquireTime.Time) {
-			return errors.New("the Lease was not renewed yet")
-		}
-		return nil
-	}))
+	s.must(harness.Eventually(s.ctx, s.leads))
 
 	// A finalizer that Flux left goes with the object.
 	s.must(tenant.Apply(s.ctx, `{"apiVersion":"notification.toolkit.fluxcd.io/v1beta3","kind":"Alert","metadata":{"name":"left","namespace":"$NS",
@@ -197,4 +187,16 @@ func TestTheProcessServesAsTheInstallationsServiceAccount(t *testing.T) {
 			}
 		}
 	}
+}
+
+// leads reports whether the process holds the Lease and may go on to.
+func (s *stage) leads(ctx context.Context) error {
+	lease, err := s.Client.CoordinationV1().Leases(world.SystemNamespace).Get(ctx, "notifier-leader", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if !lease.Spec.RenewTime.After(lease.Spec.AcquireTime.Time) {
+		return errors.New("the Lease was not renewed yet")
+	}
+	return nil
 }

@@ -40,35 +40,7 @@ func TestT5RejectedWebhooksCostNoRequestAndNoWrite(t *testing.T) {
 	s.must(err)
 	written := s.written()
 
-	var sent int
-	for _, r := range []struct {
-		what, path, body string
-		header           http.Header
-		count            int
-	}{
-		{"unknown path", "", world.GitHubPush, world.GitHubHeader("t", "push", world.GitHubPush), 4000},
-		{"foreign path", closed, world.GitHubPush, world.GitHubHeader("t", "push", world.GitHubPush), 4000},
-		{"bad signature", path, world.GitHubPush, world.GitHubHeader("wrong", "push", world.GitHubPush), 4000},
-		{"event not listed", path, world.GitHubPush, world.GitHubHeader("t", "issues", world.GitHubPush), 4000},
-		{"too large", path, strings.Repeat("x", 3<<20+1), http.Header{}, 100},
-	} {
-		paths := []string{r.path}
-		if r.path == "" {
-			paths = nil
-			for i := range 100 {
-				paths = append(paths, world.HookPath(strconv.Itoa(i), "nobody", "nowhere"))
-			}
-		}
-		answers := s.flood(r.count, paths, r.header, r.body)
-		t.Logf("%s: %v", r.what, answers)
-		for status := range answers {
-			if status/100 != 4 {
-				t.Errorf("%s: got %d", r.what, status)
-			}
-		}
-		sent += answers.Total()
-	}
-
+	sent := s.reject(path, closed)
 	requests, err := audit.Find(ours)
 	s.must(err)
 	for _, r := range requests {
@@ -90,6 +62,40 @@ func TestT5RejectedWebhooksCostNoRequestAndNoWrite(t *testing.T) {
 		}
 		return err
 	}))
+}
+
+// reject sends thousands of webhooks of every kind that is rejected, to a path that is served and one that is not ready, and
+// returns how many were answered.
+func (s *stage) reject(path, closed string) (sent int) {
+	s.Helper()
+	for _, r := range []struct {
+		what, path, body string
+		header           http.Header
+		count            int
+	}{
+		{"unknown path", "", world.GitHubPush, world.GitHubHeader("t", "push", world.GitHubPush), 4000},
+		{"foreign path", closed, world.GitHubPush, world.GitHubHeader("t", "push", world.GitHubPush), 4000},
+		{"bad signature", path, world.GitHubPush, world.GitHubHeader("wrong", "push", world.GitHubPush), 4000},
+		{"event not listed", path, world.GitHubPush, world.GitHubHeader("t", "issues", world.GitHubPush), 4000},
+		{"too large", path, strings.Repeat("x", 3<<20+1), http.Header{}, 100},
+	} {
+		paths := []string{r.path}
+		if r.path == "" {
+			paths = nil
+			for i := range 100 {
+				paths = append(paths, world.HookPath(strconv.Itoa(i), "nobody", "nowhere"))
+			}
+		}
+		answers := s.flood(r.count, paths, r.header, r.body)
+		s.Logf("%s: %v", r.what, answers)
+		for status := range answers {
+			if status/100 != 4 {
+				s.Errorf("%s: got %d", r.what, status)
+			}
+		}
+		sent += answers.Total()
+	}
+	return sent
 }
 
 // ours reports whether the notifier made the request. Watches are closed by the API server after their time and opened again,
