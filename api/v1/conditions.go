@@ -27,8 +27,6 @@ const (
 	ValidationFailedReason = "ValidationFailed"
 	// InvalidConfigReason: a part of the spec or of a Secret does not parse: a regular expression, an address, a certificate.
 	InvalidConfigReason = "InvalidConfig"
-	// InvalidCELExpressionReason: a CEL expression does not compile, or does not give the type that its field needs.
-	InvalidCELExpressionReason = "InvalidCELExpression"
 	// UnsupportedTypeReason: spec.type is one of Flux's that this program does not serve; the message lists those it does.
 	UnsupportedTypeReason = "UnsupportedType"
 	// UnsupportedFieldReason: the spec asks for a feature that this program does not have; ignoring it would do more than the
@@ -48,12 +46,8 @@ const (
 	ProviderNotFoundReason = "ProviderNotFound"
 	// ProviderNotReadyReason: the Alert's Provider exists and is not Ready.
 	ProviderNotReadyReason = "ProviderNotReady"
-	// DeliveryFailedReason: the destination refused a message for good.
-	DeliveryFailedReason = "DeliveryFailed"
 	// ForbiddenReason: the API server refused a write for lack of permission; of WriteDenied.
 	ForbiddenReason = "Forbidden"
-	// InvalidReason: the API server, or an admission policy in it, refused a write as invalid; of WriteDenied.
-	InvalidReason = "Invalid"
 )
 
 // Names that Flux's controllers and its command line share with this program.

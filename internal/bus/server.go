@@ -1,7 +1,6 @@
 package bus
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -132,15 +131,13 @@ func room(dir string) (int64, error) {
 // serverLog is the server's logger. Its lines are attributes, since messages of ours are constant.
 type serverLog struct{ log *slog.Logger }
 
-func (l serverLog) put(level slog.Level, format string, v []any) {
-	if l.log.Enabled(context.TODO(), level) {
-		l.log.Log(context.TODO(), level, "nats-server", "text", fmt.Sprintf(format, v...))
-	}
+func put(log func(msg string, args ...any), format string, v []any) {
+	log("nats-server", "text", fmt.Sprintf(format, v...))
 }
 
-func (l serverLog) Noticef(format string, v ...any) { l.put(slog.LevelDebug, format, v) }
-func (l serverLog) Warnf(format string, v ...any)   { l.put(slog.LevelWarn, format, v) }
-func (l serverLog) Errorf(format string, v ...any)  { l.put(slog.LevelError, format, v) }
-func (l serverLog) Fatalf(format string, v ...any)  { l.put(slog.LevelError, format, v) }
-func (l serverLog) Debugf(format string, v ...any)  { l.put(slog.LevelDebug, format, v) }
-func (l serverLog) Tracef(format string, v ...any)  { l.put(slog.LevelDebug, format, v) }
+func (l serverLog) Noticef(format string, v ...any) { put(l.log.Debug, format, v) }
+func (l serverLog) Warnf(format string, v ...any)   { put(l.log.Warn, format, v) }
+func (l serverLog) Errorf(format string, v ...any)  { put(l.log.Error, format, v) }
+func (l serverLog) Fatalf(format string, v ...any)  { put(l.log.Error, format, v) }
+func (l serverLog) Debugf(format string, v ...any)  { put(l.log.Debug, format, v) }
+func (l serverLog) Tracef(format string, v ...any)  { put(l.log.Debug, format, v) }
