@@ -173,11 +173,26 @@ func (h *EventsHandler) take(w http.ResponseWriter, r *http.Request) (*answer, *
 		abandon(w, r)
 		return early, nil, nil
 	}
-	body := holding{held: h.held, wait: h.options.HeldWait, max: h.maxBody}
-	defer body.release()
-	if a := body.read(r); a != nil {
+	var taken int64
+	defer func() { h.held.Release(taken) }()
+	body := holding{max: h.maxBody, take: func(ctx context.Context, size int64) bool {
+		ok := acquire(ctx, h.held, size, h.options.HeldWait)
+		if ok {
+			taken += size
+		}
+		return ok
+	}}
+	switch err := body.read(r); {
+	case errors.Is(err, errNoRoom):
+		early = postBusy
+	case errors.Is(err, errTooLarge):
+		early = postTooLarge
+	case err != nil:
+		early = postUnreadable
+	}
+	if early != nil {
 		abandon(w, r)
-		return a, nil, nil
+		return early, nil, nil
 	}
 	e, err := decodePost(body.bytes)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"notifier/internal/event"
 )
 
-var errTooLarge = errors.New("too large for the bus")
+var errBusTooLarge = errors.New("too large for the bus")
 
 // log is a bus for events that remembers IDs as the stream does.
 type eventLog struct {
@@ -61,7 +61,7 @@ func newEvents(t testing.TB, bus Events, change func(*EventsOptions)) *EventsHan
 	t.Helper()
 	o := DefaultEventsOptions()
 	o.Events, o.Objects, o.Log, o.Registerer = bus, cache{}, slog.New(slog.DiscardHandler), prometheus.NewRegistry()
-	o.TooLarge = errTooLarge
+	o.TooLarge = errBusTooLarge
 	if change != nil {
 		change(&o)
 	}
@@ -130,7 +130,7 @@ func TestTheEventsDoorAnswers(t *testing.T) {
 		"another path":                  {request(func(r *http.Request) { r.URL.Path, r.RequestURI = "/hook/x", "/hook/x" }), nil, 404, "unknown", ""},
 		"GET":                           {request(func(r *http.Request) { r.Method = "GET" }), nil, 405, "method", "method"},
 		"a bus that fails":              {post(posted(nil)), errors.New("no stream"), 503, "unavailable", "not stored"},
-		"an event the bus never takes":  {post(posted(nil)), fmt.Errorf("publish: %w", errTooLarge), 413, "too_large", "too large"},
+		"an event the bus never takes":  {post(posted(nil)), fmt.Errorf("publish: %w", errBusTooLarge), 413, "too_large", "too large"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bus := &eventLog{err: tc.err}

@@ -53,7 +53,7 @@ type hookOption func(*Hook)
 func newHook(t testing.TB, key string, options ...hookOption) *Hook {
 	t.Helper()
 	namespace, name, _ := strings.Cut(key, "/")
-	verifier, err := NewVerifier("github", []byte(token))
+	verifier, err := NewVerifier("github", Credentials{Token: []byte(token)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func withEvents(names ...string) hookOption {
 
 func withType(t testing.TB, kind string) hookOption {
 	return func(h *Hook) {
-		v, err := NewVerifier(kind, []byte(token))
+		v, err := NewVerifier(kind, Credentials{Token: []byte(token)})
 		if err != nil {
 			t.Fatal(err)
 		}

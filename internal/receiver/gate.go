@@ -15,15 +15,16 @@ type gate struct {
 	wait  time.Duration
 }
 
-// pass is room that a request holds, level by level.
+// pass is room that a request holds, level by level, and what its body took beyond it.
 type pass struct {
-	path, tenant, top *semaphore.Weighted
-	size              int64
+	path, tenant, top, total *semaphore.Weighted
+	size, more               int64
+	wait                     time.Duration
 }
 
 // enter takes size bytes for a request on rt's path, and reports whether there was room in time.
 func (g *gate) enter(ctx context.Context, rt *route, size int64) (pass, bool) {
-	p := pass{path: rt.line.room, tenant: rt.tenant.room, size: size}
+	p := pass{path: rt.line.room, tenant: rt.tenant.room, total: g.total, size: size, wait: g.wait}
 	if !p.path.TryAcquire(size) {
 		return g.queue(ctx, rt, p)
 	}
@@ -73,8 +74,36 @@ func (g *gate) queue(ctx context.Context, rt *route, p pass) (pass, bool) {
 	return p, true
 }
 
-func (p pass) leave() {
+// grow takes size bytes more for the request's body, and reports whether there was room in time.
+func (p *pass) grow(ctx context.Context, size int64) bool {
+	ctx, cancel := context.WithTimeout(ctx, p.wait)
+	defer cancel()
+	for i, level := range []*semaphore.Weighted{p.path, p.tenant, p.total} {
+		if level.Acquire(ctx, size) == nil {
+			continue
+		}
+		for _, taken := range []*semaphore.Weighted{p.path, p.tenant, p.total}[:i] {
+			taken.Release(size)
+		}
+		return false
+	}
+	p.more += size
+	return true
+}
+
+func (p *pass) leave() {
 	p.top.Release(p.size)
-	p.tenant.Release(p.size)
-	p.path.Release(p.size)
+	p.total.Release(p.more)
+	p.tenant.Release(p.size + p.more)
+	p.path.Release(p.size + p.more)
+}
+
+// acquire takes size bytes of room, waiting for it no longer than wait.
+func acquire(ctx context.Context, room *semaphore.Weighted, size int64, wait time.Duration) bool {
+	if room.TryAcquire(size) {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	return room.Acquire(ctx, size) == nil
 }

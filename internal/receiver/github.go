@@ -1,6 +1,7 @@
 package receiver
 
 import (
+	"context"
 	"mime"
 	"net/http"
 	"strings"
@@ -9,11 +10,11 @@ import (
 // github serves GitHub, and Gitea and Forgejo, which sign alike.
 type github struct{ macs *macs }
 
-func newGitHub(token []byte) Verifier { return github{newMACs(token)} }
+func newGitHub(c Credentials) (Verifier, error) { return github{newMACs(c.Token)}, nil }
 
 func (github) Type() string { return "github" }
 
-func (g github) Begin(h http.Header) (Check, error) {
+func (g github) Begin(_ context.Context, h http.Header) (Check, error) {
 	if !githubContentType(h.Get("Content-Type")) {
 		return nil, refusedContentType
 	}
@@ -26,7 +27,7 @@ func (g github) Begin(h http.Header) (Check, error) {
 
 func (github) Event(h http.Header) Event {
 	name := h.Get("X-GitHub-Event")
-	return Event{Name: name, Selects: true, Ping: strings.EqualFold(name, "ping")}
+	return Event{Name: name, Selects: true, Ping: strings.EqualFold(name, "ping"), Delivery: h.Get("X-GitHub-Delivery")}
 }
 
 // githubContentType reports whether the body has one of the two forms in which GitHub sends. Both are signed as raw bytes.

@@ -1,6 +1,7 @@
 package receiver
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"net/http"
@@ -9,11 +10,11 @@ import (
 // gitlab sends the token itself. Digests are compared, so that neither the token's bytes nor its length shows in the time.
 type gitlab struct{ token [sha256.Size]byte }
 
-func newGitLab(token []byte) Verifier { return gitlab{sha256.Sum256(token)} }
+func newGitLab(c Credentials) (Verifier, error) { return gitlab{sha256.Sum256(c.Token)}, nil }
 
 func (gitlab) Type() string { return "gitlab" }
 
-func (g gitlab) Begin(h http.Header) (Check, error) {
+func (g gitlab) Begin(_ context.Context, h http.Header) (Check, error) {
 	sent := h.Get("X-Gitlab-Token")
 	if sent == "" {
 		return nil, refusedNoToken
@@ -26,5 +27,5 @@ func (g gitlab) Begin(h http.Header) (Check, error) {
 }
 
 func (gitlab) Event(h http.Header) Event {
-	return Event{Name: h.Get("X-Gitlab-Event"), Selects: true}
+	return Event{Name: h.Get("X-Gitlab-Event"), Selects: true, Delivery: h.Get("Idempotency-Key")}
 }

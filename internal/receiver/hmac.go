@@ -1,15 +1,18 @@
 package receiver
 
-import "net/http"
+import (
+	"context"
+	"net/http"
+)
 
 // hmacVerifier is the type generic-hmac: X-Signature carries "<algorithm>=<hex>" over the raw body.
 type hmacVerifier struct{ macs *macs }
 
-func newHMAC(token []byte) Verifier { return hmacVerifier{newMACs(token)} }
+func newHMAC(c Credentials) (Verifier, error) { return hmacVerifier{newMACs(c.Token)}, nil }
 
 func (hmacVerifier) Type() string            { return "generic-hmac" }
 func (hmacVerifier) Event(http.Header) Event { return Event{} }
 
-func (v hmacVerifier) Begin(h http.Header) (Check, error) {
+func (v hmacVerifier) Begin(_ context.Context, h http.Header) (Check, error) {
 	return v.macs.begin(h.Get("X-Signature"))
 }

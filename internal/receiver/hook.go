@@ -1,6 +1,7 @@
 package receiver
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -23,9 +24,26 @@ type Hook struct {
 	Events map[string]bool
 	// Targets are the triggers that an accepted webhook publishes, complete but for Accepted.
 	Targets []event.Trigger
+	// Filter narrows Targets down for each webhook; nil triggers all of them.
+	Filter Filter
 	// Suspended and not Ready hooks verify and then refuse, so that only who knows the token learns of it.
 	Suspended bool
 	Ready     bool
+}
+
+// Filter decides which triggers follow from one authentic webhook.
+type Filter interface {
+	// ReadsBody reports whether Select needs the webhook's document, which is then kept in memory within Limits.
+	ReadsBody() bool
+	// Select returns the triggers, complete but for Accepted, of the targets that pass. A target whose filter fails is left out
+	// and does not keep the others from being selected; failed says why, without quoting the webhook.
+	Select(ctx context.Context, claims Claims, document []byte) (selected []event.Trigger, failed error)
+}
+
+// keepsBody reports whether the bodies of the hook's webhooks are kept in memory.
+func (h *Hook) keepsBody() bool {
+	_, parses := h.Verifier.(Parser)
+	return parses || h.Filter != nil && h.Filter.ReadsBody()
 }
 
 // EventSet returns a Receiver's spec.events in the form of Hook.Events, in which case does not count.

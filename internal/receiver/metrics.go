@@ -12,7 +12,7 @@ const noType = "none"
 
 // hookResults are all result labels of the webhook door.
 var hookResults = []string{
-	"accepted", "busy", "encoding", "event", "failures_over_budget", "folded", "method", "not_ready", "ping", "starting",
+	"accepted", "busy", "encoding", "event", "failures_over_budget", "folded", "method", "not_ready", "payload", "ping", "starting",
 	"suspended", "too_large", "unauthentic", "unavailable", "unknown", "unknown_over_budget", "unreadable",
 }
 
@@ -20,6 +20,7 @@ var hookResults = []string{
 type webhookMetrics struct {
 	webhooks map[string]map[string]prometheus.Counter // type → result
 	shared   prometheus.Counter
+	filters  prometheus.Counter
 	panics   prometheus.Counter
 }
 
@@ -34,6 +35,10 @@ func newWebhookMetrics(reg prometheus.Registerer, inFlight *atomic.Int64) *webho
 		shared: with.NewCounter(prometheus.CounterOpts{
 			Name: "notifier_webhooks_folded_total",
 			Help: "Accepted webhooks whose triggers were published together with those of a later or earlier webhook.",
+		}),
+		filters: with.NewCounter(prometheus.CounterOpts{
+			Name: "notifier_webhook_filter_failures_total",
+			Help: "Accepted webhooks for which a filter of the Receiver failed.",
 		}),
 		panics: with.NewCounter(prometheus.CounterOpts{
 			Name: "notifier_webhook_panics_total",

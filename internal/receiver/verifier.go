@@ -1,6 +1,7 @@
 package receiver
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,24 +10,44 @@ import (
 	"strings"
 )
 
-// Verifier tells whether a request comes from someone who knows the Receiver's token. It is compiled once per token and
-// used by many requests at once.
+// Verifier tells whether a request comes from someone who knows the Receiver's credentials. It is compiled once per state of
+// the Secret and used by many requests at once.
 type Verifier interface {
 	// Type is the Receiver's spec.type, one of Types.
 	Type() string
-	// Begin judges the headers. Its error is a Refusal.
-	Begin(h http.Header) (Check, error)
+	// Begin judges the headers. Its error is a Refusal. ctx is the request's; only a type that asks an issuer for its keys
+	// waits on it.
+	Begin(ctx context.Context, h http.Header) (Check, error)
 	// Event reads from the headers of an authentic request what happened at the sender.
 	Event(h http.Header) Event
 }
 
-// Check is the verification of one request. The body's raw bytes are written to it as they arrive, none is kept.
+// Parser is a Verifier that reads the body itself: bodies of its requests are kept in memory, within Limits, until the answer.
+type Parser interface {
+	Verifier
+	// Parse reads the body of an authentic request. What it returns takes the place of Event and of the body as filters see it.
+	// Its error is a Refusal: the sender may be who it says, and sent what the type does not take.
+	Parse(h http.Header, body []byte) (Content, error)
+}
+
+// Content is what a body says.
+type Content struct {
+	Event Event
+	// Document is the JSON that filters read as "req", nil for none.
+	Document []byte
+}
+
+// Check is the verification of one request. The body's raw bytes are written to it as they arrive.
 type Check interface {
 	io.Writer
-	// Finish returns nil for an authentic request, else a Refusal. It is called exactly once, also when the body could not
-	// be read to its end, and ends the use of the Check.
-	Finish() error
+	// Finish returns nil for an authentic request, else a Refusal, and the claims that the sender has proven. body is the whole
+	// body for a Parser's requests and nil for all others. It is called exactly once, also when the body could not be read to
+	// its end, and ends the use of the Check.
+	Finish(body []byte) (Claims, error)
 }
+
+// Claims are what a sender's token says of it, nil for types without such tokens. Filters read them as "claims".
+type Claims map[string]any
 
 // Event is what a sender says happened.
 type Event struct {
@@ -36,6 +57,8 @@ type Event struct {
 	Selects bool
 	// Ping says that the sender only tries the connection: it is answered, and nothing is triggered.
 	Ping bool
+	// Delivery is the sender's ID of this delivery, the same when it is sent again; empty for senders that give none.
+	Delivery string
 }
 
 // Refusal is the reason why a request was not found authentic. It is sent to the caller, so it holds nothing of the request
@@ -56,15 +79,35 @@ const (
 	refusedUnclassified Refusal = "not authentic"
 )
 
-// types lists the Receiver types that are built. A new type is one file and one row.
+// Credentials are what a Verifier is made from.
+type Credentials struct {
+	// Token is the Secret's token as it is, untrimmed.
+	Token []byte
+	// Values are the Secret's other keys that the type reads, as SecretKeys names them.
+	Values map[string][]byte
+}
+
+// types lists the Receiver types that are built. A new type is one file and one row. keys are the keys of the Secret that the
+// type reads beside the token.
 var types = []struct {
 	name string
-	make func(token []byte) Verifier
+	keys []string
+	make func(Credentials) (Verifier, error)
 }{
-	{"generic", newGeneric},
-	{"generic-hmac", newHMAC},
-	{"github", newGitHub},
-	{"gitlab", newGitLab},
+	{name: "generic", make: newGeneric},
+	{name: "generic-hmac", make: newHMAC},
+	{name: "github", make: newGitHub},
+	{name: "gitlab", make: newGitLab},
+}
+
+// SecretKeys returns the keys of the Secret that a type reads beside the token.
+func SecretKeys(kind string) []string {
+	for _, t := range types {
+		if t.name == kind {
+			return slices.Clone(t.keys)
+		}
+	}
+	return nil
 }
 
 // Types returns the supported values of a Receiver's spec.type.
@@ -87,17 +130,18 @@ func (e *UnsupportedTypeError) Error() string {
 	return fmt.Sprintf("receiver type %q is not supported; supported types: %s", e.Type, strings.Join(Types(), ", "))
 }
 
-// NewVerifier compiles the verification of one Receiver type with the bytes of the Secret's token as they are, untrimmed. It
-// returns an *UnsupportedTypeError or ErrEmptyToken.
-func NewVerifier(kind string, token []byte) (Verifier, error) {
+// NewVerifier compiles the verification of one Receiver type. It returns an *UnsupportedTypeError, ErrEmptyToken, or an error
+// that says, without quoting it, which of the credentials is missing or unfit.
+func NewVerifier(kind string, c Credentials) (Verifier, error) {
 	for _, t := range types {
 		if t.name != kind {
 			continue
 		}
-		if len(token) == 0 {
+		if len(c.Token) == 0 {
 			return nil, ErrEmptyToken
 		}
-		return t.make(slices.Clone(token)), nil
+		c.Token = slices.Clone(c.Token)
+		return t.make(c)
 	}
 	return nil, &UnsupportedTypeError{Type: kind}
 }
@@ -105,5 +149,5 @@ func NewVerifier(kind string, token []byte) (Verifier, error) {
 // accepted is the Check of a request that its headers alone have proven.
 type accepted struct{}
 
-func (accepted) Write(p []byte) (int, error) { return len(p), nil }
-func (accepted) Finish() error               { return nil }
+func (accepted) Write(p []byte) (int, error)   { return len(p), nil }
+func (accepted) Finish([]byte) (Claims, error) { return nil, nil }

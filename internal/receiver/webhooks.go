@@ -151,31 +151,14 @@ func (w *Webhooks) stranger(r *http.Request, starting bool) *answer {
 
 // judge takes a request on a known path through to its answer. The error is for the log.
 func (w *Webhooks) judge(rw http.ResponseWriter, r *http.Request, rt *route) (*answer, error) {
-	if a := w.verify(rw, r, rt); a != nil {
+	d, a := w.admit(rw, r, rt)
+	if a != nil {
 		return a, nil
-	}
-	hook := rt.hook
-	e := hook.Verifier.Event(r.Header)
-	switch {
-	case hook.Suspended:
-		return hookSuspended, nil
-	case !hook.Ready:
-		return hookNotReady, nil
-	case e.Ping:
-		return hookPing, nil
-	case !hook.listed(e):
-		return hookUnlisted, nil
 	}
 	now := time.Now()
 	within := allow(rt.owner.deliveries, now)
-	shared, err := rt.rounds.do(r.Context(), now, func(ctx context.Context, newest time.Time) error {
-		return w.publish(ctx, hook, newest)
-	})
-	if err != nil {
+	if err := w.trigger(r.Context(), rt, d, now); err != nil {
 		return hookUnavailable, err
-	}
-	if shared {
-		w.metrics.shared.Inc()
 	}
 	if !within {
 		return hookFolded, nil
@@ -183,8 +166,16 @@ func (w *Webhooks) judge(rw http.ResponseWriter, r *http.Request, rt *route) (*a
 	return hookAccepted, nil
 }
 
-// verify returns nil for an authentic request, whose body it has read, else the answer.
-func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, rt *route) *answer {
+// delivery is an authentic webhook that is to trigger.
+type delivery struct {
+	event Event
+	// selected are the triggers that the hook's filter chose. They count only if the hook has a filter.
+	selected []event.Trigger
+}
+
+// admit reads and judges a request on a known path. The answer is nil for one that is to trigger. What it held in memory is
+// free again when it returns.
+func (w *Webhooks) admit(rw http.ResponseWriter, r *http.Request, rt *route) (delivery, *answer) {
 	var early *answer
 	switch {
 	case r.Method != http.MethodPost:
@@ -196,31 +187,100 @@ func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, rt *route) *a
 	}
 	if early != nil {
 		abandon(rw, r)
-		return early
+		return delivery{}, early
 	}
 	p, ok := w.gate.enter(r.Context(), rt, bufferSize)
 	if !ok {
 		abandon(rw, r)
-		return hookBusy
+		return delivery{}, hookBusy
 	}
 	defer p.leave()
-	check, err := rt.hook.Verifier.Begin(r.Header)
+	claims, body, a := w.verify(rw, r, rt, &p)
+	if a != nil {
+		return delivery{}, a
+	}
+	return w.decide(r, rt.hook, claims, body)
+}
+
+// verify reads the body of a request and returns, for an authentic one, what its sender has proven, and the body if the hook
+// keeps it; else the answer.
+func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, rt *route, p *pass) (Claims, []byte, *answer) {
+	check, err := rt.hook.Verifier.Begin(r.Context(), r.Header)
 	if err != nil {
 		abandon(rw, r)
-		return w.failed(rt, err)
+		return nil, nil, w.failed(rt, err)
 	}
-	tooLarge, readErr := stream(check, r.Body)
-	err = check.Finish()
+	var body []byte
+	if rt.hook.keepsBody() {
+		kept := holding{max: MaxBody, take: p.grow}
+		err = kept.read(r)
+		body = kept.bytes
+		_, _ = check.Write(body) // hashes do not fail
+	} else {
+		err = stream(check, r.Body)
+	}
+	whole := body
+	if _, parses := rt.hook.Verifier.(Parser); !parses {
+		whole = nil
+	}
+	claims, refusal := check.Finish(whole)
 	switch {
-	case tooLarge:
+	case errors.Is(err, errTooLarge):
 		abandon(rw, r)
-		return hookTooLarge
-	case readErr != nil:
-		return hookUnreadable
+		return nil, nil, hookTooLarge
+	case errors.Is(err, errNoRoom):
+		abandon(rw, r)
+		return nil, nil, hookBusy
 	case err != nil:
-		return w.failed(rt, err)
+		return nil, nil, hookUnreadable
+	case refusal != nil:
+		return nil, nil, w.failed(rt, refusal)
 	}
-	return nil
+	return claims, body, nil
+}
+
+// decide says what an authentic request leads to.
+func (w *Webhooks) decide(r *http.Request, hook *Hook, claims Claims, body []byte) (delivery, *answer) {
+	switch {
+	case hook.Suspended:
+		return delivery{}, hookSuspended
+	case !hook.Ready:
+		return delivery{}, hookNotReady
+	}
+	content := Content{Event: hook.Verifier.Event(r.Header)}
+	if parser, ok := hook.Verifier.(Parser); ok && !content.Event.Ping {
+		var err error
+		if content, err = parser.Parse(r.Header, body); err != nil {
+			return delivery{}, refused(http.StatusBadRequest, "payload", string(reasonOf(err)), "")
+		}
+	}
+	d := delivery{event: content.Event}
+	switch {
+	case d.event.Ping:
+		return d, hookPing
+	case !hook.listed(d.event):
+		return d, hookUnlisted
+	case hook.Filter != nil:
+		var failed error
+		if d.selected, failed = hook.Filter.Select(r.Context(), claims, content.Document); failed != nil {
+			w.metrics.filters.Inc()
+		}
+	}
+	return d, nil
+}
+
+// trigger puts the triggers of a delivery on the bus.
+func (w *Webhooks) trigger(ctx context.Context, rt *route, d delivery, accepted time.Time) error {
+	if rt.hook.Filter != nil {
+		return w.publish(ctx, d.selected, accepted)
+	}
+	shared, err := rt.rounds.do(ctx, accepted, func(ctx context.Context, newest time.Time) error {
+		return w.publish(ctx, rt.hook.Targets, newest)
+	})
+	if err == nil && shared {
+		w.metrics.shared.Inc()
+	}
+	return err
 }
 
 // failed charges a failed authentication to its path. It is charged after the check and not before: a budget that somebody
@@ -229,31 +289,35 @@ func (w *Webhooks) failed(rt *route, err error) *answer {
 	if !allow(rt.line.failures, time.Now()) {
 		return w.overFailure
 	}
-	reason := refusedUnclassified
+	return refused(http.StatusBadRequest, "unauthentic", string(reasonOf(err)), "")
+}
+
+// reasonOf is the Refusal in err, which may be told to the sender.
+func reasonOf(err error) Refusal {
 	if known, ok := errors.AsType[Refusal](err); ok {
-		reason = known
+		return known
 	}
-	return refused(http.StatusBadRequest, "unauthentic", string(reason), "")
+	return refusedUnclassified
 }
 
 var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
-// stream reads the body to its end into check, or to the first byte beyond MaxBody.
-func stream(check io.Writer, body io.Reader) (tooLarge bool, err error) {
+// stream reads the body to its end into check; errTooLarge says that it goes on beyond MaxBody.
+func stream(check io.Writer, body io.Reader) error {
 	buffer := buffers.Get().(*[bufferSize]byte)
 	defer buffers.Put(buffer)
 	for left := MaxBody; ; {
 		n, err := body.Read(buffer[:])
 		if n > left {
-			return true, nil
+			return errTooLarge
 		}
 		left -= n
 		_, _ = check.Write(buffer[:n]) // hashes do not fail
 		if err == io.EOF {
-			return false, nil
+			return nil
 		}
 		if err != nil {
-			return false, err
+			return err
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package receiver
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -252,7 +253,7 @@ func TestAPanicIsOneRequests500(t *testing.T) {
 
 type panicking struct{ Verifier }
 
-func (panicking) Begin(http.Header) (Check, error) { panic("token " + token) }
+func (panicking) Begin(context.Context, http.Header) (Check, error) { panic("token " + token) }
 
 func TestAnOptionThatIsMissingIsNamed(t *testing.T) {
 	_, err := NewWebhooks(WebhooksOptions{})

@@ -109,7 +109,7 @@ func (c *receiverController) unread(r *v1.Receiver, err error) error {
 
 // compileReceiver makes the hook of a planned Receiver with its token.
 func compileReceiver(r *v1.Receiver, plan receiverPlan, token []byte) (*receiver.Hook, *fault) {
-	verifier, err := receiver.NewVerifier(r.Spec.Type, token)
+	verifier, err := receiver.NewVerifier(r.Spec.Type, receiver.Credentials{Token: token})
 	switch {
 	case errors.Is(err, receiver.ErrEmptyToken):
 		return nil, &fault{
