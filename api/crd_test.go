@@ -19,8 +19,9 @@ const (
 	duration          = `^([0-9]+(\.[0-9]+)?(ms|s|m))+$`
 	kindPattern       = `^[A-Za-z][A-Za-z0-9]*$`
 	accountPattern    = `^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
-	receiverTypes     = "generic,generic-hmac,generic-oidc,github,gitlab,bitbucket,harbor,dockerhub,quay,gcr,nexus,acr,cdevents"
-	providerTypes     = "slack,discord,msteams,rocket,generic,generic-hmac,github,gitlab,gitea,giteapullrequestcomment,bitbucketserver," +
+	receiverTypes     = "generic,generic-hmac,generic-oidc,github,gitlab,bitbucket,harbor,dockerhub,quay,gcr,nexus,acr,cdevents," +
+		"gitea,standard-webhooks,event"
+	providerTypes = "slack,discord,msteams,rocket,generic,generic-hmac,github,gitlab,gitea,giteapullrequestcomment,bitbucketserver," +
 		"bitbucket,azuredevops,googlechat,googlepubsub,webex,sentry,azureeventhub,telegram,lark,matrix,opsgenie,alertmanager," +
 		"grafana,githubdispatch,githubpullrequestcomment,gitlabmergerequestcomment,pagerduty,datadog,nats,zulip,otel,zoom,incident.io"
 )
@@ -38,11 +39,44 @@ func reference(path string) map[string]string {
 	}
 }
 
+// receiverExtras are the fields of a Receiver that Flux does not have, but for serviceAccountName.
+var receiverExtras = map[string]string{
+	"spec.eventSources":        "array ..64 items",
+	"spec.rateLimit":           "object",
+	"spec.rateLimit.perMinute": "integer required",
+	"spec.rateLimit.burst":     "integer",
+
+	"spec.resources[].matchExpressions":            "array ..16 items",
+	"spec.resources[].matchExpressions[]":          "object",
+	"spec.resources[].matchExpressions[].key":      "string required",
+	"spec.resources[].matchExpressions[].operator": "string required",
+	"spec.resources[].matchExpressions[].values":   "array",
+	"spec.resources[].matchExpressions[].values[]": "string",
+
+	"status.deliveries":                  "object",
+	"status.deliveries.since":            "string required",
+	"status.deliveries.accepted":         "integer",
+	"status.deliveries.folded":           "integer",
+	"status.deliveries.duplicate":        "integer",
+	"status.deliveries.refused":          "integer",
+	"status.deliveries.failed":           "integer",
+	"status.deliveries.last":             "object",
+	"status.deliveries.last.time":        "string required",
+	"status.deliveries.last.id":          "string",
+	"status.deliveries.last.result":      "string required",
+	"status.deliveries.last.reason":      "string",
+	"status.deliveries.lastError":        "object",
+	"status.deliveries.lastError.time":   "string required",
+	"status.deliveries.lastError.id":     "string",
+	"status.deliveries.lastError.result": "string required",
+	"status.deliveries.lastError.reason": "string",
+}
+
 // schemas is the whole of the three kinds, field by field: the type, whether it is required, bounds, pattern, default, enum.
 // What Flux has is as Flux has it, so that its manifests apply unchanged; what it has not is optional.
 var schemas = map[string]map[string]string{
-	"receivers": merge(reference("spec.resources"), map[string]string{
-		"spec":                      "object 4 rules",
+	"receivers": merge(reference("spec.resources"), reference("spec.eventSources"), receiverExtras, map[string]string{
+		"spec":                      "object 7 rules",
 		"spec.type":                 "string required enum=" + receiverTypes,
 		"spec.interval":             "string default=10m " + durationWithHours,
 		"spec.events":               "array",

@@ -30,16 +30,23 @@ const (
 	NexusReceiver       = "nexus"
 	ACRReceiver         = "acr"
 	CDEventsReceiver    = "cdevents"
+	// Types that Flux does not have.
+	GiteaReceiver            = "gitea"
+	StandardWebhooksReceiver = "standard-webhooks"
+	EventReceiver            = "event"
 )
 
 // ReceiverSpec says which webhooks are accepted, how the sender proves itself, and which objects are asked to reconcile.
 // +kubebuilder:validation:XValidation:rule="self.type != 'generic-oidc' || (has(self.oidcProviders) && size(self.oidcProviders) > 0)",message="a Receiver of type generic-oidc needs at least one entry in oidcProviders"
 // +kubebuilder:validation:XValidation:rule="self.type == 'generic-oidc' || !has(self.oidcProviders) || size(self.oidcProviders) == 0",message="oidcProviders belongs to Receivers of type generic-oidc only"
 // +kubebuilder:validation:XValidation:rule="self.type != 'generic-oidc' || !has(self.secretRef)",message="a Receiver of type generic-oidc takes no secretRef"
-// +kubebuilder:validation:XValidation:rule="self.type == 'generic-oidc' || has(self.secretRef)",message="secretRef is required, except for type generic-oidc"
+// +kubebuilder:validation:XValidation:rule="self.type == 'generic-oidc' || self.type == 'event' || has(self.secretRef)",message="secretRef is required, except for types generic-oidc and event"
+// +kubebuilder:validation:XValidation:rule="self.type != 'event' || !has(self.secretRef)",message="a Receiver of type event takes no secretRef"
+// +kubebuilder:validation:XValidation:rule="self.type != 'event' || (has(self.eventSources) && size(self.eventSources) > 0)",message="a Receiver of type event needs at least one entry in eventSources"
+// +kubebuilder:validation:XValidation:rule="self.type == 'event' || !has(self.eventSources) || size(self.eventSources) == 0",message="eventSources belongs to Receivers of type event only"
 type ReceiverSpec struct {
 	// Type of the sender. It decides how a webhook proves where it comes from and where its event name is found.
-	// +kubebuilder:validation:Enum=generic;generic-hmac;generic-oidc;github;gitlab;bitbucket;harbor;dockerhub;quay;gcr;nexus;acr;cdevents
+	// +kubebuilder:validation:Enum=generic;generic-hmac;generic-oidc;github;gitlab;bitbucket;harbor;dockerhub;quay;gcr;nexus;acr;cdevents;gitea;standard-webhooks;event
 	// +required
 	Type string `json:"type"`
 
@@ -65,8 +72,10 @@ type ReceiverSpec struct {
 	// +optional
 	ResourceFilter string `json:"resourceFilter,omitempty"`
 
-	// SecretRef names the Secret whose key "token" authenticates the sender and makes the webhook path. Type gcr needs the
-	// keys "email" and "audience" too. It is required for every type but generic-oidc, which takes none.
+	// SecretRef names the Secret whose key "token" authenticates the sender and makes the webhook path. With a key
+	// "tokenPrevious" the path of that token and its signatures are accepted as well, so that a token can be changed without
+	// an outage. Type gcr needs the keys "email" and "audience" too. It is required for every type but generic-oidc and event,
+	// which take none.
 	// +optional
 	SecretRef *LocalObjectReference `json:"secretRef,omitempty"`
 
@@ -76,6 +85,18 @@ type ReceiverSpec struct {
 	// +listMapKey=issuerURL
 	// +optional
 	OIDCProviders []OIDCProvider `json:"oidcProviders,omitempty"`
+
+	// EventSources selects, in the Receiver's own namespace, the objects whose events trigger a Receiver of type event: kind, and
+	// a name, or "*" with matchLabels. Events of severity error trigger as well as those of severity info, unless events lists
+	// the reasons that do.
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	EventSources []CrossNamespaceObjectReference `json:"eventSources,omitempty"`
+
+	// RateLimit bounds the webhooks that are answered in full, below the installation's own limit. Those beyond it are
+	// accepted as well, answered "folded": true, and share a reconcile request with others.
+	// +optional
+	RateLimit *ReceiverRateLimit `json:"rateLimit,omitempty"`
 
 	// ServiceAccountName is the service account, of the Receiver's own namespace, as which the objects are asked to
 	// reconcile. It needs the verb "patch" on them. Where it is left out, the installation's default is used, which is the
@@ -91,9 +112,27 @@ type ReceiverSpec struct {
 	Suspend bool `json:"suspend,omitempty"`
 }
 
+// ReceiverRateLimit is a budget of webhooks.
+type ReceiverRateLimit struct {
+	// PerMinute is how many webhooks a minute the budget has on average.
+	// +kubebuilder:validation:Minimum=1
+	// +required
+	PerMinute int32 `json:"perMinute"`
+
+	// Burst is how many webhooks it has at once. It defaults to perMinute.
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	Burst int32 `json:"burst,omitempty"`
+}
+
 // ReceiverResource selects objects to be asked to reconcile.
 type ReceiverResource struct {
 	CrossNamespaceObjectReference `json:",inline"`
+
+	// MatchExpressions narrows down what the name "*" selects, beside matchLabels or without them. All must hold.
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	MatchExpressions []metav1.LabelSelectorRequirement `json:"matchExpressions,omitempty"`
 
 	// Filter is a CEL expression like spec.resourceFilter for the objects of this entry alone. Where both are given, both
 	// must be true.
@@ -163,6 +202,64 @@ type ReceiverStatus struct {
 	// ObservedGeneration is the generation of the spec that the conditions speak of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Deliveries tells what came in, at most a few seconds late.
+	// +optional
+	Deliveries *ReceiverDeliveries `json:"deliveries,omitempty"`
+}
+
+// ReceiverDeliveries counts what came in for a Receiver, over all replicas.
+type ReceiverDeliveries struct {
+	// Since is when the oldest of the counts began: each replica counts from its start.
+	// +required
+	Since metav1.Time `json:"since"`
+
+	// Accepted counts the webhooks, or events, that triggered.
+	// +optional
+	Accepted int64 `json:"accepted,omitempty"`
+
+	// Folded counts those of the accepted that were beyond the rate limit.
+	// +optional
+	Folded int64 `json:"folded,omitempty"`
+
+	// Duplicate counts those of the accepted that the sender had sent before.
+	// +optional
+	Duplicate int64 `json:"duplicate,omitempty"`
+
+	// Refused counts the webhooks that were not authentic, or not what the Receiver takes.
+	// +optional
+	Refused int64 `json:"refused,omitempty"`
+
+	// Failed counts the webhooks that could not be accepted for no fault of the sender.
+	// +optional
+	Failed int64 `json:"failed,omitempty"`
+
+	// Last is the last accepted webhook.
+	// +optional
+	Last *ReceiverDelivery `json:"last,omitempty"`
+
+	// LastError is the last webhook that was not accepted, or whose filters failed.
+	// +optional
+	LastError *ReceiverDelivery `json:"lastError,omitempty"`
+}
+
+// ReceiverDelivery is one webhook and what became of it.
+type ReceiverDelivery struct {
+	// Time of its arrival.
+	// +required
+	Time metav1.Time `json:"time"`
+
+	// ID that the sender gave it, if it did and the webhook was authentic.
+	// +optional
+	ID string `json:"id,omitempty"`
+
+	// Result is one of the words under which webhooks are counted, such as accepted, folded, duplicate, unauthentic or event.
+	// +required
+	Result string `json:"result"`
+
+	// Reason is what the sender was told.
+	// +optional
+	Reason string `json:"reason,omitempty"`
 }
 
 // Receiver is an address for webhooks of one sender. Each webhook that proves itself asks objects of the Receiver's namespace
