@@ -123,11 +123,18 @@ func TestTargetKeyTellsServiceAccountsAndSelectorsApart(t *testing.T) {
 	all := event.Target{APIVersion: "kustomize.toolkit.fluxcd.io/v1", Kind: "Kustomization", Name: "*", MatchLabels: map[string]string{"a": "1", "b": "2"}}
 	other := all
 	other.MatchLabels = map[string]string{"a": "1"}
+	demanding, left, core := all, all, all
+	demanding.MatchExpressions = []event.Requirement{{Key: "c", Operator: "Exists"}}
+	left.APIVersion, core.APIVersion = "", "v1"
 	keys := map[string]string{}
 	for name, key := range map[string]string{
-		"strong account":   event.TargetKey(all, "strong"),
-		"weak account":     event.TargetKey(all, "weak"),
-		"another selector": event.TargetKey(other, "strong"),
+		"strong account":           event.TargetKey(all, "strong"),
+		"weak account":             event.TargetKey(all, "weak"),
+		"another selector":         event.TargetKey(other, "strong"),
+		"an expression more":       event.TargetKey(demanding, "strong"),
+		"whichever group there is": event.TargetKey(left, "strong"),
+		"the core group":           event.TargetKey(core, "strong"),
+		"one object":               event.TargetKey(all.Named("x"), "strong"),
 	} {
 		if same, found := keys[key]; found {
 			t.Errorf("%s and %s share a key", name, same)
@@ -138,6 +145,34 @@ func TestTargetKeyTellsServiceAccountsAndSelectorsApart(t *testing.T) {
 	version.APIVersion = "kustomize.toolkit.fluxcd.io/v2"
 	if event.TargetKey(all, "strong") != event.TargetKey(version, "strong") {
 		t.Error("two versions of one kind have different keys, so one object would be asked twice")
+	}
+}
+
+// Fails when an operator, a value or an order among them is left out of the canonical form.
+func TestASelectorHasOneForm(t *testing.T) {
+	in := func(values ...string) event.Requirement {
+		return event.Requirement{Key: "tier", Operator: "In", Values: values}
+	}
+	notIn := event.Requirement{Key: "tier", Operator: "NotIn", Values: []string{"x"}}
+	exists, absent := event.Requirement{Key: "a", Operator: "Exists"}, event.Requirement{Key: "b", Operator: "DoesNotExist"}
+	for name, tc := range map[string]struct {
+		target event.Target
+		want   string
+	}{
+		"a name selects nothing": {event.Target{Name: "x", MatchLabels: map[string]string{"a": "1"}, MatchExpressions: []event.Requirement{in("1")}}, ""},
+		"everything":             {event.Target{Name: "*"}, ""},
+		"labels first":           {event.Target{Name: "*", MatchLabels: map[string]string{"z": "1", "y": "2"}, MatchExpressions: []event.Requirement{exists}}, "y=2,z=1,a"},
+		"every operator": {
+			event.Target{Name: "*", MatchExpressions: []event.Requirement{notIn, in("2", "1"), exists, absent}},
+			"!b,a,tier in (1,2),tier notin (x)",
+		},
+		"repetitions": {event.Target{Name: "*", MatchExpressions: []event.Requirement{in("1", "2", "1"), in("2", "1")}}, "tier in (1,2)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.target.Selector(); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
 	}
 }
 
