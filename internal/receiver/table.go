@@ -75,9 +75,11 @@ func NewTable(limits Limits, moved func(owner string)) (*Table, error) {
 	}, nil
 }
 
-// Put makes hooks all that the Receiver with this key ("namespace/name") serves. A path that it served before and still
-// serves is never missing in between. ErrPathTaken says that an older Receiver has one of the paths: the claim stands, and
-// the path is this Receiver's when the other gives it up. With any other error the Receiver serves nothing.
+// Put makes hooks all that the Receiver with this key ("namespace/name") serves, the first under the path that its owner is told,
+// the others under paths on their way out. A path that it served before and still serves is never missing in between.
+// ErrPathTaken says that an older Receiver has the first path: the claim stands, and the path is this Receiver's when the other
+// gives it up. The same holds for the other paths, but is no error: a path that was never served is no loss. With any other
+// error the Receiver serves nothing.
 func (t *Table) Put(key string, hooks ...*Hook) error {
 	var errs []error
 	for _, h := range hooks {
@@ -112,10 +114,8 @@ func (t *Table) Put(key string, hooks ...*Hook) error {
 			t.claim(path, key, nil)
 		}
 	}
-	for path := range o.paths {
-		if t.claims[path][0].owner != o {
-			return ErrPathTaken
-		}
+	if t.claims[hooks[0].Path][0].owner != o {
+		return ErrPathTaken
 	}
 	return nil
 }

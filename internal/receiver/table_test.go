@@ -73,6 +73,24 @@ func TestOfTwoReceiversWithOnePathTheOlderServesIt(t *testing.T) {
 	}
 }
 
+// Fails when Put returns ErrPathTaken for any path but the first, and when the claim of the others is forgotten.
+func TestAPathOnItsWayOutThatIsTakenIsNoError(t *testing.T) {
+	old := Path(token, "main", "payments") // = Path(token, "mainpay", "ments")
+	table := newTable(t, unlimited(), newHook(t, "payments/main", onPath(old), created(1)))
+	next := Path("next", "mainpay", "ments")
+	if err := table.Put("ments/mainpay", newHook(t, "ments/mainpay", onPath(next), created(2)),
+		newHook(t, "ments/mainpay", onPath(old), created(2))); err != nil {
+		t.Errorf("Put: %v", err)
+	}
+	if a, b := served(table, next), served(table, old); a != "ments/mainpay" || b != "payments/main" {
+		t.Errorf("%q and %q serve", a, b)
+	}
+	table.Delete("payments/main")
+	if got := served(table, old); got != "ments/mainpay" {
+		t.Errorf("after the other went %q serves", got)
+	}
+}
+
 // T1: fails without the check in Hook.validate.
 func TestT1AHookThatReachesIntoAnotherNamespaceIsNotServed(t *testing.T) {
 	table := newTable(t, unlimited())

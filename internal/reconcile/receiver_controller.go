@@ -20,8 +20,12 @@ type HookTable interface {
 	Complete()
 }
 
-// tokenKey is the key of a Receiver's Secret.
-const tokenKey = "token"
+// The keys of every Receiver's Secret. The previous token is served as well, so that a sender can be given the new one without an
+// outage in between.
+const (
+	tokenKey         = "token"
+	previousTokenKey = "tokenPrevious"
+)
 
 // minInterval bounds from below how often a Receiver's spec.interval has its Secret read.
 const minInterval = 30 * time.Second
@@ -59,22 +63,22 @@ func (c *receiverController) reconcile(ctx context.Context, k kube.Key) error {
 		Namespace: object.Namespace, Name: object.Name, UID: string(object.UID), Created: object.CreationTimestamp.Time,
 		ServiceAccount: plan.serviceAccount, Targets: plan.targets,
 	})
-	token, err := c.token(ctx, object, plan.secretName)
+	secret, err := c.secret(ctx, object, plan.secretName)
 	if err != nil {
 		return c.unread(object, err)
 	}
-	hook, f := compileReceiver(object, plan, token)
+	hooks, f := compileReceiver(object, plan, secret)
 	if f != nil {
 		c.refuse(object, *f)
 		return nil
 	}
-	c.serve(object, hook)
+	c.serve(object, hooks)
 	return nil
 }
 
-// token returns the value of the Secret's token, nil when there is none. It has the Secret read again when the interval has passed
-// or somebody asked for it; all other changes come by themselves.
-func (c *receiverController) token(ctx context.Context, r *v1.Receiver, name string) ([]byte, error) {
+// secret returns the keys of the Secret that the Receiver reads, as far as they are there. It has the Secret read again when the
+// interval has passed or somebody asked for it; all other changes come by themselves.
+func (c *receiverController) secret(ctx context.Context, r *v1.Receiver, name string) (map[string][]byte, error) {
 	k := kube.KeyOf(r)
 	user := secretUser{v1.ReceiverKind, k}
 	interval := max(r.Interval(), minInterval)
@@ -87,7 +91,8 @@ func (c *receiverController) token(ctx context.Context, r *v1.Receiver, name str
 		}
 		known = false
 	}
-	states, err := c.secrets.Hold(ctx, user, want{name, []string{tokenKey}})
+	keys := append([]string{tokenKey, previousTokenKey}, receiver.SecretKeys(r.Spec.Type)...)
+	states, err := c.secrets.Hold(ctx, user, want{name, keys})
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +101,7 @@ func (c *receiverController) token(ctx context.Context, r *v1.Receiver, name str
 	}
 	// Spread a little, so that Receivers that were made together are not read together for ever.
 	c.queue.EnqueueAfter(k, interval+rand.N(interval/10))
-	return states[0].data[tokenKey], nil
+	return states[0].data, nil
 }
 
 // unread ends a reconcile whose Secret could not be read. What was served stays: the failure says nothing about the Secret.
@@ -107,9 +112,10 @@ func (c *receiverController) unread(r *v1.Receiver, err error) error {
 	return err
 }
 
-// compileReceiver makes the hook of a planned Receiver with its token.
-func compileReceiver(r *v1.Receiver, plan receiverPlan, token []byte) (*receiver.Hook, *fault) {
-	verifier, err := receiver.NewVerifier(r.Spec.Type, receiver.Credentials{Token: token})
+// compileReceiver makes the hooks of a planned Receiver with its Secret: first that of the token, then that of the previous one if
+// there is one. A previous token that the type cannot use was never in use, and is left out.
+func compileReceiver(r *v1.Receiver, plan receiverPlan, secret map[string][]byte) ([]*receiver.Hook, *fault) {
+	hook, err := compileHook(r, plan, secret, tokenKey)
 	switch {
 	case errors.Is(err, receiver.ErrEmptyToken):
 		return nil, &fault{
@@ -118,6 +124,20 @@ func compileReceiver(r *v1.Receiver, plan receiverPlan, token []byte) (*receiver
 		}
 	case err != nil:
 		return nil, &fault{reason: v1.UnsupportedTypeReason, message: err.Error(), event: validationEvent}
+	}
+	previous, err := compileHook(r, plan, secret, previousTokenKey)
+	if err != nil || previous.Path == hook.Path {
+		return []*receiver.Hook{hook}, nil
+	}
+	return []*receiver.Hook{hook, previous}, nil
+}
+
+// compileHook makes the hook of the token under one key of the Secret.
+func compileHook(r *v1.Receiver, plan receiverPlan, secret map[string][]byte, key string) (*receiver.Hook, error) {
+	token := secret[key]
+	verifier, err := receiver.NewVerifier(r.Spec.Type, receiver.Credentials{Token: token, Values: secret})
+	if err != nil {
+		return nil, err
 	}
 	hook := &receiver.Hook{
 		Namespace: r.Namespace, Name: r.Name, UID: string(r.UID), Created: r.CreationTimestamp.Time,
@@ -133,9 +153,9 @@ func compileReceiver(r *v1.Receiver, plan receiverPlan, token []byte) (*receiver
 	return hook, nil
 }
 
-// serve puts the hook in the place of whatever the Receiver served before, an earlier token's path included.
-func (c *receiverController) serve(r *v1.Receiver, hook *receiver.Hook) {
-	err := c.hooks.Put(kube.KeyOf(r).String(), hook)
+// serve puts the hooks in the place of whatever the Receiver served before, an earlier token's path included.
+func (c *receiverController) serve(r *v1.Receiver, hooks []*receiver.Hook) {
+	err := c.hooks.Put(kube.KeyOf(r).String(), hooks...)
 	switch {
 	case errors.Is(err, receiver.ErrPathTaken):
 		// The claim stands: Moved is called when the path falls to this Receiver.
@@ -145,9 +165,10 @@ func (c *receiverController) serve(r *v1.Receiver, hook *receiver.Hook) {
 		c.refuse(r, fault{reason: v1.ValidationFailedReason, message: oneLine(err), event: validationEvent})
 		return
 	}
-	v := served(r, v1.SucceededReason, "Receiver initialized for path: "+hook.Path)
+	path := hooks[0].Path
+	v := served(r, v1.SucceededReason, "Receiver initialized for path: "+path)
 	v.told = "Receiver initialized"
-	v.path = hook.Path
+	v.path = path
 	c.decide(r, v)
 }
 

@@ -28,7 +28,7 @@ import (
 // hookTable is a HookTable that remembers what is served.
 type hookTable struct {
 	mu       sync.Mutex
-	hooks    map[string]*receiver.Hook
+	hooks    map[string][]*receiver.Hook
 	taken    map[string]bool // keys that are told that their path is taken
 	complete bool
 	// unready counts the hooks that were put after the table was complete for the first time.
@@ -41,7 +41,7 @@ func (h *hookTable) Put(key string, hooks ...*receiver.Hook) error {
 	if h.complete && h.hooks[key] == nil {
 		h.late++
 	}
-	h.hooks[key] = hooks[0]
+	h.hooks[key] = hooks
 	if h.taken[key] {
 		return receiver.ErrPathTaken
 	}
@@ -60,7 +60,15 @@ func (h *hookTable) Complete() {
 	h.complete = true
 }
 
+// get returns the first hook of a key, nil for none.
 func (h *hookTable) get(key string) *receiver.Hook {
+	if all := h.all(key); len(all) > 0 {
+		return all[0]
+	}
+	return nil
+}
+
+func (h *hookTable) all(key string) []*receiver.Hook {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.hooks[key]
@@ -175,7 +183,7 @@ func newWorld(t *testing.T, s settings) *world {
 	}
 	w := &world{
 		t: t, cluster: cluster, core: fake.NewClientset(),
-		hooks: &hookTable{hooks: map[string]*receiver.Hook{}, taken: map[string]bool{}},
+		hooks: &hookTable{hooks: map[string][]*receiver.Hook{}, taken: map[string]bool{}},
 		feed:  &feed{values: map[string][]byte{}}, events: &eventLog{},
 	}
 	for _, secret := range s.secrets {
