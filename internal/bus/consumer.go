@@ -38,7 +38,7 @@ func consumerName(r role) string { return strings.ReplaceAll(r.name, ".", "-") }
 func consumerConfig(r role) jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{
 		Durable: consumerName(r), FilterSubject: r.filter, AckPolicy: jetstream.AckExplicitPolicy, DeliverPolicy: jetstream.DeliverAllPolicy,
-		AckWait: event.HoldTime, MaxDeliver: -1, MaxAckPending: r.maxAckPending,
+		AckWait: event.HoldTime, MaxDeliver: -1, MaxAckPending: r.maxAckPending, HeadersOnly: r.headersOnly,
 		PriorityPolicy: jetstream.PriorityPolicyPinned, PriorityGroups: []string{priorityGroup}, PinnedTTL: pinnedTTL,
 	}
 }

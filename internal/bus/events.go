@@ -12,14 +12,8 @@ import (
 	"notifier/internal/event"
 )
 
-const (
-	// routeBatch is how many records are routed together; they are acknowledged together as well.
-	routeBatch  = 128
-	routeGather = 200 * time.Microsecond
-	routeMin    = 100 * time.Millisecond
-	routeMax    = 5 * time.Second
-	followRetry = time.Second
-)
+// followRetry is the pause before following is taken up again.
+const followRetry = time.Second
 
 // PublishEvent writes r to EVENTS and returns when the stream has confirmed that it is on disk (invariant E2), and whether it
 // was there already, by its ID, within the duplicate window. It sets r.Seq; of a duplicate that is the first one's.
@@ -58,8 +52,6 @@ func routeRole() role {
 // the batch is acknowledged; after an error the same batch is tried again, a little later each time up to five seconds, and
 // is marked for a recheck. A message that is no event becomes a dead letter.
 func (b *Bus) Events(ctx context.Context, route func(ctx context.Context, batch []*event.Record) error) error {
-	withdraw := b.members.offer(kindRoute)
-	stop := context.AfterFunc(ctx, withdraw)
 	decode := func(m *nats.Msg, seq uint64, recheck bool) (*event.Record, error) {
 		r, err := decodeRecord(m)
 		if err != nil {
@@ -68,107 +60,8 @@ func (b *Bus) Events(ctx context.Context, route func(ctx context.Context, batch 
 		r.Seq, r.Recheck = seq, recheck
 		return r, nil
 	}
-	b.own(ctx, routeRole(), func(ctx context.Context, t *tenure) error {
-		return consume(ctx, t, decode, func(ctx context.Context, _ int, in <-chan event.Held[*event.Record]) error {
-			return b.routeAll(ctx, in, route)
-		})
-	})
-	if stop() {
-		withdraw()
-	}
+	b.serveOne(ctx, routeRole(), func(ctx context.Context, t *tenure) error { return readBatches(ctx, t, decode, route) })
 	return nil
-}
-
-func (b *Bus) routeAll(
-	ctx context.Context, in <-chan event.Held[*event.Record], route func(ctx context.Context, batch []*event.Record) error,
-) error {
-	for {
-		batch := gather(ctx, in)
-		if len(batch) == 0 {
-			return nil
-		}
-		if err := b.routeOne(ctx, batch, route); err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return err
-		}
-	}
-}
-
-// gather waits for a record and takes what comes right after it. It returns none when ctx or in ends.
-func gather(ctx context.Context, in <-chan event.Held[*event.Record]) []event.Held[*event.Record] {
-	select {
-	case <-ctx.Done():
-		return nil
-	case first, open := <-in:
-		if !open {
-			return nil
-		}
-		batch := []event.Held[*event.Record]{first}
-		timer := time.NewTimer(routeGather)
-		defer timer.Stop()
-		for len(batch) < routeBatch {
-			select {
-			case next, open := <-in:
-				if !open {
-					return batch
-				}
-				batch = append(batch, next)
-			case <-timer.C:
-				return batch
-			}
-		}
-		return batch
-	}
-}
-
-// routeOne routes one batch until it succeeds. The batch stays in hand meanwhile: returned to the stream, its records would come
-// back behind younger ones of the same objects (invariant E4).
-func (b *Bus) routeOne(
-	ctx context.Context, batch []event.Held[*event.Record], route func(ctx context.Context, batch []*event.Record) error,
-) error {
-	records := make([]*event.Record, len(batch))
-	for i, h := range batch {
-		records[i] = h.Value
-	}
-	kept, stopKeeping := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() { defer close(done); keepHeld(kept, batch) }()
-	defer func() { stopKeeping(); <-done }()
-	for pause := routeMin; ; pause = min(2*pause, routeMax) {
-		err := route(ctx, records)
-		if err == nil {
-			break
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		b.log.Warn("events not routed, they will be tried again", "count", len(records), "error", err)
-		for _, r := range records {
-			r.Recheck = true
-		}
-		if err := wait(ctx, pause); err != nil {
-			return err
-		}
-	}
-	// What is routed is acknowledged also when ctx has ended in the meantime, or the next owner would route it again.
-	ctx = context.WithoutCancel(ctx)
-	last := len(batch) - 1
-	for _, h := range batch[:last] {
-		if err := h.Settler.(*hold).doneSoon(); err != nil {
-			return err
-		}
-	}
-	return batch[last].Done(ctx)
-}
-
-func keepHeld(ctx context.Context, batch []event.Held[*event.Record]) {
-	for wait(ctx, keepInterval) == nil {
-		for _, h := range batch {
-			_ = h.Working() // settled or not connected: either way there is nothing else to do
-		}
-	}
 }
 
 // FollowEvents calls h with every event accepted since from, in stream order, until ctx ends. Every replica that asks sees all

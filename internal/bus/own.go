@@ -15,6 +15,8 @@ const (
 	kindRoute   = "route"
 	kindDeliver = "deliver"
 	kindTrigger = "trigger"
+	// kindSubscribe reads EVENTS for Receivers of type event.
+	kindSubscribe = "subscribe"
 )
 
 const (
@@ -36,6 +38,10 @@ type role struct {
 	stream        string
 	filter        string
 	maxAckPending int
+	// headersOnly has messages handed out without their bodies.
+	headersOnly bool
+	// fromNow has the consumer begin with what is published after it was first made, not with what the stream has.
+	fromNow bool
 }
 
 // lease is the entry of a role in the bucket of owners. It is taken by compare-and-set when it is free or its holder is dead,
@@ -93,6 +99,16 @@ func (b *Bus) own(ctx context.Context, r role, serve func(ctx context.Context, t
 	}
 }
 
+// serveOne offers to serve a kind's only role and serves it whenever this replica owns it, until ctx ends.
+func (b *Bus) serveOne(ctx context.Context, r role, serve func(ctx context.Context, t *tenure) error) {
+	withdraw := b.members.offer(r.kind)
+	stop := context.AfterFunc(ctx, withdraw)
+	b.own(ctx, r, serve)
+	if stop() {
+		withdraw()
+	}
+}
+
 // reign serves until the ownership ends, and gives the role back.
 func (b *Bus) reign(ctx context.Context, t *tenure, serve func(ctx context.Context, t *tenure) error) error {
 	inner, cancel := context.WithCancel(ctx)
@@ -136,8 +152,7 @@ func (b *Bus) takeOver(ctx context.Context, r role) (*tenure, error) {
 	if err := t.save(ctx); err != nil {
 		return nil, fmt.Errorf("take lease: %w", err)
 	}
-	s := b.streams[r.stream]
-	c, err := s.CreateOrUpdateConsumer(ctx, consumerConfig(r))
+	c, err := b.setUpConsumer(ctx, r)
 	if err != nil {
 		return nil, fmt.Errorf("set up consumer: %w", err)
 	}
@@ -145,7 +160,7 @@ func (b *Bus) takeOver(ctx context.Context, r role) (*tenure, error) {
 	if err := t.countDeaths(ctx, c.CachedInfo().AckFloor.Stream, died); err != nil {
 		return nil, err
 	}
-	if err := t.startOver(ctx, s); err != nil {
+	if err := t.startOver(ctx, b.streams[r.stream]); err != nil {
 		return nil, err
 	}
 	return t, nil

@@ -48,19 +48,23 @@ func (s *State) Delete(ctx context.Context, key string) error {
 
 // All calls each with every key, until it has seen all that existed when it began or each returns false.
 func (s *State) All(ctx context.Context, each func(key string, value []byte, revision uint64) bool) error {
-	w, err := s.kv.WatchAll(ctx, jetstream.IgnoreDeletes())
+	return allKeys(ctx, s.kv, each)
+}
+
+func allKeys(ctx context.Context, kv jetstream.KeyValue, each func(key string, value []byte, revision uint64) bool) error {
+	w, err := kv.WatchAll(ctx, jetstream.IgnoreDeletes())
 	if err != nil {
-		return fmt.Errorf("list states: %w", err)
+		return fmt.Errorf("list keys: %w", err)
 	}
 	defer func() { _ = w.Stop() }()
 	for {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("list states: %w", ctx.Err())
+			return fmt.Errorf("list keys: %w", ctx.Err())
 		case e, open := <-w.Updates():
 			switch {
 			case !open:
-				return errors.New("list states: watch ended")
+				return errors.New("list keys: watch ended")
 			case e == nil:
 				return nil
 			}
@@ -88,6 +92,14 @@ func (h *Health) Put(ctx context.Context, key string, value []byte) error {
 	}
 	_, err := h.kv.Put(ctx, keyToken(key), value)
 	return kvError("put health", err)
+}
+
+// All calls each with every key and its latest value, until it has seen all that existed when it began.
+func (h *Health) All(ctx context.Context, each func(key string, value []byte)) error {
+	return allKeys(ctx, h.kv, func(key string, value []byte, _ uint64) bool {
+		each(key, value)
+		return true
+	})
 }
 
 // Watch calls each with all keys and then with every change, the latest value of each key, nil when it was deleted. It returns

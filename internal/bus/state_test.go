@@ -72,4 +72,9 @@ func TestHealthIsWatchedFromTheLatestValues(t *testing.T) {
 	expect("Alert/team/a.b 3")
 	must(t, h.Put(ctx, "Provider/team/slack", nil))
 	expect("Provider/team/slack deleted")
+	var all []string
+	must(t, h.All(ctx, func(key string, value []byte) { all = append(all, key+" "+string(value)) }))
+	if diff := cmp.Diff([]string{"Alert/team/a.b 3"}, all); diff != "" {
+		t.Errorf("all: %s", diff)
+	}
 }

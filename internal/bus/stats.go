@@ -18,7 +18,7 @@ type stats struct {
 
 	mu       sync.Mutex
 	states   map[string]jetstream.StreamState
-	unread   uint64 // records in EVENTS that were not routed
+	unread   uint64 // records in EVENTS that were not handled by one of those who read all of them
 	answered time.Time
 
 	unrouted atomic.Int64 // bytes of events published since the last refresh
@@ -49,21 +49,25 @@ func (s *stats) refresh(ctx context.Context) error {
 		}
 		states[name] = info.State
 	}
-	unread := uint64(0)
-	// The consumer is made by the first owner; before that nothing was routed.
-	if c, err := s.bus.streams[streamEvents].Consumer(ctx, consumerName(routeRole())); err == nil {
-		info := c.CachedInfo()
-		unread = info.NumPending + uint64(info.NumAckPending)
-	} else {
-		unread = states[streamEvents].Msgs
-	}
+	unrouted := s.unhandled(ctx, routeRole(), states)
+	unread := max(unrouted, s.unhandled(ctx, subscribeRole(), states))
 	s.mu.Lock()
 	s.states, s.unread, s.answered = states, unread, time.Now()
 	s.mu.Unlock()
 	if s.bus.metrics != nil {
-		s.bus.metrics.observe(states, unread)
+		s.bus.metrics.observe(states, unrouted)
 	}
 	return nil
+}
+
+// unhandled is how many messages of its stream a role has not settled.
+func (s *stats) unhandled(ctx context.Context, r role, states map[string]jetstream.StreamState) uint64 {
+	c, err := s.bus.streams[r.stream].Consumer(ctx, consumerName(r))
+	if err != nil { // the consumer is made by the first owner; before that nothing was handled
+		return states[r.stream].Msgs
+	}
+	info := c.CachedInfo()
+	return info.NumPending + uint64(info.NumAckPending)
 }
 
 func (s *stats) age() time.Duration {
@@ -80,15 +84,15 @@ func (s *stats) deliveries() (bytes, msgs int64) {
 	return int64(state.Bytes) + s.queued.Load(), int64(state.Msgs)
 }
 
-// eventsHaveRoom returns ErrFull when EVENTS is three quarters full and more than half of its records were not routed: a flood, or
-// a router that stands still, must not make the stream forget what it owes (invariant E2).
+// eventsHaveRoom returns ErrFull when EVENTS is three quarters full and more than half of its records were not handled: a flood, or
+// a reader that stands still, must not make the stream forget what it owes (invariant E2).
 func (s *stats) eventsHaveRoom() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	state := s.states[streamEvents]
 	full := int64(state.Bytes)+s.unrouted.Load() > s.bus.opts.Budgets.Events/4*3
 	if full && s.unread > state.Msgs/2 {
-		return fmt.Errorf("events wait to be routed: %w", ErrFull)
+		return fmt.Errorf("events wait to be handled: %w", ErrFull)
 	}
 	return nil
 }

@@ -124,6 +124,10 @@ func (b *Bus) setUp(ctx context.Context) error {
 		}
 		b.buckets[cfg.Bucket] = kv
 	}
+	// Made before the doors open: what they accept from now on is not missed, however long it takes until somebody reads.
+	if _, err := b.setUpConsumer(ctx, subscribeRole()); err != nil {
+		return fmt.Errorf("set up consumer %s: %w", kindSubscribe, err)
+	}
 	return nil
 }
 

@@ -1,0 +1,110 @@
+package bus
+
+import (
+	"context"
+	"time"
+
+	"notifier/internal/event"
+)
+
+const (
+	// recordBatch is how many records are handled together; they are acknowledged together as well.
+	recordBatch    = 128
+	gatherTime     = 200 * time.Microsecond
+	minHandlePause = 100 * time.Millisecond
+	maxHandlePause = 5 * time.Second
+)
+
+// handler works on records in stream order. After an error it is given the same ones again.
+type handler func(ctx context.Context, batch []*event.Record) error
+
+// readBatches has the records of one tenure handled, batch by batch, until it ends.
+func readBatches(ctx context.Context, t *tenure, decode decoder[*event.Record], handle handler) error {
+	return consume(ctx, t, decode, func(ctx context.Context, _ int, in <-chan event.Held[*event.Record]) error {
+		for {
+			batch := gather(ctx, in)
+			if len(batch) == 0 {
+				return nil
+			}
+			if err := handleBatch(ctx, t, batch, handle); err != nil {
+				if ctx.Err() != nil {
+					return nil
+				}
+				return err
+			}
+		}
+	})
+}
+
+// gather waits for a record and takes what comes right after it. It returns none when ctx or in ends.
+func gather(ctx context.Context, in <-chan event.Held[*event.Record]) []event.Held[*event.Record] {
+	select {
+	case <-ctx.Done():
+		return nil
+	case first, open := <-in:
+		if !open {
+			return nil
+		}
+		batch := []event.Held[*event.Record]{first}
+		timer := time.NewTimer(gatherTime)
+		defer timer.Stop()
+		for len(batch) < recordBatch {
+			select {
+			case next, open := <-in:
+				if !open {
+					return batch
+				}
+				batch = append(batch, next)
+			case <-timer.C:
+				return batch
+			}
+		}
+		return batch
+	}
+}
+
+// handleBatch has one batch handled until that succeeds. The batch stays in hand meanwhile: returned to the stream, its records
+// would come back behind younger ones of the same objects (invariant E4).
+func handleBatch(ctx context.Context, t *tenure, batch []event.Held[*event.Record], handle handler) error {
+	records := make([]*event.Record, len(batch))
+	for i, h := range batch {
+		records[i] = h.Value
+	}
+	kept, stopKeeping := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() { defer close(done); keepHeld(kept, batch) }()
+	defer func() { stopKeeping(); <-done }()
+	for pause := minHandlePause; ; pause = min(2*pause, maxHandlePause) {
+		err := handle(ctx, records)
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		t.bus.log.Warn("events not handled, they will be tried again", "role", t.role.name, "count", len(records), "error", err)
+		for _, r := range records {
+			r.Recheck = true
+		}
+		if err := wait(ctx, pause); err != nil {
+			return err
+		}
+	}
+	// What is handled is acknowledged also when ctx has ended in the meantime, or the next owner would handle it again.
+	ctx = context.WithoutCancel(ctx)
+	last := len(batch) - 1
+	for _, h := range batch[:last] {
+		if err := h.Settler.(*hold).doneSoon(); err != nil {
+			return err
+		}
+	}
+	return batch[last].Done(ctx)
+}
+
+func keepHeld(ctx context.Context, batch []event.Held[*event.Record]) {
+	for wait(ctx, keepInterval) == nil {
+		for _, h := range batch {
+			_ = h.Working() // settled or not connected: either way there is nothing else to do
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"notifier/internal/event"
+)
+
+// subscribeRole reads the headers alone: what triggers is decided by them, and most records trigger nothing. It begins with what
+// is published after its consumer was made, so that an upgrade does not trigger for a day of history.
+func subscribeRole() role {
+	return role{
+		kind: kindSubscribe, name: kindSubscribe, stream: streamEvents,
+		filter: prefixEvents + everythingElse, maxAckPending: 4 * pullBatch, headersOnly: true, fromNow: true,
+	}
+}
+
+// Subscribe calls serve whenever this replica becomes the one in the fleet that reads EVENTS for Receivers, until ctx ends. The
+// context of serve ends with the ownership; serve should not return before.
+//
+// What was accepted since the first start is handed out until it is acknowledged, over any restart, in stream order, with the
+// same rules as by Events. A record is read from its headers: its Event has the object, the reason, the severity and the time, no
+// message and no metadata. A message that is no event, of which Events makes a dead letter, comes as a record of no object.
+func (b *Bus) Subscribe(ctx context.Context, serve func(ctx context.Context, events event.Reader) error) error {
+	b.serveOne(ctx, subscribeRole(), func(ctx context.Context, t *tenure) error {
+		err := serve(ctx, &reader{tenure: t})
+		if err == nil && ctx.Err() == nil {
+			err = errStopped
+		}
+		return err
+	})
+	return nil
+}
+
+// reader is an event.Reader.
+type reader struct {
+	tenure *tenure
+	// next is the sequence that was last skipped to.
+	next uint64
+}
+
+// Read implements event.Reader.
+func (r *reader) Read(ctx context.Context, handle func(ctx context.Context, batch []*event.Record) error) error {
+	return readBatches(ctx, r.tenure, decodeHeaders, handle)
+}
+
+// Skip implements event.Reader. It must not be called while Read runs.
+func (r *reader) Skip(ctx context.Context, idle func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+	defer cancel()
+	s := r.tenure.bus.streams[streamEvents]
+	info, err := s.Info(ctx)
+	if err != nil {
+		return fmt.Errorf("read stream: %w", err)
+	}
+	next := info.State.LastSeq + 1
+	if next == r.next || !idle() {
+		return nil
+	}
+	if _, err := s.ResetConsumerToSequence(ctx, r.tenure.consumer, next); err != nil {
+		return fmt.Errorf("skip events: %w", err)
+	}
+	r.next = next
+	return nil
+}
+
+// decodeHeaders reads a message of EVENTS that comes without its body. As with decodeRecord the subject decides which namespace
+// the event is of.
+func decodeHeaders(m *nats.Msg, seq uint64, recheck bool) (*event.Record, error) {
+	r, err := recordFromHeaders(m.Header)
+	if err != nil || m.Subject != eventSubject(r.Event.InvolvedObject) {
+		r = &event.Record{}
+	}
+	r.Seq, r.Recheck = seq, recheck
+	return r, nil
+}
+
+// setUpConsumer makes or updates a role's consumer.
+func (b *Bus) setUpConsumer(ctx context.Context, r role) (jetstream.Consumer, error) {
+	s := b.streams[r.stream]
+	cfg := consumerConfig(r)
+	if !r.fromNow {
+		return s.CreateOrUpdateConsumer(ctx, cfg)
+	}
+	// Where it began is part of the configuration and cannot be changed afterwards.
+	cfg.DeliverPolicy = jetstream.DeliverByStartSequencePolicy
+	made, err := s.Consumer(ctx, cfg.Durable)
+	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		info, err := s.Info(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("read stream: %w", err)
+		}
+		cfg.OptStartSeq = info.State.LastSeq + 1
+		made, err = s.CreateConsumer(ctx, cfg)
+		if !errors.Is(err, jetstream.ErrConsumerExists) {
+			return made, err
+		}
+		made, err = s.Consumer(ctx, cfg.Durable) // another replica has just made it
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	cfg.OptStartSeq = made.CachedInfo().Config.OptStartSeq
+	return s.UpdateConsumer(ctx, cfg)
+}

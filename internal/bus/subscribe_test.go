@@ -1,0 +1,289 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
+
+	"notifier/internal/event"
+)
+
+// subscribeTo reads every event and sends it to the channel.
+func subscribeTo(b *Bus, to chan<- *event.Record) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		return b.Subscribe(ctx, func(ctx context.Context, events event.Reader) error {
+			return events.Read(ctx, func(ctx context.Context, batch []*event.Record) error {
+				for _, r := range batch {
+					select {
+					case to <- r:
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+				}
+				return nil
+			})
+		})
+	}
+}
+
+func publishEvents(t testing.TB, b *Bus, ids ...string) {
+	t.Helper()
+	for _, id := range ids {
+		_, err := b.PublishEvent(testContext(t), testRecord(id, "team", "app"))
+		must(t, err)
+	}
+}
+
+// forgetSubscriber takes the consumer away, as if the stream had been made by an earlier version.
+func forgetSubscriber(t testing.TB, b *Bus) {
+	t.Helper()
+	must(t, b.streams[streamEvents].DeleteConsumer(testContext(t), consumerName(subscribeRole())))
+}
+
+// Fails when subscribeRole does not begin from now: "old" then comes first.
+func TestAnUpgradeDoesNotTriggerForTheHistory(t *testing.T) {
+	dir := t.TempDir()
+	b := open(t, dir, nil)
+	publishEvents(t, b, "old", "older")
+	forgetSubscriber(t, b)
+	closeBus(t, b)
+
+	b = open(t, dir, nil)
+	publishEvents(t, b, "new")
+	got := make(chan *event.Record)
+	start(t, subscribeTo(b, got))
+	if r := receive(t, got); r.ID != "new" {
+		t.Errorf("the first event is %s", r.ID)
+	}
+}
+
+// Invariant E2: what was accepted and not acknowledged triggers after a crash, also what came before anybody read.
+// Fails when setUp does not make the consumer, when a new owner begins from now, or when the batch is acknowledged before it was
+// handled.
+func TestNoEventIsMissedOverACrashBeforeItWasHandled(t *testing.T) {
+	dir := t.TempDir()
+	b := open(t, dir, nil)
+	publishEvents(t, b, "1", "2")
+	die(b)
+
+	b = open(t, dir, nil)
+	held := make(chan *event.Record)
+	stop := start(t, func(ctx context.Context) error {
+		return b.Subscribe(ctx, func(ctx context.Context, events event.Reader) error {
+			return events.Read(ctx, func(ctx context.Context, batch []*event.Record) error {
+				select {
+				case held <- batch[0]:
+				case <-ctx.Done():
+				}
+				<-ctx.Done() // killed in the middle
+				return ctx.Err()
+			})
+		})
+	})
+	if r := receive(t, held); r.ID != "1" {
+		t.Errorf("handled %s first", r.ID)
+	}
+	publishEvents(t, b, "3")
+	die(b)
+	stop()
+
+	b = open(t, dir, nil)
+	got := make(chan *event.Record)
+	stop = start(t, subscribeTo(b, got))
+	for _, want := range []string{"1", "2", "3"} {
+		if r := receive(t, got); r.ID != want || !r.Recheck {
+			t.Errorf("handled %s, recheck %v, want %s", r.ID, r.Recheck, want)
+		}
+	}
+	stop()
+	// What was acknowledged does not come again.
+	publishEvents(t, b, "4")
+	got = make(chan *event.Record)
+	start(t, subscribeTo(b, got))
+	if r := receive(t, got); r.ID != "4" {
+		t.Errorf("handled %s again", r.ID)
+	}
+}
+
+// Fails when a failed batch is acknowledged, or when the records are not those of the stream's order.
+func TestAFailedBatchIsHandledAgainByTheSubscriber(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	publishEvents(t, b, ids(50)...)
+	var got []string
+	failed := false
+	all := make(chan struct{})
+	start(t, func(ctx context.Context) error {
+		return b.Subscribe(ctx, func(ctx context.Context, events event.Reader) error {
+			return events.Read(ctx, func(_ context.Context, batch []*event.Record) error {
+				if !failed {
+					failed = true
+					return errors.New("no room")
+				}
+				for _, r := range batch {
+					got = append(got, r.ID)
+				}
+				if len(got) == 50 {
+					close(all)
+				}
+				return nil
+			})
+		})
+	})
+	receive(t, all)
+	if diff := cmp.Diff(ids(50), got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The subscriber reads what decides about a trigger and not the body; what is no event, or says that it is another namespace's
+// (invariant E1), is of no object.
+// Fails when the consumer hands out bodies, or when decodeHeaders does not compare the subject.
+func TestTheSubscriberReadsHeadersThatTheSubjectBears(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	foreign, err := encodeRecord(testRecord("foreign", "victim", "app"))
+	must(t, err)
+	foreign.Subject = objectSubject("attacker", "Kustomization", "app")
+	for i, m := range []*nats.Msg{newMsg(prefixEvents+"a.b.c", []byte("no JSON")), foreign} {
+		m.Header.Set(nats.MsgIdHdr, fmt.Sprint("odd", i))
+		_, err := b.publish(ctx, streamEvents, m)
+		must(t, err)
+	}
+	want := testRecord("good", "team", "app")
+	want.Known, want.Labels = true, map[string]string{"app": "web"}
+	_, err = b.PublishEvent(ctx, want)
+	must(t, err)
+	got := make(chan *event.Record)
+	start(t, subscribeTo(b, got))
+	for seq := range uint64(2) {
+		if diff := cmp.Diff(&event.Record{Seq: seq + 1, Recheck: true}, receive(t, got)); diff != "" {
+			t.Error(diff)
+		}
+	}
+	want.Recheck = true
+	want.Event.Message, want.Event.ReportingController = "", ""
+	if diff := cmp.Diff(want, receive(t, got)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Fails when Skip does not move the consumer ("skipped" is read), or does not ask after it has fixed the place ("kept" is lost).
+func TestWhatIsSkippedIsNotReadAndWhatComesAfterItIs(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	publishEvents(t, b, "skipped")
+	got := make(chan *event.Record)
+	start(t, func(ctx context.Context) error {
+		return b.Subscribe(ctx, func(ctx context.Context, events event.Reader) error {
+			if err := events.Skip(ctx, func() bool { publishEvents(t, b, "kept"); return true }); err != nil {
+				return err
+			}
+			if err := events.Skip(ctx, func() bool { return false }); err != nil {
+				return err
+			}
+			return events.Read(ctx, func(ctx context.Context, batch []*event.Record) error {
+				select {
+				case got <- batch[0]:
+				case <-ctx.Done():
+				}
+				return nil
+			})
+		})
+	})
+	if r := receive(t, got); r.ID != "kept" {
+		t.Errorf("read %s", r.ID)
+	}
+}
+
+// Invariant E2: the flood is refused before it pushes out what the subscriber has not handled, though all was routed.
+// Fails when refresh asks for the router's consumer alone.
+func TestAFloodIsRefusedBeforeItPushesOutWhatDidNotTrigger(t *testing.T) {
+	b := open(t, t.TempDir(), func(o *Options) { o.Budgets.Events = mib })
+	ctx := testContext(t)
+	start(t, func(ctx context.Context) error {
+		return b.Events(ctx, func(context.Context, []*event.Record) error { return nil })
+	})
+	for i := 0; ; i++ {
+		r := testRecord(fmt.Sprint(i), "team", "app")
+		r.Event.Message = string(make([]byte, 20<<10))
+		_, err := b.PublishEvent(ctx, r)
+		if errors.Is(err, ErrFull) {
+			break
+		}
+		must(t, err)
+		must(t, b.stats.refresh(ctx))
+		if i > 1000 {
+			t.Fatal("never full")
+		}
+	}
+	got := make(chan *event.Record)
+	start(t, subscribeTo(b, got))
+	if r := receive(t, got); r.ID != "0" {
+		t.Errorf("the oldest event is %s", r.ID)
+	}
+}
+
+// One replica of the fleet reads, and another goes on where it left.
+// Fails when Subscribe reads without owning the role: both then see "1".
+func TestOneReplicaReadsForAllReceivers(t *testing.T) {
+	url := remote(t)
+	connect := func(name string) *Bus {
+		b := open(t, "", func(o *Options) { o.URL, o.ReplicaID = url, name })
+		start(t, b.Run)
+		return b
+	}
+	one, two := connect("one"), connect("two")
+	got := make(chan *event.Record)
+	stopOne := start(t, subscribeTo(one, got))
+	stopTwo := start(t, subscribeTo(two, got))
+	publishEvents(t, one, "1")
+	if r := receive(t, got); r.ID != "1" {
+		t.Error(r.ID)
+	}
+	publishEvents(t, two, "2")
+	if r := receive(t, got); r.ID != "2" {
+		t.Errorf("%s was read twice", r.ID)
+	}
+	if owner, _ := one.members.owner(kindSubscribe, kindSubscribe); owner == "one" {
+		stopOne()
+	} else {
+		stopTwo()
+	}
+	publishEvents(t, two, "3")
+	if r := receive(t, got); r.ID != "3" {
+		t.Errorf("the next owner read %s", r.ID)
+	}
+}
+
+// A subscriber that takes nothing is found, and named, by the check of readiness.
+// Fails when the role has no gauge, or its check is left out.
+func TestASubscriberThatStandsStillIsNotReady(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	publishEvents(t, b, ids(recordBatch+10)...)
+	reached := make(chan struct{})
+	start(t, func(ctx context.Context) error {
+		return b.Subscribe(ctx, func(ctx context.Context, events event.Reader) error {
+			return events.Read(ctx, func(ctx context.Context, _ []*event.Record) error {
+				close(reached)
+				<-ctx.Done()
+				return ctx.Err()
+			})
+		})
+	})
+	receive(t, reached)
+	deadline := time.Now().Add(testTimeout)
+	for {
+		err := b.progress.check(time.Now().Add(wedgedAfter + time.Second))
+		if err != nil && strings.Contains(err.Error(), "subscribe has taken nothing") {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("readiness: %v", err)
+		}
+	}
+}
