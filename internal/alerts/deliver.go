@@ -19,9 +19,9 @@ import (
 type DeliverySource interface {
 	// Deliveries calls serve when this process comes to own a shard, with a context that ends with the ownership.
 	Deliveries(ctx context.Context, serve func(ctx context.Context, shard int, in <-chan event.Held[event.Delivery]) error) error
-	// Parked returns the deliveries of a shard that are on the bus and will be handed out out of order, or late: those on
-	// the schedule, and those that came off it or were held by a former owner and are yet to be handed out again.
-	Parked(ctx context.Context, shard int) ([]event.Parked, error)
+	// Backlog tells what of a shard is on the bus: what is on the schedule, which comes later and out of order, and how many
+	// messages are due, which come first, those of a former owner among them.
+	Backlog(ctx context.Context, shard int) (event.Backlog, error)
 }
 
 // Schedule puts deliveries away.
@@ -150,12 +150,12 @@ func (d *Deliverer) Run(ctx context.Context) error {
 
 // serve owns one shard until ctx ends.
 func (d *Deliverer) serve(ctx context.Context, shard int, in <-chan event.Held[event.Delivery]) error {
-	parked, err := d.Source.Parked(ctx, shard)
+	backlog, err := d.Source.Backlog(ctx, shard)
 	if err != nil {
 		return fmt.Errorf("list what waits on shard %d: %w", shard, err)
 	}
 	s := newShard(d, shard)
-	s.expect(parked, time.Now())
+	s.expect(backlog, time.Now())
 	s.run(ctx, in)
 	return nil
 }

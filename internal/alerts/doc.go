@@ -23,8 +23,9 @@
 //   - Duplicates: a delivery that may have been sent before is looked up in the history first. It is sent twice only if the
 //     record of the first send was not written or its answer not received, with the same ID (E3).
 //   - Order: all known deliveries of one object to one Provider form a line, those on the schedule included; only the head of a
-//     line is sent, and the next one when the outcome of the head is on the bus (E4). At takeover
-//     the schedule is read, and nothing is sent before what stood in the stream is taken in: a quarter of a second of quiet. Deliveries of different objects overtake each other.
+//     line is sent, and the next one when the outcome of the head is on the bus (E4). At takeover one look at the bus tells what
+//     is on the schedule and how many messages are due, and nothing is sent before all of them were taken in. Deliveries of
+//     different objects overtake each other.
 //   - Back-pressure: none upstream. A queue holds what it will soon send; the rest goes back to the schedule for the time at which
 //     its turn is expected, and so does what waits behind a breaker. So a destination delays only itself (E5), and the loop
 //     never waits for a destination nor for the bus.

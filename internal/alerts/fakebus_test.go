@@ -23,6 +23,8 @@ type fakeBus struct {
 	parks   map[string]int // by ID#Parks
 	parkLog []parkedAt
 	faults  func(op string) error
+	// pause is how long the bus takes from one message to the next.
+	pause time.Duration
 	// redelivered counts what was handed out again because its hold ran out.
 	redelivered int
 }
@@ -190,6 +192,9 @@ func (s *fakeSession) feed(ctx context.Context, ended chan struct{}, in chan<- e
 			}
 			continue
 		}
+		if s.pause > 0 {
+			pass(s.pause)
+		}
 		d := m.d
 		d.Recheck = d.Recheck || m.delivered > 1 || m.seq <= s.takeover
 		held := &fakeHold{session: s, message: m, seq: m.seq, delivered: m.delivered}
@@ -256,24 +261,25 @@ func (h *fakeHold) Return() error {
 	return nil
 }
 
-// Parked lists what is on the schedule.
-func (s *fakeSession) Parked(context.Context, int) ([]event.Parked, error) {
+// Backlog tells what is on the schedule and what is due.
+func (s *fakeSession) Backlog(context.Context, int) (event.Backlog, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cut {
-		return nil, errCut
+		return event.Backlog{}, errCut
 	}
-	var ps []event.Parked
+	var backlog event.Backlog
 	for _, m := range s.stream {
 		if m.at.IsZero() {
+			backlog.Due++
 			continue
 		}
-		ps = append(ps, event.Parked{
+		backlog.Parked = append(backlog.Parked, event.Parked{
 			ID: m.d.ID, Order: m.d.Order, Namespace: m.d.Namespace, Provider: m.d.Provider,
 			ObjectKey: event.ObjectKey(m.d.Object()),
 		})
 	}
-	return ps, nil
+	return backlog, nil
 }
 
 // op is a write that reaches the bus unless the session is cut or a fault is injected.

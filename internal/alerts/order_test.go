@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -167,6 +168,39 @@ func TestAPredecessorOnTheScheduleHoldsItsSuccessorsAfterATakeover(t *testing.T)
 			t.Errorf("sent %v", got)
 		}
 		stop()
+	})
+}
+
+// TestAPredecessorBehindItsSuccessorIsWaitedForHoweverSlowTheBus is E4: its schedule fired while the shard had no owner, so it
+// stands in the stream behind its successor. Fails when the wait at takeover ends with a second of quiet, or when Due is not counted.
+func TestAPredecessorBehindItsSuccessorIsWaitedForHoweverSlowTheBus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, dest := newWorld(t), &sink{}
+		w.destination("chat", dest)
+		w.bus.pause = 1500 * time.Millisecond
+		first, second, other := w.delivery("chat", "app"), w.delivery("chat", "app"), w.delivery("chat", "other")
+		w.bus.publish(second, other, first)
+		_, stop := w.run()
+		wait(10 * time.Second)
+		stop()
+		if got := dest.ids(); len(got) != 3 || slices.Index(got, "d1") > slices.Index(got, "d2") {
+			t.Errorf("sent %v", got)
+		}
+	})
+}
+
+// TestAfterATakeoverNothingIsWaitedForLongerThanItTakes fails when the wait ends by a time-out alone.
+func TestAfterATakeoverNothingIsWaitedForLongerThanItTakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, dest := newWorld(t), &sink{}
+		w.destination("chat", dest)
+		w.bus.publish(w.delivery("chat", "app"), w.delivery("chat", "other"))
+		_, stop := w.run()
+		wait(100 * time.Millisecond)
+		stop()
+		if n := len(dest.ids()); n != 2 {
+			t.Errorf("%d sent at once", n)
+		}
 	})
 }
 

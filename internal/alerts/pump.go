@@ -22,7 +22,7 @@ func (s *shard) pump(work context.Context, q *queue) {
 		return
 	}
 	now := time.Now()
-	if s.gathering {
+	if s.awaited > 0 {
 		s.trim(work, q, now)
 		return
 	}

@@ -21,10 +21,9 @@ const (
 	// tickEvery is how often the bus is told that deliveries are still held, well within event.HoldTime, and all that has no
 	// timer of its own is seen to.
 	tickEvery = 10 * time.Second
-	// What was on the bus at takeover is taken in before anything is sent: until nothing came for gatherQuiet, at most for
-	// gatherMost after the takeover, or gatherNew after the first delivery that is new since.
-	gatherQuiet = 500 * time.Millisecond
-	gatherNew   = time.Second
+	// What stood on the bus at takeover is taken in, message by message, before anything is sent. Some of it may have ended
+	// elsewhere: the wait is over as well when nothing came for gatherQuiet, and gatherMost after the takeover.
+	gatherQuiet = 2 * time.Second
 	gatherMost  = 10 * time.Second
 )
 
@@ -49,8 +48,9 @@ type shard struct {
 	results  chan func()
 	draining bool
 
-	// gathering ends at gatherEnd, which moves with each delivery that comes, up to gatherLimit.
-	gathering              bool
+	// awaited counts the messages that stood on the bus at takeover and did not come yet. Until it is zero, or gatherEnd, nothing
+	// is sent; gatherEnd moves with each delivery that comes, up to gatherLimit.
+	awaited                int
 	gatherEnd, gatherLimit time.Time
 
 	// asked is when the bus was last asked what is parked.
@@ -67,14 +67,17 @@ func newShard(d *Deliverer, number int) *shard {
 		Deliverer: d, log: d.Log.With("shard", number), number: number,
 		queues: map[destinationKey]*queue{}, items: map[*item]struct{}{},
 		slots: make(chan struct{}, workers), results: make(chan func(), workers),
-		asked: now, askedAll: now,
-		gathering: true, gatherEnd: now.Add(gatherQuiet), gatherLimit: now.Add(gatherMost),
+		asked: now, askedAll: now, gatherEnd: now.Add(gatherQuiet), gatherLimit: now.Add(gatherMost),
 	}
 }
 
-// expect notes deliveries that are on the bus and must come before their successors.
-func (s *shard) expect(parked []event.Parked, now time.Time) {
-	for _, p := range parked {
+// expect notes what is on the bus at takeover: what is due is waited for, and what is on the schedule must come before its
+// successors.
+func (s *shard) expect(backlog event.Backlog, now time.Time) {
+	if s.awaited = backlog.Due; s.awaited == 0 {
+		s.gatherEnd = time.Time{}
+	}
+	for _, p := range backlog.Parked {
 		s.queue(p.Namespace, p.Provider, now).place(p.ObjectKey, p.Order, p.ID, now)
 	}
 }
@@ -119,7 +122,7 @@ func (s *shard) run(ctx context.Context, in <-chan event.Held[event.Delivery]) {
 
 func (s *shard) nextWake() time.Duration {
 	switch {
-	case s.gathering:
+	case s.awaited > 0:
 		return max(0, time.Until(s.gatherEnd))
 	case len(s.wakes) == 0:
 		return time.Hour
@@ -127,29 +130,28 @@ func (s *shard) nextWake() time.Duration {
 	return max(0, time.Until(s.wakes[0].wakeAt))
 }
 
-// gather notes that a delivery came. A schedule may have fired while the shard had no owner, so that a predecessor that was
+// gather notes that a message came. A schedule may have fired while the shard had no owner, so that a predecessor that was
 // put back stands in the stream behind its successors, and is not on the schedule any more: nothing may be sent before all
 // that stood there is known (invariant E4).
-func (s *shard) gather(d *event.Delivery, now time.Time) {
-	if !s.gathering {
+func (s *shard) gather(work context.Context, now time.Time) {
+	if s.awaited == 0 {
 		return
 	}
-	if soon := now.Add(gatherNew); !d.Recheck && soon.Before(s.gatherLimit) {
-		s.gatherLimit = soon
-	}
+	s.awaited--
 	s.gatherEnd = now.Add(gatherQuiet)
 	if s.gatherLimit.Before(s.gatherEnd) {
 		s.gatherEnd = s.gatherLimit
 	}
+	s.wake(work)
 }
 
 func (s *shard) wake(work context.Context) {
 	now := time.Now()
-	if s.gathering {
-		if now.Before(s.gatherEnd) {
-			return
-		}
-		s.gathering = false
+	if s.awaited > 0 && now.Before(s.gatherEnd) {
+		return
+	}
+	if !s.gatherEnd.IsZero() {
+		s.awaited, s.gatherEnd = 0, time.Time{}
 		for _, q := range s.queues {
 			s.pump(work, q)
 		}
@@ -162,8 +164,8 @@ func (s *shard) wake(work context.Context) {
 // admit takes in a delivery.
 func (s *shard) admit(work context.Context, h event.Held[event.Delivery]) {
 	now := time.Now()
+	defer s.gather(work, now)
 	d := h.Value
-	s.gather(&d, now)
 	q := s.queue(d.Namespace, d.Provider, now)
 	l, e, _ := q.place(event.ObjectKey(d.Object()), d.Order, d.ID, now)
 	if e.item != nil {

@@ -122,7 +122,7 @@ func (s *shard) ask(work context.Context, now time.Time) {
 	s.spawn(func() {
 		ctx, cancel := context.WithTimeout(work, tickEvery)
 		defer cancel()
-		parked, err := s.Source.Parked(ctx, s.number)
+		backlog, err := s.Source.Backlog(ctx, s.number)
 		s.post(func() {
 			s.asking = false
 			if err != nil {
@@ -130,7 +130,7 @@ func (s *shard) ask(work context.Context, now time.Time) {
 				s.log.Warn("list of parked deliveries not read", "error", err)
 				return
 			}
-			s.reconsider(work, parked, now)
+			s.reconsider(work, backlog.Parked, now)
 		})
 	})
 }

@@ -34,17 +34,17 @@ func TestAParkedDeliveryComesBackAtItsTimeWithItsState(t *testing.T) {
 		want := []event.Parked{{
 			ID: "1", Order: 7, Namespace: "my team", Provider: "slack.ops", ObjectKey: event.ObjectKey("Kustomization/my team/app"),
 		}}
-		parked, err := b.Parked(ctx, 0)
+		backlog, err := b.Backlog(ctx, 0)
 		must(t, err)
-		if diff := cmp.Diff(want, parked); diff != "" {
+		if diff := cmp.Diff(event.Backlog{Parked: want}, backlog); diff != "" {
 			t.Fatalf("after park %d: %s", parks, diff)
 		}
 		// Another time for the same delivery replaces the first one.
 		again := d
 		again.Parks += 100
 		must(t, b.Park(ctx, &again, at))
-		if parked, err = b.Parked(ctx, 0); err != nil || len(parked) != 1 {
-			t.Fatalf("after a second park: %v, %v", parked, err)
+		if backlog, err = b.Backlog(ctx, 0); err != nil || len(backlog.Parked) != 1 {
+			t.Fatalf("after a second park: %v, %v", backlog, err)
 		}
 		back := receive(t, held)
 		if early := time.Until(at); early > 0 {
@@ -54,8 +54,8 @@ func TestAParkedDeliveryComesBackAtItsTimeWithItsState(t *testing.T) {
 		if diff := cmp.Diff(again, back.Value); diff != "" {
 			t.Errorf("came back changed: %s", diff)
 		}
-		if parked, err = b.Parked(ctx, 0); err != nil || len(parked) != 0 {
-			t.Errorf("still listed after it came back: %v, %v", parked, err)
+		if backlog, err = b.Backlog(ctx, 0); err != nil || len(backlog.Parked) != 0 || backlog.Due != 1 {
+			t.Errorf("after it came back: %v, %v", backlog, err)
 		}
 		must(t, back.Return())
 	}
@@ -89,9 +89,9 @@ func TestTheScheduleSurvivesARestart(t *testing.T) {
 	if h.Value.ID != "c" || !h.Value.Recheck {
 		t.Errorf("off the schedule came %s, recheck %v", h.Value.ID, h.Value.Recheck)
 	}
-	parked, err := b.Parked(testContext(t), 0)
+	backlog, err := b.Backlog(testContext(t), 0)
 	must(t, err)
-	if diff := cmp.Diff(want, parked, byID); diff != "" {
+	if diff := cmp.Diff(event.Backlog{Parked: want, Due: 1}, backlog, byID); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -36,23 +37,28 @@ func (b *Bus) Park(ctx context.Context, d *event.Delivery, at time.Time) error {
 	return nil
 }
 
-// Parked lists what of a shard is on the schedule, from the subjects alone. What has come off it is not listed, settled or not.
-func (b *Bus) Parked(ctx context.Context, shard int) ([]event.Parked, error) {
+// Backlog tells what of a shard is in DELIVERIES, from one look at its subjects. The server stores a message that comes off the
+// schedule before it removes it there, so that none is missed in between.
+func (b *Bus) Backlog(ctx context.Context, shard int) (event.Backlog, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*apiTimeout)
 	defer cancel()
-	filter := prefixRetry + strconv.Itoa(shard) + "." + everythingElse
-	info, err := b.streams[streamDeliveries].Info(ctx, jetstream.WithSubjectFilter(filter))
+	number := strconv.Itoa(shard)
+	info, err := b.streams[streamDeliveries].Info(ctx, jetstream.WithSubjectFilter(anyDelivery+number+"."+everythingElse))
 	if err != nil {
-		return nil, fmt.Errorf("list parked deliveries: %w", err)
+		return event.Backlog{}, fmt.Errorf("list the deliveries of a shard: %w", err)
 	}
-	parked := make([]event.Parked, 0, len(info.State.Subjects))
-	for subject := range info.State.Subjects {
+	var backlog event.Backlog
+	for subject, count := range info.State.Subjects {
+		if !strings.HasPrefix(subject, prefixRetry) {
+			backlog.Due += int(count) //nolint:gosec // the stream is bounded far below
+			continue
+		}
 		p, err := parseRetrySubject(subject)
 		if err != nil {
 			b.log.Error("a parked delivery is not understood", "error", err)
 			continue
 		}
-		parked = append(parked, p)
+		backlog.Parked = append(backlog.Parked, p)
 	}
-	return parked, nil
+	return backlog, nil
 }

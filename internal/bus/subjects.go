@@ -15,6 +15,7 @@ const (
 	prefixEvents   = "notifier.events."
 	prefixDeliver  = "notifier.deliver."
 	prefixRetry    = "notifier.retry."
+	anyDelivery    = "notifier.*." // of DELIVERIES: due or on the schedule
 	prefixTrigger  = "notifier.trigger."
 	prefixDead     = "notifier.dead."
 	prefixHistory  = "notifier.history."

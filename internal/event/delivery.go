@@ -48,6 +48,15 @@ type Parked struct {
 	ObjectKey string
 }
 
+// Backlog is what stood on the bus for one shard at one moment.
+type Backlog struct {
+	// Parked are the deliveries that waited on the schedule.
+	Parked []Parked
+	// Due counts the messages that waited to be handed out or were held. A delivery whose time came just then may be counted
+	// here and listed above, never neither.
+	Due int
+}
+
 // ObjectKey is a short digest of Delivery.Object that is safe as a subject token.
 func ObjectKey(object string) string {
 	d := newDigest("object")
