@@ -28,6 +28,8 @@ const (
 	webhooksPerSecond = 300
 	eventsPerSecond   = 300
 	webhookToken      = "load"
+	// retryPause is how long a sender waits after an event was not accepted: none is to keep a dead process's machine busy.
+	retryPause = 200 * time.Millisecond
 )
 
 // load sends webhooks and events to a fleet at a fixed rate and keeps the ledger of what was accepted.
@@ -205,7 +207,7 @@ func (l *load) event(ctx context.Context, o *object, k int) {
 		select {
 		case <-ctx.Done():
 			return // perhaps kept, perhaps not: nobody was promised anything
-		case <-time.After(20 * time.Millisecond):
+		case <-time.After(retryPause):
 		}
 	}
 }
