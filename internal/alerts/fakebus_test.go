@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,11 @@ type fakeBus struct {
 	mu      sync.Mutex
 	nextSeq uint64
 	stream  []*fakeMessage // ordered by seq
+	// due are the messages that may be handed out, ordered by seq, and held counts those that were. They are counted anew when
+	// the first hold may have run out, at expires; fires is no later than the first schedule that fires.
+	due            []*fakeMessage
+	held           int
+	expires, fires time.Time
 	changed chan struct{}
 	history map[string]int
 	dead    []deadLetter
@@ -69,7 +75,14 @@ func (b *fakeBus) notify() {
 
 func (b *fakeBus) add(d event.Delivery, at time.Time) {
 	b.nextSeq++
-	b.stream = append(b.stream, &fakeMessage{seq: b.nextSeq, d: d, at: at})
+	m := &fakeMessage{seq: b.nextSeq, d: d, at: at}
+	b.stream = append(b.stream, m)
+	switch {
+	case at.IsZero():
+		b.due = append(b.due, m)
+	case b.fires.IsZero() || at.Before(b.fires):
+		b.fires = at
+	}
 	b.notify()
 }
 
@@ -96,6 +109,7 @@ func (b *fakeBus) session() *fakeSession {
 	for _, m := range b.stream {
 		m.holder = nil
 	}
+	b.count()
 	return &fakeSession{fakeBus: b, takeover: b.nextSeq}
 }
 
@@ -109,17 +123,55 @@ func (s *fakeSession) kill() {
 
 // fire makes each schedule whose time has come a new message at the end of the stream.
 func (b *fakeBus) fire() {
+	now := time.Now()
+	if b.fires.IsZero() || b.fires.After(now) {
+		return
+	}
+	b.fires = time.Time{}
 	var fired []*fakeMessage
 	for _, m := range b.stream {
-		if !m.at.IsZero() && !m.at.After(time.Now()) {
+		switch {
+		case m.at.IsZero():
+		case !m.at.After(now):
 			fired = append(fired, m)
+		case b.fires.IsZero() || m.at.Before(b.fires):
+			b.fires = m.at
 		}
 	}
 	slices.SortStableFunc(fired, func(x, y *fakeMessage) int { return x.at.Compare(y.at) })
 	for _, m := range fired {
 		b.nextSeq++
+		b.remove(m)
 		m.seq, m.at, m.delivered = b.nextSeq, time.Time{}, 0
-		b.stream = append(slices.DeleteFunc(b.stream, func(o *fakeMessage) bool { return o == m }), m)
+		b.stream, b.due = append(b.stream, m), append(b.due, m)
+	}
+}
+
+// remove takes a message off the stream.
+func (b *fakeBus) remove(m *fakeMessage) {
+	i, _ := slices.BinarySearchFunc(b.stream, m.seq, func(x *fakeMessage, seq uint64) int { return cmp.Compare(x.seq, seq) })
+	b.stream = slices.Delete(b.stream, i, i+1)
+}
+
+// count finds out what is due and what is held.
+func (b *fakeBus) count() {
+	now := time.Now()
+	b.due, b.held, b.expires = nil, 0, time.Time{}
+	for _, m := range b.stream {
+		switch {
+		case !m.at.IsZero():
+		case m.holder == nil || !m.heldUntil.After(now):
+			b.due = append(b.due, m)
+		default:
+			b.hold(m)
+		}
+	}
+}
+
+func (b *fakeBus) hold(m *fakeMessage) {
+	b.held++
+	if b.expires.IsZero() || m.heldUntil.Before(b.expires) {
+		b.expires = m.heldUntil
 	}
 }
 
@@ -129,36 +181,27 @@ func (s *fakeSession) take() (*fakeMessage, time.Time) {
 	defer s.mu.Unlock()
 	s.fire()
 	now := time.Now()
-	soonest := now.Add(time.Hour)
-	var best *fakeMessage
-	held := 0
-	for _, m := range s.stream {
-		ready := m.at
-		if m.holder != nil {
-			ready = m.heldUntil
-		}
-		if m.holder == s && ready.After(now) {
-			held++
-		}
-		switch {
-		case s.cut || held >= maxAckPending:
-		case ready.After(now):
-			if ready.Before(soonest) {
-				soonest = ready
+	if !s.expires.IsZero() && !s.expires.After(now) {
+		s.count()
+	}
+	if s.cut || len(s.due) == 0 || s.held >= maxAckPending {
+		again := now.Add(time.Hour)
+		for _, t := range []time.Time{s.expires, s.fires} {
+			if !t.IsZero() && t.Before(again) {
+				again = t
 			}
-		case best == nil:
-			best = m
 		}
+		return nil, again
 	}
-	if best == nil || held >= maxAckPending {
-		return nil, soonest
-	}
+	best := s.due[0]
+	s.due = s.due[1:]
 	if best.holder == s && now.Sub(best.heldUntil) < time.Second && !best.returned {
 		s.redelivered++
 	}
 	best.returned = false
 	best.holder, best.heldUntil = s, now.Add(event.HoldTime)
 	best.delivered++
+	s.hold(best)
 	return best, time.Time{}
 }
 
@@ -234,7 +277,12 @@ func (h *fakeHold) Done(context.Context) error {
 	}
 	if h.live() {
 		h.message.gone = true
-		b.stream = slices.DeleteFunc(b.stream, func(m *fakeMessage) bool { return m == h.message })
+		b.remove(h.message)
+		if slices.Contains(b.due, h.message) { // its hold had run out
+			b.count()
+		} else {
+			b.held--
+		}
 		b.notify()
 	}
 	return nil
@@ -256,6 +304,7 @@ func (h *fakeHold) Return() error {
 	defer b.mu.Unlock()
 	if h.live() && h.message.holder == h.session {
 		h.message.heldUntil, h.message.returned = time.Now(), true
+		b.expires = time.Now()
 		b.notify()
 	}
 	return nil
@@ -319,8 +368,8 @@ func (s *fakeSession) WasSent(_ context.Context, d *event.Delivery) (sent bool, 
 	return sent, err
 }
 
-// held counts the messages that are not on the schedule.
-func (b *fakeBus) held() (n int) {
+// unscheduled counts the messages that are not on the schedule.
+func (b *fakeBus) unscheduled() (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, m := range b.stream {

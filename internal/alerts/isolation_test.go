@@ -168,7 +168,7 @@ func TestABreakerProbesWithin30Seconds(t *testing.T) {
 		}
 		_, stop := w.run()
 		wait(30 * time.Minute)
-		if n := w.bus.held(); n > badDepth+1 {
+		if n := w.bus.unscheduled(); n > badDepth+1 {
 			t.Errorf("%d held", n)
 		}
 		mu.Lock()

@@ -45,6 +45,7 @@ type Bus struct {
 	quota                     *quota
 	stats                     *stats
 	progress                  *progress
+	poisoning                 poisoning
 
 	work   sync.WaitGroup // rounds of the committers
 	closed atomic.Bool
@@ -59,7 +60,7 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 	b := &Bus{
 		opts: o, log: o.Log,
 		streams: map[string]jetstream.Stream{}, buckets: map[string]jetstream.KeyValue{},
-		progress: newProgress(),
+		progress: newProgress(), poisoning: defaultPoisoning,
 	}
 	defer func() {
 		if err != nil {

@@ -161,12 +161,17 @@ func die(b *Bus) {
 	b.abandon()
 }
 
-// A message at which the process dies each time becomes a dead letter after maxDeliveries, and what stands beside it does not.
+// A message at which the process dies each time becomes a dead letter after maxDeliveries of them, and what stands beside it does not.
 // Fails when countDeaths does not count (the message then kills for ever).
 func TestAMessageThatKillsTheProcessBecomesADeadLetter(t *testing.T) {
 	dir := t.TempDir()
-	oneShard := func(o *Options) { o.Shards = 1 }
-	b := open(t, dir, oneShard)
+	limits := poisoning{cautiousAfter: 4, maxDeliveries: 10}
+	openAgain := func() *Bus {
+		b := open(t, dir, func(o *Options) { o.Shards = 1 })
+		b.poisoning = limits
+		return b
+	}
+	b := openAgain()
 	must(t, b.PublishDeliveries(testContext(t), []event.Delivery{
 		testDelivery("good1", "team", "slack"), testDelivery("poison", "team", "slack"), testDelivery("good2", "team", "slack"),
 	}))
@@ -188,13 +193,13 @@ func TestAMessageThatKillsTheProcessBecomesADeadLetter(t *testing.T) {
 		if done == 2 {
 			break
 		}
-		if kills > maxDeliveries {
+		if kills > limits.maxDeliveries {
 			t.Fatalf("killed %d times", kills)
 		}
-		b = open(t, dir, oneShard)
+		b = openAgain()
 	}
-	if kills != maxDeliveries {
-		t.Errorf("killed %d times, not %d", kills, maxDeliveries)
+	if kills != limits.maxDeliveries {
+		t.Errorf("killed %d times, not %d", kills, limits.maxDeliveries)
 	}
 	dead := deadLetters(t, b)
 	if len(dead) != 1 || header(dead[0].Header, headerLabel) != "poison" || dead[0].Header.Get(headerID) != "poison" {

@@ -23,13 +23,18 @@ const (
 	ownRetry    = 250 * time.Millisecond
 	ownBackoff  = time.Second
 	releaseTime = 2 * time.Second
-	// cautiousAfter is after how many deaths at one and the same message the owner hands out one message at a time, and
-	// maxDeliveries how often a message may be handed out without an outcome before it is dead-lettered. Both are large: who is
-	// killed from outside again and again, before anything could be settled, must not lose what was promised, and a handler that
-	// panics is caught long before it comes to this.
-	cautiousAfter = 50
-	maxDeliveries = 100
 )
+
+// poisoning is when a message counts as one that kills whoever handles it.
+type poisoning struct {
+	// cautiousAfter is after how many deaths at one and the same message the owner hands out one message at a time, and
+	// maxDeliveries how often a message may be handed out without an outcome before it is dead-lettered.
+	cautiousAfter, maxDeliveries int
+}
+
+// defaultPoisoning has large numbers: who is killed from outside again and again, before anything could be settled, must not lose
+// what was promised, and a handler that panics is caught long before it comes to this.
+var defaultPoisoning = poisoning{cautiousAfter: 50, maxDeliveries: 100}
 
 // role is one consumer and what it reads.
 type role struct {
@@ -198,14 +203,14 @@ func (t *tenure) countDeaths(ctx context.Context, floor uint64, died bool) error
 }
 
 // cautious says that earlier owners died at about this message, so that it must be handed out alone.
-func (t *tenure) cautious(seq uint64) bool { return t.lease.Deaths >= cautiousAfter && seq <= t.last }
+func (t *tenure) cautious(seq uint64) bool { return t.lease.Deaths >= t.bus.poisoning.cautiousAfter && seq <= t.last }
 
 // suspect notes, on disk, that seq is about to be handed out alone, and says whether that was tried too often already.
 func (t *tenure) suspect(ctx context.Context, seq uint64) (poison bool, err error) {
 	if t.lease.Suspect != seq {
 		t.lease.Suspect, t.lease.Tries = seq, 0
 	}
-	if t.lease.Tries+cautiousAfter >= maxDeliveries {
+	if t.lease.Tries+t.bus.poisoning.cautiousAfter >= t.bus.poisoning.maxDeliveries {
 		return true, nil
 	}
 	t.lease.Tries++

@@ -157,7 +157,7 @@ func (p *puller[T]) receive(ctx context.Context, m *nats.Msg) error {
 		return err
 	}
 	h := &hold{bus: p.t.bus, reply: m.Reply}
-	if meta.times > maxDeliveries {
+	if meta.times > uint64(p.t.bus.poisoning.maxDeliveries) {
 		return p.bury(ctx, h, m, "poison", "handed out too often without an outcome")
 	}
 	value, err := p.decode(m, meta.seq, meta.times > 1 || meta.seq <= p.t.last)
