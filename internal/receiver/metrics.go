@@ -12,7 +12,7 @@ const noType = "none"
 
 // hookResults are all result labels of the webhook door.
 var hookResults = []string{
-	"accepted", "busy", "encoding", "event", "failures_over_budget", "folded", "method", "not_ready", "payload", "ping", "starting",
+	"accepted", "busy", "duplicate", "encoding", "event", "failures_over_budget", "folded", "method", "not_ready", "payload", "ping", "starting",
 	"suspended", "too_large", "unauthentic", "unavailable", "unknown", "unknown_over_budget", "unreadable",
 }
 
@@ -92,6 +92,30 @@ func newPostMetrics(reg prometheus.Registerer) *postMetrics {
 	}
 	for _, result := range postResults {
 		m.posts[result] = vec.WithLabelValues(result)
+	}
+	return m
+}
+
+// The results under which matches of events and Receivers are counted.
+const (
+	eventTriggered = "triggered"
+	eventHeld      = "held"    // by the loop guard
+	eventResumed   = "resumed" // a trigger for what was held
+	eventUnknown   = "unknown" // the object is not in the watchers' cache
+)
+
+type eventMetrics struct {
+	triggers map[string]prometheus.Counter // result
+}
+
+func newEventMetrics(reg prometheus.Registerer) eventMetrics {
+	vec := promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
+		Name: "notifier_event_triggers_total",
+		Help: "Events that matched a Receiver of type event, by what became of them.",
+	}, []string{"result"})
+	m := eventMetrics{triggers: make(map[string]prometheus.Counter)}
+	for _, result := range []string{eventTriggered, eventHeld, eventResumed, eventUnknown} {
+		m.triggers[result] = vec.WithLabelValues(result)
 	}
 	return m
 }

@@ -1,0 +1,141 @@
+package receiver
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"notifier/internal/event"
+)
+
+// Subscription is what one Receiver of type event serves: it has no webhook and is triggered by events of its namespace. It is
+// not changed once it was given to Subscriptions.
+type Subscription struct {
+	Namespace, Name, UID string
+	// Generation is that of the spec it was made of.
+	Generation int64
+	Sources    []EventSource
+	// Reasons are the reasons of the events that count, as EventSet returns them, empty for all.
+	Reasons map[string]bool
+	// Targets are the triggers that an event publishes, complete but for Accepted.
+	Targets []event.Trigger
+	// Suspended subscriptions exist and match nothing.
+	Suspended bool
+}
+
+// EventSource selects objects of the Receiver's namespace, by the rules of an Alert's event sources.
+type EventSource struct {
+	Kind string
+	// Name is an object's name, or "*" for all objects of the kind.
+	Name string
+	// MatchLabels must all be on the object.
+	MatchLabels map[string]string
+}
+
+// validate reports what makes the subscription unfit to be served. As with a Hook, a target of another namespace is stopped here
+// (invariant T1).
+func (s *Subscription) validate() error {
+	var errs []error
+	if s.Namespace == "" || s.Name == "" {
+		errs = append(errs, errors.New("subscription names no Receiver"))
+	}
+	for _, t := range s.Targets {
+		if t.Namespace != s.Namespace {
+			errs = append(errs, fmt.Errorf("target %s %s is not in the Receiver's namespace", t.Target.Kind, t.Target.Name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// wants reports whether an event about an object of the Receiver's namespace is one that it subscribes to.
+func (s *Subscription) wants(r *event.Record) bool {
+	if s.Suspended || len(s.Reasons) > 0 && !s.Reasons[strings.ToLower(r.Event.Reason)] {
+		return false
+	}
+	for _, source := range s.Sources {
+		if source.selects(r.Event.InvolvedObject, r.Labels) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s EventSource) selects(o event.ObjectReference, labels map[string]string) bool {
+	if s.Kind != o.Kind || s.Name != "*" && s.Name != o.Name {
+		return false
+	}
+	for key, want := range s.MatchLabels {
+		if got, ok := labels[key]; !ok || got != want {
+			return false
+		}
+	}
+	return true
+}
+
+// Subscriptions holds the Receivers of type event by namespace, so that what an event costs does not depend on other
+// namespaces. It is safe for concurrent use.
+type Subscriptions struct {
+	mu         sync.RWMutex
+	namespaces map[string]map[string]*Subscription // by namespace, then name
+	filled     chan struct{}                       // has room for one: something was put
+}
+
+// NewSubscriptions returns an empty table.
+func NewSubscriptions() *Subscriptions {
+	return &Subscriptions{namespaces: map[string]map[string]*Subscription{}, filled: make(chan struct{}, 1)}
+}
+
+// Put adds a Receiver's subscription or replaces it. The error says why it cannot be served; then nothing is, as after Delete.
+func (t *Subscriptions) Put(s *Subscription) error {
+	if err := s.validate(); err != nil {
+		t.Delete(s.Namespace, s.Name)
+		return fmt.Errorf("subscription: %w", err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.namespaces[s.Namespace] == nil {
+		t.namespaces[s.Namespace] = map[string]*Subscription{}
+	}
+	t.namespaces[s.Namespace][s.Name] = s
+	select {
+	case t.filled <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// Delete removes a Receiver's subscription, if there is one.
+func (t *Subscriptions) Delete(namespace, name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.namespaces[namespace], name)
+	if len(t.namespaces[namespace]) == 0 {
+		delete(t.namespaces, namespace)
+	}
+}
+
+func (t *Subscriptions) empty() bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return len(t.namespaces) == 0
+}
+
+func (t *Subscriptions) get(id subscriber) (*Subscription, bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	s, ok := t.namespaces[id.namespace][id.name]
+	return s, ok
+}
+
+// wanting appends to into the subscriptions of the object's namespace that an event is for. It evaluates no others.
+func (t *Subscriptions) wanting(r *event.Record, into []*Subscription) []*Subscription {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, s := range t.namespaces[r.Event.InvolvedObject.Namespace] {
+		if s.wants(r) {
+			into = append(into, s)
+		}
+	}
+	return into
+}
