@@ -36,9 +36,13 @@ type Receivers interface {
 	InNamespace(namespace string) []Receiver
 }
 
-// Selector finds objects by their labels in the watchers' cache; watched is false when it does not hold all of the kind.
+// Selector finds objects by their labels in the watchers' cache; watched is false when it does not hold all of the kind. Only the
+// group of a target's API version counts, and none means any.
 type Selector interface {
-	Select(apiVersion, kind, namespace string, matchLabels map[string]string) (names []string, watched bool)
+	// Select returns the names of the objects that a target selects.
+	Select(namespace string, target event.Target) (names []string, watched bool)
+	// Selects reports whether the object of a name is one of them.
+	Selects(namespace string, target event.Target, name string) (selected, watched bool)
 }
 
 // Options configure an Applier.
@@ -148,6 +152,7 @@ func (a *Applier) Run(ctx context.Context) error {
 	})
 	// The work outlives ctx by the time that the shards take to drain.
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer a.mapper.flights.Wait()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer stop()

@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 )
@@ -95,19 +94,26 @@ func (a *Applier) send(ctx context.Context, k slotKey, at *attempt) outcome {
 	trigger := at.job.held.Value
 	a.mu.Unlock()
 	receiver, target, why := a.resolve(trigger)
-	if why != "" {
+	switch why {
+	case "":
+	case resultRefused:
+		return outcome{verdict: refused, err: errNotWatched, receiver: receiver, resource: target.Kind}
+	default:
 		return outcome{ended: why}
 	}
-	ctx, cancel := context.WithTimeout(ctx, a.opts.Timeout)
-	defer cancel()
 	resource, err := a.mapper.resource(ctx, target.APIVersion, target.Kind)
+	if err == nil && resource.Group != k.object.group {
+		err = errNotServed // another group has the kind since the object was claimed
+	}
 	if err != nil {
 		v := failed
-		if errors.Is(err, errNotServed) {
+		if unresolvable(err) {
 			v = refused
 		}
 		return outcome{verdict: v, err: err, receiver: receiver, resource: target.Kind}
 	}
+	ctx, cancel := context.WithTimeout(ctx, a.opts.Timeout)
+	defer cancel()
 	result := outcome{sent: true, receiver: receiver, resource: resource.GroupResource().String(), stamp: time.Now()}
 	if result.stamp.Before(trigger.Accepted) { // by another replica, whose clock is ahead
 		result.stamp = trigger.Accepted
@@ -118,7 +124,7 @@ func (a *Applier) send(ctx context.Context, k slotKey, at *attempt) outcome {
 	result.verdict, result.after = judge(result.err)
 	a.metrics.patches.WithLabelValues(patchResults[result.verdict]).Inc()
 	if result.verdict == gone {
-		a.mapper.doubt(resource.GroupVersion())
+		a.mapper.doubt(target.APIVersion)
 	}
 	return result
 }
@@ -141,7 +147,7 @@ func (a *Applier) conclude(k slotKey, at *attempt, o outcome) (settles []settle)
 		j.result = o.ended
 	case o.verdict == applied:
 		end = !o.stamp.Before(j.held.Value.Accepted) // unless a newer trigger came meanwhile
-		a.book.allow(o.receiver, o.resource, k.object.name)
+		a.book.allow(o.receiver, o.resource, k.object)
 		settles = a.share(k, at, o)
 		if end {
 			a.metrics.latency.Observe(time.Since(j.held.Value.Accepted).Seconds())
@@ -190,7 +196,7 @@ func (a *Applier) share(k slotKey, at *attempt, o outcome) (settles []settle) {
 			return false
 		}
 		a.metrics.shared.Inc()
-		a.book.allow(receiver, o.resource, k.object.name)
+		a.book.allow(receiver, o.resource, k.object)
 		delete(other.job.pending, k)
 		settles = append(settles, a.finish(other.job))
 		return true

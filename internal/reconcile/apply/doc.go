@@ -7,14 +7,21 @@
 //     of that namespace. The account, and the permission to ask for the target at all, are read from the live Receiver at the
 //     time of the write; the message on the bus is trusted with neither. An account that cannot be named is refused, never
 //     replaced by the process's own identity.
+//
 //   - Pace (T4): an object gets at most one request per Options.Interval, from the answer to one to the sending of the next,
 //     whatever the number of triggers, Receivers and accounts. Who takes over a shard waits one interval first. Namespaces take
 //     turns under a budget that is shared with nothing else.
+//
 //   - Loss: a trigger is done when each of its objects got a request stamped no earlier than the trigger was accepted, or is
 //     gone, or was refused for RefusedFor. Newer triggers of one key take the place of older ones. What is not done when a
 //     shard is given up goes back to the bus.
+//
 //   - Refusal: from the first refusal on, the Receiver's Health says who may not do what, until the write succeeds.
 //
-// Held are one trigger for each (target, account) of the Receivers that there are, and one slot for each object they select: both
-// are bounded by what is in the cluster.
+//   - Groups: an object is the same whether its Receiver names an API version or leaves it out. Left out, the only group that serves
+//     the kind is meant; of several groups none is, which is a refusal. What the cluster serves is asked for beside the work: a
+//     group whose API hangs holds up nobody else's requests.
+//
+// Held are one trigger for each (target, account) of the Receivers that there are, where a filter chooses for each (object, account)
+// that they select, and one slot for each object they select: all are bounded by what is in the cluster.
 package apply

@@ -107,9 +107,10 @@ func (b *book) deny(r Receiver, d Denied) {
 
 // allow notes that a write on the object for the Receiver succeeded. What other Receivers of the namespace are denied as the same
 // account is mended by it as well.
-func (b *book) allow(r Receiver, resource, object string) {
+func (b *book) allow(r Receiver, resource string, o object) {
 	b.remove(r.Namespace, func(receiver string, d Denied) bool {
-		return d.Resource == resource && d.Object == object && (receiver == r.Name || d.ServiceAccount == r.ServiceAccount)
+		return d.Object == o.name && (d.Resource == resource || d.Resource == o.kind) && // the kind while it was not served
+			(receiver == r.Name || d.ServiceAccount == r.ServiceAccount)
 	})
 }
 

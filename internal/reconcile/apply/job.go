@@ -2,10 +2,7 @@ package apply
 
 import (
 	"context"
-	"slices"
 	"time"
-
-	"k8s.io/client-go/rest"
 
 	"notifier/internal/event"
 )
@@ -124,7 +121,9 @@ func (a *Applier) expand(ctx context.Context, it item) {
 	var names []string
 	switch why {
 	case "":
-		names, why = a.names(receiver, target)
+		target, names, why = a.objects(ctx, receiver, target)
+	case resultRefused:
+		a.book.deny(receiver, denial(receiver, target, errNotWatched))
 	case resultOwnerGone:
 		a.book.gone(trigger)
 	}
@@ -143,7 +142,9 @@ func (a *Applier) expand(ctx context.Context, it item) {
 			a.claim(j, slotKey{it.namespace, object{groupOf(target.APIVersion), target.Kind, name}})
 		}
 	case resultRefused:
-		a.postpone(j)
+		a.postpone(j, minRefusedPause, j.held.Value.Accepted.Add(RefusedFor))
+	case resultUnknown:
+		a.postpone(j, minFailedPause, time.Time{})
 	default:
 		j.result = why
 		a.log.Info("trigger ended", "namespace", it.namespace, "receiver", trigger.Receiver, "kind", trigger.Target.Kind,
@@ -177,75 +178,20 @@ func (a *Applier) claim(j *job, k slotKey) {
 	a.wake(k)
 }
 
-// postpone has a target that was refused before any object of it was known resolved again, as long as refusals are. The caller
-// holds the lock.
-func (a *Applier) postpone(j *job) {
+// postpone has a target of which no object could be found resolved again, until the time of its end unless that is zero. The
+// caller holds the lock.
+func (a *Applier) postpone(j *job, least time.Duration, end time.Time) {
 	if j.shard.closed {
 		j.partial = true
 		return
 	}
-	j.pause = longer(j.pause, minRefusedPause)
-	if time.Now().Add(j.pause).After(j.held.Value.Accepted.Add(RefusedFor)) {
+	j.pause = longer(j.pause, least)
+	if !end.IsZero() && time.Now().Add(j.pause).After(end) {
 		j.result = resultRefused
 		return
 	}
 	j.stale = true
 	a.queue.AddAfter(item{namespace: j.key.namespace, job: j.key.key}, j.pause)
-}
-
-// resolve returns the Receiver that asks for the trigger's target and the target as that Receiver names it. It is the one whose
-// webhook it was; if that one is gone or asks no more, any other that asked for the same as the same account by then, because
-// their triggers were one message. Otherwise why says what became of it.
-func (a *Applier) resolve(t event.Trigger) (r Receiver, target event.Target, why string) {
-	named, ok := a.opts.Receivers.Live(t.Namespace, t.Receiver)
-	alive := ok && named.UID == t.ReceiverUID && named.Namespace == t.Namespace
-	if alive {
-		same := func(x event.Target) bool { return event.TargetKey(x, "") == event.TargetKey(t.Target, "") }
-		if i := slices.IndexFunc(named.Targets, same); i >= 0 {
-			return named, named.Targets[i], ""
-		}
-	}
-	for _, other := range a.opts.Receivers.InNamespace(t.Namespace) {
-		// Creation times are whole seconds, rounded down.
-		if other.Namespace != t.Namespace || other.Created.Add(time.Second).After(t.Accepted) {
-			continue
-		}
-		same := func(x event.Target) bool { return event.TargetKey(x, other.ServiceAccount) == t.Key }
-		if i := slices.IndexFunc(other.Targets, same); i >= 0 {
-			return other, other.Targets[i], ""
-		}
-	}
-	if alive {
-		return Receiver{}, event.Target{}, resultRemoved
-	}
-	return Receiver{}, event.Target{}, resultOwnerGone
-}
-
-// names returns the objects that a target means; or why there are none, having shown a refusal to the Receiver.
-func (a *Applier) names(r Receiver, target event.Target) (names []string, why string) {
-	denied := Denied{
-		ServiceAccount: r.ServiceAccount, Verb: "patch", Resource: target.Kind, Kind: target.Kind, Object: target.Name,
-	}
-	if !target.Selects() {
-		if faults := rest.IsValidPathSegmentName(target.Name); target.Name == "" || len(faults) > 0 {
-			denied.Message = "the target's name is not the name of an object"
-			a.book.deny(r, denied)
-			return nil, resultRefused
-		}
-		a.book.resolved(r, target)
-		return []string{target.Name}, ""
-	}
-	names, watched := a.opts.Selector.Select(target.APIVersion, target.Kind, r.Namespace, target.MatchLabels)
-	if !watched {
-		denied.Message = "objects of this kind cannot be selected by label: the kind is not watched"
-		a.book.deny(r, denied)
-		return nil, resultRefused
-	}
-	a.book.resolved(r, target)
-	if len(names) == 0 {
-		return nil, resultNoMatch
-	}
-	return names, ""
 }
 
 // settle tells the bus the end of a message. It must not be called under the lock.
@@ -294,8 +240,4 @@ func (a *Applier) confirm(ctx context.Context, held event.Held[event.Trigger]) {
 	if err := held.Done(ctx); err != nil {
 		a.log.Warn("end of a trigger not confirmed, it may be applied again", "namespace", held.Value.Namespace, "error", err)
 	}
-}
-
-func groupOf(apiVersion string) string {
-	return event.ObjectReference{APIVersion: apiVersion}.Group()
 }

@@ -4,79 +4,107 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
-	"time"
 
+	apidiscovery "k8s.io/api/apidiscovery/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Discovery asks the API server what it serves.
+// Discovery asks the API server what it serves. Its requests end with their context.
 type Discovery interface {
 	// Resources returns what a version of a group serves. The error is a NotFound for no such version.
 	Resources(ctx context.Context, version schema.GroupVersion) ([]metav1.APIResource, error)
+	// All returns what all versions of all groups serve, each group's in the server's order of preference.
+	All(ctx context.Context) ([]apidiscovery.APIGroupDiscovery, error)
 }
 
 // errNotServed says that the cluster has no namespaced kind of that name and version.
 var errNotServed = errors.New("not a namespaced kind that the cluster serves")
 
-const (
-	// mapperRefresh is how often a version may be asked for again because a kind was not found in it.
-	mapperRefresh = 10 * time.Second
-	// mapperVersions bounds the versions kept, since tenants name them. Beyond it any other one is forgotten.
-	mapperVersions = 256
-)
-
-// mapper finds the resource by which a kind is written. Answers are kept until a write finds no such object.
-type mapper struct {
-	discovery Discovery
-	mu        sync.Mutex
-	versions  map[schema.GroupVersion]*servedVersion
+// ambiguousError says that a target without an API version could be of several groups.
+type ambiguousError struct {
+	kind   string
+	groups []string
 }
 
-// servedVersion is what one version serves: resources by kind.
-type servedVersion struct {
-	mu        sync.Mutex
-	asked     time.Time
-	resources map[string]string
+func (e *ambiguousError) Error() string {
+	return fmt.Sprintf("kind %s is served by the API groups %s: set apiVersion", e.kind, strings.Join(e.groups, ", "))
+}
+
+// unresolvable reports whether the error is the cluster's answer about a kind, rather than the lack of one.
+func unresolvable(err error) bool {
+	_, ambiguous := errors.AsType[*ambiguousError](err)
+	return ambiguous || errors.Is(err, errNotServed)
+}
+
+// maxVersions bounds the versions whose catalogues are kept, since tenants name them. Beyond it any other one is forgotten.
+const maxVersions = 256
+
+// mapper finds the resource by which a kind is written. It asks discovery for single versions where a target names one, and for all
+// groups where none does. Answers are kept until a write finds no such object, or they are old.
+type mapper struct {
+	discovery Discovery
+	// flights are the fetches under way. Wait joins them when nobody asks any more.
+	flights  sync.WaitGroup
+	all      *catalogue
+	mu       sync.Mutex
+	versions map[schema.GroupVersion]*catalogue
 }
 
 func newMapper(d Discovery) *mapper {
-	return &mapper{discovery: d, versions: map[schema.GroupVersion]*servedVersion{}}
+	m := &mapper{discovery: d, versions: map[schema.GroupVersion]*catalogue{}}
+	m.all = &catalogue{fetch: m.fetchAll}
+	return m
 }
 
-// resource returns the resource of a kind. The error is errNotServed when the cluster answers that there is none.
+// resource returns the resource of a target's kind: in the version that the target names, else in the only group that has the kind,
+// in the version that the group prefers. The error is errNotServed or an *ambiguousError when the cluster has answered.
+//
+// It waits no longer than fetchPatience, and ctx must outlive the call.
 func (m *mapper) resource(ctx context.Context, apiVersion, kind string) (schema.GroupVersionResource, error) {
 	none := schema.GroupVersionResource{}
-	version, err := parseVersion(apiVersion)
-	if err != nil {
-		return none, err
-	}
-	v := m.version(version)
-	v.mu.Lock() // also while asking: who needs the same answer waits for it
-	defer v.mu.Unlock()
-	if name, ok := v.resources[kind]; ok {
-		return version.WithResource(name), nil
-	}
-	if v.asked.IsZero() || time.Since(v.asked) >= mapperRefresh {
-		resources, err := m.discovery.Resources(ctx, version)
-		if err != nil && !apierrors.IsNotFound(err) {
-			return none, fmt.Errorf("look up %s: %w", apiVersion, err)
+	from := m.all
+	if apiVersion != "" {
+		version, err := parseVersion(apiVersion)
+		if err != nil {
+			return none, err
 		}
-		v.asked, v.resources = time.Now(), map[string]string{}
-		for _, r := range resources {
-			if r.Namespaced && !strings.Contains(r.Name, "/") {
-				v.resources[r.Kind] = r.Name
-			}
+		from = m.version(version)
+	}
+	found, err := from.find(ctx, kind, &m.flights)
+	switch {
+	case err != nil:
+		return none, fmt.Errorf("look up %s: %w", strings.TrimSpace(apiVersion+" "+kind), err)
+	case len(found) == 0:
+		return none, errNotServed
+	case len(found) > 1:
+		return none, &ambiguousError{kind, groupNames(found)}
+	}
+	return found[0], nil
+}
+
+// maxGroupNames is how many groups a refusal lists.
+const maxGroupNames = 8
+
+// groupNames are those of the resources for people, ordered.
+func groupNames(found []schema.GroupVersionResource) []string {
+	names := make([]string, 0, len(found))
+	for _, r := range found {
+		if r.Group == "" {
+			r.Group = `"" (core)`
 		}
+		names = append(names, r.Group)
 	}
-	if name, ok := v.resources[kind]; ok {
-		return version.WithResource(name), nil
+	slices.Sort(names)
+	if len(names) > maxGroupNames {
+		names = append(names[:maxGroupNames], "…")
 	}
-	return none, errNotServed
+	return names
 }
 
 // parseVersion refuses what is not a plain group and version, which come from a tenant and become part of a path.
@@ -89,29 +117,77 @@ func parseVersion(apiVersion string) (schema.GroupVersion, error) {
 	return version, nil
 }
 
-func (m *mapper) version(version schema.GroupVersion) *servedVersion {
+func (m *mapper) version(version schema.GroupVersion) *catalogue {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if v, ok := m.versions[version]; ok {
-		return v
+	if c, ok := m.versions[version]; ok {
+		return c
 	}
 	for other := range m.versions {
-		if len(m.versions) < mapperVersions {
+		if len(m.versions) < maxVersions {
 			break
 		}
 		delete(m.versions, other)
 	}
-	v := &servedVersion{}
-	m.versions[version] = v
-	return v
+	c := &catalogue{fetch: func(ctx context.Context) (kindsServed, error) { return m.fetchVersion(ctx, version) }}
+	m.versions[version] = c
+	return c
 }
 
-// doubt has a version asked for again, though no more often than mapperRefresh, because a write found nothing there.
-func (m *mapper) doubt(version schema.GroupVersion) {
-	v := m.version(version)
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if time.Since(v.asked) >= mapperRefresh {
-		v.resources = nil
+// doubt has the version that a target names, or all groups where it names none, asked for again because a write found nothing there.
+func (m *mapper) doubt(apiVersion string) {
+	if apiVersion == "" {
+		m.all.doubt()
+	} else if version, err := parseVersion(apiVersion); err == nil {
+		m.version(version).doubt()
+	}
+}
+
+func (m *mapper) fetchVersion(ctx context.Context, version schema.GroupVersion) (kindsServed, error) {
+	resources, err := m.discovery.Resources(ctx, version)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, err
+	}
+	served := kindsServed{}
+	for _, r := range resources {
+		if r.Namespaced && !strings.Contains(r.Name, "/") && len(served) < maxKinds {
+			served[r.Kind] = []schema.GroupVersionResource{version.WithResource(r.Name)}
+		}
+	}
+	return served, nil
+}
+
+// fetchAll finds each kind in each group once, in the first version that has it and can be patched.
+func (m *mapper) fetchAll(ctx context.Context) (kindsServed, error) {
+	groups, err := m.discovery.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	served := kindsServed{}
+	for _, group := range groups {
+		for _, v := range group.Versions {
+			version := schema.GroupVersion{Group: group.Name, Version: v.Version}
+			if _, err := parseVersion(version.String()); err != nil {
+				continue
+			}
+			for _, r := range v.Resources {
+				if r.ResponseKind == nil || r.Scope != apidiscovery.ScopeNamespace || !slices.Contains(r.Verbs, "patch") {
+					continue
+				}
+				served.add(r.ResponseKind.Kind, version.WithResource(r.Resource))
+			}
+		}
+	}
+	return served, nil
+}
+
+// add notes a resource of a kind unless its group has the kind already.
+func (k kindsServed) add(kind string, r schema.GroupVersionResource) {
+	found, known := k[kind]
+	if !known && len(k) >= maxKinds {
+		return
+	}
+	if !slices.ContainsFunc(found, func(x schema.GroupVersionResource) bool { return x.Group == r.Group }) {
+		k[kind] = append(found, r)
 	}
 }

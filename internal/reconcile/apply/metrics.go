@@ -14,6 +14,9 @@ const (
 	resultReturned  = "returned"       // given back to the bus with the shard
 )
 
+// resultUnknown says of a target that it cannot be resolved now. It is tried again and never counted.
+const resultUnknown = "unknown"
+
 // patchResults are the labels of the verdicts on writes.
 var patchResults = map[verdict]string{
 	applied: "ok", refused: "refused", gone: "not_found", conflicted: "conflict", failed: "error",

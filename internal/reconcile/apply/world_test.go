@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	apidiscovery "k8s.io/api/apidiscovery/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -148,8 +149,11 @@ type fakeAPI struct {
 	patches []patch
 	answer  func(patch) (code int, header http.Header)
 	delay   time.Duration
-	asked   []string // versions
 	err     error
+	asked   []string // versions, "all" for all
+	// discovery, if any, is what comes of a question about a version, or about "all"; more is what All has beside GitRepository.
+	discovery func(ctx context.Context, version string) error
+	more      []apidiscovery.APIGroupDiscovery
 }
 
 func (f *fakeAPI) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -226,11 +230,22 @@ func (f *fakeAPI) versions() []string {
 	return slices.Clone(f.asked)
 }
 
-// Resources serves GitRepository and the cluster-scoped Tenant.
-func (f *fakeAPI) Resources(_ context.Context, version schema.GroupVersion) ([]metav1.APIResource, error) {
+func (f *fakeAPI) ask(ctx context.Context, version string) error {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.asked = append(f.asked, version.String())
+	f.asked = append(f.asked, version)
+	discovery := f.discovery
+	f.mu.Unlock()
+	if discovery == nil {
+		return nil
+	}
+	return discovery(ctx, version)
+}
+
+// Resources serves GitRepository and the cluster-scoped Tenant.
+func (f *fakeAPI) Resources(ctx context.Context, version schema.GroupVersion) ([]metav1.APIResource, error) {
+	if err := f.ask(ctx, version.String()); err != nil {
+		return nil, err
+	}
 	switch version.String() {
 	case "source.toolkit.fluxcd.io/v1":
 		return []metav1.APIResource{
@@ -242,6 +257,39 @@ func (f *fakeAPI) Resources(_ context.Context, version schema.GroupVersion) ([]m
 		return []metav1.APIResource{{Name: "configmaps", Kind: "ConfigMap", Namespaced: true}}, nil
 	}
 	return nil, apierrors.NewNotFound(schema.GroupResource{}, version.String())
+}
+
+// All serves what Resources does, and what the test puts into more.
+func (f *fakeAPI) All(ctx context.Context) ([]apidiscovery.APIGroupDiscovery, error) {
+	if err := f.ask(ctx, "all"); err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]apidiscovery.APIGroupDiscovery{
+		group("", serves("v1", "ConfigMap")),
+		group("source.toolkit.fluxcd.io", serves("v1", "GitRepository")),
+	}, f.more...), nil
+}
+
+func group(name string, versions ...apidiscovery.APIVersionDiscovery) apidiscovery.APIGroupDiscovery {
+	return apidiscovery.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: name}, Versions: versions}
+}
+
+// serves is a version with namespaced kinds that can be patched.
+func serves(version string, kinds ...string) apidiscovery.APIVersionDiscovery {
+	v := apidiscovery.APIVersionDiscovery{Version: version}
+	for _, kind := range kinds {
+		plural := strings.ToLower(kind) + "s"
+		if kind == "GitRepository" {
+			plural = "gitrepositories"
+		}
+		v.Resources = append(v.Resources, apidiscovery.APIResourceDiscovery{
+			Resource: plural, ResponseKind: &metav1.GroupVersionKind{Kind: kind}, Scope: apidiscovery.ScopeNamespace,
+			Verbs: []string{"get", "patch"},
+		})
+	}
+	return v
 }
 
 // fakeBus has one shard, served over and over until ctx ends.
@@ -311,18 +359,23 @@ func (f *fakeReceivers) InNamespace(namespace string) []Receiver {
 	return slices.DeleteFunc(slices.Clone(f.live), func(r Receiver) bool { return r.Namespace != namespace })
 }
 
-// fakeSelector knows names by "key=value"; a kind other than GitRepository is not watched.
+// fakeSelector knows names by the canonical form of what selects them; a kind other than GitRepository is not watched.
 type fakeSelector map[string][]string
 
-func (f fakeSelector) Select(_, kind, _ string, matchLabels map[string]string) ([]string, bool) {
-	if kind != "GitRepository" {
+func (f fakeSelector) Select(_ string, target event.Target) ([]string, bool) {
+	if target.Kind != "GitRepository" || f[unwatched] != nil {
 		return nil, false
 	}
-	for k, v := range matchLabels {
-		return f[k+"="+v], true
-	}
-	return nil, true
+	return f[target.Selector()], true
 }
+
+func (f fakeSelector) Selects(namespace string, target event.Target, name string) (selected, watched bool) {
+	names, watched := f.Select(namespace, target)
+	return slices.Contains(names, name), watched
+}
+
+// unwatched is a key of fakeSelector by which nothing is watched.
+const unwatched = "unwatched"
 
 // fakeReports keeps the last report of each key and counts them.
 type fakeReports struct {

@@ -3,8 +3,10 @@ package watch
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
+	apidiscovery "k8s.io/api/apidiscovery/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -54,6 +56,29 @@ func (s *Server) Resources(ctx context.Context, version schema.GroupVersion) ([]
 	}
 	err := s.get(ctx, answer, path...)
 	return answer.APIResources, err
+}
+
+// aggregated is the media type of all that a server serves in one answer. A server that does not have it answers with another.
+const aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+// All asks for everything that the cluster serves, the core group included. Servers before Kubernetes 1.30 cannot say it.
+func (s *Server) All(ctx context.Context) ([]apidiscovery.APIGroupDiscovery, error) {
+	var groups []apidiscovery.APIGroupDiscovery
+	for _, path := range []string{"/api", "/apis"} {
+		answer := &apidiscovery.APIGroupDiscoveryList{}
+		body, err := s.client.Get().AbsPath(path).SetHeader("Accept", aggregated+",application/json").DoRaw(ctx)
+		if err == nil {
+			err = json.Unmarshal(body, answer)
+		}
+		if err == nil && answer.Kind != "APIGroupDiscoveryList" {
+			err = errors.New("the server does not list what all its groups serve")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("discovery of %s: %w", path, err)
+		}
+		groups = append(groups, answer.Items...)
+	}
+	return groups, nil
 }
 
 func (s *Server) get(ctx context.Context, answer any, path ...string) error {

@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic/dynamicinformer"
@@ -160,29 +159,6 @@ func (w *Watcher) Lookup(kind, namespace, name string) (uid string, labels map[s
 		return "", nil, false
 	}
 	return string(o.UID), o.Labels, true
-}
-
-// Select returns the names of the objects of a kind in a namespace that carry all of matchLabels. Only the group of apiVersion
-// counts, and an empty one means any. It reports false when the kind is not watched or its objects are not all known yet.
-func (w *Watcher) Select(apiVersion, kind, namespace string, matchLabels map[string]string) (names []string, watched bool) {
-	in := w.informerOf(kindNamed(kind))
-	if in == nil || !in.hasSynced() || w.opts.Namespace != "" && w.opts.Namespace != namespace {
-		return nil, false
-	}
-	if version, err := schema.ParseGroupVersion(apiVersion); err != nil || apiVersion != "" && version.Group != in.kind.Group {
-		return nil, false
-	}
-	items, err := in.objects.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
-	if err != nil {
-		return nil, false
-	}
-	selector := labels.SelectorFromSet(matchLabels)
-	for _, item := range items {
-		if o, ok := item.(*object); ok && selector.Matches(labels.Set(o.Labels)) {
-			names = append(names, o.Name)
-		}
-	}
-	return names, true
 }
 
 // absent reports whether the cluster has no definition of the kind.

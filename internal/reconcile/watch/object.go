@@ -1,7 +1,6 @@
 package watch
 
 import (
-	"maps"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -19,8 +18,9 @@ const maxWord = 1024
 // maxMessage is the greatest length of an event's message in bytes, as Flux's event API has it.
 const maxMessage = 39000
 
-// object is what the cache keeps of a Flux object: of its metadata only name, namespace, UID, versions, labels, event
-// annotations and the time of deletion, and the outcome of its last reconciliation. It is never changed once it is cached.
+// object is what the cache keeps of a Flux object: of its metadata only name, namespace, UID, versions, labels, annotations as far as
+// keptAnnotations has them and the times of creation and deletion, and the outcome of its last reconciliation. It is never changed
+// once it is cached.
 type object struct {
 	metav1.ObjectMeta
 	kind       *Kind
@@ -75,9 +75,10 @@ func newObject(kind *Kind, u *unstructured.Unstructured) *object {
 			UID:               u.GetUID(),
 			ResourceVersion:   u.GetResourceVersion(),
 			Generation:        u.GetGeneration(),
+			CreationTimestamp: u.GetCreationTimestamp(),
 			DeletionTimestamp: u.GetDeletionTimestamp(),
 			Labels:            u.GetLabels(),
-			Annotations:       eventAnnotations(u.GetAnnotations()),
+			Annotations:       keptAnnotations(u.GetAnnotations()),
 		},
 		kind:       kind,
 		apiVersion: u.GetAPIVersion(),
@@ -132,14 +133,6 @@ func truncate(s string, limit int) string {
 		limit--
 	}
 	return strings.Clone(s[:limit])
-}
-
-func eventAnnotations(all map[string]string) map[string]string {
-	maps.DeleteFunc(all, func(key, _ string) bool { return !strings.HasPrefix(key, event.MetadataPrefix) })
-	if len(all) == 0 {
-		return nil
-	}
-	return all
 }
 
 // reasonArtifactFailed is the reason of a source that could not be stored or fetched; while the controller tries again it says

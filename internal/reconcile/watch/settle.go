@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"time"
 
 	"notifier/internal/event"
@@ -138,7 +137,7 @@ func newRecord(tr *transition, prior, next told) *event.Record {
 	if tr.Outcome == event.OutcomeFailed {
 		severity = event.SeverityError
 	}
-	metadata := maps.Clone(o.Annotations)
+	metadata := eventAnnotations(o.Annotations)
 	if o.revision != "" {
 		if metadata == nil {
 			metadata = map[string]string{}

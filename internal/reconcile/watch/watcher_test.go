@@ -35,7 +35,7 @@ func TestInformersComeAndGoWithTheirDefinitions(t *testing.T) {
 		w.undefine("Kustomization")
 		pass(time.Minute)
 		w.remove("app")
-		if _, watched := watcher.Select("", "Kustomization", "team-a", nil); watched {
+		if _, watched := watcher.Select("team-a", event.Target{Kind: "Kustomization", Name: "*"}); watched {
 			t.Error("still watched without a definition")
 		}
 		if w.state.has(stateKey) {
@@ -122,7 +122,7 @@ func TestDiscoveryMayLagBehindTheDefinition(t *testing.T) {
 		pass(10 * time.Minute)
 		w.discovery.serve(kindNamed("Kustomization"), "v1")
 		pass(time.Minute)
-		if _, watched := watcher.Select("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "team-a", nil); !watched {
+		if _, watched := watcher.Select("team-a", event.Target{APIVersion: "kustomize.toolkit.fluxcd.io/v1", Kind: "Kustomization", Name: "*"}); !watched {
 			t.Error("not watched although served")
 		}
 	})
@@ -157,46 +157,6 @@ func TestAKindThatIsDefinedButNotServedDoesNotHoldUpReadiness(t *testing.T) {
 		defer stop()
 		if !watcher.HasSynced() {
 			t.Error("not synced")
-		}
-	})
-}
-
-func TestSelectFindsByLabelsInOneNamespace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.define("Kustomization", "v1")
-		w.put(kustomization{name: "a", labels: map[string]string{"app": "x", "tier": "1"}})
-		w.put(kustomization{name: "b", labels: map[string]string{"app": "x"}})
-		w.put(kustomization{name: "c"})
-		foreign := w.object(kustomization{name: "foreign", labels: map[string]string{"app": "x"}})
-		foreign.SetNamespace("team-b")
-		w.must(w.dynamic.Tracker().Create(kustomizations, foreign, "team-b"))
-		watcher, stop := w.replica(false)
-		defer stop()
-		for name, c := range map[string]struct {
-			apiVersion, kind string
-			labels           map[string]string
-			want             map[string]bool
-			watched          bool
-		}{
-			"one label":             {"kustomize.toolkit.fluxcd.io/v1", "Kustomization", map[string]string{"app": "x"}, map[string]bool{"a": true, "b": true}, true},
-			"two labels":            {"kustomize.toolkit.fluxcd.io/v1", "Kustomization", map[string]string{"app": "x", "tier": "1"}, map[string]bool{"a": true}, true},
-			"no labels":             {"", "Kustomization", nil, map[string]bool{"a": true, "b": true, "c": true}, true},
-			"another version":       {"kustomize.toolkit.fluxcd.io/v1beta2", "Kustomization", map[string]string{"tier": "1"}, map[string]bool{"a": true}, true},
-			"another group":         {"example.com/v1", "Kustomization", nil, map[string]bool{}, false},
-			"an unknown kind":       {"example.com/v1", "Secret", nil, map[string]bool{}, false},
-			"a kind without a CRD":  {sourceGroup + "/v1", "Bucket", nil, map[string]bool{}, false},
-			"a malformed version":   {"a/b/c", "Kustomization", nil, map[string]bool{}, false},
-			"an impossible matcher": {"", "Kustomization", map[string]string{"a b": "!"}, map[string]bool{}, true},
-		} {
-			names, watched := watcher.Select(c.apiVersion, c.kind, "team-a", c.labels)
-			got := map[string]bool{}
-			for _, n := range names {
-				got[n] = true
-			}
-			if diff := cmp.Diff(c.want, got); diff != "" || watched != c.watched {
-				t.Errorf("%s: watched %v (-want +got):\n%s", name, watched, diff)
-			}
 		}
 	})
 }

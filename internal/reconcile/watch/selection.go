@@ -1,0 +1,100 @@
+package watch
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+
+	"notifier/internal/event"
+)
+
+// Select returns the names of the objects of a namespace that a target selects by their labels. Only the group of its API version
+// counts, and none means any. It reports false when the kind is not watched or its objects are not all known yet.
+func (w *Watcher) Select(namespace string, target event.Target) (names []string, watched bool) {
+	in, ok := w.holding(namespace, target)
+	if !ok {
+		return nil, false
+	}
+	for _, o := range in.selected(namespace, selectorOf(target)) {
+		names = append(names, o.Name)
+	}
+	return names, true
+}
+
+// Selects reports whether the object of that name is among those that Select returns.
+func (w *Watcher) Selects(namespace string, target event.Target, name string) (selected, watched bool) {
+	in, ok := w.holding(namespace, target)
+	if !ok {
+		return false, false
+	}
+	o := in.get(namespace, name)
+	return o != nil && selectorOf(target).Matches(labels.Set(o.Labels)), true
+}
+
+// Objects returns the objects that a target means, one by its name or all that it selects, ordered by name, each with what is
+// kept of its metadata in the form of its JSON. Both the maps and what they hold must not be changed.
+func (w *Watcher) Objects(namespace string, target event.Target) (objects iter.Seq2[string, map[string]any], watched bool) {
+	in, ok := w.holding(namespace, target)
+	if !ok {
+		return nil, false
+	}
+	var found []*object
+	if target.Selects() {
+		found = in.selected(namespace, selectorOf(target))
+		slices.SortFunc(found, func(a, b *object) int { return cmp.Compare(a.Name, b.Name) })
+	} else if o := in.get(namespace, target.Name); o != nil {
+		found = []*object{o}
+	}
+	return func(yield func(string, map[string]any) bool) {
+		for _, o := range found {
+			if !yield(o.Name, o.document()) {
+				return
+			}
+		}
+	}, true
+}
+
+// holding returns the informer that knows all objects of a namespace that a target could mean.
+func (w *Watcher) holding(namespace string, target event.Target) (*informer, bool) {
+	in := w.informerOf(kindNamed(target.Kind))
+	if in == nil || !in.hasSynced() || w.opts.Namespace != "" && w.opts.Namespace != namespace {
+		return nil, false
+	}
+	version, err := schema.ParseGroupVersion(target.APIVersion)
+	return in, err == nil && (target.APIVersion == "" || version.Group == in.kind.Group)
+}
+
+// selected returns the cached objects of a namespace whose labels match.
+func (in *informer) selected(namespace string, selector labels.Selector) []*object {
+	items, err := in.objects.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
+	if err != nil {
+		return nil // there is such an index, see start
+	}
+	objects := make([]*object, 0, len(items))
+	for _, item := range items {
+		if o, ok := item.(*object); ok && selector.Matches(labels.Set(o.Labels)) {
+			objects = append(objects, o)
+		}
+	}
+	return objects
+}
+
+// selectorOf is what the target demands of labels. A demand that is none that Kubernetes knows is met by no object.
+func selectorOf(target event.Target) labels.Selector {
+	demands := &metav1.LabelSelector{MatchLabels: target.MatchLabels}
+	for _, r := range target.MatchExpressions {
+		demands.MatchExpressions = append(demands.MatchExpressions, metav1.LabelSelectorRequirement{
+			Key: r.Key, Operator: metav1.LabelSelectorOperator(r.Operator), Values: r.Values,
+		})
+	}
+	selector, err := metav1.LabelSelectorAsSelector(demands)
+	if err != nil {
+		return labels.Nothing()
+	}
+	return selector
+}
