@@ -3,33 +3,61 @@ package expr
 import (
 	"context"
 	"errors"
+	"strings"
+	"time"
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/interpreter"
 )
 
 const (
-	// maxCost bounds the work of one evaluation, in steps of the interpreter.
-	maxCost = 100_000
 	// checkEvery is how many rounds of a comprehension pass between two looks at the context.
-	checkEvery = 100
+	checkEvery = 32
+	// maxTime ends what the work was underestimated of. It is far beyond what maxWork takes, so that a busy machine fails no
+	// expression for it.
+	maxTime = time.Second
 )
 
-// Failure says why an evaluation gave no result. It is a constant and quotes nothing of what the expression read.
+// Failure says why an evaluation gave no result. It is one of the constants here and quotes nothing of what was read.
 type Failure string
 
 func (f Failure) Error() string { return string(f) }
 
 // The failures of an evaluation.
 const (
-	ErrCost   Failure = "expression takes more work than it may"
-	ErrFailed Failure = "expression failed"
+	ErrCost        Failure = "takes more work than an expression may"
+	ErrInterrupted Failure = "was interrupted"
+	ErrNoKey       Failure = "reads a key that is not there: test it with has()"
+	ErrIndex       Failure = "reads beyond the end of a list"
+	ErrType        Failure = "applies a function to a value of another type"
+	ErrArithmetic  Failure = "divides by zero or leaves the range of its numbers"
+	ErrFailed      Failure = "cannot be evaluated"
 )
+
+// beginnings are how the interpreter's errors of one kind begin. What follows may be data.
+var beginnings = []struct {
+	text    string
+	failure Failure
+}{
+	{"no such key", ErrNoKey},
+	{"no such attribute", ErrNoKey},
+	{"index ", ErrIndex},
+	{"no such overload", ErrType},
+	{"unsupported index type", ErrType},
+	{"division by zero", ErrArithmetic},
+	{"modulus by zero", ErrArithmetic},
+	{"integer overflow", ErrArithmetic},
+	{"unsigned integer overflow", ErrArithmetic},
+	{"range error", ErrArithmetic},
+	{"operation interrupted", ErrInterrupted},
+}
 
 // Eval evaluates the program. vars has a map for each variable that was declared. The value may be given to another program as
 // part of its variables. The error is a Failure.
 func (p *Program) Eval(ctx context.Context, vars map[string]any) (any, error) {
-	value, _, err := p.program.ContextEval(ctx, vars)
+	ctx, cancel := context.WithTimeout(ctx, maxTime)
+	defer cancel()
+	value, _, err := p.program.ContextEval(ctx, interpreter.Activation(scope{vars: vars, purse: &purse{left: maxWork}}))
 	if err != nil {
 		return nil, classify(err)
 	}
@@ -44,7 +72,7 @@ func (p *Program) Bool(ctx context.Context, vars map[string]any) (bool, error) {
 	}
 	truth, ok := value.(types.Bool)
 	if !ok {
-		return false, ErrFailed
+		return false, ErrType
 	}
 	return bool(truth), nil
 }
@@ -52,6 +80,12 @@ func (p *Program) Bool(ctx context.Context, vars map[string]any) (bool, error) {
 func classify(err error) Failure {
 	if cancelled, ok := errors.AsType[interpreter.EvalCancelledError](err); ok && cancelled.Cause == interpreter.CostLimitExceeded {
 		return ErrCost
+	}
+	message := err.Error()
+	for _, b := range beginnings {
+		if strings.HasPrefix(message, b.text) {
+			return b.failure
+		}
 	}
 	return ErrFailed
 }

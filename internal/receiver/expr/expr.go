@@ -1,15 +1,17 @@
 // Package expr compiles and evaluates the CEL expressions of Receivers. The expressions are a tenant's and the values that
-// they read are an outsider's, so both the work of one evaluation and the size of a program are bounded.
+// they read are an outsider's, so the size of a program, the time to compile it, and the work of one evaluation are bounded.
+//
+// The language is that of Flux: the standard library, the extensions for strings, sets and base64, and optional values. Every
+// step is charged before it is done, by the size of its values: comparing two documents, matching a pattern and splitting a
+// text cost what they take.
 package expr
 
 import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/google/cel-go/cel"
-	"github.com/google/cel-go/ext"
 )
 
 // Result is the type that a program gives.
@@ -33,25 +35,34 @@ type Program struct {
 }
 
 // Compile returns the program of source, which may read the named variables; each is a map from string to anything. Its error
-// quotes the source alone.
+// is one line and quotes the source alone.
 func Compile(source string, result Result, variables ...string) (*Program, error) {
 	if len(source) > MaxSource {
 		return nil, fmt.Errorf("expression has %d bytes, more than %d", len(source), MaxSource)
 	}
-	env, err := environment(variables)
+	lang, err := language()
+	if err != nil {
+		return nil, err
+	}
+	declared := make([]cel.EnvOption, len(variables))
+	for i, name := range variables {
+		declared[i] = cel.Variable(name, cel.MapType(cel.StringType, cel.DynType))
+	}
+	env, err := lang.env.Extend(declared...)
 	if err != nil {
 		return nil, err
 	}
 	checked, issues := env.Compile(source)
 	if err := issues.Err(); err != nil {
-		return nil, errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
+		return nil, errors.New(oneLine(err.Error()))
 	}
 	if got := checked.OutputType(); result == Bool && !got.IsExactType(cel.BoolType) {
-		return nil, fmt.Errorf("expression gives %s and not bool; compare it, as in \"… == true\"", got)
+		return nil, fmt.Errorf(`expression gives %s and not bool: compare it, such as with "== true"`, got)
 	}
-	program, err := env.Program(checked, cel.CostLimit(maxCost), cel.InterruptCheckFrequency(checkEvery))
+	program, err := env.Program(checked,
+		cel.InterruptCheckFrequency(checkEvery), cel.CustomDecorator(lang.meter))
 	if err != nil {
-		return nil, err
+		return nil, errors.New(oneLine(err.Error()))
 	}
 	p := &Program{program: program, reads: map[string]bool{}}
 	for _, reference := range checked.NativeRep().ReferenceMap() {
@@ -63,28 +74,18 @@ func Compile(source string, result Result, variables ...string) (*Program, error
 // Reads reports whether the program's result may depend on the variable.
 func (p *Program) Reads(variable string) bool { return p.reads[variable] }
 
-// language is the environment of every program but for its variables: that of Flux.
-var language = sync.OnceValues(func() (*cel.Env, error) {
-	return cel.NewEnv(
-		cel.HomogeneousAggregateLiterals(),
-		cel.EagerlyValidateDeclarations(true),
-		cel.DefaultUTCTimeZone(true),
-		cel.CrossTypeNumericComparisons(true),
-		cel.OptionalTypes(),
-		ext.Strings(),
-		ext.Sets(),
-		ext.Encoders(),
-	)
-})
-
-func environment(variables []string) (*cel.Env, error) {
-	base, err := language()
-	if err != nil {
-		return nil, err
+// oneLine makes the compiler's picture of an error, which points into the source from below, one line of it.
+func oneLine(message string) string {
+	lines := strings.Split(message, "\n")
+	kept := lines[:0]
+	for _, line := range lines {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "|") {
+			kept = append(kept, line)
+		}
 	}
-	declared := make([]cel.EnvOption, len(variables))
-	for i, name := range variables {
-		declared[i] = cel.Variable(name, cel.MapType(cel.StringType, cel.DynType))
+	const most = 3
+	if len(kept) > most {
+		kept = kept[:most]
 	}
-	return base.Extend(declared...)
+	return strings.Join(kept, "; ")
 }

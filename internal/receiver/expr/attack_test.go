@@ -1,0 +1,137 @@
+package expr_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"notifier/internal/receiver/expr"
+)
+
+const body = 3 << 20
+
+// hostile are bodies of 3 MiB that make one operation as expensive as it gets.
+func hostile(tb testing.TB) map[string]any {
+	tb.Helper()
+	text := strings.Repeat("a", body/2)
+	numbers := "[" + strings.Repeat("1,", body/8) + "2]"
+	tree := "[" + strings.Repeat(`{"a":[{}]},`, body/40) + "{}]"
+	var req map[string]any
+	source := fmt.Sprintf(`{"text":%q,"numbers":%s,"tree":%s,"pattern":"(a*)*b","small":"%s"}`, text, numbers, tree, strings.Repeat("ab", 50))
+	if err := json.Unmarshal([]byte(source), &req); err != nil {
+		tb.Fatal(err)
+	}
+	// Values that do not share their memory, so that comparing them is no shortcut.
+	var twin map[string]any
+	if err := json.Unmarshal([]byte(source), &twin); err != nil {
+		tb.Fatal(err)
+	}
+	req["twin"] = twin
+	return map[string]any{"req": req, "res": twin}
+}
+
+// list is a literal of n numbers.
+func list(n int) string { return "[" + strings.TrimSuffix(strings.Repeat("0,", n), ",") + "]" }
+
+// attacks are expressions of great cost. %s is one that is repeated as often as the source may be long.
+func attacks() map[string]string {
+	loop := list(300)
+	many := func(expression string) string {
+		return loop + ".all(i," + loop + ".all(j," + loop + ".all(k, " + expression + ")))"
+	}
+	chain := func(n int, s string) string { return strings.TrimSuffix(strings.Repeat(s+" && ", n), " && ") }
+	return map[string]string{
+		"nested loops":           many("true"),
+		"nested loops, fields":   many("req.small != res.pattern"),
+		"loops over the body":    "req.numbers.all(i, req.numbers.all(j, i <= j || true))",
+		"maps over the body":     "req.numbers.map(i, i).size() > 0",
+		"constants":              many(chain(200, "true")),
+		"list literals":          loop + ".all(i, " + chain(5, list(300)+".size()>0") + ")",
+		"documents compared":     chain(60, "req.twin == res"),
+		"lists compared":         many("req.numbers == res.numbers"),
+		"documents not equal":    chain(60, "!(req.twin != res)"),
+		"trees searched":         "req.tree.all(t, t in res.tree)",
+		"lists crossed":          "sets.contains(req.numbers, res.numbers)",
+		"lists the same":         "sets.equivalent(req.numbers, res.numbers)",
+		"lists meet":             "sets.intersects(req.tree, res.numbers)",
+		"text searched":          many(`req.text.contains("aaaab")`),
+		"text compared":          many("req.text == res.text"),
+		"text ordered":           many("req.text <= res.text"),
+		"text measured":          many("req.text.size() > 0"),
+		"text lowered":           many(`req.text.lowerAscii() != ""`),
+		"text reversed":          many(`req.text.reverse() != ""`),
+		"text cut":               many(`req.text.substring(1) != ""`),
+		"a character":            many(`req.text.charAt(1) != ""`),
+		"text trimmed":           many(`req.text.trim() != ""`),
+		"text split":             `req.text.split("").size() > 0`,
+		"text split and joined":  `req.text.split("a").join(req.small) != ""`,
+		"text replaced":          `req.text.replace("a", req.small).size() > 0`,
+		"text replaced by count": many(`req.small.replace("", req.small, 100).size() > 0`),
+		"text doubled":           "(" + strings.TrimSuffix(strings.Repeat("req.text + ", 90), " + ") + `) != ""`,
+		"index of, naive":        `req.text.indexOf(req.text.substring(700000) + "b") > 0`,
+		"last index of":          `req.text.lastIndexOf("b" + req.small) > 0`,
+		"base64":                 many(`base64.encode(bytes(req.text)) != ""`),
+		"base64 back":            many(`base64.decode(req.text) != b""`),
+		"quoted":                 many(`strings.quote(req.text) != ""`),
+		"formatted":              many(`"%s".format([req.tree]) != ""`),
+		"formatted wide":         many(`"%.900000f%.900000f".format([1.0,2.0]) != ""`),
+		"to a number":            many(`int(req.text) == 1 || true`),
+		"to a time":              many(`timestamp(req.text) == timestamp(0) || true`),
+		"time zones":             many(`timestamp(0).getHours("Europe/Berlin") >= 0`),
+		"pattern":                many(`req.small.matches("(x+x+)+y|(a|b|ab)*c") || true`),
+		"pattern, repeated":      `req.text.matches("((a{0,30}){0,30})b")`,
+		"pattern, long text":     `req.text.matches("(a|aa)*b") || true`,
+		"pattern from the body":  many(`req.small.matches(req.pattern) || true`),
+		"pattern made":           many(`req.small.matches("(a|b|[ab]{0,20}){0,20}" + req.pattern) || true`),
+		"lists chained":          loop + ".all(i, (" + strings.TrimSuffix(strings.Repeat("[1]+", 60), "+") + ").all(j, true))",
+		"body in a key":          many(`(req[req.text] == 1) || true`),
+		"conditions, long paths": many("(req.small == \"\" ? req" + strings.Repeat(".twin", 1) + ".a" + strings.Repeat(".a", 80) + " : req.small) != \"\""),
+		"maps made":              many(`{req.small: req.tree}.size() > 0`),
+		"optional chain":         "optional.of(1)" + strings.Repeat(".optMap(a,a)", 90) + ".hasValue()",
+		"optionals nested":       strings.Repeat("optional.of(1).optMap(a,", 40) + "a" + strings.Repeat(")", 40) + ".hasValue()",
+		"parentheses":            strings.Repeat("(", 2000) + "true" + strings.Repeat(")", 2000),
+		"brackets":               strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + " == []",
+		"nots":                   strings.Repeat("!", 4000) + "true",
+		"conditions":             strings.Repeat("true ? ", 90) + "true" + strings.Repeat(" : true", 90),
+		"nested too deep":        strings.Repeat("[0].all(x,", 6) + "true" + strings.Repeat(")", 6),
+		"nested maps":            strings.Repeat("{1:", 90) + "1" + strings.Repeat("}", 90) + " == {}",
+		"sums":                   strings.TrimSuffix(strings.Repeat("1+", 1900), "+") + " > 0",
+	}
+}
+
+// One webhook, and one spec, may not occupy a processor. It fails when a call is not charged, or not before it is made, and when
+// the macros of optional values write their value twice.
+func TestNoExpressionIsExpensive(t *testing.T) {
+	vars := hostile(t)
+	const (
+		mayCompile = 500 * time.Millisecond // a hundred times what it takes, for the race detector on a busy machine
+		mayTake    = 2 * time.Second
+		mayUse     = 64 << 20
+	)
+	for name, source := range attacks() {
+		start := time.Now()
+		p, err := expr.Compile(source, expr.Bool, "req", "res")
+		compiled := time.Since(start)
+		if compiled > mayCompile {
+			t.Errorf("%s: compiled in %v", name, compiled)
+		}
+		if err != nil {
+			t.Logf("%-24s not compiled, %8v: %.80s", name, compiled.Round(time.Microsecond), err)
+			continue
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		start = time.Now()
+		_, err = p.Bool(t.Context(), vars)
+		took := time.Since(start)
+		runtime.ReadMemStats(&after)
+		used := after.TotalAlloc - before.TotalAlloc
+		t.Logf("%-24s %8v %7d KiB, compiled %8v: %v", name, took.Round(10*time.Microsecond), used>>10, compiled.Round(10*time.Microsecond), err)
+		if took > mayTake || used > mayUse {
+			t.Errorf("%s: took %v, used %d MiB", name, took, used>>20)
+		}
+	}
+}

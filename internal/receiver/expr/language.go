@@ -1,0 +1,91 @@
+package expr
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/ext"
+	"github.com/google/cel-go/interpreter"
+)
+
+const (
+	// maxDepth bounds how deep the parts of an expression are nested.
+	maxDepth = 100
+	// maxNesting bounds how deep comprehensions are nested; each level multiplies the rounds.
+	maxNesting = 4
+)
+
+// dialect is what all programs share: everything but their variables.
+type dialect struct {
+	env       *cel.Env
+	functions interpreter.Dispatcher
+	keys      interpreter.AttributeFactory
+}
+
+var language = sync.OnceValues(func() (*dialect, error) {
+	env, err := cel.NewEnv(
+		cel.HomogeneousAggregateLiterals(),
+		cel.EagerlyValidateDeclarations(true),
+		cel.DefaultUTCTimeZone(true),
+		cel.CrossTypeNumericComparisons(true),
+		cel.OptionalTypes(),
+		ext.Strings(),
+		ext.Sets(),
+		ext.Encoders(),
+		cel.ParserRecursionLimit(maxDepth),
+		cel.ParserExpressionSizeLimit(MaxSource),
+		cel.ASTValidators(cel.ValidateComprehensionNestingLimit(maxNesting)),
+		// In the place of the library's own, which write the value twice: a dozen of them in a chain take minutes to check.
+		cel.Macros(
+			cel.ReceiverMacro("optMap", 2, optMap),
+			cel.ReceiverMacro("optFlatMap", 2, optFlatMap)),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("the language of expressions: %w", err)
+	}
+	functions := interpreter.NewDispatcher()
+	for _, f := range env.Functions() {
+		bindings, err := f.Bindings()
+		if err != nil {
+			return nil, fmt.Errorf("the language of expressions: %w", err)
+		}
+		if err := functions.Add(bindings...); err != nil {
+			return nil, fmt.Errorf("the language of expressions: %w", err)
+		}
+	}
+	keys := interpreter.NewAttributeFactory(env.Container, env.CELTypeAdapter(), env.CELTypeProvider())
+	return &dialect{env: env, functions: functions, keys: keys}, nil
+})
+
+// optMap is value.optMap(name, transformed): an optional of what transformed gives for the value, or none.
+func optMap(f cel.MacroExprFactory, target ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
+	return present(f, target, args, func(transformed ast.Expr) ast.Expr { return f.NewCall("optional.of", transformed) })
+}
+
+// optFlatMap is optMap for a transformed that is an optional itself.
+func optFlatMap(f cel.MacroExprFactory, target ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
+	return present(f, target, args, func(transformed ast.Expr) ast.Expr { return transformed })
+}
+
+// held is the name under which an optional value is kept while it is looked into. No source can write it.
+const held = "@optional"
+
+func present(f cel.MacroExprFactory, target ast.Expr, args []ast.Expr, wrap func(ast.Expr) ast.Expr) (ast.Expr, *cel.Error) {
+	if args[0].Kind() != ast.IdentKind {
+		return nil, f.NewError(args[0].ID(), "the first argument must be a simple identifier")
+	}
+	transformed := bind(f, args[0].AsIdent(), f.NewMemberCall("value", f.NewIdent(held)), args[1])
+	return bind(f, held, target, f.NewCall(operators.Conditional,
+		f.NewMemberCall("hasValue", f.NewIdent(held)),
+		wrap(transformed),
+		f.NewCall("optional.none"))), nil
+}
+
+// bind is body with name standing for value: a comprehension over nothing, which evaluates value once.
+func bind(f cel.MacroExprFactory, name string, value, body ast.Expr) ast.Expr {
+	return f.NewComprehension(f.NewList(), "#unused", name, value, f.NewLiteral(types.False), f.NewIdent(name), body)
+}
