@@ -10,8 +10,8 @@ type hmacVerifier struct{ macs *macs }
 
 func newHMAC(c Credentials) (Verifier, error) { return hmacVerifier{newMACs(c.Token)}, nil }
 
-func (hmacVerifier) Type() string            { return "generic-hmac" }
-func (hmacVerifier) Event(http.Header) Event { return Event{} }
+func (hmacVerifier) Type() string              { return "generic-hmac" }
+func (hmacVerifier) Event(h http.Header) Event { return genericEvent(h) }
 
 func (v hmacVerifier) Begin(_ context.Context, h http.Header) (Check, error) {
 	return v.macs.begin(h.Get("X-Signature"))

@@ -17,12 +17,19 @@ var algorithms = [...]struct {
 	size int
 	make func() hash.Hash
 }{
-	{"sha256", sha256.Size, sha256.New},
-	{"sha1", sha1.Size, sha1.New},
-	{"sha512", sha512.Size, sha512.New},
+	macSHA256: {"sha256", sha256.Size, sha256.New},
+	macSHA1:   {"sha1", sha1.Size, sha1.New},
+	macSHA512: {"sha512", sha512.Size, sha512.New},
 }
 
-// macs checks signatures of the form "<algorithm>=<hex>" with one key. A keyed hash costs two compressions to make and
+// The indices of algorithms, for senders who name none.
+const (
+	macSHA256 = iota
+	macSHA1
+	macSHA512
+)
+
+// macs checks signatures in hex with one key. A keyed hash costs two compressions to make and
 // nothing to reset, so they are kept in a pool for each algorithm.
 type macs struct {
 	key   []byte
@@ -31,34 +38,43 @@ type macs struct {
 
 func newMACs(key []byte) *macs { return &macs{key: key} }
 
-// begin starts the check of a body against signature.
+// begin starts the check of a body against a signature of the form "<algorithm>=<hex>".
 func (m *macs) begin(signature string) (Check, error) {
 	if signature == "" {
 		return nil, refusedNoSignature
 	}
 	name, digits, found := strings.Cut(signature, "=")
-	if !found {
+	if !found || digits == "" {
 		return nil, refusedMalformed
 	}
 	for i, a := range algorithms {
-		if a.name != name {
-			continue
+		if a.name == name {
+			return m.beginHex(i, digits)
 		}
-		if len(digits) != hex.EncodedLen(a.size) {
-			return nil, refusedMalformed
-		}
-		c, ok := m.pools[i].Get().(*macCheck)
-		if !ok {
-			c = &macCheck{Hash: hmac.New(a.make, m.key), size: a.size, pool: &m.pools[i]}
-		}
-		copy(c.digits[:], digits)
-		if _, err := hex.Decode(c.want[:], c.digits[:len(digits)]); err != nil {
-			c.pool.Put(c)
-			return nil, refusedMalformed
-		}
-		return c, nil
 	}
 	return nil, refusedAlgorithm
+}
+
+// beginHex starts the check of a body against the hex digits of one of algorithms, by its index.
+func (m *macs) beginHex(algorithm int, digits string) (Check, error) {
+	a := algorithms[algorithm]
+	switch len(digits) {
+	case 0:
+		return nil, refusedNoSignature
+	case hex.EncodedLen(a.size):
+	default:
+		return nil, refusedMalformed
+	}
+	c, ok := m.pools[algorithm].Get().(*macCheck)
+	if !ok {
+		c = &macCheck{Hash: hmac.New(a.make, m.key), size: a.size, pool: &m.pools[algorithm]}
+	}
+	copy(c.digits[:], digits)
+	if _, err := hex.Decode(c.want[:], c.digits[:len(digits)]); err != nil {
+		c.pool.Put(c)
+		return nil, refusedMalformed
+	}
+	return c, nil
 }
 
 // macCheck hashes one body and compares. It returns to its pool when it has finished.

@@ -94,10 +94,14 @@ var types = []struct {
 	keys []string
 	make func(Credentials) (Verifier, error)
 }{
+	{name: "bitbucket", make: newBitbucket},
 	{name: "generic", make: newGeneric},
 	{name: "generic-hmac", make: newHMAC},
+	{name: "gitea", make: newGitea},
 	{name: "github", make: newGitHub},
 	{name: "gitlab", make: newGitLab},
+	{name: "harbor", make: newHarbor},
+	{name: "standard-webhooks", make: newStandardWebhooks},
 }
 
 // SecretKeys returns the keys of the Secret that a type reads beside the token.

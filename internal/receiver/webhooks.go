@@ -247,12 +247,9 @@ func (w *Webhooks) decide(r *http.Request, hook *Hook, claims Claims, body []byt
 	case !hook.Ready:
 		return delivery{}, hookNotReady
 	}
-	content := Content{Event: hook.Verifier.Event(r.Header)}
-	if parser, ok := hook.Verifier.(Parser); ok && !content.Event.Ping {
-		var err error
-		if content, err = parser.Parse(r.Header, body); err != nil {
-			return delivery{}, refused(http.StatusBadRequest, "payload", string(reasonOf(err)), "")
-		}
+	content, err := contentOf(hook.Verifier, r.Header, body)
+	if err != nil {
+		return delivery{}, refused(http.StatusBadRequest, "payload", string(reasonOf(err)), "")
 	}
 	d := delivery{event: content.Event}
 	switch {

@@ -71,7 +71,7 @@ func TestWhatKeepsAReceiverFromBeingServed(t *testing.T) {
 			reason: v1.CrossNamespaceDeniedReason, says: `spec.resources[1] is in namespace "team-b"`,
 		},
 		"a type that is not built": {
-			change: func(r *v1.Receiver) { r.Spec.Type = v1.HarborReceiver },
+			change: func(r *v1.Receiver) { r.Spec.Type = "carrier-pigeon" },
 			reason: v1.UnsupportedTypeReason, says: "generic, generic-hmac, github, gitlab",
 		},
 		"a filter for all resources": {
