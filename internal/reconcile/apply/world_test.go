@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -363,7 +364,7 @@ func (f *fakeReceivers) InNamespace(namespace string) []Receiver {
 type fakeSelector map[string][]string
 
 func (f fakeSelector) Select(_ string, target event.Target) ([]string, bool) {
-	if target.Kind != "GitRepository" || f[unwatched] != nil {
+	if target.Kind != "GitRepository" {
 		return nil, false
 	}
 	return f[target.Selector()], true
@@ -374,8 +375,21 @@ func (f fakeSelector) Selects(namespace string, target event.Target, name string
 	return slices.Contains(names, name), watched
 }
 
-// unwatched is a key of fakeSelector by which nothing is watched.
-const unwatched = "unwatched"
+// switched is a Selector whose kinds may not be watched.
+type switched struct {
+	fakeSelector
+	off atomic.Bool
+}
+
+func (s *switched) Select(namespace string, target event.Target) ([]string, bool) {
+	names, watched := s.fakeSelector.Select(namespace, target)
+	return names, watched && !s.off.Load()
+}
+
+func (s *switched) Selects(namespace string, target event.Target, name string) (selected, watched bool) {
+	names, watched := s.Select(namespace, target)
+	return watched && slices.Contains(names, name), watched
+}
 
 // fakeReports keeps the last report of each key and counts them.
 type fakeReports struct {

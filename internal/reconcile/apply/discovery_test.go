@@ -1,0 +1,344 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apidiscovery "k8s.io/api/apidiscovery/v2"
+
+	"notifier/internal/event"
+)
+
+// anyGroup is an object of the kind, in whichever API group there is.
+func anyGroup(kind, name string) event.Target { return event.Target{Kind: kind, Name: name} }
+
+func (f *fakeAPI) add(more ...apidiscovery.APIGroupDiscovery) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.more = more
+}
+
+func (f *fakeAPI) discover(answer func(ctx context.Context, version string) error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.discovery = answer
+}
+
+// paths are the paths of the requests, each once.
+func (f *fakeAPI) paths() []string {
+	var paths []string
+	for _, p := range f.seen() {
+		paths = append(paths, p.path)
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+// cluster is a kind that is in no namespace, readOnly one that cannot be patched.
+func cluster(v apidiscovery.APIVersionDiscovery) apidiscovery.APIVersionDiscovery {
+	v.Resources[0].Scope = apidiscovery.ScopeCluster
+	return v
+}
+
+func readOnly(v apidiscovery.APIVersionDiscovery) apidiscovery.APIVersionDiscovery {
+	v.Resources[0].Verbs = []string{"get", "list"}
+	return v
+}
+
+// Fails when a version counts as a group of its own, when the order of versions is not the server's, or when what cannot be patched
+// in a namespace makes a kind ambiguous.
+func TestTheOnlyGroupThatHasAKindIsMeant(t *testing.T) {
+	const refused = ""
+	nameless := serves("v1", "Widget")
+	nameless.Resources[0].ResponseKind = nil
+	for name, c := range map[string]struct {
+		groups []apidiscovery.APIGroupDiscovery
+		path   string
+		says   string
+	}{
+		"one group": {[]apidiscovery.APIGroupDiscovery{group("a.example", serves("v1", "Widget"))}, "/apis/a.example/v1", ""},
+		"the version that it prefers": {
+			[]apidiscovery.APIGroupDiscovery{group("a.example", serves("v2", "Widget"), serves("v1", "Widget"))}, "/apis/a.example/v2", "",
+		},
+		"the first version that has it": {
+			[]apidiscovery.APIGroupDiscovery{group("a.example", serves("v2", "Gadget"), serves("v1beta1", "Widget"))}, "/apis/a.example/v1beta1", "",
+		},
+		"the core group": {[]apidiscovery.APIGroupDiscovery{group("", serves("v1", "Widget"))}, "/api/v1", ""},
+		"another has it in no namespace": {
+			[]apidiscovery.APIGroupDiscovery{group("a.example", serves("v1", "Widget")), group("b.example", cluster(serves("v1", "Widget")))},
+			"/apis/a.example/v1", "",
+		},
+		"another has it read-only": {
+			[]apidiscovery.APIGroupDiscovery{group("b.example", readOnly(serves("v1", "Widget"))), group("a.example", serves("v1", "Widget"))},
+			"/apis/a.example/v1", "",
+		},
+		"two groups": {
+			[]apidiscovery.APIGroupDiscovery{group("b.example", serves("v1", "Widget")), group("", serves("v1", "Widget"))},
+			refused, `kind Widget is served by the API groups "" (core), b.example: set apiVersion`,
+		},
+		"none":                  {nil, refused, errNotServed.Error()},
+		"a resource of no kind": {[]apidiscovery.APIGroupDiscovery{group("a.example", nameless)}, refused, errNotServed.Error()},
+		"a group that is none":  {[]apidiscovery.APIGroupDiscovery{group("../..", serves("v1", "Widget"))}, refused, errNotServed.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				defer w.stop()
+				w.api.add(c.groups...)
+				h := w.hook(w.receiver("team-a", "github", "deployer", anyGroup("Widget", "app")))
+				pass(time.Second)
+				var want []string
+				if c.path != refused {
+					want = []string{c.path + "/namespaces/team-a/widgets/app"}
+					w.want(h, "done")
+				}
+				if diff := cmp.Diff(want, w.api.paths()); diff != "" {
+					t.Errorf("written (-want +got):\n%s", diff)
+				}
+				denied := w.health("team-a/github").Denied
+				if c.path == refused && (len(denied) != 1 || denied[0].Message != c.says || denied[0].Object != "app") {
+					t.Errorf("denied %+v", denied)
+				}
+			})
+		})
+	}
+}
+
+// Fails when a refusal of a kind ends the trigger, or is shown for ever.
+func TestAKindMayBeServedLater(t *testing.T) {
+	for name, before := range map[string][]apidiscovery.APIGroupDiscovery{
+		"not yet served":  nil,
+		"still ambiguous": {group("a.example", serves("v1", "Widget")), group("b.example", serves("v1", "Widget"))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				defer w.stop()
+				w.api.add(before...)
+				h := w.hook(w.receiver("team-a", "github", "deployer", anyGroup("Widget", "app")))
+				pass(30 * time.Second)
+				w.want(h, "held")
+				if len(w.health("team-a/github").Denied) != 1 {
+					t.Error("not shown")
+				}
+				w.api.add(group("a.example", serves("v1", "Widget")))
+				pass(time.Minute + catalogueRefresh)
+				w.want(h, "done")
+				if denied := w.health("team-a/github").Denied; len(denied) != 0 {
+					t.Errorf("still shown: %+v", denied)
+				}
+			})
+		})
+	}
+}
+
+// T4: one object, one request per interval. Fails when the slot of a target without an API version has no group.
+func TestT4TheSlotIsTheSameWithAndWithoutAnAPIVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.stop()
+		named := w.receiver("team-a", "named", "deployer", repo("app"))
+		left := w.receiver("team-a", "left", "deployer", anyGroup("GitRepository", "app"))
+		weak := w.receiver("team-a", "weak", "weak", anyGroup("GitRepository", "app"))
+		var last []*fakeHold
+		for range 100 {
+			last = []*fakeHold{w.hook(named), w.hook(left), w.hook(weak)}
+			pass(100 * time.Millisecond)
+		}
+		pass(10 * time.Second)
+		for _, h := range last {
+			w.want(h, "done")
+		}
+		patches := w.api.seen()
+		for i := 1; i < len(patches); i++ {
+			if gap := patches[i].at.Sub(patches[i-1].at); gap < time.Second {
+				t.Fatalf("requests %d and %d are %v apart", i-1, i, gap)
+			}
+		}
+		if diff := cmp.Diff([]string{"/apis/source.toolkit.fluxcd.io/v1/namespaces/team-a/gitrepositories/app"}, w.api.paths()); diff != "" {
+			t.Errorf("written (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// Fails when the core group, which has no name, and a version that was left out are the same.
+func TestT4AnObjectOfAnotherGroupIsAnotherObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.stop()
+		core := event.Target{APIVersion: "v1", Kind: "ConfigMap", Name: "app"}
+		w.api.add(group("other.example", serves("v1", "ConfigMap")))
+		r := w.receiver("team-a", "github", "deployer", core, anyGroup("ConfigMap", "app"))
+		first, second := w.send(trigger(r, r.Targets[0])), w.send(trigger(r, r.Targets[1]))
+		pass(3 * time.Second)
+		w.want(first, "done")
+		w.want(second, "held") // which of the two groups cannot be known
+	})
+}
+
+// An API that hangs holds up the triggers of no other. Fails when a worker waits for discovery until it answers, when it does so
+// with a lock that others need, or when each trigger begins a request of its own.
+func TestAnAPIThatHangsHoldsUpNobodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(o *Options) { o.Workers = 2 })
+		defer w.stop()
+		var mu sync.Mutex
+		var longest time.Duration
+		w.api.discover(func(ctx context.Context, version string) error {
+			if version == "source.toolkit.fluxcd.io/v1" {
+				return nil
+			}
+			began := time.Now()
+			<-ctx.Done()
+			mu.Lock()
+			defer mu.Unlock()
+			longest = max(longest, time.Since(began))
+			return ctx.Err()
+		})
+		var stuck []*fakeHold
+		for i := range 200 {
+			hung := event.Target{APIVersion: "hung.example/v1", Kind: "Widget", Name: fmt.Sprint("w-", i)}
+			if i%2 == 0 {
+				hung.APIVersion = ""
+			}
+			stuck = append(stuck, w.hook(w.receiver("team-a", fmt.Sprint("r-", i), "deployer", hung)))
+		}
+		pass(300 * time.Millisecond)
+		for i := range 20 {
+			h := w.hook(w.receiver("team-b", "github", "deployer", repo(fmt.Sprint("app-", i))))
+			pass(2 * time.Second)
+			w.want(h, "done")
+		}
+		if w.api.discover(nil); longest > fetchTime {
+			t.Errorf("a request was held for %v", longest)
+		}
+		asked := 0
+		for _, version := range w.api.versions() {
+			if version != "source.toolkit.fluxcd.io/v1" {
+				asked++
+			}
+		}
+		if asked == 0 || asked > 2*int(40*time.Second/fetchTime)+2 {
+			t.Errorf("asked %d times in 40 s", asked)
+		}
+		for _, h := range stuck {
+			w.want(h, "held")
+		}
+	})
+}
+
+// T4: nothing is lost for the lack of an answer. Fails when it is taken for a refusal, which ends after ten minutes.
+func TestT4AKindIsLookedUpUntilTheServerAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.stop()
+		w.api.add(group("a.example", serves("v1", "Widget")))
+		w.api.discover(func(context.Context, string) error { return errors.New("the API server is away") })
+		h := w.hook(w.receiver("team-a", "github", "deployer", anyGroup("Widget", "app")))
+		pass(time.Hour)
+		w.want(h, "held")
+		if denied := w.health("team-a/github").Denied; len(denied) != 0 {
+			t.Errorf("shown as a refusal: %+v", denied)
+		}
+		w.api.discover(nil)
+		pass(2 * time.Minute)
+		w.want(h, "done")
+	})
+}
+
+// Fails when answers are not kept, or when what is not there is asked for each time; and when an answer is kept for ever.
+func TestDiscoveryIsAskedRarely(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &fakeAPI{}
+		m := newMapper(api)
+		defer m.flights.Wait()
+		ask := func(version, kind string, want error) {
+			t.Helper()
+			if _, err := m.resource(t.Context(), version, kind); !errors.Is(err, want) {
+				t.Errorf("%s %s: %v", version, kind, err)
+			}
+			synctest.Wait()
+		}
+		const source = "source.toolkit.fluxcd.io/v1"
+		for range 90 { // 9 s
+			for _, version := range []string{source, ""} {
+				ask(version, "GitRepository", nil)
+				ask(version, "Absent", errNotServed)
+				m.doubt(version)
+			}
+			pass(100 * time.Millisecond)
+		}
+		if diff := cmp.Diff([]string{source, "all"}, api.versions()); diff != "" {
+			t.Errorf("asked (-want +got):\n%s", diff)
+		}
+		pass(catalogueRefresh)
+		ask(source, "GitRepository", nil) // doubted
+		ask("", "Absent", errNotServed)
+		if n := len(api.versions()); n != 4 {
+			t.Errorf("asked %d times", n)
+		}
+		pass(catalogueAge)
+		api.discover(func(context.Context, string) error { return errors.New("away") })
+		ask(source, "GitRepository", nil) // asked beside the use, and what is known stays
+		ask(source, "GitRepository", nil)
+		if n := len(api.versions()); n != 5 {
+			t.Errorf("asked %d times", n)
+		}
+	})
+}
+
+// Tenants name versions. Fails when there is no bound.
+func TestVersionsThatTenantsNameAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMapper(&fakeAPI{})
+		defer m.flights.Wait()
+		for i := range 10 * maxVersions {
+			if _, err := m.resource(t.Context(), fmt.Sprint("a.example/v", i), "Widget"); !errors.Is(err, errNotServed) {
+				t.Fatal(err)
+			}
+		}
+		if n := len(m.versions); n != maxVersions {
+			t.Errorf("%d versions are kept", n)
+		}
+	})
+}
+
+// Fails when a kind that moved to another group between claim and write is written there, in another object's slot.
+func TestTheGroupOfAClaimIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.stop()
+		w.api.add(group("a.example", serves("v1", "Widget")))
+		w.api.respond(always(http.StatusNotFound)) // the next one asks discovery again
+		r := w.receiver("team-a", "github", "deployer", anyGroup("Widget", "app"))
+		w.hook(r)
+		pass(20 * time.Second)
+		w.api.respond(always(http.StatusForbidden))
+		w.hook(r)
+		pass(2 * time.Second)
+		w.api.add(group("b.example", serves("v1", "Widget")))
+		w.applier.mapper.doubt("")
+		pass(2 * time.Minute)
+		if paths := w.api.paths(); len(paths) != 1 || !strings.HasPrefix(paths[0], "/apis/a.example/") {
+			t.Errorf("written: %v", paths)
+		}
+		second := w.hook(r) // claims the other object as well
+		w.api.respond(nil)
+		pass(2 * time.Second)
+		w.want(second, "held")
+		pass(RefusedFor)
+		w.want(second, "done")
+		if n := len(w.api.paths()); n != 2 {
+			t.Errorf("written: %v", w.api.paths())
+		}
+	})
+}

@@ -1,0 +1,98 @@
+package apply
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"notifier/internal/event"
+)
+
+// T2: a filter's choice among what a selector finds counts only while the live Receiver selects it. Fails when a trigger by name
+// need not be selected at the time of the write.
+func TestT2AnObjectThatAFilterChoseIsStillSelected(t *testing.T) {
+	inTier := repo("*")
+	inTier.MatchExpressions = []event.Requirement{{Key: "tier", Operator: "In", Values: []string{"1"}}}
+	for name, c := range map[string]struct {
+		selected []string
+		change   func(*world, Receiver)
+		name     string
+		writes   []string
+	}{
+		"it is selected":            {[]string{"a", "b"}, nil, "a", []string{"a"}},
+		"it is not":                 {[]string{"b"}, nil, "a", nil},
+		"nothing is":                {nil, nil, "a", nil},
+		"the whole selector is not": {[]string{"a"}, nil, "*", nil},
+		"the Receiver selects another kind": {[]string{"a"}, func(w *world, r Receiver) {
+			other := inTier
+			other.Kind = "Bucket"
+			r.Targets = []event.Target{other}
+			w.receivers.put(r)
+		}, "a", nil},
+		"another Receiver selects it as the same account": {[]string{"a"}, func(w *world, r Receiver) {
+			w.receivers.remove(r.Namespace, r.Name)
+			w.receiver("team-a", "twin", r.ServiceAccount, inTier)
+		}, "a", []string{"a"}},
+		"another Receiver selects it as another account": {[]string{"a"}, func(w *world, r Receiver) {
+			w.receivers.remove(r.Namespace, r.Name)
+			w.receiver("team-a", "twin", "strong", inTier)
+		}, "a", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				defer w.stop()
+				if c.selected != nil {
+					w.selector[inTier.Selector()] = c.selected
+				}
+				r := w.receiver("team-a", "github", "deployer", inTier)
+				sent := trigger(r, inTier.Named(c.name))
+				if c.change != nil {
+					c.change(w, r)
+				}
+				h := w.send(sent)
+				pass(2 * time.Second)
+				w.want(h, "done")
+				var got []string
+				for _, p := range w.api.seen() {
+					got = append(got, p.object())
+				}
+				if diff := cmp.Diff(c.writes, got); diff != "" {
+					t.Errorf("written (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// Fails when a kind that is not watched for a moment, as while its definition changes, ends a filter's choice; and when it is shown
+// for ever.
+func TestT4AFiltersChoiceOutlivesTheWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		watcher := &switched{fakeSelector: fakeSelector{"": []string{"a"}}}
+		w := newWorld(t, func(o *Options) { o.Selector = watcher })
+		defer w.stop()
+		all := repo("*")
+		w.api.respond(always(503))
+		r := w.receiver("team-a", "github", "deployer", all)
+		h := w.send(trigger(r, all.Named("a"))) // claimed while it is watched
+		pass(time.Second)
+		watcher.off.Store(true)
+		late := w.send(trigger(r, all.Named("a")))
+		w.api.respond(nil)
+		pass(2 * time.Minute)
+		w.want(h, "done") // by the later one
+		w.want(late, "held")
+		if len(w.health("team-a/github").Denied) != 1 {
+			t.Error("not shown")
+		}
+		watcher.off.Store(false)
+		pass(2 * time.Minute)
+		w.want(late, "done")
+		if denied := w.health("team-a/github").Denied; len(denied) != 0 {
+			t.Errorf("still shown: %+v", denied)
+		}
+	})
+}
