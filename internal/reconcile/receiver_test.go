@@ -72,7 +72,7 @@ func TestWhatKeepsAReceiverFromBeingServed(t *testing.T) {
 		},
 		"a type that is not built": {
 			change: func(r *v1.Receiver) { r.Spec.Type = "carrier-pigeon" },
-			reason: v1.UnsupportedTypeReason, says: "generic, generic-hmac, github, gitlab",
+			reason: v1.UnsupportedTypeReason, says: "gitea, github, gitlab",
 		},
 		"a filter for all resources": {
 			change: func(r *v1.Receiver) { r.Spec.ResourceFilter = "true" }, reason: v1.UnsupportedFieldReason, says: "spec.resourceFilter",
