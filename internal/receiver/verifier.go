@@ -94,13 +94,17 @@ var types = []struct {
 	keys []string
 	make func(Credentials) (Verifier, error)
 }{
+	{name: "acr", make: newACR},
 	{name: "bitbucket", make: newBitbucket},
+	{name: "cdevents", make: newCDEvents},
+	{name: "dockerhub", make: newDockerHub},
 	{name: "generic", make: newGeneric},
 	{name: "generic-hmac", make: newHMAC},
 	{name: "gitea", make: newGitea},
 	{name: "github", make: newGitHub},
 	{name: "gitlab", make: newGitLab},
 	{name: "harbor", make: newHarbor},
+	{name: "quay", make: newQuay},
 	{name: "standard-webhooks", make: newStandardWebhooks},
 }
 
