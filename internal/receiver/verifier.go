@@ -85,6 +85,10 @@ type Credentials struct {
 	Token []byte
 	// Values are the Secret's other keys that the type reads, as SecretKeys names them.
 	Values map[string][]byte
+	// OIDC are the providers of type generic-oidc.
+	OIDC []OIDCProvider
+	// Issuers has the keys of those who sign tokens. Types generic-oidc and gcr need it.
+	Issuers *Issuers
 }
 
 // types lists the Receiver types that are built. A new type is one file and one row. keys are the keys of the Secret that the
@@ -92,14 +96,18 @@ type Credentials struct {
 var types = []struct {
 	name string
 	keys []string
-	make func(Credentials) (Verifier, error)
+	// noSecret says that the type has no Secret, and with it no token.
+	noSecret bool
+	make     func(Credentials) (Verifier, error)
 }{
 	{name: "acr", make: newACR},
 	{name: "bitbucket", make: newBitbucket},
 	{name: "cdevents", make: newCDEvents},
 	{name: "dockerhub", make: newDockerHub},
+	{name: "gcr", keys: gcrKeys, make: newGCR},
 	{name: "generic", make: newGeneric},
 	{name: "generic-hmac", make: newHMAC},
+	{name: "generic-oidc", noSecret: true, make: newGenericOIDC},
 	{name: "gitea", make: newGitea},
 	{name: "github", make: newGitHub},
 	{name: "gitlab", make: newGitLab},
@@ -118,6 +126,16 @@ func SecretKeys(kind string) []string {
 	return nil
 }
 
+// NeedsSecret reports whether a type reads a Secret, from whose token its path is made.
+func NeedsSecret(kind string) bool {
+	for _, t := range types {
+		if t.name == kind {
+			return !t.noSecret
+		}
+	}
+	return true
+}
+
 // Types returns the supported values of a Receiver's spec.type.
 func Types() []string {
 	names := make([]string, 0, len(types))
@@ -131,6 +149,13 @@ func Types() []string {
 // signs with nothing, so such a Receiver is not served.
 var ErrEmptyToken = errors.New("token is empty")
 
+// MissingKeyError says that a key which the type needs beside the token is not in the Secret, or empty.
+type MissingKeyError struct{ Key string }
+
+func (e *MissingKeyError) Error() string {
+	return fmt.Sprintf("the Secret's key %q is missing or empty", e.Key)
+}
+
 // UnsupportedTypeError says that a Receiver's type is not built here.
 type UnsupportedTypeError struct{ Type string }
 
@@ -138,14 +163,14 @@ func (e *UnsupportedTypeError) Error() string {
 	return fmt.Sprintf("receiver type %q is not supported; supported types: %s", e.Type, strings.Join(Types(), ", "))
 }
 
-// NewVerifier compiles the verification of one Receiver type. It returns an *UnsupportedTypeError, ErrEmptyToken, or an error
-// that says, without quoting it, which of the credentials is missing or unfit.
+// NewVerifier compiles the verification of one Receiver type. It returns an *UnsupportedTypeError, ErrEmptyToken, a
+// *MissingKeyError, an *ExpressionError, or an error that says, without quoting it, which of the credentials is unfit.
 func NewVerifier(kind string, c Credentials) (Verifier, error) {
 	for _, t := range types {
 		if t.name != kind {
 			continue
 		}
-		if len(c.Token) == 0 {
+		if len(c.Token) == 0 && !t.noSecret {
 			return nil, ErrEmptyToken
 		}
 		c.Token = slices.Clone(c.Token)

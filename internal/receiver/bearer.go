@@ -1,0 +1,120 @@
+package receiver
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	jose "github.com/go-jose/go-jose/v4"
+)
+
+// maxBearer bounds a token in bytes. Those of Git hosts and clouds have one or two thousand.
+const maxBearer = 16 << 10
+
+// The refusals of signed tokens.
+const (
+	refusedBearer  Refusal = "bearer token malformed"
+	refusedIssuer  Refusal = "token of another issuer"
+	refusedKey     Refusal = "token signed with a key that its issuer does not list"
+	refusedSigned  Refusal = "token signature mismatch"
+	refusedExpired Refusal = "token expired"
+	refusedClaims  Refusal = "token is not for this audience, or not valid yet"
+)
+
+// bearerToken returns the token of the header Authorization: three parts of base64, as a JSON Web Token has them.
+func bearerToken(h http.Header) (string, error) {
+	scheme, token, _ := strings.Cut(h.Get("Authorization"), " ")
+	switch {
+	case !strings.EqualFold(scheme, "Bearer") || token == "":
+		return "", refusedNoToken
+	case len(token) > maxBearer, strings.Count(token, ".") != 2:
+		return "", refusedBearer
+	}
+	return token, nil
+}
+
+// claimedIssuer is who a token says that it is from. Nothing of it is proven.
+func claimedIssuer(token string) (string, error) {
+	_, rest, _ := strings.Cut(token, ".")
+	payload, _, _ := strings.Cut(rest, ".")
+	data, err := base64.RawURLEncoding.DecodeString(payload)
+	if err != nil {
+		return "", refusedBearer
+	}
+	var claims struct {
+		Issuer string `json:"iss"`
+	}
+	if json.Unmarshal(data, &claims) != nil {
+		return "", refusedBearer
+	}
+	return claims.Issuer, nil
+}
+
+// verifyBearer returns a token that the issuer has signed for the audience, and that is valid now. With anyIssuer the claim "iss"
+// is left for the caller to check. The error is a Refusal, or wraps ErrIssuerUnavailable.
+func (s *Issuers) verifyBearer(ctx context.Context, token, url, audience string, anyIssuer bool) (*oidc.IDToken, error) {
+	signed := &signature{issuer: s.issuer(url)}
+	verifier := oidc.NewVerifier(url, signed, &oidc.Config{
+		ClientID: audience, SupportedSigningAlgs: asymmetric, SkipIssuerCheck: anyIssuer,
+	})
+	proven, err := verifier.Verify(ctx, token)
+	if err == nil {
+		return proven, nil
+	}
+	// The verifier's error quotes the token.
+	_, expired := errors.AsType[*oidc.TokenExpiredError](err)
+	switch {
+	case signed.err != nil:
+		return nil, signed.err
+	case !signed.checked:
+		return nil, refusedAlgorithm
+	case expired:
+		return nil, refusedExpired
+	}
+	return nil, refusedClaims
+}
+
+// signature checks the signature of one token, and remembers why it did not hold: the verifier passes on a text alone.
+type signature struct {
+	issuer  *issuer
+	checked bool
+	err     error
+}
+
+// VerifySignature implements oidc.KeySet.
+func (s *signature) VerifySignature(ctx context.Context, token string) ([]byte, error) {
+	s.checked = true
+	var payload []byte
+	payload, s.err = s.verify(ctx, token)
+	return payload, s.err
+}
+
+func (s *signature) verify(ctx context.Context, token string) ([]byte, error) {
+	algorithms := make([]jose.SignatureAlgorithm, len(asymmetric))
+	for i, name := range asymmetric {
+		algorithms[i] = jose.SignatureAlgorithm(name)
+	}
+	parsed, err := jose.ParseSignedCompact(token, algorithms)
+	if err != nil || len(parsed.Signatures) != 1 {
+		return nil, refusedBearer
+	}
+	keyID := parsed.Signatures[0].Header.KeyID
+	return s.issuer.verify(ctx, func(keys []jose.JSONWebKey) ([]byte, error) {
+		refused := refusedKey
+		for _, key := range keys {
+			if keyID != "" && key.KeyID != keyID {
+				continue
+			}
+			payload, err := parsed.Verify(key)
+			if err == nil {
+				return payload, nil
+			}
+			refused = refusedSigned
+		}
+		return nil, refused
+	})
+}

@@ -1,0 +1,99 @@
+package receiver
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rsa"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	jose "github.com/go-jose/go-jose/v4"
+)
+
+// asymmetric are the algorithms of tokens that are accepted. With a symmetric one, whoever has read an issuer's public keys could
+// sign.
+var asymmetric = []string{
+	oidc.RS256, oidc.RS384, oidc.RS512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.EdDSA,
+}
+
+// fetchKeys reads an issuer's discovery document and the keys that it names. The error may quote what the issuer answered: it is
+// for nobody to see.
+func fetchKeys(ctx context.Context, client *http.Client, url string) ([]jose.JSONWebKey, error) {
+	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, client), url)
+	if err != nil {
+		return nil, err
+	}
+	var document struct {
+		Keys string `json:"jwks_uri"`
+	}
+	if err := provider.Claims(&document); err != nil {
+		return nil, err
+	}
+	if strings.HasPrefix(url, "https://") && !strings.HasPrefix(document.Keys, "https://") {
+		return nil, errors.New("the keys of an issuer on https are not")
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, document.Keys, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("keys: %s", resp.Status)
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	return parseKeys(body)
+}
+
+// parseKeys reads the keys that can verify a token. Others are left out, so that a key of a kind yet to come does not end the
+// service of those beside it.
+func parseKeys(body []byte) ([]jose.JSONWebKey, error) {
+	var set struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	if err := json.Unmarshal(body, &set); err != nil {
+		return nil, err
+	}
+	var keys []jose.JSONWebKey
+	for _, raw := range set.Keys {
+		var key jose.JSONWebKey
+		if len(keys) == maxKeys {
+			break
+		}
+		if json.Unmarshal(raw, &key) == nil && verifies(key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys, nil
+}
+
+// The lengths in bits of the RSA keys that are used: a shorter one can be broken, a longer one takes long to compute with.
+const (
+	minRSA = 2048
+	maxRSA = 8192
+)
+
+func verifies(key jose.JSONWebKey) bool {
+	if !key.IsPublic() || key.Use != "" && key.Use != "sig" {
+		return false
+	}
+	switch k := key.Key.(type) {
+	case *rsa.PublicKey:
+		return k.N.BitLen() >= minRSA && k.N.BitLen() <= maxRSA
+	case *ecdsa.PublicKey, ed25519.PublicKey:
+		return true
+	}
+	return false
+}
