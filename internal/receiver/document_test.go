@@ -54,6 +54,8 @@ func TestFiltersReadTheJSONInTheBody(t *testing.T) {
 		"a form with a broken field":     {"github", formType, "payload=%zz&payload=1", "none"},
 		"Bitbucket's form":               {"bitbucket", formType, form, `{"ref":"a+b c"}`},
 		"Gitea's JSON":                   {"gitea", "application/json", `{"a":1}`, `{"a":1}`},
+		"Nexus's JSON":                   {"nexus", "application/json; charset=UTF-8", `{"a":1}`, `{"a":1}`},
+		"Nexus's JSON of no type":        {"nexus", "", `{"a":1}`, `{"a":1}`},
 		"Standard Webhooks' JSON":        {"standard-webhooks", "application/json", `{"a":1}`, `{"a":1}`},
 	} {
 		c, err := contentOf(verifierOf(t, tc.kind, "czNjcmV0"), header("Content-Type", tc.contentType), []byte(tc.body))

@@ -112,6 +112,7 @@ var types = []struct {
 	{name: "github", make: newGitHub},
 	{name: "gitlab", make: newGitLab},
 	{name: "harbor", make: newHarbor},
+	{name: "nexus", make: newNexus},
 	{name: "quay", make: newQuay},
 	{name: "standard-webhooks", make: newStandardWebhooks},
 }
