@@ -16,6 +16,8 @@ type answer struct {
 	body   []byte
 	// retryAfter is the Retry-After header, empty for none.
 	retryAfter string
+	// folded says of an accepted webhook that it was over its Receiver's budget, duplicate that it was accepted before.
+	folded, duplicate bool
 }
 
 // jsonType is shared by all answers; net/http does not change it.

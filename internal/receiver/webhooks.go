@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"hash/maphash"
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -61,6 +60,7 @@ type Webhooks struct {
 	strangers *budgets[netip.Addr]
 	metrics   *webhookMetrics
 	log       *outcomeLog
+	seed      maphash.Seed
 	inFlight  atomic.Int64
 	handler   http.Handler
 
@@ -80,6 +80,7 @@ func NewWebhooks(o WebhooksOptions) (*Webhooks, error) {
 		gate:        gate{total: semaphore.NewWeighted(limits.Total), wait: limits.Wait},
 		strangers:   newBudgets[netip.Addr](limits.Unknown, maxAddresses),
 		log:         newOutcomeLog(o.Log),
+		seed:        maphash.MakeSeed(),
 		overUnknown: silent(http.StatusTooManyRequests, "unknown_over_budget", limits.Unknown.retryAfter()),
 		overFailure: refused(http.StatusTooManyRequests, "failures_over_budget", "too many failed authentications", limits.Failure.retryAfter()),
 	}
@@ -111,7 +112,16 @@ var (
 	hookUnavailable = refused(http.StatusServiceUnavailable, "unavailable", "not stored, try again", "5")
 	hookPing        = said(http.StatusOK, "ping", `{"accepted":true,"ping":true}`)
 	hookAccepted    = said(http.StatusOK, "accepted", `{"accepted":true}`)
-	hookFolded      = said(http.StatusAccepted, "folded", `{"accepted":true,"folded":true}`)
+	hookFolded      = &answer{
+		status: http.StatusAccepted, result: "folded", body: []byte(`{"accepted":true,"folded":true}`), folded: true,
+	}
+	hookDuplicate = &answer{
+		status: http.StatusOK, result: "duplicate", body: []byte(`{"accepted":true,"duplicate":true}`), duplicate: true,
+	}
+	hookFoldedDuplicate = &answer{
+		status: http.StatusAccepted, result: "duplicate", body: []byte(`{"accepted":true,"duplicate":true,"folded":true}`),
+		folded: true, duplicate: true,
+	}
 )
 
 // serve answers one request and records its outcome. The request URI is compared whole, as Flux does: with a query string, a
@@ -127,7 +137,8 @@ func (w *Webhooks) serve(rw http.ResponseWriter, r *http.Request) {
 	}
 	w.inFlight.Add(1)
 	defer w.inFlight.Add(-1)
-	a, err := w.judge(rw, r, rt)
+	d, a, err := w.judge(rw, r, rt)
+	rt.ledger.tally.count(a, d.event.Delivery, time.Now())
 	w.metrics.count(rt.hook.Verifier.Type(), a.result)
 	w.log.webhook(r.Context(), rt.hook, a, err)
 	if a == hookMethod {
@@ -150,27 +161,51 @@ func (w *Webhooks) stranger(r *http.Request, starting bool) *answer {
 }
 
 // judge takes a request on a known path through to its answer. The error is for the log.
-func (w *Webhooks) judge(rw http.ResponseWriter, r *http.Request, rt *route) (*answer, error) {
+func (w *Webhooks) judge(rw http.ResponseWriter, r *http.Request, rt *route) (delivery, *answer, error) {
 	d, a := w.admit(rw, r, rt)
 	if a != nil {
-		return a, nil
+		return d, a, nil
 	}
 	now := time.Now()
 	within := allow(rt.owner.deliveries, now)
-	if err := w.trigger(r.Context(), rt, d, now); err != nil {
-		return hookUnavailable, err
+	key, named := keyOf(d.event.Delivery, d.print)
+	first, repeated := time.Time{}, false
+	if named {
+		first, repeated = rt.ledger.seen.find(key, now)
 	}
-	if !within {
-		return hookFolded, nil
+	if !repeated || !rt.askedSince(d.triggers(rt.hook), first) {
+		if err := w.trigger(r.Context(), rt, d, now); err != nil {
+			return d, hookUnavailable, err
+		}
 	}
-	return hookAccepted, nil
+	if named && !repeated {
+		rt.ledger.seen.add(key, now)
+	}
+	switch {
+	case repeated && !within:
+		return d, hookFoldedDuplicate, nil
+	case repeated:
+		return d, hookDuplicate, nil
+	case !within:
+		return d, hookFolded, nil
+	}
+	return d, hookAccepted, nil
 }
 
-// delivery is an authentic webhook that is to trigger.
+// delivery is an authentic webhook.
 type delivery struct {
 	event Event
+	print bodyPrint
 	// selected are the triggers that the hook's filter chose. They count only if the hook has a filter.
 	selected []event.Trigger
+}
+
+// triggers are what the delivery is to publish.
+func (d *delivery) triggers(hook *Hook) []event.Trigger {
+	if hook.Filter != nil {
+		return d.selected
+	}
+	return hook.Targets
 }
 
 // admit reads and judges a request on a known path. The answer is nil for one that is to trigger. What it held in memory is
@@ -195,29 +230,39 @@ func (w *Webhooks) admit(rw http.ResponseWriter, r *http.Request, rt *route) (de
 		return delivery{}, hookBusy
 	}
 	defer p.leave()
-	claims, body, a := w.verify(rw, r, rt, &p)
+	proven, a := w.verify(rw, r, rt, &p)
 	if a != nil {
 		return delivery{}, a
 	}
-	return w.decide(r, rt.hook, claims, body)
+	d, a := w.decide(r, rt, proven.claims, proven.body)
+	d.print = proven.print
+	return d, a
 }
 
-// verify reads the body of a request and returns, for an authentic one, what its sender has proven, and the body if the hook
-// keeps it; else the answer.
-func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, rt *route, p *pass) (Claims, []byte, *answer) {
+// proven is what an authentic request's sender has proven, and its body if the hook keeps it.
+type proven struct {
+	claims Claims
+	body   []byte
+	print  bodyPrint
+}
+
+// verify reads the body of a request and returns what an authentic one proves, else the answer.
+func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, rt *route, p *pass) (proven, *answer) {
 	check, err := rt.hook.Verifier.Begin(r.Context(), r.Header)
 	if err != nil {
 		abandon(rw, r)
-		return nil, nil, w.failed(rt, err)
+		return proven{}, w.failed(rt, err)
 	}
 	var body []byte
+	var print bodyPrint
 	if rt.hook.keepsBody() {
 		kept := holding{max: MaxBody, take: p.grow}
 		err = kept.read(r)
 		body = kept.bytes
 		_, _ = check.Write(body) // hashes do not fail
+		print = bodyPrint(maphash.Bytes(w.seed, body))
 	} else {
-		err = stream(check, r.Body)
+		print, err = stream(check, r.Body, w.seed)
 	}
 	whole := body
 	if _, parses := rt.hook.Verifier.(Parser); !parses {
@@ -227,20 +272,21 @@ func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, rt *route, p 
 	switch {
 	case errors.Is(err, errTooLarge):
 		abandon(rw, r)
-		return nil, nil, hookTooLarge
+		return proven{}, hookTooLarge
 	case errors.Is(err, errNoRoom):
 		abandon(rw, r)
-		return nil, nil, hookBusy
+		return proven{}, hookBusy
 	case err != nil:
-		return nil, nil, hookUnreadable
+		return proven{}, hookUnreadable
 	case refusal != nil:
-		return nil, nil, w.failed(rt, refusal)
+		return proven{}, w.failed(rt, refusal)
 	}
-	return claims, body, nil
+	return proven{claims, body, print}, nil
 }
 
 // decide says what an authentic request leads to.
-func (w *Webhooks) decide(r *http.Request, hook *Hook, claims Claims, body []byte) (delivery, *answer) {
+func (w *Webhooks) decide(r *http.Request, rt *route, claims Claims, body []byte) (delivery, *answer) {
+	hook := rt.hook
 	switch {
 	case hook.Suspended:
 		return delivery{}, hookSuspended
@@ -261,6 +307,7 @@ func (w *Webhooks) decide(r *http.Request, hook *Hook, claims Claims, body []byt
 		var failed error
 		if d.selected, failed = hook.Filter.Select(r.Context(), claims, content.Document); failed != nil {
 			w.metrics.filters.Inc()
+			rt.ledger.tally.filtered(failed, time.Now())
 		}
 	}
 	return d, nil
@@ -295,26 +342,4 @@ func reasonOf(err error) Refusal {
 		return known
 	}
 	return refusedUnclassified
-}
-
-var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
-
-// stream reads the body to its end into check; errTooLarge says that it goes on beyond MaxBody.
-func stream(check io.Writer, body io.Reader) error {
-	buffer := buffers.Get().(*[bufferSize]byte)
-	defer buffers.Put(buffer)
-	for left := MaxBody; ; {
-		n, err := body.Read(buffer[:])
-		if n > left {
-			return errTooLarge
-		}
-		left -= n
-		_, _ = check.Write(buffer[:n]) // hashes do not fail
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
 }

@@ -1,0 +1,302 @@
+package receiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"notifier/internal/event"
+)
+
+// The answers of a repeat and of what is none.
+const (
+	saysAccepted        = `{"accepted":true}`
+	saysDuplicate       = `{"accepted":true,"duplicate":true}`
+	saysFoldedDuplicate = `{"accepted":true,"duplicate":true,"folded":true}`
+)
+
+// redelivery is a door with a bus that remembers, and its table.
+type redelivery struct {
+	t     *testing.T
+	door  *Webhooks
+	table *Table
+	bus   *recorder
+}
+
+func newRedelivery(t *testing.T, limits Limits, hooks ...*Hook) *redelivery {
+	bus := &recorder{}
+	table := newTable(t, limits, hooks...)
+	return &redelivery{t, newWebhooks(t, table, bus), table, bus}
+}
+
+// send sends a push with a delivery's ID and returns what was answered and how many triggers it published.
+func (r *redelivery) send(hook *Hook, key, id, body string) (answer string, published int) {
+	r.t.Helper()
+	before := r.bus.count()
+	request := push(hook.Path, key, body)
+	request.Header.Set("X-GitHub-Delivery", id)
+	return bodyOf(r.t, do(r.door, request)), r.bus.count() - before
+}
+
+// expect sends and compares.
+func (r *redelivery) expect(hook *Hook, id, body, answer string, published int) {
+	r.t.Helper()
+	if got, n := r.send(hook, token, id, body); got != answer || n != published {
+		r.t.Errorf("answered %s with %d triggers, want %s with %d", got, n, answer, published)
+	}
+}
+
+// apply tells that everything published so far was applied.
+func (r *redelivery) apply() {
+	for _, trigger := range r.bus.published {
+		r.table.Applied(trigger.Namespace, trigger.Key, trigger.Accepted)
+	}
+}
+
+// Fails when deliveries are not remembered, and when a repeat publishes although what it asks for was done.
+func TestARepeatOfWhatWasAppliedTriggersNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hook := newHook(t, "team-a/hook", withTargets("app", "db"))
+		r := newRedelivery(t, unlimited(), hook)
+		r.expect(hook, "1", "{}", saysAccepted, 2)
+		elapse(time.Second)
+		r.apply()
+		elapse(time.Second)
+		r.expect(hook, "1", "{}", saysDuplicate, 0)
+		r.expect(hook, "1", "{}", saysDuplicate, 0)
+		r.expect(hook, "2", "{}", saysAccepted, 2)
+	})
+}
+
+// T4: fails when a repeat is spared its triggers because it is one, when any one target's application is enough, when stamp or
+// time of learning is not compared, and when namespace or key is not.
+func TestARepeatOfWhatWasNotAppliedTriggersAgain(t *testing.T) {
+	type applied struct {
+		namespace, key string
+		stamp          time.Duration // after the acceptance
+	}
+	for name, all := range map[string][]applied{
+		"nothing was":                    nil,
+		"one of two targets was":         {{"team-a", "key-app", 0}},
+		"one for an earlier webhook":     {{"team-a", "key-app", 0}, {"team-a", "key-db", -1}},
+		"one in another namespace":       {{"team-a", "key-app", 0}, {"team-b", "key-db", 0}},
+		"another service account's were": {{"team-a", "key-app", 0}, {"team-a", "key-other", 0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				hook := newHook(t, "team-a/hook", withTargets("app", "db"))
+				r := newRedelivery(t, unlimited(), hook, newHook(t, "team-b/hook", withTargets("app", "db")))
+				accepted := time.Now()
+				r.expect(hook, "1", "{}", saysAccepted, 2)
+				elapse(time.Second)
+				for _, a := range all {
+					r.table.Applied(a.namespace, a.key, accepted.Add(a.stamp))
+				}
+				r.expect(hook, "1", "{}", saysDuplicate, 2)
+				r.expect(hook, "1", "{}", saysDuplicate, 2)
+				r.apply()
+				r.expect(hook, "1", "{}", saysDuplicate, 0)
+			})
+		})
+	}
+}
+
+// The clock of the one who stamps may be ahead, or be set back. Fails when the stamp alone counts.
+func TestWhatWasLearntBeforeTheAcceptanceProvesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hook := newHook(t, "team-a/hook")
+		r := newRedelivery(t, unlimited(), hook)
+		r.table.Applied("team-a", "key-app", time.Now().Add(time.Hour))
+		elapse(time.Second)
+		r.expect(hook, "1", "{}", saysAccepted, 1)
+		r.expect(hook, "1", "{}", saysDuplicate, 1)
+	})
+}
+
+// Fails when the body is no part of what identifies a delivery: the ID is not signed, so whoever has one signed body could suppress
+// the delivery of any ID. Fails as well when a request is remembered before it is authentic, or before its triggers are stored.
+func TestOnlyTheSameAuthenticStoredDeliveryIsARepeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hook, other := newHook(t, "team-a/hook"), newHook(t, "team-a/other")
+		r := newRedelivery(t, unlimited(), hook, other)
+		if got, n := r.send(hook, "wrong", "1", "{}"); n != 0 || got != `{"reason":"signature mismatch"}` {
+			t.Fatalf("a forged one: %s", got)
+		}
+		up := r.door.triggers
+		r.door.triggers = triggersFunc(func(context.Context, event.Trigger) error { return errors.New("down") })
+		if got, n := r.send(hook, token, "1", "{}"); n != 0 || got != `{"reason":"not stored, try again"}` {
+			t.Fatalf("one that is not stored: %s", got)
+		}
+		r.door.triggers = up
+		r.expect(hook, "1", "{}", saysAccepted, 1)
+		r.apply()
+		r.expect(hook, "1", `{"other":true}`, saysAccepted, 1)
+		r.expect(other, "1", "{}", saysAccepted, 1)
+		r.expect(hook, "", "{}", saysAccepted, 1)
+		r.expect(hook, "", "{}", saysAccepted, 1)
+		r.apply()
+		r.expect(hook, "1", "{}", saysDuplicate, 0)
+	})
+}
+
+// Fails when a repeat is charged to no budget or its answer hides that it was over it, and when it is refused.
+func TestARepeatOverTheBudgetIsFoldedToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limits := unlimited()
+		limits.Receiver = Budget{Rate: 0.1, Burst: 2}
+		hook := newHook(t, "team-a/hook")
+		r := newRedelivery(t, limits, hook)
+		r.expect(hook, "1", "{}", saysAccepted, 1)
+		r.apply()
+		r.expect(hook, "1", "{}", saysDuplicate, 0)
+		request := push(hook.Path, token, "{}")
+		request.Header.Set("X-GitHub-Delivery", "1")
+		resp := do(r.door, request)
+		if got := bodyOf(t, resp); resp.StatusCode != http.StatusAccepted || got != saysFoldedDuplicate {
+			t.Errorf("got %d %s", resp.StatusCode, got)
+		}
+	})
+}
+
+// Fails when what is remembered belongs to the hook and not to the Receiver, when a new target is taken for applied, and when it
+// outlives the Receiver.
+func TestDeliveriesAreRememberedAcrossEditsOfTheReceiver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hook := newHook(t, "team-a/hook")
+		r := newRedelivery(t, unlimited(), hook)
+		put := func(hooks ...*Hook) {
+			if err := r.table.Put("team-a/hook", hooks...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.expect(hook, "1", "{}", saysAccepted, 1)
+		r.apply()
+		put(newHook(t, "team-a/hook", withEvents("push")))
+		r.expect(hook, "1", "{}", saysDuplicate, 0)
+		rotated := newHook(t, "team-a/hook", onPath(Path("new", "hook", "team-a")))
+		put(rotated, hook)
+		r.expect(rotated, "1", "{}", saysDuplicate, 0) // sent again under the other path
+		put(newHook(t, "team-a/hook", withTargets("app", "db")))
+		r.expect(hook, "1", "{}", saysDuplicate, 2)
+		put(newHook(t, "team-a/hook", func(h *Hook) { h.UID = "another" }))
+		r.expect(hook, "1", "{}", saysAccepted, 1)
+	})
+}
+
+// Fails when what is known of a target is dropped while another Receiver of the namespace has it, or kept when none has.
+func TestWhatIsKnownOfATargetEndsWithItsLastReceiver(t *testing.T) {
+	table := newTable(t, unlimited(), newHook(t, "team-a/one", withTargets("app", "db")), newHook(t, "team-a/two"))
+	known := func() int { return len(table.tenants["team-a"].asked) }
+	if got := known(); got != 2 {
+		t.Errorf("targets known: %d, want 2", got)
+	}
+	for range 3 {
+		if err := table.Put("team-a/one", newHook(t, "team-a/one"), newHook(t, "team-a/one", onPath(Path("x", "one", "team-a")))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	table.Delete("team-a/one")
+	table.Applied("team-a", "key-app", time.Now())
+	table.Applied("team-a", "key-of-nobody", time.Now())
+	if a := table.tenants["team-a"].asked["key-app"]; a == nil || a.stamp.IsZero() || known() != 1 {
+		t.Errorf("key-app: %+v; targets known: %d, want 1", a, known())
+	}
+}
+
+// selection is a Filter with a fixed choice.
+type selection struct {
+	triggers []event.Trigger
+	failed   error
+}
+
+func (s *selection) ReadsBody() bool { return true }
+func (s *selection) Select(context.Context, Claims, []byte) ([]event.Trigger, error) {
+	return s.triggers, s.failed
+}
+
+// Fails when all targets of the Receiver are looked at instead of those that the filter selects for the repeat.
+func TestOfAFilteredRepeatThoseCountThatItSelects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hook := newHook(t, "team-a/hook", withTargets("app", "db"))
+		choice := &selection{triggers: hook.Targets[:1]}
+		hook.Filter = choice
+		r := newRedelivery(t, unlimited(), hook)
+		r.expect(hook, "1", "{}", saysAccepted, 1)
+		r.apply()
+		r.expect(hook, "1", "{}", saysDuplicate, 0)
+		choice.triggers = hook.Targets[1:]
+		r.expect(hook, "1", "{}", saysDuplicate, 1)
+	})
+}
+
+// Fails without the bound, when another than the oldest is forgotten, when a delivery is remembered for ever, and when the memory
+// is kept by a Receiver that is quiet.
+func TestRememberedDeliveriesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r redeliveries
+		key := func(i int) deliveryKey {
+			k, _ := keyOf(fmt.Sprint(i), 0)
+			return k
+		}
+		known := func(from, to int) (n int) {
+			for i := from; i < to; i++ {
+				if _, found := r.find(key(i), time.Now()); found {
+					n++
+				}
+			}
+			return n
+		}
+		add := func(from, to int) {
+			for i := from; i < to; i++ {
+				elapse(time.Millisecond)
+				r.add(key(i), time.Now())
+			}
+		}
+		add(0, maxRemembered+10)
+		if a, b := known(0, 10), known(10, maxRemembered+10); a != 0 || b != maxRemembered || len(r.seen) != maxRemembered {
+			t.Errorf("of the oldest ten %d are known, of the others %d; entries: %d", a, b, len(r.seen))
+		}
+		elapse(rememberFor)
+		if got := known(0, maxRemembered+10); got != 0 {
+			t.Errorf("%d are known after %s", got, rememberFor)
+		}
+		add(1000, 1020)
+		if got := known(1000, 1020); got != 20 || len(r.seen) != maxRemembered {
+			t.Errorf("of twenty more %d are known; entries: %d", got, len(r.seen))
+		}
+		r.expire(time.Now())
+		if got := known(1000, 1020); got != 20 {
+			t.Errorf("of twenty %d are known after a look at the time", got)
+		}
+		elapse(rememberFor)
+		if r.expire(time.Now()); r.seen != nil {
+			t.Error("a quiet Receiver keeps its memory")
+		}
+		add(0, 3)
+		if first, _ := r.find(key(0), time.Now()); cmp.Diff(2*time.Millisecond, time.Since(first)) != "" || len(r.seen) != 3 {
+			t.Errorf("the first of three was accepted %s ago; entries: %d", time.Since(first), len(r.seen))
+		}
+	})
+}
+
+// Fails when the ID is cut, which would make two of one.
+func TestAnIDThatIsTooLongIsNone(t *testing.T) {
+	long := string(make([]byte, maxDeliveryID+1))
+	if _, ok := keyOf(long, 0); ok {
+		t.Error("taken")
+	}
+	if _, ok := keyOf(long[1:], 0); !ok {
+		t.Error("the longest is not taken")
+	}
+	a, _ := keyOf("a", 1)
+	b, _ := keyOf("a", 2)
+	if a == b {
+		t.Error("two bodies have one key")
+	}
+}

@@ -1,0 +1,162 @@
+package receiver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// shelf is a Reports that remembers.
+type shelf struct {
+	mu     sync.Mutex
+	values map[string]Deliveries
+	puts   []string
+	down   bool
+}
+
+func (b *shelf) Put(_ context.Context, key string, value []byte) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.down {
+		return errors.New("down")
+	}
+	var d Deliveries
+	if err := json.Unmarshal(value, &d); err != nil {
+		return err
+	}
+	if b.values == nil {
+		b.values = map[string]Deliveries{}
+	}
+	b.values[key] = d
+	b.puts = append(b.puts, key)
+	return nil
+}
+
+// take returns the keys that were put since it was last called.
+func (b *shelf) take() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	puts := b.puts
+	b.puts = nil
+	return puts
+}
+
+// last returns what was last put about a Receiver.
+func (b *shelf) last(receiver string) Deliveries {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.values[DeliveriesPrefix+receiver+"/r1"]
+}
+
+func (b *shelf) set(down bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.down = down
+}
+
+// reporting runs a Reporter over hooks in a synctest bubble.
+func reporting(t *testing.T, hooks []*Hook, test func(r *redelivery, b *shelf)) {
+	synctest.Test(t, func(t *testing.T) {
+		r, b := newRedelivery(t, unlimited(), hooks...), &shelf{}
+		reporter, err := NewReporter(ReporterOptions{Table: r.table, Reports: b, Replica: "r1", Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := reporter.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		elapse(time.Millisecond)
+		test(r, b)
+		stop()
+		wg.Wait()
+	})
+}
+
+// Fails when a report is written at every tick or for every webhook, when what is no news is reported, and when a Receiver
+// nothing came in for is.
+func TestOneReceiverIsReportedEveryFewSecondsWhileItHasNews(t *testing.T) {
+	hook, quiet := newHook(t, "team-a/hook"), newHook(t, "team-b/hook")
+	reporting(t, []*Hook{hook, quiet}, func(r *redelivery, b *shelf) {
+		elapse(time.Minute)
+		if got := b.take(); got != nil {
+			t.Errorf("without a webhook: %v", got)
+		}
+		for i := range 60 {
+			r.send(hook, token, fmt.Sprint(i), "{}")
+			elapse(time.Second)
+		}
+		elapse(reportGap)
+		if got := b.take(); len(got) < 12 || len(got) > 14 || got[0] != "Deliveries/team-a/hook/r1" {
+			t.Errorf("in a minute of webhooks: %d reports, %v", len(got), got)
+		}
+		if got := b.last("team-a/hook"); got.Accepted != 60 || got.Last.ID != "59" || got.UID != hook.UID {
+			t.Errorf("the last says %+v", got)
+		}
+		elapse(time.Hour)
+		if got := b.take(); got != nil {
+			t.Errorf("after that: %v", got)
+		}
+	})
+}
+
+// Fails without the bound over all Receivers, when some are never told of under it, and when an old state is told.
+func TestAFloodOverManyReceiversIsReportedAtABoundedRate(t *testing.T) {
+	const many = 200
+	hooks := make([]*Hook, many)
+	for i := range hooks {
+		hooks[i] = newHook(t, fmt.Sprintf("team-a/hook-%d", i))
+	}
+	reporting(t, hooks, func(r *redelivery, b *shelf) {
+		const seconds = 30
+		for range seconds {
+			for _, h := range hooks {
+				r.send(h, token, "", "{}")
+			}
+			elapse(time.Second)
+		}
+		if got := len(b.take()); got > seconds*reportsPerTick {
+			t.Errorf("%d reports in %d s", got, seconds)
+		}
+		elapse(many / reportsPerTick * reportTick)
+		elapse(reportGap)
+		for _, h := range hooks {
+			if got := b.last("team-a/" + h.Name).Accepted; got != seconds {
+				t.Errorf("%s: %d are told, want %d", h.Name, got, seconds)
+			}
+		}
+	})
+}
+
+// Fails when a report that failed is not repeated.
+func TestAReportThatFailedIsRepeated(t *testing.T) {
+	hook := newHook(t, "team-a/hook")
+	reporting(t, []*Hook{hook}, func(r *redelivery, b *shelf) {
+		b.set(true)
+		r.send(hook, token, "1", "{}")
+		elapse(time.Minute)
+		b.set(false)
+		elapse(reportTick)
+		if got := b.last("team-a/hook").Accepted; got != 1 {
+			t.Errorf("%d are told, want 1", got)
+		}
+	})
+}
+
+func TestAReporterNeedsAName(t *testing.T) {
+	for _, name := range []string{"", "a/b"} {
+		o := ReporterOptions{Table: newTable(t, unlimited()), Reports: &shelf{}, Replica: name, Log: slog.New(slog.DiscardHandler)}
+		if _, err := NewReporter(o); err == nil {
+			t.Errorf("%q is taken", name)
+		}
+	}
+}

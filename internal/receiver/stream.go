@@ -1,0 +1,37 @@
+package receiver
+
+import (
+	"hash/maphash"
+	"io"
+	"sync"
+)
+
+var intakes = sync.Pool{New: func() any { return new(intake) }}
+
+// intake is what it takes to read a body that is not kept.
+type intake struct {
+	buffer [bufferSize]byte
+	print  maphash.Hash
+}
+
+// stream reads the body to its end into check, and returns the body's print; errTooLarge says that it goes on beyond MaxBody.
+func stream(check io.Writer, body io.Reader, seed maphash.Seed) (bodyPrint, error) {
+	r := intakes.Get().(*intake)
+	defer intakes.Put(r)
+	r.print.SetSeed(seed)
+	for left := MaxBody; ; {
+		n, err := body.Read(r.buffer[:])
+		if n > left {
+			return 0, errTooLarge
+		}
+		left -= n
+		_, _ = check.Write(r.buffer[:n]) // hashes do not fail
+		_, _ = r.print.Write(r.buffer[:n])
+		if err == io.EOF {
+			return bodyPrint(r.print.Sum64()), nil
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package receiver
+
+import (
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// maxShownID bounds in bytes a delivery's ID in a status.
+const maxShownID = 128
+
+// maxFault bounds in bytes the text of a failed filter in a status.
+const maxFault = 512
+
+// Deliveries is what came in for one Receiver on one replica since Since. Nothing in it is secret.
+type Deliveries struct {
+	// UID is the Receiver's, so that what is told of a deleted one is not shown on its successor.
+	UID       string    `json:"uid"`
+	Since     time.Time `json:"since"`
+	Accepted  int64     `json:"accepted,omitempty"`
+	Folded    int64     `json:"folded,omitempty"`
+	Duplicate int64     `json:"duplicate,omitempty"`
+	Refused   int64     `json:"refused,omitempty"`
+	Failed    int64     `json:"failed,omitempty"`
+	Last      Outcome   `json:"last,omitzero"`
+	LastError Outcome   `json:"lastError,omitzero"`
+}
+
+// Outcome is one webhook and what became of it; the zero value is none.
+type Outcome struct {
+	Time time.Time `json:"time"`
+	// ID is the sender's, of an accepted webhook only, in printable ASCII.
+	ID     string `json:"id,omitempty"`
+	Result string `json:"result"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// ledger is what is remembered of one Receiver, as long as it is the same object. It outlives the Receiver's hooks.
+type ledger struct {
+	uid   string
+	tally tally
+	seen  redeliveries
+}
+
+func newLedger(uid string, now time.Time) *ledger { return &ledger{uid: uid, tally: tally{since: now}} }
+
+// tally counts what came in for one Receiver. Counting a webhook that is not accepted takes no lock, one that is takes a lock that
+// nobody holds for longer than it takes to copy an ID; neither allocates.
+type tally struct {
+	since                                                time.Time
+	accepted, folded, duplicate, refused, failed, others atomic.Int64
+
+	fault   atomic.Pointer[answer]
+	faultAt atomic.Int64 // Unix nanoseconds
+
+	mu   sync.Mutex
+	last struct {
+		at     time.Time
+		answer *answer
+		id     [maxShownID]byte
+		length int
+	}
+}
+
+// count counts one answer to a request of the Receiver. id is the sender's, and kept only of an accepted one.
+func (t *tally) count(a *answer, id string, now time.Time) {
+	switch {
+	case a.status == http.StatusServiceUnavailable:
+		t.fail(a, now)
+		t.failed.Add(1)
+	case a.status >= http.StatusBadRequest:
+		t.fail(a, now)
+		t.refused.Add(1)
+	default:
+		t.accept(a, id, now)
+	}
+}
+
+func (t *tally) accept(a *answer, id string, now time.Time) {
+	t.mu.Lock()
+	if t.last.at.Before(now) {
+		t.last.at, t.last.answer = now, a
+		t.last.length = copy(t.last.id[:], id)
+	}
+	t.mu.Unlock()
+	if a == hookPing {
+		t.others.Add(1)
+		return
+	}
+	if a.duplicate {
+		t.duplicate.Add(1)
+	}
+	if a.folded {
+		t.folded.Add(1)
+	}
+	t.accepted.Add(1)
+}
+
+func (t *tally) fail(a *answer, now time.Time) {
+	t.faultAt.Store(now.UnixNano())
+	t.fault.Store(a)
+}
+
+// filtered notes that filters failed for an authentic webhook. Filters say why without quoting it.
+func (t *tally) filtered(failed error, now time.Time) {
+	t.fail(&answer{result: "filter", reason: printable(failed.Error(), maxFault)}, now)
+	t.others.Add(1)
+}
+
+// version changes with everything that is counted. Counts are made last, so that what one tells of is there to be read.
+func (t *tally) version() int64 {
+	return t.accepted.Load() + t.refused.Load() + t.failed.Load() + t.others.Load()
+}
+
+// read returns what was counted.
+func (t *tally) read(uid string) Deliveries {
+	d := Deliveries{
+		UID: uid, Since: t.since.UTC(), Accepted: t.accepted.Load(), Folded: t.folded.Load(), Duplicate: t.duplicate.Load(),
+		Refused: t.refused.Load(), Failed: t.failed.Load(),
+	}
+	if a := t.fault.Load(); a != nil {
+		d.LastError = Outcome{Time: time.Unix(0, t.faultAt.Load()).UTC(), Result: a.result, Reason: a.reason}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if a := t.last.answer; a != nil {
+		d.Last = Outcome{Time: t.last.at.UTC(), Result: a.result, ID: printable(string(t.last.id[:t.last.length]), maxShownID)}
+	}
+	return d
+}
+
+// printable is text of at most max bytes with a question mark for all that is not printable ASCII.
+func printable(text string, max int) string {
+	b := []byte(text[:min(len(text), max)])
+	for i, c := range b {
+		if c < ' ' || c > '~' {
+			b[i] = '?'
+		}
+	}
+	return string(b)
+}

@@ -1,0 +1,125 @@
+package receiver
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"notifier/internal/event"
+)
+
+// deliveries is what was counted for a hook's Receiver.
+func (r *redelivery) deliveries(hook *Hook) Deliveries {
+	r.t.Helper()
+	rt, _ := r.table.lookup(hook.Path)
+	if rt == nil {
+		r.t.Fatal("not served")
+	}
+	return rt.ledger.tally.read(hook.UID)
+}
+
+// Fails when an outcome is counted under another word, when a refused one counts as the last accepted, and when what is counted
+// is another Receiver's.
+func TestWhatComesInIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limits := unlimited()
+		limits.Receiver = Budget{Rate: 0.001, Burst: 3}
+		hook, quiet := newHook(t, "team-a/hook", withEvents("push")), newHook(t, "team-b/hook")
+		r := newRedelivery(t, limits, hook, quiet)
+		start := time.Now().UTC()
+		want := Deliveries{UID: hook.UID, Since: start}
+		after := func(step string, change func(*Deliveries)) {
+			t.Helper()
+			change(&want)
+			if diff := cmp.Diff(want, r.deliveries(hook)); diff != "" {
+				t.Errorf("after %s (-want +got):\n%s", step, diff)
+			}
+			elapse(time.Second)
+		}
+		r.send(hook, token, "1", "{}")
+		after("an accepted one", func(d *Deliveries) {
+			d.Accepted, d.Last = 1, Outcome{Time: time.Now().UTC(), ID: "1", Result: "accepted"}
+		})
+		r.send(hook, "wrong", "2", "{}")
+		after("a forged one", func(d *Deliveries) {
+			d.Refused, d.LastError = 1, Outcome{Time: time.Now().UTC(), Result: "unauthentic", Reason: "signature mismatch"}
+		})
+		r.send(hook, token, "1", "{}")
+		after("a repeat", func(d *Deliveries) {
+			d.Accepted, d.Duplicate, d.Last = 2, 1, Outcome{Time: time.Now().UTC(), ID: "1", Result: "duplicate"}
+		})
+		ping := push(hook.Path, token, "{}")
+		ping.Header.Set("X-GitHub-Event", "ping")
+		do(r.door, ping)
+		after("a ping", func(d *Deliveries) { d.Last = Outcome{Time: time.Now().UTC(), Result: "ping"} })
+		star := push(hook.Path, token, "{}")
+		star.Header.Set("X-GitHub-Event", "star")
+		do(r.door, star)
+		after("an unlisted event", func(d *Deliveries) {
+			d.Refused, d.LastError = 2, Outcome{Time: time.Now().UTC(), Result: "event", Reason: "event not listed"}
+		})
+		r.door.triggers = triggersFunc(func(context.Context, event.Trigger) error { return errors.New("down") })
+		r.send(hook, token, "3", "{}")
+		after("one that is not stored", func(d *Deliveries) {
+			d.Failed, d.LastError = 1, Outcome{Time: time.Now().UTC(), Result: "unavailable", Reason: "not stored, try again"}
+		})
+		r.door.triggers = r.bus
+		r.send(hook, token, "4", "{}")
+		after("one over the budget", func(d *Deliveries) {
+			d.Accepted, d.Folded, d.Last = 3, 1, Outcome{Time: time.Now().UTC(), ID: "4", Result: "folded"}
+		})
+		r.send(hook, token, "4", "{}")
+		after("a repeat over the budget", func(d *Deliveries) {
+			d.Accepted, d.Folded, d.Duplicate = 4, 2, 2
+			d.Last = Outcome{Time: time.Now().UTC(), ID: "4", Result: "duplicate"}
+		})
+		if diff := cmp.Diff(Deliveries{UID: quiet.UID, Since: start}, r.deliveries(quiet)); diff != "" {
+			t.Errorf("of the Receiver that got none (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// Fails when a failed filter is not shown, or its text as it is.
+func TestAFailedFilterIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hook := newHook(t, "team-a/hook")
+		hook.Filter = &selection{failed: errors.New("resources[0].filter:\nno such key" + strings.Repeat("x", maxFault))}
+		r := newRedelivery(t, unlimited(), hook)
+		r.send(hook, token, "1", "{}")
+		d := r.deliveries(hook)
+		if d.Accepted != 1 || d.LastError.Result != "filter" || !strings.HasPrefix(d.LastError.Reason, "resources[0].filter:?no such key") ||
+			len(d.LastError.Reason) != maxFault {
+			t.Errorf("got %+v", d)
+		}
+	})
+}
+
+// E7: fails when the ID is shown as it came, or at any length.
+func TestAShownIDIsShortAndPrintable(t *testing.T) {
+	for id, want := range map[string]string{
+		"72d3162e-cc78-11e3-81ab-4c9367dc0958": "72d3162e-cc78-11e3-81ab-4c9367dc0958",
+		"a\tb\x00c\x7fd é":                     "a?b?c?d ??",
+		strings.Repeat("x", 200):               strings.Repeat("x", maxShownID),
+	} {
+		ta := newLedger("u", time.Unix(0, 0))
+		ta.tally.count(hookAccepted, id, time.Unix(1, 0))
+		if got := ta.tally.read("u").Last.ID; got != want {
+			t.Errorf("%q is shown as %q, want %q", id, got, want)
+		}
+	}
+}
+
+// Fails when counting makes an object, which a flood would make by the thousand.
+func TestCountingAllocatesNothing(t *testing.T) {
+	l := newLedger("u", time.Unix(0, 0))
+	for name, a := range map[string]*answer{"accepted": hookAccepted, "duplicate": hookDuplicate, "refused": hookUnlisted, "failed": hookBusy} {
+		if n := testing.AllocsPerRun(100, func() { l.tally.count(a, "72d3162e-cc78-11e3-81ab-4c9367dc0958", time.Now()) }); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}
