@@ -13,6 +13,9 @@ const (
 	// WriteDeniedCondition is True on a Receiver after the API server refused a reconcile request that was made as the
 	// Receiver's service account. It does not touch Ready: webhooks are still accepted and other targets still served.
 	WriteDeniedCondition = "WriteDenied"
+	// LoopDetectedCondition is True on a Receiver of type event whose own triggers seem to cause the events that it subscribes to.
+	// It then triggers seldom, until that ends or its spec changes. It does not touch Ready.
+	LoopDetectedCondition = "LoopDetected"
 )
 
 // Reasons of the conditions. Those which Flux has too keep Flux's name, since dashboards and alerts match on them.
@@ -48,6 +51,8 @@ const (
 	ProviderNotReadyReason = "ProviderNotReady"
 	// ForbiddenReason: the API server refused a write for lack of permission; of WriteDenied.
 	ForbiddenReason = "Forbidden"
+	// EventLoopReason: events follow triggers, over and over; of LoopDetected.
+	EventLoopReason = "EventLoop"
 )
 
 // Names that Flux's controllers and its command line share with this program.

@@ -14,6 +14,7 @@ import (
 
 	"notifier/internal/alerts"
 	"notifier/internal/bus"
+	"notifier/internal/receiver"
 	"notifier/internal/reconcile"
 	"notifier/internal/reconcile/apply"
 	"notifier/internal/reconcile/watch"
@@ -45,8 +46,10 @@ type App struct {
 	applier   *apply.Applier
 	router    *alerts.Router
 	deliverer *alerts.Deliverer
-	doors     []part
-	health    *health
+	// subscriber triggers the Receivers of type event.
+	subscriber *receiver.Subscriber
+	doors      []part
+	health     *health
 }
 
 // New opens the bus, wires every part and listens on every address. The options were validated.
@@ -100,7 +103,9 @@ func (a *App) Run(ctx context.Context) error {
 			{"watchers", a.watcher.Run},
 			{"leader", func(ctx context.Context) error { return a.leader.Run(ctx, a.reconcile.Lead, a.watcher.Lead) }},
 		}},
-		{"work", workGrace, []part{{"router", a.router.Run}, {"deliverer", a.deliverer.Run}, {"applier", a.applier.Run}}},
+		{"work", workGrace, []part{
+			{"router", a.router.Run}, {"deliverer", a.deliverer.Run}, {"subscriber", a.subscriber.Run}, {"applier", a.applier.Run},
+		}},
 		{"doors", doorsGrace, a.doors},
 	})
 	if err := a.closeBus(ctx); err != nil {

@@ -25,12 +25,14 @@ func (a *App) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	subscriptions := receiver.NewSubscriptions()
 	table, destinations := alerts.NewTable(), alerts.NewDestinations()
 	for _, step := range []func() error{
 		a.wireLeader,
-		func() error { return a.wireReconcile(hooks, table, destinations) },
+		func() error { return a.wireReconcile(hooks, subscriptions, table, destinations) },
 		a.wireWatcher,
 		a.wireApplier,
+		func() error { return a.wireSubscriber(subscriptions) },
 		func() error { return a.wireAlerts(table, destinations) },
 		func() error { return a.listen(ctx, hooks) },
 	} {
@@ -72,13 +74,15 @@ func (a *App) wireLeader() (err error) {
 	return err
 }
 
-func (a *App) wireReconcile(hooks *receiver.Table, table *alerts.Table, destinations *alerts.Destinations) error {
+func (a *App) wireReconcile(
+	hooks *receiver.Table, subscriptions *receiver.Subscriptions, table *alerts.Table, destinations *alerts.Destinations,
+) error {
 	network, err := provider.ParseNetwork(a.options.AllowDestinations, a.options.EnvironmentProxy)
 	if err != nil {
 		return fmt.Errorf("--allow-destinations: %w", err)
 	}
 	a.reconcile, err = reconcile.New(reconcile.Options{
-		Clients: a.clients.kinds, Hooks: hooks, Alerts: table, Destinations: destinations,
+		Clients: a.clients.kinds, Hooks: hooks, Subscriptions: subscriptions, Alerts: table, Destinations: destinations,
 		Health: a.bus.Health(), Events: a.recorder, Network: network, Namespace: a.namespace(),
 		DefaultServiceAccount: a.options.DefaultServiceAccount, MaxAlertsPerNamespace: a.options.MaxAlertsPerNamespace,
 		StatusWorkers: a.options.Concurrent, SecretQPS: float64(a.options.SecretQPS),
@@ -101,6 +105,14 @@ func (a *App) wireApplier() (err error) {
 		Discovery: a.clients.discovery, Client: a.clients.apply, Reports: a.bus.Health(),
 		Interval: a.options.TriggerInterval, QPS: float64(a.options.TriggerQPS), Burst: max(1, int(2*a.options.TriggerQPS)),
 		Log: a.log.With("component", "apply"), Registerer: a.registry,
+	})
+	return err
+}
+
+func (a *App) wireSubscriber(subscriptions *receiver.Subscriptions) (err error) {
+	a.subscriber, err = receiver.NewSubscriber(receiver.SubscriberOptions{
+		Events: a.bus, Triggers: a.bus, Subscriptions: subscriptions, Reports: a.bus.Health(), Gate: a.reconcile.Complete(),
+		Log: a.log.With("component", "subscriber"), Registerer: a.registry,
 	})
 	return err
 }

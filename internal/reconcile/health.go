@@ -17,6 +17,7 @@ import (
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
 	"notifier/internal/alerts"
+	"notifier/internal/receiver"
 	"notifier/internal/reconcile/apply"
 	"notifier/internal/reconcile/kube"
 )
@@ -28,6 +29,18 @@ const (
 	// MatchingCondition says on an Alert whether its patterns are evaluated within their time.
 	MatchingCondition = "Matching"
 )
+
+// loopKind stands in the feed for what is known of a Receiver beside the health of its writes, so that neither report replaces the
+// other.
+var loopKind = strings.TrimSuffix(receiver.LoopPrefix, "/")
+
+// reportKinds are the kinds under which the feed has reports on objects of a kind.
+func reportKinds(kind string) []string {
+	if kind == v1.ReceiverKind {
+		return []string{v1.ReceiverKind, loopKind}
+	}
+	return []string{kind}
+}
 
 // HealthFeed is the bus's last known health of objects, under "kind/namespace/name".
 type HealthFeed interface {
@@ -54,6 +67,10 @@ func parseReport(kind string, value []byte) (report, error) {
 		var h apply.Health
 		err := json.Unmarshal(value, &h)
 		return writeReport(h), err
+	case loopKind:
+		var l receiver.Loop
+		err := json.Unmarshal(value, &l)
+		return loopReport(l), err
 	case v1beta3.AlertKind, v1beta3.ProviderKind:
 		var h alerts.Health
 		err := json.Unmarshal(value, &h)
@@ -78,6 +95,15 @@ func writeReport(h apply.Health) report {
 	return report{uid: h.UID, condition: metav1.Condition{
 		Type: v1.WriteDeniedCondition, Status: metav1.ConditionTrue, Reason: v1.ForbiddenReason, Message: strings.Join(lines, "; "),
 	}}
+}
+
+// loopReport is a Receiver's as well: whether its triggers come back to it as events.
+func loopReport(l receiver.Loop) report {
+	c := metav1.Condition{Type: v1.LoopDetectedCondition, Status: metav1.ConditionFalse, Reason: v1.SucceededReason, Message: l.Message()}
+	if l.Looping {
+		c.Status, c.Reason = metav1.ConditionTrue, v1.EventLoopReason
+	}
+	return report{uid: l.UID, closing: !l.Looping, condition: c}
 }
 
 // alertReport is an Alert's or a Provider's.
@@ -152,16 +178,21 @@ func (t *healthTable) take(key string, value []byte) (kind string, k kube.Key, o
 // missing changes nothing: a new leader that has not read the feed yet must not take a condition away.
 func (t *healthTable) show(kind string, k kube.Key, uid types.UID, generation int64, conditions *[]metav1.Condition) {
 	t.mu.RLock()
-	r, ok := t.reports[kind+"/"+k.Namespace+"/"+k.Name]
-	t.mu.RUnlock()
-	switch {
-	case !ok:
-		return
-	case r.closing && meta.FindStatusCondition(*conditions, r.condition.Type) == nil:
-		return
-	case !r.closing && r.uid != string(uid):
-		return
+	var reports []report
+	for _, kind := range reportKinds(kind) {
+		if r, ok := t.reports[kind+"/"+k.Namespace+"/"+k.Name]; ok {
+			reports = append(reports, r)
+		}
 	}
-	r.condition.ObservedGeneration = generation
-	meta.SetStatusCondition(conditions, r.condition)
+	t.mu.RUnlock()
+	for _, r := range reports {
+		switch {
+		case r.closing && meta.FindStatusCondition(*conditions, r.condition.Type) == nil:
+			continue
+		case !r.closing && r.uid != string(uid):
+			continue
+		}
+		r.condition.ObservedGeneration = generation
+		meta.SetStatusCondition(conditions, r.condition)
+	}
 }

@@ -68,12 +68,13 @@ func NewClients(config *rest.Config) (Clients, error) {
 // Options wire a Reconciler. Where nothing else is said a field is required.
 type Options struct {
 	Clients Clients
-	// Hooks, Alerts and Destinations are the tables to fill.
-	Hooks        HookTable
-	Alerts       *alerts.Table
-	Destinations *alerts.Destinations
-	Health       HealthFeed
-	Events       EventRecorder
+	// Hooks, Subscriptions, Alerts and Destinations are the tables to fill.
+	Hooks         HookTable
+	Subscriptions SubscriptionTable
+	Alerts        *alerts.Table
+	Destinations  *alerts.Destinations
+	Health        HealthFeed
+	Events        EventRecorder
 	// Network is given to every Provider.
 	Network provider.Network
 	// Namespace is the only one served, empty for all.
@@ -113,6 +114,7 @@ func (o *Options) validate() error {
 	}{
 		{"Clients", o.Clients.Receivers.In == nil || o.Clients.Alerts.In == nil || o.Clients.Providers.In == nil || o.Clients.Secrets == nil},
 		{"Hooks", o.Hooks == nil},
+		{"Subscriptions", o.Subscriptions == nil},
 		{"Alerts", o.Alerts == nil},
 		{"Destinations", o.Destinations == nil},
 		{"Health", o.Health == nil},

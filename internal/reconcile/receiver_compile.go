@@ -62,6 +62,8 @@ type receiverPlan struct {
 	secretName     string
 	targets        []event.Target
 	events         map[string]bool
+	// sources are those of a Receiver of type event.
+	sources []receiver.EventSource
 }
 
 // planReceiver checks a Receiver's spec. It is the second wall of invariant T1: a spec that names another namespace is no plan.
@@ -74,7 +76,7 @@ func planReceiver(r *v1.Receiver, defaultServiceAccount string) (receiverPlan, *
 		plan.serviceAccount = defaultServiceAccount
 	}
 	for _, check := range []func(*v1.Receiver, *receiverPlan) *fault{
-		checkNamespaces, checkType, checkFilters, checkSecretRef, checkServiceAccount, checkLimits, planTargets,
+		checkNamespaces, checkType, checkFilters, checkSecretRef, checkServiceAccount, checkLimits, planTargets, planSources,
 	} {
 		if f := check(r, &plan); f != nil {
 			if f.event == "" {
@@ -94,11 +96,18 @@ func checkNamespaces(r *v1.Receiver, _ *receiverPlan) *fault {
 				i, res.Namespace)}
 		}
 	}
+	for i, source := range r.Spec.EventSources {
+		if source.Namespace != "" && source.Namespace != r.Namespace {
+			return &fault{reason: v1.CrossNamespaceDeniedReason, message: fmt.Sprintf(
+				"spec.eventSources[%d] is in namespace %q: a Receiver sees events of its own namespace only, so none triggers",
+				i, source.Namespace)}
+		}
+	}
 	return nil
 }
 
 func checkType(r *v1.Receiver, _ *receiverPlan) *fault {
-	if slices.Contains(receiver.Types(), r.Spec.Type) {
+	if r.Spec.Type == v1.EventReceiver || slices.Contains(receiver.Types(), r.Spec.Type) {
 		return nil
 	}
 	return &fault{reason: v1.UnsupportedTypeReason, message: (&receiver.UnsupportedTypeError{Type: r.Spec.Type}).Error()}
@@ -125,6 +134,12 @@ func checkFilters(r *v1.Receiver, _ *receiverPlan) *fault {
 }
 
 func checkSecretRef(r *v1.Receiver, plan *receiverPlan) *fault {
+	if r.Spec.Type == v1.EventReceiver {
+		if r.Spec.SecretRef != nil {
+			return &fault{reason: v1.ValidationFailedReason, message: "a Receiver of type event takes no spec.secretRef"}
+		}
+		return nil
+	}
 	if r.Spec.SecretRef == nil {
 		return &fault{reason: v1.ValidationFailedReason, message: fmt.Sprintf("spec.secretRef is required for type %q", r.Spec.Type)}
 	}

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	v1 "notifier/api/v1"
 	"notifier/internal/event"
 	"notifier/internal/receiver"
@@ -35,8 +37,10 @@ type receiverController struct {
 	receivers *kube.Informer[*v1.Receiver]
 	secrets   *secrets
 	hooks     HookTable
-	live      *Receivers
-	verdicts  *verdicts
+	// subscriptions are the Receivers of type event.
+	subscriptions SubscriptionTable
+	live          *Receivers
+	verdicts      *verdicts
 	// account is the service account of a Receiver that names none.
 	account string
 	queue   *kube.Controller
@@ -63,6 +67,11 @@ func (c *receiverController) reconcile(ctx context.Context, k kube.Key) error {
 		Namespace: object.Namespace, Name: object.Name, UID: string(object.UID), Created: object.CreationTimestamp.Time,
 		ServiceAccount: plan.serviceAccount, Targets: plan.targets,
 	})
+	if object.Spec.Type == v1.EventReceiver {
+		c.subscribe(object, plan)
+		return nil
+	}
+	c.subscriptions.Delete(k.Namespace, k.Name)
 	secret, err := c.secret(ctx, object, plan.secretName)
 	if err != nil {
 		return c.unread(object, err)
@@ -142,15 +151,21 @@ func compileHook(r *v1.Receiver, plan receiverPlan, secret map[string][]byte, ke
 	hook := &receiver.Hook{
 		Namespace: r.Namespace, Name: r.Name, UID: string(r.UID), Created: r.CreationTimestamp.Time,
 		Path:     receiver.Path(string(token), r.Name, r.Namespace),
-		Verifier: verifier, Events: plan.events, Suspended: r.Spec.Suspend, Ready: true,
-	}
-	for _, t := range plan.targets {
-		hook.Targets = append(hook.Targets, event.Trigger{
-			Namespace: r.Namespace, Receiver: r.Name, ReceiverUID: string(r.UID),
-			Target: t, Key: event.TargetKey(t, plan.serviceAccount),
-		})
+		Verifier: verifier, Events: plan.events, Targets: triggersOf(r, plan), Suspended: r.Spec.Suspend, Ready: true,
 	}
 	return hook, nil
+}
+
+// triggersOf are the triggers of a planned Receiver, complete but for Accepted.
+func triggersOf(r *v1.Receiver, plan receiverPlan) []event.Trigger {
+	triggers := make([]event.Trigger, len(plan.targets))
+	for i, t := range plan.targets {
+		triggers[i] = event.Trigger{
+			Namespace: r.Namespace, Receiver: r.Name, ReceiverUID: string(r.UID),
+			Target: t, Key: event.TargetKey(t, plan.serviceAccount),
+		}
+	}
+	return triggers
 }
 
 // serve puts the hooks in the place of whatever the Receiver served before, an earlier token's path included.
@@ -175,6 +190,7 @@ func (c *receiverController) serve(r *v1.Receiver, hooks []*receiver.Hook) {
 // refuse ends the Receiver's service.
 func (c *receiverController) refuse(r *v1.Receiver, f fault) {
 	c.hooks.Delete(kube.KeyOf(r).String())
+	c.unsubscribe(r)
 	c.decide(r, refused(r, f))
 }
 
@@ -188,6 +204,7 @@ func (c *receiverController) decide(r *v1.Receiver, v verdict) {
 // forget drops all that was known of a Receiver.
 func (c *receiverController) forget(k kube.Key) {
 	c.hooks.Delete(k.String())
+	c.subscriptions.Delete(k.Namespace, k.Name)
 	c.live.remove(k)
 	c.secrets.Release(secretUser{v1.ReceiverKind, k})
 	c.read.remove(k)
@@ -198,6 +215,9 @@ func (c *receiverController) forget(k kube.Key) {
 // showReceiver writes the parts of the status that only a Receiver has.
 func showReceiver(r *v1.Receiver, v verdict) {
 	r.Status.WebhookPath = v.path
+	if r.Spec.Type != v1.EventReceiver { // nobody is left to take it back
+		meta.RemoveStatusCondition(r.Conditions(), v1.LoopDetectedCondition)
+	}
 	if v.requestedAt != "" {
 		r.Status.LastHandledReconcileAt = v.requestedAt
 	}

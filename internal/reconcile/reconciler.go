@@ -60,7 +60,7 @@ func (r *Reconciler) wireReceivers() error {
 	}
 	r.receivers = kind
 	c := &receiverController{
-		receivers: kind.objects, secrets: r.secrets, hooks: r.options.Hooks, live: r.live, verdicts: kind.verdicts,
+		receivers: kind.objects, secrets: r.secrets, hooks: r.options.Hooks, subscriptions: r.options.Subscriptions, live: r.live, verdicts: kind.verdicts,
 		account: r.options.DefaultServiceAccount, read: newTimes(),
 		decided: func(k kube.Key) { kind.status.queue.Enqueue(k) },
 	}
@@ -234,7 +234,7 @@ func (r *Reconciler) healthTold(key string, value []byte) {
 		return
 	}
 	switch kind {
-	case v1.ReceiverKind:
+	case v1.ReceiverKind, loopKind:
 		r.receivers.status.queue.Enqueue(k)
 	case v1beta3.AlertKind:
 		r.alerts.status.queue.Enqueue(k)

@@ -74,6 +74,32 @@ func (h *hookTable) all(key string) []*receiver.Hook {
 	return h.hooks[key]
 }
 
+// subscriptionTable is a SubscriptionTable that remembers what is served.
+type subscriptionTable struct {
+	mu     sync.Mutex
+	served map[string]*receiver.Subscription
+}
+
+func (s *subscriptionTable) Put(sub *receiver.Subscription) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.served[sub.Namespace+"/"+sub.Name] = sub
+	return receiver.NewSubscriptions().Put(sub)
+}
+
+func (s *subscriptionTable) Delete(namespace, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.served, namespace+"/"+name)
+}
+
+// get returns the subscription of a Receiver of team-a, nil for none.
+func (s *subscriptionTable) get(name string) *receiver.Subscription {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.served["team-a/"+name]
+}
+
 // feed is a HealthFeed that tests write to.
 type feed struct {
 	mu     sync.Mutex
@@ -129,9 +155,11 @@ type world struct {
 	cluster *kubetest.Cluster
 	core    *fake.Clientset
 	hooks   *hookTable
-	feed    *feed
-	events  *eventLog
-	cancel  context.CancelFunc
+	// subscriptions are those of Receivers of type event.
+	subscriptions *subscriptionTable
+	feed          *feed
+	events        *eventLog
+	cancel        context.CancelFunc
 }
 
 // settings change what play starts with.
@@ -183,8 +211,9 @@ func newWorld(t *testing.T, s settings) *world {
 	}
 	w := &world{
 		t: t, cluster: cluster, core: fake.NewClientset(),
-		hooks: &hookTable{hooks: map[string][]*receiver.Hook{}, taken: map[string]bool{}},
-		feed:  &feed{values: map[string][]byte{}}, events: &eventLog{},
+		hooks:         &hookTable{hooks: map[string][]*receiver.Hook{}, taken: map[string]bool{}},
+		subscriptions: &subscriptionTable{served: map[string]*receiver.Subscription{}},
+		feed:          &feed{values: map[string][]byte{}}, events: &eventLog{},
 	}
 	for _, secret := range s.secrets {
 		if err := w.core.Tracker().Add(secret); err != nil {
@@ -192,7 +221,7 @@ func newWorld(t *testing.T, s settings) *world {
 		}
 	}
 	o := Options{
-		Clients: fakeClients(w), Hooks: w.hooks, Alerts: alerts.NewTable(), Destinations: alerts.NewDestinations(),
+		Clients: fakeClients(w), Hooks: w.hooks, Subscriptions: w.subscriptions, Alerts: alerts.NewTable(), Destinations: alerts.NewDestinations(),
 		Health: w.feed, Events: w.events, DefaultServiceAccount: "default", Log: discard(), Registerer: prometheus.NewRegistry(),
 	}
 	if s.change != nil {
