@@ -110,8 +110,11 @@ func TestPathIsFluxsFormula(t *testing.T) {
 }
 
 // Fails when NewVerifier does not look at the token: an empty key would accept everybody's empty signature.
-func TestAnEmptyTokenIsRefusedByEveryType(t *testing.T) {
+func TestAnEmptyTokenIsRefusedByEveryTypeThatHasOne(t *testing.T) {
 	for _, kind := range Types() {
+		if !NeedsSecret(kind) {
+			continue
+		}
 		if v, err := NewVerifier(kind, Credentials{}); !errors.Is(err, ErrEmptyToken) || v != nil {
 			t.Errorf("%s: got %v, %v, want ErrEmptyToken", kind, v, err)
 		}

@@ -105,6 +105,7 @@ var (
 	hookEncoded     = refused(http.StatusUnsupportedMediaType, "encoding", "content encoding not supported", "")
 	hookTooLarge    = refused(http.StatusRequestEntityTooLarge, "too_large", "body is larger than 3 MiB", "")
 	hookUnreadable  = refused(http.StatusBadRequest, "unreadable", "body could not be read", "")
+	hookIssuer      = refused(http.StatusServiceUnavailable, "issuer", "the issuer's keys are not available", "10")
 	hookBusy        = refused(http.StatusServiceUnavailable, "busy", "too many requests at once", "2")
 	hookSuspended   = refused(http.StatusServiceUnavailable, "suspended", "receiver is suspended", "")
 	hookNotReady    = refused(http.StatusServiceUnavailable, "not_ready", "receiver is not ready", "5")
@@ -330,6 +331,9 @@ func (w *Webhooks) trigger(ctx context.Context, rt *route, d delivery, accepted 
 // failed charges a failed authentication to its path. It is charged after the check and not before: a budget that somebody
 // else used up must not refuse the one who knows the token.
 func (w *Webhooks) failed(rt *route, err error) *answer {
+	if errors.Is(err, ErrIssuerUnavailable) {
+		return hookIssuer // nobody's fault here, so nothing is charged
+	}
 	if !allow(rt.line.failures, time.Now()) {
 		return w.overFailure
 	}

@@ -1,0 +1,210 @@
+package receiver
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	jose "github.com/go-jose/go-jose/v4"
+)
+
+// Invariant T5: a rejected webhook is cheap. Fails when a key that nobody knows is fetched for by each token that names it, and
+// when those who wait for the keys fetch each for themselves.
+func TestT5ForgedTokensCostOneFetchInTenSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		issuer := newFakeIssuer(t, issuerURL, "a")
+		v := oidcVerifier(t, newIssuers(t, issuer, ""), issuerURL)
+		own := newKey(t)
+		const senders = 1000
+		flood := func() {
+			var all sync.WaitGroup
+			for n := range senders {
+				forged := signedToken(t, jose.ES256, own, fmt.Sprint("forged-", n), issuer.claims(nil))
+				all.Go(func() {
+					if err := verify(v, bearer(forged), ""); err != refusedKey { //nolint:errorlint // a Refusal is told as it is
+						t.Errorf("got %v", err)
+					}
+				})
+			}
+			all.Wait()
+		}
+		for window := 1; window <= 3; window++ {
+			flood()
+			discoveries, fetches := issuer.counts()
+			t.Logf("after %d forged tokens: %d discoveries, %d fetches of keys", window*senders, discoveries, fetches)
+			if discoveries != window || fetches != window {
+				t.Errorf("want %d of each", window)
+			}
+			time.Sleep(fetchPause) //nolint:forbidigo // synctest's time
+		}
+	})
+}
+
+// Fails when a new key is not looked for, when it is looked for without end, and when a key that the issuer has dropped, or the
+// keys of an issuer that answers no more, are used for longer than is stated.
+func TestKeysFollowTheirIssuer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		issuer := newFakeIssuer(t, issuerURL, "old")
+		v := oidcVerifier(t, newIssuers(t, issuer, ""), issuerURL)
+		old, next := issuer.keys["old"], newKey(t)
+		expect := func(what string, key crypto.Signer, keyID string, want error) {
+			t.Helper()
+			token := signedToken(t, jose.ES256, key, keyID, issuer.claims(nil))
+			if err := verify(v, bearer(token), ""); !errors.Is(err, want) {
+				t.Errorf("%s: got %v, want %v", what, err, want)
+			}
+		}
+		pass := func(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // synctest's time
+
+		expect("first", old, "old", nil)
+		issuer.lists(map[string]crypto.Signer{"old": old, "next": next})
+		expect("a new key, at once", next, "next", refusedKey)
+		pass(fetchPause)
+		expect("a new key", next, "next", nil)
+		if _, fetches := issuer.counts(); fetches != 2 {
+			t.Errorf("%d fetches, want 2", fetches)
+		}
+		issuer.lists(map[string]crypto.Signer{"next": next})
+		pass(keysFresh - time.Second)
+		expect("a dropped key, while keys are fresh", old, "old", nil)
+		pass(time.Second)
+		expect("a dropped key", old, "old", refusedKey)
+
+		issuer.answers(silence)
+		pass(keysUsable - time.Second)
+		expect("a silent issuer, within the hour", next, "next", nil)
+		expect("a silent issuer's unknown key", old, "old", ErrIssuerUnavailable)
+		pass(time.Second)
+		expect("a silent issuer, after the hour", next, "next", ErrIssuerUnavailable)
+		_, before := issuer.counts()
+		expect("once more", next, "next", ErrIssuerUnavailable)
+		if discoveries, fetches := issuer.counts(); fetches != before {
+			t.Errorf("a silent issuer was asked again at once: %d, %d", discoveries, fetches)
+		}
+		issuer.answers(nil)
+		pass(fetchPause)
+		expect("the issuer is back", next, "next", nil)
+
+		issuer.lists(map[string]crypto.Signer{"": old})
+		pass(fetchPause)
+		expect("a new key without an ID", old, "", nil)
+	})
+}
+
+// Fails when a fetch has no end, and when it ends with the sender who happened to begin it.
+func TestASlowIssuerIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hanging := roundTripper(func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		})
+		issuer := newFakeIssuer(t, issuerURL, "a")
+		v := oidcVerifier(t, newIssuers(t, hanging, ""), issuerURL)
+		start := time.Now()
+		if err := verify(v, bearer(issuer.token(t, "a", nil)), ""); !errors.Is(err, ErrIssuerUnavailable) {
+			t.Errorf("got %v", err)
+		}
+		if took := time.Since(start); took != fetchTime {
+			t.Errorf("given up after %v, want %v", took, fetchTime)
+		}
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// Fails when an issuer can send its reader elsewhere, fill the memory, be another than it says, or leave https.
+func TestAnIssuersAnswersAreNotTrusted(t *testing.T) {
+	for name, answer := range map[string]http.HandlerFunc{
+		"a redirect": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://169.254.169.254/keys", http.StatusFound)
+		},
+		"an endless document": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write(append([]byte(`{"issuer":"`), bytes.Repeat([]byte("a"), 2*maxFetched)...))
+		},
+		"another issuer": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = fmt.Fprintf(w, `{"issuer":"https://evil.test","jwks_uri":"%s/keys"}`, issuerURL)
+		},
+		"keys without TLS": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = fmt.Fprintf(w, `{"issuer":%q,"jwks_uri":"http://issuer.test/keys"}`, issuerURL)
+		},
+		"no JSON": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) },
+		"nothing": func(http.ResponseWriter, *http.Request) {},
+	} {
+		issuer := newFakeIssuer(t, issuerURL, "a")
+		issuer.answers(answer)
+		reached := map[string]int{}
+		v := oidcVerifier(t, newIssuers(t, roundTripper(func(r *http.Request) (*http.Response, error) {
+			reached[r.URL.String()]++
+			return issuer.RoundTrip(r)
+		}), ""), issuerURL)
+		if err := verify(v, bearer(issuer.token(t, "a", nil)), ""); !errors.Is(err, ErrIssuerUnavailable) {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if len(reached) != 1 || reached[issuerURL+"/.well-known/openid-configuration"] != 1 {
+			t.Errorf("%s: reached %v", name, reached)
+		}
+	}
+}
+
+// Fails when a key that cannot verify keeps the others from doing so, when one that is too easy to break or too slow to use is
+// taken, and when there is no end of them.
+func TestOnlyFitKeysAreKept(t *testing.T) {
+	good := jose.JSONWebKey{Key: newKey(t).Public(), KeyID: "good"}
+	encoded := func(key any) string {
+		data, err := json.Marshal(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	huge := strings.Repeat("_", 20000)
+	short, err := rsa.GenerateKey(rand.Reader, 1024)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := parseKeys([]byte(`{"keys":[` + strings.Join([]string{
+		`{"kty":"new"}`, `null`, `1`, `{"kty":"oct","k":"c2VjcmV0","kid":"symmetric"}`,
+		`{"kty":"RSA","kid":"huge","e":"AQAB","n":"` + huge + `"}`,
+		encoded(jose.JSONWebKey{Key: short.Public(), KeyID: "short"}),
+		encoded(jose.JSONWebKey{Key: good.Key, KeyID: "encryption", Use: "enc"}),
+		encoded(good),
+	}, ",") + `]}`))
+	if err != nil || len(keys) != 1 || keys[0].KeyID != "good" {
+		t.Errorf("kept %d keys, %v", len(keys), err)
+	}
+	keys, err = parseKeys([]byte(`{"keys":[` + strings.TrimSuffix(strings.Repeat(encoded(good)+",", maxKeys+5), ",") + `]}`))
+	if err != nil || len(keys) != maxKeys {
+		t.Errorf("kept %d keys, %v", len(keys), err)
+	}
+}
+
+// Fails when the issuers that tenants name are remembered without end, or the wrong one is forgotten.
+func TestTheIssuerUsedLongestAgoIsForgotten(t *testing.T) {
+	s := newIssuers(t, http.DefaultTransport, "")
+	first, second := s.issuer("https://0"), s.issuer("https://1")
+	for n := 2; n < maxIssuers; n++ {
+		s.issuer(fmt.Sprint("https://", n))
+	}
+	if s.issuer("https://0") != first {
+		t.Error("forgotten before there are too many")
+	}
+	s.issuer("https://one-more")
+	if len(s.byURL) != maxIssuers || s.recent.Len() != maxIssuers {
+		t.Errorf("%d issuers are remembered, want %d", len(s.byURL), maxIssuers)
+	}
+	if s.issuer("https://0") != first || s.issuer("https://1") == second {
+		t.Error("the wrong issuer was forgotten")
+	}
+}
