@@ -5,8 +5,6 @@ import (
 	"encoding/binary"
 	"sync"
 	"time"
-
-	"notifier/internal/event"
 )
 
 const (
@@ -83,84 +81,5 @@ func (r *redeliveries) expire(now time.Time) {
 	defer r.mu.Unlock()
 	if n := len(r.seen); n > 0 && now.Sub(r.seen[(r.oldest+n-1)%n].at) >= rememberFor {
 		r.seen, r.oldest = nil, 0
-	}
-}
-
-// asked knows as of when the target of a trigger was last asked to reconcile, as far as this replica did the asking. It is shared
-// by the Receivers of a namespace that have the target, and kept as long as there are any.
-type asked struct {
-	receivers int // guarded by the Table's lock
-
-	mu sync.Mutex
-	// stamp is what the request was stamped with or earlier, told when this was learnt. The clock may be set back, so neither
-	// says it all: stamp may be of before that, and told of another trigger.
-	stamp, told time.Time
-}
-
-func (a *asked) set(stamp, told time.Time) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.stamp, a.told = stamp, told
-}
-
-// since reports whether the target was asked for a webhook accepted at the given time, or for a later one.
-func (a *asked) since(accepted time.Time) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return !a.stamp.Before(accepted) && !a.told.Before(accepted)
-}
-
-// askedSince reports whether every target of the triggers was asked to reconcile since a time. It decides about the triggers that
-// a repeat would publish now, and not about those of the first delivery: what the Receiver selects may have changed, and what was
-// triggered then and is no more now stays on the bus until it is applied.
-func (rt *route) askedSince(triggers []event.Trigger, accepted time.Time) bool {
-	for i := range triggers {
-		if a := rt.asked[triggers[i].Key]; a == nil || !a.since(accepted) {
-			return false
-		}
-	}
-	return true
-}
-
-// Applied tells that all objects of the target that triggers of a namespace have under a key (event.Trigger.Key) were asked to
-// reconcile, stamped no earlier than stamp. Only what is told here can make a repeated delivery trigger nothing, so a replica that
-// does not apply the triggers it accepts publishes those of a repeat again.
-func (t *Table) Applied(namespace, key string, stamp time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if n := t.tenants[namespace]; n != nil {
-		if a := n.asked[key]; a != nil {
-			a.set(stamp, time.Now())
-		}
-	}
-}
-
-// ask returns what is known about the targets of hooks, one of which each Receiver is counted in once. The lock is held.
-func (n *tenant) ask(hooks []*Hook) map[string]*asked {
-	mine := make(map[string]*asked)
-	for _, h := range hooks {
-		for i := range h.Targets {
-			key := h.Targets[i].Key
-			if mine[key] != nil {
-				continue
-			}
-			a := n.asked[key]
-			if a == nil {
-				a = new(asked)
-				n.asked[key] = a
-			}
-			a.receivers++
-			mine[key] = a
-		}
-	}
-	return mine
-}
-
-// drop ends a Receiver's use of what ask returned. The lock is held.
-func (n *tenant) drop(mine map[string]*asked) {
-	for key, a := range mine {
-		if a.receivers--; a.receivers == 0 {
-			delete(n.asked, key)
-		}
 	}
 }

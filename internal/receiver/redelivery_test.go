@@ -189,24 +189,44 @@ func TestDeliveriesAreRememberedAcrossEditsOfTheReceiver(t *testing.T) {
 	})
 }
 
-// Fails when what is known of a target is dropped while another Receiver of the namespace has it, or kept when none has.
-func TestWhatIsKnownOfATargetEndsWithItsLastReceiver(t *testing.T) {
-	table := newTable(t, unlimited(), newHook(t, "team-a/one", withTargets("app", "db")), newHook(t, "team-a/two"))
-	known := func() int { return len(table.tenants["team-a"].asked) }
-	if got := known(); got != 2 {
-		t.Errorf("targets known: %d, want 2", got)
-	}
-	for range 3 {
-		if err := table.Put("team-a/one", newHook(t, "team-a/one"), newHook(t, "team-a/one", onPath(Path("x", "one", "team-a")))); err != nil {
-			t.Fatal(err)
+// Fails without the bound, when what was told of lately is forgotten first, and when a quiet namespace keeps its memory.
+func TestWhatIsKnownOfTargetsIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a asked
+		start := time.Now()
+		known := func(i int) bool { return a.since(start, []event.Trigger{{Key: fmt.Sprint(i)}}) }
+		for i := range 3 * maxAsked {
+			a.add(fmt.Sprint(i), time.Now(), time.Now())
 		}
-	}
-	table.Delete("team-a/one")
-	table.Applied("team-a", "key-app", time.Now())
-	table.Applied("team-a", "key-of-nobody", time.Now())
-	if a := table.tenants["team-a"].asked["key-app"]; a == nil || a.stamp.IsZero() || known() != 1 {
-		t.Errorf("key-app: %+v; targets known: %d, want 1", a, known())
-	}
+		if n := len(a.young) + len(a.old); n > maxAsked {
+			t.Errorf("%d targets are held", n)
+		}
+		for i := range maxAsked / 2 {
+			if !known(3*maxAsked - 1 - i) {
+				t.Fatalf("the last target but %d is not known", i)
+			}
+		}
+		if known(0) {
+			t.Error("the first target is known")
+		}
+		elapse(rememberFor - 1)
+		a.expire(time.Now())
+		if !known(3*maxAsked - 1) {
+			t.Error("the last target is not known within the time")
+		}
+		elapse(1)
+		a.add("new", time.Now(), time.Now())
+		if !known(3*maxAsked - 1) {
+			t.Error("a new generation is made at the cost of the last but one")
+		}
+		for range 2 {
+			elapse(rememberFor)
+			a.expire(time.Now())
+		}
+		if a.young != nil || a.old != nil {
+			t.Errorf("a quiet namespace keeps %d targets", len(a.young)+len(a.old))
+		}
+	})
 }
 
 // selection is a Filter with a fixed choice.
@@ -220,11 +240,14 @@ func (s *selection) Select(context.Context, Claims, []byte) ([]event.Trigger, er
 	return s.triggers, s.failed
 }
 
-// Fails when all targets of the Receiver are looked at instead of those that the filter selects for the repeat.
+// Fails when the targets of the Receiver are looked at instead of those that the filter selects for the repeat, which may be objects
+// that the Receiver does not name.
 func TestOfAFilteredRepeatThoseCountThatItSelects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook := newHook(t, "team-a/hook", withTargets("app", "db"))
-		choice := &selection{triggers: hook.Targets[:1]}
+		object := hook.Targets[0]
+		object.Key = "key-of-an-object"
+		choice := &selection{triggers: []event.Trigger{object}}
 		hook.Filter = choice
 		r := newRedelivery(t, unlimited(), hook)
 		r.expect(hook, "1", "{}", saysAccepted, 1)

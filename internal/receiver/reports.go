@@ -81,6 +81,7 @@ func (r *Reporter) Run(ctx context.Context) error {
 type entry struct {
 	key    string // "namespace/name"
 	ledger *ledger
+	tenant *tenant
 	before reported
 }
 
@@ -90,6 +91,7 @@ func (r *Reporter) news(now time.Time) []entry {
 	var news []entry
 	for _, e := range r.Table.entries() {
 		e.ledger.seen.expire(now)
+		e.tenant.asked.expire(now)
 		version := e.ledger.tally.version()
 		if version == 0 {
 			continue
@@ -142,7 +144,7 @@ func (t *Table) entries() []entry {
 	defer t.mu.Unlock()
 	all := make([]entry, 0, len(t.owners))
 	for key, o := range t.owners {
-		all = append(all, entry{key: key, ledger: o.ledger})
+		all = append(all, entry{key: key, ledger: o.ledger, tenant: t.tenants[o.namespace]})
 	}
 	return all
 }

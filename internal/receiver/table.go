@@ -40,8 +40,6 @@ type route struct {
 	tenant *tenant
 	rounds rounds
 	ledger *ledger
-	// asked has the targets of all of the Receiver's hooks by trigger key. It is not changed.
-	asked map[string]*asked
 }
 
 // line is the state of one owner's path.
@@ -57,14 +55,13 @@ type owner struct {
 	deliveries *rate.Limiter
 	paths      map[string]*line
 	ledger     *ledger
-	asked      map[string]*asked
 }
 
 // tenant is the state of one namespace, kept while it has a Receiver.
 type tenant struct {
 	receivers     int
 	room, reserve *semaphore.Weighted
-	asked         map[string]*asked
+	asked         asked
 }
 
 // NewTable returns an empty table. moved is called, from within Put and Delete, with the key of another Receiver that
@@ -110,9 +107,6 @@ func (t *Table) Put(key string, hooks ...*Hook) error {
 	if uid := hooks[0].UID; o.ledger == nil || o.ledger.uid != uid {
 		o.ledger = newLedger(uid, time.Now())
 	}
-	dropped := o.asked
-	o.asked = n.ask(hooks)
-	n.drop(dropped)
 	before := o.paths
 	o.paths = make(map[string]*line, len(hooks))
 	for _, h := range hooks {
@@ -121,7 +115,7 @@ func (t *Table) Put(key string, hooks ...*Hook) error {
 			l = &line{room: semaphore.NewWeighted(t.limits.Path), failures: t.limits.Failure.limiter()}
 		}
 		o.paths[h.Path] = l
-		t.claim(h.Path, key, &route{hook: h, line: l, owner: o, tenant: n, ledger: o.ledger, asked: o.asked})
+		t.claim(h.Path, key, &route{hook: h, line: l, owner: o, tenant: n, ledger: o.ledger})
 	}
 	for path := range before {
 		if _, kept := o.paths[path]; !kept {
@@ -147,7 +141,6 @@ func (t *Table) Delete(key string) {
 	}
 	delete(t.owners, key)
 	n := t.tenants[o.namespace]
-	n.drop(o.asked)
 	if n.receivers--; n.receivers == 0 {
 		delete(t.tenants, o.namespace)
 	}
@@ -163,10 +156,7 @@ func (t *Table) own(key, namespace string) *owner {
 	}
 	n := t.tenants[namespace]
 	if n == nil {
-		n = &tenant{
-			room: semaphore.NewWeighted(t.limits.Namespace), reserve: semaphore.NewWeighted(t.limits.Reserve),
-			asked: make(map[string]*asked),
-		}
+		n = &tenant{room: semaphore.NewWeighted(t.limits.Namespace), reserve: semaphore.NewWeighted(t.limits.Reserve)}
 		t.tenants[namespace] = n
 	}
 	n.receivers++

@@ -174,7 +174,9 @@ func (w *Webhooks) judge(rw http.ResponseWriter, r *http.Request, rt *route) (de
 	if named {
 		first, repeated = rt.ledger.seen.find(key, now)
 	}
-	if !repeated || !rt.askedSince(d.triggers(rt.hook), first) {
+	// What counts is what the repeat would trigger now: the Receiver may select something else than it did, and what was triggered
+	// then stays on the bus until it is applied.
+	if !repeated || !rt.tenant.asked.since(first, d.triggers(rt.hook)) {
 		if err := w.trigger(r.Context(), rt, d, now); err != nil {
 			return d, hookUnavailable, err
 		}
