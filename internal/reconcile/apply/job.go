@@ -213,6 +213,10 @@ func (a *Applier) finish(j *job) settle {
 			a.giveBack(held)
 			return
 		}
+		if result == resultApplied && a.opts.Applied != nil {
+			// Each request was stamped no earlier than the newest trigger of the job was accepted.
+			a.opts.Applied(held.Value.Namespace, held.Value.Key, held.Value.Accepted)
+		}
 		a.confirm(ctx, held)
 	}
 }
