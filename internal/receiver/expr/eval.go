@@ -52,7 +52,7 @@ var beginnings = []struct {
 	{"operation interrupted", ErrInterrupted},
 }
 
-// Eval evaluates the program. vars has a map for each variable that was declared. The value may be given to another program as
+// Eval evaluates the program. vars has a value for each variable that was declared. The value may be given to another program as
 // part of its variables. The error is a Failure.
 func (p *Program) Eval(ctx context.Context, vars map[string]any) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxTime)

@@ -34,8 +34,8 @@ type Program struct {
 	reads   map[string]bool
 }
 
-// Compile returns the program of source, which may read the named variables; each is a map from string to anything. Its error
-// is one line and quotes the source alone.
+// Compile returns the program of source, which may read the named variables; each is anything that JSON can say. Its error is one
+// line and quotes the source alone.
 func Compile(source string, result Result, variables ...string) (*Program, error) {
 	if len(source) > MaxSource {
 		return nil, fmt.Errorf("expression has %d bytes, more than %d", len(source), MaxSource)
@@ -46,7 +46,7 @@ func Compile(source string, result Result, variables ...string) (*Program, error
 	}
 	declared := make([]cel.EnvOption, len(variables))
 	for i, name := range variables {
-		declared[i] = cel.Variable(name, cel.MapType(cel.StringType, cel.DynType))
+		declared[i] = cel.Variable(name, cel.DynType)
 	}
 	env, err := lang.env.Extend(declared...)
 	if err != nil {
