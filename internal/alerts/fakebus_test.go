@@ -23,12 +23,12 @@ type fakeBus struct {
 	due            []*fakeMessage
 	held           int
 	expires, fires time.Time
-	changed chan struct{}
-	history map[string]int
-	dead    []deadLetter
-	parks   map[string]int // by ID#Parks
-	parkLog []parkedAt
-	faults  func(op string) error
+	changed        chan struct{}
+	history        map[string]int
+	dead           []deadLetter
+	parks          map[string]int // by ID#Parks
+	parkLog        []parkedAt
+	faults         func(op string) error
 	// pause is how long the bus takes from one message to the next.
 	pause time.Duration
 	// redelivered counts what was handed out again because its hold ran out.

@@ -12,6 +12,7 @@ import (
 
 type routeMetrics struct {
 	events                       *prometheus.CounterVec // by source
+	considered                   prometheus.Counter
 	matches, skipped, deliveries prometheus.Counter
 	cutShort, patternSeconds     prometheus.Counter
 	seconds                      prometheus.Histogram
@@ -35,6 +36,7 @@ func newRouteMetrics(r prometheus.Registerer) routeMetrics {
 		events: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "notifier_routed_events_total", Help: "Events whose deliveries are on the bus, by where they came from.",
 		}, []string{"source"}),
+		considered: counter("notifier_considered_total", "Pairs of an event and a source of an Alert that were compared."),
 		matches:    counter("notifier_matched_total", "Pairs of an event and an Alert that matches it."),
 		skipped:    counter("notifier_match_skipped_total", "Matches whose Provider is suspended or does not take such events."),
 		deliveries: counter("notifier_routed_deliveries_total", "Deliveries put on the bus."),

@@ -131,7 +131,9 @@ func (r *Router) publish(ctx context.Context, ds []event.Delivery) error {
 // match appends the deliveries of one event.
 func (r *Router) match(ctx context.Context, rec *event.Record, ds []event.Delivery) []event.Delivery {
 	o := rec.Event.InvolvedObject
-	r.selected = r.Alerts.Select(o, rec.Labels, r.selected[:0])
+	var considered int
+	r.selected, considered = r.Alerts.Select(o, rec.Labels, r.selected[:0])
+	r.metrics.considered.Add(float64(considered))
 	if len(r.selected) == 0 {
 		return ds
 	}

@@ -100,17 +100,19 @@ func (t *Table) Lookup(namespaceName, name string) (*Alert, bool) {
 }
 
 // Select appends to into the Alerts of the object's namespace one of whose sources matches the object, ordered by name and
-// without those that are suspended. Labels are nil when the object is not known.
-func (t *Table) Select(o event.ObjectReference, labels map[string]string, into []*Alert) []*Alert {
+// without those that are suspended. Labels are nil when the object is not known. considered counts the sources that were
+// compared, which is what an event costs (invariant E8).
+func (t *Table) Select(o event.ObjectReference, labels map[string]string, into []*Alert) (selected []*Alert, considered int) {
 	v, ok := t.namespaces.Load(o.Namespace)
 	if !ok {
-		return into
+		return into, 0
 	}
 	kind := v.(*namespace).current().kinds[o.Kind]
 	if kind == nil {
-		return into
+		return into, 0
 	}
 	named, rest := kind.named[o.Name], kind.any
+	considered = len(named) + len(rest)
 	var last *Alert
 	for len(named)+len(rest) > 0 {
 		var c candidate
@@ -124,7 +126,7 @@ func (t *Table) Select(o event.ObjectReference, labels map[string]string, into [
 			into = append(into, c.alert)
 		}
 	}
-	return into
+	return into, considered
 }
 
 func (c candidate) selects(labels map[string]string) bool {

@@ -195,6 +195,12 @@ func TestADeliveryTooLargeForTheBusBecomesADeadLetter(t *testing.T) {
 	if dead := deadLetters(t, b); len(dead) != 1 || header(dead[0].Header, headerLabel) != labelTooLarge {
 		t.Errorf("dead letters: %v", dead)
 	}
+	// On the schedule as well: Park would be tried again for ever.
+	d.ID, d.Parks = "grown", 1
+	must(t, b.Park(ctx, &d, time.Now().Add(time.Hour)))
+	if dead := deadLetters(t, b); len(dead) != 2 || dead[1].Header.Get(headerID) != "grown" {
+		t.Errorf("dead letters: %d", len(dead))
+	}
 	r := testRecord("large", "team", "app")
 	r.Event.Message = d.Event.Message
 	if _, err := b.PublishEvent(ctx, r); !errors.Is(err, ErrTooLarge) {

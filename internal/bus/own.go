@@ -203,7 +203,9 @@ func (t *tenure) countDeaths(ctx context.Context, floor uint64, died bool) error
 }
 
 // cautious says that earlier owners died at about this message, so that it must be handed out alone.
-func (t *tenure) cautious(seq uint64) bool { return t.lease.Deaths >= t.bus.poisoning.cautiousAfter && seq <= t.last }
+func (t *tenure) cautious(seq uint64) bool {
+	return t.lease.Deaths >= t.bus.poisoning.cautiousAfter && seq <= t.last
+}
 
 // suspect notes, on disk, that seq is about to be handed out alone, and says whether that was tried too often already.
 func (t *tenure) suspect(ctx context.Context, seq uint64) (poison bool, err error) {

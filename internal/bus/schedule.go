@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -22,7 +23,8 @@ const (
 //
 // Each park has an ID of its own, d.ID and d.Parks, which the caller counts up: with the delivery's own ID the stream would take
 // it for a duplicate of the delivery and drop it, with a positive answer. So the same delivery with the same Parks is parked
-// once. A delivery has one place on the schedule, so a park with another count replaces what is there.
+// once. A delivery has one place on the schedule, so a park with another count replaces what is there. One that has become too
+// large for the bus is a dead letter instead.
 func (b *Bus) Park(ctx context.Context, d *event.Delivery, at time.Time) error {
 	shard := b.shardOfDelivery(d)
 	m, err := encodeDelivery(retrySubject(shard, d), d.ID+"#"+strconv.Itoa(d.Parks), d)
@@ -31,7 +33,11 @@ func (b *Bus) Park(ctx context.Context, d *event.Delivery, at time.Time) error {
 	}
 	m.Header.Set(headerSchedule, "@at "+at.UTC().Format(time.RFC3339Nano))
 	m.Header.Set(headerTarget, deliverSubject(shard, d))
-	if _, err := b.publish(ctx, streamDeliveries, m); err != nil {
+	_, err = b.publish(ctx, streamDeliveries, m)
+	switch {
+	case errors.Is(err, ErrTooLarge): // its last error made it so: trying again would not end
+		return b.DeadLetter(ctx, d, labelTooLarge, reasonTooLarge)
+	case err != nil:
 		return fmt.Errorf("park delivery: %w", err)
 	}
 	return nil

@@ -63,3 +63,38 @@ func TestAlertsBeyondTheirNumberSaySoAndTakeAFreePlace(t *testing.T) {
 		}
 	}
 }
+
+// E8. Fails when routing an event looks at the Alerts of other namespaces: it then compares 302 sources an event, not 2.
+func TestE8AnEventIsComparedWithTheAlertsOfItsNamespaceOnly(t *testing.T) {
+	s := alone(t)
+	const others, each, events = 3, 100, 20
+	sink := s.newSink()
+	for range others {
+		tenant, err := s.world.Tenant(s.ctx, "crowd-")
+		s.must(err)
+		s.must(tenant.Alert(s.ctx, "alert", "generic", sink.URL("/crowd"), anyKustomization))
+		for i := range each - 1 {
+			s.must(tenant.Object(s.ctx, "Alert", fmt.Sprintf("alert-%d", i), nil,
+				`{"providerRef":{"name":"alert"},"eventSources":[`+anyKustomization+`]}`))
+		}
+		_, err = tenant.WaitCondition(s.ctx, "Alert", fmt.Sprintf("alert-%d", each-2), "Ready", metav1.ConditionTrue, "")
+		s.must(err)
+	}
+	s.must(s.tenant.Object(s.ctx, "Kustomization", "app", nil, ""))
+	for _, name := range []string{"one", "two"} {
+		s.must(s.tenant.Alert(s.ctx, name, "generic", sink.URL("/own"), anyKustomization))
+		s.ready("Alert", name, metav1.ConditionTrue, "")
+	}
+	before, err := s.Metric(s.ctx, "notifier_considered_total")
+	s.must(err)
+	for i := range events {
+		s.accepted(fmt.Sprintf("event-%d", i))
+	}
+	s.waitTold(sink, fmt.Sprintf("event-%d", events-1))
+	after, err := s.Metric(s.ctx, "notifier_considered_total")
+	s.must(err)
+	t.Logf("%d events were compared with %.0f sources, beside %d Alerts of other namespaces", events, after-before, others*each)
+	if after-before != 2*events {
+		t.Errorf("compared with %.0f sources, want %d", after-before, 2*events)
+	}
+}
