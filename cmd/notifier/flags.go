@@ -38,6 +38,9 @@ func listenFlags(fs *pflag.FlagSet, o *app.Options) {
 	fs.StringVar(&o.EventsAddr, "events-addr", o.EventsAddr, "address of the events endpoint, which Flux controllers POST to")
 	fs.StringVar(&o.ReceiverAddr, "receiverAddr", o.ReceiverAddr, "address of the webhook endpoint")
 	fs.StringVar(&o.ReceiverAddr, "receiver-addr", o.ReceiverAddr, "the same as --receiverAddr")
+	fs.StringVar(&o.TLSCertFile, "tls-cert-file", o.TLSCertFile,
+		"certificate chain of the webhook endpoint, which is then HTTPS; read again when it changes; empty is HTTP, for a proxy in front")
+	fs.StringVar(&o.TLSKeyFile, "tls-key-file", o.TLSKeyFile, "private key for --tls-cert-file")
 	fs.StringVar(&o.MetricsAddr, "metrics-addr", o.MetricsAddr, "address of the metrics endpoint")
 	fs.StringVar(&o.HealthAddr, "health-addr", o.HealthAddr, "address of /healthz and /readyz")
 	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "lowest level that is logged: debug, info or error")
@@ -75,6 +78,18 @@ func limitFlags(fs *pflag.FlagSet, o *app.Options) {
 	fs.Float64Var(&o.ReceiverRate, "receiver-rate", o.ReceiverRate,
 		"webhooks a second that one Receiver accepts before it answers folded: true; 0 is no limit")
 	fs.IntVar(&o.ReceiverBurst, "receiver-burst", o.ReceiverBurst, "webhooks that one Receiver accepts at once before --receiver-rate holds")
+	fs.Float64Var(&o.NamespaceRate, "namespace-rate", o.NamespaceRate,
+		"webhooks a second that the Receivers of one namespace accept before they answer folded: true; 0 is no limit")
+	fs.Float64Var(&o.ClientFailureRate, "client-failure-rate", o.ClientFailureRate,
+		"requests a second for unknown webhook paths that one client address may make; 0 is no limit")
+	fs.StringSliceVar(&o.TrustedProxies, "trusted-proxies", o.TrustedProxies,
+		"CIDRs of the proxies in front of the webhook endpoint, whose X-Forwarded-For is believed; empty believes nobody's")
+	fs.Float64Var(&o.PathFailureRate, "path-failure-rate", o.PathFailureRate,
+		"failed authentications a second on one webhook path before they answer 429; 0 is no limit")
+	fs.Int64Var(&o.MaxInFlight, "max-in-flight", o.MaxInFlight,
+		"webhooks that are read at the same time, a sixteenth of them on one path and a quarter in one namespace; 0 is no limit")
+	fs.Int64Var(&o.MaxBodiesInFlight, "max-body-bytes-in-flight", o.MaxBodiesInFlight,
+		"bytes of webhook bodies that are kept in memory at the same time, shared out like --max-in-flight; 0 is no limit")
 	fs.Float64Var(&o.EventsClientRate, "events-client-rate", o.EventsClientRate,
 		"events a second accepted from one client address; 0 is no limit")
 	fs.Float64Var(&o.EventsNamespaceRate, "events-namespace-rate", o.EventsNamespaceRate,

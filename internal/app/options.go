@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/url"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"notifier/internal/alerts/provider"
+	"notifier/internal/receiver"
 )
 
 // Options are the settings of the process, one field a flag.
@@ -41,6 +43,14 @@ type Options struct {
 	TriggerInterval     time.Duration
 	ReceiverRate        float64
 	ReceiverBurst       int
+	NamespaceRate       float64
+	ClientFailureRate   float64
+	PathFailureRate     float64
+	TrustedProxies      []string
+	MaxInFlight         int64
+	MaxBodiesInFlight   int64
+	TLSCertFile         string
+	TLSKeyFile          string
 	EventsClientRate    float64
 	EventsNamespaceRate float64
 
@@ -68,13 +78,16 @@ type AcceptedFlag struct{ Name, Meaning string }
 
 // DefaultOptions are the settings of a process that was given no flag.
 func DefaultOptions() Options {
+	door := receiver.DefaultLimits()
 	return Options{
 		EventsAddr: ":9090", ReceiverAddr: ":9292", MetricsAddr: ":8080", HealthAddr: ":9440",
 		LogLevel: "info", LogEncoding: "json",
 		NoCrossNamespaceRefs: true, DefaultServiceAccount: "default", WatchAllNamespaces: true,
 		MaxAlertsPerNamespace: 1000,
 		DataDir:               "/data", StreamReplicas: 1, RateLimitInterval: 5 * time.Minute, NamespaceQuota: 10000,
-		TriggerInterval: time.Second, ReceiverRate: 50, ReceiverBurst: 200,
+		TriggerInterval: time.Second, ReceiverRate: door.Receiver.Rate, ReceiverBurst: door.Receiver.Burst, NamespaceRate: door.Tenant.Rate,
+		ClientFailureRate: door.Unknown.Rate, PathFailureRate: door.Failure.Rate,
+		MaxInFlight: door.Requests.Total, MaxBodiesInFlight: door.Bodies.Total,
 		EventsClientRate: 2000, EventsNamespaceRate: 500,
 		KubeAPIQPS: 50, KubeAPIBurst: 300, SecretQPS: 500, TriggerQPS: 200, Concurrent: 4,
 		LeaderReleaseOnCancel: true,
@@ -99,6 +112,7 @@ func (o Options) Validate() error {
 	o.validateTenancy(bad)
 	o.validateBus(bad)
 	o.validateLimits(bad)
+	o.validateDoor(bad)
 	return errors.Join(errs...)
 }
 
@@ -192,10 +206,13 @@ func (o Options) validateLimits(bad badFlag) {
 		rate float64
 	}{
 		{"receiver-rate", o.ReceiverRate},
+		{"namespace-rate", o.NamespaceRate},
+		{"client-failure-rate", o.ClientFailureRate},
+		{"path-failure-rate", o.PathFailureRate},
 		{"events-client-rate", o.EventsClientRate},
 		{"events-namespace-rate", o.EventsNamespaceRate},
 	} {
-		if r.rate < 0 || r.rate != r.rate {
+		if !(r.rate >= 0) || math.IsInf(r.rate, 1) {
 			bad(r.flag, "%v is not a rate: use 0 for no limit", r.rate)
 		}
 	}

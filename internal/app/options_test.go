@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +39,14 @@ func TestABadSettingIsAnErrorThatNamesItsFlag(t *testing.T) {
 		"trigger-interval":               func(o *app.Options) { o.TriggerInterval = time.Millisecond },
 		"receiver-rate":                  func(o *app.Options) { o.ReceiverRate = -1 },
 		"receiver-burst":                 func(o *app.Options) { o.ReceiverBurst = 0 },
+		"namespace-rate":                 func(o *app.Options) { o.NamespaceRate = math.NaN() },
+		"client-failure-rate":            func(o *app.Options) { o.ClientFailureRate = -1 },
+		"path-failure-rate":              func(o *app.Options) { o.PathFailureRate = math.Inf(1) },
+		"trusted-proxies":                func(o *app.Options) { o.TrustedProxies = []string{"10.0.0.1"} },
+		"max-in-flight":                  func(o *app.Options) { o.MaxInFlight = -1 },
+		"max-body-bytes-in-flight":       func(o *app.Options) { o.MaxBodiesInFlight = 1 << 20 },
+		"tls-cert-file":                  func(o *app.Options) { o.TLSKeyFile = "key.pem" },
+		"tls-key-file":                   func(o *app.Options) { o.TLSCertFile = "cert.pem" },
 		"events-client-rate":             func(o *app.Options) { o.EventsClientRate = -1 },
 		"events-namespace-rate":          func(o *app.Options) { o.EventsNamespaceRate = -1 },
 		"kube-api-qps":                   func(o *app.Options) { o.KubeAPIQPS = 0 },

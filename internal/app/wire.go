@@ -21,7 +21,7 @@ import (
 // wire makes every part over the bus and the clients. The tables are between the parts: the controllers fill them, the edge and
 // the alert plane read them.
 func (a *App) wire(ctx context.Context) error {
-	hooks, err := receiver.NewTable(a.limits(), func(owner string) { a.reconcile.Moved(owner) })
+	hooks, err := receiver.NewTable(a.options.limits(), func(owner string) { a.reconcile.Moved(owner) })
 	if err != nil {
 		return err
 	}
@@ -41,12 +41,6 @@ func (a *App) wire(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-func (a *App) limits() receiver.Limits {
-	l := receiver.DefaultLimits()
-	l.Receiver = receiver.Budget{Rate: a.options.ReceiverRate, Burst: a.options.ReceiverBurst}
-	return l
 }
 
 // namespace is the only one served, empty for all.
@@ -137,7 +131,13 @@ func (a *App) wireAlerts(table *alerts.Table, destinations *alerts.Destinations)
 // listen makes the four doors. They listen now and serve when Run is called.
 func (a *App) listen(ctx context.Context, hooks *receiver.Table) error {
 	log := a.log.With("component", "receiver")
-	webhooks, err := receiver.NewWebhooks(receiver.WebhooksOptions{Table: hooks, Triggers: a.bus, Log: log, Registerer: a.registry})
+	proxies, err := parseProxies(a.options.TrustedProxies)
+	if err != nil {
+		return fmt.Errorf("--trusted-proxies: %w", err)
+	}
+	webhooks, err := receiver.NewWebhooks(receiver.WebhooksOptions{
+		Table: hooks, Triggers: a.bus, Proxies: proxies, Log: log, Registerer: a.registry,
+	})
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package receiver
 
 import (
 	"math"
-	"net/http"
 	"net/netip"
 	"strconv"
 	"sync"
@@ -11,12 +10,22 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// limiter returns the budget's token bucket, nil when the budget is off.
-func (b Budget) limiter() *rate.Limiter {
+// limiter returns the budget's token bucket, full. It always has a token when the budget is off.
+func (b Budget) limiter() *rate.Limiter { return rate.NewLimiter(b.limit(), b.Burst) }
+
+func (b Budget) limit() rate.Limit {
 	if b.Rate == 0 {
-		return nil
+		return rate.Inf
 	}
-	return rate.NewLimiter(rate.Limit(b.Rate), b.Burst)
+	return rate.Limit(b.Rate)
+}
+
+// apply makes l follow the budget from now on. What was taken stays taken: the bucket is not refilled.
+func (b Budget) apply(l *rate.Limiter) {
+	if l.Limit() != b.limit() || l.Burst() != b.Burst {
+		l.SetLimit(b.limit())
+		l.SetBurst(b.Burst)
+	}
 }
 
 // retryAfter is the Retry-After of an answer over the budget: the seconds until one token is back, at most a minute.
@@ -25,11 +34,6 @@ func (b Budget) retryAfter() string {
 		return "1"
 	}
 	return strconv.Itoa(int(min(60, math.Ceil(1/b.Rate))))
-}
-
-// allow takes one token; a nil limiter always has one.
-func allow(l *rate.Limiter, now time.Time) bool {
-	return l == nil || l.AllowN(now, 1)
 }
 
 // budgets are token buckets by a key from outside, at most max of them. The key that was used longest ago is evicted; when it
@@ -88,15 +92,6 @@ func (bs *budgets[K]) len() int {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	return len(bs.entries)
-}
-
-// clientAddress is who a request's connection comes from, as budgets know it.
-func clientAddress(r *http.Request) netip.Addr {
-	ap, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return netip.Addr{}
-	}
-	return addressKey(ap.Addr())
 }
 
 // addressKey is the client that an address stands for: an IPv4 address, or an IPv6 /64, since whoever has one address of a /64

@@ -56,7 +56,7 @@ func (d *dawdling) Close() error { return nil }
 // smallLimits admit 4 at once on a path, 8 in a namespace, 16 in all, and 1 more for each namespace.
 func smallLimits() Limits {
 	l := unlimited()
-	l.Path, l.Namespace, l.Total, l.Reserve = 4*bufferSize, 8*bufferSize, 16*bufferSize, bufferSize
+	l.Requests = Caps{Path: 4, Namespace: 8, Total: 16, Reserve: 1}
 	return l
 }
 
@@ -118,17 +118,18 @@ func TestT6WhoFloodsWithSlowBodiesRefusesOnlyItself(t *testing.T) {
 				valid.Wait()
 				end()
 				wg.Wait()
-				if !w.gate.total.TryAcquire(smallLimits().Total) {
+				caps := smallLimits().Requests
+				if !w.gate.requests.TryAcquire(caps.Total) {
 					t.Error("room of the total is still held")
 				}
 				for _, r := range hooks {
 					rt, _ := table.lookup(r.Path)
-					if !rt.line.room.TryAcquire(smallLimits().Path) {
+					if !rt.line.room.requests.TryAcquire(caps.Path) {
 						t.Errorf("room of %s/%s is still held", r.Namespace, r.Name)
 					}
 				}
 				for namespace, n := range table.tenants {
-					if !n.room.TryAcquire(smallLimits().Namespace) || !n.reserve.TryAcquire(smallLimits().Reserve) {
+					if !n.room.requests.TryAcquire(caps.Namespace) || !n.reserve.TryAcquire(caps.Reserve) {
 						t.Errorf("room of %s is still held", namespace)
 					}
 				}

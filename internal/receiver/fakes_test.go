@@ -97,7 +97,7 @@ func withType(t testing.TB, kind string) hookOption {
 // unlimited are the default limits without budgets, for tests of something else.
 func unlimited() Limits {
 	l := DefaultLimits()
-	l.Unknown, l.Failure, l.Receiver = Budget{}, Budget{}, Budget{}
+	l.Unknown, l.Failure, l.Receiver, l.Tenant = Budget{}, Budget{}, Budget{}, Budget{}
 	return l
 }
 

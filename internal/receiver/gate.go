@@ -11,66 +11,75 @@ import (
 // own cap, and a request passes from the narrowest to the widest. A request that finds no room waits, in order, for a bounded
 // time: reading takes well under a millisecond unless a sender dawdles.
 type gate struct {
-	total *semaphore.Weighted
-	wait  time.Duration
+	requests, bodies *semaphore.Weighted
+	wait             time.Duration
 }
 
-// pass is room that a request holds, level by level, and what its body took beyond it.
+// room is what the caps leave at one level.
+type room struct{ requests, bodies *semaphore.Weighted }
+
+func newRoom(requests, bodies int64) room {
+	return room{requests: semaphore.NewWeighted(requests), bodies: semaphore.NewWeighted(bodies)}
+}
+
+// pass is room that a request holds: its place at every level, and what of its body is kept.
 type pass struct {
-	path, tenant, top, total *semaphore.Weighted
-	size, more               int64
-	wait                     time.Duration
+	places [3]*semaphore.Weighted
+	bodies [3]*semaphore.Weighted
+	kept   int64
+	wait   time.Duration
 }
 
-// enter takes size bytes for a request on rt's path, and reports whether there was room in time.
-func (g *gate) enter(ctx context.Context, rt *route, size int64) (pass, bool) {
-	p := pass{path: rt.line.room, tenant: rt.tenant.room, total: g.total, size: size, wait: g.wait}
-	if !p.path.TryAcquire(size) {
-		return g.queue(ctx, rt, p)
+// enter takes a place for a request on rt's path, and reports whether there was one in time.
+func (g *gate) enter(ctx context.Context, rt *route) (pass, bool) {
+	p := pass{
+		places: [3]*semaphore.Weighted{rt.line.room.requests, rt.tenant.room.requests, g.requests},
+		bodies: [3]*semaphore.Weighted{rt.line.room.bodies, rt.tenant.room.bodies, g.bodies},
+		wait:   g.wait,
 	}
-	if !p.tenant.TryAcquire(size) {
-		p.path.Release(size)
+	switch {
+	case !p.places[0].TryAcquire(1):
 		return g.queue(ctx, rt, p)
-	}
-	if p.top = g.top(rt, size); p.top == nil {
-		p.tenant.Release(size)
-		p.path.Release(size)
+	case !p.places[1].TryAcquire(1):
+		p.places[0].Release(1)
+		return g.queue(ctx, rt, p)
+	case !p.top(rt):
+		p.places[1].Release(1)
+		p.places[0].Release(1)
 		return g.queue(ctx, rt, p)
 	}
 	return p, true
 }
 
-// top takes room at the widest level without waiting, and returns what it was taken from. The namespace's own reserve
-// comes first, which leaves the total to those who need more.
-func (g *gate) top(rt *route, size int64) *semaphore.Weighted {
-	for _, s := range []*semaphore.Weighted{rt.tenant.reserve, g.total} {
-		if s.TryAcquire(size) {
-			return s
-		}
+// top takes a place at the widest level without waiting. The namespace's own reserve comes first, which leaves the total to
+// those who need more.
+func (p *pass) top(rt *route) bool {
+	if rt.tenant.reserve.TryAcquire(1) {
+		p.places[2] = rt.tenant.reserve
+		return true
 	}
-	return nil
+	return p.places[2].TryAcquire(1)
 }
 
-// queue waits for room, level by level.
+// queue waits for a place, level by level.
 func (g *gate) queue(ctx context.Context, rt *route, p pass) (pass, bool) {
 	ctx, cancel := context.WithTimeout(ctx, g.wait)
 	defer cancel()
-	if p.path.Acquire(ctx, p.size) != nil {
+	if p.places[0].Acquire(ctx, 1) != nil {
 		return p, false
 	}
-	if p.tenant.Acquire(ctx, p.size) != nil {
-		p.path.Release(p.size)
+	if p.places[1].Acquire(ctx, 1) != nil {
+		p.places[0].Release(1)
 		return p, false
 	}
-	if p.top = g.top(rt, p.size); p.top != nil {
+	if p.top(rt) {
 		return p, true
 	}
-	if g.total.Acquire(ctx, p.size) != nil {
-		p.tenant.Release(p.size)
-		p.path.Release(p.size)
+	if p.places[2].Acquire(ctx, 1) != nil {
+		p.places[1].Release(1)
+		p.places[0].Release(1)
 		return p, false
 	}
-	p.top = g.total
 	return p, true
 }
 
@@ -78,24 +87,26 @@ func (g *gate) queue(ctx context.Context, rt *route, p pass) (pass, bool) {
 func (p *pass) grow(ctx context.Context, size int64) bool {
 	ctx, cancel := context.WithTimeout(ctx, p.wait)
 	defer cancel()
-	for i, level := range []*semaphore.Weighted{p.path, p.tenant, p.total} {
-		if level.Acquire(ctx, size) == nil {
+	for i, level := range p.bodies {
+		if level.TryAcquire(size) || level.Acquire(ctx, size) == nil {
 			continue
 		}
-		for _, taken := range []*semaphore.Weighted{p.path, p.tenant, p.total}[:i] {
+		for _, taken := range p.bodies[:i] {
 			taken.Release(size)
 		}
 		return false
 	}
-	p.more += size
+	p.kept += size
 	return true
 }
 
 func (p *pass) leave() {
-	p.top.Release(p.size)
-	p.total.Release(p.more)
-	p.tenant.Release(p.size + p.more)
-	p.path.Release(p.size + p.more)
+	for _, place := range p.places {
+		place.Release(1)
+	}
+	for _, level := range p.bodies {
+		level.Release(p.kept)
+	}
 }
 
 // acquire takes size bytes of room, waiting for it no longer than wait.

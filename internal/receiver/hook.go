@@ -24,6 +24,8 @@ type Hook struct {
 	Events map[string]bool
 	// Targets are the triggers that an accepted webhook publishes, complete but for Accepted.
 	Targets []event.Trigger
+	// RateLimit is the Receiver's own budget of authentic deliveries, below the one of Limits. A Rate of 0 is none.
+	RateLimit Budget
 	// Filter narrows Targets down for each webhook; nil triggers all of them.
 	Filter Filter
 	// Suspended and not Ready hooks verify and then refuse, so that only who knows the token learns of it.
@@ -76,6 +78,7 @@ func (h *Hook) validate() error {
 	if h.Verifier == nil {
 		errs = append(errs, errors.New("hook has no verifier"))
 	}
+	errs = append(errs, h.RateLimit.validate("the Receiver's own"))
 	for _, t := range h.Targets {
 		if t.Namespace != h.Namespace {
 			errs = append(errs, fmt.Errorf("target %s %s is not in the Receiver's namespace", t.Target.Kind, t.Target.Name))

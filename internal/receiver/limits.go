@@ -3,13 +3,14 @@ package receiver
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 )
 
 // MaxBody is the greatest body either door accepts, in bytes.
 const MaxBody = 3 << 20
 
-// bufferSize is what a webhook that is being read costs: bodies are hashed as they arrive and not kept.
+// bufferSize is what a webhook that is being read costs in any case: most bodies are hashed as they arrive and not kept.
 const bufferSize = 16 << 10
 
 // Limits bound what senders may ask of the webhook door. A rate is in events per second; a rate of 0 switches its budget off.
@@ -18,12 +19,15 @@ type Limits struct {
 	Unknown Budget
 	// Failure is the budget of failed authentications per path.
 	Failure Budget
-	// Receiver is the budget of authentic deliveries per Receiver. Beyond it they are answered 202 and still trigger.
+	// Receiver is the budget of authentic deliveries per Receiver, the ceiling of every Hook.RateLimit. Beyond it they are
+	// answered 202 and still trigger.
 	Receiver Budget
-	// Path, Namespace and Total bound in bytes what is held at once for webhooks being read: of one path, of one namespace,
-	// and in all. Reserve is what each namespace may hold even when Total is used up. A webhook counts as 16 KiB, so these
-	// are also the caps on requests in flight.
-	Path, Namespace, Total, Reserve int64
+	// Tenant is the same per namespace, for the deliveries that were within their Receiver's.
+	Tenant Budget
+	// Requests caps the webhooks that are being read at once. One costs 16 KiB.
+	Requests Caps
+	// Bodies caps in bytes what is kept at once of bodies beyond the first 16 KiB of each, for types and filters that read them.
+	Bodies Caps
 	// Wait is how long a webhook waits for room before it is refused with 503.
 	Wait time.Duration
 }
@@ -34,32 +38,54 @@ type Budget struct {
 	Burst int
 }
 
+// Caps share what there is at once: Path is the most that one path may have, Namespace one namespace, and Total all. Reserve is
+// what each namespace may have even when Total is used up.
+type Caps struct{ Path, Namespace, Total, Reserve int64 }
+
+// share divides total: a namespace may have a quarter of it, a path a sixteenth, and neither less than least. A total of 0 is
+// no cap.
+func share(total, least int64) Caps {
+	if total == 0 {
+		return Caps{Path: math.MaxInt64, Namespace: math.MaxInt64, Total: math.MaxInt64}
+	}
+	return Caps{Path: max(total/16, least), Namespace: max(total/4, least), Total: total}
+}
+
+// requestReserve is how many webhooks each namespace may send at once when all others take the rest.
+const requestReserve = 8
+
+// RequestCaps are the caps for so many webhooks being read at once, 0 for no cap.
+func RequestCaps(total int64) Caps {
+	c := share(total, 1)
+	c.Reserve = requestReserve
+	return c
+}
+
+// BodyCaps are the caps for so many bytes of bodies, 0 for no cap. A path has room for one body at least.
+func BodyCaps(total int64) Caps { return share(total, MaxBody) }
+
 // DefaultLimits are the limits of a stock install: 256 webhooks being read at once on one path, 1024 in one namespace, 4096 in
-// all and 8 more for each namespace, which is 64 MiB and 128 KiB a namespace.
+// all and 8 more for each namespace, which is 64 MiB and 128 KiB a namespace; and 64 MiB of bodies.
 func DefaultLimits() Limits {
 	return Limits{
-		Unknown:   Budget{Rate: 10, Burst: 100},
-		Failure:   Budget{Rate: 5, Burst: 50},
-		Receiver:  Budget{Rate: 20, Burst: 100},
-		Path:      256 * bufferSize,
-		Namespace: 1024 * bufferSize,
-		Total:     4096 * bufferSize,
-		Reserve:   8 * bufferSize,
-		Wait:      2 * time.Second,
+		Unknown:  Budget{Rate: 10, Burst: 100},
+		Failure:  Budget{Rate: 5, Burst: 50},
+		Receiver: Budget{Rate: 50, Burst: 200},
+		Tenant:   Budget{Rate: 200, Burst: 1000},
+		Requests: RequestCaps(4096),
+		Bodies:   BodyCaps(64 << 20),
+		Wait:     2 * time.Second,
 	}
 }
 
 func (l Limits) validate() error {
 	var errs []error
-	for name, b := range map[string]Budget{"unknown path": l.Unknown, "failure": l.Failure, "receiver": l.Receiver} {
+	for name, b := range map[string]Budget{
+		"unknown path": l.Unknown, "failure": l.Failure, "receiver": l.Receiver, "namespace": l.Tenant,
+	} {
 		errs = append(errs, b.validate(name))
 	}
-	if l.Path < bufferSize || l.Namespace < l.Path || l.Total < l.Namespace {
-		errs = append(errs, fmt.Errorf("caps in bytes must be at least %d and grow from path to namespace to total", bufferSize))
-	}
-	if l.Reserve < 0 {
-		errs = append(errs, errors.New("the reserve of a namespace is negative"))
-	}
+	errs = append(errs, l.Requests.validate("requests", 1), l.Bodies.validate("bodies", MaxBody))
 	if l.Wait < 0 {
 		errs = append(errs, errors.New("the wait for room is negative"))
 	}
@@ -68,10 +94,30 @@ func (l Limits) validate() error {
 
 func (b Budget) validate(name string) error {
 	switch {
-	case b.Rate < 0 || b.Burst < 0:
+	case !(b.Rate >= 0) || math.IsInf(b.Rate, 1):
+		return fmt.Errorf("%s budget has a rate that is none", name)
+	case b.Burst < 0:
 		return fmt.Errorf("%s budget is negative", name)
 	case b.Rate > 0 && b.Burst == 0:
 		return fmt.Errorf("%s budget has a rate and no burst, so that it would admit nothing", name)
+	}
+	return nil
+}
+
+// within is the budget that is bounded by both.
+func (b Budget) within(ceiling Budget) Budget {
+	switch {
+	case b.Rate == 0:
+		return ceiling
+	case ceiling.Rate == 0:
+		return b
+	}
+	return Budget{Rate: min(b.Rate, ceiling.Rate), Burst: min(b.Burst, ceiling.Burst)}
+}
+
+func (c Caps) validate(name string, least int64) error {
+	if c.Path < least || c.Namespace < c.Path || c.Total < c.Namespace || c.Reserve < 0 {
+		return fmt.Errorf("caps on %s must be at least %d, grow from path to namespace to total, and have no negative reserve", name, least)
 	}
 	return nil
 }

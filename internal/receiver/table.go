@@ -44,7 +44,7 @@ type route struct {
 
 // line is the state of one owner's path.
 type line struct {
-	room     *semaphore.Weighted
+	room     room
 	failures *rate.Limiter
 }
 
@@ -59,9 +59,11 @@ type owner struct {
 
 // tenant is the state of one namespace, kept while it has a Receiver.
 type tenant struct {
-	receivers     int
-	room, reserve *semaphore.Weighted
-	asked         asked
+	receivers  int
+	room       room
+	reserve    *semaphore.Weighted // of places for requests
+	deliveries *rate.Limiter
+	asked      asked
 }
 
 // NewTable returns an empty table. moved is called, from within Put and Delete, with the key of another Receiver that
@@ -102,7 +104,7 @@ func (t *Table) Put(key string, hooks ...*Hook) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	o := t.own(key, hooks[0].Namespace)
+	o := t.own(key, hooks[0])
 	n := t.tenants[o.namespace]
 	if uid := hooks[0].UID; o.ledger == nil || o.ledger.uid != uid {
 		o.ledger = newLedger(uid, time.Now())
@@ -112,7 +114,7 @@ func (t *Table) Put(key string, hooks ...*Hook) error {
 	for _, h := range hooks {
 		l := before[h.Path]
 		if l == nil {
-			l = &line{room: semaphore.NewWeighted(t.limits.Path), failures: t.limits.Failure.limiter()}
+			l = &line{room: newRoom(t.limits.Requests.Path, t.limits.Bodies.Path), failures: t.limits.Failure.limiter()}
 		}
 		o.paths[h.Path] = l
 		t.claim(h.Path, key, &route{hook: h, line: l, owner: o, tenant: n, ledger: o.ledger})
@@ -149,18 +151,24 @@ func (t *Table) Delete(key string) {
 // Complete says that every Receiver present at start was put: from now on an unknown path is 404, before it is 503.
 func (t *Table) Complete() { t.complete.Store(true) }
 
-// own returns the state of a Receiver, made if need be.
-func (t *Table) own(key, namespace string) *owner {
+// own returns the state of a Receiver, made if need be, under the budget that h asks for.
+func (t *Table) own(key string, h *Hook) *owner {
+	budget := h.RateLimit.within(t.limits.Receiver)
 	if o := t.owners[key]; o != nil {
+		budget.apply(o.deliveries)
 		return o
 	}
-	n := t.tenants[namespace]
+	n := t.tenants[h.Namespace]
 	if n == nil {
-		n = &tenant{room: semaphore.NewWeighted(t.limits.Namespace), reserve: semaphore.NewWeighted(t.limits.Reserve)}
-		t.tenants[namespace] = n
+		n = &tenant{
+			room:       newRoom(t.limits.Requests.Namespace, t.limits.Bodies.Namespace),
+			reserve:    semaphore.NewWeighted(t.limits.Requests.Reserve),
+			deliveries: t.limits.Tenant.limiter(),
+		}
+		t.tenants[h.Namespace] = n
 	}
 	n.receivers++
-	o := &owner{key: key, namespace: namespace, deliveries: t.limits.Receiver.limiter()}
+	o := &owner{key: key, namespace: h.Namespace, deliveries: budget.limiter()}
 	t.owners[key] = o
 	return o
 }

@@ -30,10 +30,12 @@ const publishTime = 4 * time.Second
 // maxAddresses bounds the client addresses that a budget remembers; the one used longest ago is forgotten.
 const maxAddresses = 8192
 
-// WebhooksOptions are what NewWebhooks needs. All but Registerer are required.
+// WebhooksOptions are what NewWebhooks needs. All but Proxies and Registerer are required.
 type WebhooksOptions struct {
-	Table      *Table
-	Triggers   Triggers
+	Table    *Table
+	Triggers Triggers
+	// Proxies are the peers whose X-Forwarded-For tells the client's address; none by default.
+	Proxies    Proxies
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
 }
@@ -56,6 +58,7 @@ func (o WebhooksOptions) validate() error {
 type Webhooks struct {
 	table     *Table
 	triggers  Triggers
+	proxies   Proxies
 	gate      gate
 	strangers *budgets[netip.Addr]
 	metrics   *webhookMetrics
@@ -75,9 +78,14 @@ func NewWebhooks(o WebhooksOptions) (*Webhooks, error) {
 	}
 	limits := o.Table.limits
 	w := &Webhooks{
-		table:       o.Table,
-		triggers:    o.Triggers,
-		gate:        gate{total: semaphore.NewWeighted(limits.Total), wait: limits.Wait},
+		table:    o.Table,
+		triggers: o.Triggers,
+		proxies:  o.Proxies,
+		gate: gate{
+			requests: semaphore.NewWeighted(limits.Requests.Total),
+			bodies:   semaphore.NewWeighted(limits.Bodies.Total),
+			wait:     limits.Wait,
+		},
 		strangers:   newBudgets[netip.Addr](limits.Unknown, maxAddresses),
 		log:         newOutcomeLog(o.Log),
 		seed:        maphash.MakeSeed(),
@@ -154,7 +162,7 @@ func (w *Webhooks) stranger(r *http.Request, starting bool) *answer {
 	switch {
 	case starting:
 		return hookStarting
-	case !w.strangers.allow(clientAddress(r), time.Now()):
+	case !w.strangers.allow(w.proxies.client(r), time.Now()):
 		return w.overUnknown
 	default:
 		return hookUnknown
@@ -168,7 +176,8 @@ func (w *Webhooks) judge(rw http.ResponseWriter, r *http.Request, rt *route) (de
 		return d, a, nil
 	}
 	now := time.Now()
-	within := allow(rt.owner.deliveries, now)
+	// Who is over its own budget takes nothing of its neighbours'.
+	within := rt.owner.deliveries.AllowN(now, 1) && rt.tenant.deliveries.AllowN(now, 1)
 	key, named := keyOf(d.event.Delivery, d.print)
 	first, repeated := time.Time{}, false
 	if named {
@@ -227,7 +236,7 @@ func (w *Webhooks) admit(rw http.ResponseWriter, r *http.Request, rt *route) (de
 		abandon(rw, r)
 		return delivery{}, early
 	}
-	p, ok := w.gate.enter(r.Context(), rt, bufferSize)
+	p, ok := w.gate.enter(r.Context(), rt)
 	if !ok {
 		abandon(rw, r)
 		return delivery{}, hookBusy
@@ -336,7 +345,7 @@ func (w *Webhooks) failed(rt *route, err error) *answer {
 	if errors.Is(err, ErrIssuerUnavailable) {
 		return hookIssuer // nobody's fault here, so nothing is charged
 	}
-	if !allow(rt.line.failures, time.Now()) {
+	if !rt.line.failures.AllowN(time.Now(), 1) {
 		return w.overFailure
 	}
 	return refused(http.StatusBadRequest, "unauthentic", string(reasonOf(err)), "")

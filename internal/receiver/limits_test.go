@@ -1,0 +1,219 @@
+package receiver
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"notifier/internal/event"
+)
+
+// answers sends n valid webhooks to path, one after the other, and returns their status codes.
+func answers(w http.Handler, path string, n int) []int {
+	var codes []int
+	for range n {
+		codes = append(codes, do(w, push(path, token, "{}")).StatusCode)
+	}
+	return codes
+}
+
+// T4, T6: fails when a delivery over its namespace's budget is refused or not published, when a namespace has a budget a
+// Receiver, or when two namespaces share one.
+func TestT4OverItsNamespacesBudgetADeliveryIsFoldedAndStillPublished(t *testing.T) {
+	limits := unlimited()
+	limits.Tenant = Budget{Rate: 0.001, Burst: 3}
+	one, two, other := newHook(t, "team-a/one"), newHook(t, "team-a/two"), newHook(t, "team-b/one")
+	bus := &recorder{}
+	w := newWebhooks(t, newTable(t, limits, one, two, other), bus)
+	got := append(answers(w, one.Path, 2), answers(w, two.Path, 3)...)
+	got = append(got, answers(w, other.Path, 1)...)
+	if diff := cmp.Diff([]int{200, 200, 200, 202, 202, 200}, got); diff != "" {
+		t.Errorf("answers (-want +got):\n%s", diff)
+	}
+	if bus.count() != 6 {
+		t.Errorf("%d publishes, want 6", bus.count())
+	}
+}
+
+// T6: fails when what is over a Receiver's budget takes of its namespace's.
+func TestT6AReceiverOverItsBudgetTakesNothingOfItsNamespaces(t *testing.T) {
+	limits := unlimited()
+	limits.Receiver, limits.Tenant = Budget{Rate: 0.001, Burst: 2}, Budget{Rate: 0.001, Burst: 4}
+	loud, quiet := newHook(t, "team-a/loud"), newHook(t, "team-a/quiet")
+	w := newWebhooks(t, newTable(t, limits, loud, quiet), &recorder{})
+	answers(w, loud.Path, 100)
+	if diff := cmp.Diff([]int{200, 200}, answers(w, quiet.Path, 2)); diff != "" {
+		t.Errorf("its neighbour's answers (-want +got):\n%s", diff)
+	}
+}
+
+// Fails when the Receiver's own limit opens the installation's, or is ignored.
+func TestAReceiversOwnRateLimitHoldsBelowTheInstallations(t *testing.T) {
+	for name, tc := range map[string]struct {
+		own, ceiling    Budget
+		atOnce, inTwoMs int
+	}{
+		"its own is narrower":      {Budget{Rate: 1000, Burst: 2}, Budget{Rate: 2000, Burst: 5}, 2, 2},
+		"its own is wider":         {Budget{Rate: 9000, Burst: 9}, Budget{Rate: 1000, Burst: 5}, 5, 2},
+		"narrower in one of both":  {Budget{Rate: 1000, Burst: 9}, Budget{Rate: 9000, Burst: 5}, 5, 2},
+		"none":                     {Budget{}, Budget{Rate: 1000, Burst: 5}, 5, 2},
+		"none of the installation": {Budget{Rate: 1000, Burst: 2}, Budget{}, 2, 2},
+		"none of both":             {Budget{}, Budget{}, 10, 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				limits := unlimited()
+				limits.Receiver = tc.ceiling
+				hook := newHook(t, "team-a/hook", func(h *Hook) { h.RateLimit = tc.own })
+				w := newWebhooks(t, newTable(t, limits, hook), &recorder{})
+				full := func() (n int) {
+					for _, code := range answers(w, hook.Path, 10) {
+						if code == http.StatusOK {
+							n++
+						}
+					}
+					return n
+				}
+				if n := full(); n != tc.atOnce {
+					t.Errorf("%d of ten at once are answered in full, want %d", n, tc.atOnce)
+				}
+				elapse(2 * time.Millisecond)
+				if n := full(); n != tc.inTwoMs {
+					t.Errorf("%d of ten after 2 ms, want %d", n, tc.inTwoMs)
+				}
+			})
+		})
+	}
+}
+
+// Fails when a change of the Receiver's limit makes its bucket anew, or is not followed.
+func TestAChangeOfItsRateLimitRefillsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limited := func(b Budget) *Hook { return newHook(t, "team-a/hook", func(h *Hook) { h.RateLimit = b }) }
+		hook := limited(Budget{Rate: 1, Burst: 3})
+		table := newTable(t, DefaultLimits(), hook)
+		w := newWebhooks(t, table, &recorder{})
+		put := func(b Budget) {
+			t.Helper()
+			if err := table.Put("team-a/hook", limited(b)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		answers(w, hook.Path, 3)
+		for _, b := range []Budget{{Rate: 1, Burst: 50}, {Rate: 10, Burst: 3}, {}, {Rate: 10, Burst: 1}} {
+			put(b)
+			if diff := cmp.Diff([]int{202}, answers(w, hook.Path, 1)); diff != "" {
+				t.Errorf("after a change to %v (-want +got):\n%s", b, diff)
+			}
+		}
+		elapse(time.Second)
+		if diff := cmp.Diff([]int{200, 202}, answers(w, hook.Path, 2)); diff != "" {
+			t.Errorf("under the new limit (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// Fails when a 0 closes a budget or a cap instead of switching it off.
+func TestALimitOfZeroIsOff(t *testing.T) {
+	limits := Limits{Requests: RequestCaps(0), Bodies: BodyCaps(0)}
+	hook := newHook(t, "team-a/hook", keeping)
+	w := newWebhooks(t, newTable(t, limits, hook), &recorder{})
+	big := strings.Repeat("x", MaxBody)
+	for range 300 {
+		for want, r := range map[int]*http.Request{
+			404: push("/hook/x", token, "{}"), 400: push(hook.Path, "other", "{}"), 200: push(hook.Path, token, "{}"),
+		} {
+			if resp := do(w, r); resp.StatusCode != want {
+				t.Fatalf("got %d, want %d", resp.StatusCode, want)
+			}
+		}
+	}
+	if resp := do(w, push(hook.Path, token, big)); resp.StatusCode != http.StatusOK {
+		t.Errorf("a large body: %d, want 200", resp.StatusCode)
+	}
+}
+
+// keeping is a hook whose bodies are kept in memory.
+func keeping(h *Hook) { h.Filter = keepBodies{h.Targets} }
+
+type keepBodies struct{ targets []event.Trigger }
+
+func (keepBodies) ReadsBody() bool { return true }
+
+func (k keepBodies) Select(context.Context, Claims, []byte) ([]event.Trigger, error) {
+	return k.targets, nil
+}
+
+// T6: fails without the cap on bodies at any of the three levels, when it counts what fits the first buffer, or when a body's
+// room is not given back.
+func TestT6BodiesThatAreKeptHaveTheirShareAndNoMore(t *testing.T) {
+	const mib = 1 << 20
+	for name, tc := range map[string]struct {
+		caps   Caps
+		floods []string // each by one body of 2 MiB that does not end
+		free   map[string]int
+	}{
+		"of a path": {
+			Caps{Path: 3 * mib, Namespace: 100 * mib, Total: 100 * mib}, []string{"team-a/one"},
+			map[string]int{"team-a/one": 503, "team-a/two": 200, "team-b/one": 200},
+		},
+		"of a namespace": {
+			Caps{Path: 3 * mib, Namespace: 3 * mib, Total: 100 * mib}, []string{"team-a/one"},
+			map[string]int{"team-a/one": 503, "team-a/two": 503, "team-b/one": 200},
+		},
+		"of all": {
+			Caps{Path: 3 * mib, Namespace: 3 * mib, Total: 3 * mib}, []string{"team-a/one"},
+			map[string]int{"team-a/one": 503, "team-a/two": 503, "team-b/one": 503},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				limits := unlimited()
+				limits.Bodies = tc.caps
+				table := newTable(t, limits)
+				hooks := map[string]*Hook{}
+				for key := range tc.free {
+					hooks[key] = newHook(t, key, keeping)
+					if err := table.Put(key, hooks[key]); err != nil {
+						t.Fatal(err)
+					}
+				}
+				w := newWebhooks(t, table, &recorder{})
+				ctx, end := context.WithCancel(t.Context())
+				defer end()
+				var wg sync.WaitGroup
+				for _, key := range tc.floods {
+					wg.Go(func() {
+						r := push(hooks[key].Path, "other", "")
+						r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(make([]byte, 2*mib)), &dawdling{ctx: ctx}))
+						r.ContentLength = -1
+						do(w, r)
+					})
+				}
+				synctest.Wait()
+				for key, want := range tc.free {
+					body := strings.Repeat("x", 2*mib)
+					if resp := do(w, push(hooks[key].Path, token, body)); resp.StatusCode != want {
+						t.Errorf("2 MiB for %s: %d, want %d", key, resp.StatusCode, want)
+					}
+					if resp := do(w, push(hooks[key].Path, token, "{}")); resp.StatusCode != http.StatusOK {
+						t.Errorf("a small body for %s: %d, want 200", key, resp.StatusCode)
+					}
+				}
+				end()
+				wg.Wait()
+				if !w.gate.bodies.TryAcquire(tc.caps.Total) {
+					t.Error("room of bodies is still held")
+				}
+			})
+		})
+	}
+}
