@@ -3,6 +3,7 @@ package receiver
 import (
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -33,9 +34,8 @@ func (p Proxies) client(r *http.Request) netip.Addr {
 	if !p.trust(known) {
 		return addressKey(known)
 	}
-	lines := r.Header[forwardedFor]
-	for i := len(lines) - 1; i >= 0; i-- {
-		for rest, more := lines[i], true; more; {
+	for _, line := range slices.Backward(r.Header[forwardedFor]) {
+		for rest, more := line, true; more; {
 			var entry string
 			rest, entry, more = cutLast(rest)
 			named, ok := address(strings.Trim(entry, " \t"))

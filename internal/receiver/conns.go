@@ -3,6 +3,7 @@ package receiver
 import (
 	"container/heap"
 	"container/list"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"net/netip"
@@ -109,8 +110,11 @@ func (cs *conns) drop(c *conn) {
 	heap.Fix(&cs.heavy, p.index)
 }
 
-// state follows what a connection does, as http.Server's ConnState hook.
+// state follows what a connection does, as http.Server's ConnState hook. One of HTTP/2 is at work while it has a stream.
 func (cs *conns) state(nc net.Conn, s http.ConnState) {
+	if secured, ok := nc.(*tls.Conn); ok {
+		nc = secured.NetConn()
+	}
 	c, ok := nc.(*conn)
 	if !ok {
 		return

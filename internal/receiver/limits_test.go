@@ -162,15 +162,18 @@ func TestT6BodiesThatAreKeptHaveTheirShareAndNoMore(t *testing.T) {
 		free   map[string]int
 	}{
 		"of a path": {
-			Caps{Path: 3 * mib, Namespace: 100 * mib, Total: 100 * mib}, []string{"team-a/one"},
+			Caps{Path: 3 * mib, Namespace: 100 * mib, Total: 100 * mib},
+			[]string{"team-a/one"},
 			map[string]int{"team-a/one": 503, "team-a/two": 200, "team-b/one": 200},
 		},
 		"of a namespace": {
-			Caps{Path: 3 * mib, Namespace: 3 * mib, Total: 100 * mib}, []string{"team-a/one"},
+			Caps{Path: 3 * mib, Namespace: 3 * mib, Total: 100 * mib},
+			[]string{"team-a/one"},
 			map[string]int{"team-a/one": 503, "team-a/two": 503, "team-b/one": 200},
 		},
 		"of all": {
-			Caps{Path: 3 * mib, Namespace: 3 * mib, Total: 3 * mib}, []string{"team-a/one"},
+			Caps{Path: 3 * mib, Namespace: 3 * mib, Total: 3 * mib},
+			[]string{"team-a/one"},
 			map[string]int{"team-a/one": 503, "team-a/two": 503, "team-b/one": 503},
 		},
 	} {

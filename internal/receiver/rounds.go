@@ -26,9 +26,9 @@ type round struct {
 	err    error
 }
 
-// do publishes for a webhook accepted at the given time and reports whether it shared another's publish. It returns when the
-// publish it shares has returned, even if ctx ends: publish, which is called with the context of whoever leads the round, must
-// be bounded in time and outlive that context.
+// do publishes for a webhook accepted at the given time and reports whether it shared another's publish. It returns when that
+// publish has returned. If ctx ends before, whoever only shares it leaves, so that a sender who hangs up holds nothing; whoever
+// leads stays for the others. So publish, which is called with the leader's context, must be bounded in time and outlive it.
 func (s *rounds) do(
 	ctx context.Context, accepted time.Time, publish func(ctx context.Context, newest time.Time) error,
 ) (shared bool, err error) {
@@ -50,8 +50,12 @@ func (s *rounds) do(
 	}
 	s.mu.Unlock()
 	if !leads {
-		<-r.done
-		return true, r.err
+		select {
+		case <-r.done:
+			return true, r.err
+		case <-ctx.Done():
+			return true, context.Cause(ctx)
+		}
 	}
 	<-r.turn
 	defer s.hand()

@@ -149,3 +149,35 @@ func TestAPanicOfOnePublishHoldsNobodyUp(t *testing.T) {
 		})
 	}
 }
+
+// Fails when a sharer stays after its sender hung up: senders who come and go faster than the bus answers would pile up.
+func TestWhoSharesARoundLeavesWithItsSenderAndWhoLeadsItStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s rounds
+		release := make(chan struct{})
+		publish := func(context.Context, time.Time) error { <-release; return nil }
+		gone, hangUp := context.WithCancel(t.Context())
+		ends := make(chan error, 3)
+		for range 3 { // the first publishes, the second leads the next round, the third shares that
+			go func() {
+				_, err := s.do(gone, time.Now(), publish)
+				ends <- err
+			}()
+			synctest.Wait()
+		}
+		hangUp()
+		synctest.Wait()
+		if len(ends) != 1 {
+			t.Fatalf("%d of three ended, want the one who shares", len(ends))
+		}
+		if err := <-ends; !errors.Is(err, context.Canceled) {
+			t.Errorf("it got %v, want that its sender has gone", err)
+		}
+		close(release)
+		for range 2 {
+			if err := <-ends; err != nil {
+				t.Errorf("a leader got %v", err)
+			}
+		}
+	})
+}
