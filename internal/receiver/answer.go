@@ -2,7 +2,9 @@ package receiver
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -42,6 +44,16 @@ func refused(status int, result, reason, retryAfter string) *answer {
 // silent is an answer without a body.
 func silent(status int, result, retryAfter string) *answer {
 	return &answer{status: status, result: result, retryAfter: retryAfter}
+}
+
+// failing is the same answer to a webhook for which the filters of n resources failed.
+func (a *answer) failing(n int) *answer {
+	if n == 0 {
+		return a
+	}
+	told := *a
+	told.body = fmt.Appendf(slices.Clone(a.body[:len(a.body)-1]), `,"filtersFailed":%d}`, n)
+	return &told
 }
 
 func (a *answer) write(w http.ResponseWriter) {

@@ -96,6 +96,15 @@ func NewFilters(namespace string, rules []Rule, objects FilterObjects, room *Fil
 	return f
 }
 
+// triggers are those of all rules. What Select returns is in their namespaces.
+func (f *Filters) triggers() []event.Trigger {
+	all := make([]event.Trigger, len(f.rules))
+	for i, r := range f.rules {
+		all[i] = r.Trigger
+	}
+	return all
+}
+
 // ReadsBody implements Filter.
 func (f *Filters) ReadsBody() bool { return f.readsBody }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,7 +80,11 @@ func (h *Hook) validate() error {
 		errs = append(errs, errors.New("hook has no verifier"))
 	}
 	errs = append(errs, h.RateLimit.validate("the Receiver's own"))
-	for _, t := range h.Targets {
+	triggers := h.Targets
+	if f, ok := h.Filter.(*Filters); ok {
+		triggers = slices.Concat(triggers, f.triggers())
+	}
+	for _, t := range triggers {
 		if t.Namespace != h.Namespace {
 			errs = append(errs, fmt.Errorf("target %s %s is not in the Receiver's namespace", t.Target.Kind, t.Target.Name))
 		}

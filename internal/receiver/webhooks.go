@@ -193,15 +193,16 @@ func (w *Webhooks) judge(rw http.ResponseWriter, r *http.Request, rt *route) (de
 	if named && !repeated {
 		rt.ledger.seen.add(key, now)
 	}
+	a = hookAccepted
 	switch {
 	case repeated && !within:
-		return d, hookFoldedDuplicate, nil
+		a = hookFoldedDuplicate
 	case repeated:
-		return d, hookDuplicate, nil
+		a = hookDuplicate
 	case !within:
-		return d, hookFolded, nil
+		a = hookFolded
 	}
-	return d, hookAccepted, nil
+	return d, a.failing(d.unfiltered), nil
 }
 
 // delivery is an authentic webhook.
@@ -210,6 +211,8 @@ type delivery struct {
 	print bodyPrint
 	// selected are the triggers that the hook's filter chose. They count only if the hook has a filter.
 	selected []event.Trigger
+	// unfiltered is for how many of the Receiver's resources that could not be said.
+	unfiltered int
 }
 
 // triggers are what the delivery is to publish.
@@ -317,9 +320,17 @@ func (w *Webhooks) decide(r *http.Request, rt *route, claims Claims, body []byte
 		return d, hookUnlisted
 	case hook.Filter != nil:
 		var failed error
-		if d.selected, failed = hook.Filter.Select(r.Context(), claims, content.Document); failed != nil {
+		d.selected, failed = hook.Filter.Select(r.Context(), claims, content.Document)
+		if errors.Is(failed, errNoTurn) {
+			return d, hookBusy
+		}
+		if failed != nil {
 			w.metrics.filters.Inc()
 			rt.ledger.tally.filtered(failed, time.Now())
+			d.unfiltered = 1
+		}
+		if failures, ok := errors.AsType[*FilterFailures](failed); ok {
+			d.unfiltered = failures.Rules
 		}
 	}
 	return d, nil

@@ -1,0 +1,118 @@
+package receiver
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"notifier/internal/event"
+)
+
+// Fails when a failure refuses the webhook or keeps its siblings from being triggered, and when it is not told, counted and kept
+// for the Receiver's status.
+func TestAFilterThatFailsIsToldAndStopsNoOther(t *testing.T) {
+	bus := &recorder{}
+	filters := newFilters(t, &objectCache{names: []string{"a", "b"}}, "",
+		rule{name: "one", filter: `req.n == 1`}, rule{name: "*", filter: `res.metadata.name == req.name`}, rule{name: "last"})
+	hook := newHook(t, "team-a/app", func(h *Hook) { h.Filter = filters })
+	table := newTable(t, unlimited(), hook)
+	w := newWebhooks(t, table, bus)
+	for _, tc := range []struct {
+		body, want string
+		triggered  string
+		failed     float64
+	}{
+		{`{"n":1,"name":"b"}`, `{"accepted":true}`, "b last one", 0},
+		{`{"n":2,"name":"z"}`, `{"accepted":true}`, "last", 0},
+		{`{"name":"a","secret":"hunter2"}`, `{"accepted":true,"filtersFailed":1}`, "a last", 1},
+		{`{"n":2}`, `{"accepted":true,"filtersFailed":1}`, "last", 2},
+		{`[]`, `{"accepted":true,"filtersFailed":2}`, "last", 3},
+		{`nonsense`, `{"accepted":true,"filtersFailed":2}`, "last", 4},
+	} {
+		bus.published = nil
+		resp := do(w, push(hook.Path, token, tc.body))
+		if got := bodyOf(t, resp); resp.StatusCode != http.StatusOK || got != tc.want {
+			t.Errorf("%s: %d %s, want %s", tc.body, resp.StatusCode, got, tc.want)
+		}
+		if got := namesOf(bus.published); got != tc.triggered {
+			t.Errorf("%s: triggered %q, want %q", tc.body, got, tc.triggered)
+		}
+		if got := testutil.ToFloat64(w.metrics.filters); got != tc.failed {
+			t.Errorf("%s: counted %v, want %v", tc.body, got, tc.failed)
+		}
+	}
+	shown := table.lookupTally(t, hook.Path).read("uid-app").LastError
+	if shown.Result != "filter" || !strings.HasPrefix(shown.Reason, "spec.resources[0].filter reads req, ") || strings.Contains(shown.Reason, "nonsense") {
+		t.Errorf("shown: %+v", shown)
+	}
+}
+
+func (t *Table) lookupTally(tb testing.TB, path string) *tally {
+	tb.Helper()
+	rt, _ := t.lookup(path)
+	if rt == nil {
+		tb.Fatal("the path is not served")
+	}
+	return &rt.ledger.tally
+}
+
+// namesOf are the names of the triggers' targets, ordered.
+func namesOf(triggers []event.Trigger) string {
+	all := make([]string, len(triggers))
+	for i, t := range triggers {
+		all[i] = t.Target.Name
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
+}
+
+// Fails when what is over a budget or repeated does not say that its filters failed.
+func TestAFoldedWebhookTellsOfItsFiltersToo(t *testing.T) {
+	limits := unlimited()
+	limits.Receiver = Budget{Rate: 0.001, Burst: 1}
+	filters := newFilters(t, &objectCache{}, "", rule{name: "one", filter: `req.absent == 1`}, rule{name: "two"})
+	hook := newHook(t, "team-a/app", func(h *Hook) { h.Filter = filters })
+	w := newWebhooks(t, newTable(t, limits, hook), &recorder{})
+	do(w, push(hook.Path, token, `{}`))
+	resp := do(w, push(hook.Path, token, `{}`))
+	if got, want := bodyOf(t, resp), `{"accepted":true,"folded":true,"filtersFailed":1}`; resp.StatusCode != http.StatusAccepted || got != want {
+		t.Errorf("got %d %s, want %s", resp.StatusCode, got, want)
+	}
+	if string(hookFolded.body) != `{"accepted":true,"folded":true}` {
+		t.Errorf("the answer of all others is now %s", hookFolded.body)
+	}
+}
+
+// T4: fails when a webhook whose filters could not begin is told that it was accepted.
+func TestT4AWebhookThatFindsNoRoomForItsFiltersIsNotAccepted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bus := &recorder{}
+		filters := newFilters(t, &objectCache{}, `true`, rule{name: "one"})
+		leave, ok := filters.room.enter(t.Context(), "team-a", 0)
+		if !ok {
+			t.Fatal("no room")
+		}
+		hook := newHook(t, "team-a/app", func(h *Hook) { h.Filter = filters })
+		w := newWebhooks(t, newTable(t, unlimited(), hook), bus)
+		if resp := do(w, push(hook.Path, token, `{}`)); resp.StatusCode != http.StatusServiceUnavailable || bus.count() != 0 {
+			t.Errorf("got %d, %d triggers", resp.StatusCode, bus.count())
+		}
+		leave()
+		if resp := do(w, push(hook.Path, token, `{}`)); resp.StatusCode != http.StatusOK || bus.count() != 1 {
+			t.Errorf("with room: got %d, %d triggers", resp.StatusCode, bus.count())
+		}
+	})
+}
+
+// T1: fails when validate does not look at what a filter would trigger.
+func TestT1AFilterOverAnotherNamespaceIsNotServed(t *testing.T) {
+	filters := newFilters(t, &objectCache{}, `true`, rule{name: "one"}) // of team-a
+	hook := newHook(t, "team-b/app", func(h *Hook) { h.Filter = filters })
+	if err := hook.validate(); err == nil || !strings.Contains(err.Error(), "not in the Receiver's namespace") {
+		t.Errorf("got %v", err)
+	}
+}
