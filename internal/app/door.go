@@ -3,11 +3,49 @@ package app
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
+	"net/http"
 	"net/netip"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"notifier/internal/receiver"
 )
+
+// door is one listener of the process and what answers behind it.
+type door struct {
+	name, addr string
+	handler    http.Handler
+	// public says that strangers reach it. It is the one that may have a certificate.
+	public bool
+}
+
+// doors are all listeners. Each answers its own requests and nobody else's, so that a port can be opened to those it is for.
+func doors(o Options, webhooks, events http.Handler, registry prometheus.Gatherer, h *health) []door {
+	metrics := http.NewServeMux()
+	metrics.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	return []door{
+		{name: "webhooks", addr: o.ReceiverAddr, handler: webhooks, public: true},
+		{name: "events", addr: o.EventsAddr, handler: events},
+		{name: "metrics", addr: o.MetricsAddr, handler: metrics},
+		{name: "health", addr: o.HealthAddr, handler: h.handler()},
+	}
+}
+
+// certificate is that of the webhook door, nil for none, and is followed from Run on.
+func (a *App) certificate(log *slog.Logger) (*receiver.Certificate, error) {
+	if a.options.TLSCertFile == "" {
+		return nil, nil
+	}
+	c, err := receiver.NewCertificate(a.options.TLSCertFile, a.options.TLSKeyFile, log, a.registry)
+	if err != nil {
+		return nil, fmt.Errorf("--tls-cert-file, --tls-key-file: %w", err)
+	}
+	a.doors = append(a.doors, part{"certificate", c.Run})
+	return c, nil
+}
 
 // The burst of a budget whose flag sets only the rate: what comes in so many seconds may come at once.
 const (

@@ -1,11 +1,18 @@
 package app
 
 import (
+	"context"
+	"io"
 	"math"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 
+	"notifier/internal/event"
 	"notifier/internal/receiver"
 )
 
@@ -60,6 +67,70 @@ func TestProxiesAreNetworks(t *testing.T) {
 	} {
 		if _, err := parseProxies([]string{cidr}); (err == nil) != ok {
 			t.Errorf("%q: %v", cidr, err)
+		}
+	}
+}
+
+// nothing is a bus that takes all, and a cache that knows nothing.
+type nothing struct{}
+
+func (nothing) PublishTrigger(context.Context, event.Trigger) error       { return nil }
+func (nothing) PublishEvent(context.Context, *event.Record) (bool, error) { return false, nil }
+func (nothing) Lookup(string, string, string) (string, map[string]string, bool) {
+	return "", nil, false
+}
+
+// Fails when one listener answers what belongs to another, such as metrics or events on the port that strangers reach.
+func TestEachDoorAnswersItsOwnRequestsAndNobodyElses(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	table, err := receiver.NewTable(receiver.DefaultLimits(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	verifier, err := receiver.NewVerifier("generic", receiver.Credentials{Token: []byte("token")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hook := &receiver.Hook{
+		Namespace: "team-a", Name: "hook", UID: "uid", Path: receiver.Path("token", "hook", "team-a"), Verifier: verifier, Ready: true,
+	}
+	if err := table.Put("team-a/hook", hook); err != nil {
+		t.Fatal(err)
+	}
+	table.Complete()
+	webhooks, err := receiver.NewWebhooks(receiver.WebhooksOptions{Table: table, Triggers: nothing{}, Log: discard, Registerer: registry})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventOptions := receiver.DefaultEventsOptions()
+	eventOptions.Events, eventOptions.Objects, eventOptions.Log, eventOptions.Registerer = nothing{}, nothing{}, discard, registry
+	events, err := receiver.NewEvents(eventOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const posted = `{"involvedObject":{"apiVersion":"kustomize.toolkit.fluxcd.io/v1","kind":"Kustomization","name":"app","namespace":"team-a",` +
+		`"uid":"1"},"severity":"info","timestamp":"2026-01-01T00:00:00Z","message":"m","reason":"r","reportingController":"c"}`
+	for _, request := range []struct{ owner, method, path, body string }{
+		{"webhooks", http.MethodPost, hook.Path, "{}"},
+		{"events", http.MethodPost, "/", posted},
+		{"metrics", http.MethodGet, "/metrics", ""},
+		{"health", http.MethodGet, "/healthz", ""},
+		{"health", http.MethodGet, "/readyz", ""},
+		{"nobody", http.MethodGet, "/debug/pprof/", ""},
+	} {
+		for _, d := range doors(DefaultOptions(), webhooks, events, registry, &health{}) {
+			w := httptest.NewRecorder()
+			d.handler.ServeHTTP(w, httptest.NewRequest(request.method, request.path, strings.NewReader(request.body)))
+			resp := w.Result()
+			if own := d.name == request.owner; own != (resp.StatusCode/100 == 2) {
+				t.Errorf("%s %s at the door for %s: %d", request.method, request.path, d.name, resp.StatusCode)
+			}
+			if body, _ := io.ReadAll(resp.Body); d.public && d.name != request.owner && len(body) > 0 {
+				t.Errorf("%s %s: the public door says %q", request.method, request.path, body)
+			}
+			if d.public != (d.name == "webhooks") {
+				t.Errorf("%s: public is %v", d.name, d.public)
+			}
 		}
 	}
 }

@@ -3,10 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
-
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"notifier/internal/alerts"
 	"notifier/internal/alerts/provider"
@@ -150,19 +147,16 @@ func (a *App) listen(ctx context.Context, hooks *receiver.Table) error {
 		return err
 	}
 	a.health = &health{checks: a.checks()}
-	metrics := http.NewServeMux()
-	metrics.Handle("GET /metrics", promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{}))
-	for _, door := range []struct {
-		name, addr string
-		handler    http.Handler
-	}{
-		{"webhooks", a.options.ReceiverAddr, webhooks},
-		{"events", a.options.EventsAddr, events},
-		{"metrics", a.options.MetricsAddr, metrics},
-		{"health", a.options.HealthAddr, a.health.handler()},
-	} {
+	certificate, err := a.certificate(log)
+	if err != nil {
+		return err
+	}
+	for _, d := range doors(a.options, webhooks, events, a.registry, a.health) {
 		o := receiver.DefaultServerOptions()
-		o.Name, o.Addr, o.Handler, o.Drain, o.Log, o.Registerer = door.name, door.addr, door.handler, doorsDrain, log, a.registry
+		o.Name, o.Addr, o.Handler, o.Drain, o.Log, o.Registerer = d.name, d.addr, d.handler, doorsDrain, log, a.registry
+		if d.public {
+			o.Certificate = certificate
+		}
 		server, err := receiver.NewServer(o)
 		if err != nil {
 			return err
@@ -170,7 +164,7 @@ func (a *App) listen(ctx context.Context, hooks *receiver.Table) error {
 		if err := server.Listen(ctx); err != nil {
 			return err
 		}
-		a.doors = append(a.doors, part{door.name, server.Run})
+		a.doors = append(a.doors, part{d.name, server.Run})
 	}
 	return nil
 }

@@ -152,8 +152,20 @@ func compileHook(r *v1.Receiver, plan receiverPlan, secret map[string][]byte, ke
 		Namespace: r.Namespace, Name: r.Name, UID: string(r.UID), Created: r.CreationTimestamp.Time,
 		Path:     receiver.Path(string(token), r.Name, r.Namespace),
 		Verifier: verifier, Events: plan.events, Targets: triggersOf(r, plan), Suspended: r.Spec.Suspend, Ready: true,
+		RateLimit: rateLimitOf(r.Spec.RateLimit),
 	}
 	return hook, nil
+}
+
+// rateLimitOf is the budget that a Receiver asks for, none without a limit.
+func rateLimitOf(l *v1.ReceiverRateLimit) receiver.Budget {
+	switch {
+	case l == nil:
+		return receiver.Budget{}
+	case l.Burst == 0:
+		return receiver.Budget{Rate: float64(l.PerMinute) / 60, Burst: int(l.PerMinute)}
+	}
+	return receiver.Budget{Rate: float64(l.PerMinute) / 60, Burst: int(l.Burst)}
 }
 
 // triggersOf are the triggers of a planned Receiver, complete but for Accepted.

@@ -1,0 +1,104 @@
+package receiver
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"notifier/internal/event"
+)
+
+// stumbling is a verifier, its check and a filter that panic at one step.
+type stumbling struct {
+	Verifier
+	at string
+}
+
+func (s stumbling) step(name string) {
+	if s.at == name {
+		panic("token " + token)
+	}
+}
+
+func (s stumbling) Begin(context.Context, http.Header) (Check, error) {
+	s.step("begin")
+	return stumblingCheck{s}, nil
+}
+
+func (s stumbling) Event(http.Header) Event { s.step("event"); return Event{} }
+
+type stumblingCheck struct{ stumbling }
+
+func (s stumblingCheck) Write(p []byte) (int, error)   { s.step("write"); return len(p), nil }
+func (s stumblingCheck) Finish([]byte) (Claims, error) { s.step("finish"); return nil, nil }
+
+type stumblingParser struct{ stumbling }
+
+func (s stumblingParser) Parse(http.Header, []byte) (Content, error) {
+	s.step("parse")
+	return Content{}, nil
+}
+
+type stumblingFilter struct {
+	stumbling
+	targets []event.Trigger
+}
+
+func (s stumblingFilter) ReadsBody() bool { return true }
+
+func (s stumblingFilter) Select(context.Context, Claims, []byte) ([]event.Trigger, error) {
+	s.step("filter")
+	return s.targets, nil
+}
+
+// Fails when a panic ends the process, is answered with a 2xx, or keeps a place or room that the request had.
+func TestAPanicAtAnyStepIsNo2xxAndHoldsNothing(t *testing.T) {
+	for at, want := range map[string]int{
+		"begin": 500, "write": 500, "finish": 500, "event": 500, "parse": 500, "filter": 500,
+		"publish": 503, "publish one of three": 503, "nothing": 200,
+	} {
+		t.Run(at, func(t *testing.T) {
+			hook := newHook(t, "team-a/hook")
+			s := stumbling{hook.Verifier, at}
+			switch at {
+			case "parse":
+				hook.Verifier = stumblingParser{s}
+			case "filter":
+				hook.Verifier, hook.Filter = s, stumblingFilter{s, hook.Targets}
+			case "publish one of three":
+				withTargets("a", "b", "c")(hook)
+				hook.Verifier = s
+			default:
+				hook.Verifier = s
+			}
+			table := newTable(t, unlimited(), hook)
+			w := newWebhooks(t, table, triggersFunc(func(_ context.Context, tr event.Trigger) error {
+				if at == "publish" || at == "publish one of three" && tr.Target.Name == "b" {
+					panic("bus")
+				}
+				return nil
+			}))
+			for range 2 { // the first leaves nothing behind that the second would stumble over
+				if resp := do(w, push(hook.Path, token, string(make([]byte, 2*bufferSize)))); resp.StatusCode != want {
+					t.Errorf("got %d, want %d", resp.StatusCode, want)
+				}
+			}
+			panics := 2.0
+			if at == "nothing" {
+				panics = 0
+			}
+			if got := testutil.ToFloat64(w.metrics.panics); got != panics {
+				t.Errorf("%v panics counted, want %v", got, panics)
+			}
+			rt, _ := table.lookup(hook.Path)
+			limits := unlimited()
+			if !w.gate.requests.TryAcquire(limits.Requests.Total) || !w.gate.bodies.TryAcquire(limits.Bodies.Total) ||
+				!rt.line.room.requests.TryAcquire(limits.Requests.Path) || !rt.line.room.bodies.TryAcquire(limits.Bodies.Path) ||
+				!rt.tenant.reserve.TryAcquire(limits.Requests.Reserve) || w.inFlight.Load() != 0 {
+				t.Error("something is still held")
+			}
+		})
+	}
+}
