@@ -24,6 +24,8 @@ const (
 type committer struct {
 	write func(ctx context.Context, msgs []*nats.Msg) []outcome
 	work  *sync.WaitGroup
+	// folded is told of every entry that is folded into another.
+	folded func()
 
 	mu     sync.Mutex
 	rounds []*round // in the order they go out; the last one is open, what has been taken out is sealed
@@ -50,7 +52,7 @@ type round struct {
 func newCommitter(b *Bus, stream string) *committer {
 	return &committer{
 		write: func(ctx context.Context, msgs []*nats.Msg) []outcome { return b.publishAll(ctx, stream, msgs) },
-		work:  &b.work,
+		work:  &b.work, folded: b.metrics.folded.Inc,
 	}
 }
 
@@ -86,6 +88,7 @@ func (c *committer) enlist(e entry) (*round, int) {
 			if e.at.After(r.entries[place].at) {
 				r.entries[place] = e
 			}
+			c.folded()
 			return r, place
 		}
 	}

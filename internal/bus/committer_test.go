@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,13 +18,14 @@ import (
 type fakeStream struct {
 	*committer
 	work    sync.WaitGroup
+	folds   atomic.Int64
 	started chan []*nats.Msg
 	finish  chan error
 }
 
 func newFakeStream() *fakeStream {
 	f := &fakeStream{started: make(chan []*nats.Msg), finish: make(chan error)}
-	f.committer = &committer{work: &f.work, write: func(ctx context.Context, msgs []*nats.Msg) []outcome {
+	f.committer = &committer{work: &f.work, folded: func() { f.folds.Add(1) }, write: func(ctx context.Context, msgs []*nats.Msg) []outcome {
 		f.started <- msgs
 		err := errors.Join(<-f.finish, ctx.Err())
 		out := make([]outcome, len(msgs))
@@ -66,6 +68,9 @@ func TestALatecomerIsAcknowledgedByTheNextWriteOnly(t *testing.T) {
 			t.Errorf("first write: %v", got)
 		}
 		late, newest, older, other := f.join(t.Context(), "a", 2), f.join(t.Context(), "a", 9), f.join(t.Context(), "a", 3), f.join(t.Context(), "b", 4)
+		if n := f.folds.Load(); n != 2 {
+			t.Errorf("%d are counted as folded, want the two that share the place of another", n)
+		}
 		f.finish <- nil
 		synctest.Wait()
 		if !answered(first) || answered(late) || answered(newest) || answered(older) || answered(other) {

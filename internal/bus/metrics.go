@@ -16,6 +16,7 @@ type metrics struct {
 	unrouted        prometheus.Gauge
 	publishErrors   *prometheus.CounterVec
 	deadLetters     prometheus.Counter
+	folded          prometheus.Counter
 }
 
 func newMetrics(r prometheus.Registerer) (*metrics, error) {
@@ -39,6 +40,10 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		deadLetters: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "notifier_dead_letters_total", Help: "Messages that ended among the dead letters.",
 		}),
+		folded: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "notifier_triggers_folded_total",
+			Help: "Triggers that were confirmed without a write of their own: one like them waits on disk for its turn, or goes there for both.",
+		}),
 	}
 	for _, name := range allStreams {
 		m.bytes.WithLabelValues(name)
@@ -57,7 +62,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 }
 
 func (m *metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.bytes, m.messages, m.oldest, m.unrouted, m.publishErrors, m.deadLetters}
+	return []prometheus.Collector{m.bytes, m.messages, m.oldest, m.unrouted, m.publishErrors, m.deadLetters, m.folded}
 }
 
 func (m *metrics) unregister(r prometheus.Registerer) {

@@ -3,11 +3,13 @@ package bus
 import (
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"notifier/internal/event"
 )
 
 // T3, T4: a webhook may ride on a trigger that is on disk and waits here, and on nothing else. Fails when Take does not end that, or
-// when covers does not ask for the Receiver.
+// when covers does not ask for the Receiver, or when who rides on another is not counted.
 func TestATriggerThatWaitsStandsForLaterOnesUntilItIsTaken(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	held := make(chan event.Held[event.Trigger])
@@ -31,6 +33,9 @@ func TestATriggerThatWaitsStandsForLaterOnesUntilItIsTaken(t *testing.T) {
 	}
 	if got := written(); got != 1 {
 		t.Errorf("%d triggers were written, want the first alone", got)
+	}
+	if got := testutil.ToFloat64(b.metrics.folded); got != 10 {
+		t.Errorf("%v triggers are counted as folded, want all that rode on the first", got)
 	}
 	publish("another Receiver", 20)
 	if got := written(); got != 2 {

@@ -24,6 +24,7 @@ func (b *Bus) PublishTrigger(ctx context.Context, t event.Trigger) error {
 	}
 	m := newMsg(triggerSubject(shardOf(b.opts.Shards, t.Namespace), t), body)
 	if b.standing.covers(m.Subject, t.ReceiverUID) {
+		b.metrics.folded.Inc()
 		return nil
 	}
 	if _, err := b.triggers.commit(ctx, entry{msg: m, fold: true, at: t.Accepted}); err != nil {

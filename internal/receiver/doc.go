@@ -5,11 +5,11 @@
 // # Webhooks
 //
 // A request meets, in this order: the connection cap and the header limits of Server; the path; the caps on what is read at
-// once; the signature; the Receiver's state; the event's type; the Receiver's budget; the bus. Until the path is known the
+// once; the signature; the Receiver's state; the event's type; the Receiver's and the namespace's budget; the bus. Until the path is known the
 // answer has no body and is the same for every path that is not served. Once it is known, errors are {"reason": "..."}.
 //
 //	200  every target's trigger is on the bus, or the sender asked for no trigger (ping)
-//	202  the same, and the Receiver is over its budget: {"accepted": true, "folded": true}
+//	202  the same, and the Receiver or its namespace is over its budget: {"accepted": true, "folded": true}
 //	400  not authentic, an event that is not listed, or a body that could not be read
 //	404  no Receiver serves this path
 //	405  the path is known, the method is not POST
@@ -24,7 +24,11 @@
 //
 // What one sender can occupy is bounded per path, per namespace and in all, with a reserve for each namespace (T6), so the
 // requests that a flood refuses are its own. Address budgets apply to unknown paths alone: one ingress or Git host carries the
-// webhooks of all tenants.
+// webhooks of all tenants. Who is behind a proxy is believed of the proxies that the administrator named, and of nobody else; the
+// connection cap counts by the connection's own peer in any case.
+//
+// Budgets are token buckets. One per address evicts the address that was used longest ago of 8192; the others live as long as
+// their path, Receiver or namespace, and an edit refills none of them.
 //
 // # Events
 //

@@ -34,7 +34,7 @@ func newWebhookMetrics(reg prometheus.Registerer, inFlight *atomic.Int64) *webho
 		webhooks: make(map[string]map[string]prometheus.Counter),
 		shared: with.NewCounter(prometheus.CounterOpts{
 			Name: "notifier_webhooks_folded_total",
-			Help: "Accepted webhooks whose triggers were published together with those of a later or earlier webhook.",
+			Help: "Accepted webhooks whose triggers were published together with another's. What the bus folds of the rest is notifier_triggers_folded_total.",
 		}),
 		filters: with.NewCounter(prometheus.CounterOpts{
 			Name: "notifier_webhook_filter_failures_total",
