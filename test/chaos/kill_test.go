@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"notifier/test/harness"
 	"notifier/test/world"
 )
@@ -64,11 +66,16 @@ func victims(ctx context.Context, t *testing.T, w *world.World, n *world.Notifie
 	tenant, err := w.Tenant(ctx, "victim-")
 	must(t, err)
 	all := make([]*target, kills)
+	var g errgroup.Group
 	for i := range all {
-		all[i], err = newTarget(ctx, tenant, fmt.Sprintf("app-%d", i))
-		must(t, err)
-		must(t, harness.Eventually(ctx, func(ctx context.Context) error { return serves(ctx, n, all[i].path) }))
+		g.Go(func() (err error) {
+			if all[i], err = newTarget(ctx, tenant, fmt.Sprintf("app-%d", i)); err != nil {
+				return err
+			}
+			return harness.Eventually(ctx, func(ctx context.Context) error { return serves(ctx, n, all[i].path) })
+		})
 	}
+	must(t, g.Wait())
 	return all
 }
 
@@ -105,7 +112,7 @@ func (m *moments) accepted() {
 
 // moment returns a function that waits for the i-th kill's moment.
 func (m *moments) moment(i int) func(context.Context) error {
-	settle := 250*time.Millisecond + time.Duration(rand.Int64N(int64(500*time.Millisecond)))
+	settle := 150*time.Millisecond + time.Duration(rand.Int64N(int64(350*time.Millisecond)))
 	return func(ctx context.Context) error {
 		if err := pause(ctx, settle); err != nil {
 			return err

@@ -80,25 +80,26 @@ func prepare(ctx context.Context, t *testing.T, w *world.World, sink *harness.Si
 			if err != nil {
 				return err
 			}
+			var inside errgroup.Group
 			for i := range receiversPerNamespace {
-				target, err := newTarget(ctx, tenant, fmt.Sprintf("app-%d", i))
-				if err != nil {
+				inside.Go(func() error {
+					target, err := newTarget(ctx, tenant, fmt.Sprintf("app-%d", i))
+					mu.Lock()
+					defer mu.Unlock()
+					l.targets = append(l.targets, target)
 					return err
-				}
-				mu.Lock()
-				l.targets = append(l.targets, target)
-				mu.Unlock()
+				})
 			}
 			for i := range providersPerNamespace {
-				objects, err := newObjects(ctx, tenant, fmt.Sprintf("app-%d", i), sink)
-				if err != nil {
+				inside.Go(func() error {
+					objects, err := newObjects(ctx, tenant, fmt.Sprintf("app-%d", i), sink)
+					mu.Lock()
+					defer mu.Unlock()
+					l.objects = append(l.objects, objects...)
 					return err
-				}
-				mu.Lock()
-				l.objects = append(l.objects, objects...)
-				mu.Unlock()
+				})
 			}
-			return nil
+			return inside.Wait()
 		})
 	}
 	must(t, g.Wait())
