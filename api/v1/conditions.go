@@ -39,7 +39,9 @@ const (
 	CrossNamespaceDeniedReason = "CrossNamespaceDenied"
 	// LimitExceededReason: the object is over a limit of this installation (resources, patterns, objects in the namespace).
 	LimitExceededReason = "LimitExceeded"
-	// TokenNotFoundReason: the Receiver's Secret is missing, or its key "token" is missing or empty.
+	// InvalidCELExpressionReason: an expression of the Receiver does not compile.
+	InvalidCELExpressionReason = "InvalidCELExpression"
+	// TokenNotFoundReason: the Receiver's Secret is missing, or its key "token", or another that its type needs, is missing or empty.
 	TokenNotFoundReason = "TokenNotFound"
 	// SecretNotFoundReason: a Secret that the object names does not exist.
 	SecretNotFoundReason = "SecretNotFound"

@@ -72,9 +72,13 @@ func (a *App) wireReconcile(
 	if err != nil {
 		return fmt.Errorf("--allow-destinations: %w", err)
 	}
+	issuers, err := receiver.NewIssuers(receiver.IssuersOptions{Client: network.Client()})
+	if err != nil {
+		return err
+	}
 	a.reconcile, err = reconcile.New(reconcile.Options{
 		Clients: a.clients.kinds, Hooks: hooks, Subscriptions: subscriptions, Alerts: table, Destinations: destinations,
-		Health: a.bus.Health(), Events: a.recorder, Network: network, Namespace: a.namespace(),
+		Health: a.bus.Health(), Events: a.recorder, Issuers: issuers, Network: network, Namespace: a.namespace(),
 		DefaultServiceAccount: a.options.DefaultServiceAccount, MaxAlertsPerNamespace: a.options.MaxAlertsPerNamespace,
 		StatusWorkers: a.options.Concurrent, SecretQPS: float64(a.options.SecretQPS),
 		Log: a.log.With("component", "reconcile"), Registerer: a.registry,

@@ -19,7 +19,7 @@ import (
 
 // selected returns the names of the Alerts that the table has for a Kustomization of the namespace.
 func (w *world) selected(namespace string) []string {
-	found := w.options.Alerts.Select(event.ObjectReference{Kind: "Kustomization", Namespace: namespace, Name: "app"}, map[string]string{}, nil)
+	found, _ := w.options.Alerts.Select(event.ObjectReference{Kind: "Kustomization", Namespace: namespace, Name: "app"}, map[string]string{}, nil)
 	names := []string{}
 	for _, a := range found {
 		names = append(names, a.Name)

@@ -18,6 +18,7 @@ import (
 	"notifier/api/v1beta3"
 	"notifier/internal/alerts"
 	"notifier/internal/alerts/provider"
+	"notifier/internal/receiver"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -75,6 +76,8 @@ type Options struct {
 	Destinations  *alerts.Destinations
 	Health        HealthFeed
 	Events        EventRecorder
+	// Issuers is given to every Receiver whose senders have tokens of an issuer.
+	Issuers *receiver.Issuers
 	// Network is given to every Provider.
 	Network provider.Network
 	// Namespace is the only one served, empty for all.
@@ -119,6 +122,7 @@ func (o *Options) validate() error {
 		{"Destinations", o.Destinations == nil},
 		{"Health", o.Health == nil},
 		{"Events", o.Events == nil},
+		{"Issuers", o.Issuers == nil},
 		{"DefaultServiceAccount", o.DefaultServiceAccount == ""},
 		{"Log", o.Log == nil},
 		{"Registerer", o.Registerer == nil},

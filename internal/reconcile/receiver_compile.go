@@ -76,7 +76,7 @@ func planReceiver(r *v1.Receiver, defaultServiceAccount string) (receiverPlan, *
 		plan.serviceAccount = defaultServiceAccount
 	}
 	for _, check := range []func(*v1.Receiver, *receiverPlan) *fault{
-		checkNamespaces, checkType, checkFilters, checkSecretRef, checkServiceAccount, checkLimits, planTargets, planSources,
+		checkNamespaces, checkType, checkFilters, checkProviders, checkSecretRef, checkServiceAccount, checkLimits, planTargets, planSources,
 	} {
 		if f := check(r, &plan); f != nil {
 			if f.event == "" {
@@ -127,16 +127,13 @@ func checkFilters(r *v1.Receiver, _ *receiverPlan) *fault {
 			return unsupported(fmt.Sprintf("spec.resources[%d].filter", i))
 		}
 	}
-	if len(r.Spec.OIDCProviders) > 0 {
-		return unsupported("spec.oidcProviders")
-	}
 	return nil
 }
 
 func checkSecretRef(r *v1.Receiver, plan *receiverPlan) *fault {
-	if r.Spec.Type == v1.EventReceiver {
+	if r.Spec.Type == v1.EventReceiver || !receiver.NeedsSecret(r.Spec.Type) {
 		if r.Spec.SecretRef != nil {
-			return &fault{reason: v1.ValidationFailedReason, message: "a Receiver of type event takes no spec.secretRef"}
+			return &fault{reason: v1.ValidationFailedReason, message: "a Receiver of type " + r.Spec.Type + " takes no spec.secretRef"}
 		}
 		return nil
 	}

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -41,6 +42,8 @@ type receiverController struct {
 	subscriptions SubscriptionTable
 	live          *Receivers
 	verdicts      *verdicts
+	// issuers have the keys of those who sign senders' tokens.
+	issuers *receiver.Issuers
 	// account is the service account of a Receiver that names none.
 	account string
 	queue   *kube.Controller
@@ -76,7 +79,7 @@ func (c *receiverController) reconcile(ctx context.Context, k kube.Key) error {
 	if err != nil {
 		return c.unread(object, err)
 	}
-	hooks, f := compileReceiver(object, plan, secret)
+	hooks, f := compileReceiver(object, plan, receiver.Credentials{Values: secret, OIDC: providersOf(object), Issuers: c.issuers})
 	if f != nil {
 		c.refuse(object, *f)
 		return nil
@@ -85,11 +88,15 @@ func (c *receiverController) reconcile(ctx context.Context, k kube.Key) error {
 	return nil
 }
 
-// secret returns the keys of the Secret that the Receiver reads, as far as they are there. It has the Secret read again when the
-// interval has passed or somebody asked for it; all other changes come by themselves.
+// secret returns the keys of the Secret that the Receiver reads, as far as they are there; none without a name. It has the Secret
+// read again when the interval has passed or somebody asked for it; all other changes come by themselves.
 func (c *receiverController) secret(ctx context.Context, r *v1.Receiver, name string) (map[string][]byte, error) {
 	k := kube.KeyOf(r)
 	user := secretUser{v1.ReceiverKind, k}
+	if name == "" {
+		c.secrets.Release(user)
+		return nil, nil
+	}
 	interval := max(r.Interval(), minInterval)
 	last, known := c.read.get(k)
 	before, _ := c.verdicts.get(k)
@@ -123,28 +130,46 @@ func (c *receiverController) unread(r *v1.Receiver, err error) error {
 
 // compileReceiver makes the hooks of a planned Receiver with its Secret: first that of the token, then that of the previous one if
 // there is one. A previous token that the type cannot use was never in use, and is left out.
-func compileReceiver(r *v1.Receiver, plan receiverPlan, secret map[string][]byte) ([]*receiver.Hook, *fault) {
-	hook, err := compileHook(r, plan, secret, tokenKey)
-	switch {
-	case errors.Is(err, receiver.ErrEmptyToken):
-		return nil, &fault{
-			reason: v1.TokenNotFoundReason, retried: true, event: failedEvent,
-			message: "Secret " + plan.secretName + ` does not exist, or its key "token" is missing or empty`,
-		}
-	case err != nil:
-		return nil, &fault{reason: v1.UnsupportedTypeReason, message: err.Error(), event: validationEvent}
+func compileReceiver(r *v1.Receiver, plan receiverPlan, creds receiver.Credentials) ([]*receiver.Hook, *fault) {
+	hook, err := compileHook(r, plan, creds, tokenKey)
+	if err != nil {
+		return nil, unfit(plan, err)
 	}
-	previous, err := compileHook(r, plan, secret, previousTokenKey)
+	if len(creds.Values[previousTokenKey]) == 0 {
+		return []*receiver.Hook{hook}, nil
+	}
+	previous, err := compileHook(r, plan, creds, previousTokenKey)
 	if err != nil || previous.Path == hook.Path {
 		return []*receiver.Hook{hook}, nil
 	}
 	return []*receiver.Hook{hook, previous}, nil
 }
 
+// unfit is the fault of a Receiver that no verifier could be made for.
+func unfit(plan receiverPlan, err error) *fault {
+	missing := func(what string) *fault {
+		return &fault{reason: v1.TokenNotFoundReason, retried: true, event: failedEvent, message: "Secret " + plan.secretName + " " + what}
+	}
+	if errors.Is(err, receiver.ErrEmptyToken) {
+		return missing(`does not exist, or its key "token" is missing or empty`)
+	}
+	if key, ok := errors.AsType[*receiver.MissingKeyError](err); ok {
+		return missing(fmt.Sprintf("has no key %q, or it is empty", key.Key))
+	}
+	if _, ok := errors.AsType[*receiver.ExpressionError](err); ok {
+		return &fault{reason: v1.InvalidCELExpressionReason, message: err.Error()}
+	}
+	if _, ok := errors.AsType[*receiver.UnsupportedTypeError](err); ok {
+		return &fault{reason: v1.UnsupportedTypeReason, message: err.Error(), event: validationEvent}
+	}
+	return &fault{reason: v1.ValidationFailedReason, message: err.Error(), event: validationEvent}
+}
+
 // compileHook makes the hook of the token under one key of the Secret.
-func compileHook(r *v1.Receiver, plan receiverPlan, secret map[string][]byte, key string) (*receiver.Hook, error) {
-	token := secret[key]
-	verifier, err := receiver.NewVerifier(r.Spec.Type, receiver.Credentials{Token: token, Values: secret})
+func compileHook(r *v1.Receiver, plan receiverPlan, creds receiver.Credentials, key string) (*receiver.Hook, error) {
+	token := creds.Values[key]
+	creds.Token = token
+	verifier, err := receiver.NewVerifier(r.Spec.Type, creds)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ func TestASpecsRateLimitBecomesTheHooksBudget(t *testing.T) {
 	} {
 		r := &v1.Receiver{Spec: v1.ReceiverSpec{Type: "generic", RateLimit: tc.limit}}
 		r.Namespace, r.Name = "team-a", "hook"
-		hook, err := compileHook(r, receiverPlan{}, map[string][]byte{"token": []byte("x")}, "token")
+		hook, err := compileHook(r, receiverPlan{}, receiver.Credentials{Values: map[string][]byte{"token": []byte("x")}}, "token")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -61,7 +61,7 @@ func (r *Reconciler) wireReceivers() error {
 	r.receivers = kind
 	c := &receiverController{
 		receivers: kind.objects, secrets: r.secrets, hooks: r.options.Hooks, subscriptions: r.options.Subscriptions, live: r.live, verdicts: kind.verdicts,
-		account: r.options.DefaultServiceAccount, read: newTimes(),
+		issuers: r.options.Issuers, account: r.options.DefaultServiceAccount, read: newTimes(),
 		decided: func(k kube.Key) { kind.status.queue.Enqueue(k) },
 	}
 	kind.wire(r, c.reconcile, nil, showReceiver)

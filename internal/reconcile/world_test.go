@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"testing"
@@ -220,7 +221,12 @@ func newWorld(t *testing.T, s settings) *world {
 			t.Fatal(err)
 		}
 	}
+	issuers, err := receiver.NewIssuers(receiver.IssuersOptions{Client: http.DefaultClient})
+	if err != nil {
+		t.Fatal(err)
+	}
 	o := Options{
+		Issuers: issuers,
 		Clients: fakeClients(w), Hooks: w.hooks, Subscriptions: w.subscriptions, Alerts: alerts.NewTable(), Destinations: alerts.NewDestinations(),
 		Health: w.feed, Events: w.events, DefaultServiceAccount: "default", Log: discard(), Registerer: prometheus.NewRegistry(),
 	}

@@ -134,14 +134,19 @@ func (c *Client) Close() error {
 	return nil
 }
 
+// proxy returns the choice of the environment's proxy, nil for none.
+func (n Network) proxy() func(*http.Request) (*url.URL, error) {
+	if !n.EnvironmentProxy {
+		return nil
+	}
+	choose := httpproxy.FromEnvironment().ProxyFunc()
+	return func(r *http.Request) (*url.URL, error) { return choose(r.URL) }
+}
+
 // proxy returns the transport's choice of a proxy, nil for none.
 func (c Config) proxy() (func(*http.Request) (*url.URL, error), error) {
 	if c.Proxy.Address == "" {
-		if !c.Network.EnvironmentProxy {
-			return nil, nil
-		}
-		choose := httpproxy.FromEnvironment().ProxyFunc()
-		return func(r *http.Request) (*url.URL, error) { return choose(r.URL) }, nil
+		return c.Network.proxy(), nil
 	}
 	u, err := c.Network.parseAddress(c.Proxy.Address, "http", "https", "socks5")
 	if err != nil {

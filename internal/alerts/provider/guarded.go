@@ -1,0 +1,27 @@
+package provider
+
+import (
+	"net"
+	"net/http"
+)
+
+// Client returns a client for addresses that tenants chose and that are no destinations, such as the issuers of tokens. It reaches
+// what a destination may have, by the same proxy; the bounds on time and size are its user's. It keeps no connection open.
+func (n Network) Client() *http.Client {
+	dialer := &net.Dialer{Timeout: dialTimeout, Resolver: n.Resolver, Control: n.control}
+	t := &transport{network: n, base: &http.Transport{
+		Proxy: n.proxy(), DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout,
+		MaxResponseHeaderBytes: maxHeaders, DisableCompression: true, DisableKeepAlives: true,
+	}}
+	return &http.Client{Transport: guarded{t}}
+}
+
+// guarded checks the address and hands on whatever the answer is.
+type guarded struct{ *transport }
+
+func (g guarded) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := g.checkBehindProxy(r); err != nil {
+		return nil, err
+	}
+	return g.base.RoundTrip(r)
+}

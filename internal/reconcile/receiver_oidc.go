@@ -1,0 +1,33 @@
+package reconcile
+
+import (
+	"fmt"
+
+	v1 "notifier/api/v1"
+	"notifier/internal/receiver"
+)
+
+// checkProviders tells what the verifier of type generic-oidc cannot: that another type has providers.
+func checkProviders(r *v1.Receiver, _ *receiverPlan) *fault {
+	if len(r.Spec.OIDCProviders) > 0 && r.Spec.Type != v1.GenericOIDCReceiver {
+		return &fault{reason: v1.ValidationFailedReason, message: fmt.Sprintf(
+			"spec.oidcProviders is for type generic-oidc, not %q", r.Spec.Type)}
+	}
+	return nil
+}
+
+// providersOf are a Receiver's providers as the edge has them.
+func providersOf(r *v1.Receiver) []receiver.OIDCProvider {
+	var providers []receiver.OIDCProvider
+	for _, p := range r.Spec.OIDCProviders {
+		provider := receiver.OIDCProvider{IssuerURL: p.IssuerURL, Audience: p.Audience}
+		for _, v := range p.Variables {
+			provider.Variables = append(provider.Variables, receiver.OIDCVariable{Name: v.Name, Expression: v.Expression})
+		}
+		for _, v := range p.Validations {
+			provider.Validations = append(provider.Validations, receiver.OIDCValidation{Expression: v.Expression, Message: v.Message})
+		}
+		providers = append(providers, provider)
+	}
+	return providers
+}
