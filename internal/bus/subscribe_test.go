@@ -166,6 +166,11 @@ func TestTheSubscriberReadsHeadersThatTheSubjectBears(t *testing.T) {
 			t.Error(diff)
 		}
 	}
+	c, err := b.streams[streamEvents].Consumer(ctx, consumerName(subscribeRole()))
+	must(t, err)
+	if !c.CachedInfo().Config.HeadersOnly {
+		t.Error("bodies are handed out")
+	}
 	want.Recheck = true
 	want.Event.Message, want.Event.ReportingController = "", ""
 	if diff := cmp.Diff(want, receive(t, got)); diff != "" {
@@ -229,7 +234,7 @@ func TestAFloodIsRefusedBeforeItPushesOutWhatDidNotTrigger(t *testing.T) {
 }
 
 // One replica of the fleet reads, and another goes on where it left.
-// Fails when Subscribe reads without owning the role: both then see "1".
+// Fails when each replica has a consumer of its own: both then see "1".
 func TestOneReplicaReadsForAllReceivers(t *testing.T) {
 	url := remote(t)
 	connect := func(name string) *Bus {
