@@ -46,6 +46,9 @@ type App struct {
 	applier   *apply.Applier
 	router    *alerts.Router
 	deliverer *alerts.Deliverer
+	// reports tells how Alerts and Providers fare, deliveries what came in for Receivers.
+	reports    *healthReports
+	deliveries *receiver.Reporter
 	// subscriber triggers the Receivers of type event.
 	subscriber *receiver.Subscriber
 	doors      []part
@@ -101,6 +104,8 @@ func (a *App) Run(ctx context.Context) error {
 			{"recorder", a.recorder.Run},
 			{"controllers", a.reconcile.Run},
 			{"watchers", a.watcher.Run},
+			{"reports", a.reports.run}, // what the work reports at its end included
+			{"deliveries", a.deliveries.Run},
 			{"leader", func(ctx context.Context) error { return a.leader.Run(ctx, a.reconcile.Lead, a.watcher.Lead) }},
 		}},
 		{"work", workGrace, []part{

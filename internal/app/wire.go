@@ -28,7 +28,8 @@ func (a *App) wire(ctx context.Context) error {
 		a.wireLeader,
 		func() error { return a.wireReconcile(hooks, subscriptions, table, destinations) },
 		a.wireWatcher,
-		a.wireApplier,
+		func() error { return a.wireApplier(hooks) },
+		func() error { return a.wireReports(hooks) },
 		func() error { return a.wireSubscriber(subscriptions) },
 		func() error { return a.wireAlerts(table, destinations) },
 		func() error { return a.listen(ctx, hooks) },
@@ -78,7 +79,7 @@ func (a *App) wireReconcile(
 	}
 	a.reconcile, err = reconcile.New(reconcile.Options{
 		Clients: a.clients.kinds, Hooks: hooks, Subscriptions: subscriptions, Alerts: table, Destinations: destinations,
-		Health: a.bus.Health(), Events: a.recorder, Issuers: issuers, Network: network, Namespace: a.namespace(),
+		Health: a.bus.Health(), Alive: a.bus.Alive, Events: a.recorder, Issuers: issuers, Network: network, Namespace: a.namespace(),
 		DefaultServiceAccount: a.options.DefaultServiceAccount, MaxAlertsPerNamespace: a.options.MaxAlertsPerNamespace,
 		StatusWorkers: a.options.Concurrent, SecretQPS: float64(a.options.SecretQPS),
 		Log: a.log.With("component", "reconcile"), Registerer: a.registry,
@@ -94,10 +95,10 @@ func (a *App) wireWatcher() (err error) {
 	return err
 }
 
-func (a *App) wireApplier() (err error) {
+func (a *App) wireApplier(hooks *receiver.Table) (err error) {
 	a.applier, err = apply.New(apply.Options{
 		Bus: a.bus, Receivers: a.reconcile.Receivers(), Compiled: a.reconcile.Complete(), Selector: a.watcher,
-		Discovery: a.clients.discovery, Client: a.clients.apply, Reports: a.bus.Health(),
+		Discovery: a.clients.discovery, Client: a.clients.apply, Reports: a.bus.Health(), Applied: hooks.Applied,
 		Interval: a.options.TriggerInterval, QPS: float64(a.options.TriggerQPS), Burst: max(1, int(2*a.options.TriggerQPS)),
 		Log: a.log.With("component", "apply"), Registerer: a.registry,
 	})
@@ -112,18 +113,26 @@ func (a *App) wireSubscriber(subscriptions *receiver.Subscriptions) (err error) 
 	return err
 }
 
+// wireReports makes what carries to the status writer how Alerts, Providers and webhooks fare.
+func (a *App) wireReports(hooks *receiver.Table) (err error) {
+	a.reports = newHealthReports(a.bus.Health().Put, a.log.With("component", "alerts"))
+	a.deliveries, err = receiver.NewReporter(receiver.ReporterOptions{
+		Table: hooks, Reports: a.bus.Health(), Replica: a.bus.Replica(), Log: a.log.With("component", "receiver"),
+	})
+	return err
+}
+
 func (a *App) wireAlerts(table *alerts.Table, destinations *alerts.Destinations) (err error) {
-	reports := healthReports{a.bus.Health(), a.log.With("component", "alerts")}
 	log := a.log.With("component", "alerts")
 	a.router, err = alerts.NewRouter(alerts.RouterOptions{
-		Events: a.bus, Publisher: a.bus, Alerts: table, Destinations: destinations, Reports: reports, Recorder: a.recorder,
+		Events: a.bus, Publisher: a.bus, Alerts: table, Destinations: destinations, Reports: a.reports, Recorder: a.recorder,
 		Gate: a.reconcile.Complete(), Log: log, Registerer: a.registry,
 	})
 	if err != nil {
 		return err
 	}
 	a.deliverer, err = alerts.NewDeliverer(alerts.DelivererOptions{
-		Source: a.bus, Schedule: a.bus, History: a.bus, Alerts: table, Destinations: destinations, Reports: reports,
+		Source: a.bus, Schedule: a.bus, History: a.bus, Alerts: table, Destinations: destinations, Reports: a.reports,
 		Recorder: a.recorder, Types: registry.Types(), DrainTimeout: sendsDrain, Gate: a.reconcile.Complete(), Log: log, Registerer: a.registry,
 	})
 	return err

@@ -76,6 +76,8 @@ type Options struct {
 	Destinations  *alerts.Destinations
 	Health        HealthFeed
 	Events        EventRecorder
+	// Alive reports whether the replica of that name runs. What others told of Receivers' deliveries goes with them.
+	Alive func(replica string) bool
 	// Issuers is given to every Receiver whose senders have tokens of an issuer.
 	Issuers *receiver.Issuers
 	// Network is given to every Provider.
@@ -121,6 +123,7 @@ func (o *Options) validate() error {
 		{"Alerts", o.Alerts == nil},
 		{"Destinations", o.Destinations == nil},
 		{"Health", o.Health == nil},
+		{"Alive", o.Alive == nil},
 		{"Events", o.Events == nil},
 		{"Issuers", o.Issuers == nil},
 		{"DefaultServiceAccount", o.DefaultServiceAccount == ""},

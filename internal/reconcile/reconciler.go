@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,14 +18,16 @@ import (
 
 // Reconciler keeps the tables as the three kinds say, and tells the objects' owners.
 type Reconciler struct {
-	options  Options
-	log      *slog.Logger
-	metrics  *metrics
-	secrets  *secrets
-	live     *Receivers
-	health   *healthTable
-	leading  atomic.Bool
-	complete chan struct{}
+	options Options
+	log     *slog.Logger
+	metrics *metrics
+	secrets *secrets
+	live    *Receivers
+	health  *healthTable
+	// deliveries is what came in for Receivers.
+	deliveries *deliveries
+	leading    atomic.Bool
+	complete   chan struct{}
 
 	receivers *kindOf[*v1.Receiver, *v1.ReceiverList]
 	alerts    *kindOf[*v1beta3.Alert, *v1beta3.AlertList]
@@ -64,7 +67,16 @@ func (r *Reconciler) wireReceivers() error {
 		issuers: r.options.Issuers, account: r.options.DefaultServiceAccount, read: newTimes(),
 		decided: func(k kube.Key) { kind.status.queue.Enqueue(k) },
 	}
-	kind.wire(r, c.reconcile, nil, showReceiver)
+	r.deliveries = &deliveries{
+		log: r.log, alive: r.options.Alive, receivers: map[kube.Key]*arrivals{},
+		exists: func(k kube.Key) bool { _, ok := kind.objects.Get(k); return ok },
+		again:  func(k kube.Key, after time.Duration) { kind.status.queue.EnqueueAfter(k, after) },
+	}
+	kind.wire(r, c.reconcile, nil, func(o *v1.Receiver, v verdict) {
+		showReceiver(o, v)
+		r.deliveries.show(o)
+	})
+	kind.status.writer.Kept = r.deliveries.wrote
 	c.queue = kind.compile
 	return kind.watch(kube.Self)
 }
@@ -214,7 +226,11 @@ func (r *Reconciler) Lead(ctx context.Context) error {
 	r.receivers.status.enqueueAll()
 	r.alerts.status.enqueueAll()
 	r.providers.status.enqueueAll()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { r.deliveries.run(ctx, r.options.Health) })
 	for {
+		r.deliveries.begin(time.Now())
 		err := r.options.Health.Watch(ctx, r.healthTold)
 		if ctx.Err() != nil {
 			return nil
@@ -229,6 +245,9 @@ func (r *Reconciler) Lead(ctx context.Context) error {
 }
 
 func (r *Reconciler) healthTold(key string, value []byte) {
+	if r.deliveries.take(key, value) {
+		return
+	}
 	kind, k, ok := r.health.take(key, value)
 	if !ok {
 		return

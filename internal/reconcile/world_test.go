@@ -119,13 +119,20 @@ func (f *feed) Watch(ctx context.Context, told func(string, []byte)) error {
 	return ctx.Err()
 }
 
-func (f *feed) put(key, value string) {
+func (f *feed) put(key, value string) { _ = f.Put(context.Background(), key, []byte(value)) }
+
+func (f *feed) Put(_ context.Context, key string, value []byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.values[key] = []byte(value)
-	if f.told != nil {
-		f.told(key, []byte(value))
+	if value == nil {
+		delete(f.values, key)
+	} else {
+		f.values[key] = value
 	}
+	if f.told != nil {
+		f.told(key, value)
+	}
+	return nil
 }
 
 // eventLog is an EventRecorder.
@@ -228,7 +235,7 @@ func newWorld(t *testing.T, s settings) *world {
 	o := Options{
 		Issuers: issuers,
 		Clients: fakeClients(w), Hooks: w.hooks, Subscriptions: w.subscriptions, Alerts: alerts.NewTable(), Destinations: alerts.NewDestinations(),
-		Health: w.feed, Events: w.events, DefaultServiceAccount: "default", Log: discard(), Registerer: prometheus.NewRegistry(),
+		Health: w.feed, Alive: func(string) bool { return true }, Events: w.events, DefaultServiceAccount: "default", Log: discard(), Registerer: prometheus.NewRegistry(),
 	}
 	if s.change != nil {
 		s.change(&o)

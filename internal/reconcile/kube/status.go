@@ -18,6 +18,10 @@ const probeEvery = 10 * time.Minute
 // StatusWriter writes the status of one kind's objects.
 type StatusWriter[T Object, L runtime.Object] struct {
 	resource Resource[T, L]
+	// Kept, if not nil, is called after each write with what was sent and what the API server made of it, which drops the fields
+	// that its CRD does not have. Without remembering that, a status would be found to differ, and be written, for ever. It is set
+	// before the writer is used.
+	Kept func(sent, kept T)
 
 	mu sync.Mutex
 	// absent is when the kind was last found to have no status subresource.
@@ -39,9 +43,12 @@ func (w *StatusWriter[T, L]) Write(ctx context.Context, cached T, set func(T)) (
 		return false, nil
 	}
 	client := w.resource.In(cached.GetNamespace())
-	_, err := client.UpdateStatus(ctx, object, metav1.UpdateOptions{})
+	kept, err := client.UpdateStatus(ctx, object, metav1.UpdateOptions{})
 	switch {
 	case err == nil:
+		if w.Kept != nil {
+			w.Kept(object, kept)
+		}
 		return true, nil
 	case apierrors.IsConflict(err):
 		return false, err

@@ -1,0 +1,238 @@
+package reconcile
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "notifier/api/v1"
+	"notifier/internal/receiver"
+	"notifier/internal/reconcile/kube"
+)
+
+const (
+	// deliveriesGap is the least time between two writes of a Receiver's deliveries.
+	deliveriesGap = 5 * time.Second
+	// prunedFor is how long deliveries are not written after the API server dropped them: Flux's own CRD has no field for them, and
+	// may have been replaced by one that has.
+	prunedFor = 10 * time.Minute
+	// sweepEvery is how often reports are looked for that nobody will replace any more; at maxSwept of them at once.
+	sweepEvery = 30 * time.Second
+	maxSwept   = 300
+)
+
+// deliveries sums up for the Receivers' status what each replica reports of its own. Its memory is bounded by the feed, which holds
+// one report for each Receiver and replica, and which sweep keeps free of those that are no more.
+type deliveries struct {
+	log *slog.Logger
+	// alive says whether a replica runs, exists whether there is a Receiver.
+	alive  func(replica string) bool
+	exists func(kube.Key) bool
+	// again has a Receiver's status looked at after a while.
+	again func(kube.Key, time.Duration)
+
+	mu sync.Mutex
+	// began is when the feed was last followed from its beginning: until shortly after that the sums are incomplete.
+	began time.Time
+	// pruned is when the API server was last found to drop the field.
+	pruned    time.Time
+	receivers map[kube.Key]*arrivals
+}
+
+// arrivals are one Receiver's deliveries.
+type arrivals struct {
+	reports map[string]*arrival // by replica
+	written time.Time
+}
+
+// arrival is one replica's report. suspect says that the last sweep found nobody who would replace it.
+type arrival struct {
+	key     string
+	counted receiver.Deliveries
+	suspect bool
+}
+
+// begin forgets everything: the feed is about to be followed from its beginning.
+func (d *deliveries) begin(now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.began, d.receivers = now, map[kube.Key]*arrivals{}
+}
+
+// take keeps a report of the feed and has the Receiver's status written when it is time. It returns false for a key that is about
+// something else.
+func (d *deliveries) take(key string, value []byte) bool {
+	rest, ours := strings.CutPrefix(key, receiver.DeliveriesPrefix)
+	if !ours {
+		return false
+	}
+	parts := strings.Split(rest, "/")
+	if len(parts) != 3 {
+		return true
+	}
+	k, replica := kube.Key{Namespace: parts[0], Name: parts[1]}, parts[2]
+	var counted receiver.Deliveries
+	if value != nil && json.Unmarshal(value, &counted) != nil {
+		d.log.Warn("report of deliveries does not decode", "namespace", k.Namespace, "receiver", k.Name)
+		return true
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	of := d.receivers[k]
+	switch {
+	case of == nil && value == nil:
+		return true
+	case of == nil:
+		of = &arrivals{reports: map[string]*arrival{}}
+		d.receivers[k] = of
+	}
+	if value == nil {
+		if delete(of.reports, replica); len(of.reports) == 0 {
+			delete(d.receivers, k)
+			return true
+		}
+	} else {
+		of.reports[replica] = &arrival{key: key, counted: counted}
+	}
+	d.again(k, max(statusDelay, d.wait(of, time.Now())))
+	return true
+}
+
+// wait is how long a Receiver's deliveries are not to be written yet. The lock is held.
+func (d *deliveries) wait(of *arrivals, now time.Time) time.Duration {
+	last := of.written
+	if last.Before(d.began) {
+		last = d.began
+	}
+	return last.Add(deliveriesGap).Sub(now)
+}
+
+// show puts a Receiver's deliveries into its status, if it is time to. What is not known changes nothing.
+func (d *deliveries) show(r *v1.Receiver) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	k, now := kube.KeyOf(r), time.Now()
+	of := d.receivers[k]
+	if of == nil || !d.pruned.IsZero() && now.Sub(d.pruned) < prunedFor {
+		return
+	}
+	sum := of.sum(string(r.UID))
+	if sum == nil {
+		return
+	}
+	if before := r.Status.Deliveries; before != nil { // of processes that are no more
+		sum.Last, sum.LastError = later(sum.Last, before.Last), later(sum.LastError, before.LastError)
+	}
+	if equality.Semantic.DeepEqual(sum, r.Status.Deliveries) {
+		return
+	}
+	if wait := d.wait(of, now); wait > 0 {
+		d.again(k, wait)
+		return
+	}
+	r.Status.Deliveries = sum
+}
+
+// wrote is told what status was sent to the API server and what it kept of it.
+func (d *deliveries) wrote(sent, kept *v1.Receiver) {
+	if sent.Status.Deliveries == nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	if kept.Status.Deliveries == nil {
+		d.pruned = now
+	}
+	if of := d.receivers[kube.KeyOf(sent)]; of != nil {
+		of.written = now
+	}
+}
+
+// sum adds up what the replicas reported of the Receiver with a UID, nil when none did.
+func (a *arrivals) sum(uid string) *v1.ReceiverDeliveries {
+	var sum *v1.ReceiverDeliveries
+	for _, report := range a.reports {
+		c := report.counted
+		if c.UID != uid {
+			continue
+		}
+		if sum == nil {
+			sum = &v1.ReceiverDeliveries{Since: inSeconds(c.Since)}
+		}
+		if since := inSeconds(c.Since); since.Before(&sum.Since) {
+			sum.Since = since
+		}
+		sum.Accepted += c.Accepted
+		sum.Folded += c.Folded
+		sum.Duplicate += c.Duplicate
+		sum.Refused += c.Refused
+		sum.Failed += c.Failed
+		sum.Last, sum.LastError = later(sum.Last, outcome(c.Last)), later(sum.LastError, outcome(c.LastError))
+	}
+	return sum
+}
+
+func outcome(o receiver.Outcome) *v1.ReceiverDelivery {
+	if o.Time.IsZero() {
+		return nil
+	}
+	return &v1.ReceiverDelivery{Time: inSeconds(o.Time), ID: o.ID, Result: o.Result, Reason: o.Reason}
+}
+
+// later returns the later of two, the first if they are of the same time.
+func later(a, b *v1.ReceiverDelivery) *v1.ReceiverDelivery {
+	if a == nil || b != nil && a.Time.Before(&b.Time) {
+		return b
+	}
+	return a
+}
+
+// inSeconds is a time as the API server keeps it.
+func inSeconds(t time.Time) metav1.Time { return metav1.NewTime(t.UTC().Truncate(time.Second)) }
+
+// run removes from the feed, until ctx ends, the reports of replicas and about Receivers that are no more.
+func (d *deliveries) run(ctx context.Context, feed HealthFeed) {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		for _, key := range d.stale() {
+			if err := feed.Put(ctx, key, nil); err != nil {
+				if ctx.Err() == nil {
+					d.log.Warn("reports of deliveries that nobody replaces are not removed yet", "error", err)
+				}
+				break
+			}
+		}
+	}
+}
+
+// stale returns the keys of reports that nobody will replace any more. They were so at the last sweep already: this replica may
+// learn of another one, or of a Receiver, later than of their report.
+func (d *deliveries) stale() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var keys []string
+	for k, of := range d.receivers {
+		exists := d.exists(k)
+		for replica, report := range of.reports {
+			stale := !exists || !d.alive(replica)
+			if stale && report.suspect && len(keys) < maxSwept {
+				keys = append(keys, report.key)
+			}
+			report.suspect = stale
+		}
+	}
+	return keys
+}
