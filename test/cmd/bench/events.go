@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"notifier/test/harness"
 	"notifier/test/load"
 	"notifier/test/world"
 )
@@ -74,15 +75,15 @@ func (c *counter) wait(ctx context.Context, count int64) error {
 
 // alerting makes tenants, each with a generic Provider at the sink and two Alerts on it, the first ones with Kustomizations, and
 // waits until all Alerts are served.
-func (b *bench) alerting(ctx context.Context, from, to int, sink *counter) error {
-	advance := progress("tenants with Alerts", to-from)
-	err := parallel(ctx, to-from, func(ctx context.Context, i int) error {
+func alerting(ctx context.Context, w *world.World, tenants int, sink *counter) error {
+	advance := progress("tenants with Alerts", tenants)
+	err := parallel(ctx, tenants, func(ctx context.Context, i int) error {
 		defer advance()
-		t := &world.Tenant{World: b.world, Namespace: fmt.Sprintf("alerts-%d", from+i)}
+		t := &world.Tenant{World: w, Namespace: fmt.Sprintf("alerts-%d", i)}
 		if err := t.Apply(ctx, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"$NS"}}`); err != nil {
 			return err
 		}
-		if from+i < fewNamespaces {
+		if i < fewNamespaces {
 			for k := range objectsPerTenant {
 				if err := t.Object(ctx, "Kustomization", fmt.Sprintf("app-%d", k), nil, ""); err != nil {
 					return err
@@ -103,8 +104,8 @@ func (b *bench) alerting(ctx context.Context, from, to int, sink *counter) error
 	if err != nil {
 		return err
 	}
-	for i := from; i < to; i++ {
-		t := &world.Tenant{World: b.world, Namespace: fmt.Sprintf("alerts-%d", i)}
+	for i := range tenants {
+		t := &world.Tenant{World: w, Namespace: fmt.Sprintf("alerts-%d", i)}
 		if _, err := t.WaitCondition(ctx, "Alert", "all-"+strconv.Itoa(alertsPerTenant-1), "Ready", "True", ""); err != nil {
 			return err
 		}
@@ -154,10 +155,10 @@ func (b *bench) idleLatency(ctx context.Context) error {
 }
 
 // through sends a window of events about the first tenants and returns how many were delivered a second, two for each.
-func (b *bench) through(ctx context.Context, sink *counter, round string) (float64, error) {
+func through(ctx context.Context, n *world.Notifier, sink *counter, round string) (float64, error) {
 	var bodies []map[string]any
 	for i := range fewNamespaces * objectsPerTenant {
-		t := &world.Tenant{World: b.world, Namespace: fmt.Sprintf("alerts-%d", i%fewNamespaces)}
+		t := &world.Tenant{World: n.World(), Namespace: fmt.Sprintf("alerts-%d", i%fewNamespaces)}
 		e, err := t.Event(ctx, "Kustomization", fmt.Sprintf("app-%d", i/fewNamespaces), "info", "ReconciliationSucceeded", "", "main@sha1:1")
 		if err != nil {
 			return 0, err
@@ -172,7 +173,7 @@ func (b *bench) through(ctx context.Context, sink *counter, round string) (float
 		if err != nil {
 			return 0, err
 		}
-		req, err := load.Request(b.notifier.EventsURL, "/", http.Header{"Content-Type": {"application/json"}}, string(body))
+		req, err := load.Request(n.EventsURL, "/", http.Header{"Content-Type": {"application/json"}}, string(body))
 		if err != nil {
 			return 0, err
 		}
@@ -180,7 +181,7 @@ func (b *bench) through(ctx context.Context, sink *counter, round string) (float
 	}
 	want := sink.count.Load() + eventsPerWindow*alertsPerTenant
 	begin := time.Now()
-	if err := load.Send(ctx, b.notifier.EventsURL, requests); err != nil {
+	if err := load.Send(ctx, n.EventsURL, requests); err != nil {
 		return 0, err
 	}
 	if err := sink.wait(ctx, want); err != nil {
@@ -189,34 +190,67 @@ func (b *bench) through(ctx context.Context, sink *counter, round string) (float
 	return eventsPerWindow / time.Unix(0, sink.last.Load()).Sub(begin).Seconds(), nil
 }
 
+// manyAlerts compares two notifiers, each with a control plane of its own, window by window: one that has few Alerts to serve and one
+// that has many. The events are about as many objects, of as many namespaces, on both sides.
 func (b *bench) manyAlerts(ctx context.Context) error {
 	sink, err := newCounter()
 	if err != nil {
 		return err
 	}
-	var rates [2][]float64
-	for phase, to := range []int{fewNamespaces, manyNamespaces} {
-		from := phase * fewNamespaces
-		if err := b.alerting(ctx, from, to, sink); err != nil {
+	small, stop, err := b.second(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	sides := []struct {
+		n       *world.Notifier
+		tenants int
+		rates   []float64
+	}{{n: small, tenants: fewNamespaces}, {n: b.notifier, tenants: manyNamespaces}}
+	for _, side := range sides {
+		if err := alerting(ctx, side.n.World(), side.tenants, sink); err != nil {
 			return err
 		}
-		if _, err := b.through(ctx, sink, fmt.Sprintf("warm-up %d", phase)); err != nil {
-			return err
-		}
-		for k := range windows {
-			r, err := b.through(ctx, sink, fmt.Sprintf("window %d.%d", phase, k))
+	}
+	for k := range 1 + windows {
+		for i := range sides {
+			side := &sides[i]
+			rate, err := through(ctx, side.n, sink, fmt.Sprintf("window %d", k))
 			if err != nil {
 				return err
 			}
-			rates[phase] = append(rates[phase], r)
+			if k > 0 { // the first one is to warm up
+				side.rates = append(side.rates, rate)
+			}
 		}
 	}
-	few, many := median(rates[0]), median(rates[1])
+	few, many := median(sides[0].rates), median(sides[1].rates)
 	b.add(row{
 		name: "events routed and delivered/s, 10,000 Alerts in 5,000 namespaces", measured: fmt.Sprintf("%.0f/s", many),
 		baseline: fmt.Sprintf("10 Alerts %.0f/s", few), value: many / few, bound: 0.9,
 	})
 	return nil
+}
+
+// second starts another notifier with another control plane.
+func (b *bench) second(ctx context.Context) (n *world.Notifier, stop func(), err error) {
+	cluster, err := harness.StartControlPlane(ctx, harness.ClusterOptions{})
+	if err != nil {
+		return nil, nil, err
+	}
+	w, err := world.Open(ctx, cluster, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	if n, err = w.Start(ctx, world.NotifierOptions{Args: unlimited}); err != nil {
+		return nil, nil, err
+	}
+	return n, func() {
+		_ = n.Kill()
+		if cluster.Process != nil { // it is not somebody else's
+			_ = cluster.Process.Terminate(10 * time.Second)
+		}
+	}, nil
 }
 
 func (b *bench) memory(ctx context.Context) error {
