@@ -11,7 +11,7 @@ const (
 	HarborPush    = `{"type":"PUSH_ARTIFACT","occur_at":1763731200,"operator":"dev","event_data":{"resources":[{"tag":"v1"}],"repository":{"repo_full_name":"team/app"}}}`
 	DockerHubPush = `{"callback_url":"https://registry.hub.docker.com/u/team/app/hook/2i/","push_data":{"pushed_at":1763731200,"pusher":"dev","tag":"v1"},` +
 		`"repository":{"repo_name":"team/app","repo_url":"https://registry.hub.docker.com/u/team/app/"}}`
-	QuayPush = `{"name":"app","repository":"team/app","namespace":"team","docker_url":"quay.io/team/app","homepage":"https://quay.io/repository/team/app","updated_tags":["v1"]}`
+	QuayPush     = `{"name":"app","repository":"team/app","namespace":"team","docker_url":"quay.io/team/app","homepage":"https://quay.io/repository/team/app","updated_tags":["v1"]}`
 	NexusCreated = `{"timestamp":"2026-11-21T12:00:00.000+00:00","nodeId":"7FFA7361","initiator":"dev/127.0.0.1","repositoryName":"docker-hosted","action":"CREATED",` +
 		`"asset":{"id":"1","format":"docker","name":"v2/team/app/manifests/v1"}}`
 	GCRInsert = `{"action":"INSERT","digest":"europe-docker.pkg.dev/team/app@sha256:6ec128e2","tag":"europe-docker.pkg.dev/team/app:v1"}`
