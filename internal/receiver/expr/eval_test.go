@@ -132,8 +132,8 @@ func TestAnEvaluationEndsWithItsContext(t *testing.T) {
 // FuzzCompile looks for a source, or a document under it, that panics or takes long. The interpreter turns panics into errors,
 // so what would be one shows as ErrFailed of a program that reads nothing.
 func FuzzCompile(f *testing.F) {
-	for _, source := range attacks() {
-		f.Add(source, `{"a": [1, "b", {"c": null}]}`)
+	for _, name := range []string{"nots", "optional chain", "nested maps", "sums", "lists chained", "pattern, repeated"} {
+		f.Add(attacks()[name], `{"a": [1, "b", {"c": null}]}`)
 	}
 	f.Add(`req.a[1] == "b" && req.a.exists(x, x == 1)`, `{"a": [1, "b"]}`)
 	f.Fuzz(func(t *testing.T, source, body string) {
