@@ -58,6 +58,9 @@ func tenancyFlags(fs *pflag.FlagSet, o *app.Options) {
 		"CIDRs that Providers may reach although they are loopback, link-local, multicast or metadata addresses")
 	fs.BoolVar(&o.EnvironmentProxy, "destinations-use-environment-proxy", o.EnvironmentProxy,
 		"send tenants' notifications through HTTP_PROXY and HTTPS_PROXY of this process")
+	fs.StringVar(&o.GoogleIssuer, "google-issuer", o.GoogleIssuer,
+		"issuer of the tokens that Receivers of type gcr accept, for tests with an issuer of their own")
+	_ = fs.MarkHidden("google-issuer") // it is declared
 	fs.IntVar(&o.MaxAlertsPerNamespace, "max-alerts-per-namespace", o.MaxAlertsPerNamespace,
 		"Alerts beyond this number in one namespace are not served, youngest first; 0 is no limit")
 }

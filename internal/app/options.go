@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"regexp"
@@ -31,6 +32,8 @@ type Options struct {
 	RuntimeNamespace      string
 	AllowDestinations     []string
 	EnvironmentProxy      bool
+	// GoogleIssuer is who signs the tokens of type gcr.
+	GoogleIssuer          string
 	MaxAlertsPerNamespace int
 
 	DataDir           string
@@ -83,8 +86,8 @@ func DefaultOptions() Options {
 		EventsAddr: ":9090", ReceiverAddr: ":9292", MetricsAddr: ":8080", HealthAddr: ":9440",
 		LogLevel: "info", LogEncoding: "json",
 		NoCrossNamespaceRefs: true, DefaultServiceAccount: "default", WatchAllNamespaces: true,
-		MaxAlertsPerNamespace: 1000,
-		DataDir:               "/data", StreamReplicas: 1, RateLimitInterval: 5 * time.Minute, NamespaceQuota: 10000,
+		GoogleIssuer: receiver.GoogleIssuer, MaxAlertsPerNamespace: 1000,
+		DataDir: "/data", StreamReplicas: 1, RateLimitInterval: 5 * time.Minute, NamespaceQuota: 10000,
 		TriggerInterval: time.Second, ReceiverRate: door.Receiver.Rate, ReceiverBurst: door.Receiver.Burst, NamespaceRate: door.Tenant.Rate,
 		ClientFailureRate: door.Unknown.Rate, PathFailureRate: door.Failure.Rate,
 		MaxInFlight: door.Requests.Total, MaxBodiesInFlight: door.Bodies.Total,
@@ -154,9 +157,22 @@ func (o Options) validateTenancy(bad badFlag) {
 	if _, err := provider.ParseNetwork(o.AllowDestinations, o.EnvironmentProxy); err != nil {
 		bad("allow-destinations", "%v; it takes CIDRs such as 10.0.0.0/8", err)
 	}
+	if !isIssuer(o.GoogleIssuer) {
+		bad("google-issuer", "is neither https://host nor http://<loopback address>:port") // not quoted: it may hold a password
+	}
 	if o.MaxAlertsPerNamespace < 0 {
 		bad("max-alerts-per-namespace", "%d is negative", o.MaxAlertsPerNamespace)
 	}
+}
+
+// isIssuer reports whether tokens may be trusted to come from a URL: one that nobody on the way can answer for.
+func isIssuer(text string) bool {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return false
+	}
+	addr, err := netip.ParseAddr(u.Hostname())
+	return u.Scheme == "https" || u.Scheme == "http" && err == nil && addr.IsLoopback()
 }
 
 func (o Options) validateBus(bad badFlag) {

@@ -28,6 +28,7 @@ func TestABadSettingIsAnErrorThatNamesItsFlag(t *testing.T) {
 		"default-service-account":        func(o *app.Options) { o.DefaultServiceAccount = "" },
 		"watch-all-namespaces":           func(o *app.Options) { o.WatchAllNamespaces = false },
 		"allow-destinations":             func(o *app.Options) { o.AllowDestinations = []string{"10.0.0.1/33"} },
+		"google-issuer":                  func(o *app.Options) { o.GoogleIssuer = "http://accounts.google.com" },
 		"enable-leader-election":         func(o *app.Options) { o.LeaderElection = true },
 		"max-alerts-per-namespace":       func(o *app.Options) { o.MaxAlertsPerNamespace = -1 },
 		"data-dir":                       func(o *app.Options) { o.DataDir = "" },

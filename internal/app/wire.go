@@ -73,7 +73,7 @@ func (a *App) wireReconcile(
 	if err != nil {
 		return fmt.Errorf("--allow-destinations: %w", err)
 	}
-	issuers, err := receiver.NewIssuers(receiver.IssuersOptions{Client: network.Client()})
+	issuers, err := receiver.NewIssuers(receiver.IssuersOptions{Client: network.Client(), Google: a.options.GoogleIssuer})
 	if err != nil {
 		return err
 	}

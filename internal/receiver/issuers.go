@@ -33,8 +33,8 @@ const (
 	maxKeys = 32
 )
 
-// googleIssuer is who signs the tokens of Google Cloud's Pub/Sub.
-const googleIssuer = "https://accounts.google.com"
+// GoogleIssuer is who signs the tokens of Google Cloud's Pub/Sub.
+const GoogleIssuer = "https://accounts.google.com"
 
 // ErrIssuerUnavailable says that an issuer's keys are not known, which is nothing that the sender could mend.
 var ErrIssuerUnavailable = errors.New("the issuer's keys are not available")
@@ -46,7 +46,7 @@ type IssuersOptions struct {
 	// Client reaches the issuers. The addresses are chosen by tenants, so it must not reach what they may not; redirects are
 	// not followed whatever it says. It is required.
 	Client *http.Client
-	// Google replaces the issuer of type gcr, which is https://accounts.google.com.
+	// Google replaces the issuer of type gcr, which is GoogleIssuer.
 	Google string
 }
 
@@ -70,7 +70,7 @@ func NewIssuers(o IssuersOptions) (*Issuers, error) {
 	client.Transport = bounded{client.Transport}
 	client.Jar = nil
 	if o.Google == "" {
-		o.Google = googleIssuer
+		o.Google = GoogleIssuer
 	}
 	return &Issuers{client: &client, google: o.Google, byURL: map[string]*list.Element{}, recent: list.New()}, nil
 }
