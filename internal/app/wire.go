@@ -26,8 +26,8 @@ func (a *App) wire(ctx context.Context) error {
 	table, destinations := alerts.NewTable(), alerts.NewDestinations()
 	for _, step := range []func() error{
 		a.wireLeader,
-		func() error { return a.wireReconcile(hooks, subscriptions, table, destinations) },
 		a.wireWatcher,
+		func() error { return a.wireReconcile(hooks, subscriptions, table, destinations) },
 		func() error { return a.wireApplier(hooks) },
 		func() error { return a.wireReports(hooks) },
 		func() error { return a.wireSubscriber(subscriptions) },
@@ -80,7 +80,7 @@ func (a *App) wireReconcile(
 	a.reconcile, err = reconcile.New(reconcile.Options{
 		Clients: a.clients.kinds, Hooks: hooks, Subscriptions: subscriptions, Alerts: table, Destinations: destinations,
 		Health: a.bus.Health(), Alive: a.bus.Alive, Events: a.recorder, Issuers: issuers, Network: network, Namespace: a.namespace(),
-		DefaultServiceAccount: a.options.DefaultServiceAccount, MaxAlertsPerNamespace: a.options.MaxAlertsPerNamespace,
+		Objects: a.watcher, DefaultServiceAccount: a.options.DefaultServiceAccount, MaxAlertsPerNamespace: a.options.MaxAlertsPerNamespace,
 		StatusWorkers: a.options.Concurrent, SecretQPS: float64(a.options.SecretQPS),
 		Log: a.log.With("component", "reconcile"), Registerer: a.registry,
 	})

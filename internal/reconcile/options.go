@@ -80,6 +80,8 @@ type Options struct {
 	Alive func(replica string) bool
 	// Issuers is given to every Receiver whose senders have tokens of an issuer.
 	Issuers *receiver.Issuers
+	// Objects is what the filters of Receivers read.
+	Objects receiver.FilterObjects
 	// Network is given to every Provider.
 	Network provider.Network
 	// Namespace is the only one served, empty for all.
@@ -126,6 +128,7 @@ func (o *Options) validate() error {
 		{"Alive", o.Alive == nil},
 		{"Events", o.Events == nil},
 		{"Issuers", o.Issuers == nil},
+		{"Objects", o.Objects == nil},
 		{"DefaultServiceAccount", o.DefaultServiceAccount == ""},
 		{"Log", o.Log == nil},
 		{"Registerer", o.Registerer == nil},

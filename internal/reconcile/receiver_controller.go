@@ -40,8 +40,11 @@ type receiverController struct {
 	hooks     HookTable
 	// subscriptions are the Receivers of type event.
 	subscriptions SubscriptionTable
-	live          *Receivers
-	verdicts      *verdicts
+	// objects and filterRoom are what filters are given.
+	objects    receiver.FilterObjects
+	filterRoom *receiver.FilterRoom
+	live       *Receivers
+	verdicts   *verdicts
 	// issuers have the keys of those who sign senders' tokens.
 	issuers *receiver.Issuers
 	// account is the service account of a Receiver that names none.
@@ -84,6 +87,7 @@ func (c *receiverController) reconcile(ctx context.Context, k kube.Key) error {
 		c.refuse(object, *f)
 		return nil
 	}
+	c.filter(object, plan, hooks)
 	c.serve(object, hooks)
 	return nil
 }
@@ -197,12 +201,15 @@ func rateLimitOf(l *v1.ReceiverRateLimit) receiver.Budget {
 func triggersOf(r *v1.Receiver, plan receiverPlan) []event.Trigger {
 	triggers := make([]event.Trigger, len(plan.targets))
 	for i, t := range plan.targets {
-		triggers[i] = event.Trigger{
-			Namespace: r.Namespace, Receiver: r.Name, ReceiverUID: string(r.UID),
-			Target: t, Key: event.TargetKey(t, plan.serviceAccount),
-		}
+		triggers[i] = triggerOf(r, plan, t)
 	}
 	return triggers
+}
+
+func triggerOf(r *v1.Receiver, plan receiverPlan, t event.Target) event.Trigger {
+	return event.Trigger{
+		Namespace: r.Namespace, Receiver: r.Name, ReceiverUID: string(r.UID), Target: t, Key: event.TargetKey(t, plan.serviceAccount),
+	}
 }
 
 // serve puts the hooks in the place of whatever the Receiver served before, an earlier token's path included.

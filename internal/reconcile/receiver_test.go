@@ -53,6 +53,22 @@ func TestAReceiverIsServedAndItsOwnerTold(t *testing.T) {
 	})
 }
 
+// demands are so many expressions over the label "tier".
+func demands(n int, operator metav1.LabelSelectorOperator, values ...string) []metav1.LabelSelectorRequirement {
+	all := make([]metav1.LabelSelectorRequirement, n)
+	for i := range all {
+		all[i] = metav1.LabelSelectorRequirement{Key: "tier", Operator: operator, Values: values}
+	}
+	return all
+}
+
+// selecting makes the first resource all objects that meet the expressions.
+func selecting(all []metav1.LabelSelectorRequirement) func(*v1.Receiver) {
+	return func(r *v1.Receiver) {
+		r.Spec.Resources[0].Name, r.Spec.Resources[0].MatchExpressions = "*", all
+	}
+}
+
 func TestWhatKeepsAReceiverFromBeingServed(t *testing.T) {
 	resource := func(ref v1.CrossNamespaceObjectReference) func(*v1.Receiver) {
 		return func(r *v1.Receiver) {
@@ -74,12 +90,25 @@ func TestWhatKeepsAReceiverFromBeingServed(t *testing.T) {
 			change: func(r *v1.Receiver) { r.Spec.Type = "carrier-pigeon" },
 			reason: v1.UnsupportedTypeReason, says: "gitea, github, gitlab",
 		},
-		"a filter for all resources": {
-			change: func(r *v1.Receiver) { r.Spec.ResourceFilter = "true" }, reason: v1.UnsupportedFieldReason, says: "spec.resourceFilter",
+		"a filter for all resources that does not compile": {
+			change: func(r *v1.Receiver) { r.Spec.ResourceFilter = "req.x ==" }, reason: v1.InvalidCELExpressionReason, says: "spec.resourceFilter: ",
 		},
-		"a filter of one resource": {
-			change: func(r *v1.Receiver) { r.Spec.Resources[0].Filter = "true" },
-			reason: v1.UnsupportedFieldReason, says: "spec.resources[0].filter",
+		"a filter of one resource that gives no bool": {
+			change: func(r *v1.Receiver) { r.Spec.Resources[0].Filter = "req.x" },
+			reason: v1.InvalidCELExpressionReason, says: "spec.resources[0].filter: expression gives dyn and not bool",
+		},
+		"a filter that reads claims of a type without": {
+			change: func(r *v1.Receiver) { r.Spec.ResourceFilter = "claims.sub == 'x'" },
+			reason: v1.InvalidCELExpressionReason, says: "undeclared reference to 'claims'",
+		},
+		"filters of more than 16 KiB": {
+			change: func(r *v1.Receiver) {
+				for i := range 9 {
+					resource(v1.CrossNamespaceObjectReference{Kind: "GitRepository", Name: fmt.Sprintf("r%d", i)})(r)
+					r.Spec.Resources[i].Filter = "'" + strings.Repeat("x", 2000) + "' != ''"
+				}
+			},
+			reason: v1.LimitExceededReason, says: "have 18072 characters together, more than 16384",
 		},
 		"no secretRef": {
 			change: func(r *v1.Receiver) { r.Spec.SecretRef = nil }, reason: v1.ValidationFailedReason, says: "spec.secretRef is required",
@@ -113,15 +142,31 @@ func TestWhatKeepsAReceiverFromBeingServed(t *testing.T) {
 		},
 		"all names without labels": {
 			change: resource(v1.CrossNamespaceObjectReference{Kind: "GitRepository", Name: "*"}),
-			reason: v1.ValidationFailedReason, says: `name "*" needs matchLabels`,
+			reason: v1.ValidationFailedReason, says: `name "*" needs matchLabels or matchExpressions`,
 		},
 		"labels that are none": {
 			change: resource(v1.CrossNamespaceObjectReference{Kind: "GitRepository", Name: "*", MatchLabels: map[string]string{"a b": "c"}}),
 			reason: v1.ValidationFailedReason, says: "matchLabels",
 		},
-		"a kind without a default version": {
-			change: resource(v1.CrossNamespaceObjectReference{Kind: "Kustomization", Name: "app"}),
-			reason: v1.ValidationFailedReason, says: "spec.resources[1]: kind \"Kustomization\" has no default API version: set apiVersion",
+		"expressions beside a name": {
+			change: func(r *v1.Receiver) { r.Spec.Resources[0].MatchExpressions = demands(1, "In", "x") },
+			reason: v1.ValidationFailedReason, says: `spec.resources[0]: matchExpressions narrow down what the name "*" selects`,
+		},
+		"an operator that is none": {
+			change: selecting(demands(1, "Gt", "1")), reason: v1.ValidationFailedReason, says: "spec.resources[0]: matchExpressions[0].operator",
+		},
+		"a value that is none": {
+			change: selecting(demands(1, "In", "a b")), reason: v1.ValidationFailedReason, says: "matchExpressions[0].values[0]",
+		},
+		"an expression without values": {
+			change: selecting(demands(1, "NotIn")), reason: v1.ValidationFailedReason, says: "matchExpressions[0].values",
+		},
+		"17 expressions": {
+			change: selecting(demands(17, "Exists")), reason: v1.ValidationFailedReason, says: "matchExpressions has 17 entries, more than 16",
+		},
+		"expressions of more than 8 KiB": {
+			change: selecting(demands(1, "In", make([]string, 9000)...)), reason: v1.LimitExceededReason,
+			says: "the matchLabels and matchExpressions of spec.resources have 9004 characters together",
 		},
 		"an API version that is none": {
 			change: resource(v1.CrossNamespaceObjectReference{APIVersion: "a/b/c", Kind: "Kustomization", Name: "app"}),

@@ -13,6 +13,7 @@ import (
 
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
+	"notifier/internal/receiver"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -65,6 +66,7 @@ func (r *Reconciler) wireReceivers() error {
 	c := &receiverController{
 		receivers: kind.objects, secrets: r.secrets, hooks: r.options.Hooks, subscriptions: r.options.Subscriptions, live: r.live, verdicts: kind.verdicts,
 		issuers: r.options.Issuers, account: r.options.DefaultServiceAccount, read: newTimes(),
+		objects: r.options.Objects, filterRoom: receiver.NewFilterRoom(),
 		decided: func(k kube.Key) { kind.status.queue.Enqueue(k) },
 	}
 	r.deliveries = &deliveries{

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"iter"
 	"net/http"
 	"slices"
 	"sync"
@@ -22,6 +23,7 @@ import (
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
 	"notifier/internal/alerts"
+	"notifier/internal/event"
 	"notifier/internal/receiver"
 	"notifier/internal/reconcile/kube/kubetest"
 )
@@ -135,6 +137,13 @@ func (f *feed) Put(_ context.Context, key string, value []byte) error {
 	return nil
 }
 
+// nothingWatched is a watchers' cache without a kind.
+type nothingWatched struct{}
+
+func (nothingWatched) Objects(string, event.Target) (objects iter.Seq2[string, map[string]any], watched bool) {
+	return nil, false
+}
+
 // eventLog is an EventRecorder.
 type eventLog struct {
 	mu     sync.Mutex
@@ -235,7 +244,7 @@ func newWorld(t *testing.T, s settings) *world {
 	o := Options{
 		Issuers: issuers,
 		Clients: fakeClients(w), Hooks: w.hooks, Subscriptions: w.subscriptions, Alerts: alerts.NewTable(), Destinations: alerts.NewDestinations(),
-		Health: w.feed, Alive: func(string) bool { return true }, Events: w.events, DefaultServiceAccount: "default", Log: discard(), Registerer: prometheus.NewRegistry(),
+		Health: w.feed, Alive: func(string) bool { return true }, Events: w.events, Objects: nothingWatched{}, DefaultServiceAccount: "default", Log: discard(), Registerer: prometheus.NewRegistry(),
 	}
 	if s.change != nil {
 		s.change(&o)

@@ -1,0 +1,177 @@
+package reconcile
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	v1 "notifier/api/v1"
+	"notifier/internal/event"
+	"notifier/internal/receiver"
+)
+
+// defaultVersions are the API versions of the kinds that Flux lets a Receiver name without one.
+var defaultVersions = map[string]string{
+	"Bucket":            "source.toolkit.fluxcd.io/v1",
+	"HelmChart":         "source.toolkit.fluxcd.io/v1",
+	"HelmRepository":    "source.toolkit.fluxcd.io/v1",
+	"GitRepository":     "source.toolkit.fluxcd.io/v1",
+	"OCIRepository":     "source.toolkit.fluxcd.io/v1",
+	"ImageRepository":   "image.toolkit.fluxcd.io/v1",
+	"ArtifactGenerator": "source.extensions.fluxcd.io/v1beta1",
+}
+
+// clusterScoped are kinds of Kubernetes itself that are in no namespace. Naming one is told at once; for all others the applier
+// finds out, and can reach them as little, since every write of it names a namespace.
+var clusterScoped = map[schema.GroupKind]bool{
+	{Kind: "Namespace"}:        true,
+	{Kind: "Node"}:             true,
+	{Kind: "PersistentVolume"}: true,
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:                         true,
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}:                  true,
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:                 true,
+	{Group: "apiregistration.k8s.io", Kind: "APIService"}:                             true,
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}:   true,
+	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:     true,
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicy"}:        true,
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicyBinding"}: true,
+	{Group: "storage.k8s.io", Kind: "StorageClass"}:                                   true,
+	{Group: "scheduling.k8s.io", Kind: "PriorityClass"}:                               true,
+	{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}:                 true,
+	{Group: "networking.k8s.io", Kind: "IngressClass"}:                                true,
+}
+
+// plannedRule is an entry of spec.resources with all filters that hold for it.
+type plannedRule struct {
+	target     event.Target
+	conditions []*receiver.Condition
+}
+
+// planTargets turns the resources into targets, each once, and compiles their filters.
+func planTargets(r *v1.Receiver, plan *receiverPlan) *fault {
+	common, f := compileFilter(r, "spec.resourceFilter", r.Spec.ResourceFilter)
+	if f != nil {
+		return f
+	}
+	filtered := len(common) > 0
+	rules := make([]plannedRule, 0, len(r.Spec.Resources))
+	seen := map[string]bool{}
+	for i, res := range r.Spec.Resources {
+		name := fmt.Sprintf("spec.resources[%d]", i)
+		target, err := planTarget(res)
+		if err != nil {
+			return &fault{reason: v1.ValidationFailedReason, message: fmt.Sprintf("%s: %v", name, err)}
+		}
+		own, f := compileFilter(r, name+".filter", res.Filter)
+		if f != nil {
+			return f
+		}
+		filtered = filtered || len(own) > 0
+		rules = append(rules, plannedRule{target, slices.Concat(common, own)})
+		if key := event.TargetKey(target, plan.serviceAccount); !seen[key] {
+			seen[key] = true
+			plan.targets = append(plan.targets, target)
+		}
+	}
+	if filtered {
+		plan.rules = rules
+	}
+	return nil
+}
+
+// compileFilter compiles the filter in a field, none for an empty one.
+func compileFilter(r *v1.Receiver, name, source string) ([]*receiver.Condition, *fault) {
+	if source == "" {
+		return nil, nil
+	}
+	c, err := receiver.NewCondition(name, source, r.Spec.Type == v1.GenericOIDCReceiver)
+	if err != nil {
+		return nil, &fault{reason: v1.InvalidCELExpressionReason, message: name + ": " + err.Error()}
+	}
+	return []*receiver.Condition{c}, nil
+}
+
+// filter gives the hooks of a planned Receiver their filter, if it has one.
+func (c *receiverController) filter(r *v1.Receiver, plan receiverPlan, hooks []*receiver.Hook) {
+	if plan.rules == nil {
+		return
+	}
+	rules := make([]receiver.Rule, len(plan.rules))
+	for i, rule := range plan.rules {
+		rules[i] = receiver.Rule{
+			Trigger: triggerOf(r, plan, rule.target), ServiceAccount: plan.serviceAccount, Conditions: rule.conditions,
+		}
+	}
+	filters := receiver.NewFilters(r.Namespace, rules, c.objects, c.filterRoom)
+	for _, h := range hooks {
+		h.Filter = filters
+	}
+}
+
+// planTarget checks one entry of spec.resources. A kind without an API version is one of Flux's, or is left to the applier, which
+// knows what the cluster serves.
+func planTarget(res v1.ReceiverResource) (event.Target, error) {
+	t := event.Target{APIVersion: res.APIVersion, Kind: res.Kind, Name: res.Name}
+	if t.APIVersion == "" {
+		t.APIVersion = defaultVersions[t.Kind]
+	}
+	gv := schema.GroupVersion{}
+	if t.APIVersion != "" {
+		var err error
+		gv, err = schema.ParseGroupVersion(t.APIVersion)
+		if err != nil || len(validation.IsDNS1035Label(gv.Version)) > 0 || gv.Group != "" && len(validation.IsDNS1123Subdomain(gv.Group)) > 0 {
+			return t, fmt.Errorf("apiVersion %q is not of the form group/version", t.APIVersion)
+		}
+	}
+	if len(validation.IsDNS1035Label(strings.ToLower(t.Kind))) > 0 {
+		return t, fmt.Errorf("kind %q is not the name of a kind", t.Kind)
+	}
+	if clusterScoped[gv.WithKind(t.Kind).GroupKind()] {
+		return t, fmt.Errorf("kind %s is not in a namespace, and a Receiver reaches objects of its own namespace only", t.Kind)
+	}
+	if t.Selects() {
+		return t, planSelector(res, &t)
+	}
+	if len(t.Name) > validation.DNS1123SubdomainMaxLength || t.Name == "" || len(content.IsPathSegmentName(t.Name)) > 0 {
+		return t, fmt.Errorf("name %q is not the name of an object", t.Name)
+	}
+	if len(res.MatchExpressions) > 0 {
+		// Labels beside a name select nothing, as with Flux. Nobody has manifests with these, so whoever writes them is told.
+		return t, errors.New(`matchExpressions narrow down what the name "*" selects, and do nothing beside another name`)
+	}
+	return t, nil
+}
+
+// planSelector checks what the name "*" selects.
+func planSelector(res v1.ReceiverResource, t *event.Target) error {
+	switch {
+	case res.MatchLabels == nil && len(res.MatchExpressions) == 0:
+		return errors.New(`name "*" needs matchLabels or matchExpressions; an empty map of matchLabels selects all objects of the kind`)
+	case len(res.MatchLabels) > maxLabels:
+		return fmt.Errorf("matchLabels has %d entries, more than %d", len(res.MatchLabels), maxLabels)
+	case len(res.MatchExpressions) > maxDemands:
+		return fmt.Errorf("matchExpressions has %d entries, more than %d", len(res.MatchExpressions), maxDemands)
+	}
+	if errs := metav1validation.ValidateLabels(res.MatchLabels, field.NewPath("matchLabels")); len(errs) > 0 {
+		return errs[0]
+	}
+	t.MatchLabels = res.MatchLabels
+	for i, demand := range res.MatchExpressions {
+		path := field.NewPath("matchExpressions").Index(i)
+		errs := metav1validation.ValidateLabelSelectorRequirement(demand, metav1validation.LabelSelectorValidationOptions{}, path)
+		if len(errs) > 0 {
+			return errs[0]
+		}
+		t.MatchExpressions = append(t.MatchExpressions, event.Requirement{
+			Key: demand.Key, Operator: string(demand.Operator), Values: demand.Values,
+		})
+	}
+	return nil
+}
