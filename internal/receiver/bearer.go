@@ -17,7 +17,7 @@ const maxBearer = 16 << 10
 
 // The refusals of signed tokens.
 const (
-	refusedBearer  Refusal = "bearer token malformed"
+	refusedBearer  Refusal = "token malformed"
 	refusedIssuer  Refusal = "token of another issuer"
 	refusedKey     Refusal = "token signed with a key that its issuer does not list"
 	refusedSigned  Refusal = "token signature mismatch"

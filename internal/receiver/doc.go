@@ -16,7 +16,8 @@
 //	413  the body is above 3 MiB
 //	415  the body is encoded
 //	429  an unknown path, or a failed authentication, over its budget; never an authentic delivery
-//	503  not stored; too much is being read; suspended; not ready; or the Receivers are not all compiled yet
+//	503  not stored; too much is being read; suspended; not ready; an issuer's keys are not known; or the
+//	     Receivers are not all compiled yet
 //
 // A 2xx is written after the bus acknowledged every trigger (invariant T3). Whatever arrives for one Receiver while its
 // triggers are being published shares the next publish, whose triggers carry the newest of the arrival times (T4). Nothing is
@@ -29,6 +30,12 @@
 //
 // Budgets are token buckets. One per address evicts the address that was used longest ago of 8192; the others live as long as
 // their path, Receiver or namespace, and an edit refills none of them.
+//
+// # Issuers
+//
+// Types whose senders have tokens of an OpenID Connect issuer share one cache of issuers' keys. A fetch is shared by all that
+// wait for it, and an issuer is asked at most once in ten seconds, whether for a key that nobody knows or because it is down. A
+// key that its issuer drops is refused after five minutes; keys outlive an issuer that does not answer by an hour.
 //
 // # Events
 //

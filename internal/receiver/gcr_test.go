@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"testing"
 
@@ -34,9 +35,7 @@ func TestGCRAcceptsOneAccountsTokensAlone(t *testing.T) {
 	v := gcrVerifier(t, google)
 	good := func(changes Claims) http.Header {
 		claims := google.claims(Claims{"aud": gcrURL, "email": pusher, "email_verified": true})
-		for name, value := range changes {
-			claims[name] = value
-		}
+		maps.Copy(claims, changes)
 		return bearer(signedToken(t, jose.ES256, google.keys["a"], "a", claims))
 	}
 	for name, test := range map[string]struct {

@@ -17,21 +17,21 @@ const (
 	maxDeliveryID = 256
 )
 
-// bodyPrint identifies the raw bytes of a body within this process. It is keyed, so that no sender can make two bodies with one
-// print, and costs a fraction of what a signature does.
-type bodyPrint uint64
+// bodyDigest identifies the raw bytes of a body within this process. It is keyed, so that no sender can make two bodies with one
+// digest, and costs a fraction of what a signature does.
+type bodyDigest uint64
 
 // deliveryKey identifies a delivery of one Receiver: the sender's ID together with what was sent. The ID is signed by hardly any
 // sender, so who replays somebody's webhook can put any ID on it: it must not pass for the delivery that really has that ID.
 type deliveryKey [16]byte
 
 // keyOf returns the key of a delivery, and false for one whose sender gave no ID that could be one.
-func keyOf(id string, print bodyPrint) (deliveryKey, bool) {
+func keyOf(id string, digest bodyDigest) (deliveryKey, bool) {
 	if id == "" || len(id) > maxDeliveryID {
 		return deliveryKey{}, false
 	}
 	var b [8 + maxDeliveryID]byte
-	binary.BigEndian.PutUint64(b[:], uint64(print))
+	binary.BigEndian.PutUint64(b[:], uint64(digest))
 	n := copy(b[8:], id)
 	sum := sha256.Sum256(b[:8+n])
 	return deliveryKey(sum[:16]), true

@@ -11,14 +11,14 @@ var intakes = sync.Pool{New: func() any { return new(intake) }}
 // intake is what it takes to read a body that is not kept.
 type intake struct {
 	buffer [bufferSize]byte
-	print  maphash.Hash
+	digest maphash.Hash
 }
 
-// stream reads the body to its end into check, and returns the body's print; errTooLarge says that it goes on beyond MaxBody.
-func stream(check io.Writer, body io.Reader, seed maphash.Seed) (bodyPrint, error) {
+// stream reads the body to its end into check, and returns the body's digest; errTooLarge says that it goes on beyond MaxBody.
+func stream(check io.Writer, body io.Reader, seed maphash.Seed) (bodyDigest, error) {
 	r := intakes.Get().(*intake)
 	defer intakes.Put(r)
-	r.print.SetSeed(seed)
+	r.digest.SetSeed(seed)
 	for left := MaxBody; ; {
 		n, err := body.Read(r.buffer[:])
 		if n > left {
@@ -26,9 +26,9 @@ func stream(check io.Writer, body io.Reader, seed maphash.Seed) (bodyPrint, erro
 		}
 		left -= n
 		_, _ = check.Write(r.buffer[:n]) // hashes do not fail
-		_, _ = r.print.Write(r.buffer[:n])
+		_, _ = r.digest.Write(r.buffer[:n])
 		if err == io.EOF {
-			return bodyPrint(r.print.Sum64()), nil
+			return bodyDigest(r.digest.Sum64()), nil
 		}
 		if err != nil {
 			return 0, err

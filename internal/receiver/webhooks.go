@@ -178,7 +178,7 @@ func (w *Webhooks) judge(rw http.ResponseWriter, r *http.Request, rt *route) (de
 	now := time.Now()
 	// Who is over its own budget takes nothing of its neighbours'.
 	within := rt.owner.deliveries.AllowN(now, 1) && rt.tenant.deliveries.AllowN(now, 1)
-	key, named := keyOf(d.event.Delivery, d.print)
+	key, named := keyOf(d.event.Delivery, d.digest)
 	first, repeated := time.Time{}, false
 	if named {
 		first, repeated = rt.ledger.seen.find(key, now)
@@ -207,8 +207,8 @@ func (w *Webhooks) judge(rw http.ResponseWriter, r *http.Request, rt *route) (de
 
 // delivery is an authentic webhook.
 type delivery struct {
-	event Event
-	print bodyPrint
+	event  Event
+	digest bodyDigest
 	// selected are the triggers that the hook's filter chose. They count only if the hook has a filter.
 	selected []event.Trigger
 	// unfiltered is for how many of the Receiver's resources that could not be said.
@@ -250,7 +250,7 @@ func (w *Webhooks) admit(rw http.ResponseWriter, r *http.Request, rt *route) (de
 		return delivery{}, a
 	}
 	d, a := w.decide(r, rt, proven.claims, proven.body)
-	d.print = proven.print
+	d.digest = proven.digest
 	return d, a
 }
 
@@ -258,7 +258,7 @@ func (w *Webhooks) admit(rw http.ResponseWriter, r *http.Request, rt *route) (de
 type proven struct {
 	claims Claims
 	body   []byte
-	print  bodyPrint
+	digest bodyDigest
 }
 
 // verify reads the body of a request and returns what an authentic one proves, else the answer.
@@ -269,15 +269,15 @@ func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, rt *route, p 
 		return proven{}, w.failed(rt, err)
 	}
 	var body []byte
-	var print bodyPrint
+	var digest bodyDigest
 	if rt.hook.keepsBody() {
 		kept := holding{max: MaxBody, take: p.grow}
 		err = kept.read(r)
 		body = kept.bytes
 		_, _ = check.Write(body) // hashes do not fail
-		print = bodyPrint(maphash.Bytes(w.seed, body))
+		digest = bodyDigest(maphash.Bytes(w.seed, body))
 	} else {
-		print, err = stream(check, r.Body, w.seed)
+		digest, err = stream(check, r.Body, w.seed)
 	}
 	whole := body
 	if _, parses := rt.hook.Verifier.(Parser); !parses {
@@ -296,7 +296,7 @@ func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, rt *route, p 
 	case refusal != nil:
 		return proven{}, w.failed(rt, refusal)
 	}
-	return proven{claims, body, print}, nil
+	return proven{claims, body, digest}, nil
 }
 
 // decide says what an authentic request leads to.

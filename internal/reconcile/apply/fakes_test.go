@@ -1,0 +1,146 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"notifier/internal/event"
+)
+
+// fakeBus has one shard, served over and over until ctx ends.
+type fakeBus struct {
+	in chan event.Held[event.Trigger]
+	mu sync.Mutex
+	// end ends the current term of ownership and returns when it is over.
+	end func()
+}
+
+func (b *fakeBus) Triggers(ctx context.Context, serve func(context.Context, int, <-chan event.Held[event.Trigger]) error) error {
+	for ctx.Err() == nil {
+		term, cancel := context.WithCancel(ctx)
+		over := make(chan struct{})
+		b.mu.Lock()
+		b.end = func() { cancel(); <-over }
+		b.mu.Unlock()
+		err := serve(term, 0, b.in)
+		cancel()
+		close(over)
+		if err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+func (b *fakeBus) endTerm() {
+	b.mu.Lock()
+	end := b.end
+	b.mu.Unlock()
+	end()
+}
+
+type fakeReceivers struct {
+	mu   sync.Mutex
+	live []Receiver
+}
+
+func (f *fakeReceivers) put(r Receiver) {
+	f.remove(r.Namespace, r.Name)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.live = append(f.live, r)
+}
+
+func (f *fakeReceivers) remove(namespace, name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.live = slices.DeleteFunc(f.live, func(r Receiver) bool { return r.Namespace == namespace && r.Name == name })
+}
+
+func (f *fakeReceivers) Live(namespace, name string) (Receiver, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range f.live {
+		if r.Namespace == namespace && r.Name == name {
+			return r, true
+		}
+	}
+	return Receiver{}, false
+}
+
+func (f *fakeReceivers) InNamespace(namespace string) []Receiver {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(f.live), func(r Receiver) bool { return r.Namespace != namespace })
+}
+
+// fakeSelector knows names by the canonical form of what selects them; a kind other than GitRepository is not watched.
+type fakeSelector map[string][]string
+
+func (f fakeSelector) Select(_ string, target event.Target) ([]string, bool) {
+	if target.Kind != "GitRepository" {
+		return nil, false
+	}
+	return f[target.Selector()], true
+}
+
+func (f fakeSelector) Selects(namespace string, target event.Target, name string) (selected, watched bool) {
+	names, watched := f.Select(namespace, target)
+	return slices.Contains(names, name), watched
+}
+
+// switched is a Selector whose kinds may not be watched.
+type switched struct {
+	fakeSelector
+	off atomic.Bool
+}
+
+func (s *switched) Select(namespace string, target event.Target) ([]string, bool) {
+	names, watched := s.fakeSelector.Select(namespace, target)
+	return names, watched && !s.off.Load()
+}
+
+func (s *switched) Selects(namespace string, target event.Target, name string) (selected, watched bool) {
+	names, watched := s.Select(namespace, target)
+	return watched && slices.Contains(names, name), watched
+}
+
+// fakeReports keeps the last report of each key and counts them.
+type fakeReports struct {
+	mu     sync.Mutex
+	values map[string][]byte
+	puts   int
+	fail   bool
+}
+
+func (f *fakeReports) Put(_ context.Context, key string, value []byte) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.puts++
+	if f.fail {
+		return fmt.Errorf("the bus is away")
+	}
+	f.values[key] = value
+	return nil
+}
+
+func (f *fakeReports) Watch(ctx context.Context, h func(string, []byte)) error {
+	f.mu.Lock()
+	values := maps.Clone(f.values)
+	f.mu.Unlock()
+	for k, v := range values {
+		h(k, v)
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (f *fakeReports) get(key string) []byte {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.values[key]
+}

@@ -1,0 +1,149 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+
+	"notifier/internal/event"
+	"notifier/internal/receiver"
+)
+
+// hookTable is a HookTable that remembers what is served.
+type hookTable struct {
+	mu       sync.Mutex
+	hooks    map[string][]*receiver.Hook
+	taken    map[string]bool // keys that are told that their path is taken
+	complete bool
+	// unready counts the hooks that were put after the table was complete for the first time.
+	late int
+}
+
+func (h *hookTable) Put(key string, hooks ...*receiver.Hook) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.complete && h.hooks[key] == nil {
+		h.late++
+	}
+	h.hooks[key] = hooks
+	if h.taken[key] {
+		return receiver.ErrPathTaken
+	}
+	return nil
+}
+
+func (h *hookTable) Delete(key string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.hooks, key)
+}
+
+func (h *hookTable) Complete() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.complete = true
+}
+
+// get returns the first hook of a key, nil for none.
+func (h *hookTable) get(key string) *receiver.Hook {
+	if all := h.all(key); len(all) > 0 {
+		return all[0]
+	}
+	return nil
+}
+
+func (h *hookTable) all(key string) []*receiver.Hook {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.hooks[key]
+}
+
+// subscriptionTable is a SubscriptionTable that remembers what is served.
+type subscriptionTable struct {
+	mu     sync.Mutex
+	served map[string]*receiver.Subscription
+}
+
+func (s *subscriptionTable) Put(sub *receiver.Subscription) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.served[sub.Namespace+"/"+sub.Name] = sub
+	return receiver.NewSubscriptions().Put(sub)
+}
+
+func (s *subscriptionTable) Delete(namespace, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.served, namespace+"/"+name)
+}
+
+// get returns the subscription of a Receiver of team-a, nil for none.
+func (s *subscriptionTable) get(name string) *receiver.Subscription {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.served["team-a/"+name]
+}
+
+// feed is a HealthFeed that tests write to.
+type feed struct {
+	mu     sync.Mutex
+	values map[string][]byte
+	told   func(string, []byte)
+}
+
+func (f *feed) Watch(ctx context.Context, told func(string, []byte)) error {
+	f.mu.Lock()
+	f.told = told
+	for k, v := range f.values {
+		told(k, v)
+	}
+	f.mu.Unlock()
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (f *feed) put(key, value string) { _ = f.Put(context.Background(), key, []byte(value)) }
+
+func (f *feed) Put(_ context.Context, key string, value []byte) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if value == nil {
+		delete(f.values, key)
+	} else {
+		f.values[key] = value
+	}
+	if f.told != nil {
+		f.told(key, value)
+	}
+	return nil
+}
+
+// nothingWatched is a watchers' cache without a kind.
+type nothingWatched struct{}
+
+func (nothingWatched) Objects(string, event.Target) (objects iter.Seq2[string, map[string]any], watched bool) {
+	return nil, false
+}
+
+// eventLog is an EventRecorder.
+type eventLog struct {
+	mu     sync.Mutex
+	events []string
+}
+
+func (l *eventLog) Event(kind, namespace, name, uid, eventType, reason, message string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.events = append(l.events, fmt.Sprintf("%s %s/%s %s %s %s: %s", kind, namespace, name, uid, eventType, reason, message))
+}
+
+func (l *eventLog) take() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	events := l.events
+	l.events = nil
+	slices.Sort(events)
+	return events
+}
