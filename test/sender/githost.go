@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/sha512"
 	"hash"
+	"maps"
 	"net/url"
 )
 
@@ -53,9 +54,7 @@ func GitLab(token, event, body string) Webhook {
 // GitLabSigned signs as GitLab does with a signing token, and sends no secret token.
 func GitLabSigned(token, event, body string) Webhook {
 	w := StandardWebhooks(token, body)
-	for name, values := range GitLab("", event, body).With("X-Gitlab-Token", "").Header {
-		w.Header[name] = values
-	}
+	maps.Copy(w.Header, GitLab("", event, body).With("X-Gitlab-Token", "").Header)
 	return w
 }
 

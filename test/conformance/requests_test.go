@@ -1,0 +1,126 @@
+package conformance
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"notifier/test/sender"
+	"notifier/test/world"
+)
+
+// What a sender hears.
+const (
+	accepted  = `{"accepted":true}`
+	duplicate = `{"accepted":true,"duplicate":true}`
+	pinged    = `{"accepted":true,"ping":true}`
+)
+
+// reason is the body of a refusal.
+func reason(text string) string { return `{"reason":"` + text + `"}` }
+
+// send sends a webhook and fails the test unless the answer has the status and the body.
+func (s *stage) send(what, path string, w sender.Webhook, status int, body string) {
+	s.Helper()
+	resp, err := s.Do(s.ctx, http.MethodPost, s.HooksURL+path, w.Header, []byte(w.Body))
+	s.must(err)
+	s.told(what, resp, status, body)
+}
+
+// sendChunked is send for a body whose size is not announced.
+func (s *stage) sendChunked(what, path string, w sender.Webhook, status int, body string) {
+	s.Helper()
+	req, err := http.NewRequestWithContext(s.ctx, http.MethodPost, s.HooksURL+path, io.MultiReader(strings.NewReader(w.Body)))
+	s.must(err)
+	req.Header = w.Header
+	resp, err := s.HTTP.Do(req)
+	s.must(err)
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	s.must(err)
+	s.told(what, world.Response{Status: resp.StatusCode, Body: string(answer)}, status, body)
+}
+
+func (s *stage) told(what string, got world.Response, status int, body string) {
+	s.Helper()
+	if got.Status != status || got.Body != body {
+		s.Errorf("%s: got %d %s, want %d %s", what, got.Status, got.Body, status, body)
+	}
+}
+
+// kinds are those of the objects that the tests' Receivers reach.
+var kinds = []string{"GitRepository", "OCIRepository", "Kustomization"}
+
+// asked are the objects of the tenant that were ever asked to reconcile, as "<kind>/<name>", and when they last were.
+func (s *stage) asked() map[string]time.Time {
+	s.Helper()
+	all := map[string]time.Time{}
+	for _, kind := range kinds {
+		list, err := s.tenant.Dynamic.Resource(world.Kinds[kind]).Namespace(s.tenant.Namespace).List(s.ctx, metav1.ListOptions{})
+		s.must(err)
+		for _, obj := range list.Items {
+			if text := obj.GetAnnotations()[world.RequestedAt]; text != "" {
+				at, err := time.Parse(time.RFC3339Nano, text)
+				s.must(err)
+				all[kind+"/"+obj.GetName()] = at
+			}
+		}
+	}
+	return all
+}
+
+// await waits until each of the objects has been asked to reconcile since.
+func (s *stage) await(since time.Time, objects ...string) {
+	s.Helper()
+	for _, object := range objects {
+		kind, name, _ := strings.Cut(object, "/")
+		_, err := s.tenant.WaitRequested(s.ctx, kind, name, since)
+		s.must(err)
+	}
+}
+
+// marker is an object that only the Receiver of its own asks to reconcile.
+const marker = "OCIRepository/marker"
+
+const markerManifests = `
+{"apiVersion":"v1","kind":"Secret","metadata":{"name":"marker","namespace":"$NS"},"stringData":{"token":"marker-token"}}
+---
+{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"OCIRepository","metadata":{"name":"marker","namespace":"$NS"}}
+---
+{"apiVersion":"notification.toolkit.fluxcd.io/v1","kind":"Receiver","metadata":{"name":"marker","namespace":"$NS"},"spec":{"type":"generic",
+ "secretRef":{"name":"marker"},"resources":[{"kind":"OCIRepository","name":"marker"}]}}
+---
+`
+
+// settled returns asked, less the marker, when everything that was accepted before has been applied: the marker's own webhook, later
+// on the same bus and in the same shard, has been. It needs markerManifests.
+func (s *stage) settled() map[string]time.Time {
+	s.Helper()
+	sent := time.Now()
+	s.send("the marker", world.HookPath("marker-token", "marker", s.tenant.Namespace), sender.Generic("{}"), http.StatusOK, accepted)
+	s.await(sent, marker)
+	all := s.asked()
+	delete(all, marker)
+	return all
+}
+
+// ready waits until the Receiver is, and checks that its path is Flux's.
+func (s *stage) ready(name, token string) string {
+	s.Helper()
+	path, err := s.tenant.ReceiverPath(s.ctx, name)
+	s.must(err)
+	if want := world.HookPath(token, name, s.tenant.Namespace); path != want {
+		s.Fatalf("Receiver %s: the path is not Flux's", name)
+	}
+	return path
+}
+
+// receiver is the manifest of a Receiver; fields is the rest of its spec.
+func receiver(name, kind, fields string) string {
+	return fmt.Sprintf(`{"apiVersion":"notification.toolkit.fluxcd.io/v1","kind":"Receiver","metadata":{"name":%q,"namespace":"$NS"},
+ "spec":{"type":%q,%s}}`+"\n---\n", name, kind, fields)
+}

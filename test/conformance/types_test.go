@@ -1,0 +1,192 @@
+package conformance
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"notifier/test/sender"
+	"notifier/test/world"
+)
+
+// token is the token of Receivers whose type does not ask for a special one.
+const token = "a-long-random-token"
+
+// kind is a type of Receiver and what its sender may send.
+type kind struct {
+	// secret is the Secret's content, nil for a type without one.
+	secret map[string]string
+	// spec is what the Receiver's spec has beside the common fields, and events those that it lists.
+	spec   string
+	events []string
+	// accepted trigger. repeats says that the sender numbers its deliveries.
+	accepted map[string]sender.Webhook
+	repeats  bool
+	// refused are answered 400 with a reason.
+	refused map[string]refusal
+	pings   map[string]sender.Webhook
+	// sized makes an authentic webhook with a body.
+	sized func(body string) sender.Webhook
+	// broken is a spec with which the Receiver cannot be served; empty means that it lacks its Secret.
+	broken string
+}
+
+type refusal struct {
+	webhook sender.Webhook
+	reason  string
+}
+
+// types are all types but event, which has no webhook.
+var types = map[string]func(*stage) kind{
+	"acr": acr, "bitbucket": bitbucket, "cdevents": cdevents, "dockerhub": dockerhub, "gcr": gcr, "generic": generic,
+	"generic-hmac": genericHMAC, "generic-oidc": genericOIDC, "gitea": gitea, "github": github, "gitlab": gitlab, "harbor": harbor,
+	"nexus": nexus, "quay": quay, "standard-webhooks": standardWebhooks,
+}
+
+// variants are types with another kind of credential.
+var variants = map[string]func(*stage) kind{"gitlab": gitlabSigned}
+
+// Fails when a type is added to the API and not to this package.
+func TestEveryTypeOfTheAPIIsTriedHere(t *testing.T) {
+	s := play(t)
+	crd, err := s.tenant.Dynamic.Resource(customResources).Get(s.ctx, "receivers.notification.toolkit.fluxcd.io", metav1.GetOptions{})
+	s.must(err)
+	versions, _, err := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	s.must(err)
+	for _, version := range versions {
+		enum, found, err := unstructured.NestedStringSlice(version.(map[string]any),
+			"schema", "openAPIV3Schema", "properties", "spec", "properties", "type", "enum")
+		s.must(err)
+		if !found {
+			t.Error("the definition has no list of types")
+		}
+		enum = slices.DeleteFunc(enum, func(name string) bool { return name == "event" })
+		slices.Sort(enum)
+		if have := slices.Sorted(maps.Keys(types)); !slices.Equal(have, enum) {
+			t.Errorf("have %q, want %q", have, enum)
+		}
+	}
+}
+
+var customResources = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// One Receiver of the type reaches two objects by name and one by its label, and there is one beside it. Fails when a type does not
+// take what its sender sends, takes what its sender would not send, or tells the sender's operator something else; when what is
+// refused triggers; and when what is accepted triggers less, or more, than the Receiver names.
+func TestEachTypeTakesWhatItsSenderSendsAndNothingElse(t *testing.T) {
+	for name, make := range types {
+		t.Run(name, func(t *testing.T) { s := play(t); s.conform(name, make(s)) })
+	}
+	for name, make := range variants {
+		t.Run(name+" otherwise", func(t *testing.T) { s := play(t); s.conform(name, make(s)) })
+	}
+}
+
+// The objects of every tenant here.
+var named, beside = []string{"GitRepository/app", "OCIRepository/app", "Kustomization/picked"}, "Kustomization/beside"
+
+const objectManifests = `
+{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","metadata":{"name":"app","namespace":"$NS"}}
+---
+{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"OCIRepository","metadata":{"name":"app","namespace":"$NS"}}
+---
+{"apiVersion":"kustomize.toolkit.fluxcd.io/v1","kind":"Kustomization","metadata":{"name":"picked","namespace":"$NS","labels":{"app":"yes"}}}
+---
+{"apiVersion":"kustomize.toolkit.fluxcd.io/v1","kind":"Kustomization","metadata":{"name":"beside","namespace":"$NS","labels":{"app":"no"}}}
+---
+`
+
+const resources = `"resources":[{"kind":"GitRepository","name":"app"},{"kind":"OCIRepository","name":"app"},
+ {"apiVersion":"kustomize.toolkit.fluxcd.io/v1","kind":"Kustomization","name":"*","matchLabels":{"app":"yes"}}]`
+
+// maxBody is the greatest body that is taken.
+const maxBody = 3 << 20
+
+func (s *stage) conform(name string, k kind) {
+	s.Helper()
+	s.install(name, k)
+	path := s.ready("app", k.secret["token"])
+	suspended := s.ready("suspended", k.secret["token"])
+	pinging := s.ready("pings", k.secret["token"])
+	s.ready("marker", "marker-token")
+	_, err := s.tenant.WaitCondition(s.ctx, "Receiver", "broken", "Ready", metav1.ConditionFalse, "")
+	s.must(err)
+
+	for what, r := range k.refused {
+		s.send(what, path, r.webhook, http.StatusBadRequest, reason(r.reason))
+	}
+	for what, w := range k.pings {
+		s.send(what, path, w, http.StatusOK, pinged)
+		s.send(what+", listed", pinging, w, http.StatusOK, pinged)
+	}
+	for what, w := range k.accepted {
+		s.send(what+", suspended", suspended, w, http.StatusServiceUnavailable, reason("receiver is suspended"))
+		s.send(what+", not ready", world.HookPath(k.secret["token"], "broken", s.tenant.Namespace), w, http.StatusNotFound, "")
+	}
+	over := k.sized(strings.Repeat("x", maxBody+1))
+	s.sendChunked("over size", path, over, http.StatusRequestEntityTooLarge, reason("body is larger than 3 MiB"))
+	if asked := s.settled(); len(asked) != 0 {
+		s.Errorf("what was refused asked for %v", asked)
+	}
+
+	last := sender.Webhook{}
+	for what, w := range k.accepted {
+		sent := time.Now()
+		s.send(what, path, w, http.StatusOK, accepted)
+		s.await(sent, named...)
+		last = w
+	}
+	before := s.asked()
+	if k.repeats {
+		s.send("sent again", path, last, http.StatusOK, duplicate)
+	}
+	after := s.settled()
+	if _, touched := after[beside]; touched || len(after) != len(named) {
+		s.Errorf("asked for %v, want %v alone", after, named)
+	}
+	for _, object := range named {
+		if k.repeats && !after[object].Equal(before[object]) {
+			s.Errorf("a delivery that was sent again asked for %s once more", object)
+		}
+	}
+}
+
+// install makes the objects and the Receivers: "app", "suspended", one that lists the type's pings, and one that is not served.
+func (s *stage) install(name string, k kind) {
+	s.Helper()
+	ref := ""
+	manifests := objectManifests + markerManifests
+	if k.secret != nil {
+		data, err := json.Marshal(k.secret)
+		s.must(err)
+		manifests += `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"credentials","namespace":"$NS"},"stringData":` + string(data) + "}\n---\n"
+		ref = `"secretRef":{"name":"credentials"},`
+	}
+	events := func(names ...string) string {
+		if len(k.events) == 0 {
+			return ""
+		}
+		text, err := json.Marshal(names)
+		s.must(err)
+		return `"events":` + string(text) + ","
+	}
+	broken := `"secretRef":{"name":"missing"},`
+	if k.broken != "" {
+		broken = k.broken
+	} else {
+		broken += k.spec
+	}
+	manifests += receiver("app", name, ref+k.spec+events(k.events...)+resources) +
+		receiver("suspended", name, ref+k.spec+`"suspend":true,`+resources) +
+		receiver("pings", name, ref+k.spec+events("ping", "diagnostics:ping")+resources) +
+		receiver("broken", name, broken+resources)
+	s.must(s.tenant.Apply(s.ctx, manifests))
+}
