@@ -23,19 +23,22 @@ const RequestedAt = "reconcile.fluxcd.io/requestedAt"
 
 // Kinds maps the kinds that tenants use here to their resources.
 var Kinds = map[string]schema.GroupVersionResource{
-	"GitRepository": {Group: "source.toolkit.fluxcd.io", Version: "v1", Resource: "gitrepositories"},
-	"OCIRepository": {Group: "source.toolkit.fluxcd.io", Version: "v1", Resource: "ocirepositories"},
-	"Kustomization": {Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"},
-	"HelmRelease":   {Group: "helm.toolkit.fluxcd.io", Version: "v2", Resource: "helmreleases"},
-	"Receiver":      {Group: "notification.toolkit.fluxcd.io", Version: "v1", Resource: "receivers"},
-	"Alert":         {Group: "notification.toolkit.fluxcd.io", Version: "v1beta3", Resource: "alerts"},
-	"Provider":      {Group: "notification.toolkit.fluxcd.io", Version: "v1beta3", Resource: "providers"},
+	"GitRepository":         {Group: "source.toolkit.fluxcd.io", Version: "v1", Resource: "gitrepositories"},
+	"OCIRepository":         {Group: "source.toolkit.fluxcd.io", Version: "v1", Resource: "ocirepositories"},
+	"Kustomization":         {Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"},
+	"HelmRelease":           {Group: "helm.toolkit.fluxcd.io", Version: "v2", Resource: "helmreleases"},
+	"ImagePolicy":           {Group: "image.toolkit.fluxcd.io", Version: "v1", Resource: "imagepolicies"},
+	"ImageUpdateAutomation": {Group: "image.toolkit.fluxcd.io", Version: "v1", Resource: "imageupdateautomations"},
+	"Receiver":              {Group: "notification.toolkit.fluxcd.io", Version: "v1", Resource: "receivers"},
+	"Alert":                 {Group: "notification.toolkit.fluxcd.io", Version: "v1beta3", Resource: "alerts"},
+	"Provider":              {Group: "notification.toolkit.fluxcd.io", Version: "v1beta3", Resource: "providers"},
 }
 
 // Patchable are the kinds that a tenant's service account is granted `patch` on by Tenant.
 var Patchable = []string{
 	"gitrepositories.source.toolkit.fluxcd.io", "ocirepositories.source.toolkit.fluxcd.io",
 	"kustomizations.kustomize.toolkit.fluxcd.io", "helmreleases.helm.toolkit.fluxcd.io",
+	"imageupdateautomations.image.toolkit.fluxcd.io",
 }
 
 // Tenant is a namespace and who owns it.
@@ -171,6 +174,27 @@ func (t *Tenant) SetReady(ctx context.Context, kind, name string, ok bool, reaso
 	_, err = t.Dynamic.Resource(Kinds[kind]).Namespace(t.Namespace).
 		Patch(ctx, name, "application/merge-patch+json", patch, metav1.PatchOptions{FieldManager: "flux"}, "status")
 	return err
+}
+
+// ImageReceiver writes an ImagePolicy and an ImageUpdateAutomation, both of the name given, and a Receiver that asks for the second
+// when an event about the first comes. It waits until the Receiver is ready.
+func (t *Tenant) ImageReceiver(ctx context.Context, name string) error {
+	for _, kind := range []string{"ImagePolicy", "ImageUpdateAutomation"} {
+		if err := t.Object(ctx, kind, name, nil, ""); err != nil {
+			return err
+		}
+	}
+	if err := t.Object(ctx, "Receiver", name, nil, ImageReceiver(name)); err != nil {
+		return err
+	}
+	_, err := t.WaitCondition(ctx, "Receiver", name, "Ready", metav1.ConditionTrue, "Succeeded")
+	return err
+}
+
+// ImageReceiver is the spec of the Receiver that Tenant.ImageReceiver writes.
+func ImageReceiver(name string) string {
+	return fmt.Sprintf(`{"type":"event","eventSources":[{"kind":"ImagePolicy","name":%[1]q}],
+		"resources":[{"apiVersion":"image.toolkit.fluxcd.io/v1","kind":"ImageUpdateAutomation","name":%[1]q}]}`, name)
 }
 
 // Event is what a Flux controller would POST about the object as it stands.

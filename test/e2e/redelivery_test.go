@@ -1,0 +1,193 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"notifier/test/harness"
+	"notifier/test/world"
+)
+
+// redeliver sends a push with the sender's ID of the delivery and fails the test unless it is answered 200 with the body.
+func (s *stage) redeliver(path, token, id, answer string) {
+	s.Helper()
+	header := world.GitHubHeader(token, "push", world.GitHubPush)
+	header.Set("X-GitHub-Delivery", id)
+	if got := s.hook(http.MethodPost, path, header, world.GitHubPush); got.Status != http.StatusOK || got.Body != answer {
+		s.Errorf("delivery %s: got %d %s, want %s", id, got.Status, got.Body, answer)
+	}
+}
+
+const (
+	saysAccepted  = `{"accepted":true}`
+	saysDuplicate = `{"accepted":true,"duplicate":true}`
+)
+
+// marker asks for an object that only it asks for and waits until that is done, so that what was asked for before is done as well.
+func (s *stage) marker(name string) {
+	s.Helper()
+	s.must(s.tenant.Object(s.ctx, "OCIRepository", name, nil, ""))
+	path, err := s.tenant.Receiver(s.ctx, name, "m", `{"type":"generic","secretRef":{"name":"`+name+`-token"},
+		"resources":[{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"OCIRepository","name":"`+name+`"}]}`)
+	s.must(err)
+	sent := time.Now()
+	s.mustTell("marker", s.hook(http.MethodPost, path, nil, "{}"), http.StatusOK)
+	_, err = s.tenant.WaitRequested(s.ctx, "OCIRepository", name, sent)
+	s.must(err)
+}
+
+// Fails when the path of the token before is given up as the new one is read, even for a moment, or verified with the new token.
+func TestRotationOfATokenRefusesNoWebhook(t *testing.T) {
+	s := play(t)
+	before := s.receiver(s.tenant, "app", "old", "")
+	stop, sent := make(chan struct{}), 0
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			resp, err := s.GitHub(s.ctx, before, "old", "push", world.GitHubPush)
+			if err != nil || resp.Status/100 != 2 {
+				t.Errorf("during the rotation: %d %s, %v", resp.Status, resp.Body, err)
+				return
+			}
+			sent++
+		}
+	})
+	halt := sync.OnceFunc(func() { close(stop); wg.Wait() })
+	defer halt()
+	s.must(s.tenant.Secret(s.ctx, "app-token", map[string]string{"token": "new", "tokenPrevious": "old"}))
+	after := world.HookPath("new", "app", s.tenant.Namespace)
+	s.must(harness.Eventually(s.within(30*time.Second), func(context.Context) error {
+		obj, err := s.tenant.Get(s.ctx, "Receiver", "app")
+		if err != nil {
+			return err
+		}
+		if path, _, _ := unstructured.NestedString(obj.Object, "status", "webhookPath"); path != after {
+			return fmt.Errorf("status shows another path than the new token's")
+		}
+		return nil
+	}))
+	for path, tokens := range map[string][2]string{before: {"old", "new"}, after: {"new", "old"}} {
+		began := time.Now()
+		s.takes(path, tokens[0])
+		s.mustTell("the other token", s.push(path, tokens[1], http.StatusBadRequest), http.StatusBadRequest, "signature mismatch")
+		_, err := s.tenant.WaitRequested(s.ctx, "GitRepository", "app", began)
+		s.must(err)
+	}
+	halt()
+	if sent == 0 {
+		t.Error("no webhook was sent during the rotation")
+	}
+	// The rotation ends: the old path goes, the new one stays.
+	s.must(s.tenant.Secret(s.ctx, "app-token", map[string]string{"token": "new", "tokenPrevious": ""}))
+	s.answered(before, "old", http.StatusNotFound)
+	s.takes(after, "new")
+}
+
+// takes fails the test unless a push is accepted, whatever the budget.
+func (s *stage) takes(path, token string) {
+	s.Helper()
+	resp, err := s.GitHub(s.ctx, path, token, "push", world.GitHubPush)
+	s.must(err)
+	if resp.Status/100 != 2 {
+		s.Errorf("webhook: got %d %q", resp.Status, resp.Body)
+	}
+}
+
+// T4: fails when a repeat of what was applied is asked for again, and when a repeat of what was not applied is not.
+func TestRedeliveryTriggersWhatWasNotAppliedAndNothingElse(t *testing.T) {
+	s := play(t)
+	path := s.receiver(s.tenant, "app", "t", "")
+	requests := s.watchRequests(s.tenant, "GitRepository", "app")
+	for _, id := range []string{"1", "2"} { // when the second is applied, the first is known to be
+		sent := time.Now()
+		s.redeliver(path, "t", id, saysAccepted)
+		_, err := s.tenant.WaitRequested(s.ctx, "GitRepository", "app", sent)
+		s.must(err)
+	}
+	for range 5 {
+		s.redeliver(path, "t", "1", saysDuplicate)
+	}
+	s.marker("first")
+	s.marker("second")
+	if got := requests(); len(got) != 2 {
+		t.Errorf("requests for two deliveries and five repeats: %v", got)
+	}
+
+	// The object comes after the webhook, whose trigger has ended by then.
+	s.must(s.tenant.Delete(s.ctx, "GitRepository", "app"))
+	s.redeliver(path, "t", "3", saysAccepted)
+	s.marker("third")
+	s.marker("fourth")
+	s.must(s.tenant.Object(s.ctx, "GitRepository", "app", nil, ""))
+	sent := time.Now()
+	s.redeliver(path, "t", "3", saysDuplicate)
+	_, err := s.tenant.WaitRequested(s.ctx, "GitRepository", "app", sent)
+	s.must(err)
+}
+
+// T4: fails when a repeat is taken for applied because its trigger was tried.
+func TestRedeliveryOfWhatWasRefusedIsAppliedOnceItMayBe(t *testing.T) {
+	s := play(t)
+	s.must(s.tenant.ServiceAccount(s.ctx, s.tenant.Namespace, "weak"))
+	path := s.receiver(s.tenant, "app", "t", `,"serviceAccountName":"weak"`)
+	s.redeliver(path, "t", "1", saysAccepted)
+	_, err := s.tenant.WaitCondition(s.ctx, "Receiver", "app", "WriteDenied", metav1.ConditionTrue, "")
+	s.must(err)
+	sent := time.Now()
+	s.redeliver(path, "t", "1", saysDuplicate)
+	s.must(s.tenant.Grant(s.ctx, s.tenant.Namespace, "weak", []string{"patch"}, world.Patchable...))
+	_, err = s.tenant.WaitRequested(s.ctx, "GitRepository", "app", sent)
+	s.must(err)
+}
+
+// Fails when what comes in is not told to the Receiver's owner, or a forged webhook's ID is.
+func TestRedeliveryIsShownInTheStatus(t *testing.T) {
+	s := play(t)
+	path := s.receiver(s.tenant, "app", "t", "")
+	s.redeliver(path, "t", "the-id", saysAccepted)
+	s.redeliver(path, "t", "the-id", saysDuplicate)
+	forged := world.GitHubHeader("wrong", "push", world.GitHubPush)
+	forged.Set("X-GitHub-Delivery", "forged-id")
+	s.mustTell("forged", s.hook(http.MethodPost, path, forged, world.GitHubPush), http.StatusBadRequest)
+	type outcome struct{ ID, Result, Reason string }
+	type deliveries struct {
+		Accepted, Duplicate, Refused int
+		Last, LastError              outcome
+	}
+	want := deliveries{2, 1, 1, outcome{"the-id", "duplicate", ""}, outcome{"", "unauthentic", "signature mismatch"}}
+	s.must(harness.Eventually(s.within(30*time.Second), func(context.Context) error {
+		obj, err := s.tenant.Get(s.ctx, "Receiver", "app")
+		if err != nil {
+			return err
+		}
+		shown, _, err := unstructured.NestedMap(obj.Object, "status", "deliveries")
+		if err != nil {
+			return err
+		}
+		raw, err := json.Marshal(shown)
+		if err != nil {
+			return err
+		}
+		var got deliveries
+		if err := json.Unmarshal(raw, &got); err != nil {
+			return err
+		}
+		if got != want {
+			return fmt.Errorf("status.deliveries is %s", raw)
+		}
+		return nil
+	}))
+}

@@ -1,0 +1,165 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"notifier/test/harness"
+	"notifier/test/world"
+)
+
+// newTag POSTs what the controller says about the tenant's ImagePolicy when it found the tag.
+func (s *stage) newTag(t *world.Tenant, tag string) {
+	s.Helper()
+	event, err := t.Event(s.ctx, "ImagePolicy", "app", "info", "Succeeded", "Latest image tag resolved to "+tag, tag)
+	s.must(err)
+	resp, err := s.Post(s.ctx, event)
+	s.must(err)
+	if resp.Status != http.StatusAccepted {
+		s.Fatalf("POST of an event: got %d %q", resp.Status, resp.Body)
+	}
+}
+
+// subscribed makes a Receiver that asks for the ImageUpdateAutomation "app" when an event about the ImagePolicy "app" comes, and
+// waits until the process knows them all.
+func (s *stage) subscribed(t *world.Tenant) {
+	s.Helper()
+	s.must(t.ImageReceiver(s.ctx, "app"))
+	known := 0
+	s.must(harness.Eventually(s.within(30*time.Second), func(ctx context.Context) error {
+		known++
+		s.newTag(t, fmt.Sprintf("0.0.%d", known))
+		_, err := t.WaitRequested(s.within(2*time.Second), "ImageUpdateAutomation", "app", time.Time{}.Add(1))
+		return err
+	}))
+}
+
+// E1, T1: fails when the table of subscriptions is not keyed by namespace, or when a Receiver whose source is of another namespace
+// is served.
+func TestSubscribeAnEventTriggersInItsOwnNamespace(t *testing.T) {
+	s := play(t)
+	other := s.newTenant()
+	s.must(other.ImageReceiver(s.ctx, "app"))
+	s.must(other.Object(s.ctx, "Receiver", "spy", nil, strings.Replace(world.ImageReceiver("app"),
+		`"name":"app"}],`, `"name":"app","namespace":"`+s.tenant.Namespace+`"}],`, 1)))
+	_, err := other.WaitCondition(s.ctx, "Receiver", "spy", "Ready", metav1.ConditionFalse, "CrossNamespaceDenied")
+	s.must(err)
+
+	s.subscribed(s.tenant)
+	receiver, err := s.tenant.Get(s.ctx, "Receiver", "app")
+	s.must(err)
+	if status := fmt.Sprint(receiver.Object["status"]); strings.Contains(status, "webhookPath") ||
+		!strings.Contains(status, "Receiver initialized for events of 1 source") {
+		t.Errorf("status: %s", status)
+	}
+	begin := time.Now()
+	s.newTag(s.tenant, "1.0.0")
+	at, err := s.tenant.WaitRequested(s.ctx, "ImageUpdateAutomation", "app", begin)
+	s.must(err)
+	t.Logf("asked to reconcile %s after the event", at.Sub(begin).Round(time.Millisecond))
+
+	// What one event triggers is published in one go, so what the first one had triggered there would have come before.
+	before, err := other.Requested(s.ctx, "ImageUpdateAutomation", "app")
+	s.must(err)
+	if !before.IsZero() {
+		t.Errorf("another namespace's object was asked to reconcile at %s", before)
+	}
+}
+
+// E9: fails when what triggers is not asked whether its object is known.
+func TestSubscribeAForgedUIDTriggersNothing(t *testing.T) {
+	s := play(t)
+	s.subscribed(s.tenant)
+	event, err := s.tenant.Event(s.ctx, "ImagePolicy", "app", "info", "Succeeded", "a forged tag", "6.6.6")
+	s.must(err)
+	event["involvedObject"].(map[string]any)["uid"] = "forged"
+	unknown := s.baseline("notifier_event_triggers_total", "result", "unknown")
+	begin := time.Now()
+	resp, err := s.Post(s.ctx, event)
+	s.must(err)
+	if resp.Status != http.StatusAccepted {
+		t.Fatalf("POST: got %d", resp.Status)
+	}
+	s.must(harness.Eventually(s.within(30*time.Second), unknown.grown))
+	// What comes next triggers, and by then the forged one would have: triggers of one namespace are applied in order.
+	requests := s.watchRequests(s.tenant, "ImageUpdateAutomation", "app")
+	sent := time.Now()
+	s.newTag(s.tenant, "1.0.0")
+	_, err = s.tenant.WaitRequested(s.ctx, "ImageUpdateAutomation", "app", sent)
+	s.must(err)
+	for _, at := range requests() {
+		if at.After(begin) && at.Before(sent) {
+			t.Errorf("a forged event asked for a reconcile at %s", at)
+		}
+	}
+}
+
+// The loop guard: the test is the controller whose object tells an event at each request. Fails when rounds are not counted, when
+// the condition does not reach the Receiver, or when an edit does not end it.
+func TestSubscribeALoopStopsAndIsShown(t *testing.T) {
+	s := play(t)
+	s.subscribed(s.tenant)
+	looping := func(ctx context.Context) (bool, string) {
+		obj, err := s.tenant.Get(ctx, "Receiver", "app")
+		s.must(err)
+		conditions, err := world.Conditions(obj)
+		s.must(err)
+		c := meta.FindStatusCondition(conditions, "LoopDetected")
+		if c == nil || c.Status != metav1.ConditionTrue {
+			return false, ""
+		}
+		return true, c.Message
+	}
+	rounds, message := 0, ""
+	for stopped := false; !stopped; rounds++ {
+		if rounds > 25 {
+			t.Fatalf("still going round after %d rounds", rounds)
+		}
+		sent := time.Now()
+		s.newTag(s.tenant, fmt.Sprintf("1.0.%d", rounds))
+		s.must(harness.Eventually(s.within(30*time.Second), func(ctx context.Context) error {
+			if stopped, message = looping(ctx); stopped {
+				return nil
+			}
+			at, err := s.tenant.Requested(ctx, "ImageUpdateAutomation", "app")
+			if err == nil && at.Before(sent) {
+				err = fmt.Errorf("neither asked to reconcile since %s nor stopped", sent)
+			}
+			return err
+		}))
+	}
+	t.Logf("stopped in round %d: %s", rounds, message)
+	if rounds < 9 { // the event of subscribed was the first
+		t.Errorf("stopped after %d rounds", rounds)
+	}
+	for _, want := range []string{`ImagePolicy "app"`, "spec.eventSources", "spec.events"} {
+		if !strings.Contains(message, want) {
+			t.Errorf("LoopDetected does not mention %s: %s", want, message)
+		}
+	}
+	_, err := s.tenant.WaitCondition(s.ctx, "Receiver", "app", "Ready", metav1.ConditionTrue, "Succeeded")
+	s.must(err)
+	// While it is stopped nothing triggers.
+	held := s.baseline("notifier_event_triggers_total", "result", "held")
+	before, err := s.tenant.Requested(s.ctx, "ImageUpdateAutomation", "app")
+	s.must(err)
+	s.newTag(s.tenant, "2.0.0")
+	s.must(harness.Eventually(s.within(30*time.Second), held.grown))
+	if at, err := s.tenant.Requested(s.ctx, "ImageUpdateAutomation", "app"); err != nil || !at.Equal(before) {
+		t.Errorf("asked to reconcile at %s while stopped, error %v", at, err)
+	}
+	// An edit ends it, and what was held back triggers.
+	edited := time.Now()
+	s.must(s.tenant.Object(s.ctx, "Receiver", "app", nil, strings.Replace(world.ImageReceiver("app"), "{", `{"events":["Other"],`, 1)))
+	_, err = s.tenant.WaitRequested(s.ctx, "ImageUpdateAutomation", "app", edited)
+	s.must(err)
+	_, err = s.tenant.WaitCondition(s.ctx, "Receiver", "app", "LoopDetected", metav1.ConditionFalse, "Succeeded")
+	s.must(err)
+}
