@@ -139,16 +139,17 @@ func (s *stage) written() int64 {
 // flood sends count requests over some connections, to the paths in turn.
 func (s *stage) flood(count int, paths []string, header http.Header, body string) load.Answers {
 	s.Helper()
-	answers, err := load.Flood{Base: s.HooksURL, Requests: s.requests(paths, header, body), Connections: 16, Count: count}.Run(s.ctx)
+	answers, err := load.Flood{Base: s.HooksURL, Requests: s.requests(s.HooksURL, paths, header, body), Connections: 16, Count: count}.Run(s.ctx)
 	s.must(err)
 	return answers
 }
 
-func (s *stage) requests(paths []string, header http.Header, body string) [][]byte {
+// requests composes a webhook to each of the paths of the server at base.
+func (s *stage) requests(base string, paths []string, header http.Header, body string) [][]byte {
 	s.Helper()
 	var requests [][]byte
 	for _, path := range paths {
-		req, err := load.Request(s.HooksURL, path, header, body)
+		req, err := load.Request(base, path, header, body)
 		s.must(err)
 		requests = append(requests, req)
 	}

@@ -57,7 +57,7 @@ func TestT4ARestartWith500ReceiversAnswersNo404(t *testing.T) {
 
 // hammer sends to all paths until ctx ends, whether somebody listens or not.
 func (s *stage) hammer(ctx context.Context, paths []string) load.Answers {
-	requests := s.requests(paths, world.GitHubHeader("t", "push", world.GitHubPush), world.GitHubPush)
+	requests := s.requests(s.HooksURL, paths, world.GitHubHeader("t", "push", world.GitHubPush), world.GitHubPush)
 	answers, err := load.Flood{
 		Base: s.HooksURL, Requests: requests, From: netip.MustParseAddr("127.0.0.3"), Connections: 4,
 	}.Run(ctx)

@@ -1,0 +1,220 @@
+package limits
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"notifier/test/load"
+	"notifier/test/sender"
+	"notifier/test/world"
+)
+
+const (
+	floodToken = "flood"
+	// many is how many clients, and how many deliveries, an attacker invents.
+	many = 100_000
+	// dawdlers are more connections than the listener may have, half of them slow with the headers and half with the body.
+	dawdlers = 1200
+	large    = 25 << 20
+)
+
+// attacker is the one address that attacks come from, proxy the one that is believed to name another.
+var (
+	attacker = netip.MustParseAddr("127.0.0.66")
+	proxy    = netip.MustParseAddr("127.0.0.77")
+)
+
+// attack is one way to push the door open.
+type attack struct {
+	name string
+	// floods and slow attack the server at a base URL; either may be nil.
+	floods func(base string) []load.Flood
+	slow   func(base string) []load.Slow
+	// triggers says that its webhooks are authentic and lead to reconcile requests for "hot".
+	triggers bool
+	// holds fails the test unless what else is promised of the attack holds; may be nil.
+	holds func(t *stage, answers load.Answers)
+}
+
+// victims are the Receivers that are attacked, all in one namespace.
+type victims struct {
+	// hot is of type github, cel has filters of maximal cost, oidc accepts tokens of the issuer.
+	hot, cel, oidc string
+	issuer         *sender.Issuer
+}
+
+// newVictims makes the Receivers that are attacked.
+func (s *stage) newVictims() victims {
+	s.Helper()
+	issuer, err := sender.NewIssuer()
+	s.must(err)
+	s.Cleanup(func() { _ = issuer.Close() })
+	v := victims{issuer: issuer, hot: s.receiver(s.tenant, "hot", floodToken, "")}
+	s.must(s.tenant.Object(s.ctx, "GitRepository", "app", nil, ""))
+	resource := `{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","name":"app"%s}`
+	// An expression may do a certain work and all of a webhook's may take a certain time: together these take as much as there is.
+	expensive := fmt.Sprintf(resource, `,"filter":"req.n.map(i, i).size() > 0"`)
+	v.cel, err = s.tenant.Receiver(s.ctx, "cel", floodToken, `{"type":"generic-hmac","secretRef":{"name":"cel-token"},
+		"resources":[`+strings.TrimSuffix(strings.Repeat(expensive+",", 16), ",")+`]}`)
+	s.must(err)
+	s.must(s.tenant.Object(s.ctx, "Receiver", "oidc", nil, fmt.Sprintf(`{"type":"generic-oidc","resources":[`+fmt.Sprintf(resource, "")+`],
+		"oidcProviders":[{"issuerURL":%q,"validations":[{"expression":"claims.sub == 'team'","message":"who are you"}]}]}`, issuer.URL)))
+	v.oidc, err = s.tenant.ReceiverPath(s.ctx, "oidc")
+	s.must(err)
+	return v
+}
+
+// attacks are all ways to push the door open that one address has over HTTP/1.
+func (s *stage) attacks(v victims) []attack {
+	good := world.GitHubHeader(floodToken, "push", world.GitHubPush)
+	bad := world.GitHubHeader("wrong", "push", world.GitHubPush)
+	flood := func(connections int, requests func(base string) [][]byte) func(string) []load.Flood {
+		return func(base string) []load.Flood {
+			return []load.Flood{{Base: base, From: attacker, Connections: connections, Requests: requests(base)}}
+		}
+	}
+	repeated := func(connections int, path string, header http.Header, body string) func(string) []load.Flood {
+		return flood(connections, func(base string) [][]byte { return s.requests(base, []string{path}, header, body) })
+	}
+	gzipped := http.Header{"Content-Encoding": {"gzip"}}
+	wide := http.Header{"X-Wide": {strings.Repeat("x", 1<<20)}}
+	document := `{"n":[` + strings.Repeat("1,", 200_000) + `1],"t":"` + strings.Repeat("x", 3<<20-500_000) + `"}`
+	fetched := 0
+	return []attack{
+		{name: "unknown paths", floods: flood(64, func(base string) [][]byte {
+			return s.requests(base, nowhere(500), bad, world.GitHubPush)
+		})},
+		{name: "bad signatures", floods: repeated(64, v.hot, bad, world.GitHubPush)},
+		{name: "valid signatures, 100,000 deliveries", triggers: true, floods: func(base string) []load.Flood {
+			return []load.Flood{{Base: base, From: attacker, Connections: 64, Count: many, Requests: s.deliveries(base, v.hot, good)}}
+		}, holds: func(t *stage, answers load.Answers) {
+			if n := answers[http.StatusOK] + answers[http.StatusAccepted]; n != many {
+				t.Errorf("%d of %d valid webhooks were accepted: %v", n, many, answers)
+			}
+		}},
+		{name: "100,000 clients", floods: func(base string) []load.Flood {
+			return []load.Flood{{Base: base, From: proxy, Connections: 64, Count: many, Requests: s.clients(base)}}
+		}, holds: func(t *stage, answers load.Answers) {
+			// Each is new, so none is over its budget.
+			if answers[http.StatusNotFound] != many {
+				t.Errorf("%d clients were answered %v", many, answers)
+			}
+		}},
+		{name: "25 MiB bodies", floods: func(base string) []load.Flood {
+			body := strings.Repeat("x", large)
+			announced := append(s.requests(base, []string{v.hot}, good, body), s.requests(base, []string{v.cel}, hmacHeader("x"), body)...)
+			unannounced := [][]byte{chunked(v.hot, good, body), chunked(v.cel, hmacHeader("x"), body), chunked(nowhere(1)[0], good, body)}
+			return []load.Flood{
+				{Base: base, From: attacker, Connections: 16, Requests: announced},
+				{Base: base, From: attacker, Connections: 48, Requests: unannounced},
+			}
+		}},
+		{name: "decompression bombs", floods: repeated(64, v.cel, gzipped, bomb())},
+		{name: "1 MiB headers", floods: repeated(64, v.hot, wide, "{}")},
+		{name: "expensive filters", floods: repeated(16, v.cel, hmacHeader(document), document), holds: func(t *stage, answers load.Answers) {
+			if answers[http.StatusOK]+answers[http.StatusAccepted] == 0 {
+				t.Errorf("no filter was evaluated: %v", answers)
+			}
+		}},
+		{name: "forged tokens", floods: flood(64, func(base string) [][]byte {
+			var all [][]byte
+			for i := range 500 {
+				token := v.issuer.Forge("nobody's-"+strconv.Itoa(i), "notification-controller", nil)
+				all = append(all, s.requests(base, []string{v.oidc}, sender.OIDC(token, "{}").Header, "{}")...)
+			}
+			return all
+		}), holds: func(t *stage, _ load.Answers) {
+			discoveries, keys := v.issuer.Requests()
+			before := fetched
+			fetched = discoveries + keys
+			t.Logf("the issuer was asked %d times for its configuration and %d times for its keys", discoveries, keys)
+			if asked := fetched - before; asked > 4 { // twice: it takes 10 s until it may be asked again
+				t.Errorf("the issuer was asked %d times", asked)
+			}
+		}},
+		{name: "slow headers and slow bodies, 1,200 connections", slow: func(base string) []load.Slow {
+			head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\n", v.hot)
+			return []load.Slow{
+				{Base: base, From: attacker, Connections: dawdlers / 2, Begin: []byte(head + narrow(8<<10)), Drip: []byte("x:\r\n"), Every: 500 * time.Millisecond},
+				{
+					Base: base, From: attacker, Connections: dawdlers / 2,
+					Begin: []byte(fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", v.cel, 3<<20, strings.Repeat("x", 100_000))),
+					Drip:  []byte("x"), Every: 500 * time.Millisecond,
+				},
+			}
+		}},
+	}
+}
+
+// nowhere are paths that no Receiver serves.
+func nowhere(n int) []string {
+	var paths []string
+	for i := range n {
+		paths = append(paths, world.HookPath(strconv.Itoa(i), "nobody", "nowhere"))
+	}
+	return paths
+}
+
+// deliveries are webhooks that each have an ID of their own.
+func (s *stage) deliveries(base, path string, header http.Header) [][]byte {
+	s.Helper()
+	all := make([][]byte, 0, many)
+	header = header.Clone()
+	for i := range many {
+		header.Set("X-GitHub-Delivery", strconv.Itoa(i))
+		all = append(all, s.requests(base, []string{path}, header, world.GitHubPush)...)
+	}
+	return all
+}
+
+// clients are webhooks that each come from a client of their own, as a proxy says.
+func (s *stage) clients(base string) [][]byte {
+	s.Helper()
+	all := make([][]byte, 0, many)
+	for i := range many {
+		client := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
+		all = append(all, s.requests(base, nowhere(1), http.Header{"X-Forwarded-For": {client.String()}}, "")...)
+	}
+	return all
+}
+
+// hmacHeader are the headers of a webhook of type generic-hmac.
+func hmacHeader(body string) http.Header {
+	return sender.GenericHMAC(floodToken, "sha256", body).Header
+}
+
+// chunked composes a request that does not say how long its body is.
+func chunked(path string, header http.Header, body string) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "POST %s HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n", path)
+	_ = header.Write(&b) // a buffer takes all
+	fmt.Fprintf(&b, "\r\n%x\r\n%s\r\n0\r\n\r\n", len(body), body)
+	return b.Bytes()
+}
+
+// bomb is a body of 64 KiB that inflates to 64 MiB.
+func bomb() string {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	zeros := make([]byte, 1<<20)
+	for range 64 {
+		_, _ = w.Write(zeros)
+	}
+	_ = w.Close()
+	return b.String()
+}
+
+// narrow are headers of about that many bytes that take the most memory: many and short.
+func narrow(size int) string {
+	var b strings.Builder
+	for i := 36; b.Len() < size; i++ {
+		b.WriteString(strconv.FormatInt(int64(i), 36) + ":\r\n")
+	}
+	return b.String()
+}

@@ -1,0 +1,278 @@
+package limits
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"notifier/test/harness"
+	"notifier/test/load"
+	"notifier/test/world"
+)
+
+const (
+	// window is how long each side of the comparison is measured, in turn. Where the median is out of its bound it is measured more
+	// often, mostWindows in all: the machine may have been busy with something else.
+	window      = 700 * time.Millisecond
+	mostWindows = 7
+	// What an attack may make of the process: its memory, and the goroutines that it leaves.
+	mostMemory     = 300 << 20
+	mostGoroutines = 10
+	// interval is the default of --trigger-interval, writeTime what the write may take on a busy machine.
+	interval  = time.Second
+	writeTime = time.Second
+	// statusGap is the least time between two writes of what came in for one Receiver, whatever comes in.
+	statusGap = 5 * time.Second
+	// restTime is the longest that a request may take to come in, and some.
+	restTime = 15 * time.Second
+)
+
+// besieged is the stage of attacks.
+type besieged struct {
+	*stage
+	victims
+	bareURL string
+	// quiet is another tenant, path its Receiver's.
+	quiet *world.Tenant
+	path  string
+	// rest is how many goroutines the process has at rest.
+	rest float64
+}
+
+// scene is the same stage for a subtest.
+func (b *besieged) scene(t *testing.T) *besieged {
+	scene, under := *b.stage, *b
+	scene.T = t
+	under.stage = &scene
+	return &under
+}
+
+// withstand attacks once and fails the test unless every promise is kept.
+func (b *besieged) withstand(a attack) {
+	b.Helper()
+	audit, err := b.world.Audit()
+	b.must(err)
+	begin := time.Now()
+	b.forgetPeak()
+	m := b.measure(a, b.HooksURL, true)
+	if a.holds != nil {
+		a.holds(b.stage, m.answers)
+	}
+	ratio := b.compare(a, m.p99())
+	for _, d := range m.dawdlers {
+		b.must(d.Wait(b.within(restTime)))
+	}
+	left := b.left()
+	asked := b.asked(audit, m.last)
+	requests := b.requested(a, audit, time.Since(begin))
+	peak := b.peak()
+	b.Logf("%.0f requests/s %v; at most %d MiB; %+.0f goroutines afterwards; %d API requests for what came in; "+
+		"the other tenant's p99 %s, %.2f times the bare handler's; its reconcile request after %s",
+		float64(m.answers.Total())/m.took.Seconds(), m.answers, peak>>20, left, requests, m.p99(), ratio, asked)
+	if peak > mostMemory {
+		b.Errorf("the process had %d MiB", peak>>20)
+	}
+	if left > mostGoroutines {
+		b.Errorf("%.0f goroutines are left over", left)
+	}
+	if ratio > 2 {
+		b.Errorf("the other tenant's p99 is %.2f times the bare handler's", ratio)
+	}
+	if asked > interval+writeTime {
+		b.Errorf("the other tenant's reconcile request came after %s", asked)
+	}
+}
+
+// measured is what became of an attack, and of the other tenant's webhooks meanwhile.
+type measured struct {
+	answers load.Answers
+	took    time.Duration
+	samples []load.Sample
+	// last is when the last of the samples was sent.
+	last     time.Time
+	dawdlers []*load.Dawdlers
+}
+
+func (m measured) p99() time.Duration { return load.Percentile(m.samples, 0.99) }
+
+// measure attacks the server at base for one window or, with whole, until everything is sent that the attack has. Slow connections
+// stay.
+func (b *besieged) measure(a attack, base string, whole bool) (m measured) {
+	b.Helper()
+	if a.slow != nil {
+		for _, slow := range a.slow(base) {
+			d, err := slow.Open(b.ctx)
+			b.must(err)
+			m.dawdlers = append(m.dawdlers, d)
+		}
+	}
+	var floods []load.Flood
+	if a.floods != nil {
+		floods = a.floods(base)
+	}
+	request, err := load.Request(base, b.path, world.GitHubHeader(floodToken, "push", world.GitHubPush), world.GitHubPush)
+	b.must(err)
+	short, cancel := context.WithTimeout(b.ctx, window)
+	defer cancel()
+	sampling, end := context.WithCancel(b.ctx)
+	defer end()
+	begin := time.Now()
+	var mu sync.Mutex
+	m.answers = load.Answers{}
+	var wg sync.WaitGroup
+	for _, f := range floods {
+		ctx := short
+		if whole && f.Count > 0 {
+			ctx = b.ctx
+		}
+		wg.Go(func() {
+			answers, err := f.Run(ctx)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				b.Error(err)
+			}
+			for status, n := range answers {
+				m.answers[status] += n
+			}
+		})
+	}
+	go func() {
+		defer end()
+		wg.Wait()
+		m.took = time.Since(begin)
+		<-short.Done()
+	}()
+	m.samples, err = load.Sampler{Base: base, Request: request, Every: 4 * time.Millisecond}.Run(sampling)
+	m.last = time.Now()
+	<-sampling.Done()
+	wg.Wait()
+	b.must(err)
+	refused := load.Answers{}
+	for _, sample := range m.samples {
+		if sample.Status/100 != 2 {
+			refused[sample.Status]++
+		}
+	}
+	if len(refused) > 0 {
+		b.Errorf("of %d valid webhooks of the other tenant these were not accepted: %v", len(m.samples), refused)
+	}
+	return m
+}
+
+// compare measures the bare handler under the same attack, and both again while they are too far apart. It returns how many times
+// its p99 the other tenant's is.
+func (b *besieged) compare(a attack, first time.Duration) (ratio float64) {
+	b.Helper()
+	again := func(base string) time.Duration {
+		m := b.measure(a, base, false)
+		for _, d := range m.dawdlers {
+			b.must(d.Close())
+		}
+		return m.p99()
+	}
+	mine, bare := []time.Duration{first}, []time.Duration{again(b.bareURL)}
+	for {
+		ratio = float64(median(mine)) / float64(median(bare))
+		if ratio <= 2 || len(mine) == mostWindows {
+			b.Logf("p99 %v, the bare handler's %v", mine, bare)
+			return ratio
+		}
+		mine = append(mine, again(b.HooksURL))
+		bare = append(bare, again(b.bareURL))
+	}
+}
+
+// asked waits for the reconcile request of the other tenant's webhook that was accepted at the time, and returns how long it took.
+func (b *besieged) asked(audit *harness.Audit, accepted time.Time) time.Duration {
+	b.Helper()
+	entry, err := audit.Wait(b.within(restTime), func(e harness.AuditEntry) bool {
+		return e.Verb == "patch" && e.ObjectRef.Namespace == b.quiet.Namespace && e.ObjectRef.Resource == "gitrepositories" && e.Received.After(accepted)
+	})
+	b.must(err)
+	return entry.Received.Sub(accepted)
+}
+
+// requested returns how many requests to the API server the attack led to, and fails the test for those that it may not lead to: all
+// but one reconcile request an interval for what is authentic. What came in is written to the Receiver's status as well, so seldom that
+// it does not matter how much it is.
+func (b *besieged) requested(a attack, audit *harness.Audit, during time.Duration) int {
+	b.Helper()
+	all, err := audit.Find(func(e harness.AuditEntry) bool { return ours(e) && e.ObjectRef.Namespace != b.quiet.Namespace })
+	b.must(err)
+	asked, statuses := 0, map[string]int{}
+	for _, e := range all {
+		switch {
+		case e.Impersonated() != "" && a.triggers:
+			asked++
+		case e.ObjectRef.Resource == "receivers" && e.ObjectRef.Subresource == "status":
+			statuses[e.ObjectRef.Name]++
+		default:
+			b.Errorf("the attack led to the request %s %s", e.Verb, e.RequestURI)
+		}
+	}
+	if asked > int(during/interval)+1 {
+		b.Errorf("%d reconcile requests in %s for one object", asked, during)
+	}
+	for name, n := range statuses {
+		if n > int(during/statusGap)+1 {
+			b.Errorf("the status of %s was written %d times in %s", name, n, during)
+		}
+	}
+	return len(all)
+}
+
+// goroutines is how many the process has.
+func (b *besieged) goroutines() float64 {
+	b.Helper()
+	n, err := b.Metric(b.ctx, "go_goroutines")
+	b.must(err)
+	return n
+}
+
+// left is how many goroutines more than at rest the process has once everything has ended that will.
+func (b *besieged) left() (n float64) {
+	b.Helper()
+	_ = harness.Eventually(b.within(restTime), func(context.Context) error {
+		if n = b.goroutines() - b.rest; n > mostGoroutines {
+			return errors.New("too many")
+		}
+		return nil
+	})
+	return n
+}
+
+// forgetPeak begins what peak tells of anew.
+func (b *besieged) forgetPeak() {
+	b.Helper()
+	b.must(os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", b.Process().PID()), []byte("5"), 0o600))
+}
+
+// peak is the most memory that the process had, in bytes.
+func (b *besieged) peak() int64 {
+	b.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.Process().PID()))
+	b.must(err)
+	for line := range strings.SplitSeq(string(text), "\n") {
+		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kib, err := strconv.ParseInt(strings.Fields(value)[0], 10, 64)
+			b.must(err)
+			return kib << 10
+		}
+	}
+	b.Fatal("no VmHWM")
+	return 0
+}
+
+func median[T cmp.Ordered](values []T) T {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}

@@ -1,0 +1,86 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"net/url"
+	"sync"
+	"time"
+)
+
+// Slow is a client that opens many connections and lets each of them wait for the rest of a request.
+type Slow struct {
+	Base        string
+	From        netip.Addr
+	Connections int
+	// Begin is what each connection sends at once, Drip what it sends after that Every so often.
+	Begin, Drip []byte
+	Every       time.Duration
+}
+
+// Dawdlers are the connections of a Slow.
+type Dawdlers struct {
+	conns []net.Conn
+	wg    sync.WaitGroup
+}
+
+// Open opens all connections. They go on until the server closes them, or Close does.
+func (s Slow) Open(ctx context.Context) (*Dawdlers, error) {
+	u, err := url.Parse(s.Base)
+	if err != nil {
+		return nil, err
+	}
+	d := &Dawdlers{}
+	for range s.Connections {
+		conn, err := dial(ctx, u.Host, s.From)
+		if err != nil {
+			return nil, errors.Join(err, d.Close())
+		}
+		d.conns = append(d.conns, conn)
+		gone := make(chan struct{})
+		d.wg.Go(func() {
+			defer close(gone)
+			_, _ = io.Copy(io.Discard, conn)
+		})
+		d.wg.Go(func() { s.dawdle(conn, gone) })
+	}
+	return d, nil
+}
+
+// dawdle sends on one connection until it is gone.
+func (s Slow) dawdle(conn net.Conn, gone <-chan struct{}) {
+	tick := time.NewTicker(s.Every)
+	defer tick.Stop()
+	for next := s.Begin; ; next = s.Drip {
+		_, _ = conn.Write(next) // one that is closed is seen below
+		select {
+		case <-gone:
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// Wait returns when the server has closed all connections, or with an error when ctx ends.
+func (d *Dawdlers) Wait(ctx context.Context) error {
+	closed := make(chan struct{})
+	go func() { d.wg.Wait(); close(closed) }()
+	select {
+	case <-closed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Close closes all connections.
+func (d *Dawdlers) Close() error {
+	for _, conn := range d.conns {
+		_ = conn.Close() // the server may have, before
+	}
+	d.wg.Wait()
+	return nil
+}
