@@ -1,12 +1,10 @@
 package limits
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -181,7 +179,7 @@ func (b *besieged) compare(a attack, first time.Duration) (ratio float64) {
 	}
 	mine, bare := []time.Duration{first}, []time.Duration{again(b.bareURL)}
 	for {
-		ratio = float64(median(mine)) / float64(median(bare))
+		ratio = float64(load.Median(mine)) / float64(load.Median(bare))
 		if ratio <= 2 || len(mine) == mostWindows {
 			b.Logf("p99 %v, the bare handler's %v", mine, bare)
 			return ratio
@@ -270,9 +268,4 @@ func (b *besieged) peak() int64 {
 	}
 	b.Fatal("no VmHWM")
 	return 0
-}
-
-func median[T cmp.Ordered](values []T) T {
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[len(sorted)/2]
 }

@@ -2,6 +2,7 @@ package load
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -194,4 +195,10 @@ func Percentile(samples []Sample, share float64) time.Duration {
 	}
 	slices.Sort(took)
 	return took[min(len(took)-1, int(share*float64(len(took))))]
+}
+
+// Median is the middle one of values, of which there must be some.
+func Median[T cmp.Ordered](values []T) T {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
 }

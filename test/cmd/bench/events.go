@@ -224,7 +224,7 @@ func (b *bench) manyAlerts(ctx context.Context) error {
 			}
 		}
 	}
-	few, many := median(sides[0].rates), median(sides[1].rates)
+	few, many := load.Median(sides[0].rates), load.Median(sides[1].rates)
 	b.add(row{
 		name: "events routed and delivered/s, 10,000 Alerts in 5,000 namespaces", measured: fmt.Sprintf("%.0f/s", many),
 		baseline: fmt.Sprintf("10 Alerts %.0f/s", few), value: many / few, bound: 0.9,

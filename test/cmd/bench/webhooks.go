@@ -44,7 +44,7 @@ func (b *bench) against(ctx context.Context, paths []string) (product, baseline 
 		}
 		products, baselines = append(products, p), append(baselines, q)
 	}
-	return median(products), median(baselines), nil
+	return load.Median(products), load.Median(baselines), nil
 }
 
 func (b *bench) receivers(ctx context.Context, t *world.Tenant, n int) ([]string, error) {
