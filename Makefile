@@ -35,8 +35,8 @@ test: ## Run every test, end-to-end tests on a real control plane included.
 	cd test && $(GOTEST) -p 1 $(ALONE)
 
 .PHONY: bench
-bench: ## Measure, and print one table of ratios.
-	go -C test run ./cmd/bench
+bench: ## Measure, and print one table of ratios (ROWS=<regexp> takes some measurements only).
+	go -C test run ./cmd/bench -run '$(ROWS)'
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz test for FUZZTIME (default 10s).

@@ -6,9 +6,11 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
+	"regexp"
 	"syscall"
 	"time"
 
@@ -21,15 +23,22 @@ const limit = 45 * time.Minute
 
 func main() {
 	load.Main()
-	os.Exit(run())
+	only := flag.String("run", "", "take only the measurements whose name matches this regular expression, and those that they need")
+	flag.Parse()
+	os.Exit(run(*only))
 }
 
-func run() int {
+func run(only string) int {
+	pattern, err := regexp.Compile(only)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench: -run:", err)
+		return 2
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	rows, err := measure(ctx)
+	rows, err := measure(ctx, pattern)
 	if e := harness.Shutdown(); err == nil {
 		err = e
 	}

@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"regexp"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,22 +36,57 @@ type bench struct {
 // unlimited are the flags of a process whose budgets are out of the way, so that its speed is measured and not its limits.
 var unlimited = []string{"--receiver-rate", "0", "--events-client-rate", "0", "--events-namespace-rate", "0", "--namespace-quota", "1000000", "--kube-api-qps", "1000", "--kube-api-burst", "2000", "--log-level", "error"}
 
-func measure(ctx context.Context) ([]row, error) {
+// step is a measurement.
+type step struct {
+	name string
+	run  func(context.Context) error
+	// needs is the name of the earlier step that makes what this one measures, if there is one.
+	needs string
+}
+
+func (b *bench) steps() []step {
+	const (
+		hot  = "one hot Receiver against a bare handler"
+		many = "events with few Alerts and with 10,000"
+	)
+	return []step{
+		{name: hot, run: b.hotReceiver},
+		{name: "a flood and what it leads to", run: b.flood, needs: hot},
+		{name: "1,000 Receivers against a bare handler", run: b.manyReceivers},
+		{name: "rejected webhooks", run: b.rejected},
+		{name: "from POST to the sink, idle", run: b.idleLatency},
+		{name: many, run: b.manyAlerts},
+		{name: "memory with 10,000 Alerts", run: b.memory, needs: many},
+		{name: "start to ready with everything", run: b.startToReady, needs: many},
+	}
+}
+
+// chosen returns the steps whose name matches, and those that they need.
+func chosen(steps []step, only *regexp.Regexp) ([]step, error) {
+	wanted := map[string]bool{}
+	var names []string
+	for _, s := range slices.Backward(steps) { // what is needed comes before who needs it
+		names = append(names, s.name)
+		if only.MatchString(s.name) || wanted[s.name] {
+			wanted[s.name], wanted[s.needs] = true, true
+		}
+	}
+	if len(wanted) == 0 {
+		slices.Reverse(names)
+		return nil, fmt.Errorf("no measurement matches %q; there are:\n%s", only, strings.Join(names, "\n"))
+	}
+	return slices.DeleteFunc(steps, func(s step) bool { return !wanted[s.name] }), nil
+}
+
+// measure takes the measurements whose name matches. It returns the rows that there are, also with an error.
+func measure(ctx context.Context, only *regexp.Regexp) ([]row, error) {
 	b := &bench{}
-	for _, step := range []struct {
-		name string
-		run  func(context.Context) error
-	}{
-		{"starting the control plane and notifier", b.start},
-		{"one hot Receiver against a bare handler", b.hotReceiver},
-		{"a flood and what it leads to", b.flood},
-		{"1,000 Receivers against a bare handler", b.manyReceivers},
-		{"rejected webhooks", b.rejected},
-		{"from POST to the sink, idle", b.idleLatency},
-		{"events with few Alerts and with 10,000", b.manyAlerts},
-		{"memory with 10,000 Alerts", b.memory},
-		{"start to ready with everything", b.startToReady},
-	} {
+	steps, err := chosen(b.steps(), only)
+	if err != nil {
+		return nil, err
+	}
+	steps = slices.Insert(steps, 0, step{name: "starting the control plane and notifier", run: b.start})
+	for _, step := range steps {
 		begin := time.Now()
 		fmt.Fprintf(os.Stderr, "bench: %s …\n", step.name)
 		if err := step.run(ctx); err != nil {
