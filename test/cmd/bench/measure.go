@@ -14,6 +14,7 @@ import (
 
 	"notifier/test/harness"
 	"notifier/test/load"
+	"notifier/test/sender"
 	"notifier/test/world"
 )
 
@@ -30,7 +31,9 @@ type bench struct {
 	notifier *world.Notifier
 	bare     *harness.Process
 	bareURL  string
-	rows     []row
+	// issuer signs the tokens that Receivers accept, Google's as well.
+	issuer *sender.Issuer
+	rows   []row
 }
 
 // unlimited are the flags of a process whose budgets are out of the way, so that its speed is measured and not its limits.
@@ -52,6 +55,7 @@ func (b *bench) steps() []step {
 	return []step{
 		{name: hot, run: b.hotReceiver},
 		{name: "a flood and what it leads to", run: b.flood, needs: hot},
+		{name: "each type of Receiver against a bare handler", run: b.typesAgainst},
 		{name: "1,000 Receivers against a bare handler", run: b.manyReceivers},
 		{name: "rejected webhooks", run: b.rejected},
 		{name: "from POST to the sink, idle", run: b.idleLatency},
@@ -107,7 +111,11 @@ func (b *bench) start(ctx context.Context) error {
 	if b.world, err = world.Open(ctx, cluster, false); err != nil {
 		return err
 	}
-	if b.notifier, err = b.world.Start(ctx, world.NotifierOptions{Args: unlimited}); err != nil {
+	if b.issuer, err = sender.NewIssuer(); err != nil { // ends with the process
+		return err
+	}
+	args := slices.Concat(unlimited, []string{"--google-issuer", b.issuer.URL})
+	if b.notifier, err = b.world.Start(ctx, world.NotifierOptions{Args: args}); err != nil {
 		return err
 	}
 	b.bare, b.bareURL, err = load.StartBare(ctx, token)

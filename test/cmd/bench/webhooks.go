@@ -17,7 +17,24 @@ import (
 
 const manyReceivers = 1000
 
-// against measures the requests at the notifier and at the bare handler in interleaved windows.
+// interleave measures the requests of each side in turn, so many windows of that length each, and returns the medians.
+func (b *bench) interleave(ctx context.Context, mine, bare [][]byte, window time.Duration) (product, baseline float64, err error) {
+	var products, baselines []float64
+	for range windows {
+		p, err := load.Rate(ctx, b.notifier.HooksURL, mine, window)
+		if err != nil {
+			return 0, 0, err
+		}
+		q, err := load.Rate(ctx, b.bareURL, bare, window)
+		if err != nil {
+			return 0, 0, err
+		}
+		products, baselines = append(products, p), append(baselines, q)
+	}
+	return load.Median(products), load.Median(baselines), nil
+}
+
+// against measures a push to each of the paths at the notifier and at the bare handler.
 func (b *bench) against(ctx context.Context, paths []string) (product, baseline float64, err error) {
 	header := world.GitHubHeader(token, "push", world.GitHubPush)
 	var mine, bare [][]byte
@@ -32,19 +49,7 @@ func (b *bench) against(ctx context.Context, paths []string) (product, baseline 
 		}
 		mine, bare = append(mine, m), append(bare, o)
 	}
-	var products, baselines []float64
-	for range windows {
-		p, err := load.Rate(ctx, b.notifier.HooksURL, mine, window)
-		if err != nil {
-			return 0, 0, err
-		}
-		q, err := load.Rate(ctx, b.bareURL, bare, window)
-		if err != nil {
-			return 0, 0, err
-		}
-		products, baselines = append(products, p), append(baselines, q)
-	}
-	return load.Median(products), load.Median(baselines), nil
+	return b.interleave(ctx, mine, bare, window)
 }
 
 func (b *bench) receivers(ctx context.Context, t *world.Tenant, n int) ([]string, error) {
@@ -128,11 +133,15 @@ func (b *bench) manyReceivers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// What is pending would disturb the rows to come.
-	for namespace, names := range map[string][]string{"hot": {"app-0"}, "many": nil} {
+	return b.forget(ctx, "hot", "many")
+}
+
+// forget deletes the Receivers of the namespaces: what is pending for them would disturb the rows to come.
+func (b *bench) forget(ctx context.Context, namespaces ...string) error {
+	for _, namespace := range namespaces {
 		if err := b.world.Dynamic.Resource(world.Kinds["Receiver"]).Namespace(namespace).
 			DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
-			return fmt.Errorf("delete Receivers %v of %s: %w", names, namespace, err)
+			return fmt.Errorf("delete Receivers of %s: %w", namespace, err)
 		}
 	}
 	return nil
