@@ -12,7 +12,6 @@ import (
 
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/semaphore"
 
 	"notifier/internal/event"
 )
@@ -93,7 +92,7 @@ type EventsHandler struct {
 	maxBody    int
 	addresses  *budgets[netip.Addr]
 	namespaces *budgets[namespaceKey]
-	held       *semaphore.Weighted
+	held       bodyRoom
 	metrics    *postMetrics
 	log        *outcomeLog
 	handler    http.Handler
@@ -115,7 +114,7 @@ func NewEvents(o EventsOptions) (*EventsHandler, error) {
 		maxBody:    MaxBody,
 		addresses:  newBudgets[netip.Addr](o.Address, maxAddresses),
 		namespaces: newBudgets[namespaceKey](o.Namespace, maxNamespaces),
-		held:       semaphore.NewWeighted(o.Held),
+		held:       newBodyRoom(o.Held),
 		metrics:    newPostMetrics(o.Registerer),
 		log:        newOutcomeLog(o.Log),
 	}
@@ -173,14 +172,12 @@ func (h *EventsHandler) take(w http.ResponseWriter, r *http.Request) (*answer, *
 		abandon(w, r)
 		return early, nil, nil
 	}
-	var taken int64
-	defer func() { h.held.Release(taken) }()
+	held := bodyHold{room: &h.held}
+	defer held.give()
 	body := holding{max: h.maxBody, take: func(ctx context.Context, size int64) bool {
-		ok := acquire(ctx, h.held, size, h.options.HeldWait)
-		if ok {
-			taken += size
-		}
-		return ok
+		ctx, cancel := context.WithTimeout(ctx, h.options.HeldWait)
+		defer cancel()
+		return held.take(ctx, size)
 	}}
 	switch err := body.read(r); {
 	case errors.Is(err, errNoRoom):

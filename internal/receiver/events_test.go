@@ -305,7 +305,7 @@ func TestAnEventMayHaveThreeMiBOrWhatTheBusTakes(t *testing.T) {
 					t.Errorf("got %d, want %d", resp.StatusCode, tc.status)
 				}
 			}
-			if !h.held.TryAcquire(MaxBody + 1) {
+			if !h.held.free(MaxBody + 1) {
 				t.Error("room is still held")
 			}
 		})

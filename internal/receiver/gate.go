@@ -11,22 +11,24 @@ import (
 // own cap, and a request passes from the narrowest to the widest. A request that finds no room waits, in order, for a bounded
 // time: reading takes well under a millisecond unless a sender dawdles.
 type gate struct {
-	requests, bodies *semaphore.Weighted
-	wait             time.Duration
+	room
+	wait time.Duration
 }
 
 // room is what the caps leave at one level.
-type room struct{ requests, bodies *semaphore.Weighted }
+type room struct {
+	requests *semaphore.Weighted
+	bodies   bodyRoom
+}
 
 func newRoom(requests, bodies int64) room {
-	return room{requests: semaphore.NewWeighted(requests), bodies: semaphore.NewWeighted(bodies)}
+	return room{requests: semaphore.NewWeighted(requests), bodies: newBodyRoom(bodies)}
 }
 
 // pass is room that a request holds: its place at every level, and what of its body is kept.
 type pass struct {
 	places [3]*semaphore.Weighted
-	bodies [3]*semaphore.Weighted
-	kept   int64
+	bodies [3]bodyHold
 	wait   time.Duration
 }
 
@@ -34,7 +36,7 @@ type pass struct {
 func (g *gate) enter(ctx context.Context, rt *route) (pass, bool) {
 	p := pass{
 		places: [3]*semaphore.Weighted{rt.line.room.requests, rt.tenant.room.requests, g.requests},
-		bodies: [3]*semaphore.Weighted{rt.line.room.bodies, rt.tenant.room.bodies, g.bodies},
+		bodies: [3]bodyHold{{room: &rt.line.room.bodies}, {room: &rt.tenant.room.bodies}, {room: &g.bodies}},
 		wait:   g.wait,
 	}
 	switch {
@@ -87,16 +89,11 @@ func (g *gate) queue(ctx context.Context, rt *route, p pass) (pass, bool) {
 func (p *pass) grow(ctx context.Context, size int64) bool {
 	ctx, cancel := context.WithTimeout(ctx, p.wait)
 	defer cancel()
-	for i, level := range p.bodies {
-		if level.TryAcquire(size) || level.Acquire(ctx, size) == nil {
-			continue
+	for i := range p.bodies {
+		if !p.bodies[i].take(ctx, size) {
+			return false
 		}
-		for _, taken := range p.bodies[:i] {
-			taken.Release(size)
-		}
-		return false
 	}
-	p.kept += size
 	return true
 }
 
@@ -104,17 +101,7 @@ func (p *pass) leave() {
 	for _, place := range p.places {
 		place.Release(1)
 	}
-	for _, level := range p.bodies {
-		level.Release(p.kept)
+	for i := range p.bodies {
+		p.bodies[i].give()
 	}
-}
-
-// acquire takes size bytes of room, waiting for it no longer than wait.
-func acquire(ctx context.Context, room *semaphore.Weighted, size int64, wait time.Duration) bool {
-	if room.TryAcquire(size) {
-		return true
-	}
-	ctx, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	return room.Acquire(ctx, size) == nil
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // holding is a body in memory. What it needs beyond the first buffer is taken from a common room, as the body arrives and not
@@ -14,6 +16,44 @@ type holding struct {
 	// take takes so many bytes of room, and reports whether there was room in time.
 	take func(ctx context.Context, size int64) bool
 	max  int
+}
+
+// bodyRoom is room in memory that bodies share, and beside it room for the rest of one body. Each body takes room as it arrives, so
+// that all could end up waiting for room that the others hold: the one that has the rest goes on, and then the next.
+type bodyRoom struct{ shared, rest *semaphore.Weighted }
+
+func newBodyRoom(size int64) bodyRoom {
+	return bodyRoom{shared: semaphore.NewWeighted(size), rest: semaphore.NewWeighted(1)}
+}
+
+// bodyHold is what one body holds of a room.
+type bodyHold struct {
+	room *bodyRoom
+	// kept is how many of its bytes are in the shared room, hasRest whether what comes is in the room beside it.
+	kept    int64
+	hasRest bool
+}
+
+// take takes size bytes more, waiting for them until ctx ends, and reports whether they were to be had.
+func (b *bodyHold) take(ctx context.Context, size int64) bool {
+	switch {
+	case b.hasRest:
+	case b.room.shared.TryAcquire(size):
+		b.kept += size
+	default:
+		b.hasRest = b.room.rest.Acquire(ctx, 1) == nil
+		return b.hasRest
+	}
+	return true
+}
+
+// give gives everything back.
+func (b *bodyHold) give() {
+	b.room.shared.Release(b.kept)
+	if b.hasRest {
+		b.room.rest.Release(1)
+	}
+	b.kept, b.hasRest = 0, false
 }
 
 // The ways in which a body is not read to its end.

@@ -26,7 +26,8 @@ type Limits struct {
 	Tenant Budget
 	// Requests caps the webhooks that are being read at once. One costs 16 KiB.
 	Requests Caps
-	// Bodies caps in bytes what is kept at once of bodies beyond the first 16 KiB of each, for types and filters that read them.
+	// Bodies caps in bytes what is kept at once of bodies beyond the first 16 KiB of each, for types and filters that read them. At
+	// each level the rest of one body may be kept beside that, so that bodies never wait for each other.
 	Bodies Caps
 	// Wait is how long a webhook waits for room before it is refused with 503.
 	Wait time.Duration

@@ -94,8 +94,8 @@ func TestAPanicAtAnyStepIsNo2xxAndHoldsNothing(t *testing.T) {
 			}
 			rt, _ := table.lookup(hook.Path)
 			limits := unlimited()
-			if !w.gate.requests.TryAcquire(limits.Requests.Total) || !w.gate.bodies.TryAcquire(limits.Bodies.Total) ||
-				!rt.line.room.requests.TryAcquire(limits.Requests.Path) || !rt.line.room.bodies.TryAcquire(limits.Bodies.Path) ||
+			if !w.gate.requests.TryAcquire(limits.Requests.Total) || !w.gate.bodies.free(limits.Bodies.Total) ||
+				!rt.line.room.requests.TryAcquire(limits.Requests.Path) || !rt.line.room.bodies.free(limits.Bodies.Path) ||
 				!rt.tenant.reserve.TryAcquire(limits.Requests.Reserve) || w.inFlight.Load() != 0 {
 				t.Error("something is still held")
 			}

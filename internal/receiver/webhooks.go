@@ -13,7 +13,6 @@ import (
 
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/semaphore"
 
 	"notifier/internal/event"
 )
@@ -78,14 +77,10 @@ func NewWebhooks(o WebhooksOptions) (*Webhooks, error) {
 	}
 	limits := o.Table.limits
 	w := &Webhooks{
-		table:    o.Table,
-		triggers: o.Triggers,
-		proxies:  o.Proxies,
-		gate: gate{
-			requests: semaphore.NewWeighted(limits.Requests.Total),
-			bodies:   semaphore.NewWeighted(limits.Bodies.Total),
-			wait:     limits.Wait,
-		},
+		table:       o.Table,
+		triggers:    o.Triggers,
+		proxies:     o.Proxies,
+		gate:        gate{newRoom(limits.Requests.Total, limits.Bodies.Total), limits.Wait},
 		strangers:   newBudgets[netip.Addr](limits.Unknown, maxAddresses),
 		log:         newOutcomeLog(o.Log),
 		seed:        maphash.MakeSeed(),
