@@ -72,10 +72,10 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 			return nil, err
 		}
 	}
-	if err := b.connect(); err != nil {
+	if err := b.patiently(ctx, b.connect); err != nil {
 		return nil, err
 	}
-	if err := b.setUp(ctx); err != nil {
+	if err := b.patiently(ctx, b.setUp); err != nil {
 		return nil, err
 	}
 	b.standing = newStanding(b.embedded != nil)
@@ -93,7 +93,7 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 	return b, nil
 }
 
-func (b *Bus) connect() (err error) {
+func (b *Bus) connect(context.Context) (err error) {
 	options := []nats.Option{
 		nats.Name("notifier " + b.opts.ReplicaID), nats.Timeout(connectTimeout), nats.MaxReconnects(-1),
 		nats.ReconnectWait(250 * time.Millisecond), nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2),

@@ -6,7 +6,7 @@
 // A publish returns nil only after the stream's acknowledgement: the message is on disk, with the embedded server fsynced. After
 // an error it may or may not be there, and publishing it again does no harm: events and deliveries have identities, a
 // trigger replaces an older one of its target. What was published is handed out until it is settled, also over kill -9 of this
-// process. What cannot be handled (undecodable, too large, or deadly twenty times) becomes a dead letter and blocks nobody.
+// process. What cannot be handled (undecodable, too large, or deadly a hundred times) becomes a dead letter and blocks nobody.
 //
 // What bounds the streams, and what happens there:
 //   - EVENTS keeps 24 hours and Budgets.Events bytes, the oldest go. Publishing is refused with ErrFull when the stream is three
@@ -43,8 +43,8 @@
 // at once. A role changes hands well within a second when its owner leaves and within some six seconds when it dies. None of
 // that is a lock: a process that was stopped in the middle of a send may finish it afterwards, so sends carry IDs.
 //
-// An owner that dies leaves its lease behind, and the next one counts. After three deaths at one place the messages there are
-// handed out one at a time and noted first, so that the one that kills the process is known, and after twenty it is a dead letter.
+// An owner that dies leaves its lease behind, and the next one counts. After fifty deaths at one place the messages there are
+// handed out one at a time and noted first, so that the one that kills the process is known, and after a hundred it is a dead letter.
 //
 // # Back-pressure
 //

@@ -18,10 +18,13 @@ import (
 )
 
 // remote starts a server that listens on the loopback interface, as one of a platform would.
-func remote(t testing.TB) string {
+func remote(t testing.TB) string { return remoteAt(t, server.RANDOM_PORT) }
+
+// remoteAt is remote on a port.
+func remoteAt(t testing.TB, port int) string {
 	t.Helper()
 	s, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true, JetStream: true, StoreDir: t.TempDir(),
+		Host: "127.0.0.1", Port: port, NoSigs: true, NoLog: true, JetStream: true, StoreDir: t.TempDir(),
 		JetStreamMaxStore: 16 << 30, JetStreamMaxMemory: 64 << 20,
 	})
 	must(t, err)

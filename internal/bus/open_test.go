@@ -3,6 +3,9 @@ package bus
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -102,4 +105,45 @@ func TestTwoBusesOnOneRegistryAreRefused(t *testing.T) {
 	if _, err := Open(testContext(t), testOptions(t.TempDir(), func(o *Options) { o.Registerer = registry })); err == nil {
 		t.Error("no error")
 	}
+}
+
+// Fails when a start ends at the first thing that the server does not answer.
+func TestAStartWaitsForAServerThatIsAway(t *testing.T) {
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	port := free.Addr().(*net.TCPAddr).Port
+	must(t, free.Close())
+	waiting := make(logged, 100)
+	opened := make(chan *Bus, 1)
+	go func() {
+		defer close(opened)
+		b, err := Open(testContext(t), testOptions("", func(o *Options) {
+			o.URL, o.Log = fmt.Sprintf("nats://127.0.0.1:%d", port), slog.New(slog.NewTextHandler(waiting, nil))
+		}))
+		if err != nil {
+			t.Errorf("Open: %v", err)
+			return
+		}
+		opened <- b
+	}()
+	for range 2 {
+		if line := <-waiting; !strings.Contains(line, "waiting for NATS") {
+			t.Errorf("log: %s", line)
+		}
+	}
+	remoteAt(t, port)
+	if b, ok := <-opened; ok {
+		closeBus(t, b)
+	}
+}
+
+// logged takes the lines of a log, as many as it has room for.
+type logged chan string
+
+func (l logged) Write(line []byte) (int, error) {
+	select {
+	case l <- string(line):
+	default:
+	}
+	return len(line), nil
 }

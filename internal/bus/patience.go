@@ -1,0 +1,52 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	// openPatience is how long a start waits for a server that is away: one that was started together with this process, restarts or
+	// has no leader yet. After that the process ends, and whoever started it sees why.
+	openPatience = 30 * time.Second
+	// openRetry is how long it waits before it asks again.
+	openRetry = 500 * time.Millisecond
+)
+
+// patiently repeats a step of the start that may be repeated, while it fails because the server is away and no longer than
+// openPatience.
+func (b *Bus) patiently(ctx context.Context, step func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, openPatience)
+	defer cancel()
+	for {
+		err := step(ctx)
+		if err == nil || !away(err) {
+			return err
+		}
+		b.log.Warn("waiting for NATS", "error", err)
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(openRetry):
+		}
+	}
+}
+
+// away says whether an error means that the server, or the leader of a stream, cannot be reached now.
+func away(err error) bool {
+	for _, passing := range []error{
+		context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoServers, nats.ErrNoResponders, nats.ErrDisconnected, nats.ErrReconnectBufExceeded,
+		jetstream.ErrNoStreamResponse,
+	} {
+		if errors.Is(err, passing) {
+			return true
+		}
+	}
+	refused, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && refused.Code == http.StatusServiceUnavailable
+}

@@ -1,0 +1,80 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"notifier/test/harness"
+	"notifier/test/world"
+)
+
+// filteredSpec reads the webhook, the objects and what the sender did not send: "absent" is in no webhook.
+const filteredSpec = `{"type":"github","events":["push"],"secretRef":{"name":"app-token"},"resourceFilter":"req.ref == 'refs/heads/main'",
+	"resources":[
+		{"kind":"GitRepository","name":"app","filter":"has(req.repository)"},
+		{"kind":"Kustomization","name":"*","matchExpressions":[{"key":"env","operator":"In","values":["prod","dev"]}],
+		 "filter":"res.metadata.labels.env == 'prod'"},
+		{"kind":"OCIRepository","name":"app","filter":"req.absent == 'x'"}]}`
+
+// Fails when a filter is not asked, when one that fails triggers or keeps its siblings from it, or when the owner is not told.
+func TestFiltersChooseWhatAWebhookTriggersAndFailAlone(t *testing.T) {
+	s := play(t)
+	s.must(s.tenant.Secret(s.ctx, "app-token", map[string]string{"token": "t"}))
+	for _, kind := range []string{"GitRepository", "OCIRepository"} {
+		s.must(s.tenant.Object(s.ctx, kind, "app", nil, ""))
+	}
+	for _, env := range []string{"prod", "dev", "other"} {
+		s.must(s.tenant.Object(s.ctx, "Kustomization", env, map[string]string{"env": env}, ""))
+	}
+	s.must(s.tenant.Object(s.ctx, "Receiver", "app", nil, filteredSpec))
+	path, err := s.tenant.ReceiverPath(s.ctx, "app")
+	s.must(err)
+	push := func(ref, want string) {
+		s.Helper()
+		body := `{"ref":"` + ref + `","repository":{}}`
+		if got := s.hook(http.MethodPost, path, world.GitHubHeader("t", "push", body), body); got.Status != http.StatusOK || got.Body != want {
+			s.Errorf("a push to %s: got %d %s, want %s", ref, got.Status, got.Body, want)
+		}
+	}
+	push("refs/heads/dev", `{"accepted":true}`)
+	s.neverRequested(s.tenant, "GitRepository", "app")
+
+	sent := time.Now()
+	push("refs/heads/main", `{"accepted":true,"filtersFailed":1}`)
+	for kind, name := range map[string]string{"GitRepository": "app", "Kustomization": "prod"} {
+		_, err := s.tenant.WaitRequested(s.ctx, kind, name, sent)
+		s.must(err)
+	}
+	s.neverRequested(s.tenant, "OCIRepository", "app")
+	for _, name := range []string{"dev", "other"} {
+		s.neverRequested(s.tenant, "Kustomization", name)
+	}
+	s.must(harness.Eventually(s.within(30*time.Second), func(ctx context.Context) error {
+		obj, err := s.tenant.Get(ctx, "Receiver", "app")
+		if err != nil {
+			return err
+		}
+		shown, _, err := unstructured.NestedString(obj.Object, "status", "deliveries", "lastError", "reason")
+		if want := "spec.resources[2].filter reads a key that is not there: test it with has()"; err == nil && shown != want {
+			err = fmt.Errorf("lastError says %q, want %q", shown, want)
+		}
+		return err
+	}))
+}
+
+// Fails when a filter that does not compile is ignored, which would trigger more than its owner meant, or its field is not named.
+func TestAFilterThatDoesNotCompileServesNothing(t *testing.T) {
+	s := play(t)
+	s.must(s.tenant.Secret(s.ctx, "app-token", map[string]string{"token": "t"}))
+	s.must(s.tenant.Object(s.ctx, "Receiver", "app", nil, `{"type":"generic","secretRef":{"name":"app-token"},
+		"resources":[{"kind":"GitRepository","name":"app","filter":"req.ref =="}]}`))
+	c := s.condition("Receiver", "app", "Ready", metav1.ConditionFalse, "InvalidCELExpression")
+	s.mustTell("its path", s.hook(http.MethodPost, world.HookPath("t", "app", s.tenant.Namespace), nil, "{}"), http.StatusNotFound)
+	t.Log(c.Message)
+}
