@@ -14,7 +14,7 @@ GOTEST  := go test -count=1 -timeout=20m
 
 # The packages under test/ run two at a time, without the race detector themselves: that would compile all of Kubernetes once more.
 # The notifier they start is built with it. The packages of ALONE measure, so they run after the others and one after the other.
-ALONE := ./limits/...
+ALONE := ./chaos/... ./limits/...
 
 # The race detector needs cgo and a C compiler; without one the tests run all the same.
 RACE := $(shell command -v "$$(go env CC)" >/dev/null 2>&1 && [ "$$(go env CGO_ENABLED)" = 1 ] && echo -race)

@@ -13,6 +13,7 @@ import (
 // E2, E4, T4 for a fleet: an external NATS server, two replicas, one of them killed again and again. Fails when work that a dead
 // replica held does not come back, or when both replicas send for one Provider.
 func TestE2T4NothingIsLostWhenOneOfTwoReplicasIsKilled(t *testing.T) {
+	t.Parallel()
 	ctx, w := open(t)
 	nats, err := harness.StartNATS(ctx, harness.NATSOptions{SyncAlways: true})
 	must(t, err)

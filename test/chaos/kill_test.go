@@ -27,6 +27,7 @@ func TestE2T4NothingIsLostOverKillsUnderLoad(t *testing.T) {
 	sink, err := harness.NewSink()
 	must(t, err)
 	t.Cleanup(func() { _ = sink.Down() })
+	w = shipped(ctx, t, w)
 	n := start(ctx, t, w, world.NotifierOptions{})
 	l := prepare(ctx, t, w, sink)
 	l.fleet = []*world.Notifier{n}

@@ -14,6 +14,7 @@ import (
 // E2, T4: an event that was accepted triggers, though the process is killed at once. Fails when the consumer begins from now at each
 // start, or when an event is acknowledged before its triggers are on disk.
 func TestSubscribeNothingIsLostOverAKillBetweenEventAndTrigger(t *testing.T) {
+	t.Parallel()
 	ctx, w := open(t)
 	tenant, err := w.Tenant(ctx, "subscribe-")
 	must(t, err)
