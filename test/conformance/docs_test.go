@@ -182,8 +182,10 @@ func (r *reader) run(script string) {
 func (r *reader) tell(obj *unstructured.Unstructured) {
 	r.Helper()
 	source, target := r.targets(obj, "eventSources")[0], r.targets(obj, "resources")[0]
+	ctx, cancel := context.WithTimeout(r.ctx, 30*time.Second)
+	defer cancel()
 	told := 0
-	r.must(harness.Eventually(r.ctx, func(ctx context.Context) error {
+	r.must(harness.Eventually(ctx, func(ctx context.Context) error {
 		told++
 		revision := fmt.Sprintf("1.0.%d", told)
 		event, err := r.tenant.Event(ctx, source.kind, source.name, "info", "Succeeded", "Latest image tag resolved to "+revision, revision)
