@@ -56,6 +56,7 @@ func (b *bench) steps() []step {
 		{name: hot, run: b.hotReceiver},
 		{name: "a flood and what it leads to", run: b.flood, needs: hot},
 		{name: "each type of Receiver against a bare handler", run: b.typesAgainst},
+		{name: "tenants beside one that floods", run: b.fairness},
 		{name: "1,000 Receivers against a bare handler", run: b.manyReceivers},
 		{name: "rejected webhooks", run: b.rejected},
 		{name: "from POST to the sink, idle", run: b.idleLatency},

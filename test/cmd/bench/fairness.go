@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"notifier/test/load"
+	"notifier/test/world"
+)
+
+const (
+	// quietTenants send a webhook every quietInterval each, from begin to begin, for quietTime, while another tenant sends all that
+	// floodConnections can carry.
+	quietTenants     = 20
+	quietInterval    = 20 * time.Millisecond
+	quietTime        = 2 * time.Second
+	floodConnections = 64
+	// stagger is the time within which they begin, one after the other: tenants do not know of each other. It is --trigger-interval, so
+	// that the API server, which has the same processors here, does not get the reconcile requests of all in one moment either.
+	stagger = time.Second
+	// mostOfBare is what T6 promises of another tenant's p99, and leastShare what the tenants that send the same may differ by.
+	mostOfBare = 2
+	leastShare = 0.9
+)
+
+// fairness has one tenant flood, with valid signatures, and measures what is left to the others: their p99 against the bare handler's
+// under the same flood, and how evenly they share it. None of theirs may be refused.
+func (b *bench) fairness(ctx context.Context) error {
+	loud, quiet, err := b.neighbours(ctx)
+	if err != nil {
+		return err
+	}
+	mine, bare := &besieged{base: b.notifier.HooksURL, loud: loud, quiet: quiet}, &besieged{base: b.bareURL, loud: loud, quiet: quiet}
+	for range windows {
+		for _, side := range []*besieged{mine, bare} {
+			if err := side.besiege(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	p99, baseline := load.Median(mine.p99), load.Median(bare.p99)
+	fewest, most := slices.Min(mine.accepted), slices.Max(mine.accepted)
+	b.add(row{
+		name:     fmt.Sprintf("p99 of %d tenants while another floods", quietTenants),
+		measured: fmt.Sprintf("%s beside %.0f/s", p99.Round(10*time.Microsecond), mine.rate()),
+		baseline: fmt.Sprintf("bare chi+HMAC %s beside %.0f/s", baseline.Round(10*time.Microsecond), bare.rate()),
+		value:    float64(p99) / float64(baseline), bound: mostOfBare, atMost: true,
+	})
+	b.add(row{
+		name:     "fewest to most accepted of these tenants, each sending the same",
+		measured: fmt.Sprintf("%d to %d", fewest, most), baseline: "none refused",
+		value: float64(fewest) / float64(most), bound: leastShare,
+	})
+	namespaces := make([]string, 1+quietTenants)
+	for i := range namespaces {
+		namespaces[i] = neighbour(i)
+	}
+	return b.forget(ctx, namespaces...)
+}
+
+// neighbour is the namespace of one of the tenants, the first of which is the one that floods.
+func neighbour(i int) string { return fmt.Sprintf("neighbour-%d", i) }
+
+// neighbours makes the tenants, each with a Receiver, and returns the Receivers' paths.
+func (b *bench) neighbours(ctx context.Context) (loud string, quiet []string, err error) {
+	paths := make([]string, 1+quietTenants)
+	err = parallel(ctx, len(paths), func(ctx context.Context, i int) error {
+		t, err := b.world.Tenant(ctx, neighbour(i))
+		if err != nil {
+			return err
+		}
+		own, err := b.receivers(ctx, t, 1)
+		paths[i] = own[0]
+		return err
+	})
+	return paths[0], paths[1:], err
+}
+
+// besieged is one side of the comparison, and what came of its windows.
+type besieged struct {
+	base  string
+	loud  string
+	quiet []string
+	// p99 of each window's quiet tenants.
+	p99 []time.Duration
+	// accepted are the quiet tenants' webhooks, by tenant, and flooded all answers that the flood got.
+	accepted []int
+	flooded  int
+	took     time.Duration
+}
+
+// rate is how many of the flood's webhooks were answered a second.
+func (s *besieged) rate() float64 { return float64(s.flooded) / s.took.Seconds() }
+
+// besiege floods the side until each quiet tenant has sent for its time.
+func (s *besieged) besiege(ctx context.Context) error {
+	loud, err := s.request(s.loud)
+	if err != nil {
+		return err
+	}
+	flooding, end := context.WithCancel(ctx)
+	defer end()
+	begin := time.Now()
+	var flood errgroup.Group
+	flood.Go(func() error {
+		answers, err := load.Flood{Base: s.base, From: address(0), Connections: floodConnections, Requests: [][]byte{loud}}.Run(flooding)
+		s.flooded += answers.Total()
+		s.took += time.Since(begin)
+		return err
+	})
+	samples := make([][]load.Sample, len(s.quiet))
+	g, sampling := errgroup.WithContext(ctx)
+	for i := range s.quiet {
+		g.Go(func() (err error) {
+			samples[i], err = s.sample(sampling, i)
+			return err
+		})
+	}
+	err = g.Wait()
+	end()
+	if err = errors.Join(err, flood.Wait()); err != nil {
+		return err
+	}
+	return s.tell(samples)
+}
+
+// sample is what one quiet tenant sends, from an address of its own.
+func (s *besieged) sample(ctx context.Context, i int) ([]load.Sample, error) {
+	request, err := s.request(s.quiet[i])
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-time.After(stagger * time.Duration(i) / quietTenants):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	ctx, cancel := context.WithTimeout(ctx, quietTime)
+	defer cancel()
+	return load.Sampler{Base: s.base, Request: request, From: address(1 + i), Every: quietInterval}.Run(ctx)
+}
+
+func (s *besieged) request(path string) ([]byte, error) {
+	return load.Request(s.base, path, world.GitHubHeader(token, "push", world.GitHubPush), world.GitHubPush)
+}
+
+// address is the i-th client's, on loopback.
+func address(i int) netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 1, byte(1 + i)}) }
+
+// tell adds a window's samples, by quiet tenant.
+func (s *besieged) tell(samples [][]load.Sample) error {
+	for _, sample := range slices.Concat(samples...) {
+		if sample.Status/100 != 2 {
+			return fmt.Errorf("a quiet tenant's webhook was answered %d %s", sample.Status, http.StatusText(sample.Status))
+		}
+	}
+	if s.accepted == nil {
+		s.accepted = make([]int, len(samples))
+	}
+	for i, own := range samples {
+		s.accepted[i] += len(own)
+	}
+	s.p99 = append(s.p99, load.Percentile(slices.Concat(samples...), 0.99))
+	return nil
+}
