@@ -19,7 +19,7 @@ const (
 	// mostRepeated is the share of them that may be recognised all the same: a window may begin where the one before it ended.
 	mostRepeated = 0.1
 	// leastOfBare is a floor under every type, that catches what is fetched, compiled or parsed again for each webhook. It is half of
-	// what the dearest types came to, those with tokens: checking one costs as much as many HMACs.
+	// what the dearest types came to on two processors, those with tokens: checking one costs as much as many HMACs.
 	leastOfBare = 0.1
 )
 
