@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"runtime/debug"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -100,7 +99,7 @@ func (a *App) Run(ctx context.Context) error {
 	failure := runStages(ctx, a.log, []stage{
 		{"bus", busGrace, []part{{"bus", a.bus.Run}}},
 		{"kubernetes", kubeGrace, []part{
-			{"trim", a.trim},
+			{"memory", func(ctx context.Context) error { return tendMemory(ctx, a.reconcile.Complete()) }},
 			{"recorder", a.recorder.Run},
 			{"controllers", a.reconcile.Run},
 			{"watchers", a.watcher.Run},
@@ -134,16 +133,4 @@ func (a *App) closeBus(ctx context.Context) error {
 	case <-ctx.Done():
 		return errors.New("bus did not close in time")
 	}
-}
-
-// trim gives the memory of the start back to the system: the lists of all objects, as they were read, are garbage when they are
-// compiled, and would otherwise count for as long as the collector has no reason to run.
-func (a *App) trim(ctx context.Context) error {
-	select {
-	case <-a.reconcile.Complete():
-		debug.FreeOSMemory()
-		<-ctx.Done()
-	case <-ctx.Done():
-	}
-	return nil
 }
