@@ -25,10 +25,10 @@ const (
 	alertsPerTenant = 2
 	// The events of a window are about this many objects, evenly: one object's go one after the other (E4).
 	objectsPerTenant = 40
-	eventsPerWindow  = 4000
+	eventsPerWindow  = 2000
 	// manyWindows are more than elsewhere: what is compared is nearly equal, and a window of events, each on disk twice, varies by a
 	// quarter.
-	manyWindows = 7
+	manyWindows = 15
 	idleSamples = 100
 )
 
@@ -215,22 +215,28 @@ func (b *bench) manyAlerts(ctx context.Context) error {
 			return err
 		}
 	}
+	var ratios []float64
 	for k := range 1 + manyWindows {
+		var rates [2]float64
 		for i := range sides {
-			side := &sides[i]
-			rate, err := through(ctx, side.n, sink, fmt.Sprintf("window %d", k))
+			i = (i + k) % len(sides) // in turn first, since the machine gets slower and faster meanwhile
+			rate, err := through(ctx, sides[i].n, sink, fmt.Sprintf("window %d", k))
 			if err != nil {
 				return err
 			}
-			if k > 0 { // the first one is to warm up
-				side.rates = append(side.rates, rate)
+			rates[i] = rate
+		}
+		if k > 0 { // the first one is to warm up
+			for i := range sides {
+				sides[i].rates = append(sides[i].rates, rates[i])
 			}
+			ratios = append(ratios, rates[1]/rates[0])
 		}
 	}
-	few, many := load.Median(sides[0].rates), load.Median(sides[1].rates)
 	b.add(row{
-		name: "events routed and delivered/s, 10,000 Alerts in 5,000 namespaces", measured: fmt.Sprintf("%.0f/s", many),
-		baseline: fmt.Sprintf("10 Alerts %.0f/s", few), value: many / few, bound: 0.9,
+		name:     "events routed and delivered/s, 10,000 Alerts in 5,000 namespaces",
+		measured: fmt.Sprintf("%.0f/s", load.Median(sides[1].rates)), baseline: fmt.Sprintf("10 Alerts %.0f/s", load.Median(sides[0].rates)),
+		value: load.Median(ratios), bound: 0.9,
 	})
 	return nil
 }
