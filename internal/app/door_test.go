@@ -92,7 +92,7 @@ func TestEachDoorAnswersItsOwnRequestsAndNobodyElses(t *testing.T) {
 		t.Fatal(err)
 	}
 	hook := &receiver.Hook{
-		Namespace: "team-a", Name: "hook", UID: "uid", Path: receiver.Path("token", "hook", "team-a"), Verifier: verifier, Ready: true,
+		Namespace: "team-a", Name: "hook", UID: "uid", Path: receiver.Path("token", "hook", "team-a"), Verifier: verifier,
 	}
 	if err := table.Put("team-a/hook", hook); err != nil {
 		t.Fatal(err)

@@ -16,8 +16,8 @@
 //	413  the body is above 3 MiB
 //	415  the body is encoded
 //	429  an unknown path, or a failed authentication, over its budget; never an authentic delivery
-//	503  not stored; too much is being read; suspended; not ready; an issuer's keys are not known; or the
-//	     Receivers are not all compiled yet
+//	503  not stored; too much is being read; suspended; an issuer's keys are not known; or the Receivers are
+//	     not all compiled yet
 //
 // A 2xx is written after the bus acknowledged every trigger (invariant T3). Whatever arrives for one Receiver while its
 // triggers are being published shares the next publish, whose triggers carry the newest of the arrival times (T4). Nothing is

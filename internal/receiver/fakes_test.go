@@ -49,7 +49,7 @@ func (r *recorder) count() int {
 // hookOption changes a test's hook.
 type hookOption func(*Hook)
 
-// newHook returns a ready GitHub hook of the Receiver "namespace/name" with one target.
+// newHook returns a GitHub hook of the Receiver "namespace/name" with one target.
 func newHook(t testing.TB, key string, options ...hookOption) *Hook {
 	t.Helper()
 	namespace, name, _ := strings.Cut(key, "/")
@@ -59,7 +59,7 @@ func newHook(t testing.TB, key string, options ...hookOption) *Hook {
 	}
 	h := &Hook{
 		Namespace: namespace, Name: name, UID: "uid-" + name, Created: time.Unix(1000, 0),
-		Path: Path(token, name, namespace), Verifier: verifier, Ready: true,
+		Path: Path(token, name, namespace), Verifier: verifier,
 	}
 	withTargets("app")(h)
 	for _, o := range options {

@@ -29,9 +29,8 @@ type Hook struct {
 	RateLimit Budget
 	// Filter narrows Targets down for each webhook; nil triggers all of them.
 	Filter Filter
-	// Suspended and not Ready hooks verify and then refuse, so that only who knows the token learns of it.
+	// Suspended hooks verify and then refuse, so that only who knows the token learns of it.
 	Suspended bool
-	Ready     bool
 }
 
 // Filter decides which triggers follow from one authentic webhook.

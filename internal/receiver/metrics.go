@@ -12,7 +12,7 @@ const noType = "none"
 
 // hookResults are all result labels of the webhook door.
 var hookResults = []string{
-	"accepted", "busy", "duplicate", "encoding", "event", "failures_over_budget", "folded", "issuer", "method", "not_ready", "payload", "ping", "starting",
+	"accepted", "busy", "duplicate", "encoding", "event", "failures_over_budget", "folded", "issuer", "method", "payload", "ping", "starting",
 	"suspended", "too_large", "unauthentic", "unavailable", "unknown", "unknown_over_budget", "unreadable",
 }
 

@@ -58,8 +58,8 @@ func (a *answer) level() slog.Level {
 // webhook logs the outcome of a request on a known path. The path itself is a secret and stays out.
 func (l *outcomeLog) webhook(ctx context.Context, h *Hook, a *answer, err error) {
 	level := a.level()
-	if a == hookSuspended || a == hookNotReady {
-		level = slog.LevelDebug // its owner asked for it, or sees it in the conditions
+	if a == hookSuspended {
+		level = slog.LevelDebug // its owner asked for it
 	}
 	left, ok := l.admit(ctx, level)
 	if !ok {

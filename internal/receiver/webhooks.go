@@ -111,7 +111,6 @@ var (
 	hookIssuer      = refused(http.StatusServiceUnavailable, "issuer", "the issuer's keys are not available", "10")
 	hookBusy        = refused(http.StatusServiceUnavailable, "busy", "too many requests at once", "2")
 	hookSuspended   = refused(http.StatusServiceUnavailable, "suspended", "receiver is suspended", "")
-	hookNotReady    = refused(http.StatusServiceUnavailable, "not_ready", "receiver is not ready", "5")
 	hookUnlisted    = refused(http.StatusBadRequest, "event", "event not listed", "")
 	hookUnavailable = refused(http.StatusServiceUnavailable, "unavailable", "not stored, try again", "5")
 	hookPing        = said(http.StatusOK, "ping", `{"accepted":true,"ping":true}`)
@@ -297,11 +296,8 @@ func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, rt *route, p 
 // decide says what an authentic request leads to.
 func (w *Webhooks) decide(r *http.Request, rt *route, claims Claims, body []byte) (delivery, *answer) {
 	hook := rt.hook
-	switch {
-	case hook.Suspended:
+	if hook.Suspended {
 		return delivery{}, hookSuspended
-	case !hook.Ready:
-		return delivery{}, hookNotReady
 	}
 	content, err := contentOf(hook.Verifier, r.Header, body)
 	if err != nil {

@@ -79,10 +79,6 @@ func TestTheWebhookDoorAnswers(t *testing.T) {
 			func(h *Hook) { h.Suspended = true }, push(path, "other", body), 400, "unauthentic",
 			`{"reason":"signature mismatch"}`, 0,
 		},
-		"a Receiver that is not ready": {
-			func(h *Hook) { h.Ready = false }, push(path, token, body), 503, "not_ready",
-			`{"reason":"receiver is not ready"}`, 0,
-		},
 		"an unknown path":      {nil, push(Path(token, "nobody", "team-a"), token, body), 404, "unknown", "", 0},
 		"a trailing slash":     {nil, push(path+"/", token, body), 404, "unknown", "", 0},
 		"a query string":       {nil, push(path+"?a=b", token, body), 404, "unknown", "", 0},

@@ -180,7 +180,7 @@ func compileHook(r *v1.Receiver, plan receiverPlan, creds receiver.Credentials, 
 	hook := &receiver.Hook{
 		Namespace: r.Namespace, Name: r.Name, UID: string(r.UID), Created: r.CreationTimestamp.Time,
 		Path:     receiver.Path(string(token), r.Name, r.Namespace),
-		Verifier: verifier, Events: plan.events, Targets: triggersOf(r, plan), Suspended: r.Spec.Suspend, Ready: true,
+		Verifier: verifier, Events: plan.events, Targets: triggersOf(r, plan), Suspended: r.Spec.Suspend,
 		RateLimit: rateLimitOf(r.Spec.RateLimit),
 	}
 	return hook, nil
