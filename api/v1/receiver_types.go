@@ -241,6 +241,12 @@ type ReceiverDeliveries struct {
 	// LastError is the last webhook that was not accepted, or whose filters failed.
 	// +optional
 	LastError *ReceiverDelivery `json:"lastError,omitempty"`
+
+	// LastPreviousToken is when the last authentic webhook came that only the Secret's key "tokenPrevious" vouches for, which is
+	// one over the path of that token. If it is of before the senders were given the new URL, and all of them have sent since, none
+	// uses the old one any more.
+	// +optional
+	LastPreviousToken *metav1.Time `json:"lastPreviousToken,omitempty"`
 }
 
 // ReceiverDelivery is one webhook and what became of it.

@@ -27,6 +27,8 @@ type Hook struct {
 	Targets []event.Trigger
 	// RateLimit is the Receiver's own budget of authentic deliveries, below the one of Limits. A Rate of 0 is none.
 	RateLimit Budget
+	// Previous says that Path and Verifier are of the token before the present one, which still counts while senders change over.
+	Previous bool
 	// Filter narrows Targets down for each webhook; nil triggers all of them.
 	Filter Filter
 	// Suspended hooks verify and then refuse, so that only who knows the token learns of it.

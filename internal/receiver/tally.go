@@ -25,6 +25,8 @@ type Deliveries struct {
 	Failed    int64     `json:"failed,omitempty"`
 	Last      Outcome   `json:"last,omitzero"`
 	LastError Outcome   `json:"lastError,omitzero"`
+	// PreviousToken is when the last authentic webhook came over the path of a previous token.
+	PreviousToken time.Time `json:"previousToken,omitzero"`
 }
 
 // Outcome is one webhook and what became of it; the zero value is none.
@@ -53,6 +55,8 @@ type tally struct {
 
 	fault   atomic.Pointer[answer]
 	faultAt atomic.Int64 // Unix nanoseconds
+	// previousAt is when a previous token last proved a webhook, in Unix nanoseconds; 0 for never.
+	previousAt atomic.Int64
 
 	mu   sync.Mutex
 	last struct {
@@ -102,6 +106,13 @@ func (t *tally) fail(a *answer, now time.Time) {
 	t.fault.Store(a)
 }
 
+// proved notes that a webhook was authentic, whatever is answered. It is called before that answer is counted.
+func (t *tally) proved(h *Hook, now time.Time) {
+	if h.Previous {
+		t.previousAt.Store(now.UnixNano())
+	}
+}
+
 // filtered notes that filters failed for an authentic webhook. Filters say why without quoting it.
 func (t *tally) filtered(failed error, now time.Time) {
 	t.fail(&answer{result: "filter", reason: printable(failed.Error(), maxFault)}, now)
@@ -121,6 +132,9 @@ func (t *tally) read(uid string) Deliveries {
 	}
 	if a := t.fault.Load(); a != nil {
 		d.LastError = Outcome{Time: time.Unix(0, t.faultAt.Load()).UTC(), Result: a.result, Reason: a.reason}
+	}
+	if at := t.previousAt.Load(); at != 0 {
+		d.PreviousToken = time.Unix(0, at).UTC()
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

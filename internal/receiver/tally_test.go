@@ -84,6 +84,41 @@ func TestWhatComesInIsCounted(t *testing.T) {
 	})
 }
 
+// Who rotates a token reads there whether the old one is still in use. Fails when the path of the present token counts, when a webhook
+// that is not authentic does, and when one that is authentic counts only if it triggers.
+func TestTheLastUseOfThePreviousTokenIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hook, previous := newHook(t, "team-a/hook", withEvents("push")), newHook(t, "team-a/hook", withEvents("star"))
+		previous.Path, previous.Previous = Path("old", "hook", "team-a"), true
+		r := newRedelivery(t, unlimited())
+		if err := r.table.Put("team-a/hook", hook, previous); err != nil {
+			t.Fatal(err)
+		}
+		told := func(when string, want time.Time) {
+			t.Helper()
+			if got := r.deliveries(hook).PreviousToken; !got.Equal(want) {
+				t.Errorf("%s: %s, want %s", when, got, want)
+			}
+			elapse(time.Minute)
+		}
+		r.send(hook, token, "1", "{}")
+		r.send(previous, "wrong", "2", "{}")
+		told("it did not vouch for any", time.Time{})
+		first := time.Now()
+		r.send(previous, token, "3", "{}")
+		told("one came that is not listed", first)
+		previous.Suspended = true
+		second := time.Now()
+		r.send(previous, token, "4", "{}")
+		told("one came while suspended", second)
+		r.send(hook, token, "5", "{}")
+		if err := r.table.Put("team-a/hook", hook); err != nil {
+			t.Fatal(err)
+		}
+		told("it has gone", second)
+	})
+}
+
 // Fails when a failed filter is not shown, or its text as it is.
 func TestAFailedFilterIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

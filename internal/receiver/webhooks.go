@@ -243,6 +243,7 @@ func (w *Webhooks) admit(rw http.ResponseWriter, r *http.Request, rt *route) (de
 	if a != nil {
 		return delivery{}, a
 	}
+	rt.ledger.tally.proved(rt.hook, time.Now())
 	d, a := w.decide(r, rt, proven.claims, proven.body)
 	d.digest = proven.digest
 	return d, a

@@ -128,6 +128,7 @@ func (d *deliveries) show(r *v1.Receiver) {
 	}
 	if before := r.Status.Deliveries; before != nil { // of processes that are no more
 		sum.Last, sum.LastError = later(sum.Last, before.Last), later(sum.LastError, before.LastError)
+		sum.LastPreviousToken = latest(sum.LastPreviousToken, before.LastPreviousToken)
 	}
 	if equality.Semantic.DeepEqual(sum, r.Status.Deliveries) {
 		return
@@ -175,6 +176,10 @@ func (a *arrivals) sum(uid string) *v1.ReceiverDeliveries {
 		sum.Refused += c.Refused
 		sum.Failed += c.Failed
 		sum.Last, sum.LastError = later(sum.Last, outcome(c.Last)), later(sum.LastError, outcome(c.LastError))
+		if !c.PreviousToken.IsZero() {
+			at := inSeconds(c.PreviousToken)
+			sum.LastPreviousToken = latest(sum.LastPreviousToken, &at)
+		}
 	}
 	return sum
 }
@@ -189,6 +194,14 @@ func outcome(o receiver.Outcome) *v1.ReceiverDelivery {
 // later returns the later of two, the first if they are of the same time.
 func later(a, b *v1.ReceiverDelivery) *v1.ReceiverDelivery {
 	if a == nil || b != nil && a.Time.Before(&b.Time) {
+		return b
+	}
+	return a
+}
+
+// latest returns the later of two times, nil if there is none.
+func latest(a, b *metav1.Time) *metav1.Time {
+	if a.Before(b) || a == nil {
 		return b
 	}
 	return a

@@ -70,8 +70,8 @@ func oneReceiver() settings {
 	return settings{objects: []runtime.Object{newReceiver("app")}, secrets: []*corev1.Secret{newSecret("hook", "token", "t")}}
 }
 
-// Fails when one replica's report replaces another's, when the older of two outcomes is shown, when the younger of two beginnings is,
-// and when what was counted for an earlier Receiver of the name is added.
+// Fails when one replica's report replaces another's, when the older of two outcomes or of two uses of the previous token is shown, when
+// the younger of two beginnings is, and when what was counted for an earlier Receiver of the name is added.
 func TestDeliveriesAreSummedUpOverReplicas(t *testing.T) {
 	play(t, oneReceiver(), func(w *world) {
 		pass(deliveriesGap)
@@ -81,20 +81,22 @@ func TestDeliveriesAreSummedUpOverReplicas(t *testing.T) {
 		}
 		w.report("r1", func(d *receiver.Deliveries) {
 			d.Accepted, d.Folded, d.Duplicate, d.Refused, d.Failed = 1, 2, 3, 4, 5
-			d.Since = now.Add(-time.Hour)
+			d.Since, d.PreviousToken = now.Add(-time.Hour), now.Add(-time.Second+time.Millisecond)
 			d.Last, d.LastError = at(time.Minute, "old", "accepted", ""), at(time.Second, "", "event", "event not listed")
 		})
 		w.report("r2", func(d *receiver.Deliveries) {
 			d.Accepted, d.Folded, d.Duplicate, d.Refused, d.Failed = 10, 20, 30, 40, 50
-			d.Since = now.Add(-time.Minute)
+			d.Since, d.PreviousToken = now.Add(-time.Minute), now.Add(-time.Minute)
 			d.Last = at(time.Second, "new", "folded", "")
 		})
 		w.report("r3", func(d *receiver.Deliveries) { d.UID, d.Accepted = "uid-of-another", 1000 })
 		w.settle()
+		used := metav1.NewTime(now.Add(-time.Second))
 		want := &v1.ReceiverDeliveries{
 			Since: metav1.NewTime(now.Add(-time.Hour)), Accepted: 11, Folded: 22, Duplicate: 33, Refused: 44, Failed: 55,
-			Last:      &v1.ReceiverDelivery{Time: metav1.NewTime(now.Add(-time.Second)), ID: "new", Result: "folded"},
-			LastError: &v1.ReceiverDelivery{Time: metav1.NewTime(now.Add(-time.Second)), Result: "event", Reason: "event not listed"},
+			Last:              &v1.ReceiverDelivery{Time: metav1.NewTime(now.Add(-time.Second)), ID: "new", Result: "folded"},
+			LastError:         &v1.ReceiverDelivery{Time: metav1.NewTime(now.Add(-time.Second)), Result: "event", Reason: "event not listed"},
+			LastPreviousToken: &used,
 		}
 		if diff := cmp.Diff(want, w.deliveries()); diff != "" {
 			t.Errorf("status.deliveries (-want +got):\n%s", diff)
@@ -239,7 +241,7 @@ func TestReportsThatNobodyReplacesAreRemoved(t *testing.T) {
 	})
 }
 
-// Fails when the status loses, with the process that counted, what came in last.
+// Fails when the status loses, with the process that counted, what came in last, or when the previous token was last used.
 func TestTheLastDeliveryOutlivesWhoCountedIt(t *testing.T) {
 	r := &replicas{dead: map[string]bool{}}
 	s := oneReceiver()
@@ -247,14 +249,15 @@ func TestTheLastDeliveryOutlivesWhoCountedIt(t *testing.T) {
 	play(t, s, func(w *world) {
 		pass(deliveriesGap)
 		w.report("r1", counts(7), func(d *receiver.Deliveries) {
-			d.Last = receiver.Outcome{Time: time.Now(), ID: "7", Result: "accepted"}
+			d.Last, d.PreviousToken = receiver.Outcome{Time: time.Now(), ID: "7", Result: "accepted"}, time.Now()
 		})
 		w.settle()
 		r.kill("r1")
 		pass(3 * sweepEvery)
 		w.report("r2", func(d *receiver.Deliveries) { d.Refused = 1 })
 		pass(deliveriesGap)
-		if got := w.deliveries(); got.Accepted != 0 || got.Refused != 1 || got.Last == nil || got.Last.ID != "7" {
+		if got := w.deliveries(); got.Accepted != 0 || got.Refused != 1 || got.Last == nil || got.Last.ID != "7" ||
+			!got.LastPreviousToken.Equal(&got.Last.Time) {
 			t.Errorf("status.deliveries: %+v", got)
 		}
 	})

@@ -146,6 +146,7 @@ func compileReceiver(r *v1.Receiver, plan receiverPlan, creds receiver.Credentia
 	if err != nil || previous.Path == hook.Path {
 		return []*receiver.Hook{hook}, nil
 	}
+	previous.Previous = true
 	return []*receiver.Hook{hook, previous}, nil
 }
 

@@ -20,7 +20,7 @@ func takes(t *testing.T, hook *receiver.Hook, token string) bool {
 }
 
 // Fails when tokenPrevious is not read, when a path is verified with the other path's token, when the previous path is the one
-// shown, and when a previous token that is no second one makes a second hook.
+// shown, when what comes over it does not count as its own, and when a previous token that is no second one makes a second hook.
 func TestTwoTokensAreLiveDuringARotation(t *testing.T) {
 	gitlab := newReceiver("app", func(r *v1.Receiver) { r.Spec.Type = v1.GitLabReceiver })
 	s := settings{objects: []runtime.Object{gitlab}, secrets: []*corev1.Secret{newSecret("hook", "token", "old")}}
@@ -35,7 +35,7 @@ func TestTwoTokensAreLiveDuringARotation(t *testing.T) {
 			if !takes(t, hooks[i], own) || takes(t, hooks[i], other) {
 				t.Errorf("the path of %s takes its own token: %t, the other one: %t", own, takes(t, hooks[i], own), takes(t, hooks[i], other))
 			}
-			if len(hooks[i].Targets) != 1 {
+			if len(hooks[i].Targets) != 1 || hooks[i].Previous != (own == "old") {
 				t.Errorf("the path of %s: %+v", own, hooks[i])
 			}
 		}

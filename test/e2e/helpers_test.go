@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -9,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -75,6 +77,19 @@ func (s *stage) watchRequests(t *world.Tenant, kind, name string) func() []time.
 		defer mu.Unlock()
 		return append([]time.Time(nil), stamps...)
 	}
+}
+
+// deliveries decodes the status.deliveries of a Receiver, nothing if it has none, and returns it as it is shown.
+func (s *stage) deliveries(t *world.Tenant, name string, into any) (raw string) {
+	s.Helper()
+	obj, err := t.Get(s.ctx, "Receiver", name)
+	s.must(err)
+	shown, _, err := unstructured.NestedMap(obj.Object, "status", "deliveries")
+	s.must(err)
+	text, err := json.Marshal(shown)
+	s.must(err)
+	s.must(json.Unmarshal(text, into))
+	return string(text)
 }
 
 // within bounds a context for a wait that is expected to be short.

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"sync"
@@ -44,7 +43,8 @@ func (s *stage) marker(name string) {
 	s.must(err)
 }
 
-// Fails when the path of the token before is given up as the new one is read, even for a moment, or verified with the new token.
+// Fails when the path of the token before is given up as the new one is read, even for a moment, or verified with the new token, when
+// its last use is not shown, and when what comes over the new path counts as one.
 func TestRotationOfATokenRefusesNoWebhook(t *testing.T) {
 	s := play(t)
 	before := s.receiver(s.tenant, "app", "old", "")
@@ -90,10 +90,33 @@ func TestRotationOfATokenRefusesNoWebhook(t *testing.T) {
 	if sent == 0 {
 		t.Error("no webhook was sent during the rotation")
 	}
+	s.showsUseOfThePreviousToken(before, after)
 	// The rotation ends: the old path goes, the new one stays.
 	s.must(s.tenant.Secret(s.ctx, "app-token", map[string]string{"token": "new", "tokenPrevious": ""}))
 	s.answered(before, "old", http.StatusNotFound)
 	s.takes(after, "new")
+}
+
+// showsUseOfThePreviousToken fails the test unless the status says when the old path was last used, and no more than that.
+func (s *stage) showsUseOfThePreviousToken(before, after string) {
+	s.Helper()
+	var got struct {
+		LastPreviousToken time.Time
+		Last              struct{ Time time.Time }
+	}
+	sent := time.Now().Truncate(time.Second) // as the API server keeps it
+	s.takes(before, "old")
+	taken := time.Now()
+	s.must(harness.Eventually(s.within(30*time.Second), func(context.Context) error {
+		s.takes(after, "new")
+		if raw := s.deliveries(s.tenant, "app", &got); got.LastPreviousToken.Before(sent) || !got.Last.Time.After(taken) {
+			return fmt.Errorf("the old token was used at %s, the new one since, and status.deliveries is %s", sent, raw)
+		}
+		return nil
+	}))
+	if got.LastPreviousToken.After(taken) {
+		s.Errorf("the old token was last used by %s, shown is %s", taken, got.LastPreviousToken)
+	}
 }
 
 // takes fails the test unless a push is accepted, whatever the budget.
@@ -169,23 +192,8 @@ func TestRedeliveryIsShownInTheStatus(t *testing.T) {
 	}
 	want := deliveries{2, 1, 1, outcome{"the-id", "duplicate", ""}, outcome{"", "unauthentic", "signature mismatch"}}
 	s.must(harness.Eventually(s.within(30*time.Second), func(context.Context) error {
-		obj, err := s.tenant.Get(s.ctx, "Receiver", "app")
-		if err != nil {
-			return err
-		}
-		shown, _, err := unstructured.NestedMap(obj.Object, "status", "deliveries")
-		if err != nil {
-			return err
-		}
-		raw, err := json.Marshal(shown)
-		if err != nil {
-			return err
-		}
 		var got deliveries
-		if err := json.Unmarshal(raw, &got); err != nil {
-			return err
-		}
-		if got != want {
+		if raw := s.deliveries(s.tenant, "app", &got); got != want {
 			return fmt.Errorf("status.deliveries is %s", raw)
 		}
 		return nil
