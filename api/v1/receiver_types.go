@@ -218,7 +218,8 @@ type ReceiverDeliveries struct {
 	// +optional
 	Accepted int64 `json:"accepted,omitempty"`
 
-	// Folded counts those of the accepted that were beyond the rate limit.
+	// Folded counts those of the accepted that were beyond the rate limit or, for type event, that the loop guard held back, to
+	// trigger once for all of them after a pause.
 	// +optional
 	Folded int64 `json:"folded,omitempty"`
 
@@ -226,7 +227,8 @@ type ReceiverDeliveries struct {
 	// +optional
 	Duplicate int64 `json:"duplicate,omitempty"`
 
-	// Refused counts the webhooks that were not authentic, or not what the Receiver takes.
+	// Refused counts the webhooks that were not authentic, or not what the Receiver takes, and the events about objects that are
+	// not known by kind, name and UID.
 	// +optional
 	Refused int64 `json:"refused,omitempty"`
 
@@ -234,11 +236,11 @@ type ReceiverDeliveries struct {
 	// +optional
 	Failed int64 `json:"failed,omitempty"`
 
-	// Last is the last accepted webhook.
+	// Last is the last accepted webhook or event.
 	// +optional
 	Last *ReceiverDelivery `json:"last,omitempty"`
 
-	// LastError is the last webhook that was not accepted, or whose filters failed.
+	// LastError is the last webhook or event that was not accepted, or the last webhook whose filters failed.
 	// +optional
 	LastError *ReceiverDelivery `json:"lastError,omitempty"`
 
@@ -249,7 +251,7 @@ type ReceiverDeliveries struct {
 	LastPreviousToken *metav1.Time `json:"lastPreviousToken,omitempty"`
 }
 
-// ReceiverDelivery is one webhook and what became of it.
+// ReceiverDelivery is one webhook or event and what became of it.
 type ReceiverDelivery struct {
 	// Time of its arrival.
 	// +required
@@ -259,11 +261,12 @@ type ReceiverDelivery struct {
 	// +optional
 	ID string `json:"id,omitempty"`
 
-	// Result is one of the words under which webhooks are counted, such as accepted, folded, duplicate, unauthentic or event.
+	// Result is one of the words under which webhooks are counted, such as accepted, folded, duplicate, unauthentic or event. Of an
+	// event it is accepted, folded or unknown.
 	// +required
 	Result string `json:"result"`
 
-	// Reason is what the sender was told.
+	// Reason is what the sender was told or, of an event, why it was refused.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 }

@@ -29,7 +29,7 @@ func (a *App) wire(ctx context.Context) error {
 		a.wireWatcher,
 		func() error { return a.wireReconcile(hooks, subscriptions, table, destinations) },
 		func() error { return a.wireApplier(hooks) },
-		func() error { return a.wireReports(hooks) },
+		func() error { return a.wireReports(hooks, subscriptions) },
 		func() error { return a.wireSubscriber(subscriptions) },
 		func() error { return a.wireAlerts(table, destinations) },
 		func() error { return a.listen(ctx, hooks) },
@@ -113,11 +113,11 @@ func (a *App) wireSubscriber(subscriptions *receiver.Subscriptions) (err error) 
 	return err
 }
 
-// wireReports makes what carries to the status writer how Alerts, Providers and webhooks fare.
-func (a *App) wireReports(hooks *receiver.Table) (err error) {
+// wireReports makes what carries to the status writer how Alerts, Providers and Receivers fare.
+func (a *App) wireReports(hooks *receiver.Table, subscriptions *receiver.Subscriptions) (err error) {
 	a.reports = newHealthReports(a.bus.Health().Put, a.log.With("component", "alerts"))
 	a.deliveries, err = receiver.NewReporter(receiver.ReporterOptions{
-		Table: hooks, Reports: a.bus.Health(), Replica: a.bus.Replica(), Log: a.log.With("component", "receiver"),
+		Table: hooks, Subscriptions: subscriptions, Reports: a.bus.Health(), Replica: a.bus.Replica(), Log: a.log.With("component", "receiver"),
 	})
 	return err
 }

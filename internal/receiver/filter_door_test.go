@@ -45,7 +45,7 @@ func TestAFilterThatFailsIsToldAndStopsNoOther(t *testing.T) {
 			t.Errorf("%s: counted %v, want %v", tc.body, got, tc.failed)
 		}
 	}
-	shown := table.lookupTally(t, hook.Path).read("uid-app").LastError
+	shown := table.lookupTally(t, hook.Path).read().LastError
 	if shown.Result != "filter" || !strings.HasPrefix(shown.Reason, "spec.resources[0].filter reads req, ") || strings.Contains(shown.Reason, "nonsense") {
 		t.Errorf("shown: %+v", shown)
 	}

@@ -224,7 +224,7 @@ func TestAGuardIsForgottenWhenAllIsQuiet(t *testing.T) {
 		s := newStage(t, subscription("team/r"))
 		w := &watch{Subscriber: &Subscriber{SubscriberOptions: SubscriberOptions{Subscriptions: s.table}}, guards: map[subscriber]*guard{}}
 		id := subscriber{"team", "r"}
-		w.guards[id] = newGuard(s.table.namespaces["team"]["r"])
+		w.guards[id] = newGuard(s.table.namespaces["team"]["r"].Subscription)
 		w.guards[id].last = time.Now()
 		for _, want := range []int{1, 0} {
 			if err := w.passTime(t.Context()); err != nil || len(w.guards) != want {

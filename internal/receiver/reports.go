@@ -35,17 +35,19 @@ type Reports interface {
 
 // ReporterOptions are what NewReporter needs. All are required.
 type ReporterOptions struct {
-	Table   *Table
-	Reports Reports
+	Table         *Table
+	Subscriptions *Subscriptions
+	Reports       Reports
 	// Replica names this process among its peers. It has no slash.
 	Replica string
 	Log     *slog.Logger
 }
 
-// Reporter tells what came in for the Receivers of a Table.
+// Reporter tells what came in for the Receivers of a Table and of Subscriptions. Events are counted on the one replica that reads them, so
+// that over all replicas each is told once.
 type Reporter struct {
 	ReporterOptions
-	reported map[*ledger]reported
+	reported map[*tally]reported
 	broken   bool
 }
 
@@ -57,10 +59,10 @@ type reported struct {
 
 // NewReporter returns a Reporter. Run starts it.
 func NewReporter(o ReporterOptions) (*Reporter, error) {
-	if o.Table == nil || o.Reports == nil || o.Log == nil || o.Replica == "" || strings.Contains(o.Replica, "/") {
-		return nil, errors.New("delivery reports: Table, Reports or Log is missing, or Replica is not a name")
+	if o.Table == nil || o.Subscriptions == nil || o.Reports == nil || o.Log == nil || o.Replica == "" || strings.Contains(o.Replica, "/") {
+		return nil, errors.New("delivery reports: Table, Subscriptions, Reports or Log is missing, or Replica is not a name")
 	}
-	return &Reporter{ReporterOptions: o, reported: map[*ledger]reported{}}, nil
+	return &Reporter{ReporterOptions: o, reported: map[*tally]reported{}}, nil
 }
 
 // Run reports until ctx ends.
@@ -80,24 +82,22 @@ func (r *Reporter) Run(ctx context.Context) error {
 // entry is one Receiver of a table.
 type entry struct {
 	key    string // "namespace/name"
-	ledger *ledger
-	tenant *tenant
+	tally  *tally
 	before reported
 }
 
 // news returns the Receivers that are to be told of now, in order.
 func (r *Reporter) news(now time.Time) []entry {
-	known := make(map[*ledger]reported, len(r.reported))
+	known := make(map[*tally]reported, len(r.reported))
 	var news []entry
-	for _, e := range r.Table.entries() {
-		e.ledger.seen.expire(now)
-		e.tenant.asked.expire(now)
-		version := e.ledger.tally.version()
+	r.Table.expire(now)
+	for _, e := range slices.Concat(r.Table.entries(), r.Subscriptions.entries()) {
+		version := e.tally.version()
 		if version == 0 {
 			continue
 		}
-		e.before = r.reported[e.ledger]
-		known[e.ledger] = e.before
+		e.before = r.reported[e.tally]
+		known[e.tally] = e.before
 		if version != e.before.version && now.Sub(e.before.at) >= reportGap {
 			news = append(news, e)
 		}
@@ -110,12 +110,12 @@ func (r *Reporter) news(now time.Time) []entry {
 // report tells of Receivers. What fails is news still.
 func (r *Reporter) report(ctx context.Context, news []entry) {
 	for _, e := range news {
-		version := e.ledger.tally.version() // first, so that what is counted from here on is told of again
-		err := r.put(ctx, DeliveriesPrefix+e.key+"/"+r.Replica, e.ledger.tally.read(e.ledger.uid))
+		version := e.tally.version() // first, so that what is counted from here on is told of again
+		err := r.put(ctx, DeliveriesPrefix+e.key+"/"+r.Replica, e.tally.read())
 		switch {
 		case err == nil:
 			r.broken = false
-			r.reported[e.ledger] = reported{version, time.Now()}
+			r.reported[e.tally] = reported{version, time.Now()}
 		case ctx.Err() != nil:
 			return
 		default:
@@ -138,13 +138,38 @@ func (r *Reporter) put(ctx context.Context, key string, d Deliveries) error {
 	return r.Reports.Put(ctx, key, value)
 }
 
-// entries returns what is remembered of every Receiver.
+// expire gives the memory back of what is remembered and too old to count.
+func (t *Table) expire(now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, o := range t.owners {
+		o.ledger.seen.expire(now)
+	}
+	for _, n := range t.tenants {
+		n.asked.expire(now)
+	}
+}
+
+// entries returns every Receiver of the table.
 func (t *Table) entries() []entry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	all := make([]entry, 0, len(t.owners))
 	for key, o := range t.owners {
-		all = append(all, entry{key: key, ledger: o.ledger, tenant: t.tenants[o.namespace]})
+		all = append(all, entry{key: key, tally: &o.ledger.tally})
+	}
+	return all
+}
+
+// entries returns every Receiver of the table.
+func (t *Subscriptions) entries() []entry {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	var all []entry
+	for namespace, of := range t.namespaces {
+		for name, s := range of {
+			all = append(all, entry{key: namespace + "/" + name, tally: s.tally})
+		}
 	}
 	return all
 }

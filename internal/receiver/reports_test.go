@@ -64,7 +64,9 @@ func (b *shelf) set(down bool) {
 func reporting(t *testing.T, hooks []*Hook, test func(r *redelivery, b *shelf)) {
 	synctest.Test(t, func(t *testing.T) {
 		r, b := newRedelivery(t, unlimited(), hooks...), &shelf{}
-		reporter, err := NewReporter(ReporterOptions{Table: r.table, Reports: b, Replica: "r1", Log: slog.New(slog.DiscardHandler)})
+		reporter, err := NewReporter(ReporterOptions{
+			Table: r.table, Subscriptions: NewSubscriptions(), Reports: b, Replica: "r1", Log: slog.New(slog.DiscardHandler),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,9 +154,39 @@ func TestAReportThatFailedIsRepeated(t *testing.T) {
 	})
 }
 
+// Fails when a Receiver that became quiet keeps its memory of deliveries, or its namespace that of requests.
+func TestWhatIsTooOldToCountIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hook := newHook(t, "team-a/hook")
+		r := newRedelivery(t, unlimited(), hook)
+		reporter, err := NewReporter(ReporterOptions{
+			Table: r.table, Subscriptions: NewSubscriptions(), Reports: &shelf{}, Replica: "r1", Log: slog.New(slog.DiscardHandler),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.send(hook, token, "1", "{}")
+		r.apply()
+		rt, _ := r.table.lookup(hook.Path)
+		if rt.ledger.seen.seen == nil || rt.tenant.asked.young == nil {
+			t.Error("nothing is remembered")
+		}
+		for range 2 { // generations
+			elapse(rememberFor)
+			reporter.news(time.Now())
+		}
+		if rt.ledger.seen.seen != nil || rt.tenant.asked.young != nil || rt.tenant.asked.old != nil {
+			t.Errorf("remembered are %v and %v, %v", rt.ledger.seen.seen, rt.tenant.asked.young, rt.tenant.asked.old)
+		}
+	})
+}
+
 func TestAReporterNeedsAName(t *testing.T) {
 	for _, name := range []string{"", "a/b"} {
-		o := ReporterOptions{Table: newTable(t, unlimited()), Reports: &shelf{}, Replica: name, Log: slog.New(slog.DiscardHandler)}
+		o := ReporterOptions{
+			Table: newTable(t, unlimited()), Subscriptions: NewSubscriptions(), Reports: &shelf{}, Replica: name,
+			Log: slog.New(slog.DiscardHandler),
+		}
 		if _, err := NewReporter(o); err == nil {
 			t.Errorf("%q is taken", name)
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -144,8 +145,19 @@ type watch struct {
 	// triggers and reports are those that the bus has not confirmed yet.
 	triggers map[triggerID]event.Trigger
 	reports  map[subscriber][]byte
-	wanting  []*Subscription // reused from event to event
+	wanting  []subscribed // reused from event to event
+	// outcomes are of the batch in hand, and not counted yet.
+	outcomes []eventOutcome
 }
+
+// eventOutcome is what became of an event for one Receiver: the answer that a webhook would have had.
+type eventOutcome struct {
+	tally  *tally
+	answer *answer
+}
+
+// eventForged is what became of an event that anybody may have sent (invariant E9).
+var eventForged = refused(http.StatusBadRequest, "unknown", "no object is known of the event's kind, name and UID", "")
 
 // restore goes on where the last owner left: what it held back is held on and triggers after a pause.
 func (w *watch) restore(ctx context.Context) error {
@@ -176,7 +188,8 @@ func (w *watch) restore(ctx context.Context) error {
 	return nil
 }
 
-// handle triggers for a batch of events. It returns nil when the triggers and what was held back are on disk.
+// handle triggers for a batch of events. It returns nil when the triggers and what was held back are on disk, and only then counts
+// them: until then another owner may have to handle them.
 func (w *watch) handle(ctx context.Context, batch []*event.Record) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -187,20 +200,28 @@ func (w *watch) handle(ctx context.Context, batch []*event.Record) error {
 			w.judged = r.Seq
 		}
 	}
-	return w.flush(ctx)
+	if err := w.flush(ctx); err != nil {
+		return err
+	}
+	for _, o := range w.outcomes {
+		o.tally.count(o.answer, "", now)
+	}
+	w.outcomes = nil
+	return nil
 }
 
 func (w *watch) judge(r *event.Record, now time.Time) {
 	w.wanting = w.Subscriptions.wanting(r, w.wanting[:0])
 	for _, s := range w.wanting {
-		if !r.Known { // anybody may have sent it (invariant E9)
+		if !r.Known {
 			w.metrics.triggers[eventUnknown].Inc()
+			w.outcomes = append(w.outcomes, eventOutcome{s.tally, eventForged})
 			continue
 		}
 		id := subscriber{s.Namespace, s.Name}
 		g := w.guards[id]
-		if g == nil || !g.of(s) {
-			w.succeed(id, s, now)
+		if g == nil || !g.of(s.Subscription) {
+			w.succeed(id, s.Subscription, now)
 			g = w.guards[id]
 		}
 		triggers, changed := g.judge(r.Event.InvolvedObject, now)
@@ -210,9 +231,11 @@ func (w *watch) judge(r *event.Record, now time.Time) {
 				"kind", g.stop.loop.Kind, "object", g.stop.loop.Object, "pause", g.stop.loop.Pause.String())
 		}
 		if triggers {
-			w.trigger(s, eventTriggered, now)
+			w.trigger(s.Subscription, eventTriggered, now)
+			w.outcomes = append(w.outcomes, eventOutcome{s.tally, hookAccepted})
 		} else {
 			w.metrics.triggers[eventHeld].Inc()
+			w.outcomes = append(w.outcomes, eventOutcome{s.tally, hookFolded})
 		}
 	}
 }

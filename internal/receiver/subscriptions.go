@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"notifier/internal/event"
 )
@@ -73,20 +74,26 @@ func (s EventSource) selects(o event.ObjectReference, labels map[string]string) 
 	return true
 }
 
+// subscribed is a subscription as it is served, with what was counted for its Receiver, which outlives an edit of the spec.
+type subscribed struct {
+	*Subscription
+	tally *tally
+}
+
 // Subscriptions holds the Receivers of type event by namespace, so that what an event costs does not depend on other
 // namespaces. It is safe for concurrent use.
 type Subscriptions struct {
 	mu         sync.RWMutex
-	namespaces map[string]map[string]*Subscription // by namespace, then name
-	filled     chan struct{}                       // has room for one: something was put
+	namespaces map[string]map[string]subscribed // by namespace, then name
+	filled     chan struct{}                    // has room for one: something was put
 }
 
 // NewSubscriptions returns an empty table.
 func NewSubscriptions() *Subscriptions {
-	return &Subscriptions{namespaces: map[string]map[string]*Subscription{}, filled: make(chan struct{}, 1)}
+	return &Subscriptions{namespaces: map[string]map[string]subscribed{}, filled: make(chan struct{}, 1)}
 }
 
-// Put adds a Receiver's subscription or replaces it. The error says why it cannot be served; then nothing is, as after Delete.
+// Put adds a Receiver's subscription or replaces it, and goes on counting while it is the same object. The error says why it cannot be served; then nothing is, as after Delete.
 func (t *Subscriptions) Put(s *Subscription) error {
 	if err := s.validate(); err != nil {
 		t.Delete(s.Namespace, s.Name)
@@ -95,9 +102,13 @@ func (t *Subscriptions) Put(s *Subscription) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.namespaces[s.Namespace] == nil {
-		t.namespaces[s.Namespace] = map[string]*Subscription{}
+		t.namespaces[s.Namespace] = map[string]subscribed{}
 	}
-	t.namespaces[s.Namespace][s.Name] = s
+	counts := t.namespaces[s.Namespace][s.Name].tally
+	if counts == nil || counts.uid != s.UID {
+		counts = &tally{uid: s.UID, since: time.Now()}
+	}
+	t.namespaces[s.Namespace][s.Name] = subscribed{s, counts}
 	select {
 	case t.filled <- struct{}{}:
 	default:
@@ -125,11 +136,11 @@ func (t *Subscriptions) get(id subscriber) (*Subscription, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	s, ok := t.namespaces[id.namespace][id.name]
-	return s, ok
+	return s.Subscription, ok
 }
 
 // wanting appends to into the subscriptions of the object's namespace that an event is for. It evaluates no others.
-func (t *Subscriptions) wanting(r *event.Record, into []*Subscription) []*Subscription {
+func (t *Subscriptions) wanting(r *event.Record, into []subscribed) []subscribed {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for _, s := range t.namespaces[r.Event.InvolvedObject.Namespace] {

@@ -106,7 +106,7 @@ func (t *Table) Put(key string, hooks ...*Hook) error {
 	defer t.mu.Unlock()
 	o := t.own(key, hooks[0])
 	n := t.tenants[o.namespace]
-	if uid := hooks[0].UID; o.ledger == nil || o.ledger.uid != uid {
+	if uid := hooks[0].UID; o.ledger == nil || o.ledger.tally.uid != uid {
 		o.ledger = newLedger(uid, time.Now())
 	}
 	before := o.paths

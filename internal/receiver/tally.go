@@ -13,7 +13,7 @@ const maxShownID = 128
 // maxFault bounds in bytes the text of a failed filter in a status.
 const maxFault = 512
 
-// Deliveries is what came in for one Receiver on one replica since Since. Nothing in it is secret.
+// Deliveries is what came in for one Receiver on one replica since Since, webhooks or events. Nothing in it is secret.
 type Deliveries struct {
 	// UID is the Receiver's, so that what is told of a deleted one is not shown on its successor.
 	UID       string    `json:"uid"`
@@ -29,7 +29,7 @@ type Deliveries struct {
 	PreviousToken time.Time `json:"previousToken,omitzero"`
 }
 
-// Outcome is one webhook and what became of it; the zero value is none.
+// Outcome is one webhook or event and what became of it; the zero value is none.
 type Outcome struct {
 	Time time.Time `json:"time"`
 	// ID is the sender's, of an accepted webhook only, in printable ASCII.
@@ -40,16 +40,16 @@ type Outcome struct {
 
 // ledger is what is remembered of one Receiver, as long as it is the same object. It outlives the Receiver's hooks.
 type ledger struct {
-	uid   string
 	tally tally
 	seen  redeliveries
 }
 
-func newLedger(uid string, now time.Time) *ledger { return &ledger{uid: uid, tally: tally{since: now}} }
+func newLedger(uid string, now time.Time) *ledger { return &ledger{tally: tally{uid: uid, since: now}} }
 
-// tally counts what came in for one Receiver. Counting a webhook that is not accepted takes no lock, one that is takes a lock that
+// tally counts what came in for one Receiver, as long as it is the same object. Counting a webhook that is not accepted takes no lock, one that is takes a lock that
 // nobody holds for longer than it takes to copy an ID; neither allocates.
 type tally struct {
+	uid                                                  string
 	since                                                time.Time
 	accepted, folded, duplicate, refused, failed, others atomic.Int64
 
@@ -67,7 +67,7 @@ type tally struct {
 	}
 }
 
-// count counts one answer to a request of the Receiver. id is the sender's, and kept only of an accepted one.
+// count counts one answer to a request of the Receiver, or what would have been the answer to an event. id is the sender's, and kept only of an accepted one.
 func (t *tally) count(a *answer, id string, now time.Time) {
 	switch {
 	case a.status == http.StatusServiceUnavailable:
@@ -125,9 +125,9 @@ func (t *tally) version() int64 {
 }
 
 // read returns what was counted.
-func (t *tally) read(uid string) Deliveries {
+func (t *tally) read() Deliveries {
 	d := Deliveries{
-		UID: uid, Since: t.since.UTC(), Accepted: t.accepted.Load(), Folded: t.folded.Load(), Duplicate: t.duplicate.Load(),
+		UID: t.uid, Since: t.since.UTC(), Accepted: t.accepted.Load(), Folded: t.folded.Load(), Duplicate: t.duplicate.Load(),
 		Refused: t.refused.Load(), Failed: t.failed.Load(),
 	}
 	if a := t.fault.Load(); a != nil {

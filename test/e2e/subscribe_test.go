@@ -41,6 +41,27 @@ func (s *stage) subscribed(t *world.Tenant) {
 	}))
 }
 
+// eventCounts is status.deliveries, as far as events come into it.
+type eventCounts struct {
+	Accepted, Folded, Refused int
+	Last, LastError           struct {
+		Time           time.Time
+		Result, Reason string
+	}
+}
+
+// counted waits until the status of the Receiver "app" tells what is wanted.
+func (s *stage) counted(t *world.Tenant, want func(eventCounts) bool) {
+	s.Helper()
+	s.must(harness.Eventually(s.within(30*time.Second), func(context.Context) error {
+		var got eventCounts
+		if raw := s.deliveries(t, "app", &got); !want(got) {
+			return fmt.Errorf("status.deliveries is %s", raw)
+		}
+		return nil
+	}))
+}
+
 // E1, T1: fails when the table of subscriptions is not keyed by namespace, or when a Receiver whose source is of another namespace
 // is served.
 func TestSubscribeAnEventTriggersInItsOwnNamespace(t *testing.T) {
@@ -64,6 +85,9 @@ func TestSubscribeAnEventTriggersInItsOwnNamespace(t *testing.T) {
 	at, err := s.tenant.WaitRequested(s.ctx, "ImageUpdateAutomation", "app", begin)
 	s.must(err)
 	t.Logf("asked to reconcile %s after the event", at.Sub(begin).Round(time.Millisecond))
+	s.counted(s.tenant, func(d eventCounts) bool {
+		return d.Accepted > 0 && d.Folded == 0 && d.Last.Result == "accepted" && !d.Last.Time.Before(begin.Truncate(time.Second))
+	})
 
 	// What one event triggers is published in one go, so what the first one had triggered there would have come before.
 	before, err := other.Requested(s.ctx, "ImageUpdateAutomation", "app")
@@ -71,9 +95,13 @@ func TestSubscribeAnEventTriggersInItsOwnNamespace(t *testing.T) {
 	if !before.IsZero() {
 		t.Errorf("another namespace's object was asked to reconcile at %s", before)
 	}
+	var none eventCounts
+	if raw := s.deliveries(other, "app", &none); none != (eventCounts{}) {
+		t.Errorf("in another namespace status.deliveries is %s", raw)
+	}
 }
 
-// E9: fails when what triggers is not asked whether its object is known.
+// E9: fails when what triggers is not asked whether its object is known, or when its owner is not told of a forged event.
 func TestSubscribeAForgedUIDTriggersNothing(t *testing.T) {
 	s := play(t)
 	s.subscribed(s.tenant)
@@ -99,6 +127,10 @@ func TestSubscribeAForgedUIDTriggersNothing(t *testing.T) {
 			t.Errorf("a forged event asked for a reconcile at %s", at)
 		}
 	}
+	s.counted(s.tenant, func(d eventCounts) bool {
+		return d.Accepted > 0 && d.Refused > 0 && !d.LastError.Time.Before(begin.Truncate(time.Second)) &&
+			d.LastError.Result == "unknown" && d.LastError.Reason == "no object is known of the event's kind, name and UID"
+	})
 }
 
 // The loop guard: the test is the controller whose object tells an event at each request. Fails when rounds are not counted, when
@@ -155,6 +187,9 @@ func TestSubscribeALoopStopsAndIsShown(t *testing.T) {
 	if at, err := s.tenant.Requested(s.ctx, "ImageUpdateAutomation", "app"); err != nil || !at.Equal(before) {
 		t.Errorf("asked to reconcile at %s while stopped, error %v", at, err)
 	}
+	s.counted(s.tenant, func(d eventCounts) bool {
+		return d.Folded >= 2 && d.Accepted >= d.Folded+10 && d.Last.Result == "folded" // the one that stopped it was the first
+	})
 	// An edit ends it, and what was held back triggers.
 	edited := time.Now()
 	s.must(s.tenant.Object(s.ctx, "Receiver", "app", nil, strings.Replace(world.ImageReceiver("app"), "{", `{"events":["Other"],`, 1)))
