@@ -13,8 +13,9 @@ MODULES := . test tools
 TOOL    := go tool -modfile=$(CURDIR)/tools/go.mod
 GOTEST  := go test -count=1 -timeout=20m
 
-# The packages under test/ run two at a time, without the race detector themselves: that would compile all of Kubernetes once more.
-# The notifier they start is built with it. The packages of ALONE measure, so they run after the others and one after the other.
+# Tests wait more than they compute, so more of them run at once than there are processors. Those under test/ run without the race
+# detector themselves: that would compile all of Kubernetes once more. The notifier they start is built with it. The packages of
+# ALONE measure, so they run after the others and one after the other.
 ALONE := ./chaos/... ./limits/...
 
 # The race detector needs cgo and a C compiler; without one the tests run all the same.
@@ -30,10 +31,10 @@ demo: ## Run the main job on a real control plane, step by step (KEEP=1 stays up
 
 .PHONY: test
 test: ## Run every test, end-to-end tests on a real control plane included.
-	$(GOTEST) $(RACE) ./...
+	$(GOTEST) -p 4 $(RACE) ./...
 	cd tools && $(GOTEST) ./...
-	cd test && $(GOTEST) -p 2 $$(go list ./... | grep -vxFf <(go list $(ALONE)))
-	cd test && $(GOTEST) -p 1 $(ALONE)
+	cd test && $(GOTEST) -p 4 -parallel 8 $$(go list ./... | grep -vxFf <(go list $(ALONE)))
+	cd test && $(GOTEST) -p 1 -parallel 8 $(ALONE)
 
 .PHONY: bench
 bench: ## Measure, and print one table of ratios (ROWS=<regexp> takes some measurements only).

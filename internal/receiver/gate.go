@@ -90,8 +90,15 @@ func (p *pass) grow(ctx context.Context, size int64) bool {
 	ctx, cancel := context.WithTimeout(ctx, p.wait)
 	defer cancel()
 	for i := range p.bodies {
-		if !p.bodies[i].take(ctx, size) {
-			return false
+		if p.bodies[i].takeNow(size) {
+			continue
+		}
+		// From the narrowest level to the widest, so that who has the rest of one level never waits for that of a narrower one, and no
+		// two wait for each other.
+		for k := range p.bodies[:i+1] {
+			if !p.bodies[k].takeRest(ctx) {
+				return false
+			}
 		}
 	}
 	return true

@@ -36,15 +36,25 @@ type bodyHold struct {
 
 // take takes size bytes more, waiting for them until ctx ends, and reports whether they were to be had.
 func (b *bodyHold) take(ctx context.Context, size int64) bool {
+	return b.takeNow(size) || b.takeRest(ctx)
+}
+
+// takeNow is take without waiting.
+func (b *bodyHold) takeNow(size int64) bool {
 	switch {
 	case b.hasRest:
+		return true
 	case b.room.shared.TryAcquire(size):
 		b.kept += size
-	default:
-		b.hasRest = b.room.rest.Acquire(ctx, 1) == nil
-		return b.hasRest
+		return true
 	}
-	return true
+	return false
+}
+
+// takeRest takes the room beside the shared one, in which the rest of the body has its place, however much that is.
+func (b *bodyHold) takeRest(ctx context.Context) bool {
+	b.hasRest = b.hasRest || b.room.rest.Acquire(ctx, 1) == nil
+	return b.hasRest
 }
 
 // give gives everything back.
