@@ -89,6 +89,9 @@ type Credentials struct {
 	OIDC []OIDCProvider
 	// Issuers has the keys of those who sign tokens. Types generic-oidc and gcr need it.
 	Issuers *Issuers
+	// Namespace is the Receiver's, and Room where costly checks of its webhooks have their turn; without one they have it at once.
+	Namespace string
+	Room      *FilterRoom
 }
 
 // types lists the Receiver types that are built. A new type is one file and one row. keys are the keys of the Secret that the

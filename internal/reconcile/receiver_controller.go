@@ -82,7 +82,9 @@ func (c *receiverController) reconcile(ctx context.Context, k kube.Key) error {
 	if err != nil {
 		return c.unread(object, err)
 	}
-	hooks, f := compileReceiver(object, plan, receiver.Credentials{Values: secret, OIDC: providersOf(object), Issuers: c.issuers})
+	hooks, f := compileReceiver(object, plan, receiver.Credentials{
+		Values: secret, OIDC: providersOf(object), Issuers: c.issuers, Namespace: object.Namespace, Room: c.filterRoom,
+	})
 	if f != nil {
 		c.refuse(object, *f)
 		return nil
