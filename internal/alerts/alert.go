@@ -10,6 +10,8 @@ import (
 // AlertSpec is an Alert as its author wrote it.
 type AlertSpec struct {
 	Namespace, Name, UID string
+	// Created is the Alert's creationTimestamp.
+	Created time.Time
 	// Provider is the name of a Provider in the Alert's namespace.
 	Provider string
 	// Severity is "info", which takes all events, or "error". Empty means info.
@@ -38,6 +40,7 @@ type Source struct {
 // Alert is a compiled Alert. It is immutable and safe for concurrent use.
 type Alert struct {
 	Namespace, Name, UID string
+	Created              time.Time
 	Provider             string
 	// Denied are the sources that name another namespace and are therefore not served (invariant E1).
 	Denied []Source

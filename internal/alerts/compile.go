@@ -64,7 +64,7 @@ func Inert(spec AlertSpec) *Alert {
 
 func existing(spec AlertSpec) *Alert {
 	return &Alert{
-		Namespace: spec.Namespace, Name: spec.Name, UID: spec.UID, Provider: spec.Provider, suspended: spec.Suspend,
+		Namespace: spec.Namespace, Name: spec.Name, UID: spec.UID, Created: spec.Created, Provider: spec.Provider, suspended: spec.Suspend,
 	}
 }
 

@@ -206,6 +206,23 @@ func TestWhatMayHaveBeenSentIsLookedUpFirst(t *testing.T) {
 	}
 }
 
+// Fails when a delivery of an Alert that has a successor is held for as long as an informer may lag.
+func TestADeliveryWhoseAlertHasASuccessorEndsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.destination("chat", &sink{})
+		d := w.delivery("chat", "app")
+		w.alerts.Put("team-a/alert", Inert(AlertSpec{Namespace: "team-a", Name: "alert", UID: "uid-2", Created: d.Routed.Add(time.Second)}))
+		w.bus.publish(d)
+		_, stop := w.run()
+		wait(lookAgain)
+		stop()
+		if dead := w.bus.deadLetters(); len(dead) != 1 || dead[0].label != labelOwnerGone {
+			t.Errorf("dead letters %+v", dead)
+		}
+	})
+}
+
 // Fails when owned ignores the UID, or does not wait for an informer that lags.
 func TestADeliveryWhoseAlertIsGoneNeverReachesItsSuccessor(t *testing.T) {
 	for name, tc := range map[string]struct {

@@ -108,10 +108,13 @@ func (s *shard) sendAll(work context.Context, q *queue, dest *Destination, now t
 // caller looks for the next one.
 func (s *shard) owned(work context.Context, it *item, dest *Destination, now time.Time) bool {
 	d := &it.d
-	if a, ok := s.Alerts.Lookup(d.Namespace, d.Alert); ok && a.UID == d.AlertUID {
+	a, known := s.Alerts.Lookup(d.Namespace, d.Alert)
+	if known && a.UID == d.AlertUID {
 		return true
 	}
-	if now.Sub(d.Routed) < ownerGrace {
+	// An Alert that was made after the event was routed is none that an informer has not heard the end of.
+	successor := known && a.Created.After(d.Routed)
+	if !successor && now.Sub(d.Routed) < ownerGrace {
 		it.due = now.Add(lookAgain)
 		return false
 	}

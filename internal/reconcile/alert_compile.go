@@ -13,7 +13,7 @@ import (
 
 func alertSpec(a *v1beta3.Alert) alerts.AlertSpec {
 	spec := alerts.AlertSpec{
-		Namespace: a.Namespace, Name: a.Name, UID: string(a.UID), Provider: a.Spec.ProviderRef.Name, Severity: a.Spec.EventSeverity,
+		Namespace: a.Namespace, Name: a.Name, UID: string(a.UID), Created: a.CreationTimestamp.Time, Provider: a.Spec.ProviderRef.Name, Severity: a.Spec.EventSeverity,
 		Inclusion: a.Spec.InclusionList, Exclusion: a.Spec.ExclusionList,
 		Metadata: a.Spec.EventMetadata, Summary: a.Spec.Summary, Suspend: a.Spec.Suspend,
 	}

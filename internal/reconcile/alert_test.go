@@ -169,6 +169,7 @@ func TestOnlyTheOldestAlertsOfANamespaceAreServed(t *testing.T) {
 
 func TestAnAlertsSpecIsHandedOverWhole(t *testing.T) {
 	a := newAlert("alert", func(a *v1beta3.Alert) {
+		a.CreationTimestamp = metav1.Unix(1000, 0)
 		a.Spec = v1beta3.AlertSpec{
 			ProviderRef: v1.LocalObjectReference{Name: "chat"}, EventSeverity: "error", Summary: "s",
 			EventSources: []v1.CrossNamespaceObjectReference{
@@ -178,7 +179,7 @@ func TestAnAlertsSpecIsHandedOverWhole(t *testing.T) {
 		}
 	})
 	got, want := fmt.Sprintf("%+v", alertSpec(a)), fmt.Sprintf("%+v", alerts.AlertSpec{
-		Namespace: "team-a", Name: "alert", UID: "uid-alert", Provider: "chat", Severity: "error", Summary: "s", Suspend: true,
+		Namespace: "team-a", Name: "alert", UID: "uid-alert", Created: time.Unix(1000, 0), Provider: "chat", Severity: "error", Summary: "s", Suspend: true,
 		Sources:   []alerts.Source{{Kind: "HelmRelease", Name: "app", Namespace: "team-a", MatchLabels: map[string]string{"a": "b"}}},
 		Inclusion: []string{"i"}, Exclusion: []string{"e"}, Metadata: map[string]string{"k": "v"},
 	})

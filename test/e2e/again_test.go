@@ -19,7 +19,7 @@ import (
 func TestANamespaceMadeAgainGetsNothingOfTheOldOne(t *testing.T) {
 	s := play(t)
 	sink := s.newSink()
-	sink.Answer(harness.Answer{Status: http.StatusServiceUnavailable, RetryAfter: 2 * time.Second}) // or it would take a minute until it is tried again
+	sink.Answer(harness.Answer{Status: http.StatusServiceUnavailable, RetryAfter: 2 * time.Second})
 	name := s.tenant.Namespace
 	s.must(s.tenant.ServiceAccount(s.ctx, name, "writer"))
 	furnish := func() (path string) {
