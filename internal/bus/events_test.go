@@ -209,6 +209,17 @@ func TestEveryFollowerSeesTheHeadersOfEveryEventSinceItsTime(t *testing.T) {
 // Fails when PublishEvent does not ask eventsHaveRoom: the first events are then gone.
 func TestAFloodIsRefusedBeforeItPushesOutWhatWasNotRouted(t *testing.T) {
 	b := open(t, t.TempDir(), func(o *Options) { o.Budgets.Events = mib })
+	flood(t, b)
+	got := make(chan *event.Record)
+	start(t, routeTo(b, got))
+	if r := receive(t, got); r.ID != "0" {
+		t.Errorf("the oldest event is %s", r.ID)
+	}
+}
+
+// flood publishes events, the first with the ID "0", until they are refused.
+func flood(t *testing.T, b *Bus) {
+	t.Helper()
 	ctx := testContext(t)
 	for i := 0; ; i++ {
 		r := testRecord(fmt.Sprint(i), "team", "app")
@@ -222,10 +233,5 @@ func TestAFloodIsRefusedBeforeItPushesOutWhatWasNotRouted(t *testing.T) {
 		if i > 1000 {
 			t.Fatal("never full")
 		}
-	}
-	got := make(chan *event.Record)
-	start(t, routeTo(b, got))
-	if r := receive(t, got); r.ID != "0" {
-		t.Errorf("the oldest event is %s", r.ID)
 	}
 }

@@ -209,23 +209,10 @@ func TestWhatIsSkippedIsNotReadAndWhatComesAfterItIs(t *testing.T) {
 // Fails when refresh asks for the router's consumer alone.
 func TestAFloodIsRefusedBeforeItPushesOutWhatDidNotTrigger(t *testing.T) {
 	b := open(t, t.TempDir(), func(o *Options) { o.Budgets.Events = mib })
-	ctx := testContext(t)
 	start(t, func(ctx context.Context) error {
 		return b.Events(ctx, func(context.Context, []*event.Record) error { return nil })
 	})
-	for i := 0; ; i++ {
-		r := testRecord(fmt.Sprint(i), "team", "app")
-		r.Event.Message = string(make([]byte, 20<<10))
-		_, err := b.PublishEvent(ctx, r)
-		if errors.Is(err, ErrFull) {
-			break
-		}
-		must(t, err)
-		must(t, b.stats.refresh(ctx))
-		if i > 1000 {
-			t.Fatal("never full")
-		}
-	}
+	flood(t, b)
 	got := make(chan *event.Record)
 	start(t, subscribeTo(b, got))
 	if r := receive(t, got); r.ID != "0" {

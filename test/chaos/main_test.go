@@ -20,11 +20,7 @@ const openTimeout = 20 * time.Minute
 var sharedWorld = sync.OnceValues(func() (*world.World, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
-	cluster, err := harness.StartControlPlane(ctx, harness.ClusterOptions{})
-	if err != nil {
-		return nil, err
-	}
-	return world.Open(ctx, cluster, true)
+	return world.New(ctx, true)
 })
 
 // open returns the cluster. Each test has notifiers of its own; the one that asks for a load runs alone.

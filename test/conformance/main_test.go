@@ -34,11 +34,7 @@ var shared = sync.OnceValues(func() (*stand, error) {
 	if err != nil {
 		return nil, err
 	}
-	cluster, err := harness.StartControlPlane(ctx, harness.ClusterOptions{})
-	if err != nil {
-		return nil, err
-	}
-	w, err := world.Open(ctx, cluster, true)
+	w, err := world.New(ctx, true)
 	if err != nil {
 		return nil, err
 	}

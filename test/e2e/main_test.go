@@ -23,11 +23,7 @@ const openTimeout = 20 * time.Minute
 var sharedNotifier = sync.OnceValues(func() (*world.Notifier, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
-	cluster, err := harness.StartControlPlane(ctx, harness.ClusterOptions{})
-	if err != nil {
-		return nil, err
-	}
-	w, err := world.Open(ctx, cluster, true)
+	w, err := world.New(ctx, true)
 	if err != nil {
 		return nil, err
 	}

@@ -26,11 +26,7 @@ const (
 var shared = sync.OnceValues(func() (*world.World, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
-	cluster, err := harness.StartControlPlane(ctx, harness.ClusterOptions{})
-	if err != nil {
-		return nil, err
-	}
-	w, err := world.Open(ctx, cluster, true)
+	w, err := world.New(ctx, true)
 	if err != nil {
 		return nil, err
 	}

@@ -33,11 +33,7 @@ const (
 var sharedWorld = sync.OnceValues(func() (*world.World, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
-	cluster, err := harness.StartControlPlane(ctx, harness.ClusterOptions{})
-	if err != nil {
-		return nil, err
-	}
-	return world.Open(ctx, cluster, false)
+	return world.New(ctx, false)
 })
 
 // stage is what a test plays on.

@@ -42,6 +42,15 @@ func Open(ctx context.Context, cluster *harness.Cluster, race bool) (*World, err
 	return w, w.install(ctx)
 }
 
+// New is Open on a control plane of its own.
+func New(ctx context.Context, race bool) (*World, error) {
+	cluster, err := harness.StartControlPlane(ctx, harness.ClusterOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return Open(ctx, cluster, race)
+}
+
 // install applies config/default but for what needs a kubelet or a volume.
 func (w *World) install(ctx context.Context) error {
 	manifests, err := Manifests("default")

@@ -105,11 +105,8 @@ func measure(ctx context.Context, only *regexp.Regexp) ([]row, error) {
 func (b *bench) add(r row) { b.rows = append(b.rows, r) }
 
 func (b *bench) start(ctx context.Context) error {
-	cluster, err := harness.StartControlPlane(ctx, harness.ClusterOptions{})
-	if err != nil {
-		return err
-	}
-	if b.world, err = world.Open(ctx, cluster, false); err != nil {
+	var err error
+	if b.world, err = world.New(ctx, false); err != nil {
 		return err
 	}
 	if b.issuer, err = sender.NewIssuer(); err != nil { // ends with the process
