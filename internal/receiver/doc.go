@@ -37,6 +37,9 @@
 // wait for it, and an issuer is asked at most once in ten seconds, whether for a key that nobody knows or because it is down. A
 // key that its issuer drops is refused after five minutes; keys outlive an issuer that does not answer by an hour.
 //
+// All expressions over one token's claims share the work of one evaluation, which bounds the memory of their values to a few MiB, and
+// a quarter of a second. They have their namespace's turn, like filters; a token whose turn does not come in time is answered 503.
+//
 // # Events
 //
 // POST / answers 202 when the event is on the bus, 429 when the stream itself reports a duplicate, 400 for what is no

@@ -23,8 +23,8 @@ type FilterObjects interface {
 const (
 	// maxFiltered is how many objects are looked at, of all targets together.
 	maxFiltered = 1000
-	// filterTime is how long all evaluations may take together. It is far beyond what filters need that somebody wrote in earnest, so
-	// that a busy machine fails none of them.
+	// filterTime is how long all evaluations may take together, and all those over a token's claims. It is far beyond what filters
+	// need that somebody wrote in earnest, so that a busy machine fails none of them.
 	filterTime = 250 * time.Millisecond
 )
 
@@ -44,8 +44,8 @@ const (
 	errManyValues  expr.Failure = "reads req, and the body has too many values"
 )
 
-// errNoTurn says that filters could not be begun with in time. It is no failure of a filter.
-var errNoTurn = errors.New("no room for filters")
+// errNoTurn says that filters, or the expressions over a token's claims, could not be begun with in time. It is no failure of theirs.
+var errNoTurn = errors.New("no room for expressions")
 
 // Condition is a compiled filter.
 type Condition struct {

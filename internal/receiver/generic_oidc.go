@@ -53,6 +53,8 @@ func (e *ExpressionError) Unwrap() error { return e.Err }
 // genericOIDC accepts tokens of the issuers that the Receiver lists.
 type genericOIDC struct {
 	issuers   *Issuers
+	namespace string
+	room      *FilterRoom
 	providers map[string]*oidcProvider // by issuer URL
 }
 
@@ -81,7 +83,7 @@ func newGenericOIDC(c Credentials) (Verifier, error) {
 	case len(c.OIDC) > maxProviders:
 		return nil, fmt.Errorf("spec.oidcProviders has %d entries, more than %d", len(c.OIDC), maxProviders)
 	}
-	v := genericOIDC{issuers: c.Issuers, providers: map[string]*oidcProvider{}}
+	v := genericOIDC{issuers: c.Issuers, namespace: c.Namespace, room: c.Room, providers: map[string]*oidcProvider{}}
 	for i, p := range c.OIDC {
 		field := fmt.Sprintf("spec.oidcProviders[%d]", i)
 		if v.providers[p.IssuerURL] != nil {
@@ -149,6 +151,11 @@ func (v genericOIDC) Begin(ctx context.Context, h http.Header) (Check, error) {
 	if err != nil {
 		return nil, err
 	}
+	leave, ok := v.room.enter(ctx, v.namespace, 0)
+	if !ok {
+		return nil, errNoTurn
+	}
+	defer leave()
 	var claims Claims
 	if proven.Claims(&claims) != nil {
 		return nil, refusedBearer
@@ -160,11 +167,14 @@ func (v genericOIDC) Begin(ctx context.Context, h http.Header) (Check, error) {
 }
 
 // validate returns nil for claims that hold all validations, else a Refusal with the messages of those that they do not hold. One
-// that cannot be evaluated does not hold.
+// that cannot be evaluated does not hold. All expressions share the time and the work of one, and so the memory of their values.
 func (p *oidcProvider) validate(ctx context.Context, claims Claims) error {
+	ctx, cancel := context.WithTimeout(ctx, filterTime)
+	defer cancel()
+	budget := expr.NewBudget()
 	read, values := map[string]any(claims), map[string]any{}
 	for _, v := range p.variables {
-		value, err := v.program.Eval(ctx, map[string]any{"claims": read, "vars": values})
+		value, err := budget.Eval(ctx, v.program, map[string]any{"claims": read, "vars": values})
 		if err != nil {
 			return refusedVariable
 		}
@@ -172,7 +182,7 @@ func (p *oidcProvider) validate(ctx context.Context, claims Claims) error {
 	}
 	var messages []string
 	for _, v := range p.validations {
-		if holds, err := v.program.Bool(ctx, map[string]any{"claims": read, "vars": values}); err != nil || !holds {
+		if holds, err := budget.Bool(ctx, v.program, map[string]any{"claims": read, "vars": values}); err != nil || !holds {
 			messages = append(messages, v.message)
 		}
 	}

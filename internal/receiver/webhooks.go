@@ -345,8 +345,11 @@ func (w *Webhooks) trigger(ctx context.Context, rt *route, d delivery, accepted 
 // failed charges a failed authentication to its path. It is charged after the check and not before: a budget that somebody
 // else used up must not refuse the one who knows the token.
 func (w *Webhooks) failed(rt *route, err error) *answer {
-	if errors.Is(err, ErrIssuerUnavailable) {
-		return hookIssuer // nobody's fault here, so nothing is charged
+	switch { // what is not the sender's fault is not charged
+	case errors.Is(err, ErrIssuerUnavailable):
+		return hookIssuer
+	case errors.Is(err, errNoTurn):
+		return hookBusy
 	}
 	if !rt.line.failures.AllowN(time.Now(), 1) {
 		return w.overFailure

@@ -141,3 +141,46 @@ func TestNoExpressionIsExpensive(t *testing.T) {
 		}
 	}
 }
+
+// What evaluations of one budget hold in memory together may not grow with their number. Fails when a list or a map that is made is
+// not charged for what it takes, and when each evaluation has a budget of its own.
+func TestTheValuesOfABudgetAreSmall(t *testing.T) {
+	ten := "[0,1,2,3,4,5,6,7,8,9]"
+	thousand := func(made string) string {
+		return ten + ".map(a," + ten + ".map(b," + ten + ".map(c," + made + ")))"
+	}
+	const evaluations, mayHold = 100, 6 << 20
+	vars := hostile(t)
+	for name, source := range map[string]string{
+		"maps": thousand("{a:b}"), "empty maps": thousand("{}"), "maps in maps": thousand("{a:{b:{c:{}}}}"),
+		"wide maps": thousand("{a:b,10:c,11:a,12:b,13:c,14:a,15:b,16:c,17:a}"), "lists": thousand("[a,b,c]"),
+		"empty lists": thousand("[]"), "lists in lists": thousand("[[[[a]]]]"), "lists added": thousand("[a]+[b]"),
+		"one list": list(1000), "numbers": thousand("a+1000*b"), "times": thousand("timestamp(a)"), "optionals": thousand("optional.of(a)"),
+		"texts": thousand("string(a)"), "texts added": thousand(`string(a)+"b"`), "long texts": thousand(`req.small+req.small`),
+		"parts": thousand(`"a-b-c".split("-")`), "documents": thousand("req.twin"),
+	} {
+		p, err := expr.Compile(source, expr.Any, "req", "res")
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		budget, values := expr.NewBudget(), make([]any, 0, evaluations)
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		for range evaluations {
+			if value, err := budget.Eval(t.Context(), p, vars); err == nil {
+				values = append(values, value)
+			}
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		held := int64(after.HeapAlloc) - int64(before.HeapAlloc)
+		t.Logf("%-16s %3d values hold %5d KiB", name, len(values), held>>10)
+		if len(values) == 0 || len(values) == evaluations || held > mayHold {
+			t.Errorf("%s: %d values hold %d KiB", name, len(values), held>>10)
+		}
+		runtime.KeepAlive(values)
+	}
+	runtime.KeepAlive(vars)
+}

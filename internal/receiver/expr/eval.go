@@ -52,12 +52,29 @@ var beginnings = []struct {
 	{"operation interrupted", ErrInterrupted},
 }
 
-// Eval evaluates the program. vars has a value for each variable that was declared. The value may be given to another program as
-// part of its variables. The error is a Failure.
+// Budget is the work that several evaluations may take together, which bounds the memory of their values as well. It is used by one
+// goroutine.
+type Budget struct{ purse purse }
+
+// NewBudget returns what one evaluation may take by itself.
+func NewBudget() *Budget { return &Budget{purse{left: maxWork}} }
+
+// Eval evaluates the program with a budget of its own. vars has a value for each variable that was declared. The error is a Failure.
 func (p *Program) Eval(ctx context.Context, vars map[string]any) (any, error) {
+	return NewBudget().Eval(ctx, p, vars)
+}
+
+// Bool is Eval of a program that was compiled for Bool.
+func (p *Program) Bool(ctx context.Context, vars map[string]any) (bool, error) {
+	return NewBudget().Bool(ctx, p, vars)
+}
+
+// Eval evaluates a program with what is left of the budget. The value may be given to another program as part of its variables.
+// The error is a Failure.
+func (b *Budget) Eval(ctx context.Context, p *Program, vars map[string]any) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()
-	value, _, err := p.program.ContextEval(ctx, interpreter.Activation(scope{vars: vars, purse: &purse{left: maxWork}}))
+	value, _, err := p.program.ContextEval(ctx, interpreter.Activation(scope{vars: vars, purse: &b.purse}))
 	if err != nil {
 		return nil, classify(err)
 	}
@@ -65,8 +82,8 @@ func (p *Program) Eval(ctx context.Context, vars map[string]any) (any, error) {
 }
 
 // Bool is Eval of a program that was compiled for Bool.
-func (p *Program) Bool(ctx context.Context, vars map[string]any) (bool, error) {
-	value, err := p.Eval(ctx, vars)
+func (b *Budget) Bool(ctx context.Context, p *Program, vars map[string]any) (bool, error) {
+	value, err := b.Eval(ctx, p, vars)
 	if err != nil {
 		return false, err
 	}

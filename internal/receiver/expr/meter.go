@@ -77,6 +77,8 @@ func (d *dialect) meter(node interpreter.Interpretable) (interpreter.Interpretab
 		return constant{node}, nil
 	case interpreter.InterpretableAttribute:
 		return &attribute{InterpretableAttribute: node, keys: d.keys, work: 1}, nil
+	case interpreter.InterpretableConstructor:
+		return &literal{node, literalWork(node)}, nil
 	}
 	made, ok := node.(interpreter.InterpretableCall)
 	if !ok || len(made.Args()) == 0 {

@@ -13,6 +13,18 @@ func (c constant) Eval(vars interpreter.Activation) ref.Val {
 	return c.InterpretableConst.Eval(vars)
 }
 
+// literal is a list or map that is written in the expression, which every evaluation makes anew. It is charged by what it takes in
+// memory: comprehensions make many, and a result may hold them all.
+type literal struct {
+	interpreter.InterpretableConstructor
+	work uint64
+}
+
+func (l *literal) Eval(vars interpreter.Activation) ref.Val {
+	purseOf(vars).spend(l.work)
+	return l.InterpretableConstructor.Eval(vars)
+}
+
 // attribute is a variable, or what a path leads to from a variable or value. It is charged by the length of the path, and as a
 // key of a map by the length of the text, which is hashed.
 type attribute struct {

@@ -7,6 +7,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
+	"github.com/google/cel-go/interpreter"
 )
 
 // The unit of work is a step of the interpreter, some 50 ns.
@@ -15,9 +16,27 @@ const (
 	maxWork = 100_000
 	// bytesPerUnit is how many bytes of a text are looked at, or copied, for a unit.
 	bytesPerUnit = 10
+	// madeBytesPerUnit is how many bytes of memory are taken for a unit by what is made and not copied. With maxWork it bounds
+	// what the values of an evaluation hold: some 3 MiB.
+	madeBytesPerUnit = 32
 	// zoneWork is the work of loading a time zone, which is read from a file.
 	zoneWork = maxWork / 10
 )
+
+// What a list and a map take in memory beside their elements, and what an element or entry takes.
+const (
+	listBytes, elementBytes = 160, 16
+	mapBytes, entryBytes    = 448, 64
+)
+
+// literalWork is what making a literal takes beside its elements' own steps.
+func literalWork(made interpreter.InterpretableConstructor) uint64 {
+	n := uint64(len(made.InitVals()))
+	if made.Type() == types.ListType {
+		return (listBytes + n*elementBytes) / madeBytesPerUnit
+	}
+	return (mapBytes + n*entryBytes) / madeBytesPerUnit // n counts keys and values
+}
 
 // workOf returns what a call of the function takes beside its own step. A function without a rule of its own takes what
 // passing once over all its texts takes, so that one that a later version of the library brings is not free.
