@@ -113,15 +113,20 @@ func (f *Filters) Select(ctx context.Context, claims Claims, document []byte) ([
 	if !f.readsBody {
 		document = nil
 	}
+	s := filtering{Filters: f, decided: map[*Condition]decision{}, chosen: map[string]bool{}}
 	size := decodedSize(document)
+	if size > maxDecoded {
+		s.unread, document, size = errManyValues, nil, 0
+	}
 	leave, ok := f.room.enter(ctx, f.namespace, size)
 	if !ok {
 		return nil, errNoTurn
 	}
 	defer leave()
-	s := filtering{Filters: f, decided: map[*Condition]decision{}, chosen: map[string]bool{}}
-	req, err := decodeDocument(document, size)
-	s.unread = err
+	req, err := decodeDocument(document)
+	if err != nil {
+		s.unread = err
+	}
 	if claims == nil {
 		claims = Claims{}
 	}

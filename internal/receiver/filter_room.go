@@ -3,6 +3,7 @@ package receiver
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"runtime"
 	"sync"
 	"time"
@@ -10,63 +11,133 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// maxDecoded bounds in bytes the documents that filters hold decoded at a time, and so the greatest of them, by the estimate of
-// decodedSize.
+// maxDecoded bounds in bytes the greatest document that is decoded, by the estimate of decodedSize.
 const maxDecoded = 32 << 20
 
 // filterWait is how long a webhook waits for its filters to begin.
 const filterWait = 2 * time.Second
 
+// What makes a webhook a quick one. Most documents take a tenth of this size, and most filters a hundredth of this time.
+const (
+	quickSize = 1 << 20
+	quickTime = 20 * time.Millisecond
+	// slowFor is for how long a namespace is taken for slow that was once.
+	slowFor = 30 * time.Second
+)
+
+// A namespace may use a timeShare'th of one processor for its filters. One that owes more than maxOwed waits until it owes no more.
+const (
+	timeShare = 4
+	maxOwed   = filterTime
+)
+
 // FilterRoom is the room in memory and the processors that all filters share. The webhooks of one namespace are filtered one after
-// the other, so that expensive filters hold up their own webhooks, and at most as many at once as there are processors.
+// the other and pay for the time they take, so that expensive filters hold up their own webhooks. Those with a large document, and
+// those of a namespace whose filters took long, have one place beside those of all others: they wait for each other alone. At a
+// time there is one document of up to maxDecoded, and a document of up to quickSize for each of two webhooks a processor.
 type FilterRoom struct {
-	total *semaphore.Weighted
-	// least is what any webhook takes of it.
-	least int64
+	quick, slow lane
 
 	mu    sync.Mutex
-	turns map[string]*turn // by namespace, of those that have a webhook here
+	turns map[string]*turn // by namespace, of those that have a webhook here or are remembered for one
+	swept time.Time
 }
 
-// turn is one namespace's.
+// turn is one namespace's. Who has it may use what is below.
 type turn struct {
 	taken *semaphore.Weighted
-	users int
+	users int // guarded by FilterRoom.mu
+
+	// owed is the time that was used and not paid for at the time of at.
+	owed time.Duration
+	at   time.Time
+	slow time.Time // when it last was
 }
 
 // NewFilterRoom returns the room for all Receivers of the process.
 func NewFilterRoom() *FilterRoom {
-	return &FilterRoom{
-		total: semaphore.NewWeighted(maxDecoded), least: maxDecoded / int64(runtime.GOMAXPROCS(0)), turns: make(map[string]*turn),
-	}
+	return &FilterRoom{quick: lane{free: 2 * runtime.GOMAXPROCS(0)}, slow: lane{free: 1}, turns: make(map[string]*turn)}
 }
 
-// enter takes the namespace's turn and size bytes, and reports whether they were to be had in time. leave gives both back.
-// A nil room has room for all.
+// enter takes the namespace's turn and a place for a document that takes size bytes when it is decoded, at most maxDecoded, and
+// reports whether they were to be had in time. leave gives both back. A nil room has room for all.
 func (r *FilterRoom) enter(ctx context.Context, namespace string, size int64) (leave func(), ok bool) {
 	if r == nil {
 		return func() {}, true
 	}
 	ctx, cancel := context.WithTimeout(ctx, filterWait)
 	defer cancel()
-	size = min(max(size, r.least), maxDecoded)
 	t := r.use(namespace)
 	if t.taken.Acquire(ctx, 1) != nil {
 		r.drop(namespace, t)
 		return nil, false
 	}
-	pass := func() {
+	l := r.place(ctx, t, size)
+	if l == nil {
 		t.taken.Release(1)
 		r.drop(namespace, t)
-	}
-	if r.total.Acquire(ctx, size) != nil {
-		pass()
 		return nil, false
 	}
+	began := time.Now()
 	return func() {
-		r.total.Release(size)
-		pass()
+		l.give()
+		t.charge(began, time.Now())
+		t.taken.Release(1)
+		r.drop(namespace, t)
 	}, true
+}
+
+// place takes a place for who has the turn, and returns the lane that it is in, nil if there was none in time.
+func (r *FilterRoom) place(ctx context.Context, t *turn, size int64) *lane {
+	if !t.pay(ctx) {
+		return nil
+	}
+	l := &r.quick
+	if size > quickSize || t.wasSlow(time.Now()) {
+		l = &r.slow
+	}
+	if !l.take(ctx, t.slow) {
+		return nil
+	}
+	return l
+}
+
+func (t *turn) wasSlow(now time.Time) bool { return now.Sub(t.slow) < slowFor }
+
+// owes is what of the time used is not paid for yet.
+func (t *turn) owes(now time.Time) time.Duration { return max(0, t.owed-now.Sub(t.at)/timeShare) }
+
+// pay waits until the namespace owes no more than it may, and reports whether that is before ctx ends.
+func (t *turn) pay(ctx context.Context) bool {
+	wait := (t.owes(time.Now()) - maxOwed) * timeShare
+	if wait <= 0 {
+		return true
+	}
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < wait {
+		return false // what waits holds memory, so nothing waits in vain
+	}
+	paid := time.NewTimer(wait)
+	defer paid.Stop()
+	select {
+	case <-paid.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// charge notes that the namespace had its place from began until now. It does not pay for a machine that stood still.
+func (t *turn) charge(began, now time.Time) {
+	took := now.Sub(began)
+	if took > quickTime {
+		t.slow = now
+	}
+	t.owed, t.at = t.owes(now)+min(max(took, 0), 2*filterTime), now
+}
+
+// settled reports whether there is nothing to remember of the namespace.
+func (t *turn) settled(now time.Time) bool {
+	return t.users == 0 && t.owes(now) == 0 && !t.wasSlow(now)
 }
 
 func (r *FilterRoom) use(namespace string) *turn {
@@ -81,11 +152,18 @@ func (r *FilterRoom) use(namespace string) *turn {
 	return t
 }
 
+// drop ends the use of a turn, and forgets from time to time the namespaces of which there is nothing to remember.
 func (r *FilterRoom) drop(namespace string, t *turn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if t.users--; t.users == 0 {
+	t.users--
+	now := time.Now()
+	if t.settled(now) {
 		delete(r.turns, namespace)
+	}
+	if now.Sub(r.swept) >= slowFor {
+		r.swept = now
+		maps.DeleteFunc(r.turns, func(_ string, t *turn) bool { return t.settled(now) })
 	}
 }
 
@@ -119,13 +197,10 @@ func decodedSize(document []byte) int64 {
 	return size
 }
 
-// decodeDocument returns a document of the given decodedSize as expressions read it: an empty object when there is none.
-func decodeDocument(document []byte, size int64) (any, error) {
+// decodeDocument returns a document as expressions read it: an empty object when there is none.
+func decodeDocument(document []byte) (any, error) {
 	if len(document) == 0 {
 		return map[string]any{}, nil
-	}
-	if size > maxDecoded {
-		return nil, errManyValues
 	}
 	var decoded any
 	if json.Unmarshal(document, &decoded) != nil {

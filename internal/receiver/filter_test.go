@@ -4,11 +4,8 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"runtime"
 	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -239,103 +236,5 @@ func TestAFilterOutlivesItsSender(t *testing.T) {
 	triggers, err := f.Select(ctx, nil, nil)
 	if err != nil || chosen(t, triggers) != "a b" {
 		t.Errorf("got %v, %v", triggers, err)
-	}
-}
-
-// A namespace's filters hold up no other's (T6). Fails when all share one turn, when a namespace has more than one, or when who
-// waits does so for ever.
-func TestT6FiltersOfANamespaceTakeTurns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		room := NewFilterRoom()
-		leave, ok := room.enter(t.Context(), "team-a", 0)
-		if !ok {
-			t.Fatal("no room")
-		}
-		began := time.Now()
-		if _, ok := room.enter(t.Context(), "team-a", 0); ok || time.Since(began) != filterWait {
-			t.Errorf("entered %v after %v", ok, time.Since(began))
-		}
-		if runtime.GOMAXPROCS(0) > 1 {
-			other, ok := room.enter(t.Context(), "team-b", 0)
-			if !ok || time.Since(began) != filterWait {
-				t.Error("another namespace waits")
-			}
-			other()
-		}
-		leave()
-		again, ok := room.enter(t.Context(), "team-a", 0)
-		if !ok {
-			t.Fatal("the turn was not given back")
-		}
-		again()
-		if len(room.turns) != 0 {
-			t.Errorf("%d turns are kept of namespaces that filter nothing", len(room.turns))
-		}
-	})
-}
-
-// Fails when what is decoded at a time is not bounded.
-func TestDecodedDocumentsShareOneRoom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		room := NewFilterRoom()
-		var mu sync.Mutex
-		var held, most int
-		var wg sync.WaitGroup
-		for i := range 10 {
-			wg.Go(func() {
-				leave, ok := room.enter(t.Context(), fmt.Sprint("team-", i), maxDecoded/2)
-				if !ok {
-					return
-				}
-				mu.Lock()
-				held++
-				most = max(most, held)
-				mu.Unlock()
-				<-time.After(100 * time.Millisecond)
-				mu.Lock()
-				held--
-				mu.Unlock()
-				leave()
-			})
-		}
-		wg.Wait()
-		if most > 2 {
-			t.Errorf("%d halves of the room at once", most)
-		}
-		if _, ok := room.enter(t.Context(), "large", 100*maxDecoded); !ok {
-			t.Error("a document that will not be decoded waits for room that there never is")
-		}
-	})
-}
-
-// The estimate is not below what the most wasteful documents take. Fails when any of its sizes is left out.
-func TestTheSizeOfADecodedDocumentIsEstimatedFromAbove(t *testing.T) {
-	const n = 20_000
-	var distinct strings.Builder
-	for i := range n {
-		fmt.Fprintf(&distinct, `,"%d":"%d"`, i, i)
-	}
-	for name, document := range map[string]string{
-		"numbers": "[0" + strings.Repeat(",7", n) + "]",
-		"objects": "[0" + strings.Repeat(`,{"":7}`, n) + "]",
-		"lists":   "[0" + strings.Repeat(",[7]", n) + "]",
-		"empty":   "[0" + strings.Repeat(",{}", n) + "]",
-		"texts":   "[0" + strings.Repeat(`,"\",[{"`, n) + "]",
-		"fields":  "{" + distinct.String()[1:] + "}",
-	} {
-		var before, after runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&before)
-		decoded, err := decodeDocument([]byte(document), 0)
-		runtime.GC()
-		runtime.ReadMemStats(&after)
-		took := int64(after.HeapAlloc) - int64(before.HeapAlloc)
-		if estimate := decodedSize([]byte(document)); err != nil || took > estimate {
-			t.Errorf("%s: %d bytes, estimated %d: %v", name, took, estimate, err)
-		}
-		runtime.KeepAlive(decoded)
-	}
-	if got, want := decodedSize([]byte(`"{[,\"{[,"`)), int64(10); got != want {
-		t.Errorf("a text alone: got %d, want %d", got, want)
 	}
 }

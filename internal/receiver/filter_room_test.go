@@ -1,0 +1,255 @@
+package receiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A namespace's filters hold up no other's (T6). Fails when all share one turn, when a namespace has more than one, or when who
+// waits does so for ever.
+func TestT6FiltersOfANamespaceTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		room := NewFilterRoom()
+		leave, ok := room.enter(t.Context(), "team-a", 0)
+		if !ok {
+			t.Fatal("no room")
+		}
+		began := time.Now()
+		if _, ok := room.enter(t.Context(), "team-a", 0); ok || time.Since(began) != filterWait {
+			t.Errorf("entered %v after %v", ok, time.Since(began))
+		}
+		other, ok := room.enter(t.Context(), "team-b", 0)
+		if !ok || time.Since(began) != filterWait {
+			t.Error("another namespace waits")
+		}
+		other()
+		leave()
+		elapse(filterWait) // after which what it took is paid for
+		again, ok := room.enter(t.Context(), "team-a", 0)
+		if !ok {
+			t.Fatal("the turn was not given back")
+		}
+		again()
+		elapse(2 * slowFor)
+		last, _ := room.enter(t.Context(), "team-c", 0)
+		if last(); len(room.turns) != 0 {
+			t.Errorf("%d turns are kept of namespaces that filter nothing", len(room.turns))
+		}
+	})
+}
+
+// T6: fails when large documents are decoded at once, or small ones wait for them.
+func TestT6LargeDocumentsWaitForEachOtherAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		room := NewFilterRoom()
+		var mu sync.Mutex
+		var held, most, entered int
+		var wg sync.WaitGroup
+		for i := range 10 {
+			wg.Go(func() {
+				leave, ok := room.enter(t.Context(), fmt.Sprint("team-", i), quickSize+1)
+				if !ok {
+					t.Error("a large document found no room in time")
+					return
+				}
+				mu.Lock()
+				held++
+				entered++
+				most = max(most, held)
+				mu.Unlock()
+				elapse(100 * time.Millisecond)
+				mu.Lock()
+				held--
+				mu.Unlock()
+				leave()
+			})
+		}
+		synctest.Wait()
+		began := time.Now()
+		if leave, ok := room.enter(t.Context(), "team-b", quickSize); !ok || time.Since(began) != 0 {
+			t.Errorf("a small document entered %v after %v", ok, time.Since(began))
+		} else {
+			leave()
+		}
+		wg.Wait()
+		if most != 1 || entered != 10 {
+			t.Errorf("%d of 10 entered, %d at once", entered, most)
+		}
+	})
+}
+
+// T6: fails when a document that is too large to be decoded waits for the place of those that are not.
+func TestT6ADocumentThatIsNotDecodedTakesNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFilters(t, &objectCache{}, "", rule{name: "a", filter: `req.size() > 0`}, rule{name: "b"})
+		if _, ok := f.room.enter(t.Context(), "team-b", maxDecoded); !ok {
+			t.Fatal("no room")
+		}
+		began := time.Now()
+		triggers, err := f.Select(t.Context(), nil, []byte("["+strings.Repeat(`{"":0},`, 100_000)+"0]"))
+		if errors.Is(err, errNoTurn) || chosen(t, triggers) != "b" || time.Since(began) != 0 {
+			t.Errorf("after %v: %v, %v", time.Since(began), triggers, err)
+		}
+	})
+}
+
+// T6: namespaces whose filters take all the time that they may, again and again, wait for themselves. Fails when the time is not
+// paid for, or when others wait behind them.
+func TestT6WhoUsesUpTheTimeOfFiltersWaitsForItself(t *testing.T) {
+	for _, namespaces := range []int{1, 8, 32} {
+		t.Run(fmt.Sprint(namespaces), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				room := NewFilterRoom()
+				ctx, end := context.WithCancel(t.Context())
+				used := make([]time.Duration, namespaces)
+				var wg sync.WaitGroup
+				for i := range used {
+					for range 3 { // webhooks at a time
+						wg.Go(func() {
+							for ctx.Err() == nil {
+								leave, ok := room.enter(ctx, fmt.Sprint("flood-", i), 0)
+								if !ok {
+									elapse(time.Millisecond)
+									continue
+								}
+								elapse(filterTime)
+								used[i] += filterTime // it is its turn
+								leave()
+							}
+						})
+					}
+				}
+				// Nobody knows beforehand whose filters are slow, so that all may be quick once.
+				elapse(time.Duration(namespaces) * filterTime)
+				const tries = 100
+				for i := range tries {
+					began := time.Now()
+					leave, ok := room.enter(t.Context(), "team-a", 0)
+					if took := time.Since(began); !ok || took != 0 {
+						t.Errorf("webhook %d of another namespace: %v after %v", i, ok, took)
+						break
+					}
+					elapse(time.Millisecond)
+					leave()
+					elapse(37 * time.Millisecond)
+				}
+				began := time.Now()
+				leave, ok := room.enter(t.Context(), "team-a", maxDecoded)
+				if took := time.Since(began); !ok || took > filterTime {
+					t.Errorf("a large document of another namespace: %v after %v", ok, took)
+				}
+				if ok {
+					leave()
+				}
+				passed := time.Duration(namespaces)*filterTime + tries*38*time.Millisecond
+				end()
+				wg.Wait()
+				for i, d := range used {
+					if most := passed/timeShare + 3*filterTime; d > most {
+						t.Errorf("namespace %d used %v in %v", i, d, passed)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Fails when a namespace that was slow once is so for ever, or when a machine that stood still costs a namespace more than a
+// moment.
+func TestASlowNamespaceIsForgiven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		room := NewFilterRoom()
+		leave, _ := room.enter(t.Context(), "team-a", 0)
+		elapse(time.Hour)
+		leave()
+		began := time.Now()
+		if leave, ok := room.enter(t.Context(), "team-a", 0); !ok || time.Since(began) > filterWait {
+			t.Errorf("entered %v after %v", ok, time.Since(began))
+		} else {
+			leave()
+		}
+		elapse(slowFor)
+		large, _ := room.enter(t.Context(), "team-b", maxDecoded)
+		defer large()
+		began = time.Now()
+		if leave, ok := room.enter(t.Context(), "team-a", 0); !ok || time.Since(began) != 0 {
+			t.Errorf("later entered %v after %v", ok, time.Since(began))
+		} else {
+			leave()
+		}
+	})
+}
+
+// Fails when the order is another, or when who gave up waiting is given the place.
+func TestAPlaceIsGivenToWhoWasSlowLongestAgo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lane{free: 1}
+		if !l.take(t.Context(), time.Time{}) {
+			t.Fatal("no place")
+		}
+		var order []string
+		var wg sync.WaitGroup
+		for _, w := range []struct {
+			name string
+			slow int64
+		}{{"just now", 9}, {"long ago", 1}, {"lately", 5}, {"long ago, later", 1}, {"leaves", 0}} {
+			ctx, cancel := context.WithCancel(t.Context())
+			wg.Go(func() {
+				if l.take(ctx, time.Unix(w.slow, 0)) {
+					order = append(order, w.name)
+					l.give()
+				}
+			})
+			synctest.Wait()
+			if w.name == "leaves" {
+				cancel()
+				synctest.Wait()
+			}
+			defer cancel()
+		}
+		l.give()
+		wg.Wait()
+		if got := strings.Join(order, ", "); got != "long ago, long ago, later, lately, just now" || l.free != 1 || len(l.waiting) != 0 {
+			t.Errorf("got %s; %d free, %d waiting", got, l.free, len(l.waiting))
+		}
+	})
+}
+
+// The estimate is not below what the most wasteful documents take. Fails when any of its sizes is left out.
+func TestTheSizeOfADecodedDocumentIsEstimatedFromAbove(t *testing.T) {
+	const n = 20_000
+	var distinct strings.Builder
+	for i := range n {
+		fmt.Fprintf(&distinct, `,"%d":"%d"`, i, i)
+	}
+	for name, document := range map[string]string{
+		"numbers": "[0" + strings.Repeat(",7", n) + "]",
+		"objects": "[0" + strings.Repeat(`,{"":7}`, n) + "]",
+		"lists":   "[0" + strings.Repeat(",[7]", n) + "]",
+		"empty":   "[0" + strings.Repeat(",{}", n) + "]",
+		"texts":   "[0" + strings.Repeat(`,"\",[{"`, n) + "]",
+		"fields":  "{" + distinct.String()[1:] + "}",
+	} {
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		decoded, err := decodeDocument([]byte(document))
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		took := int64(after.HeapAlloc) - int64(before.HeapAlloc)
+		if estimate := decodedSize([]byte(document)); err != nil || took > estimate {
+			t.Errorf("%s: %d bytes, estimated %d: %v", name, took, estimate, err)
+		}
+		runtime.KeepAlive(decoded)
+	}
+	if got, want := decodedSize([]byte(`"{[,\"{[,"`)), int64(10); got != want {
+		t.Errorf("a text alone: got %d, want %d", got, want)
+	}
+}
