@@ -25,10 +25,11 @@ const (
 	slowFor = 30 * time.Second
 )
 
-// A namespace may use a timeShare'th of one processor for its filters. One that owes more than maxOwed waits until it owes no more.
+// A namespace may use a timeShare'th of one processor for its filters. One that owes more than maxOwed waits until it owes no more: a
+// burst of webhooks is not held up.
 const (
 	timeShare = 4
-	maxOwed   = filterTime
+	maxOwed   = time.Second
 )
 
 // FilterRoom is the room in memory and the processors that all filters share. The webhooks of one namespace are filtered one after

@@ -152,7 +152,7 @@ func TestT6WhoUsesUpTheTimeOfFiltersWaitsForItself(t *testing.T) {
 				end()
 				wg.Wait()
 				for i, d := range used {
-					if most := passed/timeShare + 3*filterTime; d > most {
+					if most := passed/timeShare + maxOwed + 2*filterTime; d > most {
 						t.Errorf("namespace %d used %v in %v", i, d, passed)
 					}
 				}
