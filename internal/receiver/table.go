@@ -13,7 +13,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// ErrPathTaken says that an older Receiver serves the path. It does not say which: it may be another tenant's.
+// ErrPathTaken says that a Receiver with more right to it serves the path. It does not say which: it may be another tenant's.
 var ErrPathTaken = errors.New("another Receiver already serves this webhook path; use another token")
 
 // Table is what is served: the hooks of all Receivers by path. Looking a path up takes no lock; a change costs what it
@@ -83,7 +83,7 @@ func NewTable(limits Limits, moved func(owner string)) (*Table, error) {
 
 // Put makes hooks all that the Receiver with this key ("namespace/name") serves, the first under the path that its owner is told,
 // the others under paths on their way out. A path that it served before and still serves is never missing in between.
-// ErrPathTaken says that an older Receiver has the first path: the claim stands, and the path is this Receiver's when the other
+// ErrPathTaken says that a Receiver with more right to it has the first path: the claim stands, and the path is this Receiver's when the other
 // gives it up. The same holds for the other paths, but is no error: a path that was never served is no loss. With any other
 // error the Receiver serves nothing.
 func (t *Table) Put(key string, hooks ...*Hook) error {
@@ -201,8 +201,15 @@ func (t *Table) claim(path, key string, r *route) {
 	}
 }
 
-// byRight orders claims to one path: the older Receiver first, then by key, so that every replica decides alike.
+// byRight orders claims to one path, so that every replica decides alike: the type without a token first, since whoever knows the
+// name and namespace can choose a token that makes its path; then the older Receiver, then by key.
 func byRight(a, b *route) int {
+	if a, b := NeedsSecret(a.hook.Verifier.Type()), NeedsSecret(b.hook.Verifier.Type()); a != b {
+		if b {
+			return -1
+		}
+		return 1
+	}
 	if c := a.hook.Created.Compare(b.hook.Created); c != 0 {
 		return c
 	}

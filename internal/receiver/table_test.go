@@ -73,6 +73,46 @@ func TestOfTwoReceiversWithOnePathTheOlderServesIt(t *testing.T) {
 	}
 }
 
+// T1: the path of a type without a token is no secret, so another namespace can choose a token that makes it. Fails when that
+// gives it the path, whoever was first or is older, or when it keeps the path that it had while there was nobody else.
+func TestT1APathWithoutATokenCannotBeTakenWithOne(t *testing.T) {
+	path := Path("", "app", "team-a")
+	if path != Path("app", "te", "am-a") {
+		t.Fatal("the paths do not collide")
+	}
+	issuer := newFakeIssuer(t, "https://issuer.example", "a")
+	verifier := oidcVerifier(t, newIssuers(t, issuer, ""), issuer.url)
+	victim := newHook(t, "team-a/app", onPath(path), created(2), func(h *Hook) { h.Verifier = verifier })
+	squatter := newHook(t, "am-a/te", onPath(path), created(1), withType(t, "generic"))
+	for name, order := range map[string][]*Hook{"the victim first": {victim, squatter}, "the squatter first": {squatter, victim}} {
+		t.Run(name, func(t *testing.T) {
+			table := newTable(t, unlimited())
+			put := func(h *Hook) {
+				t.Helper()
+				err := table.Put(h.Namespace+"/"+h.Name, h)
+				alone := len(table.claims[path]) == 1
+				if taken := errors.Is(err, ErrPathTaken); taken != (h == squatter && !alone) {
+					t.Errorf("Put of %s returned %v", h.Name, err)
+				}
+			}
+			put(order[0])
+			put(order[1])
+			if got := served(table, path); got != "team-a/app" {
+				t.Errorf("%q serves", got)
+			}
+			table.Delete("team-a/app")
+			put(squatter)
+			if got := served(table, path); got != "am-a/te" {
+				t.Errorf("alone: %q serves", got)
+			}
+			put(victim)
+			if got := served(table, path); got != "team-a/app" {
+				t.Errorf("created again: %q serves", got)
+			}
+		})
+	}
+}
+
 // Fails when Put returns ErrPathTaken for any path but the first, and when the claim of the others is forgotten.
 func TestAPathOnItsWayOutThatIsTakenIsNoError(t *testing.T) {
 	old := Path(token, "main", "payments") // = Path(token, "mainpay", "ments")
