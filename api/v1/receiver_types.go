@@ -69,6 +69,7 @@ type ReceiverSpec struct {
 	// ResourceFilter is a CEL expression that gives a boolean. It is evaluated for each selected object, and only objects for
 	// which it is true are asked to reconcile. It reads the object's metadata as "res" and a JSON body as "req"; for type
 	// generic-oidc also the token's claims as "claims".
+	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	ResourceFilter string `json:"resourceFilter,omitempty"`
 
@@ -81,6 +82,7 @@ type ReceiverSpec struct {
 
 	// OIDCProviders lists the issuers whose tokens a Receiver of type generic-oidc accepts. The entry is chosen by the
 	// token's issuer.
+	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=issuerURL
 	// +optional
@@ -136,6 +138,7 @@ type ReceiverResource struct {
 
 	// Filter is a CEL expression like spec.resourceFilter for the objects of this entry alone. Where both are given, both
 	// must be true.
+	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Filter string `json:"filter,omitempty"`
 }
@@ -143,20 +146,24 @@ type ReceiverResource struct {
 // OIDCProvider is an issuer whose tokens are accepted, and what their claims must say.
 type OIDCProvider struct {
 	// IssuerURL is where the issuer's keys are discovered. It must equal the token's claim "iss".
+	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern="^https?://"
 	// +required
 	IssuerURL string `json:"issuerURL"`
 
 	// Audience that the token must have been issued for, its claim "aud". It defaults to "notification-controller".
+	// +kubebuilder:validation:MaxLength=2048
 	// +optional
 	Audience string `json:"audience,omitempty"`
 
 	// Variables are evaluated in order, before the validations, and read as "vars.<name>" by what follows them.
+	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Variables []OIDCVariable `json:"variables,omitempty"`
 
 	// Validations must all be true for a webhook to be accepted. There has to be at least one, because a valid signature only
 	// proves who the issuer is: public issuers sign tokens for anyone.
+	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:MinItems=1
 	// +required
 	Validations []OIDCValidation `json:"validations"`
@@ -165,10 +172,12 @@ type OIDCProvider struct {
 // OIDCVariable is a named part of the validations of an OIDCProvider.
 type OIDCVariable struct {
 	// Name is an identifier of the CEL language.
+	// +kubebuilder:validation:MaxLength=256
 	// +required
 	Name string `json:"name"`
 
 	// Expression in the CEL language that gives the value. It reads "claims", and "vars" as far as defined before.
+	// +kubebuilder:validation:MaxLength=4096
 	// +required
 	Expression string `json:"expression"`
 }
@@ -176,10 +185,12 @@ type OIDCVariable struct {
 // OIDCValidation is one demand on a token's claims.
 type OIDCValidation struct {
 	// Expression in the CEL language that gives a boolean. It reads "claims" and "vars".
+	// +kubebuilder:validation:MaxLength=4096
 	// +required
 	Expression string `json:"expression"`
 
 	// Message explains the refusal when the expression is false.
+	// +kubebuilder:validation:MaxLength=1024
 	// +required
 	Message string `json:"message"`
 }

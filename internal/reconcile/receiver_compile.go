@@ -16,10 +16,14 @@ import (
 const (
 	maxResources = 64
 	maxLabels    = 32
-	maxDemands   = 16       // matchExpressions of one resource
-	maxLabelText = 8 << 10  // bytes of all labels and expressions of a Receiver
-	maxFilters   = 16 << 10 // bytes of all filters of a Receiver: compiling the worst takes a tenth of a second for each 4 KiB
-	maxEvents    = 256
+	maxDemands   = 16      // matchExpressions of one resource
+	maxLabelText = 8 << 10 // bytes of all labels and expressions of a Receiver
+	// maxCEL bounds the bytes of all filters, variables and validations of a Receiver: compiling the worst takes a fifth of a second for
+	// each 4 KiB.
+	maxCEL = 8 << 10
+	// maxProviderText bounds the bytes of all else in a Receiver's providers.
+	maxProviderText = 16 << 10
+	maxEvents       = 256
 )
 
 // receiverPlan is a Receiver's spec, checked. It has everything but the token.
@@ -44,7 +48,7 @@ func planReceiver(r *v1.Receiver, defaultServiceAccount string) (receiverPlan, *
 		plan.serviceAccount = defaultServiceAccount
 	}
 	for _, check := range []func(*v1.Receiver, *receiverPlan) *fault{
-		checkNamespaces, checkType, checkProviders, checkSecretRef, checkServiceAccount, checkLimits, planTargets, planSources,
+		checkNamespaces, checkType, checkProviders, checkSecretRef, checkServiceAccount, checkLimits, checkTexts, planTargets, planSources,
 	} {
 		if f := check(r, &plan); f != nil {
 			if f.event == "" {
@@ -113,7 +117,7 @@ func checkLimits(r *v1.Receiver, _ *receiverPlan) *fault {
 	if n := len(r.Spec.Events); n > maxEvents {
 		return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf("spec.events has %d entries, more than %d", n, maxEvents)}
 	}
-	labels, filters := 0, len(r.Spec.ResourceFilter)
+	labels := 0
 	for _, res := range r.Spec.Resources {
 		for key, value := range res.MatchLabels {
 			labels += len(key) + len(value)
@@ -124,15 +128,38 @@ func checkLimits(r *v1.Receiver, _ *receiverPlan) *fault {
 				labels += len(value) + 1 // empty ones count as well
 			}
 		}
-		filters += len(res.Filter)
 	}
 	if labels > maxLabelText {
 		return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf(
 			"the matchLabels and matchExpressions of spec.resources have %d characters together, more than %d", labels, maxLabelText)}
 	}
-	if filters > maxFilters {
+	return nil
+}
+
+// checkTexts bounds what a Receiver's spec has compiled and kept, before anything of it is.
+func checkTexts(r *v1.Receiver, _ *receiverPlan) *fault {
+	cel, text := len(r.Spec.ResourceFilter), 0
+	for _, res := range r.Spec.Resources {
+		cel += len(res.Filter)
+	}
+	for _, p := range r.Spec.OIDCProviders {
+		text += len(p.IssuerURL) + len(p.Audience)
+		for _, v := range p.Variables {
+			cel += len(v.Expression)
+			text += len(v.Name)
+		}
+		for _, v := range p.Validations {
+			cel += len(v.Expression)
+			text += len(v.Message)
+		}
+	}
+	if cel > maxCEL {
 		return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf(
-			"spec.resourceFilter and the filters of spec.resources have %d characters together, more than %d", filters, maxFilters)}
+			"the filters, and the expressions of spec.oidcProviders, have %d characters together, more than %d", cel, maxCEL)}
+	}
+	if text > maxProviderText {
+		return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf(
+			"the URLs, audiences, names and messages of spec.oidcProviders have %d characters together, more than %d", text, maxProviderText)}
 	}
 	return nil
 }

@@ -53,7 +53,9 @@ type receiverController struct {
 	// decided is told the key of every verdict that is new.
 	decided func(kube.Key)
 	// read remembers when a Receiver's Secret was last read for sure. Only reconcile uses it, one key at a time.
-	read *times
+	read *remembered[time.Time]
+	// compiled are what was made of the Receivers' specs. Only reconcile uses it, one key at a time.
+	compiled *remembered[*compiled]
 }
 
 func (c *receiverController) reconcile(ctx context.Context, k kube.Key) error {
@@ -62,8 +64,9 @@ func (c *receiverController) reconcile(ctx context.Context, k kube.Key) error {
 		c.forget(k)
 		return nil
 	}
-	plan, f := planReceiver(object, c.account)
-	if f != nil {
+	made := c.plan(object)
+	plan := made.plan
+	if f := made.unplanned; f != nil {
 		c.secrets.Release(secretUser{v1.ReceiverKind, k})
 		c.live.remove(k)
 		c.refuse(object, *f)
@@ -82,14 +85,11 @@ func (c *receiverController) reconcile(ctx context.Context, k kube.Key) error {
 	if err != nil {
 		return c.unread(object, err)
 	}
-	hooks, f := compileReceiver(object, plan, receiver.Credentials{
-		Values: secret, OIDC: providersOf(object), Issuers: c.issuers, Namespace: object.Namespace, Room: c.filterRoom,
-	})
+	hooks, f := c.compile(object, made, secret)
 	if f != nil {
 		c.refuse(object, *f)
 		return nil
 	}
-	c.filter(object, plan, hooks)
 	c.serve(object, hooks)
 	return nil
 }
@@ -255,6 +255,7 @@ func (c *receiverController) forget(k kube.Key) {
 	c.live.remove(k)
 	c.secrets.Release(secretUser{v1.ReceiverKind, k})
 	c.read.remove(k)
+	c.compiled.remove(k)
 	c.verdicts.remove(k)
 	c.decided(k)
 }

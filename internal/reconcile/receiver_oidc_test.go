@@ -77,6 +77,20 @@ func TestWhatKeepsAReceiverOfTokensFromBeingServed(t *testing.T) {
 			},
 			v1.ValidationFailedReason, `spec.oidcProviders is for type generic-oidc, not "github"`, "ValidationFailed",
 		},
+		"more than 8 KiB of expressions": {
+			func(r *v1.Receiver) {
+				for range 31 {
+					r.Spec.OIDCProviders[0].Variables = append(r.Spec.OIDCProviders[0].Variables, v1.OIDCVariable{
+						Name: "v", Expression: `"` + strings.Repeat("x", 300) + `"`,
+					})
+				}
+			},
+			v1.LimitExceededReason, "the expressions of spec.oidcProviders, have 9393 characters together, more than 8192", "ValidationFailed",
+		},
+		"more than 16 KiB of messages": {
+			func(r *v1.Receiver) { r.Spec.OIDCProviders[0].Validations[0].Message = strings.Repeat("x", 17<<10) },
+			v1.LimitExceededReason, "messages of spec.oidcProviders have 17432 characters together, more than 16384", "ValidationFailed",
+		},
 		"a variable that is no CEL": {
 			func(r *v1.Receiver) { r.Spec.OIDCProviders[0].Variables[0].Expression = "claims." },
 			v1.InvalidCELExpressionReason, "spec.oidcProviders[0].variables[0].expression: ERROR", "InvalidCELExpression",
@@ -106,6 +120,44 @@ func TestWhatKeepsAReceiverOfTokensFromBeingServed(t *testing.T) {
 				w.apply("Receiver", oidcReceiver())
 				w.ready("Receiver", "app", "True Succeeded")
 			})
+		})
+	}
+}
+
+// Fails when a Receiver is compiled again though neither its spec nor its Secret has changed, which a tenant can have done as often as
+// it likes by an annotation, and when it is not though one of them has.
+func TestAReceiverIsCompiledOncePerChange(t *testing.T) {
+	filtered := func(r *v1.Receiver) { r.Spec.ResourceFilter = `req.a == 1` }
+	for name, changed := range map[string]func(...func(*v1.Receiver)) *v1.Receiver{
+		"tokens of an issuer": oidcReceiver,
+		"a Secret": func(change ...func(*v1.Receiver)) *v1.Receiver {
+			return newReceiver("app", change...)
+		},
+	} {
+		secrets := []*corev1.Secret{newSecret("hook", "token", "t1")}
+		play(t, settings{objects: []runtime.Object{changed(filtered)}, secrets: secrets}, func(w *world) {
+			first := w.hooks.get("team-a/app")
+			live := w.live("Receiver", "app").DeepCopyObject().(*v1.Receiver)
+			live.Annotations = map[string]string{v1.ReconcileRequestAnnotation: "now"}
+			if err := w.cluster.Tracker.Update(resources["Receiver"], live, "team-a"); err != nil {
+				t.Fatal(err)
+			}
+			pass(time.Hour)
+			if status := w.live("Receiver", "app").(*v1.Receiver).Status; status.LastHandledReconcileAt != "now" {
+				t.Errorf("%s: the annotation is not handled", name)
+			}
+			if w.hooks.get("team-a/app") != first {
+				t.Errorf("%s: compiled again", name)
+			}
+			w.apply("Receiver", changed(func(r *v1.Receiver) { r.Spec.Suspend = true }))
+			second := w.hooks.get("team-a/app")
+			if second == first || !second.Suspended || second.Filter != nil {
+				t.Errorf("%s: not compiled after a change of the spec", name)
+			}
+			w.applySecret(newSecret("hook", "token", "t2"))
+			if (w.hooks.get("team-a/app") == second) != (name == "tokens of an issuer") {
+				t.Errorf("%s: wrong after a change of the Secret", name)
+			}
 		})
 	}
 }

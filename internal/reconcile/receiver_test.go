@@ -101,14 +101,14 @@ func TestWhatKeepsAReceiverFromBeingServed(t *testing.T) {
 			change: func(r *v1.Receiver) { r.Spec.ResourceFilter = "claims.sub == 'x'" },
 			reason: v1.InvalidCELExpressionReason, says: "undeclared reference to 'claims'",
 		},
-		"filters of more than 16 KiB": {
+		"filters of more than 8 KiB": {
 			change: func(r *v1.Receiver) {
-				for i := range 9 {
+				for i := range 5 {
 					resource(v1.CrossNamespaceObjectReference{Kind: "GitRepository", Name: fmt.Sprintf("r%d", i)})(r)
 					r.Spec.Resources[i].Filter = "'" + strings.Repeat("x", 2000) + "' != ''"
 				}
 			},
-			reason: v1.LimitExceededReason, says: "have 18072 characters together, more than 16384",
+			reason: v1.LimitExceededReason, says: "have 10040 characters together, more than 8192",
 		},
 		"no secretRef": {
 			change: func(r *v1.Receiver) { r.Spec.SecretRef = nil }, reason: v1.ValidationFailedReason, says: "spec.secretRef is required",

@@ -65,7 +65,7 @@ func (r *Reconciler) wireReceivers() error {
 	r.receivers = kind
 	c := &receiverController{
 		receivers: kind.objects, secrets: r.secrets, hooks: r.options.Hooks, subscriptions: r.options.Subscriptions, live: r.live, verdicts: kind.verdicts,
-		issuers: r.options.Issuers, account: r.options.DefaultServiceAccount, read: newTimes(),
+		issuers: r.options.Issuers, account: r.options.DefaultServiceAccount, read: newRemembered[time.Time](), compiled: newRemembered[*compiled](),
 		objects: r.options.Objects, filterRoom: receiver.NewFilterRoom(),
 		decided: func(k kube.Key) { kind.status.queue.Enqueue(k) },
 	}

@@ -97,7 +97,8 @@ func attacks() map[string]string {
 		"nots":                   strings.Repeat("!", 4000) + "true",
 		"conditions":             strings.Repeat("true ? ", 90) + "true" + strings.Repeat(" : true", 90),
 		"nested too deep":        strings.Repeat("[0].all(x,", 6) + "true" + strings.Repeat(")", 6),
-		"nested maps":            strings.Repeat("{1:", 90) + "1" + strings.Repeat("}", 90) + " == {}",
+		"nested maps":            strings.Repeat(strings.Repeat("{1:", 25)+"1"+strings.Repeat("}", 25)+" == {} || ", 35) + "false",
+		"nested maps, deep":      strings.Repeat(strings.Repeat("{1:", 90)+"1"+strings.Repeat("}", 90)+" == {} || ", 10) + "false",
 		"sums":                   strings.TrimSuffix(strings.Repeat("1+", 1900), "+") + " > 0",
 	}
 }
@@ -140,6 +141,39 @@ func TestNoExpressionIsExpensive(t *testing.T) {
 			t.Errorf("%s: took %v, used %d MiB", name, took, used>>20)
 		}
 	}
+}
+
+// Fails when an expression may be nested so deep that compiling it takes a second.
+func TestNestingHasABound(t *testing.T) {
+	nested := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) + " == []" }
+	if _, err := expr.Compile(nested(20), expr.Bool); err != nil {
+		t.Error(err)
+	}
+	if _, err := expr.Compile(nested(40), expr.Bool); err == nil {
+		t.Error("40 levels are compiled")
+	}
+}
+
+// A Receiver may have a thousand expressions of one digit. Fails when each keeps an environment of its own, which is 35 KiB.
+func TestASmallProgramIsSmall(t *testing.T) {
+	const programs = 200
+	kept := make([]*expr.Program, programs)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for i := range kept {
+		p, err := expr.Compile("1", expr.Any, "claims", "vars")
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept[i] = p
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if each := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) / programs; each > 16<<10 {
+		t.Errorf("a program of one digit keeps %d bytes", each)
+	}
+	runtime.KeepAlive(kept)
 }
 
 // What evaluations of one budget hold in memory together may not grow with their number. Fails when a list or a map that is made is

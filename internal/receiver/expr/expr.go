@@ -44,11 +44,7 @@ func Compile(source string, result Result, variables ...string) (*Program, error
 	if err != nil {
 		return nil, err
 	}
-	declared := make([]cel.EnvOption, len(variables))
-	for i, name := range variables {
-		declared[i] = cel.Variable(name, cel.DynType)
-	}
-	env, err := lang.env.Extend(declared...)
+	env, err := lang.with(variables)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package expr
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/google/cel-go/cel"
@@ -13,8 +14,9 @@ import (
 )
 
 const (
-	// maxDepth bounds how deep the parts of an expression are nested.
-	maxDepth = 100
+	// maxDepth bounds how deep the parts of an expression are nested. The types of nested lists and maps are written out as often as
+	// there are levels: at a hundred, the checking of 4 KiB takes a second.
+	maxDepth = 32
 	// maxNesting bounds how deep comprehensions are nested; each level multiplies the rounds.
 	maxNesting = 4
 )
@@ -24,6 +26,26 @@ type dialect struct {
 	env       *cel.Env
 	functions interpreter.Dispatcher
 	keys      interpreter.AttributeFactory
+	// envs are env with the variables of programs, by their names, which are the code's own: a few.
+	envs sync.Map
+}
+
+// with is the environment of programs that read the variables. They share it, since it takes more than most of them.
+func (d *dialect) with(variables []string) (*cel.Env, error) {
+	names := strings.Join(variables, " ")
+	if env, ok := d.envs.Load(names); ok {
+		return env.(*cel.Env), nil
+	}
+	declared := make([]cel.EnvOption, len(variables))
+	for i, name := range variables {
+		declared[i] = cel.Variable(name, cel.DynType)
+	}
+	env, err := d.env.Extend(declared...)
+	if err != nil {
+		return nil, err
+	}
+	kept, _ := d.envs.LoadOrStore(names, env)
+	return kept.(*cel.Env), nil
 }
 
 var language = sync.OnceValues(func() (*dialect, error) {
