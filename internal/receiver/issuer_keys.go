@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -57,8 +58,31 @@ func fetchKeys(ctx context.Context, client *http.Client, url string) ([]jose.JSO
 	return parseKeys(body)
 }
 
-// parseKeys reads the keys that can verify a token. Others are left out, so that a key of a kind yet to come does not end the
-// service of those beside it.
+// Bounds on the list of one issuer.
+const (
+	// maxKeys bounds the keys that are kept, and maxListed the entries that are looked at for them; the rest is not read.
+	maxKeys, maxListed = 32, 128
+	// maxKeyID bounds a key's ID in bytes. A key with a longer one is left out.
+	maxKeyID = 256
+)
+
+// publicKey has those members of a JSON Web Key that verifying needs. Others are dropped before they are parsed: certificates, above
+// all, would be kept with all that was made of them.
+type publicKey struct {
+	Type      string `json:"kty"`
+	KeyID     string `json:"kid,omitempty"`
+	Use       string `json:"use,omitempty"`
+	Algorithm string `json:"alg,omitempty"`
+	Curve     string `json:"crv,omitempty"`
+	X         string `json:"x,omitempty"`
+	Y         string `json:"y,omitempty"`
+	N         string `json:"n,omitempty"`
+	E         string `json:"e,omitempty"`
+	Private   string `json:"d,omitempty"`
+}
+
+// parseKeys reads the keys that can verify a token, and keeps nothing of them but the key, its ID and its algorithm. Others are left
+// out, so that a key of a kind yet to come does not end the service of those beside it.
 func parseKeys(body []byte) ([]jose.JSONWebKey, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
@@ -67,16 +91,33 @@ func parseKeys(body []byte) ([]jose.JSONWebKey, error) {
 		return nil, err
 	}
 	var keys []jose.JSONWebKey
-	for _, raw := range set.Keys {
-		var key jose.JSONWebKey
+	for _, raw := range set.Keys[:min(len(set.Keys), maxListed)] {
 		if len(keys) == maxKeys {
 			break
 		}
-		if json.Unmarshal(raw, &key) == nil && verifies(key) {
+		if key, ok := parseKey(raw); ok {
 			keys = append(keys, key)
 		}
 	}
 	return keys, nil
+}
+
+// parseKey reads one entry of an issuer's list, and reports whether it can verify a token.
+func parseKey(raw []byte) (jose.JSONWebKey, bool) {
+	var read publicKey
+	if json.Unmarshal(raw, &read) != nil || len(read.KeyID) > maxKeyID ||
+		read.Algorithm != "" && !slices.Contains(asymmetric, read.Algorithm) {
+		return jose.JSONWebKey{}, false
+	}
+	stripped, err := json.Marshal(read)
+	if err != nil {
+		return jose.JSONWebKey{}, false
+	}
+	var key jose.JSONWebKey
+	if key.UnmarshalJSON(stripped) != nil || !verifies(key) {
+		return jose.JSONWebKey{}, false
+	}
+	return jose.JSONWebKey{Key: key.Key, KeyID: key.KeyID, Algorithm: key.Algorithm}, true
 }
 
 // The lengths in bits of the RSA keys that are used: a shorter one can be broken, a longer one takes long to compute with.

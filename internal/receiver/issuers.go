@@ -29,8 +29,6 @@ const (
 	fetchTime = 5 * time.Second
 	// maxFetched bounds each of the two answers in bytes.
 	maxFetched = 256 << 10
-	// maxKeys bounds the keys of one issuer; the rest of its list is not read.
-	maxKeys = 32
 )
 
 // GoogleIssuer is who signs the tokens of Google Cloud's Pub/Sub.

@@ -3,13 +3,9 @@ package receiver
 import (
 	"bytes"
 	"crypto"
-	"crypto/rand"
-	"crypto/rsa"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -155,38 +151,6 @@ func TestAnIssuersAnswersAreNotTrusted(t *testing.T) {
 		if len(reached) != 1 || reached[issuerURL+"/.well-known/openid-configuration"] != 1 {
 			t.Errorf("%s: reached %v", name, reached)
 		}
-	}
-}
-
-// Fails when a key that cannot verify keeps the others from doing so, when one that is too easy to break or too slow to use is
-// taken, and when there is no end of them.
-func TestOnlyFitKeysAreKept(t *testing.T) {
-	good := jose.JSONWebKey{Key: newKey(t).Public(), KeyID: "good"}
-	encoded := func(key any) string {
-		data, err := json.Marshal(key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(data)
-	}
-	huge := strings.Repeat("_", 20000)
-	short, err := rsa.GenerateKey(rand.Reader, 1024)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keys, err := parseKeys([]byte(`{"keys":[` + strings.Join([]string{
-		`{"kty":"new"}`, `null`, `1`, `{"kty":"oct","k":"c2VjcmV0","kid":"symmetric"}`,
-		`{"kty":"RSA","kid":"huge","e":"AQAB","n":"` + huge + `"}`,
-		encoded(jose.JSONWebKey{Key: short.Public(), KeyID: "short"}),
-		encoded(jose.JSONWebKey{Key: good.Key, KeyID: "encryption", Use: "enc"}),
-		encoded(good),
-	}, ",") + `]}`))
-	if err != nil || len(keys) != 1 || keys[0].KeyID != "good" {
-		t.Errorf("kept %d keys, %v", len(keys), err)
-	}
-	keys, err = parseKeys([]byte(`{"keys":[` + strings.TrimSuffix(strings.Repeat(encoded(good)+",", maxKeys+5), ",") + `]}`))
-	if err != nil || len(keys) != maxKeys {
-		t.Errorf("kept %d keys, %v", len(keys), err)
 	}
 }
 
