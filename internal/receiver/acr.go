@@ -1,6 +1,9 @@
 package receiver
 
-import "net/http"
+import (
+	"context"
+	"net/http"
+)
 
 // acr cannot sign: like generic it authenticates by its path. A manifest that is deleted by its digest has no tag, and a ping
 // has no target.
@@ -10,7 +13,7 @@ func newACR(Credentials) (Verifier, error) { return acr{}, nil }
 
 func (acr) Type() string { return "acr" }
 
-func (acr) Parse(_ http.Header, body []byte) (Content, error) {
+func (acr) Parse(_ context.Context, _ http.Header, body []byte) (Content, error) {
 	var payload struct {
 		ID     string `json:"id"`
 		Action string `json:"action"`

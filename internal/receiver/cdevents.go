@@ -1,6 +1,7 @@
 package receiver
 
 import (
+	"context"
 	"encoding/json"
 	"mime"
 	"net/http"
@@ -18,11 +19,9 @@ import (
 const (
 	maxCDEvent = 64 << 10
 	maxLinks   = 64
+	// cdEventSize is what each byte takes in memory meanwhile.
+	cdEventSize = 160
 )
-
-// cdEventsAtOnce is a place for each CDEvent that is being decoded, so that many at once are a queue of bodies and not of what
-// is made of them.
-var cdEventsAtOnce = make(chan struct{}, 4)
 
 const (
 	refusedLong    Refusal = "event is larger than 64 KiB"
@@ -33,15 +32,17 @@ const (
 // cdEvents cannot sign: like generic it authenticates by its path.
 type cdEvents struct {
 	generic
-	// turn is the one place of a Receiver, so that a flood of its events waits for itself and not in front of others'.
-	turn chan struct{}
+	namespace string
+	room      *FilterRoom
 }
 
-func newCDEvents(Credentials) (Verifier, error) { return cdEvents{turn: make(chan struct{}, 1)}, nil }
+func newCDEvents(c Credentials) (Verifier, error) {
+	return cdEvents{namespace: c.Namespace, room: c.Room}, nil
+}
 
 func (cdEvents) Type() string { return "cdevents" }
 
-func (v cdEvents) Parse(h http.Header, body []byte) (Content, error) {
+func (v cdEvents) Parse(ctx context.Context, h http.Header, body []byte) (Content, error) {
 	if len(body) > maxCDEvent {
 		return Content{}, refusedLong
 	}
@@ -49,7 +50,7 @@ func (v cdEvents) Parse(h http.Header, body []byte) (Content, error) {
 	if err != nil {
 		return Content{}, err
 	}
-	inner, err := v.read(outer.Data)
+	inner, err := v.read(ctx, outer.Data)
 	if err != nil {
 		return Content{}, err
 	}
@@ -67,12 +68,13 @@ func (v cdEvents) Parse(h http.Header, body []byte) (Content, error) {
 	return Content{Event: e, Document: outer.Data}, nil
 }
 
-// read waits for the Receiver's turn, which comes: what is in front of it is bounded by Limits.
-func (v cdEvents) read(data []byte) (api.SharedContext, error) {
-	v.turn <- struct{}{}
-	defer func() { <-v.turn }()
-	cdEventsAtOnce <- struct{}{}
-	defer func() { <-cdEventsAtOnce }()
+// read waits for the namespace's turn, so that a flood of its events waits for itself and not in front of others'.
+func (v cdEvents) read(ctx context.Context, data []byte) (api.SharedContext, error) {
+	leave, ok := v.room.enter(ctx, v.namespace, cdEventSize*int64(len(data)))
+	if !ok {
+		return api.SharedContext{}, errNoTurn
+	}
+	defer leave()
 	return readCDEvent(data)
 }
 

@@ -1,6 +1,9 @@
 package receiver
 
-import "net/http"
+import (
+	"context"
+	"net/http"
+)
 
 // dockerHub cannot sign: like generic it authenticates by its path.
 type dockerHub struct{ generic }
@@ -9,7 +12,7 @@ func newDockerHub(Credentials) (Verifier, error) { return dockerHub{}, nil }
 
 func (dockerHub) Type() string { return "dockerhub" }
 
-func (dockerHub) Parse(_ http.Header, body []byte) (Content, error) {
+func (dockerHub) Parse(_ context.Context, _ http.Header, body []byte) (Content, error) {
 	var payload struct {
 		Push struct {
 			Tag string `json:"tag"`

@@ -2,6 +2,7 @@ package receiver
 
 import (
 	"bytes"
+	"context"
 	"mime"
 	"net/http"
 	"net/url"
@@ -15,13 +16,13 @@ type documents interface {
 }
 
 // contentOf is what an authentic request says. body is nil for a hook that keeps none.
-func contentOf(v Verifier, h http.Header, body []byte) (Content, error) {
+func contentOf(ctx context.Context, v Verifier, h http.Header, body []byte) (Content, error) {
 	c := Content{Event: v.Event(h)}
 	if c.Event.Ping {
 		return c, nil
 	}
 	if parser, ok := v.(Parser); ok {
-		return parser.Parse(h, body)
+		return parser.Parse(ctx, h, body)
 	}
 	if body != nil {
 		c.Document = documentIn(v, h, body)

@@ -32,7 +32,7 @@ const (
 	maxOwed   = time.Second
 )
 
-// FilterRoom is the room in memory and the processors that all filters share. The webhooks of one namespace are filtered one after
+// FilterRoom is the room in memory and the processors that all filters share, and all else that takes long. The webhooks of one namespace are filtered one after
 // the other and pay for the time they take, so that expensive filters hold up their own webhooks. Those with a large document, and
 // those of a namespace whose filters took long, have one place beside those of all others: they wait for each other alone. At a
 // time there is one document of up to maxDecoded, and a document of up to quickSize for each of two webhooks a processor.

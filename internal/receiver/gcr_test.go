@@ -85,7 +85,7 @@ func TestGCRReadsTheMessageInItsEnvelope(t *testing.T) {
 		"data without an action":  {envelope(in64(`{"tag":"x"}`)), refusedData},
 		"data that is not quoted": {`{"message":{"data":1}}`, refusedField},
 	} {
-		content, err := v.Parse(nil, []byte(test.body))
+		content, err := v.Parse(t.Context(), nil, []byte(test.body))
 		if !errors.Is(err, test.want) {
 			t.Errorf("%s: got %v, want %v", name, err, test.want)
 		}
@@ -125,7 +125,7 @@ func FuzzGCR(f *testing.F) {
 	f.Add([]byte(`{"message":{"data":"eyJhY3Rpb24iOiJJTlNFUlQifQ==","messageId":"1"}}`))
 	f.Add([]byte(`{"message":{"data":"eyJhY3Rpb24i"}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		content, err := v.Parse(nil, body)
+		content, err := v.Parse(t.Context(), nil, body)
 		_, refused := errors.AsType[Refusal](err)
 		if err != nil && !refused || err == nil && len(content.Document) > 6*len(body)+64 {
 			t.Errorf("%q: %q, %v", body, content.Document, err)

@@ -53,6 +53,6 @@ func (g signedGitLab) Begin(ctx context.Context, h http.Header) (Check, error) {
 }
 
 // Parse makes it a Parser, for a signature that needs the whole body.
-func (g signedGitLab) Parse(h http.Header, body []byte) (Content, error) {
+func (g signedGitLab) Parse(_ context.Context, h http.Header, body []byte) (Content, error) {
 	return Content{Event: g.Event(h), Document: jsonDocument(h, body)}, nil
 }

@@ -79,7 +79,7 @@ func TestGitLabReadsEventAndDelivery(t *testing.T) {
 	reads(t, "gitlab", cases)
 	signed := verifierOf(t, "gitlab", signingSecret)
 	for name, c := range cases {
-		if content, err := contentOf(signed, c.header, []byte("{}")); err != nil || content.Event != c.want || string(content.Document) != "{}" {
+		if content, err := contentOf(t.Context(), signed, c.header, []byte("{}")); err != nil || content.Event != c.want || string(content.Document) != "{}" {
 			t.Errorf("%s, of a signing token: %+v, %v; want %+v", name, content, err, c.want)
 		}
 	}

@@ -21,7 +21,7 @@ func (nexus) Event(h http.Header) Event {
 	return Event{Delivery: h.Get("X-Nexus-Webhook-Delivery")}
 }
 
-func (v nexus) Parse(h http.Header, body []byte) (Content, error) {
+func (v nexus) Parse(_ context.Context, h http.Header, body []byte) (Content, error) {
 	var payload struct {
 		Action         string `json:"action"`
 		RepositoryName string `json:"repositoryName"`

@@ -46,7 +46,7 @@ func TestNexusReadsItsPayload(t *testing.T) {
 		``:                             refusedJSON,
 		`{} {}`:                        refusedJSON,
 	} {
-		c, err := v.Parse(h, []byte(body))
+		c, err := v.Parse(t.Context(), h, []byte(body))
 		if !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", body, err, want)
 		}

@@ -26,7 +26,7 @@ func parse(t testing.TB, kind string, h http.Header, body string) (Content, erro
 	if err := verify(v, h, body); err != nil {
 		t.Fatalf("%s, which proves nothing but its path, refused: %v", kind, err)
 	}
-	return v.(Parser).Parse(h, []byte(body))
+	return v.(Parser).Parse(t.Context(), h, []byte(body))
 }
 
 // Fails when a type keeps the body to itself, so that filters see nothing, when it asks for a content type, and when it is no
@@ -104,7 +104,7 @@ func fuzzParser(f *testing.F, kind string, seeds ...string) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, body, eventType, contentType string) {
-		c, err := v.(Parser).Parse(http.Header{"Ce-Type": {eventType}, "Content-Type": {contentType}}, []byte(body))
+		c, err := v.(Parser).Parse(t.Context(), http.Header{"Ce-Type": {eventType}, "Content-Type": {contentType}}, []byte(body))
 		if _, ok := errors.AsType[Refusal](err); err != nil && !ok {
 			t.Fatalf("%v is no Refusal", err)
 		}

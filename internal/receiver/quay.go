@@ -1,6 +1,9 @@
 package receiver
 
-import "net/http"
+import (
+	"context"
+	"net/http"
+)
 
 // quay cannot sign: like generic it authenticates by its path. Its notifications about builds, mirrors and vulnerabilities name
 // no updated tags.
@@ -10,7 +13,7 @@ func newQuay(Credentials) (Verifier, error) { return quay{}, nil }
 
 func (quay) Type() string { return "quay" }
 
-func (quay) Parse(_ http.Header, body []byte) (Content, error) {
+func (quay) Parse(_ context.Context, _ http.Header, body []byte) (Content, error) {
 	var payload struct {
 		Repository string      `json:"docker_url"`
 		Tags       []anyString `json:"updated_tags"`

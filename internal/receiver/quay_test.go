@@ -29,7 +29,7 @@ func TestQuayNamesARepository(t *testing.T) {
 func TestALongListOfTagsCostsNoMemory(t *testing.T) {
 	body := []byte(`{"docker_url":"quay.io/a/b","updated_tags":[` + strings.Repeat(`"",`, 1_000_000) + `""]}`)
 	allocations := testing.AllocsPerRun(1, func() {
-		if _, err := (quay{}).Parse(http.Header{}, body); err != nil {
+		if _, err := (quay{}).Parse(t.Context(), http.Header{}, body); err != nil {
 			t.Error(err)
 		}
 	})

@@ -36,7 +36,7 @@ func (s stumblingCheck) Finish([]byte) (Claims, error) { s.step("finish"); retur
 
 type stumblingParser struct{ stumbling }
 
-func (s stumblingParser) Parse(http.Header, []byte) (Content, error) {
+func (s stumblingParser) Parse(context.Context, http.Header, []byte) (Content, error) {
 	s.step("parse")
 	return Content{}, nil
 }

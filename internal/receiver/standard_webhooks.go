@@ -29,7 +29,7 @@ func (standardWebhooks) Event(h http.Header) Event {
 
 // Parse reads the event's name from the field "type". The specification recommends it and JSON, and demands neither, so a body
 // without them is an event without a name.
-func (v standardWebhooks) Parse(h http.Header, body []byte) (Content, error) {
+func (v standardWebhooks) Parse(_ context.Context, h http.Header, body []byte) (Content, error) {
 	var payload struct {
 		Type string `json:"type"`
 	}

@@ -145,7 +145,7 @@ func TestStandardWebhooksReadsTheEventInTheBody(t *testing.T) {
 		`{"type":"image.pushed","timestamp":"2026-01-01T00:00:00Z","data":{"type":"x"}}`: "image.pushed",
 		`{"data":{"type":"x"}}`: "", `{"type":1}`: "", `{"type":"a"`: "", `["type"]`: "", `null`: "", ``: "", `plain`: "",
 	} {
-		c, err := v.Parse(header("webhook-id", "msg_1"), []byte(body))
+		c, err := v.Parse(t.Context(), header("webhook-id", "msg_1"), []byte(body))
 		if want := (Event{Name: want, Selects: true, Delivery: "msg_1"}); err != nil || c.Event != want {
 			t.Errorf("%s: %+v, %v; want %+v", body, c.Event, err, want)
 		}
@@ -180,7 +180,7 @@ func FuzzStandardWebhooks(f *testing.F) {
 		if (got == nil) != (want == nil) && !stricter {
 			t.Fatalf("%v: %v, and the library: %v", h, got, want)
 		}
-		if c, err := contentOf(v, h, []byte(body)); err != nil || !c.Event.Selects || c.Event.Ping || c.Event.Delivery != id {
+		if c, err := contentOf(t.Context(), v, h, []byte(body)); err != nil || !c.Event.Selects || c.Event.Ping || c.Event.Delivery != id {
 			t.Fatalf("%+v, %v", c, err)
 		}
 	})

@@ -175,7 +175,7 @@ func fuzzVerifier(f *testing.F, kind string, proofs, seeds []string, proven func
 		if err == nil && !proven(h, body) {
 			t.Fatalf("%v was accepted for %q", h, body)
 		}
-		content, err := contentOf(v, h, []byte(body))
+		content, err := contentOf(t.Context(), v, h, []byte(body))
 		if _, ok := errors.AsType[Refusal](err); err != nil && !ok {
 			t.Fatalf("%v is no Refusal", err)
 		}

@@ -300,7 +300,10 @@ func (w *Webhooks) decide(r *http.Request, rt *route, claims Claims, body []byte
 	if hook.Suspended {
 		return delivery{}, hookSuspended
 	}
-	content, err := contentOf(hook.Verifier, r.Header, body)
+	content, err := contentOf(r.Context(), hook.Verifier, r.Header, body)
+	if errors.Is(err, errNoTurn) {
+		return delivery{}, hookBusy
+	}
 	if err != nil {
 		return delivery{}, refused(http.StatusBadRequest, "payload", string(reasonOf(err)), "")
 	}
