@@ -58,6 +58,7 @@ func (r *Receivers) ByKey(namespace, key string) (apply.Receiver, bool) {
 }
 
 func (r *Receivers) put(live apply.Receiver) {
+	live = live.Indexed()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.named[live.Namespace] == nil {

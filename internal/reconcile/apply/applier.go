@@ -28,9 +28,10 @@ type Receiver struct {
 	// ServiceAccount is the one named in the spec, or the default.
 	ServiceAccount string
 	Targets        []event.Target
+	index          index
 }
 
-// Receivers are the live ones.
+// Receivers are the live ones, each Indexed.
 type Receivers interface {
 	Live(namespace, name string) (Receiver, bool)
 	InNamespace(namespace string) []Receiver

@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"slices"
 	"time"
 )
 
@@ -11,19 +10,11 @@ func (a *Applier) wake(k slotKey) {
 	s := a.slots[k]
 	at := s.last.Add(a.opts.Interval)
 	if len(s.waiting) > 0 {
-		next := slices.MinFunc(s.waiting, func(x, y *attempt) int { return x.due().Compare(y.due()) }).due()
-		if next.After(at) {
+		if next := s.waiting[0].due(); next.After(at) {
 			at = next
 		}
 	}
 	a.queue.AddAfter(item{namespace: k.namespace, object: k.object}, time.Until(at))
-}
-
-func (at *attempt) due() time.Time {
-	if at.floor.After(at.notBefore) {
-		return at.floor
-	}
-	return at.notBefore
 }
 
 // take returns the claim to an object whose turn it is, and with start marks it as in flight. An object that nobody claims is
@@ -44,13 +35,13 @@ func (a *Applier) take(k slotKey, start bool) *attempt {
 		delete(a.slots, k)
 		return nil
 	}
-	i := slices.IndexFunc(s.waiting, func(at *attempt) bool { return !at.due().After(now) })
-	if i < 0 {
+	at := s.waiting[0]
+	if at.due().After(now) {
 		a.wake(k)
 		return nil
 	}
-	s.waiting[i].inFlight = start
-	return s.waiting[i]
+	at.inFlight = start
+	return at
 }
 
 // outcome is what came of an attempt.
@@ -79,19 +70,27 @@ func (a *Applier) attempt(ctx context.Context, k slotKey) {
 	if at == nil {
 		return
 	}
-	result := a.send(ctx, k, at)
-	a.mu.Lock()
-	settles := a.conclude(k, at, result)
-	a.mu.Unlock()
-	for _, settle := range settles {
+	for _, settle := range a.settled(k, at, a.send(ctx, k, at)) {
 		settle(ctx)
 	}
+}
+
+// settled draws the consequences of an attempt.
+func (a *Applier) settled(k slotKey, at *attempt, o outcome) []settle {
+	var others []claimed
+	a.mu.Lock()
+	end, met := a.conclude(k, at, o)
+	if met {
+		others = a.others(k, o)
+	}
+	a.mu.Unlock()
+	return append(a.share(k, others, o), end)
 }
 
 // send resolves the claim once more, now that it is to be written, and writes it.
 func (a *Applier) send(ctx context.Context, k slotKey, at *attempt) outcome {
 	a.mu.Lock()
-	trigger := at.job.held.Value
+	trigger := at.job.wish
 	a.mu.Unlock()
 	receiver, target, why := a.resolve(trigger)
 	switch why {
@@ -129,9 +128,9 @@ func (a *Applier) send(ctx context.Context, k slotKey, at *attempt) outcome {
 	return result
 }
 
-// conclude draws the consequences of an attempt for its claim and for others to the object. The caller holds the lock, and calls
-// what is returned without it.
-func (a *Applier) conclude(k slotKey, at *attempt, o outcome) (settles []settle) {
+// conclude draws the consequences of an attempt for its claim, and reports whether others to the object may have been met as well. The
+// caller holds the lock, and calls what is returned without it.
+func (a *Applier) conclude(k slotKey, at *attempt, o outcome) (settle settle, met bool) {
 	j, s := at.job, a.slots[k]
 	at.inFlight = false
 	if o.sent {
@@ -139,18 +138,20 @@ func (a *Applier) conclude(k slotKey, at *attempt, o outcome) (settles []settle)
 	}
 	if a.jobs[j.key] != j || j.pending[k] != at {
 		a.wake(k)
-		return nil // the shard gave up on it
+		return func(context.Context) {}, false // the shard gave up on it
 	}
+	s.leave(at)
 	end := true
 	switch {
 	case o.ended != "":
 		j.result = o.ended
 	case o.verdict == applied:
-		end = !o.stamp.Before(j.held.Value.Accepted) // unless a newer trigger came meanwhile
-		a.book.allow(o.receiver, o.resource, k.object)
-		settles = a.share(k, at, o)
-		if end {
-			a.metrics.latency.Observe(time.Since(j.held.Value.Accepted).Seconds())
+		met = true
+		a.book.allow(k.namespace, o.receiver.ServiceAccount, map[string]bool{o.receiver.Name: true}, o.resource, k.object)
+		if end = !o.stamp.Before(j.wish.Accepted); end {
+			a.metrics.latency.Observe(time.Since(j.wish.Accepted).Seconds())
+		} else { // a newer trigger came meanwhile
+			at.notBefore = time.Now()
 		}
 	case o.verdict == gone:
 		j.result = resultNotFound
@@ -168,7 +169,6 @@ func (a *Applier) conclude(k slotKey, at *attempt, o outcome) (settles []settle)
 		at.floor = time.Now().Add(min(o.after, maxPause))
 	}
 	a.logAttempt(k, o, end)
-	s.waiting = slices.DeleteFunc(s.waiting, func(x *attempt) bool { return x == at })
 	switch {
 	case end:
 		delete(j.pending, k)
@@ -176,32 +176,10 @@ func (a *Applier) conclude(k slotKey, at *attempt, o outcome) (settles []settle)
 		delete(j.pending, k)
 		j.partial = true
 	default:
-		s.waiting = append(s.waiting, at) // behind the others that claim the object
+		s.wait(at) // behind the others that claim the object
 	}
 	a.wake(k)
-	return append(settles, a.finish(j))
-}
-
-// share ends the other claims to the object that the request of one account has met: those of the same account that were
-// accepted by its stamp. Another account's claim stays, since what this one may says nothing about that one.
-func (a *Applier) share(k slotKey, at *attempt, o outcome) (settles []settle) {
-	s := a.slots[k]
-	s.waiting = slices.DeleteFunc(s.waiting, func(other *attempt) bool {
-		t := other.job.held.Value
-		if other == at || o.stamp.Before(t.Accepted) {
-			return false
-		}
-		receiver, _, why := a.resolve(t)
-		if why != "" || receiver.ServiceAccount != o.receiver.ServiceAccount {
-			return false
-		}
-		a.metrics.shared.Inc()
-		a.book.allow(receiver, o.resource, k.object)
-		delete(other.job.pending, k)
-		settles = append(settles, a.finish(other.job))
-		return true
-	})
-	return settles
+	return a.finish(j), met
 }
 
 // refusedAgain shows a refusal to the Receiver, and reports whether it was the last.
@@ -212,7 +190,7 @@ func (a *Applier) refusedAgain(k slotKey, at *attempt, o outcome) (last bool) {
 	})
 	at.pause = longer(at.pause, minRefusedPause)
 	at.notBefore = time.Now().Add(at.pause)
-	if at.notBefore.After(at.job.held.Value.Accepted.Add(RefusedFor)) {
+	if at.notBefore.After(at.job.wish.Accepted.Add(RefusedFor)) {
 		at.job.result = resultRefused
 		return true
 	}

@@ -52,7 +52,7 @@ func (f *fakeReceivers) put(r Receiver) {
 	f.remove(r.Namespace, r.Name)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.live = append(f.live, r)
+	f.live = append(f.live, r.Indexed())
 }
 
 func (f *fakeReceivers) remove(namespace, name string) {

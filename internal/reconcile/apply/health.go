@@ -105,22 +105,25 @@ func (b *book) deny(r Receiver, d Denied) {
 	b.mark(r.Namespace, r.Name)
 }
 
-// allow notes that a write on the object for the Receiver succeeded. What other Receivers of the namespace are denied as the same
-// account is mended by it as well.
-func (b *book) allow(r Receiver, resource string, o object) {
-	b.remove(r.Namespace, func(receiver string, d Denied) bool {
+// allow notes that a write on the object succeeded as the account, for Receivers of the namespace. What others of it are denied as the
+// same account is mended by it as well.
+func (b *book) allow(namespace, account string, receivers map[string]bool, resource string, o object) {
+	b.remove(namespace, func(receiver string, d Denied) bool {
 		return d.Object == o.name && (d.Resource == resource || d.Resource == o.kind) && // the kind while it was not served
-			(receiver == r.Name || d.ServiceAccount == r.ServiceAccount)
+			(d.ServiceAccount == account || receivers[receiver])
 	})
 }
 
 // resolved notes that the Receiver's selector over a kind was resolved, and forgets what it was denied for targets that it no
 // longer names or as an account that it no longer uses.
 func (b *book) resolved(r Receiver, target event.Target) {
-	b.remove(r.Namespace, func(receiver string, d Denied) bool {
-		if receiver != r.Name {
-			return false
-		}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := b.pages[r.Namespace][r.Name]
+	if p == nil {
+		return
+	}
+	b.strike(r.Namespace, r.Name, p, func(d Denied) bool {
 		named := slices.ContainsFunc(r.Targets, func(t event.Target) bool {
 			return t.Kind == d.Kind && (t.Name == d.Object || t.Selects())
 		})
@@ -143,12 +146,17 @@ func (b *book) remove(namespace string, drop func(receiver string, d Denied) boo
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for receiver, p := range b.pages[namespace] {
-		kept := slices.DeleteFunc(slices.Clone(p.health.Denied), func(d Denied) bool { return drop(receiver, d) })
-		if len(kept) < len(p.health.Denied) {
-			p.health.Denied, p.own = kept, true
-			b.mark(namespace, receiver)
-		}
+		b.strike(namespace, receiver, p, func(d Denied) bool { return drop(receiver, d) })
 	}
+}
+
+// strike takes denials off a page. The caller holds the lock.
+func (b *book) strike(namespace, receiver string, p *page, drop func(Denied) bool) {
+	if !slices.ContainsFunc(p.health.Denied, drop) {
+		return
+	}
+	p.health.Denied, p.own = slices.DeleteFunc(slices.Clone(p.health.Denied), drop), true
+	b.mark(namespace, receiver)
 }
 
 // page returns the Receiver's page, a new one if there is none. The caller holds the lock.

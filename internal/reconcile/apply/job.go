@@ -21,6 +21,8 @@ type job struct {
 	key   jobKey
 	shard *shard
 	held  event.Held[event.Trigger]
+	// wish is held's trigger.
+	wish *wish
 	// stale says that the target is to be resolved (again), expanding that this is under way, expanded when it last began.
 	stale     bool
 	expanding bool
@@ -33,24 +35,6 @@ type job struct {
 	result string
 	// partial says that work was taken off when the shard was closed, so that the trigger goes back to the bus.
 	partial bool
-}
-
-// attempt is one job's claim to a request for one object. The Applier's lock guards it.
-type attempt struct {
-	job *job
-	// inFlight says that its request is being sent.
-	inFlight bool
-	// notBefore is when it may be tried again after pause; floor is until when the server asked to be left alone.
-	notBefore, floor time.Time
-	pause            time.Duration
-}
-
-// slot is one object's place in time: it gets one request per interval.
-type slot struct {
-	// last is when the last request was answered.
-	last time.Time
-	// waiting are the claims, first come first served. The one being tried stays in the list.
-	waiting []*attempt
 }
 
 // Pauses between attempts.
@@ -69,9 +53,9 @@ func longer(p, least time.Duration) time.Duration {
 
 // offer takes in a trigger. It returns the held messages that need no more work and those to give back.
 func (a *Applier) offer(sh *shard, held event.Held[event.Trigger]) (done, back []event.Held[event.Trigger]) {
+	t, wish := held.Value, newWish(held.Value)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	t := held.Value
 	key := jobKey{t.Namespace, t.Key}
 	j := a.jobs[key]
 	switch {
@@ -95,7 +79,7 @@ func (a *Applier) offer(sh *shard, held event.Held[event.Trigger]) (done, back [
 	if !j.stale || j.pause > 0 { // else it is due within the interval already
 		a.queue.AddAfter(item{namespace: key.namespace, job: key.key}, time.Until(j.expanded.Add(a.opts.Interval)))
 	}
-	j.held, j.stale, j.pause, j.result = held, true, 0, resultApplied
+	j.held, j.wish, j.stale, j.pause, j.result = held, wish, true, 0, resultApplied
 	return done, nil
 }
 
@@ -114,7 +98,7 @@ func (a *Applier) expand(ctx context.Context, it item) {
 	}
 	j.held.Take() // from here on a webhook needs a request later than those that follow now
 	j.stale, j.expanding, j.expanded = false, true, time.Now()
-	trigger := j.held.Value
+	trigger := j.wish
 	a.mu.Unlock()
 
 	receiver, target, why := a.resolve(trigger)
@@ -125,7 +109,7 @@ func (a *Applier) expand(ctx context.Context, it item) {
 	case resultRefused:
 		a.book.deny(receiver, denial(receiver, target, errNotWatched))
 	case resultOwnerGone:
-		a.book.gone(trigger)
+		a.book.gone(trigger.Trigger)
 	}
 
 	a.mu.Lock()
@@ -134,7 +118,8 @@ func (a *Applier) expand(ctx context.Context, it item) {
 	case "":
 		for k, at := range j.pending {
 			if at.pause > 0 {
-				at.notBefore, at.pause = time.Time{}, 0
+				at.notBefore, at.pause = time.Now(), 0
+				a.slots[k].moved(at)
 				a.wake(k)
 			}
 		}
@@ -164,7 +149,7 @@ func (a *Applier) claim(j *job, k slotKey) {
 	if j.pending[k] != nil {
 		return
 	}
-	at := &attempt{job: j}
+	at := &attempt{job: j, notBefore: time.Now()}
 	j.pending[k] = at
 	s := a.slots[k]
 	if s == nil {
@@ -174,7 +159,7 @@ func (a *Applier) claim(j *job, k slotKey) {
 	if s.last.Before(j.shard.began) { // the owner before may have written until then
 		s.last = j.shard.began
 	}
-	s.waiting = append(s.waiting, at)
+	s.wait(at)
 	a.wake(k)
 }
 

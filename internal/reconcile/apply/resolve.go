@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -20,27 +19,26 @@ var (
 // resolve returns the Receiver that asks for the trigger's target and the target as that Receiver names it. It is the one whose
 // webhook it was; if that one is gone or asks no more, any other that asked for the same as the same account by then, because
 // their triggers were one message. Otherwise why says what became of it: with resultRefused, that the named Receiver may ask for
-// it, which cannot be told because the kind is not watched.
-func (a *Applier) resolve(t event.Trigger) (r Receiver, target event.Target, why string) {
-	named, ok := a.opts.Receivers.Live(t.Namespace, t.Receiver)
-	alive := ok && named.UID == t.ReceiverUID && named.Namespace == t.Namespace
+// it, which cannot be told because the kind is not watched. It must not be called under the lock.
+func (a *Applier) resolve(w *wish) (r Receiver, target event.Target, why string) {
+	named, alive := a.own(w)
 	if alive {
-		target, why = a.asked(named, t.Target, func(x event.Target) bool {
-			return event.TargetKey(x, "") == event.TargetKey(t.Target, "")
-		})
-		if why != resultRemoved {
+		if target, why = a.asked(named, w); why != resultRemoved {
 			return named, target, why
 		}
 	}
-	for _, other := range a.opts.Receivers.InNamespace(t.Namespace) {
+	for _, other := range a.opts.Receivers.InNamespace(w.Namespace) {
 		// Creation times are whole seconds, rounded down.
-		if other.Namespace != t.Namespace || other.Created.Add(time.Second).After(t.Accepted) {
+		if other.Namespace != w.Namespace || other.Created.Add(time.Second).After(w.Accepted) {
 			continue
 		}
-		target, why = a.asked(other, t.Target, func(x event.Target) bool {
-			return event.TargetKey(x, other.ServiceAccount) == t.Key
-		})
-		if why == "" {
+		if i, ok := other.index.keys[w.Key]; ok {
+			return other, other.Targets[i], ""
+		}
+		if len(other.index.selecting[w.same.groupKind]) == 0 || event.TargetKey(w.Target, other.ServiceAccount) != w.Key {
+			continue
+		}
+		if target, why = a.chosen(other, w); why == "" {
 			return other, target, ""
 		}
 	}
@@ -50,23 +48,32 @@ func (a *Applier) resolve(t event.Trigger) (r Receiver, target event.Target, why
 	return Receiver{}, event.Target{}, resultOwnerGone
 }
 
-// asked returns the target that is the same as the one wanted, as the Receiver names it. A wanted object that the Receiver does not
-// name counts if the Receiver selects it now: filters choose among what a selector finds. Else why is resultRemoved, or
+// own returns the Receiver whose webhook a trigger was, if it lives.
+func (a *Applier) own(w *wish) (Receiver, bool) {
+	r, ok := a.opts.Receivers.Live(w.Namespace, w.Receiver)
+	return r, ok && r.UID == w.ReceiverUID && r.Namespace == w.Namespace
+}
+
+// asked returns the target that is the same as the one wanted, as the Receiver names it or chose it. Else why is resultRemoved, or
 // resultRefused when it cannot be told.
-func (a *Applier) asked(r Receiver, wanted event.Target, same func(event.Target) bool) (target event.Target, why string) {
-	if i := slices.IndexFunc(r.Targets, same); i >= 0 {
+func (a *Applier) asked(r Receiver, w *wish) (target event.Target, why string) {
+	if i, ok := r.index.same[w.same]; ok {
 		return r.Targets[i], ""
 	}
-	if wanted.Selects() {
+	return a.chosen(r, w)
+}
+
+// chosen returns a wanted object that the Receiver does not name if the Receiver selects it now: filters choose among what a selector
+// finds. Else why is as of asked.
+func (a *Applier) chosen(r Receiver, w *wish) (target event.Target, why string) {
+	if w.Target.Selects() {
 		return event.Target{}, resultRemoved
 	}
 	why = resultRemoved
-	for _, t := range r.Targets {
-		one := t.Named(wanted.Name)
-		if !t.Selects() || !same(one) {
-			continue
-		}
-		switch selected, watched := a.opts.Selector.Selects(r.Namespace, t, wanted.Name); {
+	for _, i := range r.index.selecting[w.same.groupKind] {
+		t := r.Targets[i]
+		one := t.Named(w.Target.Name)
+		switch selected, watched := a.opts.Selector.Selects(r.Namespace, t, w.Target.Name); {
 		case selected:
 			return one, ""
 		case !watched:

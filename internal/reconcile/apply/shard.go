@@ -109,13 +109,7 @@ func (a *Applier) drain(ctx context.Context, sh *shard) {
 // unclaim takes a claim off its slot. The caller holds the lock.
 func (a *Applier) unclaim(k slotKey, at *attempt) {
 	delete(at.job.pending, k)
-	s := a.slots[k]
-	for i, x := range s.waiting {
-		if x == at {
-			s.waiting = append(s.waiting[:i:i], s.waiting[i+1:]...)
-			break
-		}
-	}
+	a.slots[k].leave(at)
 }
 
 // abandon gives back what is still in flight. What comes of it is of no account any more.

@@ -1,0 +1,225 @@
+package apply
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+
+	"notifier/internal/event"
+)
+
+// crowd is an applier at rest with one tenant's claims to one object, of Receivers with 64 selectors each.
+type crowd struct {
+	*Applier
+	live   fakeReceivers
+	object slotKey
+	first  *attempt
+	claims int
+	// seen is called when the applier looks a Receiver up; looked and listed count that for one and for all of the namespace.
+	seen           func()
+	looked, listed int
+}
+
+func (c *crowd) Live(namespace, name string) (Receiver, bool) {
+	c.looked++
+	c.seen()
+	return c.live.Live(namespace, name)
+}
+
+func (c *crowd) InNamespace(namespace string) []Receiver {
+	c.listed++
+	return c.live.InNamespace(namespace)
+}
+
+func newCrowd(t testing.TB, receivers int) *crowd {
+	t.Helper()
+	c := &crowd{object: slotKey{"crowded", object{"source.toolkit.fluxcd.io", "GitRepository", "app"}}, seen: func() {}}
+	api := &fakeAPI{}
+	client, err := NewClient(&rest.Config{Host: "http://api.test", Transport: api})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Applier, err = New(Options{
+		Bus: &fakeBus{}, Receivers: c, Compiled: make(chan struct{}), Selector: fakeSelector{}, Discovery: api, Client: client,
+		Reports: &fakeReports{values: map[string][]byte{}}, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.queue = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[item]{
+		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[item]{Queue: newFair()}),
+	})
+	t.Cleanup(c.queue.ShutDown)
+	sh := &shard{jobs: map[jobKey]*job{}, namespaces: map[string]bool{}, empty: make(chan struct{})}
+	for i := range receivers {
+		r := Receiver{
+			Namespace: "crowded", Name: fmt.Sprint("r", i), UID: fmt.Sprint("uid-r", i), Created: time.Now().Add(-time.Hour), ServiceAccount: "sa",
+		}
+		for n := range 64 {
+			r.Targets = append(r.Targets, selecting(fmt.Sprintf("label-%d-%d", i, n), "a"))
+		}
+		c.live.put(r)
+		for _, target := range r.Targets {
+			tr := trigger(r, target)
+			j := &job{
+				key: jobKey{"crowded", tr.Key}, shard: sh, pending: map[slotKey]*attempt{},
+				held: event.Held[event.Trigger]{Value: tr, Settler: &fakeHold{}}, wish: newWish(tr),
+			}
+			c.jobs[j.key], sh.jobs[j.key] = j, j
+			c.claim(j, c.object)
+			c.claims++
+			if c.first == nil {
+				c.first = j.pending[c.object]
+			}
+		}
+	}
+	return c
+}
+
+// answer has the first claim's request succeed. It returns how many claims it ended and how many allocations that took.
+func (c *crowd) answer() (ended int, allocations uint64) {
+	r, _ := c.live.Live("crowded", "r0")
+	o := outcome{verdict: applied, sent: true, stamp: time.Now(), receiver: r, resource: "gitrepositories.source.toolkit.fluxcd.io"}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	c.settled(c.object, c.first, o)
+	runtime.ReadMemStats(&after)
+	return c.claims - len(c.jobs), after.Mallocs - before.Mallocs
+}
+
+// T6: a tenant's many Receivers with many selectors over one object cost the other tenants little. Fails when the lock that all share
+// is held while the claims are resolved, or when resolving one takes the key of each target.
+func TestT6ATenantsManyClaimsToOneObjectDoNotHoldUpTheOthers(t *testing.T) {
+	for _, receivers := range []int{1, 50} {
+		t.Run(fmt.Sprint(receivers), func(t *testing.T) {
+			c := newCrowd(t, receivers)
+			locked := 0
+			c.seen = func() {
+				if !c.mu.TryLock() {
+					locked++
+					return
+				}
+				c.mu.Unlock()
+			}
+			ended, allocations := c.answer()
+			if ended != c.claims {
+				t.Errorf("%d of %d claims ended", ended, c.claims)
+			}
+			if locked > 0 {
+				t.Errorf("%d claims were resolved under the lock", locked)
+			}
+			if c.looked > c.claims || c.listed > 0 {
+				t.Errorf("%d Receivers looked up, %d times all, for %d claims", c.looked, c.listed, c.claims)
+			}
+			if each := float64(allocations) / float64(c.claims); each > 20 { // with a key for each target more than 500
+				t.Errorf("%.0f allocations a claim", each)
+			}
+		})
+	}
+}
+
+// T6, for claims that stay. Fails when one whose Receiver asks no more is looked for in all others at each answer to another.
+func TestT6ClaimsThatNobodyMakesAnyMoreDoNotHoldUpTheOthers(t *testing.T) {
+	c := newCrowd(t, 50)
+	for _, r := range c.live.InNamespace("crowded") {
+		if r.Name != "r0" {
+			r.Targets = []event.Target{repo("other")}
+			c.live.put(r)
+		}
+	}
+	ended, allocations := c.answer()
+	if ended != 64 {
+		t.Errorf("%d claims ended, want those of the one Receiver that still asks", ended)
+	}
+	if each := float64(allocations) / float64(c.claims); c.listed > 0 || each > 20 {
+		t.Errorf("all Receivers looked up %d times, %.0f allocations a claim", c.listed, each)
+	}
+}
+
+// T4. Fails when a claim ends that got another trigger, or was given up, while it was found out whether the request has met it.
+func TestT4AClaimThatChangesWhileItIsSharedIsLeftAlone(t *testing.T) {
+	c := newCrowd(t, 1)
+	r, _ := c.live.Live("crowded", "r0")
+	left, renewed := c.jobs[jobKey{"crowded", event.TargetKey(r.Targets[1], "sa")}], c.jobs[jobKey{"crowded", event.TargetKey(r.Targets[2], "sa")}]
+	newer := trigger(r, r.Targets[2])
+	c.seen = func() {
+		c.seen = func() {}
+		if !c.mu.TryLock() {
+			t.Error("a claim was resolved under the lock")
+			return
+		}
+		c.unclaim(c.object, left.pending[c.object])
+		c.mu.Unlock()
+		c.offer(renewed.shard, event.Held[event.Trigger]{Value: newer, Settler: &fakeHold{}})
+	}
+	if ended, _ := c.answer(); ended != c.claims-2 {
+		t.Errorf("%d of %d claims ended, want all but two", ended, c.claims)
+	}
+	if waiting := c.slots[c.object].waiting; len(waiting) != 1 || waiting[0].job != renewed {
+		t.Errorf("%d claims wait, want the one with a newer trigger", len(waiting))
+	}
+}
+
+// T6: what one more claim costs under the lock does not grow with those that are there. Fails when the one due next is searched for.
+func TestT6OneMoreClaimCostsWhatTheFirstDid(t *testing.T) {
+	each := func(claims int) time.Duration {
+		best := time.Hour
+		for range 5 {
+			c := newCrowd(t, 0)
+			jobs := make([]*job, claims)
+			for i := range jobs {
+				jobs[i] = &job{shard: &shard{}, pending: map[slotKey]*attempt{}}
+			}
+			began := time.Now()
+			for _, j := range jobs {
+				c.claim(j, c.object)
+			}
+			best = min(best, time.Since(began)/time.Duration(claims))
+		}
+		return best
+	}
+	if few, many := each(256), each(16384); many > 8*few { // searched for, some 40 times
+		t.Errorf("%v a claim among 256, %v among 16384", few, many)
+	}
+}
+
+// Fails when claims are taken in another order than that of their times, or of two at one time not the first.
+func TestClaimsAreTakenInTurn(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	now := time.Now()
+	s := &slot{}
+	var want []*attempt
+	for range 1000 {
+		at := &attempt{notBefore: now.Add(time.Duration(random.IntN(5)) * time.Second)}
+		if random.IntN(3) == 0 {
+			at.floor = now.Add(3 * time.Second)
+		}
+		s.wait(at)
+		want = append(want, at)
+		if random.IntN(4) == 0 {
+			moved := want[random.IntN(len(want))]
+			moved.notBefore, moved.floor = now.Add(time.Second), time.Time{}
+			s.moved(moved)
+		}
+		if i := random.IntN(len(want)); random.IntN(5) == 0 {
+			s.leave(want[i])
+			want = slices.Delete(want, i, i+1)
+		}
+	}
+	slices.SortStableFunc(want, func(x, y *attempt) int { return cmp.Or(x.due().Compare(y.due()), cmp.Compare(x.turn, y.turn)) })
+	for i, at := range want {
+		if s.waiting[0] != at {
+			t.Fatalf("claim %d is not the one whose turn it is", i)
+		}
+		s.leave(at)
+	}
+}

@@ -1,0 +1,61 @@
+package apply
+
+import "notifier/internal/event"
+
+// groupKind is the group and kind of targets. A group that is left out is none of those that are named.
+type groupKind struct {
+	any         bool
+	group, kind string
+}
+
+func groupKindOf(t event.Target) groupKind {
+	return groupKind{t.APIVersion == "", groupOf(t.APIVersion), t.Kind}
+}
+
+// sameness is equal for targets that mean the same, as event.TargetKey is, without an account and without a digest.
+type sameness struct {
+	groupKind
+	name, selector string
+}
+
+func samenessOf(t event.Target) sameness { return sameness{groupKindOf(t), t.Name, t.Selector()} }
+
+// index finds a Receiver's targets without a look at each: a tenant has as many triggers as all its Receivers have targets, and each
+// is resolved over and over.
+type index struct {
+	// same and keys lead to the first such target in Receiver.Targets; keys are event.TargetKey with the Receiver's account.
+	same map[sameness]int
+	keys map[string]int
+	// selecting are the targets that select, by what they select from.
+	selecting map[groupKind][]int
+}
+
+// Indexed returns the Receiver with its targets made ready to be found. It is called once for each state of a Receiver; one that it
+// was not called for asks for nothing.
+func (r Receiver) Indexed() Receiver {
+	r.index = index{
+		same: make(map[sameness]int, len(r.Targets)), keys: make(map[string]int, len(r.Targets)), selecting: map[groupKind][]int{},
+	}
+	for i, t := range r.Targets {
+		first(r.index.same, samenessOf(t), i)
+		first(r.index.keys, event.TargetKey(t, r.ServiceAccount), i)
+		if t.Selects() {
+			r.index.selecting[groupKindOf(t)] = append(r.index.selecting[groupKindOf(t)], i)
+		}
+	}
+	return r
+}
+
+func first[K comparable](m map[K]int, k K, i int) {
+	if _, known := m[k]; !known {
+		m[k] = i
+	}
+}
+
+// wish is a trigger with what finds its target in a live Receiver. It never changes.
+type wish struct {
+	event.Trigger
+	same sameness
+}
+
+func newWish(t event.Trigger) *wish { return &wish{t, samenessOf(t.Target)} }

@@ -1,0 +1,71 @@
+package apply
+
+import "slices"
+
+// shareBatch is how many claims end under one hold of the Applier's lock, which other tenants wait for.
+const shareBatch = 64
+
+// claimed is a waiting claim with the trigger that it had when it was seen.
+type claimed struct {
+	*attempt
+	wish *wish
+}
+
+// others returns the waiting claims to an object that a request may have met. The caller holds the lock.
+func (a *Applier) others(k slotKey, o outcome) []claimed {
+	var found []claimed
+	for _, other := range a.slots[k].waiting {
+		if !o.stamp.Before(other.job.wish.Accepted) {
+			found = append(found, claimed{other, other.job.wish})
+		}
+	}
+	return found
+}
+
+// share ends the other claims to the object that the request of one account has met: those whose Receivers ask for it now, as the
+// same account. Another account's claim stays, since what this one may says nothing about that one. So does one whose own Receiver
+// asks no more, until its turn: who else asks for it is a question about all Receivers of the namespace.
+//
+// What a Receiver asks for is found out without the lock, and a claim that got another trigger or was given up meanwhile stays.
+func (a *Applier) share(k slotKey, others []claimed, o outcome) (settles []settle) {
+	receivers := make([]string, 0, len(others))
+	met := slices.DeleteFunc(others, func(c claimed) bool {
+		r, alive := a.own(c.wish)
+		if !alive || r.ServiceAccount != o.receiver.ServiceAccount {
+			return true
+		}
+		if _, why := a.asked(r, c.wish); why != "" {
+			return true
+		}
+		receivers = append(receivers, r.Name)
+		return false
+	})
+	for i := 0; i < len(met); i += shareBatch {
+		end := min(i+shareBatch, len(met))
+		settles = append(settles, a.end(k, met[i:end], receivers[i:end], o)...)
+	}
+	return settles
+}
+
+// end ends claims that a request has met, each for a Receiver.
+func (a *Applier) end(k slotKey, met []claimed, receivers []string, o outcome) []settle {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	settles := make([]settle, 0, len(met))
+	well := map[string]bool{}
+	for i, c := range met {
+		j := c.job
+		if a.jobs[j.key] != j || j.pending[k] != c.attempt || j.wish != c.wish {
+			continue
+		}
+		delete(j.pending, k)
+		a.slots[k].leave(c.attempt)
+		a.metrics.shared.Inc()
+		well[receivers[i]] = true
+		settles = append(settles, a.finish(j))
+	}
+	if len(well) > 0 {
+		a.book.allow(k.namespace, o.receiver.ServiceAccount, well, o.resource, k.object)
+	}
+	return settles
+}
