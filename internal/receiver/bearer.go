@@ -15,6 +15,9 @@ import (
 // maxBearer bounds a token in bytes. Those of Git hosts and clouds have one or two thousand.
 const maxBearer = 16 << 10
 
+// maxTries bounds the keys that one token is tried with. One whose issuer lists more that may have signed it names its key.
+const maxTries = 4
+
 // The refusals of signed tokens.
 const (
 	refusedBearer  Refusal = "token malformed"
@@ -102,12 +105,15 @@ func (s *signature) verify(ctx context.Context, token string) ([]byte, error) {
 	if err != nil || len(parsed.Signatures) != 1 {
 		return nil, refusedBearer
 	}
-	keyID := parsed.Signatures[0].Header.KeyID
+	header := parsed.Signatures[0].Header
 	return s.issuer.verify(ctx, func(keys []jose.JSONWebKey) ([]byte, error) {
-		refused := refusedKey
+		refused, tries := refusedKey, 0
 		for _, key := range keys {
-			if keyID != "" && key.KeyID != keyID {
+			if header.KeyID != "" && key.KeyID != header.KeyID || !fits(key, header.Algorithm) {
 				continue
+			}
+			if tries++; tries > maxTries {
+				break
 			}
 			payload, err := parsed.Verify(key)
 			if err == nil {

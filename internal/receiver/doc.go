@@ -40,6 +40,7 @@
 // wait for it, and an issuer is asked at most once in ten seconds, whether for a key that nobody knows or because it is down. A
 // key that its issuer drops is refused after five minutes; keys outlive an issuer that does not answer by an hour.
 // Of the answer, at most 256 KiB, nothing is kept but 32 keys with their IDs, of at most 256 bytes, and their algorithms.
+// RSA keys have 2048 to 4096 bits. A token is tried with at most four keys, of those that it names and that are for its algorithm.
 //
 // All expressions over one token's claims share the work of one evaluation, which bounds the memory of their values to a few MiB, and
 // a quarter of a second. They have their namespace's turn, like filters; a token whose turn does not come in time is answered 503.

@@ -120,10 +120,11 @@ func parseKey(raw []byte) (jose.JSONWebKey, bool) {
 	return jose.JSONWebKey{Key: key.Key, KeyID: key.KeyID, Algorithm: key.Algorithm}, true
 }
 
-// The lengths in bits of the RSA keys that are used: a shorter one can be broken, a longer one takes long to compute with.
+// Bounds on the RSA keys that are used, in bits: a shorter one can be broken, a longer one takes long to compute with, and so does one
+// with a greater exponent. Nobody has greater ones than these.
 const (
-	minRSA = 2048
-	maxRSA = 8192
+	minRSA, maxRSA = 2048, 4096
+	maxExponent    = 65537
 )
 
 func verifies(key jose.JSONWebKey) bool {
@@ -132,9 +133,25 @@ func verifies(key jose.JSONWebKey) bool {
 	}
 	switch k := key.Key.(type) {
 	case *rsa.PublicKey:
-		return k.N.BitLen() >= minRSA && k.N.BitLen() <= maxRSA
+		return k.N.BitLen() >= minRSA && k.N.BitLen() <= maxRSA && k.E <= maxExponent
 	case *ecdsa.PublicKey, ed25519.PublicKey:
 		return true
+	}
+	return false
+}
+
+// fits reports whether a key is for tokens that are signed with the algorithm.
+func fits(key jose.JSONWebKey, algorithm string) bool {
+	if key.Algorithm != "" && key.Algorithm != algorithm {
+		return false
+	}
+	switch k := key.Key.(type) {
+	case *rsa.PublicKey:
+		return strings.HasPrefix(algorithm, "RS") || strings.HasPrefix(algorithm, "PS")
+	case *ecdsa.PublicKey:
+		return map[string]string{oidc.ES256: "P-256", oidc.ES384: "P-384", oidc.ES512: "P-521"}[algorithm] == k.Params().Name
+	case ed25519.PublicKey:
+		return algorithm == oidc.EdDSA
 	}
 	return false
 }

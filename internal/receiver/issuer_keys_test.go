@@ -1,13 +1,18 @@
 package receiver
 
 import (
+	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/rsa"
+	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"maps"
+	"math/big"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	jose "github.com/go-jose/go-jose/v4"
 )
@@ -62,6 +67,84 @@ func TestOnlyFitKeysAreKept(t *testing.T) {
 	keys, err = parseKeys([]byte(`{"keys":[` + strings.TrimSuffix(strings.Repeat(encoded(good)+",", maxKeys+5), ",") + `]}`))
 	if err != nil || len(keys) != maxKeys {
 		t.Errorf("kept %d keys, %v", len(keys), err)
+	}
+}
+
+// issuerOf is an issuer that has just answered with the keys.
+func issuerOf(keys []jose.JSONWebKey) *issuer {
+	now := time.Now()
+	return &issuer{keys: keys, fetched: now, tried: now}
+}
+
+// forgedToken is signed by nobody, and names no key.
+func forgedToken(algorithm, issuer string, signature int) string {
+	part := base64.RawURLEncoding.EncodeToString
+	return part([]byte(`{"alg":"`+algorithm+`"}`)) + "." + part([]byte(`{"iss":"`+issuer+`"}`)) + "." + part(make([]byte, signature))
+}
+
+// Invariant T5: a rejected webhook is cheap. Fails when an RSA key is used that takes many times what those of real issuers take.
+func TestT5NoKeyIsSlowToVerifyWith(t *testing.T) {
+	n := func(bits uint) string {
+		odd := new(big.Int).Add(new(big.Int).Lsh(big.NewInt(1), bits-1), big.NewInt(1))
+		return base64.RawURLEncoding.EncodeToString(odd.Bytes())
+	}
+	for name, test := range map[string]struct {
+		n, e string
+		want int
+	}{
+		"2048 bits":          {n(minRSA), "AQAB", 1},
+		"4096 bits":          {n(maxRSA), "Aw", 1},
+		"one bit more":       {n(maxRSA + 1), "AQAB", 0},
+		"8192 bits":          {n(8192), "AQAB", 0},
+		"a greater exponent": {n(minRSA), "AQAD", 0},
+		"a huge exponent":    {n(minRSA), "f____w", 0},
+	} {
+		keys, err := parseKeys(listed(`{"kty":"RSA","n":"` + test.n + `","e":"` + test.e + `"}`))
+		if err != nil || len(keys) != test.want {
+			t.Errorf("%s: kept %d keys, %v", name, len(keys), err)
+		}
+	}
+}
+
+// Invariant T5: fails when a token that names no key is tried with all that its issuer lists, with keys of another sort, or, where
+// the real key is among the first that fit, with too few.
+func TestT5ATokenIsTriedWithFewKeys(t *testing.T) {
+	signer, err := rsa.GenerateKey(rand.Reader, minRSA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := jose.JSONWebKey{Key: signer.Public()}
+	other, elliptic := jose.JSONWebKey{Key: &rsa.PublicKey{N: new(big.Int).Add(signer.N, big.NewInt(2)), E: 3}}, jose.JSONWebKey{Key: newKey(t).Public()}
+	token := signedToken(t, jose.RS256, signer, "", Claims{"iss": issuerURL})
+	for name, test := range map[string]struct {
+		keys []jose.JSONWebKey
+		want error
+	}{
+		"fourth of its sort":  {[]jose.JSONWebKey{elliptic, other, elliptic, other, elliptic, other, elliptic, good}, nil},
+		"fifth of its sort":   {[]jose.JSONWebKey{other, other, other, other, good}, refusedSigned},
+		"for another purpose": {[]jose.JSONWebKey{{Key: good.Key, Algorithm: "PS256"}}, refusedKey},
+		"of no sort":          {[]jose.JSONWebKey{elliptic, {Key: ed25519.PublicKey(make([]byte, 32))}}, refusedKey},
+	} {
+		s := &signature{issuer: issuerOf(test.keys)}
+		if _, err := s.verify(t.Context(), token); !errors.Is(err, test.want) {
+			t.Errorf("%s: got %v, want %v", name, err, test.want)
+		}
+	}
+}
+
+// BenchmarkForgedToken is what the dearest token takes that names no key.
+func BenchmarkForgedToken(b *testing.B) {
+	n := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), maxRSA), big.NewInt(1))
+	keys := make([]jose.JSONWebKey, maxKeys)
+	for i := range keys {
+		keys[i].Key = &rsa.PublicKey{N: n, E: maxExponent}
+	}
+	forged := forgedToken("RS256", issuerURL, maxRSA/8)
+	for b.Loop() {
+		s := &signature{issuer: issuerOf(keys)}
+		if _, err := s.verify(b.Context(), forged); !errors.Is(err, refusedSigned) {
+			b.Fatal(err)
+		}
 	}
 }
 
