@@ -148,7 +148,7 @@ func (a *Applier) conclude(k slotKey, at *attempt, o outcome) (settle settle, me
 	case o.verdict == applied:
 		met = true
 		a.book.allow(k.namespace, o.receiver.ServiceAccount, map[string]bool{o.receiver.Name: true}, o.resource, k.object)
-		if end = !o.stamp.Before(j.wish.Accepted); end {
+		if end = j.metBy(o.stamp); end {
 			a.metrics.latency.Observe(time.Since(j.wish.Accepted).Seconds())
 		} else { // a newer trigger came meanwhile
 			at.notBefore = time.Now()

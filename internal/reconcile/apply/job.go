@@ -37,6 +37,11 @@ type job struct {
 	partial bool
 }
 
+// metBy reports whether a request of that stamp is late enough for the job: its trigger stood for webhooks until it was taken.
+func (j *job) metBy(stamp time.Time) bool {
+	return !stamp.Before(j.wish.Accepted) && !stamp.Before(j.expanded)
+}
+
 // Pauses between attempts.
 const (
 	minRefusedPause = 5 * time.Second

@@ -15,7 +15,7 @@ type claimed struct {
 func (a *Applier) others(k slotKey, o outcome) []claimed {
 	var found []claimed
 	for _, other := range a.slots[k].waiting {
-		if !o.stamp.Before(other.job.wish.Accepted) {
+		if other.job.metBy(o.stamp) {
 			found = append(found, claimed{other, other.job.wish})
 		}
 	}
