@@ -1,9 +1,11 @@
 package receiver
 
 import (
+	"cmp"
 	"container/heap"
 	"container/list"
 	"crypto/tls"
+	"math"
 	"net"
 	"net/http"
 	"net/netip"
@@ -13,7 +15,8 @@ import (
 
 // conns caps the connections of one listener. At the cap it does not stop accepting, since then whoever came first would keep
 // everybody else out: the address that has the most connections gives one up, preferably one that waits for a request, and
-// the longest. Its work per connection is logarithmic in the number of addresses, and there are no more of those than of
+// the longest; among equals the one that waited longest of all does. An address that has no more than an eighth of all loses none
+// that serves a request while another waits. Its work per connection is logarithmic in the number of addresses, and there are no more of those than of
 // connections.
 type conns struct {
 	max     int
@@ -21,6 +24,7 @@ type conns struct {
 
 	mu    sync.Mutex
 	total int
+	tick  uint64 // counts the times that a connection began to wait
 	peers map[netip.Addr]*peer
 	heavy peerHeap
 }
@@ -31,6 +35,8 @@ type peer struct {
 	index   int       // in the heap
 	all     list.List // of *conn
 	waiting list.List // of *conn
+	weight  int       // the number of them, 0 if they are few and all at work
+	since   uint64    // of the first that waits, the greatest number if none does
 }
 
 // conn is an accepted connection that counts until it is closed.
@@ -40,6 +46,7 @@ type conn struct {
 	peer    *peer
 	inAll   *list.Element
 	waiting *list.Element // nil while a request is being served
+	since   uint64        // when it began to wait
 	closed  bool
 }
 
@@ -84,10 +91,28 @@ func (cs *conns) place(nc net.Conn) (c, evicted *conn) {
 	}
 	c = &conn{Conn: nc, conns: cs, peer: p}
 	c.inAll = p.all.PushBack(c)
-	c.waiting = p.waiting.PushBack(c)
-	heap.Fix(&cs.heavy, p.index)
+	cs.wait(c)
 	cs.total++
 	return c, evicted
+}
+
+// wait notes that c waits for a request from now on.
+func (cs *conns) wait(c *conn) {
+	cs.tick++
+	c.since = cs.tick
+	c.waiting = c.peer.waiting.PushBack(c)
+	cs.weigh(c.peer)
+}
+
+// weigh puts a peer in its place after a change.
+func (cs *conns) weigh(p *peer) {
+	p.weight, p.since = p.all.Len(), math.MaxUint64
+	if first := p.waiting.Front(); first != nil {
+		p.since = first.Value.(*conn).since
+	} else if p.weight <= cs.max/8 {
+		p.weight = 0
+	}
+	heap.Fix(&cs.heavy, p.index)
 }
 
 // drop ends the counting of c.
@@ -107,7 +132,7 @@ func (cs *conns) drop(c *conn) {
 		delete(cs.peers, p.address)
 		return
 	}
-	heap.Fix(&cs.heavy, p.index)
+	cs.weigh(p)
 }
 
 // state follows what a connection does, as http.Server's ConnState hook. One of HTTP/2 is at work while it has a stream.
@@ -126,8 +151,9 @@ func (cs *conns) state(nc net.Conn, s http.ConnState) {
 	case s == http.StateActive && c.waiting != nil:
 		c.peer.waiting.Remove(c.waiting)
 		c.waiting = nil
+		cs.weigh(c.peer)
 	case s == http.StateIdle && c.waiting == nil:
-		c.waiting = c.peer.waiting.PushBack(c)
+		cs.wait(c)
 	}
 }
 
@@ -176,11 +202,16 @@ func connAddress(nc net.Conn) netip.Addr {
 	return netip.Addr{}
 }
 
-// peerHeap has the peer with the most connections on top.
+// peerHeap has the peer on top that gives one up next.
 type peerHeap []*peer
 
-func (h peerHeap) Len() int           { return len(h) }
-func (h peerHeap) Less(i, j int) bool { return h[i].all.Len() > h[j].all.Len() }
+func (h peerHeap) Len() int { return len(h) }
+
+func (h peerHeap) Less(i, j int) bool {
+	a, b := h[i], h[j]
+	return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(b.all.Len(), a.all.Len()), cmp.Compare(a.since, b.since)) < 0
+}
+
 func (h peerHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
 	h[i].index, h[j].index = i, j

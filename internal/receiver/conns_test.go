@@ -68,6 +68,45 @@ func TestT6AtTheCapTheAddressWithTheMostConnectionsGivesOneUp(t *testing.T) {
 	}
 }
 
+// T6: strangers with an address for each connection take from each other. Fails when among equals it is the newest that is given up,
+// or one that serves a request; and when an address with a few more than they have counts for the heaviest while it uses
+// them all.
+func TestT6AConnectionAtWorkIsNotTakenForOneThatWaits(t *testing.T) {
+	for _, at := range []int{1, 3} { // connections that the victim has, all at work
+		cs := newConns(64, func() {})
+		stranger := func(i int) pipe { return newPipe(fmt.Sprintf("2001:db8:0:%x::1", i)) }
+		var first []pipe
+		for i := range 64 - at {
+			first = append(first, stranger(i))
+			cs.admit(first[i])
+		}
+		var victims []pipe
+		for range at {
+			victims = append(victims, newPipe("192.0.2.1"))
+			cs.state(cs.admit(victims[len(victims)-1]), http.StateActive)
+		}
+		for i := range 1000 {
+			if cs.admit(stranger(1000+i)) == nil {
+				t.Fatal("a stranger is refused while others' connections wait")
+			}
+			if i < len(first) && !*first[i].closed {
+				t.Fatalf("stranger %d waited longest, and is not the one that was given up", i)
+			}
+		}
+		for i, v := range victims {
+			if *v.closed {
+				t.Errorf("connection %d of %d at work was given up", i, at)
+			}
+		}
+		if cs.open() != 64 {
+			t.Errorf("%d open", cs.open())
+		}
+		if cs.admit(newPipe("192.0.2.1")) == nil {
+			t.Error("who uses all that it has gets no more while others' wait")
+		}
+	}
+}
+
 // Fails when counting drifts: after any sequence of events all is given back.
 func TestConnectionsAreCountedUntilTheyAreClosed(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
