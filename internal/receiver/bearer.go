@@ -57,10 +57,17 @@ func claimedIssuer(token string) (string, error) {
 	return claims.Issuer, nil
 }
 
-// verifyBearer returns a token that the issuer has signed for the audience, and that is valid now. With anyIssuer the claim "iss"
+// verifyBearer returns a token that the issuer has signed for the audience, and that is valid now. The issuer is asked on behalf of the
+// Receiver's namespace. With anyIssuer the claim "iss"
 // is left for the caller to check. The error is a Refusal, or wraps ErrIssuerUnavailable.
-func (s *Issuers) verifyBearer(ctx context.Context, token, url, audience string, anyIssuer bool) (*oidc.IDToken, error) {
-	signed := &signature{issuer: s.issuer(url)}
+func (s *Issuers) verifyBearer(
+	ctx context.Context, namespace, token, url, audience string, anyIssuer bool,
+) (*oidc.IDToken, error) {
+	issuer, by, ok := s.issuer(namespace, url)
+	if !ok {
+		return nil, ErrIssuerUnavailable
+	}
+	signed := &signature{issuer: issuer, by: by}
 	verifier := oidc.NewVerifier(url, signed, &oidc.Config{
 		ClientID: audience, SupportedSigningAlgs: asymmetric, SkipIssuerCheck: anyIssuer,
 	})
@@ -84,6 +91,7 @@ func (s *Issuers) verifyBearer(ctx context.Context, token, url, audience string,
 // signature checks the signature of one token, and remembers why it did not hold: the verifier passes on a text alone.
 type signature struct {
 	issuer  *issuer
+	by      *asker
 	checked bool
 	err     error
 }
@@ -106,7 +114,7 @@ func (s *signature) verify(ctx context.Context, token string) ([]byte, error) {
 		return nil, refusedBearer
 	}
 	header := parsed.Signatures[0].Header
-	return s.issuer.verify(ctx, func(keys []jose.JSONWebKey) ([]byte, error) {
+	return s.issuer.verify(ctx, s.by, func(keys []jose.JSONWebKey) ([]byte, error) {
 		refused, tries := refusedKey, 0
 		for _, key := range keys {
 			if header.KeyID != "" && key.KeyID != header.KeyID || !fits(key, header.Algorithm) {

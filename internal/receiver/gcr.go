@@ -20,9 +20,10 @@ var gcrKeys = []string{"email", "audience"}
 
 // gcr receives the pushes of a Pub/Sub subscription, which authenticates with a token that Google signs for a service account.
 type gcr struct {
-	issuers  *Issuers
-	email    tokenDigest
-	audience string
+	issuers   *Issuers
+	namespace string
+	email     tokenDigest
+	audience  string
 }
 
 func newGCR(c Credentials) (Verifier, error) {
@@ -34,7 +35,9 @@ func newGCR(c Credentials) (Verifier, error) {
 			return nil, &MissingKeyError{Key: key}
 		}
 	}
-	return gcr{issuers: c.Issuers, email: newTokenDigest(c.Values["email"]), audience: string(c.Values["audience"])}, nil
+	return gcr{
+		issuers: c.Issuers, namespace: c.Namespace, email: newTokenDigest(c.Values["email"]), audience: string(c.Values["audience"]),
+	}, nil
 }
 
 func (gcr) Type() string { return "gcr" }
@@ -47,7 +50,7 @@ func (v gcr) Begin(ctx context.Context, h http.Header) (Check, error) {
 		return nil, err
 	}
 	google := v.issuers.google
-	proven, err := v.issuers.verifyBearer(ctx, token, google, v.audience, true)
+	proven, err := v.issuers.verifyBearer(ctx, v.namespace, token, google, v.audience, true)
 	if err != nil {
 		return nil, err
 	}

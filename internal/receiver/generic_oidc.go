@@ -147,7 +147,7 @@ func (v genericOIDC) Begin(ctx context.Context, h http.Header) (Check, error) {
 	if provider == nil {
 		return nil, refusedIssuer
 	}
-	proven, err := v.issuers.verifyBearer(ctx, token, url, provider.audience, false)
+	proven, err := v.issuers.verifyBearer(ctx, v.namespace, token, url, provider.audience, false)
 	if err != nil {
 		return nil, err
 	}

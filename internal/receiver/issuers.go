@@ -1,7 +1,6 @@
 package receiver
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -15,8 +14,6 @@ import (
 
 // Bounds on what is remembered of issuers, and on how often they are asked. Times run from the last attempt, whatever came of it.
 const (
-	// maxIssuers bounds the issuers that are remembered; the one used longest ago is forgotten.
-	maxIssuers = 512
 	// keysFresh is how long keys are used before they are fetched again: when an issuer drops a key, its tokens are refused
 	// this much later.
 	keysFresh = 5 * time.Minute
@@ -48,14 +45,16 @@ type IssuersOptions struct {
 	Google string
 }
 
-// Issuers are the keys of OpenID Connect issuers, discovered and cached for all Receivers. It is safe for concurrent use.
+// Issuers are the keys of OpenID Connect issuers, discovered and cached for all Receivers. What one namespace can have remembered, asked
+// and forgotten is bounded by its share, and takes nothing from another's. It is safe for concurrent use.
 type Issuers struct {
 	client *http.Client
 	google string
 
 	mu     sync.Mutex
-	byURL  map[string]*list.Element // of *issuer
-	recent *list.List               // the most recently used first
+	byURL  map[string]*issuer
+	shares map[string]*allotment // by namespace
+	swept  time.Time
 }
 
 // NewIssuers returns an empty cache. It fetches nothing.
@@ -70,30 +69,16 @@ func NewIssuers(o IssuersOptions) (*Issuers, error) {
 	if o.Google == "" {
 		o.Google = GoogleIssuer
 	}
-	return &Issuers{client: &client, google: o.Google, byURL: map[string]*list.Element{}, recent: list.New()}, nil
-}
-
-// issuer returns what is known of one issuer.
-func (s *Issuers) issuer(url string) *issuer {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if e, ok := s.byURL[url]; ok {
-		s.recent.MoveToFront(e)
-		return e.Value.(*issuer)
-	}
-	if len(s.byURL) >= maxIssuers {
-		last := s.recent.Back()
-		delete(s.byURL, s.recent.Remove(last).(*issuer).url)
-	}
-	i := &issuer{url: url, client: s.client}
-	s.byURL[url] = s.recent.PushFront(i)
-	return i
+	s := &Issuers{client: &client, google: o.Google, byURL: map[string]*issuer{}, shares: map[string]*allotment{}}
+	s.byURL[o.Google] = &issuer{url: o.Google, client: s.client, users: 1} // never forgotten
+	return s, nil
 }
 
 // issuer is what is known of one issuer.
 type issuer struct {
 	url    string
 	client *http.Client
+	users  int // namespaces, under the lock of Issuers
 
 	mu   sync.Mutex
 	keys []jose.JSONWebKey
@@ -105,7 +90,7 @@ type issuer struct {
 
 // verify returns what try gives for the issuer's keys. When they are too old, or try refuses them all, the issuer is asked for newer
 // ones, unless it just was. The error is try's, or wraps ErrIssuerUnavailable.
-func (i *issuer) verify(ctx context.Context, try func([]jose.JSONWebKey) ([]byte, error)) ([]byte, error) {
+func (i *issuer) verify(ctx context.Context, by *asker, try func([]jose.JSONWebKey) ([]byte, error)) ([]byte, error) {
 	for {
 		i.mu.Lock()
 		keys, fetched, fetching := i.keys, i.fetched, i.flight != nil
@@ -118,7 +103,7 @@ func (i *issuer) verify(ctx context.Context, try func([]jose.JSONWebKey) ([]byte
 		if err == nil && (age < keysFresh || fetching) {
 			return payload, nil
 		}
-		again, failed := i.refresh(ctx, fetched)
+		again, failed := i.refresh(ctx, by, fetched)
 		switch {
 		case again:
 		case err == nil:
@@ -132,34 +117,51 @@ func (i *issuer) verify(ctx context.Context, try func([]jose.JSONWebKey) ([]byte
 }
 
 // refresh sees to it that the issuer is asked, and reports whether it was since the keys of the time seen were looked at. The error
-// wraps ErrIssuerUnavailable when it was not and its last answer was none.
-func (i *issuer) refresh(ctx context.Context, seen time.Time) (bool, error) {
+// wraps ErrIssuerUnavailable when it was not, and its last answer was none or the namespace may not have it asked.
+func (i *issuer) refresh(ctx context.Context, by *asker, seen time.Time) (bool, error) {
 	i.mu.Lock()
+	flight, due := i.flight, i.due(seen)
+	changed, answered := !i.fetched.Equal(seen), !i.fetched.Before(i.tried)
+	i.mu.Unlock()
 	switch {
-	case !i.fetched.Equal(seen):
-		i.mu.Unlock()
+	case changed:
 		return true, nil
-	case i.flight != nil:
-		flight := i.flight
-		i.mu.Unlock()
+	case flight != nil:
 		select {
 		case <-flight:
 			return true, nil
 		case <-ctx.Done():
 			return false, fmt.Errorf("%w: %w", ErrIssuerUnavailable, context.Cause(ctx))
 		}
-	case !i.tried.IsZero() && time.Since(i.tried) < fetchPause:
-		answered := !i.fetched.Before(i.tried)
-		i.mu.Unlock()
-		if !answered {
-			return false, ErrIssuerUnavailable
-		}
+	case !due && !answered:
+		return false, ErrIssuerUnavailable
+	case !due:
 		return false, nil
+	}
+	// The namespace's own fetches are waited for before the flight begins, for which other namespaces may wait.
+	leave, ok := by.enter(ctx)
+	if !ok {
+		return false, ErrIssuerUnavailable
+	}
+	defer leave()
+	i.mu.Lock()
+	if !i.due(seen) {
+		i.mu.Unlock()
+		return true, nil // somebody else has asked: look again
+	}
+	if !by.allow() {
+		i.mu.Unlock()
+		return false, ErrIssuerUnavailable
 	}
 	i.tried, i.flight = time.Now(), make(chan struct{})
 	i.mu.Unlock()
 	i.fetch(ctx)
 	return true, nil
+}
+
+// due reports whether the issuer is to be asked for other keys than those of the time seen. The caller holds the lock.
+func (i *issuer) due(seen time.Time) bool {
+	return i.fetched.Equal(seen) && i.flight == nil && (i.tried.IsZero() || time.Since(i.tried) >= fetchPause)
 }
 
 // fetch replaces the keys, or leaves them on failure, and ends the flight. The request that needs the keys runs it to its end for

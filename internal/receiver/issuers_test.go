@@ -153,22 +153,3 @@ func TestAnIssuersAnswersAreNotTrusted(t *testing.T) {
 		}
 	}
 }
-
-// Fails when the issuers that tenants name are remembered without end, or the wrong one is forgotten.
-func TestTheIssuerUsedLongestAgoIsForgotten(t *testing.T) {
-	s := newIssuers(t, http.DefaultTransport, "")
-	first, second := s.issuer("https://0"), s.issuer("https://1")
-	for n := 2; n < maxIssuers; n++ {
-		s.issuer(fmt.Sprint("https://", n))
-	}
-	if s.issuer("https://0") != first {
-		t.Error("forgotten before there are too many")
-	}
-	s.issuer("https://one-more")
-	if len(s.byURL) != maxIssuers || s.recent.Len() != maxIssuers {
-		t.Errorf("%d issuers are remembered, want %d", len(s.byURL), maxIssuers)
-	}
-	if s.issuer("https://0") != first || s.issuer("https://1") == second {
-		t.Error("the wrong issuer was forgotten")
-	}
-}
