@@ -99,8 +99,8 @@ func newGenericOIDC(c Credentials) (Verifier, error) {
 }
 
 func compileProvider(field string, p OIDCProvider) (*oidcProvider, error) {
-	if !strings.HasPrefix(p.IssuerURL, "https://") && !strings.HasPrefix(p.IssuerURL, "http://") {
-		return nil, fmt.Errorf("%s.issuerURL is not an http or https URL", field)
+	if err := checkAddress(p.IssuerURL); err != nil {
+		return nil, fmt.Errorf("%s.issuerURL %w", field, err)
 	}
 	if len(p.Validations) == 0 {
 		// A signature only proves who the issuer is, and public issuers sign for anyone.

@@ -156,7 +156,14 @@ func TestGenericOIDCIsNotMadeOfAnUnfitSpec(t *testing.T) {
 		"none":             {nil, "spec.oidcProviders needs", false},
 		"one issuer twice": {[]OIDCProvider{good, good}, "spec.oidcProviders[1].issuerURL", false},
 		"no URL":           {with(func(p *OIDCProvider) { p.IssuerURL = "ftp://x" }), "spec.oidcProviders[0].issuerURL", false},
-		"no validations":   {with(func(p *OIDCProvider) { p.Validations = nil }), "spec.oidcProviders[0].validations", false},
+		"no host":          {with(func(p *OIDCProvider) { p.IssuerURL = "https:///x" }), "spec.oidcProviders[0].issuerURL", false},
+		"a query": {
+			with(func(p *OIDCProvider) { p.IssuerURL = "http://x/delete?all=1&x=" }), "spec.oidcProviders[0].issuerURL has a query", false,
+		},
+		"an empty query": {with(func(p *OIDCProvider) { p.IssuerURL = "http://x/?" }), "issuerURL has a query or a fragment", false},
+		"a fragment":     {with(func(p *OIDCProvider) { p.IssuerURL = "http://x/path#" }), "issuerURL has a query or a fragment", false},
+		"a password":     {with(func(p *OIDCProvider) { p.IssuerURL = "http://u:p@x" }), "issuerURL has a user name or password", false},
+		"no validations": {with(func(p *OIDCProvider) { p.Validations = nil }), "spec.oidcProviders[0].validations", false},
 		"too many": {
 			with(func(p *OIDCProvider) { p.Variables = make([]OIDCVariable, maxExpressions+1) }), "more than 32", false,
 		},

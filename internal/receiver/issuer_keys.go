@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -25,8 +26,8 @@ var asymmetric = []string{
 
 // fetchKeys reads an issuer's discovery document and the keys that it names. The error may quote what the issuer answered: it is
 // for nobody to see.
-func fetchKeys(ctx context.Context, client *http.Client, url string) ([]jose.JSONWebKey, error) {
-	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, client), url)
+func fetchKeys(ctx context.Context, client *http.Client, issuer string) ([]jose.JSONWebKey, error) {
+	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, client), issuer)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +37,10 @@ func fetchKeys(ctx context.Context, client *http.Client, url string) ([]jose.JSO
 	if err := provider.Claims(&document); err != nil {
 		return nil, err
 	}
-	if strings.HasPrefix(url, "https://") && !strings.HasPrefix(document.Keys, "https://") {
+	if err := checkAddress(document.Keys); err != nil {
+		return nil, fmt.Errorf("jwks_uri %w", err)
+	}
+	if strings.HasPrefix(issuer, "https://") && !strings.HasPrefix(document.Keys, "https://") {
 		return nil, errors.New("the keys of an issuer on https are not")
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, document.Keys, http.NoBody)
@@ -56,6 +60,21 @@ func fetchKeys(ctx context.Context, client *http.Client, url string) ([]jose.JSO
 		return nil, err
 	}
 	return parseKeys(body)
+}
+
+// checkAddress returns what makes an address unfit for an issuer or its keys, without quoting it. With a query or a fragment it could
+// be made one of anything else, and with a user's name a log in.
+func checkAddress(address string) error {
+	parsed, err := url.Parse(address)
+	switch {
+	case err != nil, parsed.Host == "", !strings.HasPrefix(address, "https://") && !strings.HasPrefix(address, "http://"):
+		return errors.New("is not an http or https URL")
+	case parsed.User != nil:
+		return errors.New("has a user name or password")
+	case strings.ContainsAny(address, "?#"):
+		return errors.New("has a query or a fragment")
+	}
+	return nil
 }
 
 // Bounds on the list of one issuer.

@@ -135,6 +135,12 @@ func TestAnIssuersAnswersAreNotTrusted(t *testing.T) {
 		"keys without TLS": func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = fmt.Fprintf(w, `{"issuer":%q,"jwks_uri":"http://issuer.test/keys"}`, issuerURL)
 		},
+		"keys with a query": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = fmt.Fprintf(w, `{"issuer":%q,"jwks_uri":"https://issuer.test/keys?delete=all"}`, issuerURL)
+		},
+		"keys with a password": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = fmt.Fprintf(w, `{"issuer":%q,"jwks_uri":"https://user:password@issuer.test/keys"}`, issuerURL)
+		},
 		"no JSON": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) },
 		"nothing": func(http.ResponseWriter, *http.Request) {},
 	} {
