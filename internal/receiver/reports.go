@@ -20,8 +20,10 @@ const (
 	reportTick = time.Second
 	// reportGap is the least time between two reports about one Receiver.
 	reportGap = 5 * time.Second
-	// reportsPerTick bounds what all Receivers together cost the bus, whatever comes in: beyond it each is told of less often, the
-	// one that was told of longest ago first, and always of its newest state.
+	// refusalGap is the least time between two that tell of nothing but what is caused without a token, such as refusals.
+	refusalGap = time.Minute
+	// reportsPerTick bounds what all Receivers together cost the bus, whatever comes in: beyond it each is told of less often, one of
+	// each namespace before a second of any, what was told of longest ago first, and always of its newest state.
 	reportsPerTick = 10
 	// reportTime bounds one report.
 	reportTime = 2 * time.Second
@@ -53,8 +55,11 @@ type Reporter struct {
 
 // reported is what was last told of one Receiver.
 type reported struct {
-	version int64
-	at      time.Time
+	version   int64
+	authentic int64
+	at        time.Time
+	// refusalsAt is when it was last told of nothing that is authentic.
+	refusalsAt time.Time
 }
 
 // NewReporter returns a Reporter. Run starts it.
@@ -84,38 +89,73 @@ type entry struct {
 	key    string // "namespace/name"
 	tally  *tally
 	before reported
+	// rank is how many of its namespace are told of before it, and served when one of its namespace was told of last.
+	rank   int
+	served time.Time
+}
+
+func (e *entry) namespace() string {
+	namespace, _, _ := strings.Cut(e.key, "/")
+	return namespace
+}
+
+// due reports whether there is something to tell of a Receiver, and it is time to.
+func (e *entry) due(now time.Time) bool {
+	if e.tally.authentic() == e.before.authentic && now.Sub(e.before.refusalsAt) < refusalGap {
+		return false
+	}
+	return e.tally.version() != e.before.version && now.Sub(e.before.at) >= reportGap
 }
 
 // news returns the Receivers that are to be told of now, in order.
 func (r *Reporter) news(now time.Time) []entry {
 	known := make(map[*tally]reported, len(r.reported))
+	served := make(map[string]time.Time) // by namespace
 	var news []entry
 	r.Table.expire(now)
 	for _, e := range slices.Concat(r.Table.entries(), r.Subscriptions.entries()) {
-		version := e.tally.version()
-		if version == 0 {
+		if e.tally.version() == 0 {
 			continue
 		}
 		e.before = r.reported[e.tally]
 		known[e.tally] = e.before
-		if version != e.before.version && now.Sub(e.before.at) >= reportGap {
+		if namespace := e.namespace(); e.before.at.After(served[namespace]) {
+			served[namespace] = e.before.at
+		}
+		if e.due(now) {
 			news = append(news, e)
 		}
 	}
 	r.reported = known // without those that are gone
+	return inTurn(news, served)[:min(len(news), reportsPerTick)]
+}
+
+// inTurn orders Receivers by who is told of next. served are the times of the last report about any of a namespace.
+func inTurn(news []entry, served map[string]time.Time) []entry {
 	slices.SortFunc(news, func(a, b entry) int { return cmp.Or(a.before.at.Compare(b.before.at), strings.Compare(a.key, b.key)) })
-	return news[:min(len(news), reportsPerTick)]
+	ranks := make(map[string]int)
+	for i := range news {
+		namespace := news[i].namespace()
+		news[i].rank, news[i].served = ranks[namespace], served[namespace]
+		ranks[namespace]++
+	}
+	slices.SortStableFunc(news, func(a, b entry) int { return cmp.Or(cmp.Compare(a.rank, b.rank), a.served.Compare(b.served)) })
+	return news
 }
 
 // report tells of Receivers. What fails is news still.
 func (r *Reporter) report(ctx context.Context, news []entry) {
 	for _, e := range news {
-		version := e.tally.version() // first, so that what is counted from here on is told of again
+		told := reported{version: e.tally.version(), authentic: e.tally.authentic()} // first: what is counted from here on is told of again
 		err := r.put(ctx, DeliveriesPrefix+e.key+"/"+r.Replica, e.tally.read())
 		switch {
 		case err == nil:
 			r.broken = false
-			r.reported[e.tally] = reported{version, time.Now()}
+			told.at, told.refusalsAt = time.Now(), e.before.refusalsAt
+			if told.authentic == e.before.authentic {
+				told.refusalsAt = told.at
+			}
+			r.reported[e.tally] = told
 		case ctx.Err() != nil:
 			return
 		default:

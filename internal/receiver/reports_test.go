@@ -111,6 +111,64 @@ func TestOneReceiverIsReportedEveryFewSecondsWhileItHasNews(t *testing.T) {
 	})
 }
 
+// Fails when a stranger, who knows no token, causes a report every few seconds; when what it caused is never told; and when it
+// delays the report about an authentic webhook.
+func TestRefusalsAloneAreReportedOnceAMinute(t *testing.T) {
+	hook := newHook(t, "team-a/hook")
+	reporting(t, []*Hook{hook}, func(r *redelivery, b *shelf) {
+		for range 600 {
+			r.send(hook, "wrong", "1", "{}")
+			elapse(time.Second)
+		}
+		if got := len(b.take()); got < 10 || got > 11 {
+			t.Errorf("%d reports in ten minutes of refusals", got)
+		}
+		elapse(refusalGap + reportTick)
+		if got := b.last("team-a/hook").Refused; got != 600 {
+			t.Errorf("%d are told, want 600", got)
+		}
+		b.take()
+		elapse(reportGap)
+		r.send(hook, "wrong", "1", "{}")
+		r.send(hook, token, "2", "{}")
+		elapse(reportTick)
+		if got := b.last("team-a/hook"); got.Accepted != 1 || got.Refused != 601 {
+			t.Errorf("told is %+v", got)
+		}
+		elapse(refusalGap)
+		r.send(hook, token, "3", "{}")
+		elapse(reportTick)
+		r.send(hook, "wrong", "4", "{}")
+		elapse(reportGap + reportTick)
+		if got := b.last("team-a/hook"); got.Accepted != 2 || got.Refused != 602 {
+			t.Errorf("the first refusal in a minute is not told of soon: %+v", got)
+		}
+	})
+}
+
+// T6: fails when Receivers of one namespace take the turns of another.
+func TestT6NamespacesTakeTurnsInBeingReported(t *testing.T) {
+	var flood []*Hook
+	for i := range 600 {
+		flood = append(flood, newHook(t, fmt.Sprintf("flood-%d/hook-%d", i%20, i)))
+	}
+	victim := newHook(t, "team-a/hook")
+	reporting(t, append([]*Hook{victim}, flood...), func(r *redelivery, b *shelf) {
+		for i := range 60 {
+			for _, h := range flood {
+				r.send(h, token, "", "{}")
+			}
+			if i%10 == 0 {
+				r.send(victim, token, "", "{}")
+			}
+			elapse(time.Second)
+			if got := b.last("team-a/hook").Accepted; i%10 == 3 && got != int64(1+i/10) {
+				t.Errorf("after %d s %d are told", i, got)
+			}
+		}
+	})
+}
+
 // Fails without the bound over all Receivers, when some are never told of under it, and when an old state is told.
 func TestAFloodOverManyReceiversIsReportedAtABoundedRate(t *testing.T) {
 	const many = 200

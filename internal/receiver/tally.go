@@ -124,6 +124,9 @@ func (t *tally) version() int64 {
 	return t.accepted.Load() + t.refused.Load() + t.failed.Load() + t.others.Load()
 }
 
+// authentic changes with what is counted of senders who know the token, and with nothing that others can cause.
+func (t *tally) authentic() int64 { return t.accepted.Load() + t.others.Load() }
+
 // read returns what was counted.
 func (t *tally) read() Deliveries {
 	d := Deliveries{
