@@ -16,8 +16,8 @@ import (
 // conns caps the connections of one listener. At the cap it does not stop accepting, since then whoever came first would keep
 // everybody else out: the address that has the most connections gives one up, preferably one that waits for a request, and
 // the longest; among equals the one that waited longest of all does. An address that has no more than an eighth of all loses none
-// that serves a request while another waits. Its work per connection is logarithmic in the number of addresses, and there are no more of those than of
-// connections.
+// that serves a request while another waits. Its work per connection is logarithmic in the number of addresses, and there are no
+// more of those than of connections.
 type conns struct {
 	max     int
 	onEvict func()

@@ -32,7 +32,7 @@
 // have a large document, wait for each other alone.
 //
 // Budgets are token buckets. One per address evicts the address that was used longest ago of 8192; the others live as long as
-// their path, Receiver or namespace, and an edit refills none of them.
+// their path, Receiver or namespace, and an edit refills none of them; a namespace's until it is full, though its Receivers have gone.
 //
 // # Issuers
 //

@@ -178,15 +178,16 @@ func (r *Reporter) put(ctx context.Context, key string, d Deliveries) error {
 	return r.Reports.Put(ctx, key, value)
 }
 
-// expire gives the memory back of what is remembered and too old to count.
+// expire gives the memory back of what is remembered and too old to count, and of namespaces that have gone.
 func (t *Table) expire(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, o := range t.owners {
 		o.ledger.seen.expire(now)
 	}
-	for _, n := range t.tenants {
+	for namespace, n := range t.tenants {
 		n.asked.expire(now)
+		t.forget(namespace, n, now)
 	}
 }
 

@@ -57,7 +57,8 @@ type owner struct {
 	ledger     *ledger
 }
 
-// tenant is the state of one namespace, kept while it has a Receiver.
+// tenant is the state of one namespace, kept while it has a Receiver, and until nothing of it is in use: who creates its Receivers
+// again gets no second room, and no budget that is full again.
 type tenant struct {
 	receivers  int
 	room       room
@@ -83,8 +84,8 @@ func NewTable(limits Limits, moved func(owner string)) (*Table, error) {
 
 // Put makes hooks all that the Receiver with this key ("namespace/name") serves, the first under the path that its owner is told,
 // the others under paths on their way out. A path that it served before and still serves is never missing in between.
-// ErrPathTaken says that a Receiver with more right to it has the first path: the claim stands, and the path is this Receiver's when the other
-// gives it up. The same holds for the other paths, but is no error: a path that was never served is no loss. With any other
+// ErrPathTaken says that a Receiver with more right to it has the first path: the claim stands, and the path is this Receiver's when
+// the other gives it up. The same holds for the other paths, but is no error: a path that was never served is no loss. With any other
 // error the Receiver serves nothing.
 func (t *Table) Put(key string, hooks ...*Hook) error {
 	var errs []error
@@ -143,8 +144,19 @@ func (t *Table) Delete(key string) {
 	}
 	delete(t.owners, key)
 	n := t.tenants[o.namespace]
-	if n.receivers--; n.receivers == 0 {
-		delete(t.tenants, o.namespace)
+	n.receivers--
+	t.forget(o.namespace, n, time.Now())
+}
+
+// forget ends the state of a namespace that has no Receiver, once its room is empty and its budget full.
+func (t *Table) forget(namespace string, n *tenant, now time.Time) {
+	if n.receivers > 0 || n.deliveries.Limit() != rate.Inf && n.deliveries.TokensAt(now) < float64(n.deliveries.Burst()) {
+		return
+	}
+	// Whoever holds room of any sort holds a place.
+	if all := t.limits.Requests.Namespace; n.room.requests.TryAcquire(all) {
+		n.room.requests.Release(all)
+		delete(t.tenants, namespace)
 	}
 }
 

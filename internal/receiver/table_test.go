@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -215,6 +216,47 @@ func TestBudgetsOutliveAnEdit(t *testing.T) {
 	after, _ := table.lookup(path)
 	if after == before || after.line != before.line || after.owner != before.owner || after.tenant != before.tenant {
 		t.Error("the state did not outlive the edit, or the edit did not come through")
+	}
+}
+
+// T6: fails when a namespace that deletes its last Receiver and creates it again has all its room and budget again, while it holds
+// the first or has used up the budget; and when its state is kept for ever.
+func TestT6ANamespaceThatComesBackHasTheRoomThatItLeft(t *testing.T) {
+	for name, use := range map[string]func(*Table, *route) (end func()){
+		"a place": func(table *Table, rt *route) func() {
+			g := gate{room: newRoom(table.limits.Requests.Total, table.limits.Bodies.Total)}
+			p, ok := g.enter(t.Context(), rt)
+			if !ok {
+				t.Fatal("no place")
+			}
+			return p.leave
+		},
+		"the budget": func(_ *Table, rt *route) func() {
+			rt.tenant.deliveries.AllowN(time.Now(), rt.tenant.deliveries.Burst())
+			return func() { elapse(time.Minute) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				hook := newHook(t, "team-a/hook")
+				table := newTable(t, DefaultLimits(), hook)
+				before, _ := table.lookup(hook.Path)
+				end := use(table, before)
+				table.Delete("team-a/hook")
+				table.expire(time.Now())
+				if err := table.Put("team-a/hook", hook); err != nil {
+					t.Fatal(err)
+				}
+				if after, _ := table.lookup(hook.Path); after.tenant != before.tenant {
+					t.Error("the namespace has all its room again")
+				}
+				table.Delete("team-a/hook")
+				end()
+				if table.expire(time.Now()); len(table.tenants) != 0 {
+					t.Error("what the namespace left is kept")
+				}
+			})
+		})
 	}
 }
 
