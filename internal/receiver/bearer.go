@@ -57,19 +57,23 @@ func claimedIssuer(token string) (string, error) {
 	return claims.Issuer, nil
 }
 
-// verifyBearer returns a token that the issuer has signed for the audience, and that is valid now. The issuer is asked on behalf of the
-// Receiver's namespace. With anyIssuer the claim "iss"
-// is left for the caller to check. The error is a Refusal, or wraps ErrIssuerUnavailable.
-func (s *Issuers) verifyBearer(
-	ctx context.Context, namespace, token, url, audience string, anyIssuer bool,
-) (*oidc.IDToken, error) {
-	issuer, by, ok := s.issuer(namespace, url)
+// demand is what a token must be: of the issuer with this URL, for the audience. With anyIssuer the claim "iss" is left for the caller
+// to check. The issuer is asked for its keys on behalf of the namespace.
+type demand struct {
+	namespace, issuer, audience string
+	anyIssuer                   bool
+}
+
+// verifyBearer returns a token that meets the demand, is signed by the issuer, and is valid now. The error is a Refusal, or wraps
+// ErrIssuerUnavailable.
+func (s *Issuers) verifyBearer(ctx context.Context, token string, d demand) (*oidc.IDToken, error) {
+	issuer, by, ok := s.issuer(d.namespace, d.issuer)
 	if !ok {
 		return nil, ErrIssuerUnavailable
 	}
 	signed := &signature{issuer: issuer, by: by}
-	verifier := oidc.NewVerifier(url, signed, &oidc.Config{
-		ClientID: audience, SupportedSigningAlgs: asymmetric, SkipIssuerCheck: anyIssuer,
+	verifier := oidc.NewVerifier(d.issuer, signed, &oidc.Config{
+		ClientID: d.audience, SupportedSigningAlgs: asymmetric, SkipIssuerCheck: d.anyIssuer,
 	})
 	proven, err := verifier.Verify(ctx, token)
 	if err == nil {

@@ -50,7 +50,7 @@ func (v gcr) Begin(ctx context.Context, h http.Header) (Check, error) {
 		return nil, err
 	}
 	google := v.issuers.google
-	proven, err := v.issuers.verifyBearer(ctx, v.namespace, token, google, v.audience, true)
+	proven, err := v.issuers.verifyBearer(ctx, token, demand{namespace: v.namespace, issuer: google, audience: v.audience, anyIssuer: true})
 	if err != nil {
 		return nil, err
 	}

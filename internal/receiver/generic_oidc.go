@@ -147,7 +147,7 @@ func (v genericOIDC) Begin(ctx context.Context, h http.Header) (Check, error) {
 	if provider == nil {
 		return nil, refusedIssuer
 	}
-	proven, err := v.issuers.verifyBearer(ctx, v.namespace, token, url, provider.audience, false)
+	proven, err := v.issuers.verifyBearer(ctx, token, demand{namespace: v.namespace, issuer: url, audience: provider.audience})
 	if err != nil {
 		return nil, err
 	}
