@@ -28,8 +28,8 @@
 // webhooks of all tenants. Who is behind a proxy is believed of the proxies that the administrator named, and of nobody else; the
 // connection cap counts by the connection's own peer in any case.
 //
-// The filters and CDEvents of one namespace's webhooks take turns and a quarter of a processor, and are 503 beyond it. Those that are slow, or
-// have a large document, wait for each other alone.
+// The filters and CDEvents of one namespace's webhooks take turns and a quarter of a processor, and are 503 beyond it. Those that are
+// slow, or have a large document, wait for each other alone.
 //
 // Budgets are token buckets. One per address evicts the address that was used longest ago of 8192; the others live as long as
 // their path, Receiver or namespace, and an edit refills none of them; a namespace's until it is full, though its Receivers have gone.
