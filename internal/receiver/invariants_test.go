@@ -177,7 +177,7 @@ func TestT5ARejectedWebhookIsCheap(t *testing.T) {
 			nothing := discard{}
 			w.ServeHTTP(nothing, r)
 		}
-		reject() // fills the pools
+		reject()         // fills the pools
 		const runs = 300 // the race detector has pools forget a quarter of what they are given
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

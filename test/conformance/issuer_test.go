@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -129,7 +130,7 @@ func TestKeysRotateWhileServingAndStrangersCauseNoFetches(t *testing.T) {
 	}
 	flood.Wait()
 	rotated := s.until(path, fresh)
-	s.send("a key that is listed no more", path, old, http.StatusBadRequest, reason(unknownKey))
+	s.refused(path, old, reason(unknownKey))
 	s.await(rotated, named...)
 	most := 2 + int(time.Since(began)/(10*time.Second))
 	discoveries, fetches := issuer.Requests()
@@ -138,6 +139,24 @@ func TestKeysRotateWhileServingAndStrangersCauseNoFetches(t *testing.T) {
 	if discoveries > most || fetches > most {
 		t.Errorf("the issuer was asked %d and %d times, more than %d", discoveries, fetches, most)
 	}
+}
+
+// refused sends a webhook again and again, since there is a budget for those that fail, until it is refused for what it is.
+func (s *stage) refused(path string, w sender.Webhook, want string) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.ctx, 30*time.Second)
+	defer cancel()
+	s.must(harness.Eventually(ctx, func(ctx context.Context) error {
+		resp, err := s.Do(ctx, http.MethodPost, s.HooksURL+path, w.Header, []byte(w.Body))
+		switch {
+		case err != nil:
+			return err
+		case resp.Status == http.StatusTooManyRequests:
+			return errors.New("over budget")
+		}
+		s.told("a key that is listed no more", resp, http.StatusBadRequest, want)
+		return nil
+	}))
 }
 
 // until sends a webhook again and again until it is accepted, and returns when that one was sent.
