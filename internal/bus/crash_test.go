@@ -78,6 +78,7 @@ func acknowledged(t *testing.T, dir string, n int) []string {
 // Invariants T3 and E2: what was acknowledged is there after kill -9, and the stream still answers for its duplicates.
 // Fails when the committer closes a round before it has written it.
 func TestWhatWasAcknowledgedSurvivesKill(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	events, accepted := map[string]bool{}, map[string]int64{}
 	for _, line := range acknowledged(t, dir, 400) {
@@ -164,6 +165,7 @@ func die(b *Bus) {
 // A message at which the process dies each time becomes a dead letter after maxDeliveries of them, and what stands beside it does not.
 // Fails when countDeaths does not count (the message then kills for ever).
 func TestAMessageThatKillsTheProcessBecomesADeadLetter(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	limits := poisoning{cautiousAfter: 4, maxDeliveries: 10}
 	openAgain := func() *Bus {

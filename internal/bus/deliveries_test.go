@@ -19,6 +19,7 @@ var byID = cmpopts.SortSlices(func(a, b event.Parked) bool { return a.ID < b.ID 
 
 // Fails when Park uses the delivery's own ID as the message's: the stream drops it as a duplicate, with a nil error.
 func TestAParkedDeliveryComesBackAtItsTimeWithItsState(t *testing.T) {
+	t.Parallel()
 	b := open(t, t.TempDir(), func(o *Options) { o.Shards = 1 })
 	ctx := testContext(t)
 	must(t, b.PublishDeliveries(ctx, []event.Delivery{testDelivery("1", "my team", "slack.ops")}))
@@ -139,6 +140,7 @@ func TestANamespaceOverItsQuotaGetsDeadLettersAndOthersDoNot(t *testing.T) {
 
 // Fails when effective does not shrink: the stream then grows past its budget.
 func TestTheQuotaShrinksAsTheStreamFillsUp(t *testing.T) {
+	t.Parallel()
 	b := open(t, t.TempDir(), func(o *Options) { o.Budgets.Deliveries = 4 * mib })
 	ctx := testContext(t)
 	for i := range 400 { // ten namespaces, whose shares together are more than the budget
@@ -184,6 +186,7 @@ func TestADeliveryPublishedTwiceIsThereOnce(t *testing.T) {
 }
 
 func TestADeliveryTooLargeForTheBusBecomesADeadLetter(t *testing.T) {
+	t.Parallel()
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)
 	d := testDelivery("large", "team", "slack")
@@ -228,6 +231,7 @@ func TestWasSentKnowsWhatSentRecorded(t *testing.T) {
 }
 
 func TestAReturnedMessageIsHandedOutAgainForARecheck(t *testing.T) {
+	t.Parallel()
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)
 	held := make(chan event.Held[event.Delivery])
@@ -356,6 +360,7 @@ func TestE9ForgedEventsLeaveRoomForGenuineOnes(t *testing.T) {
 // One event may match very many Alerts, and each delivery carries the whole event. Fails when all are encoded before the first is
 // written, or when a namespace's bytes are not counted.
 func TestDeliveriesAreBoundedInBytes(t *testing.T) {
+	t.Parallel()
 	b := open(t, t.TempDir(), func(o *Options) { o.Budgets.Deliveries = 64 << 20 })
 	ctx := testContext(t)
 	text := strings.Repeat("x", 1<<20)

@@ -103,6 +103,7 @@ func TestOnlyTheSameIDWithinTheWindowIsADuplicate(t *testing.T) {
 // Invariants E2 and E4: a batch that fails is routed again, whole and before anything younger.
 // Fails when routeOne returns the batch to the stream, or acknowledges it after an error.
 func TestAFailedBatchIsRoutedAgainInOrder(t *testing.T) {
+	t.Parallel()
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)
 	for _, id := range ids(300) {

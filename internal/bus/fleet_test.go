@@ -128,6 +128,7 @@ func (f *fleet) await(names ...string) time.Duration {
 // One owner a shard in the whole fleet, and it changes hands when replicas come and go.
 // Fails when takeOver takes a lease whose holder is alive (two owners), or when release keeps it (nobody takes over).
 func TestShardsAreSpreadOverTheReplicasAndChangeHands(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	one, leaveOne, _ := f.join("one")
 	f.await("one")
@@ -239,6 +240,7 @@ func TestWhenAMemberLeavesOnlyItsOwnRolesMove(t *testing.T) {
 // A shard that moves is not served by its new owner before the old one has drained it.
 // Fails when takeOver takes a lease whose holder is alive.
 func TestANewOwnerWaitsUntilTheOldOneHasDrained(t *testing.T) {
+	t.Parallel()
 	url := remote(t)
 	connect := func(name string) *Bus {
 		b := open(t, "", func(o *Options) { o.URL, o.ReplicaID, o.Shards = url, name, 1 })

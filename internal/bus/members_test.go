@@ -9,6 +9,7 @@ import (
 // The bucket of members is kept in the server's memory. Fails when nobody makes it again after the server was restarted: every
 // replica then finds itself dead, gives its roles up, and nothing is routed or delivered until it is restarted.
 func TestTheMembersComeBackAfterTheServerForgotThem(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	one, _, _ := f.join("one")
 	two, _, _ := f.join("two")

@@ -61,6 +61,7 @@ func TestBudgetsFitTheDiskOrAreRefused(t *testing.T) {
 // Run ends with an error when JetStream shuts down in the process, which is what it does on a full disk.
 // Fails when watchLoss does not ask the embedded server.
 func TestRunReturnsAnErrorWhenJetStreamShutsDown(t *testing.T) {
+	t.Parallel()
 	b := open(t, t.TempDir(), nil)
 	must(t, b.Ready())
 	done := make(chan error, 1)
@@ -109,6 +110,7 @@ func TestTwoBusesOnOneRegistryAreRefused(t *testing.T) {
 
 // Fails when a start ends at the first thing that the server does not answer.
 func TestAStartWaitsForAServerThatIsAway(t *testing.T) {
+	t.Parallel()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	port := free.Addr().(*net.TCPAddr).Port

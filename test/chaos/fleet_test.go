@@ -15,6 +15,7 @@ import (
 func TestE2T4NothingIsLostWhenOneOfTwoReplicasIsKilled(t *testing.T) {
 	t.Parallel()
 	ctx, w := open(t)
+	w = shipped(ctx, t, w)
 	nats, err := harness.StartNATS(ctx, harness.NATSOptions{SyncAlways: true})
 	must(t, err)
 	t.Cleanup(func() { _ = nats.Stop() })

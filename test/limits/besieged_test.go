@@ -75,8 +75,12 @@ func (b *besieged) withstand(a attack) {
 	b.Logf("%.0f requests/s %v; at most %d MiB; %+.0f goroutines afterwards; %d API requests for what came in; "+
 		"the other tenant's p99 %s, %.2f times the bare handler's; its reconcile request after %s",
 		float64(m.answers.Total())/m.took.Seconds(), m.answers, peak>>20, left, requests, m.p99(), ratio, asked)
-	if a.triggers {
-		b.settled() // the last request may still come, and would count as the next attack's
+	if a.triggers { // its last request may still come, and would count as the next attack's
+		begin := time.Now()
+		_, err := b.GitHub(b.ctx, b.hot, floodToken, "push", world.GitHubPush)
+		b.must(err)
+		_, err = b.tenant.WaitRequested(b.within(restTime), "GitRepository", "hot", begin)
+		b.must(err)
 	}
 	if peak > mostMemory {
 		b.Errorf("the process had %d MiB", peak>>20)
