@@ -71,8 +71,12 @@ func (s *Issuers) verifyBearer(ctx context.Context, token string, d demand) (*oi
 	if !ok {
 		return nil, ErrIssuerUnavailable
 	}
-	signed := &signature{issuer: issuer, by: by}
-	verifier := oidc.NewVerifier(d.issuer, signed, &oidc.Config{
+	// The signature first and once: what is forged then costs no more than it takes to see that.
+	payload, err := verifySignature(ctx, token, issuer, by)
+	if err != nil {
+		return nil, err
+	}
+	verifier := oidc.NewVerifier(d.issuer, verified(payload), &oidc.Config{
 		ClientID: d.audience, SupportedSigningAlgs: asymmetric, SkipIssuerCheck: d.anyIssuer,
 	})
 	proven, err := verifier.Verify(ctx, token)
@@ -80,45 +84,37 @@ func (s *Issuers) verifyBearer(ctx context.Context, token string, d demand) (*oi
 		return proven, nil
 	}
 	// The verifier's error quotes the token.
-	_, expired := errors.AsType[*oidc.TokenExpiredError](err)
-	switch {
-	case signed.err != nil:
-		return nil, signed.err
-	case !signed.checked:
-		return nil, refusedAlgorithm
-	case expired:
+	if _, expired := errors.AsType[*oidc.TokenExpiredError](err); expired {
 		return nil, refusedExpired
 	}
 	return nil, refusedClaims
 }
 
-// signature checks the signature of one token, and remembers why it did not hold: the verifier passes on a text alone.
-type signature struct {
-	issuer  *issuer
-	by      *asker
-	checked bool
-	err     error
-}
+// signedWith are the algorithms of asymmetric, as jose takes them.
+var signedWith = func() (all []jose.SignatureAlgorithm) {
+	for _, name := range asymmetric {
+		all = append(all, jose.SignatureAlgorithm(name))
+	}
+	return all
+}()
+
+// verified is the payload of a token whose signature was verified.
+type verified []byte
 
 // VerifySignature implements oidc.KeySet.
-func (s *signature) VerifySignature(ctx context.Context, token string) ([]byte, error) {
-	s.checked = true
-	var payload []byte
-	payload, s.err = s.verify(ctx, token)
-	return payload, s.err
-}
+func (v verified) VerifySignature(context.Context, string) ([]byte, error) { return v, nil }
 
-func (s *signature) verify(ctx context.Context, token string) ([]byte, error) {
-	algorithms := make([]jose.SignatureAlgorithm, len(asymmetric))
-	for i, name := range asymmetric {
-		algorithms[i] = jose.SignatureAlgorithm(name)
+// verifySignature returns the payload of a token that the issuer has signed.
+func verifySignature(ctx context.Context, token string, issuer *issuer, by *asker) ([]byte, error) {
+	parsed, err := jose.ParseSignedCompact(token, signedWith)
+	if _, other := errors.AsType[*jose.ErrUnexpectedSignatureAlgorithm](err); other {
+		return nil, refusedAlgorithm
 	}
-	parsed, err := jose.ParseSignedCompact(token, algorithms)
 	if err != nil || len(parsed.Signatures) != 1 {
 		return nil, refusedBearer
 	}
 	header := parsed.Signatures[0].Header
-	return s.issuer.verify(ctx, s.by, func(keys []jose.JSONWebKey) ([]byte, error) {
+	return issuer.verify(ctx, by, func(keys []jose.JSONWebKey) ([]byte, error) {
 		refused, tries := refusedKey, 0
 		for _, key := range keys {
 			if header.KeyID != "" && key.KeyID != header.KeyID || !fits(key, header.Algorithm) {
