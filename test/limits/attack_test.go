@@ -120,7 +120,7 @@ func (s *stage) attacks(v victims) []attack {
 		{name: "expensive filters", floods: func(base string) []load.Flood {
 			// All are waited for: most are refused at once, and those that are evaluated take their time.
 			requests := s.requests(base, []string{v.cel}, hmacHeader(document), document)
-			return []load.Flood{{Base: base, From: attacker, Connections: 16, Count: 64, Requests: requests}}
+			return []load.Flood{{Base: base, From: attacker, Connections: 16, Count: 32, Requests: requests}}
 		}, holds: func(t *stage, answers load.Answers) {
 			if answers[http.StatusOK]+answers[http.StatusAccepted] == 0 {
 				t.Errorf("no filter was evaluated: %v", answers)

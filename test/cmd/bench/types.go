@@ -15,7 +15,7 @@ const (
 	typeWindow = 400 * time.Millisecond
 	// differing is how many deliveries, each with an ID of its own, are sent in turn: more than notifier remembers of one Receiver, so
 	// that they are not recognised when their turn comes again. That would save what is measured, the way to the bus.
-	differing = 1024
+	differing = 4096
 	// mostRepeated is the share of them that may be recognised all the same: a window may begin where the one before it ended.
 	mostRepeated = 0.1
 	// leastOfBare is a floor under every type, that catches what is fetched, compiled or parsed again for each webhook. It is half of
