@@ -10,13 +10,9 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-const (
-	// checkEvery is how many rounds of a comprehension pass between two looks at the context.
-	checkEvery = 32
-	// maxTime ends what the work was underestimated of. It is far beyond what maxWork takes, so that a busy machine fails no
-	// expression for it.
-	maxTime = time.Second
-)
+// maxTime ends what the work was underestimated of. It is far beyond what maxWork takes, so that a busy machine fails no expression
+// for it.
+const maxTime = time.Second
 
 // Failure says why an evaluation gave no result. It is one of the constants here and quotes nothing of what was read.
 type Failure string
@@ -74,11 +70,25 @@ func (p *Program) Bool(ctx context.Context, vars map[string]any) (bool, error) {
 func (b *Budget) Eval(ctx context.Context, p *Program, vars map[string]any) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()
-	value, _, err := p.program.ContextEval(ctx, interpreter.Activation(scope{vars: vars, purse: &b.purse}))
-	if err != nil {
-		return nil, classify(err)
+	return p.run(&scope{vars: vars, purse: &b.purse, done: ctx.Done()})
+}
+
+// run evaluates the program. An evaluation ends itself with a panic when its purse is empty; any other panic is a fault of the
+// interpreter, which must not end the process.
+func (p *Program) run(s *scope) (value any, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			value, err = nil, ErrFailed
+			if cancelled, ok := cause.(interpreter.EvalCancelledError); ok {
+				value, err = nil, classify(cancelled)
+			}
+		}
+	}()
+	result := p.root.Eval(s)
+	if failed, ok := result.(*types.Err); ok {
+		return nil, classify(failed)
 	}
-	return value, nil
+	return result, nil
 }
 
 // Bool is Eval of a program that was compiled for Bool.

@@ -42,6 +42,7 @@ func TestTheLanguageIsThatOfFlux(t *testing.T) {
 		`"a" in req.labels && !("z" in req.labels) && "b" in ["a", "b"] && req.labels["a"] == "b" && req.labels[req.labels["a"] + "" == "b" ? "a" : "z"] == "b"`,
 		`req.?absent.orValue("x") == "x" && req.?ref.orValue("x") == req.ref && req.labels[?"a"].hasValue() && !req.?a.?b.hasValue()`,
 		`req.?ref.optMap(r, r + "!").orValue("") == "refs/heads/main!" && req.?labels.optFlatMap(l, l.?a).value() == "b"`,
+		`req.?ref.or(optional.of("x")).value() == req.ref && req.?absent.or(req.?ref).value() == req.ref && !req.?absent.or(req.?ref.?a).hasValue()`,
 		`!req.?absent.optMap(r, r + "!").hasValue() && optional.of(1).optFlatMap(a, optional.of(2).optMap(b, a + b)).value() == 3`,
 		`timestamp(req.labels.when).getHours() == 3 && timestamp(req.labels.when).getFullYear("UTC") == 2026 && duration("1h") < duration("2h")`,
 		`type(req.n) == double && string(req.big) == "1.2345678901e+10" && (req.absent == 1 || true) && (req.n == 3 ? true : req.absent)`,

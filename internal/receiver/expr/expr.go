@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/interpreter"
 )
 
 // Result is the type that a program gives.
@@ -30,8 +31,10 @@ const MaxSource = 4 << 10
 
 // Program is a compiled expression. It is safe for concurrent use.
 type Program struct {
-	program cel.Program
-	reads   map[string]bool
+	// root is the last step. It is planned with what all programs share and not by the library's own Program, which would keep a
+	// table of all functions, 22 KiB, with each.
+	root  interpreter.Interpretable
+	reads map[string]bool
 }
 
 // Compile returns the program of source, which may read the named variables; each is anything that JSON can say. Its error is one
@@ -55,12 +58,11 @@ func Compile(source string, result Result, variables ...string) (*Program, error
 	if got := checked.OutputType(); result == Bool && !got.IsExactType(cel.BoolType) {
 		return nil, fmt.Errorf(`expression gives %s and not bool: compare it, such as with "== true"`, got)
 	}
-	program, err := env.Program(checked,
-		cel.InterruptCheckFrequency(checkEvery), cel.CustomDecorator(lang.meter))
+	root, err := lang.plan(checked.NativeRep())
 	if err != nil {
 		return nil, errors.New(oneLine(err.Error()))
 	}
-	p := &Program{program: program, reads: map[string]bool{}}
+	p := &Program{root: root, reads: map[string]bool{}}
 	for _, reference := range checked.NativeRep().ReferenceMap() {
 		p.reads[reference.Name] = true
 	}

@@ -23,9 +23,10 @@ const (
 
 // dialect is what all programs share: everything but their variables.
 type dialect struct {
-	env       *cel.Env
-	functions interpreter.Dispatcher
-	keys      interpreter.AttributeFactory
+	env         *cel.Env
+	functions   interpreter.Dispatcher
+	keys        interpreter.AttributeFactory
+	interpreter interpreter.Interpreter
 	// envs are env with the variables of programs, by their names, which are the code's own: a few.
 	envs sync.Map
 }
@@ -79,9 +80,18 @@ var language = sync.OnceValues(func() (*dialect, error) {
 			return nil, fmt.Errorf("the language of expressions: %w", err)
 		}
 	}
-	keys := interpreter.NewAttributeFactory(env.Container, env.CELTypeAdapter(), env.CELTypeProvider())
-	return &dialect{env: env, functions: functions, keys: keys}, nil
+	container, provider, adapter := env.Container, env.CELTypeProvider(), env.CELTypeAdapter()
+	keys := interpreter.NewAttributeFactory(container, adapter, provider)
+	return &dialect{
+		env: env, functions: functions, keys: keys,
+		interpreter: interpreter.NewInterpreter(functions, container, provider, adapter, keys),
+	}, nil
 })
+
+// plan is how a checked expression is evaluated: metered, and looking at its context.
+func (d *dialect) plan(checked *ast.AST) (interpreter.Interpretable, error) {
+	return d.interpreter.NewInterpretable(checked, interpreter.InterruptableEval(), interpreter.CustomDecorator(d.meter))
+}
 
 // optMap is value.optMap(name, transformed): an optional of what transformed gives for the value, or none.
 func optMap(f cel.MacroExprFactory, target ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {

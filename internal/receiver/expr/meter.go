@@ -23,30 +23,6 @@ func (p *purse) spend(work uint64) {
 	p.left -= work
 }
 
-// purseName is the name under which an evaluation's purse is found. No source can write it.
-const purseName = "@purse"
-
-// scope are the variables of one evaluation, and its purse.
-type scope struct {
-	vars  map[string]any
-	purse *purse
-}
-
-func (s scope) ResolveName(name string) (any, bool) {
-	if name == purseName {
-		return s.purse, true
-	}
-	value, ok := s.vars[name]
-	return value, ok
-}
-
-func (scope) Parent() interpreter.Activation { return nil }
-
-func purseOf(vars interpreter.Activation) *purse {
-	found, _ := vars.ResolveName(purseName)
-	return found.(*purse)
-}
-
 // call is a call that is charged by the size of its arguments before it is made.
 type call struct {
 	interpreter.InterpretableCall
@@ -94,6 +70,8 @@ func (d *dialect) meter(node interpreter.Interpretable) (interpreter.Interpretab
 		return c, nil
 	case "matches":
 		return c, c.matching()
+	case "or", "orValue":
+		return &fallback{made, made.Function() == "orValue"}, nil
 	}
 	f, found := d.functions.FindOverload(made.OverloadID())
 	if !found {

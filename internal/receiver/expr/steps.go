@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
 )
@@ -75,4 +76,24 @@ func (a *attribute) key(vars interpreter.Activation) (interpreter.Qualifier, err
 	count(value, &work)
 	purseOf(vars).spend(work)
 	return a.keys.NewQualifier(nil, a.ID(), value, a.IsOptional())
+}
+
+// fallback is "or" and "orValue" of an optional value: what stands in for it is evaluated only when there is none.
+type fallback struct {
+	interpreter.InterpretableCall
+	unwrap bool
+}
+
+func (f *fallback) Eval(vars interpreter.Activation) ref.Val {
+	value := f.Args()[0].Eval(vars)
+	optional, ok := value.(*types.Optional)
+	switch {
+	case !ok:
+		return value // an error
+	case !optional.HasValue():
+		return f.Args()[1].Eval(vars)
+	case f.unwrap:
+		return optional.GetValue()
+	}
+	return optional
 }
