@@ -3,12 +3,13 @@ package alerts
 import (
 	"errors"
 	"math"
-	"regexp/syntax"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"notifier/internal/patterns"
 )
 
 func spec(change func(*AlertSpec)) AlertSpec {
@@ -31,7 +32,7 @@ func TestABadSpecIsAnErrorThatNamesThePlace(t *testing.T) {
 			spec(func(s *AlertSpec) { s.Exclusion = []string{"fine", "(unclosed"} }), "spec.exclusionList[1]: pattern is not valid",
 		},
 		"a pattern that is too long": {
-			spec(func(s *AlertSpec) { s.Inclusion = []string{strings.Repeat("a", maxPattern+1)} }), "spec.inclusionList[0]: pattern is longer",
+			spec(func(s *AlertSpec) { s.Inclusion = []string{strings.Repeat("a", patterns.MaxSource+1)} }), "spec.inclusionList[0]: pattern is longer",
 		},
 		"a pattern that would cost seconds": {
 			spec(func(s *AlertSpec) { s.Inclusion = []string{`((\pL?x?y?){0,30}z?){0,33}`} }), "spec.inclusionList[0]: pattern is too expensive",
@@ -89,40 +90,6 @@ func TestASourceInAnotherNamespaceIsDenied(t *testing.T) {
 	}
 	if len(a.sources) != 1 || a.sources[0].Name != "ours" {
 		t.Errorf("serves %v", a.sources)
-	}
-}
-
-// Fails when programSize counts less than the compiler makes, for any kind of node.
-func TestProgramSizeIsAnUpperBound(t *testing.T) {
-	for _, expr := range []string{
-		"", "a", "abc", "(?i)abc", "a|b", "abc|def|ghi", "a*", "a+?", "a?", "(a)(b)", "a{3}", "a{3,}", "a{3,7}", "(ab|c){2,5}d",
-		"^a$", `\bfoo\B`, "[a-z]{10}", `(\d+\.){3}\d+`, "((a{5}){5}){5}", "(a*)*", "(a?b?)*", "(|a)*", ".*failed.*", "(?s).{0,100}",
-		"[^x]{2,}", "((a|b)*c){3,4}",
-	} {
-		tree, err := syntax.Parse(expr, syntax.Perl)
-		if err != nil {
-			t.Fatal(err)
-		}
-		size := programSize(tree)
-		prog, err := syntax.Compile(tree.Simplify())
-		if err != nil {
-			t.Fatal(err)
-		}
-		// Every program has a fail and a match instruction beside.
-		if n := len(prog.Inst) - 2; n > size+1 {
-			t.Errorf("%q: estimated %d, compiled %d", expr, size, n)
-		}
-	}
-}
-
-// Fails when maxProgram is too small for a long pattern without repetitions.
-func TestALongPatternWithoutRepetitionsIsAccepted(t *testing.T) {
-	words := strings.Repeat("failed|", maxPattern/7)
-	if _, err := compilePattern(words + "x"); err != nil {
-		t.Error(err)
-	}
-	if _, err := compilePattern(strings.Repeat("a", maxPattern)); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -232,7 +199,7 @@ func TestTheWorstPatternIsStopped(t *testing.T) {
 	if !ended && took > 2*eventTime {
 		t.Errorf("stopped only after %v", took)
 	}
-	if math.Abs(float64(worst.size-maxProgram)) > 200 {
+	if math.Abs(float64(worst.size-patterns.MaxSize)) > 200 {
 		t.Errorf("size %d is not near the bound", worst.size)
 	}
 }

@@ -1,22 +1,15 @@
 package alerts
 
 import (
-	"errors"
-	"fmt"
 	"io"
 	"regexp"
-	"regexp/syntax"
 	"strings"
 	"unicode/utf8"
+
+	"notifier/internal/patterns"
 )
 
-// Bounds on one pattern. Go matches in time linear in pattern and text, but the pattern's part is the size of its program: a
-// short pattern with nested repetitions can cost seconds on a long text.
 const (
-	maxPattern = 1 << 10 // bytes of a pattern's source
-	// maxProgram bounds the instructions of the compiled program. A pattern without repetitions that is maxPattern long stays
-	// below it.
-	maxProgram = 2000
 	// maxText is how many characters of a message are matched: as many as Flux lets a message have.
 	maxText = 39000
 	// cheapSteps is the product of program and text below which a match is not worth interrupting: a few milliseconds at
@@ -36,22 +29,9 @@ type pattern struct {
 }
 
 func compilePattern(expr string) (pattern, error) {
-	if len(expr) > maxPattern {
-		return pattern{}, fmt.Errorf("pattern is longer than %d bytes", maxPattern)
-	}
-	tree, err := syntax.Parse(expr, syntax.Perl)
+	re, size, err := patterns.Compile(expr)
 	if err != nil {
-		return pattern{}, fmt.Errorf("pattern is not valid: %w", err)
-	}
-	// Measured on the tree, since compiling a program of the worst size would itself take hundreds of megabytes.
-	size := programSize(tree)
-	if size > maxProgram {
-		return pattern{}, errors.New("pattern is too expensive: its repetitions multiply to a program of more than " +
-			fmt.Sprint(maxProgram) + " instructions")
-	}
-	re, err := regexp.Compile(expr)
-	if err != nil {
-		return pattern{}, fmt.Errorf("pattern is not valid: %w", err)
+		return pattern{}, err
 	}
 	p := pattern{re: re, size: size}
 	p.literal, p.plain = re.LiteralPrefix()
@@ -116,34 +96,4 @@ func clip(message string) string {
 		n++
 	}
 	return message
-}
-
-// sizeCeiling ends the counting long before the numbers overflow.
-const sizeCeiling = 1 << 30
-
-// programSize estimates from above how many instructions a pattern compiles to once its repetitions are written out.
-func programSize(re *syntax.Regexp) int {
-	sub := 0
-	for _, s := range re.Sub {
-		sub = min(sub+programSize(s), sizeCeiling)
-	}
-	switch re.Op {
-	case syntax.OpLiteral:
-		return max(1, len(re.Rune))
-	case syntax.OpCapture, syntax.OpStar:
-		return sub + 2
-	case syntax.OpPlus, syntax.OpQuest:
-		return sub + 1
-	case syntax.OpAlternate:
-		return sub + len(re.Sub)
-	case syntax.OpConcat:
-		return max(1, sub)
-	case syntax.OpRepeat:
-		if re.Max < 0 {
-			return min(max(1, re.Min)*sub+2, sizeCeiling)
-		}
-		return min(re.Max*sub+re.Max-re.Min+1, sizeCeiling)
-	default:
-		return 1
-	}
 }

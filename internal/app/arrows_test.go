@@ -20,20 +20,23 @@ func TestImportArrows(t *testing.T) {
 		"the vocabulary knows nobody": {
 			pkg: "internal/event", forbidden: []string{"k8s.io/", "github.com/nats-io/", "github.com/go-chi/"},
 		},
+		"the bounds on patterns know nobody": {
+			pkg: "internal/patterns", forbidden: []string{"k8s.io/", "github.com/"},
+		},
 		"the bus knows only the vocabulary and is alone with NATS": {
 			pkg: "internal/bus", internal: []string{"internal/event"}, forbidden: []string{"k8s.io/", "github.com/go-chi/"},
 		},
-		"the edge knows only the vocabulary and is alone with chi": {
-			pkg: "internal/receiver", internal: []string{"internal/event", "internal/receiver/expr"},
+		"the edge knows only the vocabulary and the bounds on patterns, and is alone with chi": {
+			pkg: "internal/receiver", internal: []string{"internal/event", "internal/patterns", "internal/receiver/expr"},
 			forbidden: []string{"k8s.io/", "github.com/nats-io/"},
 		},
-		"the alert plane knows only the vocabulary and its destinations": {
-			pkg: "internal/alerts", internal: []string{"internal/event", "internal/alerts/provider"},
+		"the alert plane knows only the vocabulary, the bounds on patterns and its destinations": {
+			pkg: "internal/alerts", internal: []string{"internal/event", "internal/patterns", "internal/alerts/provider"},
 			forbidden: []string{"k8s.io/", "github.com/nats-io/", "github.com/go-chi/"},
 		},
 		"the Kubernetes side fills the tables and knows no bus": {
 			pkg:       "internal/reconcile",
-			internal:  []string{"api/", "internal/event", "internal/alerts", "internal/receiver", "internal/reconcile/"},
+			internal:  []string{"api/", "internal/event", "internal/patterns", "internal/alerts", "internal/receiver", "internal/reconcile/"},
 			forbidden: []string{"github.com/nats-io/"},
 		},
 	} {

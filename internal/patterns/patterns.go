@@ -1,0 +1,77 @@
+// Package patterns compiles the regular expressions of tenants within bounds on what a match may cost.
+//
+// Go matches in time linear in pattern and text, but the pattern's part is the size of its program: a short pattern with nested
+// repetitions can cost seconds on a long text. So that size is bounded, and told to who has to bound a match as well.
+package patterns
+
+import (
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+)
+
+const (
+	// MaxSource bounds the source of a pattern in bytes.
+	MaxSource = 1 << 10
+	// MaxSize bounds the instructions of the compiled program. A pattern without repetitions that is MaxSource long stays below it.
+	MaxSize = 2000
+	// sizeCeiling ends the counting long before the numbers overflow.
+	sizeCeiling = 1 << 30
+)
+
+// Compile returns a pattern and its Size. The error quotes the source alone.
+func Compile(source string) (*regexp.Regexp, int, error) {
+	size, err := Size(source)
+	if err != nil {
+		return nil, 0, err
+	}
+	re, err := regexp.Compile(source)
+	if err != nil {
+		return nil, 0, fmt.Errorf("pattern is not valid: %w", err)
+	}
+	return re, size, nil
+}
+
+// Size returns how many instructions a pattern compiles to, estimated from above, or why it is not compiled. It is measured on the
+// tree, since compiling a program of the worst size would itself take hundreds of megabytes.
+func Size(source string) (int, error) {
+	if len(source) > MaxSource {
+		return 0, fmt.Errorf("pattern is longer than %d bytes", MaxSource)
+	}
+	tree, err := syntax.Parse(source, syntax.Perl)
+	if err != nil {
+		return 0, fmt.Errorf("pattern is not valid: %w", err)
+	}
+	size := instructions(tree)
+	if size > MaxSize {
+		return 0, fmt.Errorf("pattern is too expensive: its repetitions multiply to a program of more than %d instructions", MaxSize)
+	}
+	return size, nil
+}
+
+// instructions estimates the Size of a tree whose repetitions are not written out yet.
+func instructions(tree *syntax.Regexp) int {
+	sub := 0
+	for _, part := range tree.Sub {
+		sub = min(sub+instructions(part), sizeCeiling)
+	}
+	switch tree.Op {
+	case syntax.OpLiteral:
+		return max(1, len(tree.Rune))
+	case syntax.OpCapture, syntax.OpStar:
+		return sub + 2
+	case syntax.OpPlus, syntax.OpQuest:
+		return sub + 1
+	case syntax.OpAlternate:
+		return sub + len(tree.Sub)
+	case syntax.OpConcat:
+		return max(1, sub)
+	case syntax.OpRepeat:
+		if tree.Max < 0 {
+			return min(max(1, tree.Min)*sub+2, sizeCeiling)
+		}
+		return min(tree.Max*sub+tree.Max-tree.Min+1, sizeCeiling)
+	default:
+		return 1
+	}
+}
