@@ -130,18 +130,7 @@ func (t *Table) Select(o event.ObjectReference, labels map[string]string, into [
 }
 
 func (c candidate) selects(labels map[string]string) bool {
-	if c.labels == nil {
-		return true
-	}
-	if labels == nil {
-		return false
-	}
-	for k, want := range c.labels {
-		if got, ok := labels[k]; !ok || got != want {
-			return false
-		}
-	}
-	return true
+	return c.labels == nil || labels != nil && event.HasLabels(labels, c.labels)
 }
 
 func (ns *namespace) current() *index {

@@ -59,6 +59,16 @@ func (r ObjectReference) String() string {
 	return strings.ToLower(r.Kind) + "/" + r.Name + "." + r.Namespace
 }
 
+// HasLabels reports whether all wanted labels are among those of an object.
+func HasLabels(labels, wanted map[string]string) bool {
+	for key, want := range wanted {
+		if got, ok := labels[key]; !ok || got != want {
+			return false
+		}
+	}
+	return true
+}
+
 // Decode reads one event as a Flux controller POSTs it. The error never quotes the input.
 func Decode(body []byte) (Event, error) {
 	var e Event

@@ -63,15 +63,7 @@ func (s *Subscription) wants(r *event.Record) bool {
 }
 
 func (s EventSource) selects(o event.ObjectReference, labels map[string]string) bool {
-	if s.Kind != o.Kind || s.Name != "*" && s.Name != o.Name {
-		return false
-	}
-	for key, want := range s.MatchLabels {
-		if got, ok := labels[key]; !ok || got != want {
-			return false
-		}
-	}
-	return true
+	return s.Kind == o.Kind && (s.Name == "*" || s.Name == o.Name) && event.HasLabels(labels, s.MatchLabels)
 }
 
 // subscribed is a subscription as it is served, with what was counted for its Receiver, which outlives an edit of the spec.
