@@ -67,8 +67,7 @@ func (h *Hook) listed(e Event) bool {
 	return len(h.Events) == 0 || !e.Selects || h.Events[strings.ToLower(e.Name)]
 }
 
-// validate reports what makes the hook unfit to be served. A target of another namespace is a wall of invariant T1: nothing
-// that reaches the bus from here may name one.
+// validate reports what makes the hook unfit to be served.
 func (h *Hook) validate() error {
 	var errs []error
 	if h.Namespace == "" || h.Name == "" {
@@ -85,8 +84,15 @@ func (h *Hook) validate() error {
 	if f, ok := h.Filter.(*Filters); ok {
 		triggers = slices.Concat(triggers, f.triggers())
 	}
+	return errors.Join(append(errs, within(h.Namespace, triggers))...)
+}
+
+// within reports the targets that are of another namespace than the Receiver. They are stopped here:
+// nothing that reaches the bus from a Receiver may name one (invariant T1).
+func within(namespace string, triggers []event.Trigger) error {
+	var errs []error
 	for _, t := range triggers {
-		if t.Namespace != h.Namespace {
+		if t.Namespace != namespace {
 			errs = append(errs, fmt.Errorf("target %s %s is not in the Receiver's namespace", t.Target.Kind, t.Target.Name))
 		}
 	}

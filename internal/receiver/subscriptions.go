@@ -34,19 +34,13 @@ type EventSource struct {
 	MatchLabels map[string]string
 }
 
-// validate reports what makes the subscription unfit to be served. As with a Hook, a target of another namespace is stopped here
-// (invariant T1).
+// validate reports what makes the subscription unfit to be served.
 func (s *Subscription) validate() error {
 	var errs []error
 	if s.Namespace == "" || s.Name == "" {
 		errs = append(errs, errors.New("subscription names no Receiver"))
 	}
-	for _, t := range s.Targets {
-		if t.Namespace != s.Namespace {
-			errs = append(errs, fmt.Errorf("target %s %s is not in the Receiver's namespace", t.Target.Kind, t.Target.Name))
-		}
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, within(s.Namespace, s.Targets))...)
 }
 
 // wants reports whether an event about an object of the Receiver's namespace is one that it subscribes to.
