@@ -159,6 +159,9 @@ func verifies(key jose.JSONWebKey) bool {
 	return false
 }
 
+// curves are those that the algorithms on elliptic curves are for.
+var curves = map[string]string{oidc.ES256: "P-256", oidc.ES384: "P-384", oidc.ES512: "P-521"}
+
 // fits reports whether a key is for tokens that are signed with the algorithm.
 func fits(key jose.JSONWebKey, algorithm string) bool {
 	if key.Algorithm != "" && key.Algorithm != algorithm {
@@ -168,7 +171,7 @@ func fits(key jose.JSONWebKey, algorithm string) bool {
 	case *rsa.PublicKey:
 		return strings.HasPrefix(algorithm, "RS") || strings.HasPrefix(algorithm, "PS")
 	case *ecdsa.PublicKey:
-		return map[string]string{oidc.ES256: "P-256", oidc.ES384: "P-384", oidc.ES512: "P-521"}[algorithm] == k.Params().Name
+		return curves[algorithm] == k.Params().Name
 	case ed25519.PublicKey:
 		return algorithm == oidc.EdDSA
 	}
