@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -167,6 +168,31 @@ func TestT4AClaimThatChangesWhileItIsSharedIsLeftAlone(t *testing.T) {
 	if waiting := c.slots[c.object].waiting; len(waiting) != 1 || waiting[0].job != renewed {
 		t.Errorf("%d claims wait, want the one with a newer trigger", len(waiting))
 	}
+}
+
+// T4. A trigger stands for webhooks until it is taken (event.Taker), which resolving its target does. Fails when a claim ends by a
+// request that was stamped before its trigger was taken, because that happened while it was found out whether the request has met it.
+func TestT4AClaimWhoseTriggerIsTakenWhileItIsSharedIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, 1)
+		r, _ := c.live.Live("crowded", "r0")
+		target := r.Targets[1]
+		c.opts.Selector.(fakeSelector)[target.Selector()] = []string{c.object.object.name}
+		taken := c.jobs[jobKey{"crowded", event.TargetKey(target, "sa")}]
+		hold := &fakeHold{}
+		c.offer(taken.shard, event.Held[event.Trigger]{Value: trigger(r, target), Settler: hold})
+		c.seen = func() {
+			c.seen = func() {}
+			pass(time.Millisecond)
+			c.expand(t.Context(), item{namespace: "crowded", job: taken.key.key})
+		}
+		if ended, _ := c.answer(); ended != c.claims-1 {
+			t.Errorf("%d of %d claims ended, want all but one", ended, c.claims)
+		}
+		if waiting := c.slots[c.object].waiting; len(waiting) != 1 || waiting[0].job != taken || hold.taken.IsZero() {
+			t.Errorf("%d claims wait, want the one whose trigger was taken, at %v", len(waiting), hold.taken)
+		}
+	})
 }
 
 // T6: what one more claim costs under the lock does not grow with those that are there. Fails when the one due next is searched for.

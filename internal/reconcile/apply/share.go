@@ -26,7 +26,8 @@ func (a *Applier) others(k slotKey, o outcome) []claimed {
 // same account. Another account's claim stays, since what this one may says nothing about that one. So does one whose own Receiver
 // asks no more, until its turn: who else asks for it is a question about all Receivers of the namespace.
 //
-// What a Receiver asks for is found out without the lock, and a claim that got another trigger or was given up meanwhile stays.
+// What a Receiver asks for is found out without the lock, and a claim that got another trigger or was given up meanwhile stays, as does
+// one whose trigger was taken since the request was stamped: it stood for webhooks until then.
 func (a *Applier) share(k slotKey, others []claimed, o outcome) (settles []settle) {
 	receivers := make([]string, 0, len(others))
 	met := slices.DeleteFunc(others, func(c claimed) bool {
@@ -55,7 +56,7 @@ func (a *Applier) end(k slotKey, met []claimed, receivers []string, o outcome) [
 	well := map[string]bool{}
 	for i, c := range met {
 		j := c.job
-		if a.jobs[j.key] != j || j.pending[k] != c.attempt || j.wish != c.wish {
+		if a.jobs[j.key] != j || j.pending[k] != c.attempt || j.wish != c.wish || !j.metBy(o.stamp) {
 			continue
 		}
 		delete(j.pending, k)
