@@ -33,7 +33,7 @@ const (
 type cdEvents struct {
 	generic
 	namespace string
-	room      *FilterRoom
+	room      *Workroom
 }
 
 func newCDEvents(c Credentials) (Verifier, error) {

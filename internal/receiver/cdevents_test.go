@@ -153,7 +153,7 @@ func TestCDEventsAreDecodedApart(t *testing.T) {
 // as if the event were unfit: the sender would not send it again.
 func TestT6CDEventsTakeTheirNamespacesTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		room := NewFilterRoom()
+		room := NewWorkroom()
 		hook := func(key string) *Hook {
 			return newHook(t, key, func(h *Hook) {
 				v, err := NewVerifier("cdevents", Credentials{Token: []byte(token), Namespace: h.Namespace, Room: room})
@@ -171,8 +171,8 @@ func TestT6CDEventsTakeTheirNamespacesTurn(t *testing.T) {
 			status int
 			after  time.Duration
 		}{
-			"a Receiver of the namespace": {one, http.StatusServiceUnavailable, filterWait},
-			"another of its Receivers":    {two, http.StatusServiceUnavailable, filterWait},
+			"a Receiver of the namespace": {one, http.StatusServiceUnavailable, turnWait},
+			"another of its Receivers":    {two, http.StatusServiceUnavailable, turnWait},
 			"another namespace":           {other, http.StatusOK, 0},
 		} {
 			began := time.Now()

@@ -81,12 +81,12 @@ type Filters struct {
 	namespace string
 	rules     []Rule
 	objects   FilterObjects
-	room      *FilterRoom
+	room      *Workroom
 	readsBody bool
 }
 
 // NewFilters returns the Filter of a Receiver with at least one condition. All rules are of its namespace.
-func NewFilters(namespace string, rules []Rule, objects FilterObjects, room *FilterRoom) *Filters {
+func NewFilters(namespace string, rules []Rule, objects FilterObjects, room *Workroom) *Filters {
 	f := &Filters{namespace: namespace, rules: rules, objects: objects, room: room}
 	for _, r := range rules {
 		for _, c := range r.Conditions {

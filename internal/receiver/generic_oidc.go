@@ -54,7 +54,7 @@ func (e *ExpressionError) Unwrap() error { return e.Err }
 type genericOIDC struct {
 	issuers   *Issuers
 	namespace string
-	room      *FilterRoom
+	room      *Workroom
 	providers map[string]*oidcProvider // by issuer URL
 }
 

@@ -225,7 +225,7 @@ func TestT6TheExpressionsOfATokenShareOneBudget(t *testing.T) {
 func TestT6TokensWaitForTheirNamespacesTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		issuer := newFakeIssuer(t, issuerURL, "a")
-		room := NewFilterRoom()
+		room := NewWorkroom()
 		verifier := func(namespace string) Verifier {
 			v, err := NewVerifier("generic-oidc", Credentials{
 				Namespace: namespace, Room: room, Issuers: newIssuers(t, issuer, ""),

@@ -87,8 +87,8 @@ func (h *Hook) validate() error {
 	return errors.Join(append(errs, within(h.Namespace, triggers))...)
 }
 
-// within reports the targets that are of another namespace than the Receiver. They are stopped here:
-// nothing that reaches the bus from a Receiver may name one (invariant T1).
+// within reports the targets that are of another namespace than the Receiver. They are stopped here: nothing that reaches the
+// bus from a Receiver may name one (invariant T1).
 func within(namespace string, triggers []event.Trigger) error {
 	var errs []error
 	for _, t := range triggers {

@@ -79,7 +79,8 @@ func NewSubscriptions() *Subscriptions {
 	return &Subscriptions{namespaces: map[string]map[string]subscribed{}, filled: make(chan struct{}, 1)}
 }
 
-// Put adds a Receiver's subscription or replaces it, and goes on counting while it is the same object. The error says why it cannot be served; then nothing is, as after Delete.
+// Put adds a Receiver's subscription or replaces it, and goes on counting while it is the same object. The error says why it
+// cannot be served; then nothing is, as after Delete.
 func (t *Subscriptions) Put(s *Subscription) error {
 	if err := s.validate(); err != nil {
 		t.Delete(s.Namespace, s.Name)

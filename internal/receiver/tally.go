@@ -46,8 +46,8 @@ type ledger struct {
 
 func newLedger(uid string, now time.Time) *ledger { return &ledger{tally: tally{uid: uid, since: now}} }
 
-// tally counts what came in for one Receiver, as long as it is the same object. Counting a webhook that is not accepted takes no lock, one that is takes a lock that
-// nobody holds for longer than it takes to copy an ID; neither allocates.
+// tally counts what came in for one Receiver, as long as it is the same object. Counting a webhook that is not accepted takes
+// no lock, one that is takes a lock that nobody holds for longer than it takes to copy an ID; neither allocates.
 type tally struct {
 	uid                                                  string
 	since                                                time.Time
@@ -67,7 +67,8 @@ type tally struct {
 	}
 }
 
-// count counts one answer to a request of the Receiver, or what would have been the answer to an event. id is the sender's, and kept only of an accepted one.
+// count counts one answer to a request of the Receiver, or what would have been the answer to an event. id is the sender's, and
+// kept only of an accepted one.
 func (t *tally) count(a *answer, id string, now time.Time) {
 	switch {
 	case a.status == http.StatusServiceUnavailable:

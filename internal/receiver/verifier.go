@@ -92,7 +92,7 @@ type Credentials struct {
 	Issuers *Issuers
 	// Namespace is the Receiver's, and Room where costly checks of its webhooks have their turn; without one they have it at once.
 	Namespace string
-	Room      *FilterRoom
+	Room      *Workroom
 }
 
 // types lists the Receiver types that are built. A new type is one file and one row. keys are the keys of the Secret that the

@@ -52,7 +52,7 @@ func (c *receiverController) compile(r *v1.Receiver, made *compiled, secret map[
 	}
 	made.tried, made.secret = true, secret
 	made.hooks, made.unfit = compileReceiver(r, made.plan, receiver.Credentials{
-		Values: secret, OIDC: providersOf(r), Issuers: c.issuers, Namespace: r.Namespace, Room: c.filterRoom,
+		Values: secret, OIDC: providersOf(r), Issuers: c.issuers, Namespace: r.Namespace, Room: c.workroom,
 	})
 	c.filter(r, made.plan, made.hooks)
 	return made.hooks, made.unfit

@@ -40,11 +40,11 @@ type receiverController struct {
 	hooks     HookTable
 	// subscriptions are the Receivers of type event.
 	subscriptions SubscriptionTable
-	// objects and filterRoom are what filters are given.
-	objects    receiver.FilterObjects
-	filterRoom *receiver.FilterRoom
-	live       *Receivers
-	verdicts   *verdicts
+	// objects are what filters are given, and workroom what verifiers are as well.
+	objects  receiver.FilterObjects
+	workroom *receiver.Workroom
+	live     *Receivers
+	verdicts *verdicts
 	// issuers have the keys of those who sign senders' tokens.
 	issuers *receiver.Issuers
 	// account is the service account of a Receiver that names none.

@@ -109,7 +109,7 @@ func (c *receiverController) filter(r *v1.Receiver, plan receiverPlan, hooks []*
 			Trigger: triggerOf(r, plan, rule.target), ServiceAccount: plan.serviceAccount, Conditions: rule.conditions,
 		}
 	}
-	filters := receiver.NewFilters(r.Namespace, rules, c.objects, c.filterRoom)
+	filters := receiver.NewFilters(r.Namespace, rules, c.objects, c.workroom)
 	for _, h := range hooks {
 		h.Filter = filters
 	}

@@ -66,7 +66,7 @@ func (r *Reconciler) wireReceivers() error {
 	c := &receiverController{
 		receivers: kind.objects, secrets: r.secrets, hooks: r.options.Hooks, subscriptions: r.options.Subscriptions, live: r.live, verdicts: kind.verdicts,
 		issuers: r.options.Issuers, account: r.options.DefaultServiceAccount, read: newRemembered[time.Time](), compiled: newRemembered[*compiled](),
-		objects: r.options.Objects, filterRoom: receiver.NewFilterRoom(),
+		objects: r.options.Objects, workroom: receiver.NewWorkroom(),
 		decided: func(k kube.Key) { kind.status.queue.Enqueue(k) },
 	}
 	r.deliveries = &deliveries{

@@ -2,7 +2,6 @@ package receiver
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"runtime"
 	"sync"
@@ -11,11 +10,8 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// maxDecoded bounds in bytes the greatest document that is decoded, by the estimate of decodedSize.
-const maxDecoded = 32 << 20
-
-// filterWait is how long a webhook waits for its filters to begin.
-const filterWait = 2 * time.Second
+// turnWait is how long a webhook waits for its turn and a place.
+const turnWait = 2 * time.Second
 
 // What makes a webhook a quick one. Most documents take a tenth of this size, and most filters a hundredth of this time.
 const (
@@ -25,18 +21,19 @@ const (
 	slowFor = 30 * time.Second
 )
 
-// A namespace may use a timeShare'th of one processor for its filters. One that owes more than maxOwed waits until it owes no more: a
-// burst of webhooks is not held up.
+// A namespace may use a timeShare'th of one processor. One that owes more than maxOwed waits until it owes no more: a burst of
+// webhooks is not held up.
 const (
 	timeShare = 4
 	maxOwed   = time.Second
 )
 
-// FilterRoom is the room in memory and the processors that all filters share, and all else that takes long. The webhooks of one namespace are filtered one after
-// the other and pay for the time they take, so that expensive filters hold up their own webhooks. Those with a large document, and
-// those of a namespace whose filters took long, have one place beside those of all others: they wait for each other alone. At a
-// time there is one document of up to maxDecoded, and a document of up to quickSize for each of two webhooks a processor.
-type FilterRoom struct {
+// Workroom is the room in memory and the processors that all share whose work on authentic webhooks takes long: filters, the
+// expressions over a token's claims, the decoding of CDEvents. The webhooks of one namespace are worked on one after the other
+// and pay for the time they take, so that expensive ones hold up their own namespace. Those with a large document, and those of
+// a namespace whose work took long, have one place beside those of all others: they wait for each other alone. At a time there
+// is one document of up to maxDecoded, and a document of up to quickSize for each of two webhooks a processor.
+type Workroom struct {
 	quick, slow lane
 
 	mu    sync.Mutex
@@ -47,7 +44,7 @@ type FilterRoom struct {
 // turn is one namespace's. Who has it may use what is below.
 type turn struct {
 	taken *semaphore.Weighted
-	users int // guarded by FilterRoom.mu
+	users int // guarded by Workroom.mu
 
 	// owed is the time that was used and not paid for at the time of at.
 	owed time.Duration
@@ -55,18 +52,18 @@ type turn struct {
 	slow time.Time // when it last was
 }
 
-// NewFilterRoom returns the room for all Receivers of the process.
-func NewFilterRoom() *FilterRoom {
-	return &FilterRoom{quick: lane{free: 2 * runtime.GOMAXPROCS(0)}, slow: lane{free: 1}, turns: make(map[string]*turn)}
+// NewWorkroom returns the room for all Receivers of the process.
+func NewWorkroom() *Workroom {
+	return &Workroom{quick: lane{free: 2 * runtime.GOMAXPROCS(0)}, slow: lane{free: 1}, turns: make(map[string]*turn)}
 }
 
 // enter takes the namespace's turn and a place for a document that takes size bytes when it is decoded, at most maxDecoded, and
 // reports whether they were to be had in time. leave gives both back. A nil room has room for all.
-func (r *FilterRoom) enter(ctx context.Context, namespace string, size int64) (leave func(), ok bool) {
+func (r *Workroom) enter(ctx context.Context, namespace string, size int64) (leave func(), ok bool) {
 	if r == nil {
 		return func() {}, true
 	}
-	ctx, cancel := context.WithTimeout(ctx, filterWait)
+	ctx, cancel := context.WithTimeout(ctx, turnWait)
 	defer cancel()
 	t := r.use(namespace)
 	if t.taken.Acquire(ctx, 1) != nil {
@@ -89,7 +86,7 @@ func (r *FilterRoom) enter(ctx context.Context, namespace string, size int64) (l
 }
 
 // place takes a place for who has the turn, and returns the lane that it is in, nil if there was none in time.
-func (r *FilterRoom) place(ctx context.Context, t *turn, size int64) *lane {
+func (r *Workroom) place(ctx context.Context, t *turn, size int64) *lane {
 	if !t.pay(ctx) {
 		return nil
 	}
@@ -141,7 +138,7 @@ func (t *turn) settled(now time.Time) bool {
 	return t.users == 0 && t.owes(now) == 0 && !t.wasSlow(now)
 }
 
-func (r *FilterRoom) use(namespace string) *turn {
+func (r *Workroom) use(namespace string) *turn {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t := r.turns[namespace]
@@ -154,7 +151,7 @@ func (r *FilterRoom) use(namespace string) *turn {
 }
 
 // drop ends the use of a turn, and forgets from time to time the namespaces of which there is nothing to remember.
-func (r *FilterRoom) drop(namespace string, t *turn) {
+func (r *Workroom) drop(namespace string, t *turn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t.users--
@@ -166,46 +163,4 @@ func (r *FilterRoom) drop(namespace string, t *turn) {
 		r.swept = now
 		maps.DeleteFunc(r.turns, func(_ string, t *turn) bool { return t.settled(now) })
 	}
-}
-
-// What the values of a document take in memory when it is decoded, in bytes, measured with the most wasteful documents there are.
-const (
-	objectSize = 400
-	listSize   = 64
-	valueSize  = 128
-)
-
-// decodedSize estimates from above what a JSON document takes when it is decoded. Short values take up to fifty times the bytes that
-// they are sent in, so that a document of 3 MiB may take 150.
-func decodedSize(document []byte) int64 {
-	size := int64(len(document))
-	for i := 0; i < len(document); i++ {
-		switch document[i] {
-		case '{':
-			size += objectSize
-		case '[':
-			size += listSize
-		case ',':
-			size += valueSize
-		case '"':
-			for i++; i < len(document) && document[i] != '"'; i++ {
-				if document[i] == '\\' {
-					i++
-				}
-			}
-		}
-	}
-	return size
-}
-
-// decodeDocument returns a document as expressions read it: an empty object when there is none.
-func decodeDocument(document []byte) (any, error) {
-	if len(document) == 0 {
-		return map[string]any{}, nil
-	}
-	var decoded any
-	if json.Unmarshal(document, &decoded) != nil {
-		return nil, errNotJSON
-	}
-	return decoded, nil
 }

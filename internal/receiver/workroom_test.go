@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -16,22 +15,22 @@ import (
 // waits does so for ever.
 func TestT6FiltersOfANamespaceTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		room := NewFilterRoom()
+		room := NewWorkroom()
 		leave, ok := room.enter(t.Context(), "team-a", 0)
 		if !ok {
 			t.Fatal("no room")
 		}
 		began := time.Now()
-		if _, ok := room.enter(t.Context(), "team-a", 0); ok || time.Since(began) != filterWait {
+		if _, ok := room.enter(t.Context(), "team-a", 0); ok || time.Since(began) != turnWait {
 			t.Errorf("entered %v after %v", ok, time.Since(began))
 		}
 		other, ok := room.enter(t.Context(), "team-b", 0)
-		if !ok || time.Since(began) != filterWait {
+		if !ok || time.Since(began) != turnWait {
 			t.Error("another namespace waits")
 		}
 		other()
 		leave()
-		elapse(filterWait) // after which what it took is paid for
+		elapse(turnWait) // after which what it took is paid for
 		again, ok := room.enter(t.Context(), "team-a", 0)
 		if !ok {
 			t.Fatal("the turn was not given back")
@@ -48,7 +47,7 @@ func TestT6FiltersOfANamespaceTakeTurns(t *testing.T) {
 // T6: fails when large documents are decoded at once, or small ones wait for them.
 func TestT6LargeDocumentsWaitForEachOtherAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		room := NewFilterRoom()
+		room := NewWorkroom()
 		var mu sync.Mutex
 		var held, most, entered int
 		var wg sync.WaitGroup
@@ -106,7 +105,7 @@ func TestT6WhoUsesUpTheTimeOfFiltersWaitsForItself(t *testing.T) {
 	for _, namespaces := range []int{1, 8, 32} {
 		t.Run(fmt.Sprint(namespaces), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				room := NewFilterRoom()
+				room := NewWorkroom()
 				ctx, end := context.WithCancel(t.Context())
 				used := make([]time.Duration, namespaces)
 				var wg sync.WaitGroup
@@ -165,12 +164,12 @@ func TestT6WhoUsesUpTheTimeOfFiltersWaitsForItself(t *testing.T) {
 // moment.
 func TestASlowNamespaceIsForgiven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		room := NewFilterRoom()
+		room := NewWorkroom()
 		leave, _ := room.enter(t.Context(), "team-a", 0)
 		elapse(time.Hour)
 		leave()
 		began := time.Now()
-		if leave, ok := room.enter(t.Context(), "team-a", 0); !ok || time.Since(began) > filterWait {
+		if leave, ok := room.enter(t.Context(), "team-a", 0); !ok || time.Since(began) > turnWait {
 			t.Errorf("entered %v after %v", ok, time.Since(began))
 		} else {
 			leave()
@@ -185,71 +184,4 @@ func TestASlowNamespaceIsForgiven(t *testing.T) {
 			leave()
 		}
 	})
-}
-
-// Fails when the order is another, or when who gave up waiting is given the place.
-func TestAPlaceIsGivenToWhoWasSlowLongestAgo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := &lane{free: 1}
-		if !l.take(t.Context(), time.Time{}) {
-			t.Fatal("no place")
-		}
-		var order []string
-		var wg sync.WaitGroup
-		for _, w := range []struct {
-			name string
-			slow int64
-		}{{"just now", 9}, {"long ago", 1}, {"lately", 5}, {"long ago, later", 1}, {"leaves", 0}} {
-			ctx, cancel := context.WithCancel(t.Context())
-			wg.Go(func() {
-				if l.take(ctx, time.Unix(w.slow, 0)) {
-					order = append(order, w.name)
-					l.give()
-				}
-			})
-			synctest.Wait()
-			if w.name == "leaves" {
-				cancel()
-				synctest.Wait()
-			}
-			defer cancel()
-		}
-		l.give()
-		wg.Wait()
-		if got := strings.Join(order, ", "); got != "long ago, long ago, later, lately, just now" || l.free != 1 || len(l.waiting) != 0 {
-			t.Errorf("got %s; %d free, %d waiting", got, l.free, len(l.waiting))
-		}
-	})
-}
-
-// The estimate is not below what the most wasteful documents take. Fails when any of its sizes is left out.
-func TestTheSizeOfADecodedDocumentIsEstimatedFromAbove(t *testing.T) {
-	const n = 20_000
-	var distinct strings.Builder
-	for i := range n {
-		fmt.Fprintf(&distinct, `,"%d":"%d"`, i, i)
-	}
-	for name, document := range map[string]string{
-		"numbers": "[0" + strings.Repeat(",7", n) + "]",
-		"objects": "[0" + strings.Repeat(`,{"":7}`, n) + "]",
-		"lists":   "[0" + strings.Repeat(",[7]", n) + "]",
-		"empty":   "[0" + strings.Repeat(",{}", n) + "]",
-		"texts":   "[0" + strings.Repeat(`,"\",[{"`, n) + "]",
-		"fields":  "{" + distinct.String()[1:] + "}",
-	} {
-		var before, after runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&before)
-		decoded, err := decodeDocument([]byte(document))
-		runtime.GC()
-		runtime.ReadMemStats(&after)
-		took := int64(after.HeapAlloc) - int64(before.HeapAlloc)
-		if estimate := decodedSize([]byte(document)); err != nil || took > estimate {
-			t.Errorf("%s: %d bytes, estimated %d: %v", name, took, estimate, err)
-		}
-		runtime.KeepAlive(decoded)
-	}
-	if got, want := decodedSize([]byte(`"{[,\"{[,"`)), int64(10); got != want {
-		t.Errorf("a text alone: got %d, want %d", got, want)
-	}
 }

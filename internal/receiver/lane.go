@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// lane is a number of places. Of those who wait for one it is given to who was slow longest
-// ago, or never, and among equals to who waits longest.
+// lane is a number of places. Of those who wait for one it is given to who was slow longest ago, or never, and among equals to
+// who waits longest.
 type lane struct {
 	mu      sync.Mutex
 	free    int
