@@ -93,6 +93,7 @@ func (a *Applier) send(ctx context.Context, k slotKey, at *attempt) outcome {
 	trigger := at.job.wish
 	a.mu.Unlock()
 	receiver, target, why := a.resolve(trigger)
+	a.mend(trigger, receiver, k.object.name)
 	switch why {
 	case "":
 	case resultRefused:

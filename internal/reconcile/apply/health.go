@@ -131,6 +131,15 @@ func (b *book) resolved(r Receiver, target event.Target) {
 	})
 }
 
+// removed notes that the Receiver asks no more for an object.
+func (b *book) removed(r Receiver, kind, object string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p := b.pages[r.Namespace][r.Name]; p != nil && p.health.UID == r.UID {
+		b.strike(r.Namespace, r.Name, p, func(d Denied) bool { return d.Kind == kind && d.Object == object })
+	}
+}
+
 // gone notes that the Receiver of a trigger is no more.
 func (b *book) gone(t event.Trigger) {
 	b.mu.Lock()

@@ -107,14 +107,13 @@ func (a *Applier) expand(ctx context.Context, it item) {
 	a.mu.Unlock()
 
 	receiver, target, why := a.resolve(trigger)
+	a.mend(trigger, receiver, trigger.Target.Name)
 	var names []string
 	switch why {
 	case "":
 		target, names, why = a.objects(ctx, receiver, target)
 	case resultRefused:
 		a.book.deny(receiver, denial(receiver, target, errNotWatched))
-	case resultOwnerGone:
-		a.book.gone(trigger.Trigger)
 	}
 
 	a.mu.Lock()

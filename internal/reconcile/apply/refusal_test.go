@@ -329,3 +329,63 @@ func TestTheReportEndsWithTheReceiver(t *testing.T) {
 		}
 	})
 }
+
+// No webhook need come to a Receiver whose refusal is shown. Fails when what a retry finds out about its Receiver is not shown, when the
+// report of one whose place another takes stays, and when an object is taken for another that is asked for no more.
+func TestWhatARetryFindsNobodyAsksForIsNoLongerShown(t *testing.T) {
+	targets := func(targets ...event.Target) func(*world, Receiver) {
+		return func(w *world, r Receiver) {
+			r.Targets = targets
+			w.receivers.put(r)
+		}
+	}
+	remove := func(w *world, r Receiver) { w.receivers.remove(r.Namespace, r.Name) }
+	widget := event.Target{APIVersion: "a.example/v1", Kind: "Widget", Name: "app"}
+	for name, c := range map[string]struct {
+		target event.Target
+		change func(*world, Receiver)
+		denied int
+		// reported says that the Receiver lives, so that its report says that nothing is denied.
+		reported bool
+	}{
+		"the Receiver is gone":                        {repo("app"), remove, 0, false},
+		"its target is gone":                          {repo("app"), targets(repo("other")), 0, true},
+		"its selector is gone":                        {selecting("a", "1"), targets(repo("other")), 0, true},
+		"its selector is another":                     {selecting("a", "1"), targets(selecting("b", "2")), 0, true},
+		"another selector of it finds the same":       {selecting("a", "1"), targets(selecting("c", "3")), 1, true},
+		"nothing changes":                             {repo("app"), targets(repo("app")), 1, true},
+		"the Receiver is gone with a kind not served": {anyGroup("Widget", "app"), remove, 0, false},
+		"its target of a kind not served is gone":     {anyGroup("Widget", "app"), targets(repo("other")), 0, true},
+		"its target of a version not served is gone":  {widget, targets(repo("other")), 0, true},
+		"its selector over a kind not watched is gone": {
+			event.Target{APIVersion: "a.example/v1", Kind: "Widget", Name: "*", MatchLabels: map[string]string{}}, targets(repo("other")), 0, true,
+		},
+		"another asks for the same in its place": {repo("app"), func(w *world, r Receiver) {
+			remove(w, r)
+			w.receiver(r.Namespace, "twin", r.ServiceAccount, r.Targets...)
+		}, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				defer w.stop()
+				w.selector["a=1"], w.selector["c=3"] = []string{"app"}, []string{"app"}
+				w.api.respond(always(http.StatusForbidden))
+				r := w.receiver("team-a", "github", "weak", c.target)
+				w.hook(r)
+				pass(time.Second)
+				if len(w.health("team-a/github").Denied) != 1 {
+					t.Fatal("not shown")
+				}
+				c.change(w, r)
+				pass(time.Minute)
+				if denied := w.health("team-a/github").Denied; len(denied) != c.denied {
+					t.Errorf("shown: %+v", denied)
+				}
+				if reported := w.reports.get(HealthPrefix+"team-a/github") != nil; reported != c.reported {
+					t.Errorf("reported: %v", reported)
+				}
+			})
+		})
+	}
+}

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -46,6 +47,35 @@ func (a *Applier) resolve(w *wish) (r Receiver, target event.Target, why string)
 		return Receiver{}, event.Target{}, resultRemoved
 	}
 	return Receiver{}, event.Target{}, resultOwnerGone
+}
+
+// mend takes back what is shown of refusals to the Receiver whose webhook a trigger was, when resolve found another one, or none, to
+// ask for the object: all of it with the Receiver, else that of the object. It must not be called under the lock.
+func (a *Applier) mend(w *wish, found Receiver, object string) {
+	if found.UID == w.ReceiverUID {
+		return
+	}
+	named, alive := a.own(w)
+	switch {
+	case !alive:
+		a.book.gone(w.Trigger)
+	case !a.asks(named, w.Target.Kind, object):
+		a.book.removed(named, w.Target.Kind, object)
+	}
+}
+
+// asks reports whether a Receiver asks for an object by any of its targets, as far as can be told.
+func (a *Applier) asks(r Receiver, kind, object string) bool {
+	return slices.ContainsFunc(r.Targets, func(t event.Target) bool {
+		switch {
+		case t.Kind != kind:
+			return false
+		case t.Name == object || !t.Selects():
+			return t.Name == object
+		}
+		selected, watched := a.opts.Selector.Selects(r.Namespace, t, object)
+		return selected || !watched
+	})
 }
 
 // own returns the Receiver whose webhook a trigger was, if it lives.
