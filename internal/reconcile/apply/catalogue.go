@@ -52,7 +52,8 @@ type flight struct {
 }
 
 // find returns the resources of a kind, none when the server says that there are none. At most one fetch is under way at a time; it
-// runs in a goroutine of flights and ends with ctx, or fetchTime after it began.
+// runs in a goroutine of flights and ends with ctx, or fetchTime after it began. A kind of which one resource is known does without
+// its answer, because one tenant's doubt must not fail the others' writes.
 func (c *catalogue) find(ctx context.Context, kind string, flights *sync.WaitGroup) ([]schema.GroupVersionResource, error) {
 	c.mu.Lock()
 	good := len(c.served[kind]) == 1 && !c.doubted
@@ -83,7 +84,7 @@ func (c *catalogue) find(ctx context.Context, kind string, flights *sync.WaitGro
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.flight == f {
+	if c.flight == f && len(c.served[kind]) != 1 {
 		return nil, errNotAnswered
 	}
 	return c.answer(kind)

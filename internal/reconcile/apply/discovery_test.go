@@ -296,6 +296,38 @@ func TestDiscoveryIsAskedRarely(t *testing.T) {
 	})
 }
 
+// A tenant whose object is not there has what all tenants share asked for again. Fails when what is known of a kind does not count while
+// the answer is awaited, and when what is not known is taken for an answer.
+func TestWhatIsKnownCountsWhileTheAnswerIsAwaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &fakeAPI{}
+		m := newMapper(api)
+		defer m.flights.Wait()
+		const source = "source.toolkit.fluxcd.io/v1"
+		for _, version := range []string{source, ""} {
+			api.discover(nil)
+			if _, err := m.resource(t.Context(), version, "GitRepository"); err != nil {
+				t.Fatal(err)
+			}
+			pass(catalogueRefresh)
+			api.discover(func(ctx context.Context, _ string) error {
+				<-ctx.Done()
+				return ctx.Err()
+			})
+			m.doubt(version)
+			for range 2 { // at the beginning of the question, and long after
+				if _, err := m.resource(t.Context(), version, "GitRepository"); err != nil {
+					t.Errorf("%q: %v", version, err)
+				}
+				if _, err := m.resource(t.Context(), version, "Absent"); !errors.Is(err, errNotAnswered) {
+					t.Errorf("%q, a kind that is not known: %v", version, err)
+				}
+				pass(time.Second)
+			}
+		}
+	})
+}
+
 // Tenants name versions. Fails when there is no bound.
 func TestVersionsThatTenantsNameAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
