@@ -129,3 +129,10 @@ func (c *catalogue) doubt() {
 	defer c.mu.Unlock()
 	c.doubted = true
 }
+
+// empty reports whether nothing is known to be served.
+func (c *catalogue) empty() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.served) == 0
+}

@@ -42,7 +42,8 @@ func unresolvable(err error) bool {
 	return ambiguous || errors.Is(err, errNotServed)
 }
 
-// maxVersions bounds the versions whose catalogues are kept, since tenants name them. Beyond it any other one is forgotten.
+// maxVersions bounds the versions whose catalogues are kept, since tenants name them. Beyond it another one is forgotten, and of those that
+// serve something only when there is no other, so that invented versions do not have the cluster's own asked for over and over.
 const maxVersions = 256
 
 // mapper finds the resource by which a kind is written. It asks discovery for single versions where a target names one, and for all
@@ -123,15 +124,23 @@ func (m *mapper) version(version schema.GroupVersion) *catalogue {
 	if c, ok := m.versions[version]; ok {
 		return c
 	}
-	for other := range m.versions {
-		if len(m.versions) < maxVersions {
-			break
-		}
-		delete(m.versions, other)
+	if len(m.versions) >= maxVersions {
+		m.forgetOne()
 	}
 	c := &catalogue{fetch: func(ctx context.Context) (kindsServed, error) { return m.fetchVersion(ctx, version) }}
 	m.versions[version] = c
 	return c
+}
+
+// forgetOne drops a catalogue. The caller holds the lock.
+func (m *mapper) forgetOne() {
+	var drop schema.GroupVersion
+	for version, c := range m.versions {
+		if drop = version; c.empty() {
+			break
+		}
+	}
+	delete(m.versions, drop)
 }
 
 // doubt has the version that a target names, or all groups where it names none, asked for again because a write found nothing there.

@@ -1,0 +1,127 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Fails when answers are not kept, or when what is not there is asked for each time; and when an answer is kept for ever.
+func TestDiscoveryIsAskedRarely(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &fakeAPI{}
+		m := newMapper(api)
+		defer m.flights.Wait()
+		ask := func(version, kind string, want error) {
+			t.Helper()
+			if _, err := m.resource(t.Context(), version, kind); !errors.Is(err, want) {
+				t.Errorf("%s %s: %v", version, kind, err)
+			}
+			synctest.Wait()
+		}
+		const source = "source.toolkit.fluxcd.io/v1"
+		for range 90 { // 9 s
+			for _, version := range []string{source, ""} {
+				ask(version, "GitRepository", nil)
+				ask(version, "Absent", errNotServed)
+				m.doubt(version)
+			}
+			pass(100 * time.Millisecond)
+		}
+		if diff := cmp.Diff([]string{source, "all"}, api.versions()); diff != "" {
+			t.Errorf("asked (-want +got):\n%s", diff)
+		}
+		pass(catalogueRefresh)
+		ask(source, "GitRepository", nil) // doubted
+		ask("", "Absent", errNotServed)
+		if n := len(api.versions()); n != 4 {
+			t.Errorf("asked %d times", n)
+		}
+		pass(catalogueAge)
+		api.discover(func(context.Context, string) error { return errors.New("away") })
+		ask(source, "GitRepository", nil) // asked beside the use, and what is known stays
+		ask(source, "GitRepository", nil)
+		if n := len(api.versions()); n != 5 {
+			t.Errorf("asked %d times", n)
+		}
+	})
+}
+
+// A tenant whose object is not there has what all tenants share asked for again. Fails when what is known of a kind does not count while
+// the answer is awaited, and when what is not known is taken for an answer.
+func TestWhatIsKnownCountsWhileTheAnswerIsAwaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &fakeAPI{}
+		m := newMapper(api)
+		defer m.flights.Wait()
+		const source = "source.toolkit.fluxcd.io/v1"
+		for _, version := range []string{source, ""} {
+			api.discover(nil)
+			if _, err := m.resource(t.Context(), version, "GitRepository"); err != nil {
+				t.Fatal(err)
+			}
+			pass(catalogueRefresh)
+			api.discover(func(ctx context.Context, _ string) error {
+				<-ctx.Done()
+				return ctx.Err()
+			})
+			m.doubt(version)
+			for range 2 { // at the beginning of the question, and long after
+				if _, err := m.resource(t.Context(), version, "GitRepository"); err != nil {
+					t.Errorf("%q: %v", version, err)
+				}
+				if _, err := m.resource(t.Context(), version, "Absent"); !errors.Is(err, errNotAnswered) {
+					t.Errorf("%q, a kind that is not known: %v", version, err)
+				}
+				pass(time.Second)
+			}
+		}
+	})
+}
+
+// Tenants name versions. Fails when there is no bound.
+func TestVersionsThatTenantsNameAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMapper(&fakeAPI{})
+		defer m.flights.Wait()
+		for i := range 10 * maxVersions {
+			if _, err := m.resource(t.Context(), fmt.Sprint("a.example/v", i), "Widget"); !errors.Is(err, errNotServed) {
+				t.Fatal(err)
+			}
+		}
+		if n := len(m.versions); n != maxVersions {
+			t.Errorf("%d versions are kept", n)
+		}
+	})
+}
+
+// Fails when versions that a tenant invents have those asked for again that the others' writes need.
+func TestVersionsThatServeNothingAreForgottenFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &fakeAPI{}
+		m := newMapper(api)
+		defer m.flights.Wait()
+		ask := func(version, kind string, want error) {
+			t.Helper()
+			if _, err := m.resource(t.Context(), version, kind); !errors.Is(err, want) {
+				t.Fatal(err)
+			}
+		}
+		for i := range 10 * maxVersions {
+			ask("source.toolkit.fluxcd.io/v1", "GitRepository", nil)
+			ask("v1", "ConfigMap", nil)
+			ask(fmt.Sprint("a.example/v", i), "Widget", errNotServed)
+		}
+		asked := slices.DeleteFunc(api.versions(), func(v string) bool { return strings.HasPrefix(v, "a.example/") })
+		if diff := cmp.Diff([]string{"source.toolkit.fluxcd.io/v1", "v1"}, asked); diff != "" {
+			t.Errorf("asked beside what is invented (-want +got):\n%s", diff)
+		}
+	})
+}
