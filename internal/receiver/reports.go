@@ -29,9 +29,9 @@ const (
 	reportTime = 2 * time.Second
 )
 
-// Reports is where Deliveries are kept for whoever writes status, on this replica or another.
+// Reports is where what is told of Receivers is kept for whoever writes status, on this replica or another.
 type Reports interface {
-	// Put replaces the value of a key.
+	// Put replaces the report of a key; nil removes it.
 	Put(ctx context.Context, key string, value []byte) error
 }
 

@@ -25,8 +25,7 @@ type EventFeed interface {
 
 // LoopReports is where each Receiver's Loop is kept, for its status and for the next owner.
 type LoopReports interface {
-	// Put replaces a report; nil removes it.
-	Put(ctx context.Context, key string, value []byte) error
+	Reports
 	// All calls each with every report there is.
 	All(ctx context.Context, each func(key string, value []byte)) error
 }
