@@ -41,7 +41,7 @@ func TestT5ForgedTokensCostOneFetchInTenSeconds(t *testing.T) {
 			if discoveries != window || fetches != window {
 				t.Errorf("want %d of each", window)
 			}
-			time.Sleep(fetchPause) //nolint:forbidigo // synctest's time
+			elapse(fetchPause)
 		}
 	})
 }
@@ -60,27 +60,26 @@ func TestKeysFollowTheirIssuer(t *testing.T) {
 				t.Errorf("%s: got %v, want %v", what, err, want)
 			}
 		}
-		pass := func(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // synctest's time
 
 		expect("first", old, "old", nil)
 		issuer.lists(map[string]crypto.Signer{"old": old, "next": next})
 		expect("a new key, at once", next, "next", refusedKey)
-		pass(fetchPause)
+		elapse(fetchPause)
 		expect("a new key", next, "next", nil)
 		if _, fetches := issuer.counts(); fetches != 2 {
 			t.Errorf("%d fetches, want 2", fetches)
 		}
 		issuer.lists(map[string]crypto.Signer{"next": next})
-		pass(keysFresh - time.Second)
+		elapse(keysFresh - time.Second)
 		expect("a dropped key, while keys are fresh", old, "old", nil)
-		pass(time.Second)
+		elapse(time.Second)
 		expect("a dropped key", old, "old", refusedKey)
 
 		issuer.answers(silence)
-		pass(keysUsable - time.Second)
+		elapse(keysUsable - time.Second)
 		expect("a silent issuer, within the hour", next, "next", nil)
 		expect("a silent issuer's unknown key", old, "old", ErrIssuerUnavailable)
-		pass(time.Second)
+		elapse(time.Second)
 		expect("a silent issuer, after the hour", next, "next", ErrIssuerUnavailable)
 		_, before := issuer.counts()
 		expect("once more", next, "next", ErrIssuerUnavailable)
@@ -88,11 +87,11 @@ func TestKeysFollowTheirIssuer(t *testing.T) {
 			t.Errorf("a silent issuer was asked again at once: %d, %d", discoveries, fetches)
 		}
 		issuer.answers(nil)
-		pass(fetchPause)
+		elapse(fetchPause)
 		expect("the issuer is back", next, "next", nil)
 
 		issuer.lists(map[string]crypto.Signer{"": old})
-		pass(fetchPause)
+		elapse(fetchPause)
 		expect("a new key without an ID", old, "", nil)
 	})
 }
