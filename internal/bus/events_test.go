@@ -28,19 +28,43 @@ func deadLetters(t *testing.T, b *Bus) []*nats.Msg {
 	return out
 }
 
-// routeTo serves events by sending each batch's records to the channel.
-func routeTo(b *Bus, to chan<- *event.Record) func(ctx context.Context) error {
-	return func(ctx context.Context) error {
-		return b.Events(ctx, func(ctx context.Context, batch []*event.Record) error {
-			for _, r := range batch {
-				select {
-				case to <- r:
-				case <-ctx.Done():
-					return ctx.Err()
-				}
+// sendTo handles a batch by sending its records to the channel.
+func sendTo(to chan<- *event.Record) func(ctx context.Context, batch []*event.Record) error {
+	return func(ctx context.Context, batch []*event.Record) error {
+		for _, r := range batch {
+			select {
+			case to <- r:
+			case <-ctx.Done():
+				return ctx.Err()
 			}
-			return nil
-		})
+		}
+		return nil
+	}
+}
+
+// routeTo routes every event by sending it to the channel.
+func routeTo(b *Bus, to chan<- *event.Record) func(ctx context.Context) error {
+	return func(ctx context.Context) error { return b.Events(ctx, sendTo(to)) }
+}
+
+func publishEvents(t testing.TB, b *Bus, ids ...string) {
+	t.Helper()
+	for _, id := range ids {
+		_, err := b.PublishEvent(testContext(t), testRecord(id, "team", "app"))
+		must(t, err)
+	}
+}
+
+// publishOddities publishes to EVENTS what is no event, and then one that says that it is another namespace's.
+func publishOddities(t testing.TB, b *Bus) {
+	t.Helper()
+	foreign, err := encodeRecord(testRecord("foreign", "victim", "app"))
+	must(t, err)
+	foreign.Subject = objectSubject("attacker", "Kustomization", "app")
+	for i, m := range []*nats.Msg{newMsg(prefixEvents+"a.b.c", []byte("no JSON")), foreign} {
+		m.Header.Set(nats.MsgIdHdr, fmt.Sprint("odd", i))
+		_, err := b.publish(testContext(t), streamEvents, m)
+		must(t, err)
 	}
 }
 
@@ -105,11 +129,7 @@ func TestOnlyTheSameIDWithinTheWindowIsADuplicate(t *testing.T) {
 func TestAFailedBatchIsRoutedAgainInOrder(t *testing.T) {
 	t.Parallel()
 	b := open(t, t.TempDir(), nil)
-	ctx := testContext(t)
-	for _, id := range ids(300) {
-		_, err := b.PublishEvent(ctx, testRecord(id, "team", "app"))
-		must(t, err)
-	}
+	publishEvents(t, b, ids(300)...)
 	var got []string
 	calls := 0
 	all := make(chan struct{})
@@ -139,9 +159,7 @@ func TestAFailedBatchIsRoutedAgainInOrder(t *testing.T) {
 		t.Error(diff)
 	}
 	// What was acknowledged is not routed by the next owner.
-	last := testRecord("last", "team", "app")
-	_, err := b.PublishEvent(ctx, last)
-	must(t, err)
+	publishEvents(t, b, "last")
 	next := make(chan *event.Record)
 	start(t, routeTo(b, next))
 	if r := receive(t, next); r.ID != "last" {
@@ -152,17 +170,8 @@ func TestAFailedBatchIsRoutedAgainInOrder(t *testing.T) {
 // Fails when decodeRecord does not compare the subject with the event (E1), or when an undecodable message is not acknowledged.
 func TestWhatIsNoEventBecomesADeadLetterAndBlocksNobody(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
-	ctx := testContext(t)
-	foreign, err := encodeRecord(testRecord("foreign", "victim", "app"))
-	must(t, err)
-	foreign.Subject = objectSubject("attacker", "Kustomization", "app")
-	for _, m := range []*nats.Msg{newMsg(prefixEvents+"a.b.c", []byte("no JSON")), foreign} {
-		m.Header.Set(nats.MsgIdHdr, fmt.Sprint(len(m.Data)))
-		_, err := b.publish(ctx, streamEvents, m)
-		must(t, err)
-	}
-	_, err = b.PublishEvent(ctx, testRecord("good", "team", "app"))
-	must(t, err)
+	publishOddities(t, b)
+	publishEvents(t, b, "good")
 	got := make(chan *event.Record)
 	start(t, routeTo(b, got))
 	if r := receive(t, got); r.ID != "good" {

@@ -3,13 +3,11 @@ package bus
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/nats-io/nats.go"
 
 	"notifier/internal/event"
 )
@@ -17,26 +15,7 @@ import (
 // subscribeTo reads every event and sends it to the channel.
 func subscribeTo(b *Bus, to chan<- *event.Record) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
-		return b.Subscribe(ctx, func(ctx context.Context, events event.Reader) error {
-			return events.Read(ctx, func(ctx context.Context, batch []*event.Record) error {
-				for _, r := range batch {
-					select {
-					case to <- r:
-					case <-ctx.Done():
-						return ctx.Err()
-					}
-				}
-				return nil
-			})
-		})
-	}
-}
-
-func publishEvents(t testing.TB, b *Bus, ids ...string) {
-	t.Helper()
-	for _, id := range ids {
-		_, err := b.PublishEvent(testContext(t), testRecord(id, "team", "app"))
-		must(t, err)
+		return b.Subscribe(ctx, func(ctx context.Context, events event.Reader) error { return events.Read(ctx, sendTo(to)) })
 	}
 }
 
@@ -147,17 +126,10 @@ func TestAFailedBatchIsHandledAgainByTheSubscriber(t *testing.T) {
 func TestTheSubscriberReadsHeadersThatTheSubjectBears(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)
-	foreign, err := encodeRecord(testRecord("foreign", "victim", "app"))
-	must(t, err)
-	foreign.Subject = objectSubject("attacker", "Kustomization", "app")
-	for i, m := range []*nats.Msg{newMsg(prefixEvents+"a.b.c", []byte("no JSON")), foreign} {
-		m.Header.Set(nats.MsgIdHdr, fmt.Sprint("odd", i))
-		_, err := b.publish(ctx, streamEvents, m)
-		must(t, err)
-	}
+	publishOddities(t, b)
 	want := testRecord("good", "team", "app")
 	want.Known, want.Labels = true, map[string]string{"app": "web"}
-	_, err = b.PublishEvent(ctx, want)
+	_, err := b.PublishEvent(ctx, want)
 	must(t, err)
 	got := make(chan *event.Record)
 	start(t, subscribeTo(b, got))
