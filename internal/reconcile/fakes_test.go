@@ -86,8 +86,10 @@ func (s *subscriptionTable) get(name string) *receiver.Subscription {
 	return s.served["team-a/"+name]
 }
 
-// feed is a HealthFeed that tests write to.
+// feed is a HealthFeed that tests write to. What is sent to broken ends the watch of it.
 type feed struct {
+	broken chan error
+
 	mu     sync.Mutex
 	values map[string][]byte
 	told   func(string, []byte)
@@ -100,8 +102,16 @@ func (f *feed) Watch(ctx context.Context, told func(string, []byte)) error {
 		told(k, v)
 	}
 	f.mu.Unlock()
-	<-ctx.Done()
-	return ctx.Err()
+	var err error
+	select {
+	case <-ctx.Done():
+		err = ctx.Err()
+	case err = <-f.broken:
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.told = nil
+	return err
 }
 
 func (f *feed) put(key, value string) { _ = f.Put(context.Background(), key, []byte(value)) }

@@ -151,6 +151,13 @@ func newHealthTable(log *slog.Logger) *healthTable {
 	return &healthTable{log: log, reports: map[string]report{}}
 }
 
+// begin forgets everything: the feed is about to be followed from its beginning.
+func (t *healthTable) begin() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clear(t.reports)
+}
+
 // take keeps a value of the feed and returns what it is about.
 func (t *healthTable) take(key string, value []byte) (kind string, k kube.Key, ok bool) {
 	kind, rest, _ := strings.Cut(key, "/")

@@ -219,6 +219,7 @@ func (r *Reconciler) Lead(ctx context.Context) error {
 	r.receivers.status.forgetTold()
 	r.alerts.status.forgetTold()
 	r.providers.status.forgetTold()
+	r.forgetFeed() // before anything is shown, since another replica led meanwhile
 	r.leading.Store(true)
 	r.metrics.leading.Set(1)
 	defer func() {
@@ -232,7 +233,6 @@ func (r *Reconciler) Lead(ctx context.Context) error {
 	defer wg.Wait()
 	wg.Go(func() { r.deliveries.run(ctx, r.options.Health) })
 	for {
-		r.deliveries.begin(time.Now())
 		err := r.options.Health.Watch(ctx, r.healthTold)
 		if ctx.Err() != nil {
 			return nil
@@ -243,7 +243,14 @@ func (r *Reconciler) Lead(ctx context.Context) error {
 			return nil
 		case <-time.After(feedPause):
 		}
+		r.forgetFeed()
 	}
+}
+
+// forgetFeed drops what the feed told: it is about to be followed from its beginning, where keys that were deleted meanwhile are not.
+func (r *Reconciler) forgetFeed() {
+	r.deliveries.begin(time.Now())
+	r.health.begin()
 }
 
 func (r *Reconciler) healthTold(key string, value []byte) {

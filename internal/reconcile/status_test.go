@@ -255,6 +255,72 @@ func TestANewLeaderKeepsTheHealthThatIsShown(t *testing.T) {
 	})
 }
 
+// Fails when a replica that leads again shows what the feed said when it led before: another led meanwhile.
+func TestAFormerLeaderForgetsTheHealthThatItKnew(t *testing.T) {
+	s := oneOfEach()
+	s.follower = true
+	play(t, s, func(w *world) {
+		term := func(during func()) {
+			ctx, stop := context.WithCancel(w.t.Context())
+			ended := make(chan error)
+			go func() { ended <- w.Lead(ctx) }()
+			w.settle()
+			during()
+			stop()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+		term(func() {
+			w.feed.put("Receiver/team-a/app", `{"uid":"uid-app","denied":[{"serviceAccount":"weak","verb":"patch","resource":"x","object":"app"}]}`)
+			w.settle()
+			if got, _ := w.condition("Receiver", "app", v1.WriteDeniedCondition); got != "True Forbidden" {
+				t.Errorf("got %q", got)
+			}
+		})
+		if err := w.feed.Put(w.t.Context(), "Receiver/team-a/app", nil); err != nil {
+			t.Fatal(err)
+		}
+		r := w.live("Receiver", "app").DeepCopyObject().(*v1.Receiver)
+		meta.RemoveStatusCondition(r.Conditions(), v1.WriteDeniedCondition)
+		if err := w.cluster.Tracker.Update(resources["Receiver"], r, r.Namespace); err != nil {
+			t.Fatal(err)
+		}
+		term(func() {
+			w.ready("Receiver", "app", "True Succeeded")
+			if got, _ := w.condition("Receiver", "app", v1.WriteDeniedCondition); got != "" {
+				t.Errorf("shown again: %q", got)
+			}
+		})
+		if n := len(w.health.reports); n != 0 {
+			t.Errorf("%d reports are kept", n)
+		}
+	})
+}
+
+// Fails when what was deleted while the feed was not followed is kept.
+func TestAFeedThatBrokeIsFollowedFromItsBeginning(t *testing.T) {
+	play(t, oneOfEach(), func(w *world) {
+		w.feed.put("Loop/team-a/app", `{"uid":"uid-app"}`)
+		w.report("r1")
+		w.feed.broken <- errors.New("the bus is away")
+		pass(time.Second)
+		for _, key := range []string{"Loop/team-a/app", "Deliveries/team-a/app/r1"} {
+			if err := w.feed.Put(w.t.Context(), key, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.feed.put("Provider/team-a/chat", `{"uid":"uid-chat","state":"ok","reason":"Delivered"}`)
+		pass(feedPause)
+		if kept := w.health.reports; len(kept) != 1 || kept["Provider/team-a/chat"].uid != "uid-chat" {
+			t.Errorf("reports of health: %v", kept)
+		}
+		if n := len(w.Reconciler.deliveries.receivers); n != 0 {
+			t.Errorf("deliveries of %d Receivers", n)
+		}
+	})
+}
+
 // A busy Provider reports its last success every few seconds. Fails when each is a write.
 func TestLastSuccessesAreNotWrittenOneByOne(t *testing.T) {
 	play(t, oneOfEach(), func(w *world) {

@@ -89,7 +89,7 @@ func newWorld(t *testing.T, s settings) *world {
 		t: t, cluster: cluster, core: fake.NewClientset(),
 		hooks:         &hookTable{hooks: map[string][]*receiver.Hook{}, taken: map[string]bool{}},
 		subscriptions: &subscriptionTable{served: map[string]*receiver.Subscription{}},
-		feed:          &feed{values: map[string][]byte{}}, events: &eventLog{},
+		feed:          &feed{broken: make(chan error), values: map[string][]byte{}}, events: &eventLog{},
 	}
 	for _, secret := range s.secrets {
 		if err := w.core.Tracker().Add(secret); err != nil {
