@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 
-	"notifier/internal/event"
 	"notifier/internal/reconcile/apply"
 	"notifier/internal/reconcile/kube"
 )
@@ -43,18 +42,6 @@ func (r *Receivers) InNamespace(namespace string) []apply.Receiver {
 	}
 	slices.SortFunc(all, func(a, b apply.Receiver) int { return strings.Compare(a.Name, b.Name) })
 	return all
-}
-
-// ByKey returns a live Receiver of a namespace that asks for the target with a key (event.TargetKey), the first by name.
-func (r *Receivers) ByKey(namespace, key string) (apply.Receiver, bool) {
-	for _, live := range r.InNamespace(namespace) {
-		for _, t := range live.Targets {
-			if event.TargetKey(t, live.ServiceAccount) == key {
-				return live, true
-			}
-		}
-	}
-	return apply.Receiver{}, false
 }
 
 func (r *Receivers) put(live apply.Receiver) {
