@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"io"
-	"sync"
 
 	"golang.org/x/time/rate"
 
@@ -24,9 +23,8 @@ type providerController struct {
 	verdicts     *verdicts
 	// decided is told the key of every verdict that is new.
 	decided func(kube.Key)
-	// handled is the reconcile request that was last acted upon; only compiled by comparison.
-	mu      sync.Mutex
-	handled map[kube.Key]string
+	// handled is the reconcile request that was last acted upon. Only reconcile uses it, one key at a time.
+	handled *remembered[string]
 }
 
 func (c *providerController) reconcile(ctx context.Context, k kube.Key) error {
@@ -63,10 +61,8 @@ func (c *providerController) reconcile(ctx context.Context, k kube.Key) error {
 // refresh has the Secrets read again when somebody asked for a reconcile.
 func (c *providerController) refresh(ctx context.Context, p *v1beta3.Provider) error {
 	k, asked := kube.KeyOf(p), p.Annotations[v1.ReconcileRequestAnnotation]
-	c.mu.Lock()
-	before, known := c.handled[k]
-	c.handled[k] = asked
-	c.mu.Unlock()
+	before, known := c.handled.get(k)
+	c.handled.set(k, asked)
 	if !known || before == asked {
 		return nil
 	}
@@ -135,9 +131,7 @@ func (c *providerController) forget(k kube.Key) {
 	c.destinations.Delete(k.Namespace, k.Name)
 	closeSender(before)
 	c.secrets.Release(secretUser{v1beta3.ProviderKind, k})
-	c.mu.Lock()
-	delete(c.handled, k)
-	c.mu.Unlock()
+	c.handled.remove(k)
 	c.verdicts.remove(k)
 	c.decided(k)
 }

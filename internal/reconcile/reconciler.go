@@ -107,7 +107,7 @@ func (r *Reconciler) wireProviders() error {
 	r.providers = kind
 	c := &providerController{
 		providers: kind.objects, secrets: r.secrets, destinations: r.options.Destinations, network: r.options.Network,
-		verdicts: kind.verdicts, handled: map[kube.Key]string{}, decided: r.providerDecided,
+		verdicts: kind.verdicts, handled: newRemembered[string](), decided: r.providerDecided,
 	}
 	kind.wire(r, c.reconcile, nil, nil)
 	return kind.watch(kube.Self)

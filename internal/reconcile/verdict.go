@@ -95,13 +95,11 @@ func (s *verdicts) put(k kube.Key, v verdict) bool {
 	return !ok || before != v
 }
 
-// remove forgets a verdict and reports whether there was one.
-func (s *verdicts) remove(k kube.Key) bool {
+// remove forgets a verdict.
+func (s *verdicts) remove(k kube.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, ok := s.m[k]
 	delete(s.m, k)
-	return ok
 }
 
 // oneLine joins the lines of errors.Join.
