@@ -107,11 +107,7 @@ func prepare(ctx context.Context, t *testing.T, w *world.World, sink *harness.Si
 }
 
 func newTarget(ctx context.Context, tenant *world.Tenant, name string) (*target, error) {
-	if err := tenant.Object(ctx, "GitRepository", name, nil, ""); err != nil {
-		return nil, err
-	}
-	path, err := tenant.Receiver(ctx, name, webhookToken, `{"type":"github","secretRef":{"name":"`+name+`-token"},
-		"resources":[{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","name":"`+name+`"}]}`)
+	path, err := tenant.GitHubReceiver(ctx, name, name, webhookToken, "")
 	return &target{tenant: tenant, name: name, path: path}, err
 }
 

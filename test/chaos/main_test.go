@@ -4,24 +4,17 @@ package chaos
 
 import (
 	"context"
-	"sync"
 	"testing"
 	"time"
 
 	"notifier/test/harness"
+	"notifier/test/scene"
 	"notifier/test/world"
 )
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-// openTimeout bounds building and starting the control plane the first time.
-const openTimeout = 20 * time.Minute
-
-var sharedWorld = sync.OnceValues(func() (*world.World, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
-	defer cancel()
-	return world.New(ctx, true)
-})
+var sharedWorld = scene.Opening(func(ctx context.Context) (*world.World, error) { return world.New(ctx, true) })
 
 // open returns the cluster. Each test has notifiers of its own; the one that asks for a load runs alone.
 func open(t *testing.T) (context.Context, *world.World) {

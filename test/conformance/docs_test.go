@@ -33,8 +33,8 @@ const (
 // Fails when a type of the API is not told of on the page with a manifest and, unless it has no webhook, a command to try it.
 func TestDocsTellOfEveryType(t *testing.T) {
 	s, page := play(t), receiversPage(t)
-	types, err := s.tenant.WebhookTypes(s.ctx)
-	s.must(err)
+	types, err := s.Tenant.WebhookTypes(s.Ctx)
+	s.Must(err)
 	for _, name := range append(types, eventType) {
 		receivers, scripts := 0, 0
 		for _, b := range page.find(name).blocks {
@@ -73,7 +73,7 @@ func TestDocsManifestsAndCommandsWorkAsWritten(t *testing.T) {
 		}
 		t.Run(part.title, func(t *testing.T) {
 			r := &reader{stage: play(t), secrets: map[string]map[string]string{}}
-			r.must(r.tenant.Revoke(r.ctx, r.tenant.Namespace, "default")) // the page's own account is to do
+			r.Must(r.Tenant.Revoke(r.Ctx, r.Tenant.Namespace, "default")) // the page's own account is to do
 			r.read(page.find(docsAccount))
 			if part.title != docsAccount {
 				r.read(part)
@@ -120,7 +120,7 @@ func (r *reader) apply(manifests string) {
 		switch obj.GetKind() {
 		case "Secret":
 			data, _, err := unstructured.NestedStringMap(obj.Object, "stringData")
-			r.must(err)
+			r.Must(err)
 			r.secrets[obj.GetName()] = data
 			if data["email"] != "" {
 				r.idToken = r.google.Token(data["audience"], sender.Claims{"email": data["email"], "email_verified": true})
@@ -128,16 +128,16 @@ func (r *reader) apply(manifests string) {
 		case "Receiver":
 			receivers = append(receivers, obj)
 			for _, t := range append(r.targets(obj, "resources"), r.targets(obj, "eventSources")...) {
-				r.must(r.tenant.Object(r.ctx, t.kind, t.name, t.labels, ""))
+				r.Must(r.Tenant.Object(r.Ctx, t.kind, t.name, t.labels, ""))
 			}
 		}
 		text, err := json.Marshal(obj.Object)
-		r.must(err)
-		r.must(r.tenant.Apply(r.ctx, strings.ReplaceAll(string(text), fmt.Sprintf(`"namespace":%q`, docsNamespace), `"namespace":"$NS"`)))
+		r.Must(err)
+		r.Must(r.Tenant.Apply(r.Ctx, strings.ReplaceAll(string(text), fmt.Sprintf(`"namespace":%q`, docsNamespace), `"namespace":"$NS"`)))
 	}
 	for _, obj := range receivers {
-		_, err := r.tenant.WaitCondition(r.ctx, "Receiver", obj.GetName(), "Ready", metav1.ConditionTrue, "Succeeded")
-		r.must(err)
+		_, err := r.Tenant.WaitCondition(r.Ctx, "Receiver", obj.GetName(), "Ready", metav1.ConditionTrue, "Succeeded")
+		r.Must(err)
 		r.last = obj
 		if field(obj, "spec", "type") == eventType {
 			r.tell(obj)
@@ -151,9 +151,9 @@ func (r *reader) run(script string) {
 	if r.last == nil || strings.Count(script, `curl -i "$HOOK_URL" `) != 1 {
 		r.Fatalf("a block of language sh is one curl -i \"$HOOK_URL\" under the manifest of its Receiver: %s", script)
 	}
-	path, err := r.tenant.ReceiverPath(r.ctx, r.last.GetName())
-	r.must(err)
-	cmd := exec.CommandContext(r.ctx, "sh", "-euc", script)
+	path, err := r.Tenant.ReceiverPath(r.Ctx, r.last.GetName())
+	r.Must(err)
+	cmd := exec.CommandContext(r.Ctx, "sh", "-euc", script)
 	cmd.Dir = r.TempDir()
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOOK_URL=" + r.HooksURL + path}
 	if token := r.secrets[field(r.last, "spec", "secretRef", "name")]["token"]; token != "" {
@@ -167,7 +167,7 @@ func (r *reader) run(script string) {
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
 		err = fmt.Errorf("%w: %s", err, failed.Stderr)
 	}
-	r.must(err)
+	r.Must(err)
 	answer := string(out)
 	if !strings.HasPrefix(answer, "HTTP/1.1 200 ") || !strings.HasSuffix(answer, "\r\n\r\n"+accepted) {
 		r.Fatalf("got %s\nfor %s", answer, script)
@@ -182,20 +182,20 @@ func (r *reader) run(script string) {
 func (r *reader) tell(obj *unstructured.Unstructured) {
 	r.Helper()
 	source, target := r.targets(obj, "eventSources")[0], r.targets(obj, "resources")[0]
-	ctx, cancel := context.WithTimeout(r.ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(r.Ctx, 30*time.Second)
 	defer cancel()
 	told := 0
-	r.must(harness.Eventually(ctx, func(ctx context.Context) error {
+	r.Must(harness.Eventually(ctx, func(ctx context.Context) error {
 		told++
 		revision := fmt.Sprintf("1.0.%d", told)
-		event, err := r.tenant.Event(ctx, source.kind, source.name, "info", "Succeeded", "Latest image tag resolved to "+revision, revision)
+		event, err := r.Tenant.Event(ctx, source.kind, source.name, "info", "Succeeded", "Latest image tag resolved to "+revision, revision)
 		if err != nil {
 			return err
 		}
 		if _, err := r.Post(ctx, event); err != nil {
 			return err
 		}
-		at, err := r.tenant.Requested(ctx, target.kind, target.name)
+		at, err := r.Tenant.Requested(ctx, target.kind, target.name)
 		if err == nil && at.IsZero() {
 			err = fmt.Errorf("%s %q was not asked to reconcile", target.kind, target.name)
 		}
@@ -213,7 +213,7 @@ type target struct {
 func (r *reader) targets(obj *unstructured.Unstructured, list string) []target {
 	r.Helper()
 	entries, _, err := unstructured.NestedSlice(obj.Object, "spec", list)
-	r.must(err)
+	r.Must(err)
 	var all []target
 	for _, entry := range entries {
 		entry := &unstructured.Unstructured{Object: entry.(map[string]any)}
@@ -224,7 +224,7 @@ func (r *reader) targets(obj *unstructured.Unstructured, list string) []target {
 		if t.name == "*" {
 			t.name = "shop-app"
 			t.labels, _, err = unstructured.NestedStringMap(entry.Object, "matchLabels")
-			r.must(err)
+			r.Must(err)
 		}
 		all = append(all, t)
 	}
@@ -235,7 +235,7 @@ func (r *reader) targets(obj *unstructured.Unstructured, list string) []target {
 func (s *stage) objects(manifests string) []*unstructured.Unstructured {
 	s.Helper()
 	objects, err := harness.Decode(manifests)
-	s.must(err)
+	s.Must(err)
 	return objects
 }
 

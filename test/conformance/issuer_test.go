@@ -106,7 +106,7 @@ func gcr(s *stage) kind {
 func TestKeysRotateWhileServingAndStrangersCauseNoFetches(t *testing.T) {
 	s := play(t)
 	issuer := s.issuer()
-	s.must(s.tenant.Apply(s.ctx, objectManifests+markerManifests+receiver("app", "generic-oidc", providers(issuer.URL)+resources)))
+	s.Must(s.Tenant.Apply(s.Ctx, objectManifests+markerManifests+receiver("app", "generic-oidc", providers(issuer.URL)+resources)))
 	path := s.ready("app", "")
 	s.ready("marker", "marker-token")
 	old := sender.OIDC(issuer.Token("flux", ours), "{}")
@@ -122,7 +122,7 @@ func TestKeysRotateWhileServingAndStrangersCauseNoFetches(t *testing.T) {
 		flood.Go(func() {
 			for j := range 10 {
 				forged := sender.OIDC(issuer.Forge(fmt.Sprintf("unknown-%d-%d", i, j), "flux", ours), "{}")
-				if resp, err := s.Do(s.ctx, http.MethodPost, s.HooksURL+path, forged.Header, []byte(forged.Body)); err != nil || resp.Status < 400 {
+				if resp, err := s.Do(s.Ctx, http.MethodPost, s.HooksURL+path, forged.Header, []byte(forged.Body)); err != nil || resp.Status < 400 {
 					t.Errorf("a forged token: %d %v", resp.Status, err)
 				}
 			}
@@ -144,9 +144,9 @@ func TestKeysRotateWhileServingAndStrangersCauseNoFetches(t *testing.T) {
 // refused sends a webhook again and again, since there is a budget for those that fail, until it is refused for what it is.
 func (s *stage) refused(path string, w sender.Webhook, want string) {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(s.Ctx, 30*time.Second)
 	defer cancel()
-	s.must(harness.Eventually(ctx, func(ctx context.Context) error {
+	s.Must(harness.Eventually(ctx, func(ctx context.Context) error {
 		resp, err := s.Do(ctx, http.MethodPost, s.HooksURL+path, w.Header, []byte(w.Body))
 		switch {
 		case err != nil:
@@ -162,9 +162,9 @@ func (s *stage) refused(path string, w sender.Webhook, want string) {
 // until sends a webhook again and again until it is accepted, and returns when that one was sent.
 func (s *stage) until(path string, w sender.Webhook) (sent time.Time) {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(s.Ctx, 30*time.Second)
 	defer cancel()
-	s.must(harness.Eventually(ctx, func(ctx context.Context) error {
+	s.Must(harness.Eventually(ctx, func(ctx context.Context) error {
 		sent = time.Now()
 		resp, err := s.Do(ctx, http.MethodPost, s.HooksURL+path, w.Header, []byte(w.Body))
 		if err == nil && resp.Status != http.StatusOK {
@@ -179,10 +179,10 @@ func (s *stage) until(path string, w sender.Webhook) (sent time.Time) {
 func TestAnIssuerThatIsDownIsNotTheSendersFault(t *testing.T) {
 	s := play(t)
 	issuer := s.issuer()
-	s.must(s.tenant.Apply(s.ctx, objectManifests+receiver("app", "generic-oidc", providers(issuer.URL)+resources)))
+	s.Must(s.Tenant.Apply(s.Ctx, objectManifests+receiver("app", "generic-oidc", providers(issuer.URL)+resources)))
 	path := s.ready("app", "")
 	webhook := sender.OIDC(issuer.Token("flux", ours), "{}")
-	s.must(issuer.Close())
+	s.Must(issuer.Close())
 	s.send("the issuer is down", path, webhook, http.StatusServiceUnavailable, reason("the issuer's keys are not available"))
 	if asked := s.asked(); len(asked) != 0 {
 		t.Errorf("asked for %v", asked)
@@ -197,9 +197,9 @@ func TestAnExpressionThatDoesNotCompileIsACondition(t *testing.T) {
 		"filter":     `"secretRef":{"name":"marker"},"resourceFilter":"req.",`,
 	} {
 		kind := map[string]string{"validation": "generic-oidc", "filter": "github"}[name]
-		s.must(s.tenant.Apply(s.ctx, markerManifests+receiver(name, kind, fields+resources)))
-		_, err := s.tenant.WaitCondition(s.ctx, "Receiver", name, "Ready", metav1.ConditionFalse, "InvalidCELExpression")
-		s.must(err)
+		s.Must(s.Tenant.Apply(s.Ctx, markerManifests+receiver(name, kind, fields+resources)))
+		_, err := s.Tenant.WaitCondition(s.Ctx, "Receiver", name, "Ready", metav1.ConditionFalse, "InvalidCELExpression")
+		s.Must(err)
 	}
-	s.send("its path", world.HookPath("", "validation", s.tenant.Namespace), sender.Generic("{}"), http.StatusNotFound, "")
+	s.send("its path", world.HookPath("", "validation", s.Tenant.Namespace), sender.Generic("{}"), http.StatusNotFound, "")
 }

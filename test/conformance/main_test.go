@@ -4,32 +4,23 @@ package conformance
 
 import (
 	"context"
-	"sync"
 	"testing"
-	"time"
 
 	"notifier/test/harness"
+	"notifier/test/scene"
 	"notifier/test/sender"
 	"notifier/test/world"
 )
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-const (
-	// openTimeout bounds building and starting everything the first time, testTimeout each test after that.
-	openTimeout = 20 * time.Minute
-	testTimeout = 2 * time.Minute
-)
-
 // stand is the process that the tests share, and the issuer that it takes for Google's.
 type stand struct {
-	*world.Notifier
-	google *sender.Issuer
+	notifier *world.Notifier
+	google   *sender.Issuer
 }
 
-var shared = sync.OnceValues(func() (*stand, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
-	defer cancel()
+var shared = scene.Opening(func(ctx context.Context) (*stand, error) {
 	google, err := sender.NewIssuer()
 	if err != nil {
 		return nil, err
@@ -46,10 +37,8 @@ var shared = sync.OnceValues(func() (*stand, error) {
 
 // stage is what a test plays on: the shared process and a tenant of its own.
 type stage struct {
-	*testing.T
-	*stand
-	tenant *world.Tenant
-	ctx    context.Context
+	*scene.Scene
+	google *sender.Issuer
 }
 
 // play opens the stage.
@@ -60,27 +49,14 @@ func play(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
-	t.Cleanup(cancel)
-	s := &stage{T: t, stand: shared, ctx: ctx}
-	s.tenant, err = shared.World().Tenant(ctx, "tenant-")
-	s.must(err)
-	return s
-}
-
-// must ends the test on an error.
-func (s *stage) must(err error) {
-	s.Helper()
-	if err != nil {
-		s.Fatal(err)
-	}
+	return &stage{scene.New(t, shared.notifier.World(), shared.notifier), shared.google}
 }
 
 // issuer starts an issuer of the test's own.
 func (s *stage) issuer() *sender.Issuer {
 	s.Helper()
 	i, err := sender.NewIssuer()
-	s.must(err)
+	s.Must(err)
 	s.Cleanup(func() { _ = i.Close() })
 	return i
 }

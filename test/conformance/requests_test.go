@@ -26,22 +26,22 @@ func reason(text string) string { return `{"reason":"` + text + `"}` }
 // send sends a webhook and fails the test unless the answer has the status and the body.
 func (s *stage) send(what, path string, w sender.Webhook, status int, body string) {
 	s.Helper()
-	resp, err := s.Do(s.ctx, http.MethodPost, s.HooksURL+path, w.Header, []byte(w.Body))
-	s.must(err)
+	resp, err := s.Do(s.Ctx, http.MethodPost, s.HooksURL+path, w.Header, []byte(w.Body))
+	s.Must(err)
 	s.told(what, resp, status, body)
 }
 
 // sendChunked is send for a body whose size is not announced.
 func (s *stage) sendChunked(what, path string, w sender.Webhook, status int, body string) {
 	s.Helper()
-	req, err := http.NewRequestWithContext(s.ctx, http.MethodPost, s.HooksURL+path, io.MultiReader(strings.NewReader(w.Body)))
-	s.must(err)
+	req, err := http.NewRequestWithContext(s.Ctx, http.MethodPost, s.HooksURL+path, io.MultiReader(strings.NewReader(w.Body)))
+	s.Must(err)
 	req.Header = w.Header
 	resp, err := s.HTTP.Do(req)
-	s.must(err)
+	s.Must(err)
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(resp.Body)
-	s.must(err)
+	s.Must(err)
 	s.told(what, world.Response{Status: resp.StatusCode, Body: string(answer)}, status, body)
 }
 
@@ -60,12 +60,12 @@ func (s *stage) asked() map[string]time.Time {
 	s.Helper()
 	all := map[string]time.Time{}
 	for _, kind := range kinds {
-		list, err := s.tenant.Dynamic.Resource(world.Kinds[kind]).Namespace(s.tenant.Namespace).List(s.ctx, metav1.ListOptions{})
-		s.must(err)
+		list, err := s.Tenant.Dynamic.Resource(world.Kinds[kind]).Namespace(s.Tenant.Namespace).List(s.Ctx, metav1.ListOptions{})
+		s.Must(err)
 		for _, obj := range list.Items {
 			if text := obj.GetAnnotations()[world.RequestedAt]; text != "" {
 				at, err := time.Parse(time.RFC3339Nano, text)
-				s.must(err)
+				s.Must(err)
 				all[kind+"/"+obj.GetName()] = at
 			}
 		}
@@ -78,8 +78,8 @@ func (s *stage) await(since time.Time, objects ...string) {
 	s.Helper()
 	for _, object := range objects {
 		kind, name, _ := strings.Cut(object, "/")
-		_, err := s.tenant.WaitRequested(s.ctx, kind, name, since)
-		s.must(err)
+		_, err := s.Tenant.WaitRequested(s.Ctx, kind, name, since)
+		s.Must(err)
 	}
 }
 
@@ -101,7 +101,7 @@ const markerManifests = `
 func (s *stage) settled() map[string]time.Time {
 	s.Helper()
 	sent := time.Now()
-	s.send("the marker", world.HookPath("marker-token", "marker", s.tenant.Namespace), sender.Generic("{}"), http.StatusOK, accepted)
+	s.send("the marker", world.HookPath("marker-token", "marker", s.Tenant.Namespace), sender.Generic("{}"), http.StatusOK, accepted)
 	s.await(sent, marker)
 	all := s.asked()
 	delete(all, marker)
@@ -111,9 +111,9 @@ func (s *stage) settled() map[string]time.Time {
 // ready waits until the Receiver is, and checks that its path is Flux's.
 func (s *stage) ready(name, token string) string {
 	s.Helper()
-	path, err := s.tenant.ReceiverPath(s.ctx, name)
-	s.must(err)
-	if want := world.HookPath(token, name, s.tenant.Namespace); path != want {
+	path, err := s.Tenant.ReceiverPath(s.Ctx, name)
+	s.Must(err)
+	if want := world.HookPath(token, name, s.Tenant.Namespace); path != want {
 		s.Fatalf("Receiver %s: the path is not Flux's", name)
 	}
 	return path

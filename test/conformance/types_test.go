@@ -55,8 +55,8 @@ var variants = map[string]func(*stage) kind{"gitlab": gitlabSigned}
 // Fails when a type is added to the API and not to this package.
 func TestEveryTypeOfTheAPIIsTriedHere(t *testing.T) {
 	s := play(t)
-	want, err := s.tenant.WebhookTypes(s.ctx)
-	s.must(err)
+	want, err := s.Tenant.WebhookTypes(s.Ctx)
+	s.Must(err)
 	if have := slices.Sorted(maps.Keys(types)); !slices.Equal(have, want) {
 		t.Errorf("have %q, want %q", have, want)
 	}
@@ -101,8 +101,8 @@ func (s *stage) conform(name string, k kind) {
 	suspended := s.ready("suspended", k.secret["token"])
 	pinging := s.ready("pings", k.secret["token"])
 	s.ready("marker", "marker-token")
-	_, err := s.tenant.WaitCondition(s.ctx, "Receiver", "broken", "Ready", metav1.ConditionFalse, "")
-	s.must(err)
+	_, err := s.Tenant.WaitCondition(s.Ctx, "Receiver", "broken", "Ready", metav1.ConditionFalse, "")
+	s.Must(err)
 
 	for what, r := range k.refused {
 		s.send(what, path, r.webhook, http.StatusBadRequest, reason(r.reason))
@@ -113,7 +113,7 @@ func (s *stage) conform(name string, k kind) {
 	}
 	for what, w := range k.accepted {
 		s.send(what+", suspended", suspended, w, http.StatusServiceUnavailable, reason("receiver is suspended"))
-		s.send(what+", not ready", world.HookPath(k.secret["token"], "broken", s.tenant.Namespace), w, http.StatusNotFound, "")
+		s.send(what+", not ready", world.HookPath(k.secret["token"], "broken", s.Tenant.Namespace), w, http.StatusNotFound, "")
 	}
 	over := k.sized(strings.Repeat("x", maxBody+1))
 	s.sendChunked("over size", path, over, http.StatusRequestEntityTooLarge, reason("body is larger than 3 MiB"))
@@ -150,7 +150,7 @@ func (s *stage) install(name string, k kind) {
 	manifests := objectManifests + markerManifests
 	if k.secret != nil {
 		data, err := json.Marshal(k.secret)
-		s.must(err)
+		s.Must(err)
 		manifests += `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"credentials","namespace":"$NS"},"stringData":` + string(data) + "}\n---\n"
 		ref = `"secretRef":{"name":"credentials"},`
 	}
@@ -159,7 +159,7 @@ func (s *stage) install(name string, k kind) {
 			return ""
 		}
 		text, err := json.Marshal(names)
-		s.must(err)
+		s.Must(err)
 		return `"events":` + string(text) + ","
 	}
 	broken := `"secretRef":{"name":"missing"},`
@@ -172,5 +172,5 @@ func (s *stage) install(name string, k kind) {
 		receiver("suspended", name, ref+k.spec+`"suspend":true,`+resources) +
 		receiver("pings", name, ref+k.spec+events("ping", "diagnostics:ping")+resources) +
 		receiver("broken", name, broken+resources)
-	s.must(s.tenant.Apply(s.ctx, manifests))
+	s.Must(s.Tenant.Apply(s.Ctx, manifests))
 }

@@ -18,42 +18,42 @@ import (
 // before patching.
 func TestANamespaceMadeAgainGetsNothingOfTheOldOne(t *testing.T) {
 	s := play(t)
-	sink := s.newSink()
+	sink := s.NewSink()
 	sink.Answer(harness.Answer{Status: http.StatusServiceUnavailable, RetryAfter: 2 * time.Second})
-	name := s.tenant.Namespace
-	s.must(s.tenant.ServiceAccount(s.ctx, name, "writer"))
+	name := s.Tenant.Namespace
+	s.Must(s.Tenant.ServiceAccount(s.Ctx, name, "writer"))
 	furnish := func() (path string) {
-		s.must(s.tenant.Object(s.ctx, "Kustomization", "app", nil, ""))
-		s.must(s.tenant.Alert(s.ctx, "all", "generic", sink.URL("/"), anyKustomization))
-		return s.receiver(s.tenant, "app", "t", `,"serviceAccountName":"writer"`)
+		s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
+		s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
+		return s.Receiver(s.Tenant, "app", "t", `,"serviceAccountName":"writer"`)
 	}
 	path := furnish()
 	gone := s.baseline("notifier_deliveries_total", "outcome", "dead", "reason", "owner_gone")
 	unasked := s.baseline("notifier_apply_triggers_total", "result", "owner_gone")
 	s.failure("the old owner's secret plans")
-	_, err := sink.Wait(s.within(time.Minute), func(all []harness.Received) bool { return len(all) > 0 })
-	s.must(err)
-	s.push(path, "t", http.StatusOK)
+	_, err := sink.Wait(s.Within(time.Minute), func(all []harness.Received) bool { return len(all) > 0 })
+	s.Must(err)
+	s.Push(path, "t", http.StatusOK)
 	s.condition("Receiver", "app", "WriteDenied", metav1.ConditionTrue, "")
 
-	s.must(s.World().DeleteNamespace(s.ctx, name))
-	s.tenant, err = s.World().Tenant(s.ctx, name)
-	s.must(err)
+	s.Must(s.World.DeleteNamespace(s.Ctx, name))
+	s.Tenant, err = s.World.Tenant(s.Ctx, name)
+	s.Must(err)
 	sink.Forget() // from now on it answers 200
-	s.must(s.tenant.ServiceAccount(s.ctx, name, "writer"))
-	s.must(s.tenant.Grant(s.ctx, name, "writer", []string{"patch"}, world.Patchable...))
+	s.Must(s.Tenant.ServiceAccount(s.Ctx, name, "writer"))
+	s.Must(s.Tenant.Grant(s.Ctx, name, "writer", []string{"patch"}, world.Patchable...))
 	if again := furnish(); again != path {
 		t.Errorf("the same names and token have the paths %s and %s", path, again)
 	}
 
 	// Both messages come up again, and are ended.
 	begin := time.Now()
-	s.must(harness.Eventually(s.ctx, unasked.grown))
+	s.Must(harness.Eventually(s.Ctx, unasked.grown))
 	t.Logf("the trigger was ended %s after the namespace was made again", time.Since(begin).Round(time.Millisecond))
-	s.must(harness.Eventually(s.ctx, gone.grown))
+	s.Must(harness.Eventually(s.Ctx, gone.grown))
 	t.Logf("the notification was ended %s after the namespace was made again", time.Since(begin).Round(time.Millisecond))
-	at, err := s.tenant.Requested(s.ctx, "GitRepository", "app")
-	s.must(err)
+	at, err := s.Tenant.Requested(s.Ctx, "GitRepository", "app")
+	s.Must(err)
 	if !at.IsZero() {
 		t.Errorf("the new owner's object was asked to reconcile at %s", at)
 	}
@@ -63,9 +63,9 @@ func TestANamespaceMadeAgainGetsNothingOfTheOldOne(t *testing.T) {
 		t.Error("the new owner was sent what happened to the old one")
 	}
 	sent := time.Now()
-	s.push(path, "t", http.StatusOK)
-	_, err = s.tenant.WaitRequested(s.ctx, "GitRepository", "app", sent)
-	s.must(err)
+	s.Push(path, "t", http.StatusOK)
+	_, err = s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
+	s.Must(err)
 }
 
 // count is a metric as it was.
@@ -78,8 +78,8 @@ type count struct {
 
 func (s *stage) baseline(name string, labels ...string) count {
 	s.Helper()
-	before, err := s.Metric(s.ctx, name, labels...)
-	s.must(err)
+	before, err := s.Metric(s.Ctx, name, labels...)
+	s.Must(err)
 	return count{s: s, name: name, labels: labels, before: before}
 }
 

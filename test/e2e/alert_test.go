@@ -17,7 +17,7 @@ import (
 // failure POSTs a failure of the tenant's Kustomization "app" with the message, at a revision of its own.
 func (s *stage) failure(message string) {
 	s.Helper()
-	s.post(s.tenant, "app", "error", "BuildFailed", message, "main@sha1:"+message, http.StatusAccepted)
+	s.post(s.Tenant, "app", "error", "BuildFailed", message, "main@sha1:"+message, http.StatusAccepted)
 }
 
 // alertSpec is the spec of an Alert on every Kustomization. Fields are added, each with a leading comma.
@@ -40,20 +40,20 @@ func messagesWith(s *stage, sink *harness.Sink, text string) int {
 // Fails when a pattern that does not compile lets everything or nothing through in silence, or takes other Alerts along.
 func TestABadPatternIsShownAndHarmsNoOtherAlert(t *testing.T) {
 	s := play(t)
-	bad, good := s.newSink(), s.newSink()
-	s.must(s.tenant.Object(s.ctx, "Kustomization", "app", nil, ""))
-	s.must(s.tenant.Alert(s.ctx, "bad", "generic", bad.URL("/"), anyKustomization))
-	s.must(s.tenant.Alert(s.ctx, "good", "generic", good.URL("/"), anyKustomization))
-	s.must(s.tenant.Object(s.ctx, "Alert", "bad", nil, alertSpec("bad", `,"exclusionList":["fine","(unclosed"]`)))
+	bad, good := s.NewSink(), s.NewSink()
+	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
+	s.Must(s.Tenant.Alert(s.Ctx, "bad", "generic", bad.URL("/"), anyKustomization))
+	s.Must(s.Tenant.Alert(s.Ctx, "good", "generic", good.URL("/"), anyKustomization))
+	s.Must(s.Tenant.Object(s.Ctx, "Alert", "bad", nil, alertSpec("bad", `,"exclusionList":["fine","(unclosed"]`)))
 	c := s.condition("Alert", "bad", "Ready", metav1.ConditionFalse, "InvalidConfig")
 	if !strings.Contains(c.Message, "exclusionList[1]") {
 		t.Errorf("the message does not say which pattern is bad: %s", c.Message)
 	}
-	s.must(harness.Eventually(s.within(soon), func(context.Context) error { return s.hasEvent("Alert", "bad", "InvalidConfig") }))
+	s.Must(harness.Eventually(s.Within(soon), func(context.Context) error { return s.hasEvent("Alert", "bad", "InvalidConfig") }))
 	s.failure("one")
 	s.waitMessages(good, "one")
 	// Mended, it serves again.
-	s.must(s.tenant.Object(s.ctx, "Alert", "bad", nil, alertSpec("bad", `,"exclusionList":["fine","closed"]`)))
+	s.Must(s.Tenant.Object(s.Ctx, "Alert", "bad", nil, alertSpec("bad", `,"exclusionList":["fine","closed"]`)))
 	s.condition("Alert", "bad", "Ready", metav1.ConditionTrue, "")
 	s.failure("two is closed")
 	s.failure("three")
@@ -67,25 +67,25 @@ func TestABadPatternIsShownAndHarmsNoOtherAlert(t *testing.T) {
 // Fails when the cap is not checked or is one off, or when the patterns of the two lists are capped each on its own.
 func TestAnAlertOf32PatternsWorksAndOneOf33DoesNot(t *testing.T) {
 	s := play(t)
-	sink := s.newSink()
-	s.must(s.tenant.Object(s.ctx, "Kustomization", "app", nil, ""))
+	sink := s.NewSink()
+	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	patterns := func(count int) string {
 		list := make([]string, count)
 		for i := range list {
 			list[i] = fmt.Sprintf("pattern-%d$", i)
 		}
 		text, err := json.Marshal(list)
-		s.must(err)
+		s.Must(err)
 		return string(text)
 	}
-	s.must(s.tenant.Alert(s.ctx, "many", "generic", sink.URL("/"), anyKustomization))
-	s.must(s.tenant.Object(s.ctx, "Alert", "many", nil, alertSpec("many", `,"inclusionList":`+patterns(16)+`,"exclusionList":`+patterns(16)[:1]+`"never"]`)))
+	s.Must(s.Tenant.Alert(s.Ctx, "many", "generic", sink.URL("/"), anyKustomization))
+	s.Must(s.Tenant.Object(s.Ctx, "Alert", "many", nil, alertSpec("many", `,"inclusionList":`+patterns(16)+`,"exclusionList":`+patterns(16)[:1]+`"never"]`)))
 	s.condition("Alert", "many", "Ready", metav1.ConditionTrue, "")
-	s.must(s.tenant.Object(s.ctx, "Alert", "many", nil, alertSpec("many", `,"inclusionList":`+patterns(32))))
+	s.Must(s.Tenant.Object(s.Ctx, "Alert", "many", nil, alertSpec("many", `,"inclusionList":`+patterns(32))))
 	s.condition("Alert", "many", "Ready", metav1.ConditionTrue, "")
 	s.failure("pattern-31")
 	s.waitMessages(sink, "pattern-31")
-	s.must(s.tenant.Object(s.ctx, "Alert", "many", nil, alertSpec("many", `,"inclusionList":`+patterns(17)+`,"exclusionList":`+patterns(16))))
+	s.Must(s.Tenant.Object(s.Ctx, "Alert", "many", nil, alertSpec("many", `,"inclusionList":`+patterns(17)+`,"exclusionList":`+patterns(16))))
 	c := s.condition("Alert", "many", "Ready", metav1.ConditionFalse, "InvalidConfig")
 	if !strings.Contains(c.Message, "33 patterns, more than 32") {
 		t.Errorf("the message does not name the limit: %s", c.Message)
@@ -95,22 +95,22 @@ func TestAnAlertOf32PatternsWorksAndOneOf33DoesNot(t *testing.T) {
 // E2: fails when an Alert without a Provider matches nothing, or when its deliveries are dead-lettered at once.
 func TestE2AnEventForAProviderThatDoesNotExistYetIsKeptUntilItDoes(t *testing.T) {
 	s := play(t)
-	sink := s.newSink()
-	s.must(s.tenant.Object(s.ctx, "Kustomization", "app", nil, ""))
-	s.must(s.tenant.Object(s.ctx, "Alert", "early", nil, alertSpec("late", "")))
+	sink := s.NewSink()
+	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
+	s.Must(s.Tenant.Object(s.Ctx, "Alert", "early", nil, alertSpec("late", "")))
 	c := s.condition("Alert", "early", "Ready", metav1.ConditionFalse, "ProviderNotFound")
 	if !strings.Contains(c.Message, "late") {
 		t.Errorf("the message does not name the Provider: %s", c.Message)
 	}
 	s.failure("before the Provider came")
 	// It was to be sent, and its owner is told why it was not.
-	s.must(harness.Eventually(s.within(soon), func(context.Context) error {
+	s.Must(harness.Eventually(s.Within(soon), func(context.Context) error {
 		return s.hasEvent("Alert", "early", "NotificationDispatchFailed")
 	}))
-	s.must(s.tenant.Object(s.ctx, "Provider", "late", nil, `{"type":"generic","secretRef":{"name":"late-address"}}`))
+	s.Must(s.Tenant.Object(s.Ctx, "Provider", "late", nil, `{"type":"generic","secretRef":{"name":"late-address"}}`))
 	s.condition("Provider", "late", "Ready", metav1.ConditionFalse, "")
 	s.failure("before its Secret came")
-	s.must(s.tenant.Secret(s.ctx, "late-address", map[string]string{"address": sink.URL("/")}))
+	s.Must(s.Tenant.Secret(s.Ctx, "late-address", map[string]string{"address": sink.URL("/")}))
 	s.condition("Provider", "late", "Ready", metav1.ConditionTrue, "")
 	s.condition("Alert", "early", "Ready", metav1.ConditionTrue, "")
 	s.waitMessages(sink, "before the Provider came", "before its Secret came")
@@ -124,10 +124,10 @@ func TestASuspendedProviderIsSentNothingUntilResumed(t *testing.T) { suspended(t
 
 func suspended(t *testing.T, kind string) {
 	s := play(t)
-	sink, witness := s.newSink(), s.newSink()
-	s.must(s.tenant.Object(s.ctx, "Kustomization", "app", nil, ""))
-	s.must(s.tenant.Alert(s.ctx, "all", "generic", sink.URL("/"), anyKustomization))
-	s.must(s.tenant.Alert(s.ctx, "witness", "generic", witness.URL("/"), anyKustomization))
+	sink, witness := s.NewSink(), s.NewSink()
+	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
+	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
+	s.Must(s.Tenant.Alert(s.Ctx, "witness", "generic", witness.URL("/"), anyKustomization))
 	s.failure("before")
 	s.waitMessages(sink, "before")
 	s.suspend(kind, "all", true)
@@ -146,8 +146,8 @@ func suspended(t *testing.T, kind string) {
 // observed waits until the status speaks of the present generation.
 func (s *stage) observed(kind, name string) {
 	s.Helper()
-	s.must(harness.Eventually(s.within(soon), func(ctx context.Context) error {
-		obj, err := s.tenant.Get(ctx, kind, name)
+	s.Must(harness.Eventually(s.Within(soon), func(ctx context.Context) error {
+		obj, err := s.Tenant.Get(ctx, kind, name)
 		if err != nil {
 			return err
 		}

@@ -27,7 +27,7 @@ func received(s *stage, sink *harness.Sink) []map[string]any {
 	var events []map[string]any
 	for _, r := range sink.Received() {
 		var e map[string]any
-		s.must(json.Unmarshal(r.Body, &e))
+		s.Must(json.Unmarshal(r.Body, &e))
 		events = append(events, e)
 	}
 	return events
@@ -45,7 +45,7 @@ func messages(s *stage, sink *harness.Sink) []string {
 // waitMessages waits until the sink has got the messages, each at least once.
 func (s *stage) waitMessages(sink *harness.Sink, want ...string) {
 	s.Helper()
-	_, err := sink.Wait(s.within(time.Minute), func(all []harness.Received) bool {
+	_, err := sink.Wait(s.Within(time.Minute), func(all []harness.Received) bool {
 		for _, w := range want {
 			found := false
 			for _, r := range all {
@@ -65,10 +65,10 @@ func (s *stage) waitMessages(sink *harness.Sink, want ...string) {
 // post POSTs an event about a Kustomization of the tenant as its controller would and checks the answer.
 func (s *stage) post(t *world.Tenant, name, severity, reason, message, revision string, status int) world.Response {
 	s.Helper()
-	event, err := t.Event(s.ctx, "Kustomization", name, severity, reason, message, revision)
-	s.must(err)
-	resp, err := s.Post(s.ctx, event)
-	s.must(err)
+	event, err := t.Event(s.Ctx, "Kustomization", name, severity, reason, message, revision)
+	s.Must(err)
+	resp, err := s.Post(s.Ctx, event)
+	s.Must(err)
 	if resp.Status != status {
 		s.Fatalf("POST of an event: got %d %q, want %d", resp.Status, resp.Body, status)
 	}
@@ -78,30 +78,30 @@ func (s *stage) post(t *world.Tenant, name, severity, reason, message, revision 
 // kustomization makes a Kustomization that is ready, and waits until that was told to the sink.
 func (s *stage) kustomization(t *world.Tenant, name string, sink *harness.Sink) {
 	s.Helper()
-	s.must(t.Object(s.ctx, "Kustomization", name, nil, ""))
-	s.must(t.SetReady(s.ctx, "Kustomization", name, true, "ReconciliationSucceeded", "first state of "+name, "main@sha1:1"))
+	s.Must(t.Object(s.Ctx, "Kustomization", name, nil, ""))
+	s.Must(t.SetReady(s.Ctx, "Kustomization", name, true, "ReconciliationSucceeded", "first state of "+name, "main@sha1:1"))
 	s.waitMessages(sink, "first state of "+name)
 }
 
 // E1: fails when the route table is not keyed by namespace, or when a source of another namespace is compiled.
 func TestE1AnAlertSeesOnlyItsOwnNamespace(t *testing.T) {
 	s := play(t)
-	other := s.newTenant()
-	mine, theirs := s.newSink(), s.newSink()
-	s.must(other.Alert(s.ctx, "all", "generic", theirs.URL("/"), anyKustomization))
-	s.must(s.tenant.Object(s.ctx, "Kustomization", "app", nil, ""))
-	s.must(other.Object(s.ctx, "Kustomization", "app", nil, ""))
+	other := s.NewTenant()
+	mine, theirs := s.NewSink(), s.NewSink()
+	s.Must(other.Alert(s.Ctx, "all", "generic", theirs.URL("/"), anyKustomization))
+	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
+	s.Must(other.Object(s.Ctx, "Kustomization", "app", nil, ""))
 
 	// One source names the other tenant's namespace: it is refused, visibly, and the Alert's own source works.
-	s.must(s.tenant.Secret(s.ctx, "spy-address", map[string]string{"address": mine.URL("/")}))
-	s.must(s.tenant.Object(s.ctx, "Provider", "spy", nil, `{"type":"generic","secretRef":{"name":"spy-address"}}`))
-	s.must(s.tenant.Object(s.ctx, "Alert", "spy", nil, `{"providerRef":{"name":"spy"},"eventSources":[
+	s.Must(s.Tenant.Secret(s.Ctx, "spy-address", map[string]string{"address": mine.URL("/")}))
+	s.Must(s.Tenant.Object(s.Ctx, "Provider", "spy", nil, `{"type":"generic","secretRef":{"name":"spy-address"}}`))
+	s.Must(s.Tenant.Object(s.Ctx, "Alert", "spy", nil, `{"providerRef":{"name":"spy"},"eventSources":[
 		{"kind":"Kustomization","name":"*","namespace":"`+other.Namespace+`"},{"kind":"Kustomization","name":"*"}]}`))
-	_, err := s.tenant.WaitCondition(s.ctx, "Alert", "spy", "Ready", metav1.ConditionFalse, "CrossNamespaceDenied")
-	s.must(err)
+	_, err := s.Tenant.WaitCondition(s.Ctx, "Alert", "spy", "Ready", metav1.ConditionFalse, "CrossNamespaceDenied")
+	s.Must(err)
 
 	s.post(other, "app", "error", "BuildFailed", "the other tenant's secret plans", "main@sha1:2", http.StatusAccepted)
-	s.post(s.tenant, "app", "error", "BuildFailed", "my own failure", "main@sha1:2", http.StatusAccepted)
+	s.post(s.Tenant, "app", "error", "BuildFailed", "my own failure", "main@sha1:2", http.StatusAccepted)
 	s.waitMessages(theirs, "secret plans")
 	s.waitMessages(mine, "my own failure")
 	for _, m := range messages(s, mine) {
@@ -119,9 +119,9 @@ func TestE1AnAlertSeesOnlyItsOwnNamespace(t *testing.T) {
 // E4: fails when a delivery whose predecessor waits for its retry is sent at once.
 func TestE4OneObjectsEventsArriveInOrderThoughTheFirstFails(t *testing.T) {
 	s := play(t)
-	sink := s.newSink()
-	s.must(s.tenant.Alert(s.ctx, "all", "generic", sink.URL("/"), anyKustomization))
-	s.must(s.tenant.Object(s.ctx, "Kustomization", "app", nil, ""))
+	sink := s.NewSink()
+	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
+	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	sink.AnswerWith(func(r harness.Received) harness.Answer {
 		if strings.Contains(string(r.Body), "step 0") && len(sink.Received()) < 3 {
 			return harness.Answer{Status: http.StatusServiceUnavailable}
@@ -132,13 +132,13 @@ func TestE4OneObjectsEventsArriveInOrderThoughTheFirstFails(t *testing.T) {
 	for i := range 5 {
 		message := fmt.Sprintf("step %d", i)
 		want = append(want, message)
-		s.post(s.tenant, "app", "info", "ReconciliationSucceeded", message, fmt.Sprintf("main@sha1:%d", i), http.StatusAccepted)
+		s.post(s.Tenant, "app", "info", "ReconciliationSucceeded", message, fmt.Sprintf("main@sha1:%d", i), http.StatusAccepted)
 	}
 	s.waitMessages(sink, want...)
 	var got []string
 	for _, r := range sink.Received() {
 		var e struct{ Message string }
-		s.must(json.Unmarshal(r.Body, &e))
+		s.Must(json.Unmarshal(r.Body, &e))
 		if r.Status/100 == 2 && strings.HasPrefix(e.Message, "step") {
 			got = append(got, e.Message)
 		}
@@ -151,15 +151,15 @@ func TestE4OneObjectsEventsArriveInOrderThoughTheFirstFails(t *testing.T) {
 // E5: fails when one worker sends for several Providers.
 func TestE5ADestinationThatHangsDelaysOnlyItself(t *testing.T) {
 	s := play(t)
-	bad, good := s.newSink(), s.newSink()
+	bad, good := s.NewSink(), s.NewSink()
 	bad.Answer(harness.Answer{Hang: true})
-	s.must(s.tenant.Alert(s.ctx, "bad", "generic", bad.URL("/"), anyKustomization))
-	s.must(s.tenant.Alert(s.ctx, "good", "generic", good.URL("/"), anyKustomization))
+	s.Must(s.Tenant.Alert(s.Ctx, "bad", "generic", bad.URL("/"), anyKustomization))
+	s.Must(s.Tenant.Alert(s.Ctx, "good", "generic", good.URL("/"), anyKustomization))
 	for i := range 30 {
 		name := fmt.Sprintf("app-%d", i)
-		s.must(s.tenant.Object(s.ctx, "Kustomization", name, nil, ""))
+		s.Must(s.Tenant.Object(s.Ctx, "Kustomization", name, nil, ""))
 		begin := time.Now()
-		s.post(s.tenant, name, "error", "BuildFailed", "failure of "+name+".", "main@sha1:2", http.StatusAccepted)
+		s.post(s.Tenant, name, "error", "BuildFailed", "failure of "+name+".", "main@sha1:2", http.StatusAccepted)
 		s.waitMessages(good, "failure of "+name+".")
 		if d := time.Since(begin); d > 3*time.Second {
 			t.Errorf("event %d took %s beside a destination that hangs", i, d)
@@ -171,51 +171,51 @@ func TestE5ADestinationThatHangsDelaysOnlyItself(t *testing.T) {
 func TestE7NoSecretLeaves(t *testing.T) {
 	s := play(t)
 	const mark = "s3cr3t-mark"
-	sink := s.newSink()
+	sink := s.NewSink()
 	sink.Answer(harness.Answer{Status: http.StatusForbidden, Body: mark + "-answer"})
-	down := s.newSink()
-	s.must(down.Down())
+	down := s.NewSink()
+	s.Must(down.Down())
 	for name, address := range map[string]string{
 		"refused": sink.URL("/" + mark + "-path?sig=" + mark), "down": down.URL("/" + mark),
 	} {
-		s.must(s.tenant.Secret(s.ctx, name, map[string]string{"address": address, "token": mark + "-token", "headers": "X-Key: " + mark + "-header\n"}))
-		s.must(s.tenant.Object(s.ctx, "Provider", name, nil, `{"type":"generic","secretRef":{"name":"`+name+`"}}`))
-		s.must(s.tenant.Object(s.ctx, "Alert", name, nil, `{"providerRef":{"name":"`+name+`"},"eventSources":[`+anyKustomization+`]}`))
-		_, err := s.tenant.WaitCondition(s.ctx, "Alert", name, "Ready", metav1.ConditionTrue, "")
-		s.must(err)
+		s.Must(s.Tenant.Secret(s.Ctx, name, map[string]string{"address": address, "token": mark + "-token", "headers": "X-Key: " + mark + "-header\n"}))
+		s.Must(s.Tenant.Object(s.Ctx, "Provider", name, nil, `{"type":"generic","secretRef":{"name":"`+name+`"}}`))
+		s.Must(s.Tenant.Object(s.Ctx, "Alert", name, nil, `{"providerRef":{"name":"`+name+`"},"eventSources":[`+anyKustomization+`]}`))
+		_, err := s.Tenant.WaitCondition(s.Ctx, "Alert", name, "Ready", metav1.ConditionTrue, "")
+		s.Must(err)
 	}
 	for name, address := range map[string]string{"bad-url": "http://[" + mark, "bad-scheme": "ftp://" + mark + "/x", "denied": "http://169.254.169.254/" + mark} {
-		s.must(s.tenant.Secret(s.ctx, name, map[string]string{"address": address, "token": mark}))
-		s.must(s.tenant.Object(s.ctx, "Provider", name, nil, `{"type":"slack","secretRef":{"name":"`+name+`"}}`))
-		s.must(s.tenant.Object(s.ctx, "Alert", name, nil, `{"providerRef":{"name":"`+name+`"},"eventSources":[`+anyKustomization+`]}`))
+		s.Must(s.Tenant.Secret(s.Ctx, name, map[string]string{"address": address, "token": mark}))
+		s.Must(s.Tenant.Object(s.Ctx, "Provider", name, nil, `{"type":"slack","secretRef":{"name":"`+name+`"}}`))
+		s.Must(s.Tenant.Object(s.Ctx, "Alert", name, nil, `{"providerRef":{"name":"`+name+`"},"eventSources":[`+anyKustomization+`]}`))
 	}
-	path := s.receiver(s.tenant, "app", mark+"-webhook-token", "")
-	resp, err := s.GitHub(s.ctx, path, "wrong", "push", world.GitHubPush)
-	s.must(err)
-	s.push(path, mark+"-webhook-token", http.StatusOK)
+	path := s.Receiver(s.Tenant, "app", mark+"-webhook-token", "")
+	resp, err := s.GitHub(s.Ctx, path, "wrong", "push", world.GitHubPush)
+	s.Must(err)
+	s.Push(path, mark+"-webhook-token", http.StatusOK)
 
-	s.must(s.tenant.Object(s.ctx, "Kustomization", "app", nil, ""))
-	s.post(s.tenant, "app", "error", "BuildFailed", "it failed", "main@sha1:2", http.StatusAccepted)
-	_, err = sink.Wait(s.within(time.Minute), func(all []harness.Received) bool { return len(all) > 0 })
-	s.must(err)
-	s.must(harness.Eventually(s.within(time.Minute), func(context.Context) error { return s.hasEvent("Alert", "refused", "NotificationDispatchFailed") }))
-	s.must(harness.Eventually(s.within(time.Minute), func(context.Context) error { return s.hasEvent("Alert", "down", "NotificationDispatchFailed") }))
+	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
+	s.post(s.Tenant, "app", "error", "BuildFailed", "it failed", "main@sha1:2", http.StatusAccepted)
+	_, err = sink.Wait(s.Within(time.Minute), func(all []harness.Received) bool { return len(all) > 0 })
+	s.Must(err)
+	s.Must(harness.Eventually(s.Within(time.Minute), func(context.Context) error { return s.hasEvent("Alert", "refused", "NotificationDispatchFailed") }))
+	s.Must(harness.Eventually(s.Within(time.Minute), func(context.Context) error { return s.hasEvent("Alert", "down", "NotificationDispatchFailed") }))
 
 	outputs := map[string]string{"the answer to a webhook": resp.Body, "the log": s.Logs()}
-	metrics, err := s.Do(s.ctx, http.MethodGet, s.MetricsURL+"/metrics", nil, nil)
-	s.must(err)
+	metrics, err := s.Do(s.Ctx, http.MethodGet, s.MetricsURL+"/metrics", nil, nil)
+	s.Must(err)
 	outputs["metrics"] = metrics.Body
 	for _, kind := range []string{"Receiver", "Alert", "Provider"} {
-		list, err := s.tenant.Dynamic.Resource(world.Kinds[kind]).Namespace(s.tenant.Namespace).List(s.ctx, metav1.ListOptions{})
-		s.must(err)
+		list, err := s.Tenant.Dynamic.Resource(world.Kinds[kind]).Namespace(s.Tenant.Namespace).List(s.Ctx, metav1.ListOptions{})
+		s.Must(err)
 		text, err := json.Marshal(list)
-		s.must(err)
+		s.Must(err)
 		outputs[kind+"s"] = string(text)
 	}
-	events, err := s.tenant.Client.CoreV1().Events(s.tenant.Namespace).List(s.ctx, metav1.ListOptions{})
-	s.must(err)
+	events, err := s.Tenant.Client.CoreV1().Events(s.Tenant.Namespace).List(s.Ctx, metav1.ListOptions{})
+	s.Must(err)
 	text, err := json.Marshal(events)
-	s.must(err)
+	s.Must(err)
 	outputs["Kubernetes Events"] = string(text)
 	for where, out := range outputs {
 		if i := strings.Index(out, mark); i >= 0 {
@@ -234,21 +234,21 @@ func TestE7NoSecretLeaves(t *testing.T) {
 // not have, or when it makes the genuine POST a duplicate.
 func TestE9AForgedUIDSilencesNothing(t *testing.T) {
 	s := play(t)
-	sink := s.newSink()
-	s.must(s.tenant.Alert(s.ctx, "all", "generic", sink.URL("/"), `{"kind":"Kustomization","name":"*","matchLabels":{"team":"a"}}`))
-	s.must(s.tenant.Object(s.ctx, "Kustomization", "app", map[string]string{"team": "a"}, ""))
-	s.must(s.tenant.SetReady(s.ctx, "Kustomization", "app", true, "ReconciliationSucceeded", "first state", "main@sha1:1"))
+	sink := s.NewSink()
+	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), `{"kind":"Kustomization","name":"*","matchLabels":{"team":"a"}}`))
+	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", map[string]string{"team": "a"}, ""))
+	s.Must(s.Tenant.SetReady(s.Ctx, "Kustomization", "app", true, "ReconciliationSucceeded", "first state", "main@sha1:1"))
 	s.waitMessages(sink, "first state")
 
-	forged, err := s.tenant.Event(s.ctx, "Kustomization", "app", "error", "BuildFailed", "the genuine failure", "main@sha1:2")
-	s.must(err)
+	forged, err := s.Tenant.Event(s.Ctx, "Kustomization", "app", "error", "BuildFailed", "the genuine failure", "main@sha1:2")
+	s.Must(err)
 	forged["involvedObject"].(map[string]any)["uid"] = "forged"
-	resp, err := s.Post(s.ctx, forged)
-	s.must(err)
+	resp, err := s.Post(s.Ctx, forged)
+	s.Must(err)
 	if resp.Status != http.StatusAccepted {
 		t.Fatalf("POST: got %d", resp.Status)
 	}
-	s.must(s.tenant.SetReady(s.ctx, "Kustomization", "app", false, "BuildFailed", "the genuine failure", "main@sha1:2"))
+	s.Must(s.Tenant.SetReady(s.Ctx, "Kustomization", "app", false, "BuildFailed", "the genuine failure", "main@sha1:2"))
 	// The forged POST matched no object, so it has no labels and reaches nobody; the watcher tells the transition.
 	s.waitMessages(sink, "the genuine failure")
 	for _, e := range received(s, sink) {
@@ -257,22 +257,22 @@ func TestE9AForgedUIDSilencesNothing(t *testing.T) {
 		}
 	}
 	// Nor did the forgery take the place of the genuine POST in the stream's memory of duplicates.
-	s.post(s.tenant, "app", "error", "BuildFailed", "the genuine failure", "main@sha1:2", http.StatusAccepted)
+	s.post(s.Tenant, "app", "error", "BuildFailed", "the genuine failure", "main@sha1:2", http.StatusAccepted)
 }
 
 // A transition comes both ways, in either order: it is told once. Fails when notes do not settle transitions.
 func TestATransitionThatComesBothWaysIsToldOnce(t *testing.T) {
 	s := play(t)
-	sink := s.newSink()
-	s.must(s.tenant.Alert(s.ctx, "all", "generic", sink.URL("/"), anyKustomization))
-	s.kustomization(s.tenant, "post-first", sink)
-	s.kustomization(s.tenant, "status-first", sink)
+	sink := s.NewSink()
+	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
+	s.kustomization(s.Tenant, "post-first", sink)
+	s.kustomization(s.Tenant, "status-first", sink)
 	sink.Forget()
 
-	s.post(s.tenant, "post-first", "error", "BuildFailed", "failed: post-first", "main@sha1:2", http.StatusAccepted)
-	s.must(s.tenant.SetReady(s.ctx, "Kustomization", "post-first", false, "BuildFailed", "failed: post-first", "main@sha1:2"))
-	s.must(s.tenant.SetReady(s.ctx, "Kustomization", "status-first", false, "BuildFailed", "failed: status-first", "main@sha1:2"))
-	s.post(s.tenant, "status-first", "error", "BuildFailed", "failed: status-first", "main@sha1:2", http.StatusAccepted)
+	s.post(s.Tenant, "post-first", "error", "BuildFailed", "failed: post-first", "main@sha1:2", http.StatusAccepted)
+	s.Must(s.Tenant.SetReady(s.Ctx, "Kustomization", "post-first", false, "BuildFailed", "failed: post-first", "main@sha1:2"))
+	s.Must(s.Tenant.SetReady(s.Ctx, "Kustomization", "status-first", false, "BuildFailed", "failed: status-first", "main@sha1:2"))
+	s.post(s.Tenant, "status-first", "error", "BuildFailed", "failed: status-first", "main@sha1:2", http.StatusAccepted)
 
 	s.waitMessages(sink, "failed: post-first", "failed: status-first")
 	s.stillOnly(sink, 2)
@@ -282,20 +282,20 @@ func TestATransitionThatComesBothWaysIsToldOnce(t *testing.T) {
 // window instead of the last told state.
 func TestAFlapAtOneRevisionIsToldEachTime(t *testing.T) {
 	s := play(t)
-	sink := s.newSink()
-	s.must(s.tenant.Alert(s.ctx, "all", "generic", sink.URL("/"), anyKustomization))
-	s.kustomization(s.tenant, "app", sink)
+	sink := s.NewSink()
+	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
+	s.kustomization(s.Tenant, "app", sink)
 	sink.Forget()
 	flap := func(ok bool, severity, reason, message string, status int) {
-		s.must(s.tenant.SetReady(s.ctx, "Kustomization", "app", ok, reason, message, "main@sha1:2"))
-		s.post(s.tenant, "app", severity, reason, message, "main@sha1:2", status)
+		s.Must(s.Tenant.SetReady(s.Ctx, "Kustomization", "app", ok, reason, message, "main@sha1:2"))
+		s.post(s.Tenant, "app", severity, reason, message, "main@sha1:2", status)
 	}
 	flap(false, "error", "HealthCheckFailed", "it is broken", http.StatusAccepted)
 	s.waitMessages(sink, "it is broken")
 	flap(true, "info", "ReconciliationSucceeded", "it works", http.StatusAccepted)
 	s.waitMessages(sink, "it works")
 	flap(false, "error", "HealthCheckFailed", "it is broken", http.StatusTooManyRequests)
-	_, err := sink.Wait(s.within(30*time.Second), func(all []harness.Received) bool { return len(all) >= 3 })
+	_, err := sink.Wait(s.Within(30*time.Second), func(all []harness.Received) bool { return len(all) >= 3 })
 	if err != nil {
 		t.Fatalf("the third transition was not told: %v; got %q", err, messages(s, sink))
 	}
@@ -305,7 +305,7 @@ func TestAFlapAtOneRevisionIsToldEachTime(t *testing.T) {
 // stillOnly fails the test when the sink holds, or within the quiet time gets, another number of requests.
 func (s *stage) stillOnly(sink *harness.Sink, count int) {
 	s.Helper()
-	more, err := sink.Wait(s.within(quiet), func(all []harness.Received) bool { return len(all) > count })
+	more, err := sink.Wait(s.Within(quiet), func(all []harness.Received) bool { return len(all) > count })
 	if err == nil {
 		s.Errorf("got %d notifications, want %d: %q", len(more), count, messages(s, sink))
 	} else if got := sink.Count(); got != count {

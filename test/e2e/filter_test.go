@@ -25,16 +25,16 @@ const filteredSpec = `{"type":"github","events":["push"],"secretRef":{"name":"ap
 // Fails when a filter is not asked, when one that fails triggers or keeps its siblings from it, or when the owner is not told.
 func TestFiltersChooseWhatAWebhookTriggersAndFailAlone(t *testing.T) {
 	s := play(t)
-	s.must(s.tenant.Secret(s.ctx, "app-token", map[string]string{"token": "t"}))
+	s.Must(s.Tenant.Secret(s.Ctx, "app-token", map[string]string{"token": "t"}))
 	for _, kind := range []string{"GitRepository", "OCIRepository"} {
-		s.must(s.tenant.Object(s.ctx, kind, "app", nil, ""))
+		s.Must(s.Tenant.Object(s.Ctx, kind, "app", nil, ""))
 	}
 	for _, env := range []string{"prod", "dev", "other"} {
-		s.must(s.tenant.Object(s.ctx, "Kustomization", env, map[string]string{"env": env}, ""))
+		s.Must(s.Tenant.Object(s.Ctx, "Kustomization", env, map[string]string{"env": env}, ""))
 	}
-	s.must(s.tenant.Object(s.ctx, "Receiver", "app", nil, filteredSpec))
-	path, err := s.tenant.ReceiverPath(s.ctx, "app")
-	s.must(err)
+	s.Must(s.Tenant.Object(s.Ctx, "Receiver", "app", nil, filteredSpec))
+	path, err := s.Tenant.ReceiverPath(s.Ctx, "app")
+	s.Must(err)
 	push := func(ref, want string) {
 		s.Helper()
 		body := `{"ref":"` + ref + `","repository":{}}`
@@ -43,20 +43,20 @@ func TestFiltersChooseWhatAWebhookTriggersAndFailAlone(t *testing.T) {
 		}
 	}
 	push("refs/heads/dev", `{"accepted":true}`)
-	s.neverRequested(s.tenant, "GitRepository", "app")
+	s.neverRequested(s.Tenant, "GitRepository", "app")
 
 	sent := time.Now()
 	push("refs/heads/main", `{"accepted":true,"filtersFailed":1}`)
 	for kind, name := range map[string]string{"GitRepository": "app", "Kustomization": "prod"} {
-		_, err := s.tenant.WaitRequested(s.ctx, kind, name, sent)
-		s.must(err)
+		_, err := s.Tenant.WaitRequested(s.Ctx, kind, name, sent)
+		s.Must(err)
 	}
-	s.neverRequested(s.tenant, "OCIRepository", "app")
+	s.neverRequested(s.Tenant, "OCIRepository", "app")
 	for _, name := range []string{"dev", "other"} {
-		s.neverRequested(s.tenant, "Kustomization", name)
+		s.neverRequested(s.Tenant, "Kustomization", name)
 	}
-	s.must(harness.Eventually(s.within(30*time.Second), func(ctx context.Context) error {
-		obj, err := s.tenant.Get(ctx, "Receiver", "app")
+	s.Must(harness.Eventually(s.Within(30*time.Second), func(ctx context.Context) error {
+		obj, err := s.Tenant.Get(ctx, "Receiver", "app")
 		if err != nil {
 			return err
 		}
@@ -71,10 +71,10 @@ func TestFiltersChooseWhatAWebhookTriggersAndFailAlone(t *testing.T) {
 // Fails when a filter that does not compile is ignored, which would trigger more than its owner meant, or its field is not named.
 func TestAFilterThatDoesNotCompileServesNothing(t *testing.T) {
 	s := play(t)
-	s.must(s.tenant.Secret(s.ctx, "app-token", map[string]string{"token": "t"}))
-	s.must(s.tenant.Object(s.ctx, "Receiver", "app", nil, `{"type":"generic","secretRef":{"name":"app-token"},
+	s.Must(s.Tenant.Secret(s.Ctx, "app-token", map[string]string{"token": "t"}))
+	s.Must(s.Tenant.Object(s.Ctx, "Receiver", "app", nil, `{"type":"generic","secretRef":{"name":"app-token"},
 		"resources":[{"kind":"GitRepository","name":"app","filter":"req.ref =="}]}`))
 	c := s.condition("Receiver", "app", "Ready", metav1.ConditionFalse, "InvalidCELExpression")
-	s.mustTell("its path", s.hook(http.MethodPost, world.HookPath("t", "app", s.tenant.Namespace), nil, "{}"), http.StatusNotFound)
+	s.mustTell("its path", s.hook(http.MethodPost, world.HookPath("t", "app", s.Tenant.Namespace), nil, "{}"), http.StatusNotFound)
 	t.Log(c.Message)
 }

@@ -25,17 +25,17 @@ func (s *stage) mustBeForbidden(cfg *rest.Config, as string) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Impersonate.UserName = as
 	client, err := dynamic.NewForConfig(cfg)
-	s.must(err)
-	objects := client.Resource(world.Kinds["GitRepository"]).Namespace(s.tenant.Namespace)
-	obj, err := s.tenant.Get(s.ctx, "GitRepository", "app")
-	s.must(err)
+	s.Must(err)
+	objects := client.Resource(world.Kinds["GitRepository"]).Namespace(s.Tenant.Namespace)
+	obj, err := s.Tenant.Get(s.Ctx, "GitRepository", "app")
+	s.Must(err)
 	attempts := map[string]func() error{
-		"update": func() error { _, err := objects.Update(s.ctx, obj, metav1.UpdateOptions{}); return err },
-		"delete": func() error { return objects.Delete(s.ctx, "app", metav1.DeleteOptions{}) },
+		"update": func() error { _, err := objects.Update(s.Ctx, obj, metav1.UpdateOptions{}); return err },
+		"delete": func() error { return objects.Delete(s.Ctx, "app", metav1.DeleteOptions{}) },
 	}
 	if !strings.HasPrefix(as, "system:serviceaccount:") {
 		attempts["patch"] = func() error {
-			_, err := objects.Patch(s.ctx, "app", types.MergePatchType, []byte(`{"metadata":{"annotations":{"a":"b"}}}`), metav1.PatchOptions{})
+			_, err := objects.Patch(s.Ctx, "app", types.MergePatchType, []byte(`{"metadata":{"annotations":{"a":"b"}}}`), metav1.PatchOptions{})
 			return err
 		}
 	}
@@ -49,12 +49,12 @@ func (s *stage) mustBeForbidden(cfg *rest.Config, as string) {
 // watchRequests watches an object and returns a function that yields the stamps of the requests written since.
 func (s *stage) watchRequests(t *world.Tenant, kind, name string) func() []time.Time {
 	s.Helper()
-	obj, err := t.Get(s.ctx, kind, name)
-	s.must(err)
-	w, err := t.Dynamic.Resource(world.Kinds[kind]).Namespace(t.Namespace).Watch(s.ctx, metav1.ListOptions{
+	obj, err := t.Get(s.Ctx, kind, name)
+	s.Must(err)
+	w, err := t.Dynamic.Resource(world.Kinds[kind]).Namespace(t.Namespace).Watch(s.Ctx, metav1.ListOptions{
 		FieldSelector: "metadata.name=" + name, ResourceVersion: obj.GetResourceVersion(),
 	})
-	s.must(err)
+	s.Must(err)
 	s.Cleanup(w.Stop)
 	var mu sync.Mutex
 	var stamps []time.Time
@@ -82,26 +82,19 @@ func (s *stage) watchRequests(t *world.Tenant, kind, name string) func() []time.
 // deliveries decodes the status.deliveries of a Receiver, nothing if it has none, and returns it as it is shown.
 func (s *stage) deliveries(t *world.Tenant, name string, into any) (raw string) {
 	s.Helper()
-	obj, err := t.Get(s.ctx, "Receiver", name)
-	s.must(err)
+	obj, err := t.Get(s.Ctx, "Receiver", name)
+	s.Must(err)
 	shown, _, err := unstructured.NestedMap(obj.Object, "status", "deliveries")
-	s.must(err)
+	s.Must(err)
 	text, err := json.Marshal(shown)
-	s.must(err)
-	s.must(json.Unmarshal(text, into))
+	s.Must(err)
+	s.Must(json.Unmarshal(text, into))
 	return string(text)
-}
-
-// within bounds a context for a wait that is expected to be short.
-func (s *stage) within(d time.Duration) context.Context {
-	ctx, cancel := context.WithTimeout(s.ctx, d)
-	s.Cleanup(cancel)
-	return ctx
 }
 
 // hasEvent reports whether a Kubernetes Event with the reason stands on the tenant's object.
 func (s *stage) hasEvent(kind, name, reason string) error {
-	events, err := s.tenant.Client.CoreV1().Events(s.tenant.Namespace).List(s.ctx, metav1.ListOptions{})
+	events, err := s.Tenant.Client.CoreV1().Events(s.Tenant.Namespace).List(s.Ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}

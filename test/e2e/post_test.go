@@ -12,16 +12,16 @@ import (
 // Fails when what is no event is answered 202, or when refusing one harms the next.
 func TestWhatIsNoEventIsRefusedAtTheEventsDoor(t *testing.T) {
 	s := play(t)
-	sink := s.newSink()
-	s.must(s.tenant.Object(s.ctx, "Kustomization", "app", nil, ""))
-	s.must(s.tenant.Alert(s.ctx, "all", "generic", sink.URL("/"), anyKustomization))
-	event, err := s.tenant.Event(s.ctx, "Kustomization", "app", "error", "BuildFailed", "whole", "main@sha1:1")
-	s.must(err)
+	sink := s.NewSink()
+	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
+	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
+	event, err := s.Tenant.Event(s.Ctx, "Kustomization", "app", "error", "BuildFailed", "whole", "main@sha1:1")
+	s.Must(err)
 	whole, err := json.Marshal(event)
-	s.must(err)
+	s.Must(err)
 	event["involvedObject"].(map[string]any)["namespace"] = ""
 	nowhere, err := json.Marshal(event)
-	s.must(err)
+	s.Must(err)
 	for name, tc := range map[string]struct {
 		method, path, body string
 		status             int
@@ -39,15 +39,15 @@ func TestWhatIsNoEventIsRefusedAtTheEventsDoor(t *testing.T) {
 		"another method":              {http.MethodGet, "/", "", http.StatusMethodNotAllowed},
 		"a webhook at the wrong door": {http.MethodPost, world.HookPath("t", "app", "x"), "{}", http.StatusNotFound},
 	} {
-		resp, err := s.Do(s.ctx, tc.method, s.EventsURL+tc.path, http.Header{"Content-Type": {"application/json"}}, []byte(tc.body))
-		s.must(err)
+		resp, err := s.Do(s.Ctx, tc.method, s.EventsURL+tc.path, http.Header{"Content-Type": {"application/json"}}, []byte(tc.body))
+		s.Must(err)
 		s.mustTell(name, resp, tc.status)
 		if strings.Contains(resp.Body, "whole") {
 			t.Errorf("%s: the answer quotes the body: %s", name, resp.Body)
 		}
 	}
-	resp, err := s.Do(s.ctx, http.MethodPost, s.EventsURL+"/", nil, whole)
-	s.must(err)
+	resp, err := s.Do(s.Ctx, http.MethodPost, s.EventsURL+"/", nil, whole)
+	s.Must(err)
 	s.mustTell("an event", resp, http.StatusAccepted)
 	s.waitMessages(sink, "whole")
 	if n := sink.Count(); n != 1 {
@@ -58,23 +58,23 @@ func TestWhatIsNoEventIsRefusedAtTheEventsDoor(t *testing.T) {
 // Fails when a body is cut instead of refused, or when the limit is off by one.
 func TestAnEventAbove3MiBIsRefusedAndOneOf3MiBIsDelivered(t *testing.T) {
 	s := play(t)
-	sink := s.newSink()
-	s.must(s.tenant.Object(s.ctx, "Kustomization", "app", nil, ""))
-	s.must(s.tenant.Alert(s.ctx, "all", "generic", sink.URL("/"), anyKustomization))
-	event, err := s.tenant.Event(s.ctx, "Kustomization", "app", "error", "BuildFailed", "", "main@sha1:1")
-	s.must(err)
+	sink := s.NewSink()
+	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
+	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
+	event, err := s.Tenant.Event(s.Ctx, "Kustomization", "app", "error", "BuildFailed", "", "main@sha1:1")
+	s.Must(err)
 	sized := func(size int) []byte {
 		event["message"] = ""
 		frame, err := json.Marshal(event)
-		s.must(err)
+		s.Must(err)
 		event["message"] = strings.Repeat("x", size-len(frame))
 		body, err := json.Marshal(event)
-		s.must(err)
+		s.Must(err)
 		return body
 	}
 	for size, status := range map[int]int{maxBody: http.StatusAccepted, maxBody + 1: http.StatusRequestEntityTooLarge} {
-		resp, err := s.Do(s.ctx, http.MethodPost, s.EventsURL+"/", nil, sized(size))
-		s.must(err)
+		resp, err := s.Do(s.Ctx, http.MethodPost, s.EventsURL+"/", nil, sized(size))
+		s.Must(err)
 		s.mustTell("an event by its size", resp, status)
 	}
 	sized(maxBody)

@@ -18,17 +18,11 @@ import (
 // condition waits for a condition with the status and reason and returns it.
 func (s *stage) condition(kind, name, condition string, status metav1.ConditionStatus, reason string) metav1.Condition {
 	s.Helper()
-	obj, err := s.tenant.WaitCondition(s.ctx, kind, name, condition, status, reason)
-	s.must(err)
+	obj, err := s.Tenant.WaitCondition(s.Ctx, kind, name, condition, status, reason)
+	s.Must(err)
 	all, err := world.Conditions(obj)
-	s.must(err)
+	s.Must(err)
 	return *meta.FindStatusCondition(all, condition)
-}
-
-// githubSpec is the spec of a Receiver whose Secret is "<name>-token", on the GitRepository "app".
-func githubSpec(name string) string {
-	return `{"type":"github","secretRef":{"name":"` + name + `-token"},
-		"resources":[{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","name":"app"}]}`
 }
 
 // soon is what "within seconds" means here.
@@ -37,7 +31,7 @@ const soon = 10 * time.Second
 // answered waits until a push on the path is answered with the status.
 func (s *stage) answered(path, token string, status int) {
 	s.Helper()
-	s.must(harness.Eventually(s.within(soon), func(ctx context.Context) error {
+	s.Must(harness.Eventually(s.Within(soon), func(ctx context.Context) error {
 		resp, err := s.GitHub(ctx, path, token, "push", world.GitHubPush)
 		if err == nil && resp.Status != status {
 			err = fmt.Errorf("got %d %q, want %d", resp.Status, resp.Body, status)
@@ -50,34 +44,34 @@ func (s *stage) answered(path, token string, status int) {
 // the Secret.
 func TestAReceiverWithoutATokenIsNotServedUntilItComes(t *testing.T) {
 	s := play(t)
-	s.must(s.tenant.Object(s.ctx, "GitRepository", "app", nil, ""))
+	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", "app", nil, ""))
 	for name, data := range map[string]map[string]string{
 		"missing": nil, "lacks-token": {"password": "x"}, "empty-token": {"token": ""},
 	} {
 		if data != nil {
-			s.must(s.tenant.Secret(s.ctx, name+"-token", data))
+			s.Must(s.Tenant.Secret(s.Ctx, name+"-token", data))
 		}
-		s.must(s.tenant.Object(s.ctx, "Receiver", name, nil, githubSpec(name)))
+		s.Must(s.Tenant.Object(s.Ctx, "Receiver", name, nil, world.GitHubSpec(name, "app", "")))
 		c := s.condition("Receiver", name, "Ready", metav1.ConditionFalse, "TokenNotFound")
 		if !strings.Contains(c.Message, name+"-token") {
 			t.Errorf("%s: the message does not name the Secret: %s", name, c.Message)
 		}
-		obj, err := s.tenant.Get(s.ctx, "Receiver", name)
-		s.must(err)
+		obj, err := s.Tenant.Get(s.Ctx, "Receiver", name)
+		s.Must(err)
 		if status, _ := obj.Object["status"].(map[string]any); status["webhookPath"] != nil {
 			t.Errorf("%s: it shows the path %v", name, status["webhookPath"])
 		}
-		s.mustTell(name, s.hook(http.MethodPost, world.HookPath("", name, s.tenant.Namespace),
+		s.mustTell(name, s.hook(http.MethodPost, world.HookPath("", name, s.Tenant.Namespace),
 			world.GitHubHeader("", "push", world.GitHubPush), world.GitHubPush), http.StatusNotFound)
-		s.must(harness.Eventually(s.within(soon), func(context.Context) error { return s.hasEvent("Receiver", name, "Failed") }))
+		s.Must(harness.Eventually(s.Within(soon), func(context.Context) error { return s.hasEvent("Receiver", name, "Failed") }))
 
-		s.must(s.tenant.Secret(s.ctx, name+"-token", map[string]string{"token": "come"}))
+		s.Must(s.Tenant.Secret(s.Ctx, name+"-token", map[string]string{"token": "come"}))
 		begin := time.Now()
-		s.answered(world.HookPath("come", name, s.tenant.Namespace), "come", http.StatusOK)
+		s.answered(world.HookPath("come", name, s.Tenant.Namespace), "come", http.StatusOK)
 		t.Logf("%s: served %s after the Secret came", name, time.Since(begin).Round(time.Millisecond))
-		path, err := s.tenant.ReceiverPath(s.ctx, name)
-		s.must(err)
-		if want := world.HookPath("come", name, s.tenant.Namespace); path != want {
+		path, err := s.Tenant.ReceiverPath(s.Ctx, name)
+		s.Must(err)
+		if want := world.HookPath("come", name, s.Tenant.Namespace); path != want {
 			t.Errorf("%s: the path is %q, want %q", name, path, want)
 		}
 	}
@@ -86,24 +80,24 @@ func TestAReceiverWithoutATokenIsNotServedUntilItComes(t *testing.T) {
 // Fails when the Secret is read at spec.interval only, or when the old path is kept beside the new one.
 func TestARotatedTokenMovesThePathWithinSeconds(t *testing.T) {
 	s := play(t)
-	old := s.receiver(s.tenant, "app", "old", "")
-	s.push(old, "old", http.StatusOK)
-	s.must(s.tenant.Secret(s.ctx, "app-token", map[string]string{"token": "new"}))
+	old := s.Receiver(s.Tenant, "app", "old", "")
+	s.Push(old, "old", http.StatusOK)
+	s.Must(s.Tenant.Secret(s.Ctx, "app-token", map[string]string{"token": "new"}))
 	begin := time.Now()
-	next := world.HookPath("new", "app", s.tenant.Namespace)
+	next := world.HookPath("new", "app", s.Tenant.Namespace)
 	s.answered(next, "new", http.StatusOK)
 	t.Logf("the new path is served after %s", time.Since(begin).Round(time.Millisecond))
-	s.push(old, "old", http.StatusNotFound)
-	s.push(next, "old", http.StatusBadRequest)
-	s.must(harness.Eventually(s.within(soon), func(ctx context.Context) error {
-		path, err := s.tenant.ReceiverPath(ctx, "app")
+	s.Push(old, "old", http.StatusNotFound)
+	s.Push(next, "old", http.StatusBadRequest)
+	s.Must(harness.Eventually(s.Within(soon), func(ctx context.Context) error {
+		path, err := s.Tenant.ReceiverPath(ctx, "app")
 		if err == nil && path != next {
 			err = fmt.Errorf("status.webhookPath is %q, want %q", path, next)
 		}
 		return err
 	}))
 	// The Secret goes: nothing is served any more.
-	s.must(s.World().Client.CoreV1().Secrets(s.tenant.Namespace).Delete(s.ctx, "app-token", metav1.DeleteOptions{}))
+	s.Must(s.World.Client.CoreV1().Secrets(s.Tenant.Namespace).Delete(s.Ctx, "app-token", metav1.DeleteOptions{}))
 	s.answered(next, "new", http.StatusNotFound)
 	s.condition("Receiver", "app", "Ready", metav1.ConditionFalse, "TokenNotFound")
 }
@@ -111,9 +105,9 @@ func TestARotatedTokenMovesThePathWithinSeconds(t *testing.T) {
 // Fails when a type of Flux's that is not built is refused by the CRD, or is served as something else. All types of Receiver are built.
 func TestATypeThatIsNotBuiltSaysSoAndWhichAre(t *testing.T) {
 	s := play(t)
-	s.must(s.tenant.Secret(s.ctx, "app-token", map[string]string{"token": "t"}))
+	s.Must(s.Tenant.Secret(s.Ctx, "app-token", map[string]string{"token": "t"}))
 	for _, kind := range []string{"discord", "pagerduty", "github"} {
-		s.must(s.tenant.Object(s.ctx, "Provider", kind, nil, `{"type":"`+kind+`","address":"https://example.com","secretRef":{"name":"app-token"}}`))
+		s.Must(s.Tenant.Object(s.Ctx, "Provider", kind, nil, `{"type":"`+kind+`","address":"https://example.com","secretRef":{"name":"app-token"}}`))
 		c := s.condition("Provider", kind, "Ready", metav1.ConditionFalse, "UnsupportedType")
 		for _, built := range []string{kind, "slack", "msteams", "generic", "generic-hmac"} {
 			if !strings.Contains(c.Message, built) {
@@ -126,7 +120,7 @@ func TestATypeThatIsNotBuiltSaysSoAndWhichAre(t *testing.T) {
 // Fails when the cap is not checked, or is one off.
 func TestAReceiverOf64ResourcesIsServedAndOneOf65IsNot(t *testing.T) {
 	s := play(t)
-	s.must(s.tenant.Secret(s.ctx, "app-token", map[string]string{"token": "t"}))
+	s.Must(s.Tenant.Secret(s.Ctx, "app-token", map[string]string{"token": "t"}))
 	spec := func(count int) string {
 		resources := make([]string, count)
 		for i := range resources {
@@ -134,16 +128,16 @@ func TestAReceiverOf64ResourcesIsServedAndOneOf65IsNot(t *testing.T) {
 		}
 		return `{"type":"generic","secretRef":{"name":"app-token"},"resources":[` + strings.Join(resources, ",") + `]}`
 	}
-	s.must(s.tenant.Object(s.ctx, "GitRepository", "app-63", nil, ""))
-	s.must(s.tenant.Object(s.ctx, "Receiver", "many", nil, spec(64)))
-	path, err := s.tenant.ReceiverPath(s.ctx, "many")
-	s.must(err)
+	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", "app-63", nil, ""))
+	s.Must(s.Tenant.Object(s.Ctx, "Receiver", "many", nil, spec(64)))
+	path, err := s.Tenant.ReceiverPath(s.Ctx, "many")
+	s.Must(err)
 	sent := time.Now()
 	s.mustTell("64 resources", s.hook(http.MethodPost, path, nil, "{}"), http.StatusOK)
-	_, err = s.tenant.WaitRequested(s.ctx, "GitRepository", "app-63", sent)
-	s.must(err)
+	_, err = s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app-63", sent)
+	s.Must(err)
 
-	s.must(s.tenant.Object(s.ctx, "Receiver", "many", nil, spec(65)))
+	s.Must(s.Tenant.Object(s.Ctx, "Receiver", "many", nil, spec(65)))
 	c := s.condition("Receiver", "many", "Ready", metav1.ConditionFalse, "LimitExceeded")
 	if !strings.Contains(c.Message, "64") || !strings.Contains(c.Message, "65") {
 		t.Errorf("the message names neither the limit nor the number: %s", c.Message)
@@ -154,35 +148,35 @@ func TestAReceiverOf64ResourcesIsServedAndOneOf65IsNot(t *testing.T) {
 // Fails when suspending is only a condition, or when it needs a restart to be undone.
 func TestASuspendedReceiverRefusesAndServesAgainWhenResumed(t *testing.T) {
 	s := play(t)
-	path := s.receiver(s.tenant, "app", "t", "")
+	path := s.Receiver(s.Tenant, "app", "t", "")
 	s.suspend("Receiver", "app", true)
 	s.observed("Receiver", "app")
 	s.answered(path, "t", http.StatusServiceUnavailable)
 	// Only who knows the token learns of it.
-	s.push(path, "wrong", http.StatusBadRequest)
-	s.neverRequested(s.tenant, "GitRepository", "app")
+	s.Push(path, "wrong", http.StatusBadRequest)
+	s.neverRequested(s.Tenant, "GitRepository", "app")
 	s.suspend("Receiver", "app", false)
 	s.answered(path, "t", http.StatusOK)
-	_, err := s.tenant.ReceiverPath(s.ctx, "app")
-	s.must(err)
+	_, err := s.Tenant.ReceiverPath(s.Ctx, "app")
+	s.Must(err)
 }
 
 // suspend sets spec.suspend as `flux suspend` and `flux resume` do.
 func (s *stage) suspend(kind, name string, suspended bool) {
 	s.Helper()
 	patch := fmt.Appendf(nil, `{"spec":{"suspend":%t}}`, suspended)
-	_, err := s.tenant.Dynamic.Resource(world.Kinds[kind]).Namespace(s.tenant.Namespace).
-		Patch(s.ctx, name, "application/merge-patch+json", patch, metav1.PatchOptions{})
-	s.must(err)
+	_, err := s.Tenant.Dynamic.Resource(world.Kinds[kind]).Namespace(s.Tenant.Namespace).
+		Patch(s.Ctx, name, "application/merge-patch+json", patch, metav1.PatchOptions{})
+	s.Must(err)
 }
 
 // The finalizer that Flux's notification-controller left does not keep an object, or its namespace, from going; another's does.
 // Fails when nobody removes it, or when more than that one is removed.
 func TestAFinalizerLeftByFluxDoesNotBlockADeletion(t *testing.T) {
 	s := play(t)
-	s.must(s.tenant.Secret(s.ctx, "app-token", map[string]string{"token": "t"}))
+	s.Must(s.Tenant.Secret(s.Ctx, "app-token", map[string]string{"token": "t"}))
 	specs := map[string]string{
-		"Receiver": githubSpec("app"), "Provider": `{"type":"generic","address":"https://example.com"}`,
+		"Receiver": world.GitHubSpec("app", "app", ""), "Provider": `{"type":"generic","address":"https://example.com"}`,
 		"Alert": `{"providerRef":{"name":"app"},"eventSources":[` + anyKustomization + `]}`,
 	}
 	for kind, spec := range specs {
@@ -190,21 +184,21 @@ func TestAFinalizerLeftByFluxDoesNotBlockADeletion(t *testing.T) {
 			"left": `["finalizers.fluxcd.io"]`, "two": `["example.com/first","finalizers.fluxcd.io","example.com/last"]`,
 		} {
 			gvr := world.Kinds[kind]
-			s.must(s.tenant.Apply(s.ctx, fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q,"namespace":"$NS","finalizers":%s},"spec":%s}`,
+			s.Must(s.Tenant.Apply(s.Ctx, fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q,"namespace":"$NS","finalizers":%s},"spec":%s}`,
 				gvr.Group+"/"+gvr.Version, kind, name, finalizers, spec)))
-			s.must(s.tenant.Delete(s.ctx, kind, name))
+			s.Must(s.Tenant.Delete(s.Ctx, kind, name))
 		}
 	}
 	for kind := range specs {
-		s.must(harness.Eventually(s.within(soon), func(ctx context.Context) error {
-			_, err := s.tenant.Get(ctx, kind, "left")
+		s.Must(harness.Eventually(s.Within(soon), func(ctx context.Context) error {
+			_, err := s.Tenant.Get(ctx, kind, "left")
 			if err == nil {
 				return fmt.Errorf("%s is still there", kind)
 			}
 			return ignoreNotFound(err)
 		}))
-		s.must(harness.Eventually(s.within(soon), func(ctx context.Context) error {
-			obj, err := s.tenant.Get(ctx, kind, "two")
+		s.Must(harness.Eventually(s.Within(soon), func(ctx context.Context) error {
+			obj, err := s.Tenant.Get(ctx, kind, "two")
 			if err != nil {
 				return err
 			}
@@ -213,8 +207,8 @@ func TestAFinalizerLeftByFluxDoesNotBlockADeletion(t *testing.T) {
 			}
 			return nil
 		}))
-		_, err := s.tenant.Dynamic.Resource(world.Kinds[kind]).Namespace(s.tenant.Namespace).
-			Patch(s.ctx, "two", "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
-		s.must(err)
+		_, err := s.Tenant.Dynamic.Resource(world.Kinds[kind]).Namespace(s.Tenant.Namespace).
+			Patch(s.Ctx, "two", "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		s.Must(err)
 	}
 }

@@ -33,21 +33,21 @@ const (
 // marker asks for an object that only it asks for and waits until that is done, so that what was asked for before is done as well.
 func (s *stage) marker(name string) {
 	s.Helper()
-	s.must(s.tenant.Object(s.ctx, "OCIRepository", name, nil, ""))
-	path, err := s.tenant.Receiver(s.ctx, name, "m", `{"type":"generic","secretRef":{"name":"`+name+`-token"},
+	s.Must(s.Tenant.Object(s.Ctx, "OCIRepository", name, nil, ""))
+	path, err := s.Tenant.Receiver(s.Ctx, name, "m", `{"type":"generic","secretRef":{"name":"`+name+`-token"},
 		"resources":[{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"OCIRepository","name":"`+name+`"}]}`)
-	s.must(err)
+	s.Must(err)
 	sent := time.Now()
 	s.mustTell("marker", s.hook(http.MethodPost, path, nil, "{}"), http.StatusOK)
-	_, err = s.tenant.WaitRequested(s.ctx, "OCIRepository", name, sent)
-	s.must(err)
+	_, err = s.Tenant.WaitRequested(s.Ctx, "OCIRepository", name, sent)
+	s.Must(err)
 }
 
 // Fails when the path of the token before is given up as the new one is read, even for a moment, or verified with the new token, when
 // its last use is not shown, and when what comes over the new path counts as one.
 func TestRotationOfATokenRefusesNoWebhook(t *testing.T) {
 	s := play(t)
-	before := s.receiver(s.tenant, "app", "old", "")
+	before := s.Receiver(s.Tenant, "app", "old", "")
 	stop, sent := make(chan struct{}), 0
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -57,7 +57,7 @@ func TestRotationOfATokenRefusesNoWebhook(t *testing.T) {
 				return
 			default:
 			}
-			resp, err := s.GitHub(s.ctx, before, "old", "push", world.GitHubPush)
+			resp, err := s.GitHub(s.Ctx, before, "old", "push", world.GitHubPush)
 			if err != nil || resp.Status/100 != 2 {
 				t.Errorf("during the rotation: %d %s, %v", resp.Status, resp.Body, err)
 				return
@@ -67,10 +67,10 @@ func TestRotationOfATokenRefusesNoWebhook(t *testing.T) {
 	})
 	halt := sync.OnceFunc(func() { close(stop); wg.Wait() })
 	defer halt()
-	s.must(s.tenant.Secret(s.ctx, "app-token", map[string]string{"token": "new", "tokenPrevious": "old"}))
-	after := world.HookPath("new", "app", s.tenant.Namespace)
-	s.must(harness.Eventually(s.within(30*time.Second), func(context.Context) error {
-		obj, err := s.tenant.Get(s.ctx, "Receiver", "app")
+	s.Must(s.Tenant.Secret(s.Ctx, "app-token", map[string]string{"token": "new", "tokenPrevious": "old"}))
+	after := world.HookPath("new", "app", s.Tenant.Namespace)
+	s.Must(harness.Eventually(s.Within(30*time.Second), func(context.Context) error {
+		obj, err := s.Tenant.Get(s.Ctx, "Receiver", "app")
 		if err != nil {
 			return err
 		}
@@ -82,9 +82,9 @@ func TestRotationOfATokenRefusesNoWebhook(t *testing.T) {
 	for path, tokens := range map[string][2]string{before: {"old", "new"}, after: {"new", "old"}} {
 		began := time.Now()
 		s.takes(path, tokens[0])
-		s.mustTell("the other token", s.push(path, tokens[1], http.StatusBadRequest), http.StatusBadRequest, "signature mismatch")
-		_, err := s.tenant.WaitRequested(s.ctx, "GitRepository", "app", began)
-		s.must(err)
+		s.mustTell("the other token", s.Push(path, tokens[1], http.StatusBadRequest), http.StatusBadRequest, "signature mismatch")
+		_, err := s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", began)
+		s.Must(err)
 	}
 	halt()
 	if sent == 0 {
@@ -92,7 +92,7 @@ func TestRotationOfATokenRefusesNoWebhook(t *testing.T) {
 	}
 	s.showsUseOfThePreviousToken(before, after)
 	// The rotation ends: the old path goes, the new one stays.
-	s.must(s.tenant.Secret(s.ctx, "app-token", map[string]string{"token": "new", "tokenPrevious": ""}))
+	s.Must(s.Tenant.Secret(s.Ctx, "app-token", map[string]string{"token": "new", "tokenPrevious": ""}))
 	s.answered(before, "old", http.StatusNotFound)
 	s.takes(after, "new")
 }
@@ -107,9 +107,9 @@ func (s *stage) showsUseOfThePreviousToken(before, after string) {
 	sent := time.Now().Truncate(time.Second) // as the API server keeps it
 	s.takes(before, "old")
 	taken := time.Now()
-	s.must(harness.Eventually(s.within(30*time.Second), func(context.Context) error {
+	s.Must(harness.Eventually(s.Within(30*time.Second), func(context.Context) error {
 		s.takes(after, "new")
-		if raw := s.deliveries(s.tenant, "app", &got); got.LastPreviousToken.Before(sent) || !got.Last.Time.After(taken) {
+		if raw := s.deliveries(s.Tenant, "app", &got); got.LastPreviousToken.Before(sent) || !got.Last.Time.After(taken) {
 			return fmt.Errorf("the old token was used at %s, the new one since, and status.deliveries is %s", sent, raw)
 		}
 		return nil
@@ -122,8 +122,8 @@ func (s *stage) showsUseOfThePreviousToken(before, after string) {
 // takes fails the test unless a push is accepted, whatever the budget.
 func (s *stage) takes(path, token string) {
 	s.Helper()
-	resp, err := s.GitHub(s.ctx, path, token, "push", world.GitHubPush)
-	s.must(err)
+	resp, err := s.GitHub(s.Ctx, path, token, "push", world.GitHubPush)
+	s.Must(err)
 	if resp.Status/100 != 2 {
 		s.Errorf("webhook: got %d %q", resp.Status, resp.Body)
 	}
@@ -132,13 +132,13 @@ func (s *stage) takes(path, token string) {
 // T4: fails when a repeat of what was applied is asked for again, and when a repeat of what was not applied is not.
 func TestRedeliveryTriggersWhatWasNotAppliedAndNothingElse(t *testing.T) {
 	s := play(t)
-	path := s.receiver(s.tenant, "app", "t", "")
-	requests := s.watchRequests(s.tenant, "GitRepository", "app")
+	path := s.Receiver(s.Tenant, "app", "t", "")
+	requests := s.watchRequests(s.Tenant, "GitRepository", "app")
 	for _, id := range []string{"1", "2"} { // when the second is applied, the first is known to be
 		sent := time.Now()
 		s.redeliver(path, "t", id, saysAccepted)
-		_, err := s.tenant.WaitRequested(s.ctx, "GitRepository", "app", sent)
-		s.must(err)
+		_, err := s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
+		s.Must(err)
 	}
 	for range 5 {
 		s.redeliver(path, "t", "1", saysDuplicate)
@@ -150,36 +150,36 @@ func TestRedeliveryTriggersWhatWasNotAppliedAndNothingElse(t *testing.T) {
 	}
 
 	// The object comes after the webhook, whose trigger has ended by then.
-	s.must(s.tenant.Delete(s.ctx, "GitRepository", "app"))
+	s.Must(s.Tenant.Delete(s.Ctx, "GitRepository", "app"))
 	s.redeliver(path, "t", "3", saysAccepted)
 	s.marker("third")
 	s.marker("fourth")
-	s.must(s.tenant.Object(s.ctx, "GitRepository", "app", nil, ""))
+	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", "app", nil, ""))
 	sent := time.Now()
 	s.redeliver(path, "t", "3", saysDuplicate)
-	_, err := s.tenant.WaitRequested(s.ctx, "GitRepository", "app", sent)
-	s.must(err)
+	_, err := s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
+	s.Must(err)
 }
 
 // T4: fails when a repeat is taken for applied because its trigger was tried.
 func TestRedeliveryOfWhatWasRefusedIsAppliedOnceItMayBe(t *testing.T) {
 	s := play(t)
-	s.must(s.tenant.ServiceAccount(s.ctx, s.tenant.Namespace, "weak"))
-	path := s.receiver(s.tenant, "app", "t", `,"serviceAccountName":"weak"`)
+	s.Must(s.Tenant.ServiceAccount(s.Ctx, s.Tenant.Namespace, "weak"))
+	path := s.Receiver(s.Tenant, "app", "t", `,"serviceAccountName":"weak"`)
 	s.redeliver(path, "t", "1", saysAccepted)
-	_, err := s.tenant.WaitCondition(s.ctx, "Receiver", "app", "WriteDenied", metav1.ConditionTrue, "")
-	s.must(err)
+	_, err := s.Tenant.WaitCondition(s.Ctx, "Receiver", "app", "WriteDenied", metav1.ConditionTrue, "")
+	s.Must(err)
 	sent := time.Now()
 	s.redeliver(path, "t", "1", saysDuplicate)
-	s.must(s.tenant.Grant(s.ctx, s.tenant.Namespace, "weak", []string{"patch"}, world.Patchable...))
-	_, err = s.tenant.WaitRequested(s.ctx, "GitRepository", "app", sent)
-	s.must(err)
+	s.Must(s.Tenant.Grant(s.Ctx, s.Tenant.Namespace, "weak", []string{"patch"}, world.Patchable...))
+	_, err = s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
+	s.Must(err)
 }
 
 // Fails when what comes in is not told to the Receiver's owner, or a forged webhook's ID is.
 func TestRedeliveryIsShownInTheStatus(t *testing.T) {
 	s := play(t)
-	path := s.receiver(s.tenant, "app", "t", "")
+	path := s.Receiver(s.Tenant, "app", "t", "")
 	s.redeliver(path, "t", "the-id", saysAccepted)
 	s.redeliver(path, "t", "the-id", saysDuplicate)
 	forged := world.GitHubHeader("wrong", "push", world.GitHubPush)
@@ -191,9 +191,9 @@ func TestRedeliveryIsShownInTheStatus(t *testing.T) {
 		Last, LastError              outcome
 	}
 	want := deliveries{2, 1, 1, outcome{"the-id", "duplicate", ""}, outcome{"", "unauthentic", "signature mismatch"}}
-	s.must(harness.Eventually(s.within(30*time.Second), func(context.Context) error {
+	s.Must(harness.Eventually(s.Within(30*time.Second), func(context.Context) error {
 		var got deliveries
-		if raw := s.deliveries(s.tenant, "app", &got); got != want {
+		if raw := s.deliveries(s.Tenant, "app", &got); got != want {
 			return fmt.Errorf("status.deliveries is %s", raw)
 		}
 		return nil

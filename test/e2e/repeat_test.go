@@ -15,8 +15,8 @@ import (
 // attempt makes an ID of its own, when two events share one, or when what was taken is sent again.
 func TestE3ARepeatHasTheFirstOnesIDAndWhatWasTakenIsNotRepeated(t *testing.T) {
 	s := play(t)
-	sink := s.newSink()
-	s.must(s.tenant.Alert(s.ctx, "all", "generic", sink.URL("/"), anyKustomization))
+	sink := s.NewSink()
+	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
 	var lost, refused atomic.Bool
 	sink.AnswerWith(func(r harness.Received) harness.Answer {
 		switch body := string(r.Body); {
@@ -30,11 +30,11 @@ func TestE3ARepeatHasTheFirstOnesIDAndWhatWasTakenIsNotRepeated(t *testing.T) {
 	times := map[string]int{"it is taken": 1, "the answer is lost": 2, "it is refused": 2}
 	for message := range times {
 		name := strings.ReplaceAll(message, " ", "-")
-		s.must(s.tenant.Object(s.ctx, "Kustomization", name, nil, ""))
-		s.post(s.tenant, name, "info", "ReconciliationSucceeded", message, "main@sha1:1", http.StatusAccepted)
+		s.Must(s.Tenant.Object(s.Ctx, "Kustomization", name, nil, ""))
+		s.post(s.Tenant, name, "info", "ReconciliationSucceeded", message, "main@sha1:1", http.StatusAccepted)
 	}
-	_, err := sink.Wait(s.within(time.Minute), func(all []harness.Received) bool { return len(all) >= 5 })
-	s.must(err)
+	_, err := sink.Wait(s.Within(time.Minute), func(all []harness.Received) bool { return len(all) >= 5 })
+	s.Must(err)
 	s.stillOnly(sink, 5)
 
 	ids := map[string]string{} // by message
@@ -42,7 +42,7 @@ func TestE3ARepeatHasTheFirstOnesIDAndWhatWasTakenIsNotRepeated(t *testing.T) {
 	came := map[string]int{}
 	for _, r := range sink.Received() {
 		var e struct{ Message string }
-		s.must(json.Unmarshal(r.Body, &e))
+		s.Must(json.Unmarshal(r.Body, &e))
 		id := r.Header.Get("Idempotency-Key")
 		if id == "" {
 			t.Errorf("%q came without a delivery ID", e.Message)

@@ -18,10 +18,10 @@ import (
 // newTag POSTs what the controller says about the tenant's ImagePolicy when it found the tag.
 func (s *stage) newTag(t *world.Tenant, tag string) {
 	s.Helper()
-	event, err := t.Event(s.ctx, "ImagePolicy", "app", "info", "Succeeded", "Latest image tag resolved to "+tag, tag)
-	s.must(err)
-	resp, err := s.Post(s.ctx, event)
-	s.must(err)
+	event, err := t.Event(s.Ctx, "ImagePolicy", "app", "info", "Succeeded", "Latest image tag resolved to "+tag, tag)
+	s.Must(err)
+	resp, err := s.Post(s.Ctx, event)
+	s.Must(err)
 	if resp.Status != http.StatusAccepted {
 		s.Fatalf("POST of an event: got %d %q", resp.Status, resp.Body)
 	}
@@ -31,12 +31,12 @@ func (s *stage) newTag(t *world.Tenant, tag string) {
 // waits until the process knows them all.
 func (s *stage) subscribed(t *world.Tenant) {
 	s.Helper()
-	s.must(t.ImageReceiver(s.ctx, "app"))
+	s.Must(t.ImageReceiver(s.Ctx, "app"))
 	known := 0
-	s.must(harness.Eventually(s.within(30*time.Second), func(ctx context.Context) error {
+	s.Must(harness.Eventually(s.Within(30*time.Second), func(ctx context.Context) error {
 		known++
 		s.newTag(t, fmt.Sprintf("0.0.%d", known))
-		_, err := t.WaitRequested(s.within(2*time.Second), "ImageUpdateAutomation", "app", time.Time{}.Add(1))
+		_, err := t.WaitRequested(s.Within(2*time.Second), "ImageUpdateAutomation", "app", time.Time{}.Add(1))
 		return err
 	}))
 }
@@ -53,7 +53,7 @@ type eventCounts struct {
 // counted waits until the status of the Receiver "app" tells what is wanted.
 func (s *stage) counted(t *world.Tenant, want func(eventCounts) bool) {
 	s.Helper()
-	s.must(harness.Eventually(s.within(30*time.Second), func(context.Context) error {
+	s.Must(harness.Eventually(s.Within(30*time.Second), func(context.Context) error {
 		var got eventCounts
 		if raw := s.deliveries(t, "app", &got); !want(got) {
 			return fmt.Errorf("status.deliveries is %s", raw)
@@ -66,32 +66,32 @@ func (s *stage) counted(t *world.Tenant, want func(eventCounts) bool) {
 // is served.
 func TestSubscribeAnEventTriggersInItsOwnNamespace(t *testing.T) {
 	s := play(t)
-	other := s.newTenant()
-	s.must(other.ImageReceiver(s.ctx, "app"))
-	s.must(other.Object(s.ctx, "Receiver", "spy", nil, strings.Replace(world.ImageReceiver("app"),
-		`"name":"app"}],`, `"name":"app","namespace":"`+s.tenant.Namespace+`"}],`, 1)))
-	_, err := other.WaitCondition(s.ctx, "Receiver", "spy", "Ready", metav1.ConditionFalse, "CrossNamespaceDenied")
-	s.must(err)
+	other := s.NewTenant()
+	s.Must(other.ImageReceiver(s.Ctx, "app"))
+	s.Must(other.Object(s.Ctx, "Receiver", "spy", nil, strings.Replace(world.ImageReceiver("app"),
+		`"name":"app"}],`, `"name":"app","namespace":"`+s.Tenant.Namespace+`"}],`, 1)))
+	_, err := other.WaitCondition(s.Ctx, "Receiver", "spy", "Ready", metav1.ConditionFalse, "CrossNamespaceDenied")
+	s.Must(err)
 
-	s.subscribed(s.tenant)
-	receiver, err := s.tenant.Get(s.ctx, "Receiver", "app")
-	s.must(err)
+	s.subscribed(s.Tenant)
+	receiver, err := s.Tenant.Get(s.Ctx, "Receiver", "app")
+	s.Must(err)
 	if status := fmt.Sprint(receiver.Object["status"]); strings.Contains(status, "webhookPath") ||
 		!strings.Contains(status, "Receiver initialized for events of 1 source") {
 		t.Errorf("status: %s", status)
 	}
 	begin := time.Now()
-	s.newTag(s.tenant, "1.0.0")
-	at, err := s.tenant.WaitRequested(s.ctx, "ImageUpdateAutomation", "app", begin)
-	s.must(err)
+	s.newTag(s.Tenant, "1.0.0")
+	at, err := s.Tenant.WaitRequested(s.Ctx, "ImageUpdateAutomation", "app", begin)
+	s.Must(err)
 	t.Logf("asked to reconcile %s after the event", at.Sub(begin).Round(time.Millisecond))
-	s.counted(s.tenant, func(d eventCounts) bool {
+	s.counted(s.Tenant, func(d eventCounts) bool {
 		return d.Accepted > 0 && d.Folded == 0 && d.Last.Result == "accepted" && !d.Last.Time.Before(begin.Truncate(time.Second))
 	})
 
 	// What one event triggers is published in one go, so what the first one had triggered there would have come before.
-	before, err := other.Requested(s.ctx, "ImageUpdateAutomation", "app")
-	s.must(err)
+	before, err := other.Requested(s.Ctx, "ImageUpdateAutomation", "app")
+	s.Must(err)
 	if !before.IsZero() {
 		t.Errorf("another namespace's object was asked to reconcile at %s", before)
 	}
@@ -104,30 +104,30 @@ func TestSubscribeAnEventTriggersInItsOwnNamespace(t *testing.T) {
 // E9: fails when what triggers is not asked whether its object is known, or when its owner is not told of a forged event.
 func TestSubscribeAForgedUIDTriggersNothing(t *testing.T) {
 	s := play(t)
-	s.subscribed(s.tenant)
-	event, err := s.tenant.Event(s.ctx, "ImagePolicy", "app", "info", "Succeeded", "a forged tag", "6.6.6")
-	s.must(err)
+	s.subscribed(s.Tenant)
+	event, err := s.Tenant.Event(s.Ctx, "ImagePolicy", "app", "info", "Succeeded", "a forged tag", "6.6.6")
+	s.Must(err)
 	event["involvedObject"].(map[string]any)["uid"] = "forged"
 	unknown := s.baseline("notifier_event_triggers_total", "result", "unknown")
 	begin := time.Now()
-	resp, err := s.Post(s.ctx, event)
-	s.must(err)
+	resp, err := s.Post(s.Ctx, event)
+	s.Must(err)
 	if resp.Status != http.StatusAccepted {
 		t.Fatalf("POST: got %d", resp.Status)
 	}
-	s.must(harness.Eventually(s.within(30*time.Second), unknown.grown))
+	s.Must(harness.Eventually(s.Within(30*time.Second), unknown.grown))
 	// What comes next triggers, and by then the forged one would have: triggers of one namespace are applied in order.
-	requests := s.watchRequests(s.tenant, "ImageUpdateAutomation", "app")
+	requests := s.watchRequests(s.Tenant, "ImageUpdateAutomation", "app")
 	sent := time.Now()
-	s.newTag(s.tenant, "1.0.0")
-	_, err = s.tenant.WaitRequested(s.ctx, "ImageUpdateAutomation", "app", sent)
-	s.must(err)
+	s.newTag(s.Tenant, "1.0.0")
+	_, err = s.Tenant.WaitRequested(s.Ctx, "ImageUpdateAutomation", "app", sent)
+	s.Must(err)
 	for _, at := range requests() {
 		if at.After(begin) && at.Before(sent) {
 			t.Errorf("a forged event asked for a reconcile at %s", at)
 		}
 	}
-	s.counted(s.tenant, func(d eventCounts) bool {
+	s.counted(s.Tenant, func(d eventCounts) bool {
 		return d.Accepted > 0 && d.Refused > 0 && !d.LastError.Time.Before(begin.Truncate(time.Second)) &&
 			d.LastError.Result == "unknown" && d.LastError.Reason == "no object is known of the event's kind, name and UID"
 	})
@@ -137,12 +137,12 @@ func TestSubscribeAForgedUIDTriggersNothing(t *testing.T) {
 // the condition does not reach the Receiver, or when an edit does not end it.
 func TestSubscribeALoopStopsAndIsShown(t *testing.T) {
 	s := play(t)
-	s.subscribed(s.tenant)
+	s.subscribed(s.Tenant)
 	looping := func(ctx context.Context) (bool, string) {
-		obj, err := s.tenant.Get(ctx, "Receiver", "app")
-		s.must(err)
+		obj, err := s.Tenant.Get(ctx, "Receiver", "app")
+		s.Must(err)
 		conditions, err := world.Conditions(obj)
-		s.must(err)
+		s.Must(err)
 		c := meta.FindStatusCondition(conditions, "LoopDetected")
 		if c == nil || c.Status != metav1.ConditionTrue {
 			return false, ""
@@ -155,12 +155,12 @@ func TestSubscribeALoopStopsAndIsShown(t *testing.T) {
 			t.Fatalf("still going round after %d rounds", rounds)
 		}
 		sent := time.Now()
-		s.newTag(s.tenant, fmt.Sprintf("1.0.%d", rounds))
-		s.must(harness.Eventually(s.within(30*time.Second), func(ctx context.Context) error {
+		s.newTag(s.Tenant, fmt.Sprintf("1.0.%d", rounds))
+		s.Must(harness.Eventually(s.Within(30*time.Second), func(ctx context.Context) error {
 			if stopped, message = looping(ctx); stopped {
 				return nil
 			}
-			at, err := s.tenant.Requested(ctx, "ImageUpdateAutomation", "app")
+			at, err := s.Tenant.Requested(ctx, "ImageUpdateAutomation", "app")
 			if err == nil && at.Before(sent) {
 				err = fmt.Errorf("neither asked to reconcile since %s nor stopped", sent)
 			}
@@ -176,25 +176,25 @@ func TestSubscribeALoopStopsAndIsShown(t *testing.T) {
 			t.Errorf("LoopDetected does not mention %s: %s", want, message)
 		}
 	}
-	_, err := s.tenant.WaitCondition(s.ctx, "Receiver", "app", "Ready", metav1.ConditionTrue, "Succeeded")
-	s.must(err)
+	_, err := s.Tenant.WaitCondition(s.Ctx, "Receiver", "app", "Ready", metav1.ConditionTrue, "Succeeded")
+	s.Must(err)
 	// While it is stopped nothing triggers.
 	held := s.baseline("notifier_event_triggers_total", "result", "held")
-	before, err := s.tenant.Requested(s.ctx, "ImageUpdateAutomation", "app")
-	s.must(err)
-	s.newTag(s.tenant, "2.0.0")
-	s.must(harness.Eventually(s.within(30*time.Second), held.grown))
-	if at, err := s.tenant.Requested(s.ctx, "ImageUpdateAutomation", "app"); err != nil || !at.Equal(before) {
+	before, err := s.Tenant.Requested(s.Ctx, "ImageUpdateAutomation", "app")
+	s.Must(err)
+	s.newTag(s.Tenant, "2.0.0")
+	s.Must(harness.Eventually(s.Within(30*time.Second), held.grown))
+	if at, err := s.Tenant.Requested(s.Ctx, "ImageUpdateAutomation", "app"); err != nil || !at.Equal(before) {
 		t.Errorf("asked to reconcile at %s while stopped, error %v", at, err)
 	}
-	s.counted(s.tenant, func(d eventCounts) bool {
+	s.counted(s.Tenant, func(d eventCounts) bool {
 		return d.Folded >= 2 && d.Accepted >= d.Folded+10 && d.Last.Result == "folded" // the one that stopped it was the first
 	})
 	// An edit ends it, and what was held back triggers.
 	edited := time.Now()
-	s.must(s.tenant.Object(s.ctx, "Receiver", "app", nil, strings.Replace(world.ImageReceiver("app"), "{", `{"events":["Other"],`, 1)))
-	_, err = s.tenant.WaitRequested(s.ctx, "ImageUpdateAutomation", "app", edited)
-	s.must(err)
-	_, err = s.tenant.WaitCondition(s.ctx, "Receiver", "app", "LoopDetected", metav1.ConditionFalse, "Succeeded")
-	s.must(err)
+	s.Must(s.Tenant.Object(s.Ctx, "Receiver", "app", nil, strings.Replace(world.ImageReceiver("app"), "{", `{"events":["Other"],`, 1)))
+	_, err = s.Tenant.WaitRequested(s.Ctx, "ImageUpdateAutomation", "app", edited)
+	s.Must(err)
+	_, err = s.Tenant.WaitCondition(s.Ctx, "Receiver", "app", "LoopDetected", metav1.ConditionFalse, "Succeeded")
+	s.Must(err)
 }

@@ -16,34 +16,34 @@ import (
 // T1: fails when the Receiver's compile step ignores resources[].namespace, or when it serves the other resources all the same.
 func TestT1AReceiverThatNamesAnotherNamespaceServesNothing(t *testing.T) {
 	s := play(t)
-	victim := s.newTenant()
-	s.must(victim.Object(s.ctx, "GitRepository", "app", nil, ""))
-	s.must(s.tenant.Object(s.ctx, "GitRepository", "own", nil, ""))
-	s.must(s.tenant.Secret(s.ctx, "grab-token", map[string]string{"token": "t"}))
-	s.must(s.tenant.Object(s.ctx, "Receiver", "grab", nil, `{"type":"generic","secretRef":{"name":"grab-token"},"resources":[
+	victim := s.NewTenant()
+	s.Must(victim.Object(s.Ctx, "GitRepository", "app", nil, ""))
+	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", "own", nil, ""))
+	s.Must(s.Tenant.Secret(s.Ctx, "grab-token", map[string]string{"token": "t"}))
+	s.Must(s.Tenant.Object(s.Ctx, "Receiver", "grab", nil, `{"type":"generic","secretRef":{"name":"grab-token"},"resources":[
 		{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","name":"own"},
 		{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","name":"app","namespace":"`+victim.Namespace+`"}]}`))
-	_, err := s.tenant.WaitCondition(s.ctx, "Receiver", "grab", "Ready", metav1.ConditionFalse, "CrossNamespaceDenied")
-	s.must(err)
+	_, err := s.Tenant.WaitCondition(s.Ctx, "Receiver", "grab", "Ready", metav1.ConditionFalse, "CrossNamespaceDenied")
+	s.Must(err)
 
-	path := world.HookPath("t", "grab", s.tenant.Namespace)
-	resp, err := s.Do(s.ctx, http.MethodPost, s.HooksURL+path, nil, []byte("{}"))
-	s.must(err)
+	path := world.HookPath("t", "grab", s.Tenant.Namespace)
+	resp, err := s.Do(s.Ctx, http.MethodPost, s.HooksURL+path, nil, []byte("{}"))
+	s.Must(err)
 	if resp.Status != http.StatusNotFound {
 		t.Errorf("its webhook was answered %d, want 404", resp.Status)
 	}
 	// A webhook of the tenant's own, later on the same bus, has been applied: had the first led to anything, so would it have.
-	own := s.receiver(s.tenant, "own", "t2", "")
+	own := s.Receiver(s.Tenant, "own", "t2", "")
 	sent := time.Now()
-	s.push(own, "t2", http.StatusOK)
-	_, err = s.tenant.WaitRequested(s.ctx, "GitRepository", "app", sent)
-	s.must(err)
+	s.Push(own, "t2", http.StatusOK)
+	_, err = s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
+	s.Must(err)
 	for _, o := range []struct {
 		t    *world.Tenant
 		name string
-	}{{victim, "app"}, {s.tenant, "own"}} {
-		at, err := o.t.Requested(s.ctx, "GitRepository", o.name)
-		s.must(err)
+	}{{victim, "app"}, {s.Tenant, "own"}} {
+		at, err := o.t.Requested(s.Ctx, "GitRepository", o.name)
+		s.Must(err)
 		if !at.IsZero() {
 			t.Errorf("%s/%s was asked to reconcile at %s", o.t.Namespace, o.name, at)
 		}
@@ -54,31 +54,31 @@ func TestT1AReceiverThatNamesAnotherNamespaceServesNothing(t *testing.T) {
 // API server's own audit log.
 func TestT2EveryWriteIsMadeAsTheTenantsServiceAccount(t *testing.T) {
 	s := play(t)
-	s.must(s.tenant.ServiceAccount(s.ctx, s.tenant.Namespace, "deployer"))
-	s.must(s.tenant.Grant(s.ctx, s.tenant.Namespace, "deployer", []string{"patch"}, world.Patchable...))
-	audit, err := s.World().Audit()
-	s.must(err)
-	named := s.receiver(s.tenant, "named", "t", `,"serviceAccountName":"deployer"`)
+	s.Must(s.Tenant.ServiceAccount(s.Ctx, s.Tenant.Namespace, "deployer"))
+	s.Must(s.Tenant.Grant(s.Ctx, s.Tenant.Namespace, "deployer", []string{"patch"}, world.Patchable...))
+	audit, err := s.World.Audit()
+	s.Must(err)
+	named := s.Receiver(s.Tenant, "named", "t", `,"serviceAccountName":"deployer"`)
 	sent := time.Now()
-	s.push(named, "t", http.StatusOK)
-	at, err := s.tenant.WaitRequested(s.ctx, "GitRepository", "app", sent)
-	s.must(err)
-	s.push(s.receiver(s.tenant, "default", "t", ""), "t", http.StatusOK)
-	_, err = s.tenant.WaitRequested(s.ctx, "GitRepository", "app", at.Add(1))
-	s.must(err)
+	s.Push(named, "t", http.StatusOK)
+	at, err := s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
+	s.Must(err)
+	s.Push(s.Receiver(s.Tenant, "default", "t", ""), "t", http.StatusOK)
+	_, err = s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", at.Add(1))
+	s.Must(err)
 
-	object := "/namespaces/" + s.tenant.Namespace + "/gitrepositories/app"
+	object := "/namespaces/" + s.Tenant.Namespace + "/gitrepositories/app"
 	self := "system:serviceaccount:" + world.SystemNamespace + ":" + world.ServiceAccount
 	seen := map[string]bool{}
-	_, err = audit.Wait(s.ctx, func(e harness.AuditEntry) bool {
+	_, err = audit.Wait(s.Ctx, func(e harness.AuditEntry) bool {
 		if e.Verb == "patch" && e.User.Username == self && strings.Contains(e.RequestURI, object) {
 			seen[e.Impersonated()] = true
 		}
 		return len(seen) == 2
 	})
-	s.must(err)
+	s.Must(err)
 	for _, account := range []string{"deployer", "default"} {
-		if name := "system:serviceaccount:" + s.tenant.Namespace + ":" + account; !seen[name] {
+		if name := "system:serviceaccount:" + s.Tenant.Namespace + ":" + account; !seen[name] {
 			t.Errorf("no patch was made as %s, only as %v", name, seen)
 		}
 	}
@@ -90,26 +90,26 @@ func TestT2EveryWriteIsMadeAsTheTenantsServiceAccount(t *testing.T) {
 // T2: fails when the process's identity is granted a write on Flux kinds, or impersonation of anything but a patch on them.
 func TestT2TheProcessItselfMayNotWriteTenantsObjects(t *testing.T) {
 	s := play(t)
-	s.must(s.tenant.Object(s.ctx, "GitRepository", "app", nil, ""))
-	self, err := s.World().As(s.ctx, world.SystemNamespace, world.ServiceAccount)
-	s.must(err)
+	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", "app", nil, ""))
+	self, err := s.World.As(s.Ctx, world.SystemNamespace, world.ServiceAccount)
+	s.Must(err)
 	s.mustBeForbidden(self, "")
-	s.must(s.World().Grant(s.ctx, s.tenant.Namespace, "default", []string{"patch", "get", "delete", "update"}, world.Patchable...))
-	s.mustBeForbidden(self, "system:serviceaccount:"+s.tenant.Namespace+":default")
+	s.Must(s.World.Grant(s.Ctx, s.Tenant.Namespace, "default", []string{"patch", "get", "delete", "update"}, world.Patchable...))
+	s.mustBeForbidden(self, "system:serviceaccount:"+s.Tenant.Namespace+":default")
 	s.mustBeForbidden(self, "system:admin")
 }
 
 // T2: fails when a refusal does not reach the Receiver, or when Ready falls because of it, or when it is not cleared.
 func TestT2ARefusedWriteIsShownAndRetried(t *testing.T) {
 	s := play(t)
-	s.must(s.tenant.ServiceAccount(s.ctx, s.tenant.Namespace, "weak"))
-	path := s.receiver(s.tenant, "app", "t", `,"serviceAccountName":"weak"`)
+	s.Must(s.Tenant.ServiceAccount(s.Ctx, s.Tenant.Namespace, "weak"))
+	path := s.Receiver(s.Tenant, "app", "t", `,"serviceAccountName":"weak"`)
 	sent := time.Now()
-	s.push(path, "t", http.StatusOK)
-	obj, err := s.tenant.WaitCondition(s.ctx, "Receiver", "app", "WriteDenied", metav1.ConditionTrue, "")
-	s.must(err)
+	s.Push(path, "t", http.StatusOK)
+	obj, err := s.Tenant.WaitCondition(s.Ctx, "Receiver", "app", "WriteDenied", metav1.ConditionTrue, "")
+	s.Must(err)
 	conditions, err := world.Conditions(obj)
-	s.must(err)
+	s.Must(err)
 	for _, c := range conditions {
 		if c.Type != "WriteDenied" {
 			continue
@@ -120,38 +120,38 @@ func TestT2ARefusedWriteIsShownAndRetried(t *testing.T) {
 			}
 		}
 	}
-	_, err = s.tenant.WaitCondition(s.ctx, "Receiver", "app", "Ready", metav1.ConditionTrue, "")
-	s.must(err)
+	_, err = s.Tenant.WaitCondition(s.Ctx, "Receiver", "app", "Ready", metav1.ConditionTrue, "")
+	s.Must(err)
 
 	// RBAC often arrives after the Receiver: the pending trigger is applied without another webhook.
-	s.must(s.tenant.Grant(s.ctx, s.tenant.Namespace, "weak", []string{"patch"}, world.Patchable...))
-	_, err = s.tenant.WaitRequested(s.ctx, "GitRepository", "app", sent)
-	s.must(err)
-	_, err = s.tenant.WaitCondition(s.ctx, "Receiver", "app", "WriteDenied", metav1.ConditionFalse, "")
-	s.must(err)
+	s.Must(s.Tenant.Grant(s.Ctx, s.Tenant.Namespace, "weak", []string{"patch"}, world.Patchable...))
+	_, err = s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
+	s.Must(err)
+	_, err = s.Tenant.WaitCondition(s.Ctx, "Receiver", "app", "WriteDenied", metav1.ConditionFalse, "")
+	s.Must(err)
 }
 
 // T4: fails when the applier writes each trigger, or keys slots by Receiver instead of by object.
 func TestT4AFloodOverTwoReceiversIsOneRequestAnInterval(t *testing.T) {
 	s := play(t)
-	s.must(s.tenant.ServiceAccount(s.ctx, s.tenant.Namespace, "other"))
-	s.must(s.tenant.Grant(s.ctx, s.tenant.Namespace, "other", []string{"patch"}, world.Patchable...))
-	paths := []string{s.receiver(s.tenant, "one", "t", ""), s.receiver(s.tenant, "two", "t", `,"serviceAccountName":"other"`)}
-	requests := s.watchRequests(s.tenant, "GitRepository", "app")
+	s.Must(s.Tenant.ServiceAccount(s.Ctx, s.Tenant.Namespace, "other"))
+	s.Must(s.Tenant.Grant(s.Ctx, s.Tenant.Namespace, "other", []string{"patch"}, world.Patchable...))
+	paths := []string{s.Receiver(s.Tenant, "one", "t", ""), s.Receiver(s.Tenant, "two", "t", `,"serviceAccountName":"other"`)}
+	requests := s.watchRequests(s.Tenant, "GitRepository", "app")
 	begin := time.Now()
 	var last time.Time
 	for time.Since(begin) < 3*time.Second {
 		last = time.Now()
 		for _, path := range paths {
-			resp, err := s.GitHub(s.ctx, path, "t", "push", world.GitHubPush)
-			s.must(err)
+			resp, err := s.GitHub(s.Ctx, path, "t", "push", world.GitHubPush)
+			s.Must(err)
 			if resp.Status/100 != 2 {
 				t.Fatalf("webhook: got %d %q", resp.Status, resp.Body)
 			}
 		}
 	}
-	_, err := s.tenant.WaitRequested(s.ctx, "GitRepository", "app", last)
-	s.must(err)
+	_, err := s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", last)
+	s.Must(err)
 	stamps := requests()
 	for i := 1; i < len(stamps); i++ {
 		// The stamp is taken when the slot opens; the request itself takes a little.
@@ -167,42 +167,42 @@ func TestT4AFloodOverTwoReceiversIsOneRequestAnInterval(t *testing.T) {
 // T4: fails when the key of a pending trigger leaves out the service account: the weak Receiver's would replace the strong one's.
 func TestT4AWeakReceiverDoesNotReplaceAStrongOnesTrigger(t *testing.T) {
 	s := play(t)
-	s.must(s.tenant.ServiceAccount(s.ctx, s.tenant.Namespace, "weak"))
-	strong := s.receiver(s.tenant, "strong", "t", "")
-	weak := s.receiver(s.tenant, "weak", "t", `,"serviceAccountName":"weak"`)
+	s.Must(s.Tenant.ServiceAccount(s.Ctx, s.Tenant.Namespace, "weak"))
+	strong := s.Receiver(s.Tenant, "strong", "t", "")
+	weak := s.Receiver(s.Tenant, "weak", "t", `,"serviceAccountName":"weak"`)
 	for range 3 {
 		sent := time.Now()
-		s.push(strong, "t", http.StatusOK)
+		s.Push(strong, "t", http.StatusOK)
 		for range 20 {
-			s.push(weak, "t", http.StatusOK)
+			s.Push(weak, "t", http.StatusOK)
 		}
-		_, err := s.tenant.WaitRequested(s.ctx, "GitRepository", "app", sent)
-		s.must(err)
+		_, err := s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
+		s.Must(err)
 	}
-	_, err := s.tenant.WaitCondition(s.ctx, "Receiver", "weak", "WriteDenied", metav1.ConditionTrue, "")
-	s.must(err)
+	_, err := s.Tenant.WaitCondition(s.Ctx, "Receiver", "weak", "WriteDenied", metav1.ConditionTrue, "")
+	s.Must(err)
 }
 
 // T4: fails when the key of a selector leaves out its labels: one selector's trigger would replace the other's.
 func TestT4TwoSelectorsOfOneKindAreBothServed(t *testing.T) {
 	s := play(t)
 	for _, color := range []string{"red", "blue"} {
-		s.must(s.tenant.Object(s.ctx, "Kustomization", color, map[string]string{"color": color}, ""))
+		s.Must(s.Tenant.Object(s.Ctx, "Kustomization", color, map[string]string{"color": color}, ""))
 	}
-	s.must(s.tenant.Object(s.ctx, "Kustomization", "plain", nil, ""))
+	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "plain", nil, ""))
 	selector := func(color string) string {
 		return fmt.Sprintf(`{"apiVersion":"kustomize.toolkit.fluxcd.io/v1","kind":"Kustomization","name":"*","matchLabels":{"color":%q}}`, color)
 	}
-	path, err := s.tenant.Receiver(s.ctx, "both", "t", `{"type":"github","secretRef":{"name":"both-token"},"resources":[`+selector("red")+","+selector("blue")+`]}`)
-	s.must(err)
+	path, err := s.Tenant.Receiver(s.Ctx, "both", "t", `{"type":"github","secretRef":{"name":"both-token"},"resources":[`+selector("red")+","+selector("blue")+`]}`)
+	s.Must(err)
 	sent := time.Now()
-	s.push(path, "t", http.StatusOK)
+	s.Push(path, "t", http.StatusOK)
 	for _, color := range []string{"red", "blue"} {
-		_, err := s.tenant.WaitRequested(s.ctx, "Kustomization", color, sent)
-		s.must(err)
+		_, err := s.Tenant.WaitRequested(s.Ctx, "Kustomization", color, sent)
+		s.Must(err)
 	}
-	at, err := s.tenant.Requested(s.ctx, "Kustomization", "plain")
-	s.must(err)
+	at, err := s.Tenant.Requested(s.Ctx, "Kustomization", "plain")
+	s.Must(err)
 	if !at.IsZero() {
 		t.Error("an object that no selector matches was asked to reconcile")
 	}

@@ -25,8 +25,8 @@ func sizedBody(size int) string {
 // hook sends a request to a path of the webhook door.
 func (s *stage) hook(method, path string, header http.Header, body string) world.Response {
 	s.Helper()
-	resp, err := s.Do(s.ctx, method, s.HooksURL+path, header, []byte(body))
-	s.must(err)
+	resp, err := s.Do(s.Ctx, method, s.HooksURL+path, header, []byte(body))
+	s.Must(err)
 	return resp
 }
 
@@ -47,16 +47,16 @@ func (s *stage) mustTell(what string, got world.Response, status int, words ...s
 // same bus, has been applied, so anything before it would have been.
 func (s *stage) neverRequested(t *world.Tenant, kind, name string) {
 	s.Helper()
-	s.must(t.Object(s.ctx, "OCIRepository", "marker", nil, ""))
-	path, err := t.Receiver(s.ctx, "marker", "m", `{"type":"generic","secretRef":{"name":"marker-token"},
+	s.Must(t.Object(s.Ctx, "OCIRepository", "marker", nil, ""))
+	path, err := t.Receiver(s.Ctx, "marker", "m", `{"type":"generic","secretRef":{"name":"marker-token"},
 		"resources":[{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"OCIRepository","name":"marker"}]}`)
-	s.must(err)
+	s.Must(err)
 	sent := time.Now()
 	s.mustTell("marker", s.hook(http.MethodPost, path, nil, "{}"), http.StatusOK)
-	_, err = t.WaitRequested(s.ctx, "OCIRepository", "marker", sent)
-	s.must(err)
-	at, err := t.Requested(s.ctx, kind, name)
-	s.must(err)
+	_, err = t.WaitRequested(s.Ctx, "OCIRepository", "marker", sent)
+	s.Must(err)
+	at, err := t.Requested(s.Ctx, kind, name)
+	s.Must(err)
 	if !at.IsZero() {
 		s.Errorf("%s %s was asked to reconcile at %s", kind, name, at)
 	}
@@ -65,7 +65,7 @@ func (s *stage) neverRequested(t *world.Tenant, kind, name string) {
 // Fails when a failed check is only logged, or when its reason is not told to who knows the path.
 func TestAWebhookThatIsNotAuthenticIsRefusedWithAReasonAndTriggersNothing(t *testing.T) {
 	s := play(t)
-	path := s.receiver(s.tenant, "app", "right", "")
+	path := s.Receiver(s.Tenant, "app", "right", "")
 	unsigned := world.GitHubHeader("right", "push", world.GitHubPush)
 	unsigned.Del("X-Hub-Signature-256")
 	cut := world.GitHubHeader("right", "push", world.GitHubPush)
@@ -84,50 +84,50 @@ func TestAWebhookThatIsNotAuthenticIsRefusedWithAReasonAndTriggersNothing(t *tes
 	} {
 		s.mustTell(name, s.hook(http.MethodPost, path, tc.header, world.GitHubPush), http.StatusBadRequest, tc.reason)
 	}
-	s.neverRequested(s.tenant, "GitRepository", "app")
-	s.push(path, "right", http.StatusOK)
+	s.neverRequested(s.Tenant, "GitRepository", "app")
+	s.Push(path, "right", http.StatusOK)
 }
 
 // Fails when a limit is off by one byte, or counts only what Content-Length announces.
 func TestABodyOf3MiBIsTakenAndOneByteMoreIsRefused(t *testing.T) {
 	s := play(t)
-	path := s.receiver(s.tenant, "app", "t", "")
+	path := s.Receiver(s.Tenant, "app", "t", "")
 	fits, over := sizedBody(maxBody), sizedBody(maxBody+1)
 	sent := time.Now()
 	s.mustTell("3 MiB", s.hook(http.MethodPost, path, world.GitHubHeader("t", "push", fits), fits), http.StatusOK)
-	_, err := s.tenant.WaitRequested(s.ctx, "GitRepository", "app", sent)
-	s.must(err)
+	_, err := s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
+	s.Must(err)
 	s.mustTell("3 MiB and a byte", s.hook(http.MethodPost, path, world.GitHubHeader("t", "push", over), over),
 		http.StatusRequestEntityTooLarge, "3 MiB")
 	chunked := func(body string) world.Response {
-		req, err := http.NewRequestWithContext(s.ctx, http.MethodPost, s.HooksURL+path, io.MultiReader(strings.NewReader(body)))
-		s.must(err)
+		req, err := http.NewRequestWithContext(s.Ctx, http.MethodPost, s.HooksURL+path, io.MultiReader(strings.NewReader(body)))
+		s.Must(err)
 		req.Header = world.GitHubHeader("t", "push", body)
 		resp, err := s.HTTP.Do(req)
-		s.must(err)
+		s.Must(err)
 		defer resp.Body.Close()
 		answer, err := io.ReadAll(resp.Body)
-		s.must(err)
+		s.Must(err)
 		return world.Response{Status: resp.StatusCode, Body: string(answer)}
 	}
 	s.mustTell("3 MiB in chunks", chunked(fits), http.StatusOK)
 	s.mustTell("3 MiB and a byte in chunks", chunked(over), http.StatusRequestEntityTooLarge, "3 MiB")
-	s.push(path, "t", http.StatusOK)
+	s.Push(path, "t", http.StatusOK)
 }
 
 // Fails when a body is checked before its encoding is looked at, or when the handler inflates it.
 func TestACompressedBodyIsRefusedAtBothDoors(t *testing.T) {
 	s := play(t)
-	path := s.receiver(s.tenant, "app", "t", "")
+	path := s.Receiver(s.Tenant, "app", "t", "")
 	for _, encoding := range []string{"gzip", "br", "identity, gzip"} {
 		header := world.GitHubHeader("t", "push", world.GitHubPush)
 		header.Set("Content-Encoding", encoding)
 		s.mustTell("a webhook in "+encoding, s.hook(http.MethodPost, path, header, world.GitHubPush), http.StatusUnsupportedMediaType, "encoding")
-		resp, err := s.Do(s.ctx, http.MethodPost, s.EventsURL+"/", http.Header{"Content-Encoding": {encoding}}, []byte("{}"))
-		s.must(err)
+		resp, err := s.Do(s.Ctx, http.MethodPost, s.EventsURL+"/", http.Header{"Content-Encoding": {encoding}}, []byte("{}"))
+		s.Must(err)
 		s.mustTell("an event in "+encoding, resp, http.StatusUnsupportedMediaType)
 	}
-	s.neverRequested(s.tenant, "GitRepository", "app")
+	s.neverRequested(s.Tenant, "GitRepository", "app")
 	header := world.GitHubHeader("t", "push", world.GitHubPush)
 	header.Set("Content-Encoding", "identity")
 	s.mustTell("identity", s.hook(http.MethodPost, path, header, world.GitHubPush), http.StatusOK)
@@ -136,8 +136,8 @@ func TestACompressedBodyIsRefusedAtBothDoors(t *testing.T) {
 // Fails when the method is looked at before the path: it would tell which paths exist.
 func TestOnlyAKnownPathTellsThatTheMethodIsWrong(t *testing.T) {
 	s := play(t)
-	path := s.receiver(s.tenant, "app", "t", "")
-	unknown := world.HookPath("t", "nobody", s.tenant.Namespace)
+	path := s.Receiver(s.Tenant, "app", "t", "")
+	unknown := world.HookPath("t", "nobody", s.Tenant.Namespace)
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete, http.MethodOptions, "BREW"} {
 		header := world.GitHubHeader("t", "push", world.GitHubPush)
 		known := s.hook(method, path, header, world.GitHubPush)
@@ -150,7 +150,7 @@ func TestOnlyAKnownPathTellsThatTheMethodIsWrong(t *testing.T) {
 	for _, other := range []string{"/", "/hook", "/hook/", path + "/", path + "?a=b", strings.ToUpper(path), "/metrics", "/healthz"} {
 		s.mustTell("POST "+other, s.hook(http.MethodPost, other, world.GitHubHeader("t", "push", world.GitHubPush), world.GitHubPush), http.StatusNotFound)
 	}
-	s.neverRequested(s.tenant, "GitRepository", "app")
+	s.neverRequested(s.Tenant, "GitRepository", "app")
 }
 
 // Fails when a type reads another header than its sender writes.
@@ -163,11 +163,11 @@ func TestEachReceiverTypeTakesWhatItsSenderSends(t *testing.T) {
 		"github":       world.GitHubHeader("t", "push", body),
 		"gitlab":       {"X-Gitlab-Token": {"t"}, "X-Gitlab-Event": {"Push Hook"}},
 	} {
-		s.must(s.tenant.Object(s.ctx, "GitRepository", kind, nil, ""))
-		path, err := s.tenant.Receiver(s.ctx, kind, "t", `{"type":"`+kind+`","secretRef":{"name":"`+kind+`-token"},
+		s.Must(s.Tenant.Object(s.Ctx, "GitRepository", kind, nil, ""))
+		path, err := s.Tenant.Receiver(s.Ctx, kind, "t", `{"type":"`+kind+`","secretRef":{"name":"`+kind+`-token"},
 			"resources":[{"kind":"GitRepository","name":"`+kind+`"}]}`)
-		s.must(err)
-		if want := world.HookPath("t", kind, s.tenant.Namespace); path != want {
+		s.Must(err)
+		if want := world.HookPath("t", kind, s.Tenant.Namespace); path != want {
 			t.Errorf("%s: the path is %s, want Flux's %s", kind, path, want)
 		}
 		if kind != "generic" { // whose path alone authenticates
@@ -175,8 +175,8 @@ func TestEachReceiverTypeTakesWhatItsSenderSends(t *testing.T) {
 		}
 		sent := time.Now()
 		s.mustTell(kind, s.hook(http.MethodPost, path, header, body), http.StatusOK)
-		_, err = s.tenant.WaitRequested(s.ctx, "GitRepository", kind, sent)
-		s.must(err)
+		_, err = s.Tenant.WaitRequested(s.Ctx, "GitRepository", kind, sent)
+		s.Must(err)
 	}
 }
 
@@ -184,19 +184,19 @@ func TestEachReceiverTypeTakesWhatItsSenderSends(t *testing.T) {
 // listed, or triggers.
 func TestAReceiverTakesTheEventsItLists(t *testing.T) {
 	s := play(t)
-	path := s.receiver(s.tenant, "app", "t", `,"events":["push","Release"]`)
+	path := s.Receiver(s.Tenant, "app", "t", `,"events":["push","Release"]`)
 	send := func(event string) world.Response {
 		return s.hook(http.MethodPost, path, world.GitHubHeader("t", event, world.GitHubPush), world.GitHubPush)
 	}
 	s.mustTell("an event that is not listed", send("issues"), http.StatusBadRequest, "event")
 	s.mustTell("no event", send(""), http.StatusBadRequest, "event")
 	s.mustTell("a ping", send("ping"), http.StatusOK, "ping")
-	s.neverRequested(s.tenant, "GitRepository", "app")
+	s.neverRequested(s.Tenant, "GitRepository", "app")
 	for _, event := range []string{"push", "PUSH", "release"} {
 		sent := time.Now()
 		s.mustTell(event, send(event), http.StatusOK)
-		_, err := s.tenant.WaitRequested(s.ctx, "GitRepository", "app", sent)
-		s.must(err)
+		_, err := s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
+		s.Must(err)
 	}
 }
 
@@ -204,41 +204,41 @@ func TestAReceiverTakesTheEventsItLists(t *testing.T) {
 // address, are in nobody's way. Fails without a time-out for headers or for reading.
 func TestSlowConnectionsEndAndDisturbNobody(t *testing.T) {
 	s := play(t)
-	path := s.receiver(s.tenant, "app", "t", "")
+	path := s.Receiver(s.Tenant, "app", "t", "")
 	const bound = 45 * time.Second
 	var heads, bodies slowly
 	for range 100 {
-		s.must(heads.open(s.ctx, s.HooksURL, "POST "+path+" HTTP/1.1\r\nHost: x\r\nX-Slow: "))
-		s.must(bodies.open(s.ctx, s.HooksURL, fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"+
+		s.Must(heads.open(s.Ctx, s.HooksURL, "POST "+path+" HTTP/1.1\r\nHost: x\r\nX-Slow: "))
+		s.Must(bodies.open(s.Ctx, s.HooksURL, fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"+
 			"X-Hub-Signature-256: sha256=%s\r\nContent-Length: 1000000\r\n\r\n{", path, world.Sign("t", "x"))))
-		s.must(heads.open(s.ctx, s.EventsURL, "POST / HTTP/1.1\r\nHost: x\r\nX-Slow: "))
+		s.Must(heads.open(s.Ctx, s.EventsURL, "POST / HTTP/1.1\r\nHost: x\r\nX-Slow: "))
 	}
 	s.Cleanup(func() { heads.close(); bodies.close() })
-	other := s.newTenant()
-	theirs := s.receiver(other, "app", "t", "")
+	other := s.NewTenant()
+	theirs := s.Receiver(other, "app", "t", "")
 	for range 50 {
 		begin := time.Now()
-		s.push(theirs, "t", http.StatusOK)
+		s.Push(theirs, "t", http.StatusOK)
 		if took := time.Since(begin); took > 2*time.Second {
 			t.Errorf("a webhook beside slow connections took %s", took)
 		}
 	}
 	for what, conns := range map[string]*slowly{"headers": &heads, "bodies": &bodies} {
-		ended, err := conns.drip(s.within(bound), 200*time.Millisecond)
+		ended, err := conns.drip(s.Within(bound), 200*time.Millisecond)
 		if err != nil {
 			t.Errorf("slow %s: %v", what, err)
 			continue
 		}
 		t.Logf("the last connection with slow %s was closed after %s", what, ended.Round(time.Millisecond))
 	}
-	s.push(path, "t", http.StatusOK)
-	s.must(harness.Eventually(s.ctx, s.idle))
+	s.Push(path, "t", http.StatusOK)
+	s.Must(harness.Eventually(s.Ctx, s.idle))
 }
 
 // Fails when a body is logged, kept or echoed: only its digest is of interest.
 func TestARefusedBodyIsNotEchoed(t *testing.T) {
 	s := play(t)
-	path := s.receiver(s.tenant, "app", "t", "")
+	path := s.Receiver(s.Tenant, "app", "t", "")
 	body := `{"mark":"` + strings.Repeat("body-mark-", 3) + `"}`
 	resp := s.hook(http.MethodPost, path, world.GitHubHeader("wrong", "push", body), body)
 	s.mustTell("refused", resp, http.StatusBadRequest)

@@ -45,15 +45,15 @@ var reconcilable = []string{
 // ClusterRole gets a wildcard, or any write beyond the list.
 func TestT2TheIdentityHoldsNoWildcardAndNoOtherWrite(t *testing.T) {
 	s := open(t)
-	self, err := s.As(s.ctx, world.SystemNamespace, world.ServiceAccount)
-	s.must(err)
+	self, err := s.World.As(s.Ctx, world.SystemNamespace, world.ServiceAccount)
+	s.Must(err)
 	client, err := kubernetes.NewForConfig(self)
-	s.must(err)
-	for namespace, more := range map[string][]string{s.tenant().Namespace: nil, world.SystemNamespace: inItsOwnNamespace} {
-		review, err := client.AuthorizationV1().SelfSubjectRulesReviews().Create(s.ctx, &authorizationv1.SelfSubjectRulesReview{
+	s.Must(err)
+	for namespace, more := range map[string][]string{s.NewTenant().Namespace: nil, world.SystemNamespace: inItsOwnNamespace} {
+		review, err := client.AuthorizationV1().SelfSubjectRulesReviews().Create(s.Ctx, &authorizationv1.SelfSubjectRulesReview{
 			Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace},
 		}, metav1.CreateOptions{})
-		s.must(err)
+		s.Must(err)
 		if review.Status.Incomplete || len(review.Status.ResourceRules) == 0 {
 			t.Fatalf("the list is incomplete: %s", review.Status.EvaluationError)
 		}

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,13 +17,14 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"notifier/test/harness"
+	"notifier/test/scene"
 	"notifier/test/world"
 )
 
 func (s *stage) deployment() *appsv1.Deployment {
 	s.Helper()
-	d, err := s.Client.AppsV1().Deployments(world.SystemNamespace).Get(s.ctx, "notification-controller", metav1.GetOptions{})
-	s.must(err)
+	d, err := s.World.Client.AppsV1().Deployments(world.SystemNamespace).Get(s.Ctx, "notification-controller", metav1.GetOptions{})
+	s.Must(err)
 	return d
 }
 
@@ -40,8 +40,8 @@ func TestTheInstallationIsWhereFluxLooksForIt(t *testing.T) {
 		target string
 		number int32
 	}{"notification-controller": {"http", 9090}, "webhook-receiver": {"http-webhook", 9292}} {
-		service, err := s.Client.CoreV1().Services(world.SystemNamespace).Get(s.ctx, name, metav1.GetOptions{})
-		s.must(err)
+		service, err := s.World.Client.CoreV1().Services(world.SystemNamespace).Get(s.Ctx, name, metav1.GetOptions{})
+		s.Must(err)
 		if !labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(template.Labels)) {
 			t.Errorf("Service %s selects %v, the pods have %v", name, service.Spec.Selector, template.Labels)
 		}
@@ -59,8 +59,8 @@ func TestTheInstallationIsWhereFluxLooksForIt(t *testing.T) {
 	if claim == nil {
 		t.Fatal("the data are not on a volume claim")
 	}
-	_, err := s.Client.CoreV1().PersistentVolumeClaims(world.SystemNamespace).Get(s.ctx, claim.ClaimName, metav1.GetOptions{})
-	s.must(err)
+	_, err := s.World.Client.CoreV1().PersistentVolumeClaims(world.SystemNamespace).Get(s.Ctx, claim.ClaimName, metav1.GetOptions{})
+	s.Must(err)
 	if d.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
 		t.Errorf("the strategy is %s: two processes must not have the volume", d.Spec.Strategy.Type)
 	}
@@ -77,10 +77,10 @@ func TestThePodIsTakenByTheRestrictedLevel(t *testing.T) {
 		spec := s.deployment().Spec.Template.Spec
 		change(&spec)
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "notifier-"}, Spec: spec}
-		_, err := s.Client.CoreV1().Pods(world.SystemNamespace).Create(s.ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := s.World.Client.CoreV1().Pods(world.SystemNamespace).Create(s.Ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	}
-	s.must(create(func(*corev1.PodSpec) {}))
+	s.Must(create(func(*corev1.PodSpec) {}))
 	err := create(func(p *corev1.PodSpec) { p.Containers[0].SecurityContext.Capabilities = nil })
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("a pod that keeps its capabilities: got %v, want it to be forbidden", err)
@@ -95,13 +95,11 @@ func TestThePodIsTakenByTheRestrictedLevel(t *testing.T) {
 	}
 }
 
-var process = sync.OnceValues(func() (*world.Notifier, error) {
+var process = scene.Opening(func(ctx context.Context) (*world.Notifier, error) {
 	w, err := shared()
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
-	defer cancel()
 	d, err := w.Client.AppsV1().Deployments(world.SystemNamespace).Get(ctx, "notification-controller", metav1.GetOptions{})
 	if err != nil {
 		return nil, err
@@ -125,7 +123,7 @@ var process = sync.OnceValues(func() (*world.Notifier, error) {
 func (s *stage) process() *world.Notifier {
 	s.Helper()
 	n, err := process()
-	s.must(err)
+	s.Must(err)
 	return n
 }
 
@@ -134,51 +132,41 @@ func (s *stage) process() *world.Notifier {
 func TestTheProcessServesAsTheInstallationsServiceAccount(t *testing.T) {
 	s := open(t)
 	n := s.process()
-	sink, err := harness.NewSink()
-	s.must(err)
-	t.Cleanup(func() { _ = sink.Down() })
-
-	tenant := s.tenant()
-	s.must(tenant.Object(s.ctx, "GitRepository", "app", nil, ""))
-	s.must(tenant.Object(s.ctx, "Kustomization", "app", nil, ""))
-	path, err := tenant.Receiver(s.ctx, "app", "t", `{"type":"github","secretRef":{"name":"app-token"},
-		"resources":[{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","name":"app"}]}`)
-	s.must(err)
+	s.Notifier = n
+	sink, tenant := s.NewSink(), s.Tenant
+	s.Must(tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
+	path := s.Receiver(tenant, "app", "t", "")
 	sent := time.Now()
-	resp, err := n.GitHub(s.ctx, path, "t", "push", world.GitHubPush)
-	s.must(err)
-	if resp.Status != http.StatusOK {
-		t.Fatalf("webhook: got %d %q", resp.Status, resp.Body)
-	}
-	_, err = tenant.WaitRequested(s.ctx, "GitRepository", "app", sent)
-	s.must(err)
+	s.Push(path, "t", http.StatusOK)
+	_, err := tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
+	s.Must(err)
 
-	s.must(tenant.SlackAlert(s.ctx, "all", sink.URL("/")))
-	event, err := tenant.Event(s.ctx, "Kustomization", "app", "error", "BuildFailed", "no such file", "main@sha1:1")
-	s.must(err)
-	resp, err = n.Post(s.ctx, event)
-	s.must(err)
+	s.Must(tenant.SlackAlert(s.Ctx, "all", sink.URL("/")))
+	event, err := tenant.Event(s.Ctx, "Kustomization", "app", "error", "BuildFailed", "no such file", "main@sha1:1")
+	s.Must(err)
+	resp, err := n.Post(s.Ctx, event)
+	s.Must(err)
 	if resp.Status != http.StatusAccepted {
 		t.Fatalf("event: got %d %q", resp.Status, resp.Body)
 	}
 	// The transition that only a watcher sees comes as well.
-	s.must(tenant.SetReady(s.ctx, "Kustomization", "app", true, "ReconciliationSucceeded", "recovered", "main@sha1:2"))
-	_, err = sink.Wait(s.ctx, func(all []harness.Received) bool {
+	s.Must(tenant.SetReady(s.Ctx, "Kustomization", "app", true, "ReconciliationSucceeded", "recovered", "main@sha1:2"))
+	_, err = sink.Wait(s.Ctx, func(all []harness.Received) bool {
 		var text strings.Builder
 		for _, r := range all {
 			text.Write(r.Body)
 		}
 		return strings.Contains(text.String(), "no such file") && strings.Contains(text.String(), "recovered")
 	})
-	s.must(err)
+	s.Must(err)
 
-	s.must(harness.Eventually(s.ctx, s.leads))
+	s.Must(harness.Eventually(s.Ctx, s.leads))
 
 	// A finalizer that Flux left goes with the object.
-	s.must(tenant.Apply(s.ctx, `{"apiVersion":"notification.toolkit.fluxcd.io/v1beta3","kind":"Alert","metadata":{"name":"left","namespace":"$NS",
+	s.Must(tenant.Apply(s.Ctx, `{"apiVersion":"notification.toolkit.fluxcd.io/v1beta3","kind":"Alert","metadata":{"name":"left","namespace":"$NS",
 		"finalizers":["finalizers.fluxcd.io"]},"spec":{"providerRef":{"name":"all"},"eventSources":[{"kind":"Kustomization","name":"*"}]}}`))
-	s.must(tenant.Delete(s.ctx, "Alert", "left"))
-	s.must(s.DeleteNamespace(s.ctx, tenant.Namespace))
+	s.Must(tenant.Delete(s.Ctx, "Alert", "left"))
+	s.Must(s.World.DeleteNamespace(s.Ctx, tenant.Namespace))
 	if strings.Contains(n.Logs(), "forbidden") {
 		t.Error("the process asked for something that it may not do; see its log")
 		for line := range strings.SplitSeq(n.Logs(), "\n") {
@@ -191,7 +179,7 @@ func TestTheProcessServesAsTheInstallationsServiceAccount(t *testing.T) {
 
 // leads reports whether the process holds the Lease and may go on to.
 func (s *stage) leads(ctx context.Context) error {
-	lease, err := s.Client.CoordinationV1().Leases(world.SystemNamespace).Get(ctx, "notifier-leader", metav1.GetOptions{})
+	lease, err := s.World.Client.CoordinationV1().Leases(world.SystemNamespace).Get(ctx, "notifier-leader", metav1.GetOptions{})
 	if err != nil {
 		return err
 	}

@@ -31,13 +31,13 @@ type identity struct {
 // self is the process's identity, as whom it may be given others.
 func (s *stage) self(as rest.ImpersonationConfig) identity {
 	s.Helper()
-	cfg, err := s.As(s.ctx, world.SystemNamespace, world.ServiceAccount)
-	s.must(err)
+	cfg, err := s.World.As(s.Ctx, world.SystemNamespace, world.ServiceAccount)
+	s.Must(err)
 	cfg.Impersonate = as
 	client, err := kubernetes.NewForConfig(cfg)
-	s.must(err)
+	s.Must(err)
 	d, err := dynamic.NewForConfig(cfg)
-	s.must(err)
+	s.Must(err)
 	return identity{client, d}
 }
 
@@ -62,46 +62,46 @@ func (s *stage) forbidden(what string, err error) {
 // Fails when the role is granted list on Secrets, or any write on them.
 func TestSecretsAreReadOneByOneAndNeverListed(t *testing.T) {
 	s := open(t)
-	tenant, self := s.tenant(), s.self(rest.ImpersonationConfig{})
-	s.must(tenant.Secret(s.ctx, "token", map[string]string{"token": "t"}))
+	tenant, self := s.NewTenant(), s.self(rest.ImpersonationConfig{})
+	s.Must(tenant.Secret(s.Ctx, "token", map[string]string{"token": "t"}))
 	secrets := self.CoreV1().Secrets(tenant.Namespace)
-	_, err := secrets.Get(s.ctx, "token", metav1.GetOptions{})
-	s.must(err)
-	w, err := secrets.Watch(s.ctx, metav1.ListOptions{FieldSelector: "metadata.name=token"})
-	s.must(err)
+	_, err := secrets.Get(s.Ctx, "token", metav1.GetOptions{})
+	s.Must(err)
+	w, err := secrets.Watch(s.Ctx, metav1.ListOptions{FieldSelector: "metadata.name=token"})
+	s.Must(err)
 	w.Stop()
-	_, err = secrets.List(s.ctx, metav1.ListOptions{})
+	_, err = secrets.List(s.Ctx, metav1.ListOptions{})
 	s.forbidden("list Secrets of a namespace", err)
-	_, err = self.CoreV1().Secrets("").List(s.ctx, metav1.ListOptions{})
+	_, err = self.CoreV1().Secrets("").List(s.Ctx, metav1.ListOptions{})
 	s.forbidden("list all Secrets", err)
-	_, err = secrets.Create(s.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "new"}}, metav1.CreateOptions{})
+	_, err = secrets.Create(s.Ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "new"}}, metav1.CreateOptions{})
 	s.forbidden("create a Secret", err)
-	_, err = secrets.Patch(s.ctx, "token", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{})
+	_, err = secrets.Patch(s.Ctx, "token", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{})
 	s.forbidden("patch a Secret", err)
-	s.forbidden("delete a Secret", secrets.Delete(s.ctx, "token", metav1.DeleteOptions{}))
+	s.forbidden("delete a Secret", secrets.Delete(s.Ctx, "token", metav1.DeleteOptions{}))
 }
 
 // T2: fails when the role is granted a write on a Flux kind.
 func TestT2NoFluxObjectIsWrittenByTheProcessItself(t *testing.T) {
 	s := open(t)
-	tenant, self := s.tenant(), s.self(rest.ImpersonationConfig{})
+	tenant, self := s.NewTenant(), s.self(rest.ImpersonationConfig{})
 	for _, kind := range []string{"GitRepository", "OCIRepository", "Kustomization", "HelmRelease"} {
-		s.must(tenant.Object(s.ctx, kind, "app", nil, ""))
+		s.Must(tenant.Object(s.Ctx, kind, "app", nil, ""))
 		objects := self.objects(tenant, kind)
-		obj, err := objects.Get(s.ctx, "app", metav1.GetOptions{})
-		s.must(err)
-		s.forbidden("patch "+kind, patchOf(s.ctx, objects, "app"))
-		s.forbidden("patch status of "+kind, patchOf(s.ctx, objects, "app", "status"))
-		_, err = objects.Update(s.ctx, obj, metav1.UpdateOptions{})
+		obj, err := objects.Get(s.Ctx, "app", metav1.GetOptions{})
+		s.Must(err)
+		s.forbidden("patch "+kind, patchOf(s.Ctx, objects, "app"))
+		s.forbidden("patch status of "+kind, patchOf(s.Ctx, objects, "app", "status"))
+		_, err = objects.Update(s.Ctx, obj, metav1.UpdateOptions{})
 		s.forbidden("update "+kind, err)
 		obj.SetManagedFields(nil) // an apply must not carry them
-		_, err = objects.Apply(s.ctx, "app", obj, metav1.ApplyOptions{FieldManager: "x", Force: true})
+		_, err = objects.Apply(s.Ctx, "app", obj, metav1.ApplyOptions{FieldManager: "x", Force: true})
 		s.forbidden("apply "+kind, err)
-		s.forbidden("delete "+kind, objects.Delete(s.ctx, "app", metav1.DeleteOptions{}))
-		s.forbidden("delete all of "+kind, objects.DeleteCollection(s.ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
+		s.forbidden("delete "+kind, objects.Delete(s.Ctx, "app", metav1.DeleteOptions{}))
+		s.forbidden("delete all of "+kind, objects.DeleteCollection(s.Ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
 		obj.SetName("new")
 		obj.SetResourceVersion("")
-		_, err = objects.Create(s.ctx, obj, metav1.CreateOptions{})
+		_, err = objects.Create(s.Ctx, obj, metav1.CreateOptions{})
 		s.forbidden("create "+kind, err)
 	}
 }
@@ -110,34 +110,34 @@ func TestT2NoFluxObjectIsWrittenByTheProcessItself(t *testing.T) {
 // when the role gets the plain verb impersonate, impersonation of users or groups, or another verb or kind to do with it.
 func TestT2ImpersonationIsGoodForOneVerbOnFluxKindsOnly(t *testing.T) {
 	s := open(t)
-	tenant := s.tenant()
-	s.must(tenant.Object(s.ctx, "GitRepository", "app", nil, ""))
-	s.must(tenant.Secret(s.ctx, "token", map[string]string{"token": "t"}))
-	s.must(s.ServiceAccount(s.ctx, tenant.Namespace, "strong"))
-	s.must(s.Grant(s.ctx, tenant.Namespace, "strong", []string{"*"}, append([]string{
+	tenant := s.NewTenant()
+	s.Must(tenant.Object(s.Ctx, "GitRepository", "app", nil, ""))
+	s.Must(tenant.Secret(s.Ctx, "token", map[string]string{"token": "t"}))
+	s.Must(s.World.ServiceAccount(s.Ctx, tenant.Namespace, "strong"))
+	s.Must(s.World.Grant(s.Ctx, tenant.Namespace, "strong", []string{"*"}, append([]string{
 		"secrets", "configmaps", "pods", "serviceaccounts/token", "gitrepositories/status.source.toolkit.fluxcd.io",
 	}, world.Patchable...)...))
 	account := harness.ServiceAccountUser(tenant.Namespace, "strong")
 	strong := s.self(rest.ImpersonationConfig{UserName: account})
 	objects := strong.objects(tenant, "GitRepository")
 	// The permission itself, without which the rest proves nothing.
-	s.must(patchOf(s.ctx, objects, "app"))
+	s.Must(patchOf(s.Ctx, objects, "app"))
 
-	obj, err := tenant.Get(s.ctx, "GitRepository", "app")
-	s.must(err)
-	_, err = objects.Update(s.ctx, obj, metav1.UpdateOptions{})
+	obj, err := tenant.Get(s.Ctx, "GitRepository", "app")
+	s.Must(err)
+	_, err = objects.Update(s.Ctx, obj, metav1.UpdateOptions{})
 	s.forbidden("update", err)
-	s.forbidden("delete", objects.Delete(s.ctx, "app", metav1.DeleteOptions{}))
-	s.forbidden("patch status", patchOf(s.ctx, objects, "app", "status"))
-	_, err = objects.Get(s.ctx, "app", metav1.GetOptions{})
+	s.forbidden("delete", objects.Delete(s.Ctx, "app", metav1.DeleteOptions{}))
+	s.forbidden("patch status", patchOf(s.Ctx, objects, "app", "status"))
+	_, err = objects.Get(s.Ctx, "app", metav1.GetOptions{})
 	s.forbidden("get", err)
-	_, err = strong.CoreV1().Secrets(tenant.Namespace).Get(s.ctx, "token", metav1.GetOptions{})
+	_, err = strong.CoreV1().Secrets(tenant.Namespace).Get(s.Ctx, "token", metav1.GetOptions{})
 	s.forbidden("get a Secret", err)
-	_, err = strong.CoreV1().Secrets(tenant.Namespace).Patch(s.ctx, "token", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{})
+	_, err = strong.CoreV1().Secrets(tenant.Namespace).Patch(s.Ctx, "token", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{})
 	s.forbidden("patch a Secret", err)
-	_, err = strong.CoreV1().ConfigMaps(tenant.Namespace).Patch(s.ctx, "kube-root-ca.crt", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{})
+	_, err = strong.CoreV1().ConfigMaps(tenant.Namespace).Patch(s.Ctx, "kube-root-ca.crt", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{})
 	s.forbidden("patch a ConfigMap", err)
-	_, err = strong.CoreV1().ServiceAccounts(tenant.Namespace).CreateToken(s.ctx, "strong", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	_, err = strong.CoreV1().ServiceAccounts(tenant.Namespace).CreateToken(s.Ctx, "strong", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	s.forbidden("make a token", err)
 
 	for what, as := range map[string]rest.ImpersonationConfig{
@@ -149,19 +149,19 @@ func TestT2ImpersonationIsGoodForOneVerbOnFluxKindsOnly(t *testing.T) {
 		"an account with extra":        {UserName: account, Extra: map[string][]string{"scopes": {"all"}}},
 		"an account with a UID":        {UserName: account, UID: "1"},
 	} {
-		s.forbidden("patch as "+what, patchOf(s.ctx, s.self(as).objects(tenant, "GitRepository"), "app"))
+		s.forbidden("patch as "+what, patchOf(s.Ctx, s.self(as).objects(tenant, "GitRepository"), "app"))
 	}
 	// An account that RBAC gives nothing may nothing, whoever asks.
-	s.must(s.ServiceAccount(s.ctx, tenant.Namespace, "weak"))
+	s.Must(s.World.ServiceAccount(s.Ctx, tenant.Namespace, "weak"))
 	weak := s.self(rest.ImpersonationConfig{UserName: harness.ServiceAccountUser(tenant.Namespace, "weak")})
-	s.forbidden("patch as an account that may not", patchOf(s.ctx, weak.objects(tenant, "GitRepository"), "app"))
+	s.forbidden("patch as an account that may not", patchOf(s.Ctx, weak.objects(tenant, "GitRepository"), "app"))
 }
 
 // The admission policy narrows patch on the three kinds to the removal of Flux's finalizer from an object that is being deleted.
 // Fails when one of its expressions goes, or the whole policy.
 func TestAPatchOfTheThreeKindsMayOnlyTakeFluxsFinalizerAway(t *testing.T) {
 	s := open(t)
-	tenant, self := s.tenant(), s.self(rest.ImpersonationConfig{})
+	tenant, self := s.NewTenant(), s.self(rest.ImpersonationConfig{})
 	specs := map[string]string{
 		"Receiver": `{"type":"generic","secretRef":{"name":"t"},"resources":[{"kind":"GitRepository","name":"app"}]}`,
 		"Provider": `{"type":"generic","address":"https://example.com"}`,
@@ -169,42 +169,42 @@ func TestAPatchOfTheThreeKindsMayOnlyTakeFluxsFinalizerAway(t *testing.T) {
 	}
 	s.policyInForce(self, tenant, specs["Alert"])
 	for kind, spec := range specs {
-		s.must(tenant.Object(s.ctx, kind, "app", nil, spec))
+		s.Must(tenant.Object(s.Ctx, kind, "app", nil, spec))
 		objects := self.objects(tenant, kind)
-		admin := s.Dynamic.Resource(world.Kinds[kind]).Namespace(tenant.Namespace)
+		admin := s.World.Dynamic.Resource(world.Kinds[kind]).Namespace(tenant.Namespace)
 		patch := func(body string) error {
-			_, err := objects.Patch(s.ctx, "app", types.MergePatchType, []byte(body), metav1.PatchOptions{})
+			_, err := objects.Patch(s.Ctx, "app", types.MergePatchType, []byte(body), metav1.PatchOptions{})
 			return err
 		}
-		_, err := admin.Patch(s.ctx, "app", types.MergePatchType,
+		_, err := admin.Patch(s.Ctx, "app", types.MergePatchType,
 			[]byte(`{"metadata":{"finalizers":["example.com/other","finalizers.fluxcd.io"]}}`), metav1.PatchOptions{})
-		s.must(err)
+		s.Must(err)
 		s.refuseAll("a living "+kind, patch)
 		s.forbidden("take Flux's finalizer from a living "+kind, patch(`{"metadata":{"finalizers":["example.com/other"]}}`))
-		obj, err := objects.Get(s.ctx, "app", metav1.GetOptions{})
-		s.must(err)
-		_, err = objects.Update(s.ctx, obj, metav1.UpdateOptions{})
+		obj, err := objects.Get(s.Ctx, "app", metav1.GetOptions{})
+		s.Must(err)
+		_, err = objects.Update(s.Ctx, obj, metav1.UpdateOptions{})
 		s.forbidden("update "+kind, err)
-		s.forbidden("delete "+kind, objects.Delete(s.ctx, "app", metav1.DeleteOptions{}))
+		s.forbidden("delete "+kind, objects.Delete(s.Ctx, "app", metav1.DeleteOptions{}))
 		obj.SetName("new")
 		obj.SetResourceVersion("")
-		_, err = objects.Create(s.ctx, obj, metav1.CreateOptions{})
+		_, err = objects.Create(s.Ctx, obj, metav1.CreateOptions{})
 		s.forbidden("create "+kind, err)
 		// The status is its to write, and reaches nothing else.
-		_, err = objects.Patch(s.ctx, "app", types.MergePatchType,
+		_, err = objects.Patch(s.Ctx, "app", types.MergePatchType,
 			[]byte(`{"spec":{"suspend":true},"status":{"observedGeneration":1}}`), metav1.PatchOptions{}, "status")
-		s.must(err)
+		s.Must(err)
 
-		s.must(admin.Delete(s.ctx, "app", metav1.DeleteOptions{}))
+		s.Must(admin.Delete(s.Ctx, "app", metav1.DeleteOptions{}))
 		s.refuseAll("a dying "+kind, patch)
-		s.must(patch(`{"metadata":{"finalizers":["example.com/other"]}}`))
-		obj, err = admin.Get(s.ctx, "app", metav1.GetOptions{})
-		s.must(err)
+		s.Must(patch(`{"metadata":{"finalizers":["example.com/other"]}}`))
+		obj, err = admin.Get(s.Ctx, "app", metav1.GetOptions{})
+		s.Must(err)
 		if spec := obj.Object["spec"].(map[string]any); spec["suspend"] != nil || len(obj.GetFinalizers()) != 1 {
 			t.Errorf("%s: after all that the spec is %v, the finalizers are %v", kind, spec, obj.GetFinalizers())
 		}
-		_, err = admin.Patch(s.ctx, "app", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
-		s.must(err)
+		_, err = admin.Patch(s.Ctx, "app", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		s.Must(err)
 	}
 }
 
@@ -232,8 +232,8 @@ func (s *stage) refuseAll(what string, patch func(body string) error) {
 // policyInForce waits until the API server heeds the admission policy, which takes it a moment after it was written.
 func (s *stage) policyInForce(self identity, t *world.Tenant, spec string) {
 	s.Helper()
-	s.must(t.Object(s.ctx, "Alert", "probe", nil, spec))
-	s.must(harness.Eventually(s.ctx, func(ctx context.Context) error {
+	s.Must(t.Object(s.Ctx, "Alert", "probe", nil, spec))
+	s.Must(harness.Eventually(s.Ctx, func(ctx context.Context) error {
 		change := fmt.Appendf(nil, `{"metadata":{"labels":{"try":"%d"}}}`, time.Now().UnixNano()) // a patch that changes nothing is let through
 		_, err := self.objects(t, "Alert").Patch(ctx, "probe", types.MergePatchType, change, metav1.PatchOptions{})
 		switch {
@@ -250,36 +250,36 @@ func (s *stage) policyInForce(self identity, t *world.Tenant, spec string) {
 // TestT2TheIdentityHoldsNoWildcardAndNoOtherWrite.
 func TestWhatAnAttackerWouldWantIsForbidden(t *testing.T) {
 	s := open(t)
-	tenant, self := s.tenant(), s.self(rest.ImpersonationConfig{})
+	tenant, self := s.NewTenant(), s.self(rest.ImpersonationConfig{})
 	dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	meta := metav1.ObjectMeta{Name: "new"}
 	for _, namespace := range []string{tenant.Namespace, world.SystemNamespace, metav1.NamespaceSystem} {
 		pod := s.deployment().Spec.Template.Spec
-		_, err := self.CoreV1().Pods(namespace).Create(s.ctx, &corev1.Pod{ObjectMeta: meta, Spec: pod}, dry)
+		_, err := self.CoreV1().Pods(namespace).Create(s.Ctx, &corev1.Pod{ObjectMeta: meta, Spec: pod}, dry)
 		s.forbidden("create a Pod in "+namespace, err)
-		_, err = self.CoreV1().ServiceAccounts(namespace).CreateToken(s.ctx, "default", &authenticationv1.TokenRequest{}, dry)
+		_, err = self.CoreV1().ServiceAccounts(namespace).CreateToken(s.Ctx, "default", &authenticationv1.TokenRequest{}, dry)
 		s.forbidden("make a token in "+namespace, err)
-		_, err = self.CoreV1().ServiceAccounts(namespace).Create(s.ctx, &corev1.ServiceAccount{ObjectMeta: meta}, dry)
+		_, err = self.CoreV1().ServiceAccounts(namespace).Create(s.Ctx, &corev1.ServiceAccount{ObjectMeta: meta}, dry)
 		s.forbidden("create a ServiceAccount in "+namespace, err)
-		_, err = self.RbacV1().RoleBindings(namespace).Create(s.ctx, &rbacv1.RoleBinding{
+		_, err = self.RbacV1().RoleBindings(namespace).Create(s.Ctx, &rbacv1.RoleBinding{
 			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 		}, dry)
 		s.forbidden("create a RoleBinding in "+namespace, err)
-		_, err = self.AppsV1().Deployments(namespace).Patch(s.ctx, "notification-controller", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{})
+		_, err = self.AppsV1().Deployments(namespace).Patch(s.Ctx, "notification-controller", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{})
 		s.forbidden("patch a Deployment in "+namespace, err)
-		_, err = self.CoreV1().ConfigMaps(namespace).List(s.ctx, metav1.ListOptions{})
+		_, err = self.CoreV1().ConfigMaps(namespace).List(s.Ctx, metav1.ListOptions{})
 		s.forbidden("list ConfigMaps in "+namespace, err)
 	}
-	_, err := self.CoordinationV1().Leases(metav1.NamespaceSystem).List(s.ctx, metav1.ListOptions{})
+	_, err := self.CoordinationV1().Leases(metav1.NamespaceSystem).List(s.Ctx, metav1.ListOptions{})
 	s.forbidden("list Leases of another namespace", err)
-	_, err = self.RbacV1().ClusterRoles().Patch(s.ctx, "notifier", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{})
+	_, err = self.RbacV1().ClusterRoles().Patch(s.Ctx, "notifier", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{})
 	s.forbidden("patch its own ClusterRole", err)
-	_, err = self.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Patch(s.ctx, "notifier-finalizers", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{})
+	_, err = self.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Patch(s.Ctx, "notifier-finalizers", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{})
 	s.forbidden("patch the policy that binds it", err)
-	err = self.AdmissionregistrationV1().ValidatingAdmissionPolicies().Delete(s.ctx, "notifier-finalizers", metav1.DeleteOptions{})
+	err = self.AdmissionregistrationV1().ValidatingAdmissionPolicies().Delete(s.Ctx, "notifier-finalizers", metav1.DeleteOptions{})
 	s.forbidden("delete the policy that binds it", err)
-	_, err = self.CoreV1().Namespaces().Create(s.ctx, &corev1.Namespace{ObjectMeta: meta}, dry)
+	_, err = self.CoreV1().Namespaces().Create(s.Ctx, &corev1.Namespace{ObjectMeta: meta}, dry)
 	s.forbidden("create a Namespace", err)
-	_, err = self.CoreV1().Nodes().List(s.ctx, metav1.ListOptions{})
+	_, err = self.CoreV1().Nodes().List(s.Ctx, metav1.ListOptions{})
 	s.forbidden("list Nodes", err)
 }

@@ -5,27 +5,18 @@ package install
 import (
 	"context"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"notifier/test/harness"
+	"notifier/test/scene"
 	"notifier/test/world"
 )
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-const (
-	// openTimeout bounds building and starting the control plane the first time, testTimeout each test after that.
-	openTimeout = 20 * time.Minute
-	testTimeout = 2 * time.Minute
-)
-
 // shared is a cluster with all of config/default, the Deployment and its volume claim included: nobody schedules here, so they stay
 // what they are.
-var shared = sync.OnceValues(func() (*world.World, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
-	defer cancel()
+var shared = scene.Opening(func(ctx context.Context) (*world.World, error) {
 	w, err := world.New(ctx, true)
 	if err != nil {
 		return nil, err
@@ -49,11 +40,7 @@ func manifests(name string) (string, error) {
 }
 
 // stage is what a test plays on.
-type stage struct {
-	*testing.T
-	*world.World
-	ctx context.Context
-}
+type stage struct{ *scene.Scene }
 
 func open(t *testing.T) *stage {
 	t.Helper()
@@ -62,24 +49,7 @@ func open(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
-	t.Cleanup(cancel)
-	return &stage{T: t, World: w, ctx: ctx}
-}
-
-// must ends the test on an error.
-func (s *stage) must(err error) {
-	s.Helper()
-	if err != nil {
-		s.Fatal(err)
-	}
-}
-
-func (s *stage) tenant() *world.Tenant {
-	s.Helper()
-	t, err := s.Tenant(s.ctx, "tenant-")
-	s.must(err)
-	return t
+	return &stage{scene.New(t, w, nil)}
 }
 
 // documents splits a YAML stream.

@@ -21,7 +21,7 @@ import (
 func (s *stage) kustomizations() []string {
 	s.Helper()
 	root, err := harness.ProductDir()
-	s.must(err)
+	s.Must(err)
 	root = filepath.Join(root, "config")
 	var names []string
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -36,7 +36,7 @@ func (s *stage) kustomizations() []string {
 		}
 		return err
 	})
-	s.must(err)
+	s.Must(err)
 	return names
 }
 
@@ -61,7 +61,7 @@ func TestEveryKustomizationBuildsAndApplies(t *testing.T) {
 			if strings.Contains(doc, "monitoring.coreos.com") {
 				continue // the Prometheus operator's own definitions are not here
 			}
-			if _, err := s.DryRun(s.ctx, doc); err != nil {
+			if _, err := s.World.DryRun(s.Ctx, doc); err != nil {
 				t.Errorf("config/%s: %v", name, err)
 			}
 		}
@@ -71,9 +71,9 @@ func TestEveryKustomizationBuildsAndApplies(t *testing.T) {
 // namespace makes a namespace that may be there already.
 func (s *stage) namespace(name string) {
 	s.Helper()
-	_, err := s.Client.CoreV1().Namespaces().Create(s.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err := s.World.Client.CoreV1().Namespaces().Create(s.Ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
-		s.must(err)
+		s.Must(err)
 	}
 }
 
@@ -83,21 +83,21 @@ var fence = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 func TestEveryManifestInThePagesApplies(t *testing.T) {
 	s := open(t)
 	root, err := harness.ProductDir()
-	s.must(err)
+	s.Must(err)
 	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	s.must(err)
+	s.Must(err)
 	s.namespace("team-a")
 	shown := 0
 	for _, page := range append(pages, filepath.Join(root, "README.md"), filepath.Join(root, "config", "flux", "README.md")) {
 		text, err := os.ReadFile(page)
-		s.must(err)
+		s.Must(err)
 		for _, block := range fence.FindAllStringSubmatch(string(text), -1) {
 			for _, doc := range documents(block[1]) {
 				if !strings.Contains(doc, "apiVersion:") || strings.Contains(doc, "kustomize.config.k8s.io") {
 					continue
 				}
 				shown++
-				if _, err := s.DryRun(s.ctx, doc); err != nil {
+				if _, err := s.World.DryRun(s.Ctx, doc); err != nil {
 					t.Errorf("%s: %v in\n%s", filepath.Base(page), err, doc)
 				}
 			}
@@ -114,21 +114,21 @@ func TestTheSamplesWork(t *testing.T) {
 	s := open(t)
 	s.namespace("team-a")
 	text, err := manifests("samples")
-	s.must(err)
-	_, err = s.Apply(s.ctx, text)
-	s.must(err)
+	s.Must(err)
+	_, err = s.World.Apply(s.Ctx, text)
+	s.Must(err)
 	s.process()
 	tenant := &world.Tenant{World: s.World, Namespace: "team-a"}
 	objects, err := harness.Decode(text)
-	s.must(err)
+	s.Must(err)
 	for _, obj := range objects {
 		if obj.GroupVersionKind().Group != world.Kinds["Alert"].Group {
 			continue
 		}
 		if obj.GetName() == "recorder" {
-			_, err = tenant.WaitCondition(s.ctx, obj.GetKind(), "recorder", "Ready", metav1.ConditionFalse, "")
+			_, err = tenant.WaitCondition(s.Ctx, obj.GetKind(), "recorder", "Ready", metav1.ConditionFalse, "")
 		} else {
-			_, err = tenant.WaitCondition(s.ctx, obj.GetKind(), obj.GetName(), "Ready", metav1.ConditionTrue, "")
+			_, err = tenant.WaitCondition(s.Ctx, obj.GetKind(), obj.GetName(), "Ready", metav1.ConditionTrue, "")
 		}
 		if err != nil {
 			t.Errorf("%s %s: %v", obj.GetKind(), obj.GetName(), err)

@@ -19,12 +19,12 @@ import (
 func TestAlertsBeyondTheirNumberSaySoAndTakeAFreePlace(t *testing.T) {
 	s := scoped(t)
 	s.startScoped(world.NotifierOptions{Args: []string{"--max-alerts-per-namespace", "3"}})
-	sink := s.newSink()
-	s.must(s.tenant.Object(s.ctx, "Kustomization", "app", nil, ""))
-	s.must(s.tenant.Secret(s.ctx, "sink", map[string]string{"address": sink.URL("/")}))
-	s.must(s.tenant.Object(s.ctx, "Provider", "sink", nil, `{"type":"generic","secretRef":{"name":"sink"}}`))
+	sink := s.NewSink()
+	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
+	s.Must(s.Tenant.Secret(s.Ctx, "sink", map[string]string{"address": sink.URL("/")}))
+	s.Must(s.Tenant.Object(s.Ctx, "Provider", "sink", nil, `{"type":"generic","secretRef":{"name":"sink"}}`))
 	alert := func(name string) {
-		s.must(s.tenant.Object(s.ctx, "Alert", name, nil,
+		s.Must(s.Tenant.Object(s.Ctx, "Alert", name, nil,
 			`{"providerRef":{"name":"sink"},"eventMetadata":{"alert":"`+name+`"},"eventSources":[`+anyKustomization+`]}`))
 	}
 	for i := range 3 {
@@ -32,9 +32,9 @@ func TestAlertsBeyondTheirNumberSaySoAndTakeAFreePlace(t *testing.T) {
 		s.ready("Alert", fmt.Sprintf("old-%d", i), metav1.ConditionTrue, "")
 	}
 	// Ages are whole seconds, and among Alerts of one second the name decides, by which the young ones would come first.
-	last, err := s.tenant.Get(s.ctx, "Alert", "old-2")
-	s.must(err)
-	s.must(harness.Eventually(s.ctx, func(context.Context) error {
+	last, err := s.Tenant.Get(s.Ctx, "Alert", "old-2")
+	s.Must(err)
+	s.Must(harness.Eventually(s.Ctx, func(context.Context) error {
 		if !time.Now().After(last.GetCreationTimestamp().Add(time.Second)) {
 			return errors.New("still the same second")
 		}
@@ -49,7 +49,7 @@ func TestAlertsBeyondTheirNumberSaySoAndTakeAFreePlace(t *testing.T) {
 	}
 	s.accepted("three")
 	s.waitTold(sink, "three")
-	s.must(s.tenant.Delete(s.ctx, "Alert", "old-1"))
+	s.Must(s.Tenant.Delete(s.Ctx, "Alert", "old-1"))
 	s.ready("Alert", "a-young-0", metav1.ConditionTrue, "")
 	s.ready("Alert", "a-young-1", metav1.ConditionFalse, "LimitExceeded")
 	s.accepted("and three more")
@@ -68,31 +68,31 @@ func TestAlertsBeyondTheirNumberSaySoAndTakeAFreePlace(t *testing.T) {
 func TestE8AnEventIsComparedWithTheAlertsOfItsNamespaceOnly(t *testing.T) {
 	s := alone(t)
 	const others, each, events = 3, 100, 20
-	sink := s.newSink()
+	sink := s.NewSink()
 	for range others {
-		tenant, err := s.world.Tenant(s.ctx, "crowd-")
-		s.must(err)
-		s.must(tenant.Alert(s.ctx, "alert", "generic", sink.URL("/crowd"), anyKustomization))
+		tenant, err := s.World.Tenant(s.Ctx, "crowd-")
+		s.Must(err)
+		s.Must(tenant.Alert(s.Ctx, "alert", "generic", sink.URL("/crowd"), anyKustomization))
 		for i := range each - 1 {
-			s.must(tenant.Object(s.ctx, "Alert", fmt.Sprintf("alert-%d", i), nil,
+			s.Must(tenant.Object(s.Ctx, "Alert", fmt.Sprintf("alert-%d", i), nil,
 				`{"providerRef":{"name":"alert"},"eventSources":[`+anyKustomization+`]}`))
 		}
-		_, err = tenant.WaitCondition(s.ctx, "Alert", fmt.Sprintf("alert-%d", each-2), "Ready", metav1.ConditionTrue, "")
-		s.must(err)
+		_, err = tenant.WaitCondition(s.Ctx, "Alert", fmt.Sprintf("alert-%d", each-2), "Ready", metav1.ConditionTrue, "")
+		s.Must(err)
 	}
-	s.must(s.tenant.Object(s.ctx, "Kustomization", "app", nil, ""))
+	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	for _, name := range []string{"one", "two"} {
-		s.must(s.tenant.Alert(s.ctx, name, "generic", sink.URL("/own"), anyKustomization))
+		s.Must(s.Tenant.Alert(s.Ctx, name, "generic", sink.URL("/own"), anyKustomization))
 		s.ready("Alert", name, metav1.ConditionTrue, "")
 	}
-	before, err := s.Metric(s.ctx, "notifier_considered_total")
-	s.must(err)
+	before, err := s.Metric(s.Ctx, "notifier_considered_total")
+	s.Must(err)
 	for i := range events {
 		s.accepted(fmt.Sprintf("event-%d", i))
 	}
 	s.waitTold(sink, fmt.Sprintf("event-%d", events-1))
-	after, err := s.Metric(s.ctx, "notifier_considered_total")
-	s.must(err)
+	after, err := s.Metric(s.Ctx, "notifier_considered_total")
+	s.Must(err)
 	t.Logf("%d events were compared with %.0f sources, beside %d Alerts of other namespaces", events, after-before, others*each)
 	if after-before != 2*events {
 		t.Errorf("compared with %.0f sources, want %d", after-before, 2*events)

@@ -36,7 +36,7 @@ type attack struct {
 	// floods and slow attack the server at a base URL; either may be nil.
 	floods func(base string) []load.Flood
 	slow   func(base string) []load.Slow
-	// triggers says that its webhooks are authentic and lead to reconcile requests for "hot".
+	// triggers says that its webhooks are authentic and lead to reconcile requests.
 	triggers bool
 	// holds fails the test unless what else is promised of the attack holds; may be nil.
 	holds func(t *stage, answers load.Answers)
@@ -53,20 +53,20 @@ type victims struct {
 func (s *stage) newVictims() victims {
 	s.Helper()
 	issuer, err := sender.NewIssuer()
-	s.must(err)
+	s.Must(err)
 	s.Cleanup(func() { _ = issuer.Close() })
-	v := victims{issuer: issuer, hot: s.receiver(s.tenant, "hot", floodToken, "")}
-	s.must(s.tenant.Object(s.ctx, "GitRepository", "app", nil, ""))
+	v := victims{issuer: issuer, hot: s.Receiver(s.Tenant, "hot", floodToken, "")}
+	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", "app", nil, ""))
 	resource := `{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","name":"app"%s}`
 	// An expression may do a certain work and all of a webhook's may take a certain time: together these take as much as there is.
 	expensive := fmt.Sprintf(resource, `,"filter":"req.n.map(i, i).size() > 0"`)
-	v.cel, err = s.tenant.Receiver(s.ctx, "cel", floodToken, `{"type":"generic-hmac","secretRef":{"name":"cel-token"},
+	v.cel, err = s.Tenant.Receiver(s.Ctx, "cel", floodToken, `{"type":"generic-hmac","secretRef":{"name":"cel-token"},
 		"resources":[`+strings.TrimSuffix(strings.Repeat(expensive+",", 16), ",")+`]}`)
-	s.must(err)
-	s.must(s.tenant.Object(s.ctx, "Receiver", "oidc", nil, fmt.Sprintf(`{"type":"generic-oidc","resources":[`+fmt.Sprintf(resource, "")+`],
+	s.Must(err)
+	s.Must(s.Tenant.Object(s.Ctx, "Receiver", "oidc", nil, fmt.Sprintf(`{"type":"generic-oidc","resources":[`+fmt.Sprintf(resource, "")+`],
 		"oidcProviders":[{"issuerURL":%q,"validations":[{"expression":"claims.sub == 'team'","message":"who are you"}]}]}`, issuer.URL)))
-	v.oidc, err = s.tenant.ReceiverPath(s.ctx, "oidc")
-	s.must(err)
+	v.oidc, err = s.Tenant.ReceiverPath(s.Ctx, "oidc")
+	s.Must(err)
 	return v
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -27,8 +28,6 @@ const (
 	// interval is the default of --trigger-interval, writeTime what the write may take on a busy machine.
 	interval  = time.Second
 	writeTime = time.Second
-	// statusGap is the least time between two writes of what came in for one Receiver, whatever comes in.
-	statusGap = 5 * time.Second
 	// restTime is the longest that a request may take to come in, and some.
 	restTime = 15 * time.Second
 )
@@ -47,17 +46,17 @@ type besieged struct {
 
 // scene is the same stage for a subtest.
 func (b *besieged) scene(t *testing.T) *besieged {
-	scene, under := *b.stage, *b
-	scene.T = t
-	under.stage = &scene
+	under := *b
+	under.stage = &stage{b.Under(t)}
 	return &under
 }
 
-// withstand attacks once and fails the test unless every promise is kept.
-func (b *besieged) withstand(a attack) {
+// withstand attacks once and fails the test unless every promise is kept. It takes and returns whether something was accepted: before,
+// which may still have to be told in the status, and now.
+func (b *besieged) withstand(a attack, before bool) (accepted bool) {
 	b.Helper()
-	audit, err := b.world.Audit()
-	b.must(err)
+	audit, err := b.World.Audit()
+	b.Must(err)
 	begin := time.Now()
 	b.forgetPeak()
 	m := b.measure(a, b.HooksURL, true)
@@ -66,21 +65,26 @@ func (b *besieged) withstand(a attack) {
 	}
 	ratio := b.compare(a, m.p99())
 	for _, d := range m.dawdlers {
-		b.must(d.Wait(b.within(restTime)))
+		b.Must(d.Wait(b.Within(restTime)))
 	}
 	left := b.left()
 	asked := b.asked(audit, m.last)
-	requests := b.requested(a, audit, time.Since(begin))
+	accepted = m.answers[http.StatusOK]+m.answers[http.StatusAccepted] > 0
+	gap := world.RefusalGap
+	if accepted || before {
+		gap = world.ReportGap
+	}
+	requests := b.requested(a, audit, time.Since(begin), gap)
 	peak := b.peak()
 	b.Logf("%.0f requests/s %v; at most %d MiB; %+.0f goroutines afterwards; %d API requests for what came in; "+
 		"the other tenant's p99 %s, %.2f times the bare handler's; its reconcile request after %s",
 		float64(m.answers.Total())/m.took.Seconds(), m.answers, peak>>20, left, requests, m.p99(), ratio, asked)
 	if a.triggers { // its last request may still come, and would count as the next attack's
 		begin := time.Now()
-		_, err := b.GitHub(b.ctx, b.hot, floodToken, "push", world.GitHubPush)
-		b.must(err)
-		_, err = b.tenant.WaitRequested(b.within(restTime), "GitRepository", "hot", begin)
-		b.must(err)
+		_, err := b.GitHub(b.Ctx, b.hot, floodToken, "push", world.GitHubPush)
+		b.Must(err)
+		_, err = b.Tenant.WaitRequested(b.Within(restTime), "GitRepository", "app", begin)
+		b.Must(err)
 	}
 	if peak > mostMemory {
 		b.Errorf("the process had %d MiB", peak>>20)
@@ -94,6 +98,7 @@ func (b *besieged) withstand(a attack) {
 	if asked > interval+writeTime {
 		b.Errorf("the other tenant's reconcile request came after %s", asked)
 	}
+	return accepted
 }
 
 // measured is what became of an attack, and of the other tenant's webhooks meanwhile.
@@ -114,8 +119,8 @@ func (b *besieged) measure(a attack, base string, whole bool) (m measured) {
 	b.Helper()
 	if a.slow != nil {
 		for _, slow := range a.slow(base) {
-			d, err := slow.Open(b.ctx)
-			b.must(err)
+			d, err := slow.Open(b.Ctx)
+			b.Must(err)
 			m.dawdlers = append(m.dawdlers, d)
 		}
 	}
@@ -124,10 +129,10 @@ func (b *besieged) measure(a attack, base string, whole bool) (m measured) {
 		floods = a.floods(base)
 	}
 	request, err := load.Request(base, b.path, world.GitHubHeader(floodToken, "push", world.GitHubPush), world.GitHubPush)
-	b.must(err)
-	short, cancel := context.WithTimeout(b.ctx, window)
+	b.Must(err)
+	short, cancel := context.WithTimeout(b.Ctx, window)
 	defer cancel()
-	sampling, end := context.WithCancel(b.ctx)
+	sampling, end := context.WithCancel(b.Ctx)
 	defer end()
 	begin := time.Now()
 	var mu sync.Mutex
@@ -136,7 +141,7 @@ func (b *besieged) measure(a attack, base string, whole bool) (m measured) {
 	for _, f := range floods {
 		ctx := short
 		if whole && f.Count > 0 {
-			ctx = b.ctx
+			ctx = b.Ctx
 		}
 		wg.Go(func() {
 			answers, err := f.Run(ctx)
@@ -160,7 +165,7 @@ func (b *besieged) measure(a attack, base string, whole bool) (m measured) {
 	m.last = time.Now()
 	<-sampling.Done()
 	wg.Wait()
-	b.must(err)
+	b.Must(err)
 	refused := load.Answers{}
 	for _, sample := range m.samples {
 		if sample.Status/100 != 2 {
@@ -180,7 +185,7 @@ func (b *besieged) compare(a attack, first time.Duration) (ratio float64) {
 	again := func(base string) time.Duration {
 		m := b.measure(a, base, false)
 		for _, d := range m.dawdlers {
-			b.must(d.Close())
+			b.Must(d.Close())
 		}
 		return m.p99()
 	}
@@ -199,38 +204,31 @@ func (b *besieged) compare(a attack, first time.Duration) (ratio float64) {
 // asked waits for the reconcile request of the other tenant's webhook that was accepted at the time, and returns how long it took.
 func (b *besieged) asked(audit *harness.Audit, accepted time.Time) time.Duration {
 	b.Helper()
-	entry, err := audit.Wait(b.within(restTime), func(e harness.AuditEntry) bool {
+	entry, err := audit.Wait(b.Within(restTime), func(e harness.AuditEntry) bool {
 		return e.Verb == "patch" && e.ObjectRef.Namespace == b.quiet.Namespace && e.ObjectRef.Resource == "gitrepositories" && e.Received.After(accepted)
 	})
-	b.must(err)
+	b.Must(err)
 	return entry.Received.Sub(accepted)
 }
 
 // requested returns how many requests to the API server the attack led to, and fails the test for those that it may not lead to: all
-// but one reconcile request an interval for what is authentic. What came in is written to the Receiver's status as well, so seldom that
-// it does not matter how much it is.
-func (b *besieged) requested(a attack, audit *harness.Audit, during time.Duration) int {
+// but one reconcile request an interval for what is authentic, and a report of what came in each gap.
+func (b *besieged) requested(a attack, audit *harness.Audit, during, gap time.Duration) int {
 	b.Helper()
-	all, err := audit.Find(func(e harness.AuditEntry) bool { return ours(e) && e.ObjectRef.Namespace != b.quiet.Namespace })
-	b.must(err)
-	asked, statuses := 0, map[string]int{}
-	for _, e := range all {
-		switch {
-		case e.Impersonated() != "" && a.triggers:
-			asked++
-		case e.ObjectRef.Resource == "receivers" && e.ObjectRef.Subresource == "status":
-			statuses[e.ObjectRef.Name]++
-		default:
+	all, err := audit.Find(func(e harness.AuditEntry) bool { return world.Ours(e) && e.ObjectRef.Namespace != b.quiet.Namespace })
+	b.Must(err)
+	led, err := world.WithoutReports(all, during, gap)
+	b.Must(err)
+	asked := 0
+	for _, e := range led {
+		if e.Impersonated() == "" || !a.triggers {
 			b.Errorf("the attack led to the request %s %s", e.Verb, e.RequestURI)
+			continue
 		}
+		asked++
 	}
 	if asked > int(during/interval)+1 {
 		b.Errorf("%d reconcile requests in %s for one object", asked, during)
-	}
-	for name, n := range statuses {
-		if n > int(during/statusGap)+1 {
-			b.Errorf("the status of %s was written %d times in %s", name, n, during)
-		}
 	}
 	return len(all)
 }
@@ -238,15 +236,15 @@ func (b *besieged) requested(a attack, audit *harness.Audit, during time.Duratio
 // goroutines is how many the process has.
 func (b *besieged) goroutines() float64 {
 	b.Helper()
-	n, err := b.Metric(b.ctx, "go_goroutines")
-	b.must(err)
+	n, err := b.Metric(b.Ctx, "go_goroutines")
+	b.Must(err)
 	return n
 }
 
 // left is how many goroutines more than at rest the process has once everything has ended that will.
 func (b *besieged) left() (n float64) {
 	b.Helper()
-	_ = harness.Eventually(b.within(restTime), func(context.Context) error {
+	_ = harness.Eventually(b.Within(restTime), func(context.Context) error {
 		if n = b.goroutines() - b.rest; n > mostGoroutines {
 			return errors.New("too many")
 		}
@@ -258,18 +256,18 @@ func (b *besieged) left() (n float64) {
 // forgetPeak begins what peak tells of anew.
 func (b *besieged) forgetPeak() {
 	b.Helper()
-	b.must(os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", b.Process().PID()), []byte("5"), 0o600))
+	b.Must(os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", b.Process().PID()), []byte("5"), 0o600))
 }
 
 // peak is the most memory that the process had, in bytes.
 func (b *besieged) peak() int64 {
 	b.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.Process().PID()))
-	b.must(err)
+	b.Must(err)
 	for line := range strings.SplitSeq(string(text), "\n") {
 		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
 			kib, err := strconv.ParseInt(strings.Fields(value)[0], 10, 64)
-			b.must(err)
+			b.Must(err)
 			return kib << 10
 		}
 	}

@@ -29,14 +29,14 @@ type room struct {
 // newRoom makes a small disk; where nobody may mount one, a quota on the process's files stands for it.
 func (s *stage) newRoom() room {
 	s.Helper()
-	disk, err := harness.NewDisk(s.ctx, diskSize)
+	disk, err := harness.NewDisk(s.Ctx, diskSize)
 	if err == nil {
 		s.Cleanup(func() { _ = disk.Close() })
 		return room{filepath.Join(disk.Dir, "data"), func() error { return disk.Fill(512 << 10) }, disk.Free}
 	}
 	s.Logf("a quota instead of a disk: %v", err)
 	dir, err := harness.TempDir("data")
-	s.must(err)
+	s.Must(err)
 	return room{dir, func() error { return s.Process().LimitFiles(256 << 10) }, func() error { return nil }}
 }
 
@@ -47,19 +47,19 @@ func TestAFullDiskLosesNothingThatWasAccepted(t *testing.T) {
 	disk := s.newRoom()
 	s.startScoped(world.NotifierOptions{DataDir: disk.dir})
 	s.Cleanup(s.showLog)
-	sink := s.newSink()
-	s.must(sink.Down())
-	s.must(s.tenant.Object(s.ctx, "Kustomization", "app", nil, ""))
-	s.must(s.tenant.Alert(s.ctx, "all", "generic", sink.URL("/"), anyKustomization))
-	s.must(s.world.ServiceAccount(s.ctx, s.tenant.Namespace, "late"))
-	path := s.receiver(s.tenant, "app", "t", `,"serviceAccountName":"late"`)
+	sink := s.NewSink()
+	s.Must(sink.Down())
+	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
+	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
+	s.Must(s.World.ServiceAccount(s.Ctx, s.Tenant.Namespace, "late"))
+	path := s.Receiver(s.Tenant, "app", "t", `,"serviceAccountName":"late"`)
 	// Both wait: the sink is down, and the service account may do nothing yet.
 	sent := time.Now()
-	s.push(path, "t", http.StatusOK)
+	s.Push(path, "t", http.StatusOK)
 	ledger := []string{"first"}
 	s.accepted("first")
 
-	s.must(disk.fill())
+	s.Must(disk.fill())
 	for i := range 2000 {
 		message := fmt.Sprintf("event %d %s", i, strings.Repeat("x", 2000))
 		accepted, ended := s.offer(path, message)
@@ -72,17 +72,17 @@ func TestAFullDiskLosesNothingThatWasAccepted(t *testing.T) {
 	}
 	s.saysWhy()
 
-	s.must(disk.free())
-	s.must(s.Kill()) // a kubelet would have restarted it
-	s.must(s.Restart(s.ctx))
-	_, err := s.tenant.WaitCondition(s.ctx, "Alert", "all", "Ready", metav1.ConditionTrue, "")
-	s.must(err)
-	s.must(sink.Up(s.ctx))
+	s.Must(disk.free())
+	s.Must(s.Kill()) // a kubelet would have restarted it
+	s.Must(s.Restart(s.Ctx))
+	_, err := s.Tenant.WaitCondition(s.Ctx, "Alert", "all", "Ready", metav1.ConditionTrue, "")
+	s.Must(err)
+	s.Must(sink.Up(s.Ctx))
 	s.waitTold(sink, ledger...)
-	s.must(s.world.Grant(s.ctx, s.tenant.Namespace, "late", []string{"patch"}, world.Patchable...))
-	_, err = s.tenant.WaitRequested(s.within(90*time.Second), "GitRepository", "app", sent)
-	s.must(err)
-	s.push(path, "t", http.StatusOK)
+	s.Must(s.World.Grant(s.Ctx, s.Tenant.Namespace, "late", []string{"patch"}, world.Patchable...))
+	_, err = s.Tenant.WaitRequested(s.Within(90*time.Second), "GitRepository", "app", sent)
+	s.Must(err)
+	s.Push(path, "t", http.StatusOK)
 	s.accepted("last")
 	s.waitTold(sink, "last")
 	t.Logf("%d events were accepted, before and while the disk was full", len(ledger))
@@ -92,9 +92,9 @@ func TestAFullDiskLosesNothingThatWasAccepted(t *testing.T) {
 // for; else they answer 503, until the process ends.
 func (s *stage) offer(path, message string) (accepted, ended bool) {
 	s.Helper()
-	event, err := s.tenant.Event(s.ctx, "Kustomization", "app", "error", "BuildFailed", message, "main@sha1:"+message[:12])
-	s.must(err)
-	resp, err := s.Post(s.ctx, event)
+	event, err := s.Tenant.Event(s.Ctx, "Kustomization", "app", "error", "BuildFailed", message, "main@sha1:"+message[:12])
+	s.Must(err)
+	resp, err := s.Post(s.Ctx, event)
 	switch {
 	case err != nil:
 		return false, true
@@ -103,7 +103,7 @@ func (s *stage) offer(path, message string) (accepted, ended bool) {
 	default:
 		s.unavailable("an event", resp)
 	}
-	hook, err := s.GitHub(s.ctx, path, "t", "push", world.GitHubPush)
+	hook, err := s.GitHub(s.Ctx, path, "t", "push", world.GitHubPush)
 	if err == nil && hook.Status/100 != 2 {
 		s.unavailable("a webhook", hook)
 	}
@@ -114,7 +114,7 @@ func (s *stage) offer(path, message string) (accepted, ended bool) {
 // saysWhy fails the test unless the process ends with an error and says that the disk is full, or says that it is not ready.
 func (s *stage) saysWhy() {
 	s.Helper()
-	ctx := s.within(30 * time.Second)
+	ctx := s.Within(30 * time.Second)
 	said := ""
 	err := harness.Eventually(ctx, func(ctx context.Context) error {
 		select {
@@ -133,7 +133,7 @@ func (s *stage) saysWhy() {
 		said = resp.Body
 		return err
 	})
-	s.must(err)
+	s.Must(err)
 	why := slices.IndexFunc(strings.Split(said, "\n"), func(line string) bool {
 		return (strings.HasPrefix(line, "notifier: ") || strings.HasPrefix(line, "[-] ")) &&
 			(strings.Contains(line, "no space left") || strings.Contains(line, "file too large"))

@@ -11,22 +11,22 @@ import (
 // recorded as told.
 func TestE6WhatWasMissedIsToldOnceAndTheFirstStartIsSilent(t *testing.T) {
 	s := scoped(t)
-	sink := s.newSink()
-	s.must(s.tenant.Secret(s.ctx, "all", map[string]string{"address": sink.URL("/")}))
-	s.must(s.tenant.Object(s.ctx, "Provider", "all", nil, `{"type":"generic","secretRef":{"name":"all"}}`))
-	s.must(s.tenant.Object(s.ctx, "Alert", "all", nil, `{"providerRef":{"name":"all"},"eventSources":[`+anyKustomization+`,{"kind":"GitRepository","name":"*"}]}`))
+	sink := s.NewSink()
+	s.Must(s.Tenant.Secret(s.Ctx, "all", map[string]string{"address": sink.URL("/")}))
+	s.Must(s.Tenant.Object(s.Ctx, "Provider", "all", nil, `{"type":"generic","secretRef":{"name":"all"}}`))
+	s.Must(s.Tenant.Object(s.Ctx, "Alert", "all", nil, `{"providerRef":{"name":"all"},"eventSources":[`+anyKustomization+`,{"kind":"GitRepository","name":"*"}]}`))
 	kinds := []string{"Kustomization", "GitRepository"}
 	each := func(name string, ok bool, format string) (told []string) {
 		for _, kind := range kinds {
 			message := fmt.Sprintf(format, kind)
-			s.must(s.tenant.SetReady(s.ctx, kind, name, ok, "Reason", message, "main@sha1:"+message))
+			s.Must(s.Tenant.SetReady(s.Ctx, kind, name, ok, "Reason", message, "main@sha1:"+message))
 			told = append(told, message)
 		}
 		return told
 	}
 	for _, kind := range kinds {
 		for _, name := range []string{"broken", "fine", "steady", "marker"} {
-			s.must(s.tenant.Object(s.ctx, kind, name, nil, ""))
+			s.Must(s.Tenant.Object(s.Ctx, kind, name, nil, ""))
 		}
 	}
 	each("broken", false, "%s was broken before the first start")
@@ -41,20 +41,20 @@ func TestE6WhatWasMissedIsToldOnceAndTheFirstStartIsSilent(t *testing.T) {
 	s.toldOnce(sink, told...)
 
 	// What changed while it was away is told once; what is as it was last told, though it changed twice, is not.
-	s.must(s.Stop())
+	s.Must(s.Stop())
 	told = append(told, each("broken", true, "%s broken has recovered")...)
 	told = append(told, each("fine", false, "%s fine has failed")...)
 	each("steady", false, "%s steady has failed for a moment")
 	each("steady", true, "%s steady was fine before the first start")
-	s.must(s.Restart(s.ctx))
+	s.Must(s.Restart(s.Ctx))
 	s.waitTold(sink, told...)
 	told = append(told, each("marker", true, "%s marker: second")...)
 	s.waitTold(sink, told...)
 	s.toldOnce(sink, told...)
 
 	// Another restart, this time without a chance to put anything in order, has nothing to tell.
-	s.must(s.Kill())
-	s.must(s.Restart(s.ctx))
+	s.Must(s.Kill())
+	s.Must(s.Restart(s.Ctx))
 	told = append(told, each("marker", false, "%s marker: third")...)
 	s.waitTold(sink, told...)
 	s.toldOnce(sink, told...)

@@ -44,49 +44,49 @@ const outage = 10 * time.Second
 // buffered by the client, when /readyz looks at itself only, or when the process has to be restarted.
 func TestWithoutNATSTheDoorsSay503AndItRecovers(t *testing.T) {
 	s := scoped(t)
-	nats, err := harness.StartNATS(s.ctx, harness.NATSOptions{SyncAlways: true})
-	s.must(err)
+	nats, err := harness.StartNATS(s.Ctx, harness.NATSOptions{SyncAlways: true})
+	s.Must(err)
 	t.Cleanup(func() { _ = nats.Stop() })
 	s.startScoped(world.NotifierOptions{Args: []string{"--nats-url", nats.URL}})
 	s.Cleanup(s.showLog)
-	sink := s.newSink()
-	s.must(s.tenant.Object(s.ctx, "Kustomization", "app", nil, ""))
-	s.must(s.tenant.Alert(s.ctx, "all", "generic", sink.URL("/"), anyKustomization))
-	path := s.receiver(s.tenant, "app", "t", "")
-	s.push(path, "t", http.StatusOK)
+	sink := s.NewSink()
+	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
+	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
+	path := s.Receiver(s.Tenant, "app", "t", "")
+	s.Push(path, "t", http.StatusOK)
 	s.accepted("before")
 	s.waitTold(sink, "before")
-	s.must(sink.Down())
+	s.Must(sink.Down())
 	s.accepted("kept over the outage")
 
-	s.must(nats.Kill9())
+	s.Must(nats.Kill9())
 	// Longer than every lease that replicas hold on their part of the work.
 	for gone := time.Now(); time.Since(gone) < outage; {
 		begin := time.Now()
-		s.unavailable("a webhook", s.push(path, "t", http.StatusServiceUnavailable))
+		s.unavailable("a webhook", s.Push(path, "t", http.StatusServiceUnavailable))
 		s.unavailable("an event", s.failure("refused "+begin.String()))
 		if took := time.Since(begin); took > 15*time.Second {
 			t.Errorf("the answers took %s", took)
 		}
 	}
-	said, err := s.notReady(s.within(20 * time.Second))
-	s.must(err)
+	said, err := s.notReady(s.Within(20 * time.Second))
+	s.Must(err)
 	if !strings.Contains(said, "NATS") && !strings.Contains(said, "bus") {
 		t.Errorf("/readyz does not say why: %s", said)
 	}
-	live, err := s.Do(s.ctx, http.MethodGet, s.HealthURL+"/healthz", nil, nil)
-	s.must(err)
+	live, err := s.Do(s.Ctx, http.MethodGet, s.HealthURL+"/healthz", nil, nil)
+	s.Must(err)
 	if live.Status != http.StatusOK {
 		t.Errorf("/healthz says %d: a restart would not bring NATS back", live.Status)
 	}
 
-	s.must(nats.Again(s.ctx))
-	s.must(s.Ready(s.ctx))
-	s.must(sink.Up(s.ctx))
+	s.Must(nats.Again(s.Ctx))
+	s.Must(s.Ready(s.Ctx))
+	s.Must(sink.Up(s.Ctx))
 	sent := time.Now()
-	s.push(path, "t", http.StatusOK)
-	_, err = s.tenant.WaitRequested(s.ctx, "GitRepository", "app", sent)
-	s.must(err)
+	s.Push(path, "t", http.StatusOK)
+	_, err = s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
+	s.Must(err)
 	s.accepted("after")
 	s.waitTold(sink, "kept over the outage", "after")
 	s.toldOnce(sink, "before", "kept over the outage", "after")
@@ -95,21 +95,21 @@ func TestWithoutNATSTheDoorsSay503AndItRecovers(t *testing.T) {
 // Fails when the door takes more than the server does: the event would be refused after it was read, or never stored.
 func TestAnEventAboveAServersOwnLimitIsRefusedAsTooLarge(t *testing.T) {
 	s := scoped(t)
-	nats, err := harness.StartNATS(s.ctx, harness.NATSOptions{Config: "max_payload: 1MB"})
-	s.must(err)
+	nats, err := harness.StartNATS(s.Ctx, harness.NATSOptions{Config: "max_payload: 1MB"})
+	s.Must(err)
 	t.Cleanup(func() { _ = nats.Stop() })
 	s.startScoped(world.NotifierOptions{Args: []string{"--nats-url", nats.URL}})
-	sink := s.newSink()
-	s.must(s.tenant.Object(s.ctx, "Kustomization", "app", nil, ""))
-	s.must(s.tenant.Alert(s.ctx, "all", "generic", sink.URL("/"), anyKustomization))
-	event, err := s.tenant.Event(s.ctx, "Kustomization", "app", "error", "BuildFailed", "", "main@sha1:1")
-	s.must(err)
+	sink := s.NewSink()
+	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
+	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
+	event, err := s.Tenant.Event(s.Ctx, "Kustomization", "app", "error", "BuildFailed", "", "main@sha1:1")
+	s.Must(err)
 	for kib, status := range map[int]int{700: http.StatusAccepted, 1000: http.StatusRequestEntityTooLarge, 2000: http.StatusRequestEntityTooLarge} {
 		event["message"] = strings.Repeat("x", kib<<10)
 		body, err := json.Marshal(event)
-		s.must(err)
-		resp, err := s.Do(s.ctx, http.MethodPost, s.EventsURL+"/", nil, body)
-		s.must(err)
+		s.Must(err)
+		resp, err := s.Do(s.Ctx, http.MethodPost, s.EventsURL+"/", nil, body)
+		s.Must(err)
 		if resp.Status != status {
 			t.Errorf("an event of %d KiB: got %d %q, want %d", kib, resp.Status, resp.Body, status)
 		}

@@ -17,14 +17,14 @@ import (
 // or when matching is not timed.
 func TestAnExpensivePatternIsItsOwnersProblem(t *testing.T) {
 	s := alone(t)
-	other := s.newTenant()
-	mine, theirs := s.newSink(), s.newSink()
-	s.must(s.tenant.Object(s.ctx, "Kustomization", "app", nil, ""))
-	s.must(other.Object(s.ctx, "Kustomization", "app", nil, ""))
-	s.must(s.tenant.Alert(s.ctx, "slow", "generic", mine.URL("/"), anyKustomization))
-	s.must(other.Alert(s.ctx, "all", "generic", theirs.URL("/"), anyKustomization))
+	other := s.NewTenant()
+	mine, theirs := s.NewSink(), s.NewSink()
+	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
+	s.Must(other.Object(s.Ctx, "Kustomization", "app", nil, ""))
+	s.Must(s.Tenant.Alert(s.Ctx, "slow", "generic", mine.URL("/"), anyKustomization))
+	s.Must(other.Alert(s.Ctx, "all", "generic", theirs.URL("/"), anyKustomization))
 	exclude := func(patterns ...string) {
-		s.must(s.tenant.Object(s.ctx, "Alert", "slow", nil, `{"providerRef":{"name":"slow"},"eventSources":[`+anyKustomization+`],
+		s.Must(s.Tenant.Object(s.Ctx, "Alert", "slow", nil, `{"providerRef":{"name":"slow"},"eventSources":[`+anyKustomization+`],
 			"exclusionList":["`+strings.Join(patterns, `","`)+`"]}`))
 	}
 
@@ -42,25 +42,25 @@ func TestAnExpensivePatternIsItsOwnersProblem(t *testing.T) {
 	}
 	exclude(allowed...)
 	s.ready("Alert", "slow", metav1.ConditionTrue, "")
-	event, err := s.tenant.Event(s.ctx, "Kustomization", "app", "error", "BuildFailed", "", "main@sha1:1")
-	s.must(err)
+	event, err := s.Tenant.Event(s.Ctx, "Kustomization", "app", "error", "BuildFailed", "", "main@sha1:1")
+	s.Must(err)
 	const expensive = 40
 	for i := range expensive {
 		event["message"] = fmt.Sprintf("%d %s", i, strings.Repeat("x", 150_000))
-		resp, err := s.Post(s.ctx, event)
-		s.must(err)
+		resp, err := s.Post(s.Ctx, event)
+		s.Must(err)
 		if resp.Status != http.StatusAccepted {
 			t.Fatalf("an expensive event: got %d %q", resp.Status, resp.Body)
 		}
 	}
-	event, err = other.Event(s.ctx, "Kustomization", "app", "error", "BuildFailed", "", "main@sha1:1")
-	s.must(err)
+	event, err = other.Event(s.Ctx, "Kustomization", "app", "error", "BuildFailed", "", "main@sha1:1")
+	s.Must(err)
 	var longest time.Duration
 	for i := range 10 {
 		begin := time.Now()
 		event["message"] = fmt.Sprintf("cheap %d", i)
-		_, err := s.Post(s.ctx, event)
-		s.must(err)
+		_, err := s.Post(s.Ctx, event)
+		s.Must(err)
 		s.waitTold(theirs, fmt.Sprintf("cheap %d", i))
 		longest = max(longest, time.Since(begin))
 	}
@@ -70,8 +70,8 @@ func TestAnExpensivePatternIsItsOwnersProblem(t *testing.T) {
 		t.Errorf("another tenant's event took %s", longest)
 	}
 	// An unfiltered notification is better than a lost one, and its owner is told why.
-	_, err = s.tenant.WaitCondition(s.ctx, "Alert", "slow", "Matching", metav1.ConditionFalse, "PatternsTooExpensive")
-	s.must(err)
-	_, err = mine.Wait(s.within(time.Minute), func(all []harness.Received) bool { return len(all) >= expensive })
-	s.must(err)
+	_, err = s.Tenant.WaitCondition(s.Ctx, "Alert", "slow", "Matching", metav1.ConditionFalse, "PatternsTooExpensive")
+	s.Must(err)
+	_, err = mine.Wait(s.Within(time.Minute), func(all []harness.Received) bool { return len(all) >= expensive })
+	s.Must(err)
 }

@@ -28,30 +28,26 @@ import (
 // published before it is judged.
 func TestT5RejectedWebhooksCostNoRequestAndNoWrite(t *testing.T) {
 	s := alone(t)
-	path := s.receiver(s.tenant, "app", "t", `,"events":["push"]`)
-	s.must(s.tenant.Secret(s.ctx, "closed-token", map[string]string{"token": "t"}))
-	s.must(s.tenant.Object(s.ctx, "Receiver", "closed", nil, `{"type":"github","secretRef":{"name":"closed-token"},
+	path := s.Receiver(s.Tenant, "app", "t", `,"events":["push"]`)
+	s.Must(s.Tenant.Secret(s.Ctx, "closed-token", map[string]string{"token": "t"}))
+	s.Must(s.Tenant.Object(s.Ctx, "Receiver", "closed", nil, `{"type":"github","secretRef":{"name":"closed-token"},
 		"resources":[{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","name":"app","namespace":"kube-system"}]}`))
 	s.ready("Receiver", "closed", metav1.ConditionFalse, "CrossNamespaceDenied")
-	closed := world.HookPath("t", "closed", s.tenant.Namespace)
+	closed := world.HookPath("t", "closed", s.Tenant.Namespace)
 
-	audit := s.settled()
-	triggers, err := s.Metric(s.ctx, "notifier_apply_triggers_total")
-	s.must(err)
+	audit, err := s.World.Settled(s.Ctx)
+	s.Must(err)
+	triggers, err := s.Metric(s.Ctx, "notifier_apply_triggers_total")
+	s.Must(err)
 	written := s.written()
 
 	rejecting := time.Now()
 	sent := s.reject(path, closed)
-	requests, err := audit.Find(ours)
-	s.must(err)
-	statuses := 0
-	for _, r := range requests {
-		// What came in is told in the status, so seldom that it does not matter how much it was.
-		if r.ObjectRef.Resource == "receivers" && r.ObjectRef.Subresource == "status" {
-			if statuses++; statuses <= int(time.Since(rejecting)/statusGap)+1 {
-				continue
-			}
-		}
+	requests, err := audit.Find(world.Ours)
+	s.Must(err)
+	led, err := world.WithoutReports(requests, time.Since(rejecting), world.RefusalGap)
+	s.Must(err)
+	for _, r := range led {
 		t.Errorf("%d rejected webhooks led to the request %s %s", sent, r.Verb, r.RequestURI)
 	}
 	// A publish is a sync of its own, 4 KiB and more.
@@ -60,10 +56,10 @@ func TestT5RejectedWebhooksCostNoRequestAndNoWrite(t *testing.T) {
 	}
 	// The one accepted webhook, last on the same bus, is the only trigger.
 	begin := time.Now()
-	s.push(path, "t", http.StatusOK)
-	_, err = s.tenant.WaitRequested(s.ctx, "GitRepository", "app", begin)
-	s.must(err)
-	s.must(harness.Eventually(s.within(10*time.Second), func(ctx context.Context) error {
+	s.Push(path, "t", http.StatusOK)
+	_, err = s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", begin)
+	s.Must(err)
+	s.Must(harness.Eventually(s.Within(10*time.Second), func(ctx context.Context) error {
 		now, err := s.Metric(ctx, "notifier_apply_triggers_total")
 		if err == nil && now != triggers+1 {
 			err = fmt.Errorf("%v triggers were taken from the bus, want 1", now-triggers)
@@ -106,37 +102,15 @@ func (s *stage) reject(path, closed string) (sent int) {
 	return sent
 }
 
-// ours reports whether the notifier made the request. Watches are closed by the API server after their time and opened again,
-// whatever comes in.
-func ours(e harness.AuditEntry) bool {
-	return e.User.Username == harness.ServiceAccountUser(world.SystemNamespace, world.ServiceAccount) && e.Verb != "watch"
-}
-
-// settled waits until the notifier has made no request for a while, and returns the audit log from then on.
-func (s *stage) settled() *harness.Audit {
-	s.Helper()
-	for {
-		audit, err := s.world.Audit()
-		s.must(err)
-		short, cancel := context.WithTimeout(s.ctx, 3*time.Second)
-		_, err = audit.Wait(short, ours)
-		cancel()
-		s.must(s.ctx.Err())
-		if err != nil { // nothing came
-			return audit
-		}
-	}
-}
-
 // written is how many bytes the process has caused to be written to disk.
 func (s *stage) written() int64 {
 	s.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", s.Process().PID()))
-	s.must(err)
+	s.Must(err)
 	for line := range strings.SplitSeq(string(text), "\n") {
 		if value, ok := strings.CutPrefix(line, "write_bytes: "); ok {
 			n, err := strconv.ParseInt(value, 10, 64)
-			s.must(err)
+			s.Must(err)
 			return n
 		}
 	}
@@ -147,8 +121,8 @@ func (s *stage) written() int64 {
 // flood sends count requests over some connections, to the paths in turn.
 func (s *stage) flood(count int, paths []string, header http.Header, body string) load.Answers {
 	s.Helper()
-	answers, err := load.Flood{Base: s.HooksURL, Requests: s.requests(s.HooksURL, paths, header, body), Connections: 16, Count: count}.Run(s.ctx)
-	s.must(err)
+	answers, err := load.Flood{Base: s.HooksURL, Requests: s.requests(s.HooksURL, paths, header, body), Connections: 16, Count: count}.Run(s.Ctx)
+	s.Must(err)
 	return answers
 }
 
@@ -158,7 +132,7 @@ func (s *stage) requests(base string, paths []string, header http.Header, body s
 	var requests [][]byte
 	for _, path := range paths {
 		req, err := load.Request(base, path, header, body)
-		s.must(err)
+		s.Must(err)
 		requests = append(requests, req)
 	}
 	return requests
@@ -168,12 +142,12 @@ func (s *stage) requests(base string, paths []string, header http.Header, body s
 // when one of them is counted against another budget.
 func TestT5AnUnknownAndAForeignPathAreAnsweredAlike(t *testing.T) {
 	s := alone(t)
-	other := s.newTenant()
-	s.must(other.Secret(s.ctx, "closed-token", map[string]string{"token": "t"}))
-	s.must(other.Object(s.ctx, "Receiver", "closed", nil, `{"type":"generic","secretRef":{"name":"closed-token"},
+	other := s.NewTenant()
+	s.Must(other.Secret(s.Ctx, "closed-token", map[string]string{"token": "t"}))
+	s.Must(other.Object(s.Ctx, "Receiver", "closed", nil, `{"type":"generic","secretRef":{"name":"closed-token"},
 		"resources":[{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","name":"app","namespace":"kube-system"}]}`))
-	_, err := other.WaitCondition(s.ctx, "Receiver", "closed", "Ready", metav1.ConditionFalse, "CrossNamespaceDenied")
-	s.must(err)
+	_, err := other.WaitCondition(s.Ctx, "Receiver", "closed", "Ready", metav1.ConditionFalse, "CrossNamespaceDenied")
+	s.Must(err)
 	foreign, unknown := world.HookPath("t", "closed", other.Namespace), world.HookPath("x", "closed", other.Namespace)
 	var get http.Request
 	for i, head := range []string{
@@ -212,19 +186,19 @@ func TestT5AnUnknownAndAForeignPathAreAnsweredAlike(t *testing.T) {
 func (s *stage) dialogue(from netip.Addr, request string, as *http.Request) string {
 	s.Helper()
 	u, err := url.Parse(s.HooksURL)
-	s.must(err)
+	s.Must(err)
 	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))}
-	conn, err := d.DialContext(s.ctx, "tcp", u.Host)
-	s.must(err)
+	conn, err := d.DialContext(s.Ctx, "tcp", u.Host)
+	s.Must(err)
 	defer conn.Close()
-	s.must(conn.SetDeadline(time.Now().Add(20 * time.Second)))
+	s.Must(conn.SetDeadline(time.Now().Add(20 * time.Second)))
 	_, err = io.WriteString(conn, request)
-	s.must(err)
+	s.Must(err)
 	resp, err := http.ReadResponse(bufio.NewReader(conn), as)
-	s.must(err)
+	s.Must(err)
 	defer resp.Body.Close()
 	resp.Header.Del("Date")
 	text, err := httputil.DumpResponse(resp, true)
-	s.must(err)
+	s.Must(err)
 	return string(text)
 }

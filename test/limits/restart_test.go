@@ -27,14 +27,14 @@ func TestT4ARestartWith500ReceiversAnswersNo404(t *testing.T) {
 	s.startScoped(world.NotifierOptions{})
 	paths := s.receivers(manyReceivers)
 	for name, end := range map[string]func() error{"kill -9": s.Kill, "SIGTERM": s.Stop} {
-		s.must(end())
+		s.Must(end())
 		begin := time.Now()
-		s.must(s.Relaunch())
-		hammering, stop := context.WithCancel(s.ctx)
+		s.Must(s.Relaunch())
+		hammering, stop := context.WithCancel(s.Ctx)
 		var answers load.Answers
 		var wg sync.WaitGroup
 		wg.Go(func() { answers = s.hammer(hammering, paths) })
-		s.must(s.Ready(s.ctx))
+		s.Must(s.Ready(s.Ctx))
 		ready := time.Since(begin)
 		// Whoever is ready serves every path.
 		last := s.flood(len(paths), paths, world.GitHubHeader("t", "push", world.GitHubPush), world.GitHubPush)
@@ -71,21 +71,21 @@ func (s *stage) hammer(ctx context.Context, paths []string) load.Answers {
 func (s *stage) receivers(count int) []string {
 	s.Helper()
 	paths := make([]string, count)
-	g, ctx := errgroup.WithContext(s.ctx)
+	g, ctx := errgroup.WithContext(s.Ctx)
 	g.SetLimit(16)
 	for i := range count {
 		name := fmt.Sprintf("app-%d", i)
-		paths[i] = world.HookPath("t", name, s.tenant.Namespace)
+		paths[i] = world.HookPath("t", name, s.Tenant.Namespace)
 		g.Go(func() error {
-			if err := s.tenant.Secret(ctx, name+"-token", map[string]string{"token": "t"}); err != nil {
+			if err := s.Tenant.Secret(ctx, name+"-token", map[string]string{"token": "t"}); err != nil {
 				return err
 			}
-			return s.tenant.Object(ctx, "Receiver", name, nil, githubSpec(name))
+			return s.Tenant.Object(ctx, "Receiver", name, nil, world.GitHubSpec(name, name, ""))
 		})
 	}
-	s.must(g.Wait())
-	s.must(harness.Eventually(s.within(time.Minute), func(ctx context.Context) error {
-		list, err := s.tenant.Dynamic.Resource(world.Kinds["Receiver"]).Namespace(s.tenant.Namespace).List(ctx, metav1.ListOptions{})
+	s.Must(g.Wait())
+	s.Must(harness.Eventually(s.Within(time.Minute), func(ctx context.Context) error {
+		list, err := s.Tenant.Dynamic.Resource(world.Kinds["Receiver"]).Namespace(s.Tenant.Namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ func (s *stage) told(sink *harness.Sink) map[string]int {
 	counts := map[string]int{}
 	for _, r := range sink.Received() {
 		var e struct{ Message string }
-		s.must(json.Unmarshal(r.Body, &e))
+		s.Must(json.Unmarshal(r.Body, &e))
 		if r.Status/100 == 2 {
 			counts[e.Message]++
 		}
@@ -27,7 +27,7 @@ func (s *stage) told(sink *harness.Sink) map[string]int {
 // waitTold waits until every message has come.
 func (s *stage) waitTold(sink *harness.Sink, messages ...string) {
 	s.Helper()
-	err := harness.Eventually(s.within(time.Minute), func(context.Context) error {
+	err := harness.Eventually(s.Within(time.Minute), func(context.Context) error {
 		counts := s.told(sink)
 		var missing []string
 		for _, m := range messages {
@@ -40,7 +40,7 @@ func (s *stage) waitTold(sink *harness.Sink, messages ...string) {
 		}
 		return nil
 	})
-	s.must(err)
+	s.Must(err)
 }
 
 // toldOnce fails the test unless the sink was told exactly these messages, each once.

@@ -3,7 +3,6 @@ package world
 import (
 	"bytes"
 	"context"
-	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -38,30 +37,6 @@ func (n *Notifier) Do(ctx context.Context, method, url string, header http.Heade
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	return Response{Status: resp.StatusCode, Header: resp.Header, Body: string(answer)}, err
-}
-
-// GitHubPush is the body of the pushes that tests send.
-const GitHubPush = `{"ref":"refs/heads/main","repository":{"full_name":"team/app"}}`
-
-// GitHub sends a webhook as GitHub signs it.
-func (n *Notifier) GitHub(ctx context.Context, path, token, event, body string) (Response, error) {
-	return n.Do(ctx, http.MethodPost, n.HooksURL+path, GitHubHeader(token, event, body), []byte(body))
-}
-
-// GitHubHeader are the headers of a webhook as GitHub signs it.
-func GitHubHeader(token, event, body string) http.Header {
-	h := http.Header{}
-	h.Set("Content-Type", "application/json")
-	h.Set("X-GitHub-Event", event)
-	h.Set("X-Hub-Signature-256", "sha256="+Sign(token, body))
-	return h
-}
-
-// Sign is the hex HMAC-SHA256 of body.
-func Sign(token, body string) string {
-	mac := hmac.New(sha256.New, []byte(token))
-	mac.Write([]byte(body))
-	return hex.EncodeToString(mac.Sum(nil))
 }
 
 // Post sends an event as a Flux controller does.

@@ -101,8 +101,7 @@ func (d *demo) tenants(ctx context.Context) (err error) {
 	if err := d.a.SetReady(ctx, "Kustomization", "app", true, "ReconciliationSucceeded", "Applied revision: main@sha1:1111111", "main@sha1:1111111"); err != nil {
 		return err
 	}
-	d.path, err = d.a.Receiver(ctx, "app", token, `{"type":"github","events":["push"],"secretRef":{"name":"app-token"},"serviceAccountName":"`+account+`",
-		"resources":[{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","name":"app"}]}`)
+	d.path, err = d.a.GitHubReceiver(ctx, "app", "app", token, `,"events":["push"],"serviceAccountName":"`+account+`"`)
 	if err != nil {
 		return err
 	}
