@@ -15,6 +15,7 @@ import (
 	v1 "notifier/api/v1"
 	"notifier/internal/event"
 	"notifier/internal/receiver"
+	"notifier/internal/reconcile/kube"
 )
 
 // defaultVersions are the API versions of the kinds that Flux lets a Receiver name without one.
@@ -124,9 +125,8 @@ func planTarget(res v1.ReceiverResource) (event.Target, error) {
 	}
 	gv := schema.GroupVersion{}
 	if t.APIVersion != "" {
-		var err error
-		gv, err = schema.ParseGroupVersion(t.APIVersion)
-		if err != nil || len(validation.IsDNS1035Label(gv.Version)) > 0 || gv.Group != "" && len(validation.IsDNS1123Subdomain(gv.Group)) > 0 {
+		var ok bool
+		if gv, ok = kube.ParseAPIVersion(t.APIVersion); !ok {
 			return t, fmt.Errorf("apiVersion %q is not of the form group/version", t.APIVersion)
 		}
 	}

@@ -238,10 +238,8 @@ func (r *Reconciler) Lead(ctx context.Context) error {
 			return nil
 		}
 		r.log.Warn("health feed ended, following it again", "error", err)
-		select {
-		case <-ctx.Done():
+		if !kube.Sleep(ctx, feedPause) {
 			return nil
-		case <-time.After(feedPause):
 		}
 		r.forgetFeed()
 	}

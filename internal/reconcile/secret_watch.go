@@ -120,10 +120,8 @@ func (s *secrets) watch(ctx context.Context, e *secretEntry) {
 		case time.Since(began) > maxWatchPause:
 			pause = minWatchPause
 		}
-		select {
-		case <-ctx.Done():
+		if !kube.Sleep(ctx, pause/2+rand.N(pause)) {
 			return
-		case <-time.After(pause/2 + rand.N(pause)):
 		}
 		pause = min(2*pause, maxWatchPause)
 	}
@@ -227,7 +225,7 @@ func (s *secrets) count(e *secretEntry) {
 // deleted takes in that the Secret went away at a version.
 func (s *secrets) deleted(e *secretEntry, version string) {
 	s.mu.Lock()
-	if e.released || older(version, e.version) {
+	if e.released || kube.Older(version, e.version) {
 		s.mu.Unlock()
 		return
 	}

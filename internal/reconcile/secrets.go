@@ -11,7 +11,6 @@ import (
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"notifier/internal/reconcile/kube"
@@ -254,7 +253,7 @@ func (s *secrets) read(ctx context.Context, e *secretEntry) error {
 // set takes in a Secret's state as read or as told by the watch, unless a newer one is known.
 func (s *secrets) set(e *secretEntry, object *corev1.Secret) {
 	s.mu.Lock()
-	if e.released || older(object.ResourceVersion, e.version) {
+	if e.released || kube.Older(object.ResourceVersion, e.version) {
 		s.mu.Unlock()
 		return
 	}
@@ -300,15 +299,6 @@ func (s *secrets) tell(users []secretUser) {
 	for _, u := range users {
 		s.changed(u)
 	}
-}
-
-// older reports whether version a is known to come before b.
-func older(a, b string) bool {
-	if a == "" || b == "" {
-		return false
-	}
-	c, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && c < 0
 }
 
 func sameData(a, b map[string][]byte) bool {

@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"notifier/internal/event"
+	"notifier/internal/reconcile/kube"
 )
 
 // HealthPrefix begins the keys under which Receivers' Health is reported: HealthPrefix + namespace + "/" + name.
@@ -237,7 +238,7 @@ func (b *book) run(ctx context.Context, reports Reports) {
 		for ctx.Err() == nil {
 			if err := reports.Watch(ctx, b.learn); ctx.Err() == nil {
 				b.log.Warn("health reports are not followed, it will be tried again", "error", err)
-				sleep(ctx, reportPause)
+				kube.Sleep(ctx, reportPause)
 			}
 		}
 	})
@@ -248,7 +249,7 @@ func (b *book) run(ctx context.Context, reports Reports) {
 		case <-b.wake:
 		}
 		for !b.flush(ctx, reports) {
-			if !sleep(ctx, reportPause) {
+			if !kube.Sleep(ctx, reportPause) {
 				return
 			}
 		}
@@ -307,16 +308,4 @@ func safeReason(s string) string {
 		s = strings.ToValidUTF8(s[:maxReason], "") + "…"
 	}
 	return s
-}
-
-// sleep waits and reports whether the time passed before ctx ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

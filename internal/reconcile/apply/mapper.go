@@ -12,7 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation"
+
+	"notifier/internal/reconcile/kube"
 )
 
 // Discovery asks the API server what it serves. Its requests end with their context.
@@ -71,9 +72,9 @@ func (m *mapper) resource(ctx context.Context, apiVersion, kind string) (schema.
 	none := schema.GroupVersionResource{}
 	from := m.all
 	if apiVersion != "" {
-		version, err := parseVersion(apiVersion)
-		if err != nil {
-			return none, err
+		version, ok := kube.ParseAPIVersion(apiVersion)
+		if !ok {
+			return none, errNotServed
 		}
 		from = m.version(version)
 	}
@@ -108,16 +109,6 @@ func groupNames(found []schema.GroupVersionResource) []string {
 	return names
 }
 
-// parseVersion refuses what is not a plain group and version, which come from a tenant and become part of a path.
-func parseVersion(apiVersion string) (schema.GroupVersion, error) {
-	version, err := schema.ParseGroupVersion(apiVersion)
-	if err != nil || len(validation.IsDNS1035Label(version.Version)) > 0 ||
-		version.Group != "" && len(validation.IsDNS1123Subdomain(version.Group)) > 0 {
-		return schema.GroupVersion{}, errNotServed
-	}
-	return version, nil
-}
-
 func (m *mapper) version(version schema.GroupVersion) *catalogue {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -147,7 +138,7 @@ func (m *mapper) forgetOne() {
 func (m *mapper) doubt(apiVersion string) {
 	if apiVersion == "" {
 		m.all.doubt()
-	} else if version, err := parseVersion(apiVersion); err == nil {
+	} else if version, ok := kube.ParseAPIVersion(apiVersion); ok {
 		m.version(version).doubt()
 	}
 }
@@ -176,7 +167,7 @@ func (m *mapper) fetchAll(ctx context.Context) (kindsServed, error) {
 	for _, group := range groups {
 		for _, v := range group.Versions {
 			version := schema.GroupVersion{Group: group.Name, Version: v.Version}
-			if _, err := parseVersion(version.String()); err != nil {
+			if _, ok := kube.ParseAPIVersion(version.String()); !ok {
 				continue
 			}
 			for _, r := range v.Resources {

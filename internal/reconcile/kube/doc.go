@@ -1,5 +1,5 @@
 // Package kube is the small layer over client-go that notifier's controllers stand on: a typed informer, a queue loop, a
-// tolerant client for custom resources, and a writer of status.
+// tolerant client for custom resources, a writer of status, and the little that all of them read versions and wait with.
 //
 // The contract:
 //

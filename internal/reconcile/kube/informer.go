@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -53,9 +54,6 @@ func NewInformer[T Object, L runtime.Object](r Resource[T, L], namespace string,
 	return i, nil
 }
 
-// lastApplied holds a second copy of the object, which nobody here reads.
-const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
-
 // trim drops what is of no use in the cache, which is most of an object that was applied by kubectl.
 func trim(o any) (any, error) {
 	object, ok := o.(metav1.Object)
@@ -63,7 +61,7 @@ func trim(o any) (any, error) {
 		return o, nil
 	}
 	object.SetManagedFields(nil)
-	delete(object.GetAnnotations(), lastApplied)
+	delete(object.GetAnnotations(), corev1.LastAppliedConfigAnnotation) // a second copy of the object, which nobody here reads
 	return o, nil
 }
 

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"notifier/internal/reconcile/kube"
 )
 
 // baselinePrefix begins the key that says of a kind that its first state is recorded.
@@ -23,7 +25,7 @@ func (t *teller) load(ctx context.Context) bool {
 			return false
 		}
 		t.log.Warn("cannot read what was told, it will be tried again", "error", err)
-		if !sleep(ctx, pause) {
+		if !kube.Sleep(ctx, pause) {
 			return false
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"notifier/internal/event"
@@ -16,13 +17,10 @@ import (
 // bytes. There may be 100,000 objects.
 const maxAnnotations = 2 << 10
 
-// lastApplied is the annotation in which kubectl keeps a copy of the whole object.
-const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
-
 // keptAnnotations takes out of an object's annotations what the cache does not keep: kubectl's copy of the object and, beyond the
 // bound, the largest of those that are no event annotations.
 func keptAnnotations(all map[string]string) map[string]string {
-	delete(all, lastApplied)
+	delete(all, corev1.LastAppliedConfigAnnotation)
 	var others []string
 	total := 0
 	for key, value := range all {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"notifier/internal/event"
@@ -89,7 +90,7 @@ func TestAnObjectIsReadAsItsJSONHasItsMetadata(t *testing.T) {
 		w.define("Kustomization", "v1")
 		rich := w.object(kustomization{
 			name: "rich", labels: map[string]string{"app": "x"},
-			annotations: map[string]string{"team": "blue", lastApplied: "{}", event.MetadataPrefix + "env": "prod"},
+			annotations: map[string]string{"team": "blue", corev1.LastAppliedConfigAnnotation: "{}", event.MetadataPrefix + "env": "prod"},
 		})
 		made := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.FixedZone("east", 3600)))
 		rich.SetCreationTimestamp(made)
@@ -137,13 +138,13 @@ func TestAnObjectIsReadAsItsJSONHasItsMetadata(t *testing.T) {
 func TestTheAnnotationsOfAnObjectAreBounded(t *testing.T) {
 	all := map[string]string{
 		"small": "1", "half": strings.Repeat("x", maxAnnotations/2), "large": strings.Repeat("x", maxAnnotations-8),
-		lastApplied: "{}", event.MetadataPrefix + "summary": strings.Repeat("x", 2*maxAnnotations),
+		corev1.LastAppliedConfigAnnotation: "{}", event.MetadataPrefix + "summary": strings.Repeat("x", 2*maxAnnotations),
 	}
 	got := slices.Sorted(maps.Keys(keptAnnotations(all)))
 	if diff := cmp.Diff([]string{event.MetadataPrefix + "summary", "half", "small"}, got); diff != "" {
 		t.Errorf("kept (-want +got):\n%s", diff)
 	}
-	if kept := keptAnnotations(map[string]string{lastApplied: "{}"}); kept != nil {
+	if kept := keptAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: "{}"}); kept != nil {
 		t.Errorf("kept %v", kept)
 	}
 }

@@ -7,10 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/util/workqueue"
 
 	"notifier/internal/event"
+	"notifier/internal/reconcile/kube"
 )
 
 // item names an object, or with an empty name a whole kind.
@@ -178,7 +178,7 @@ func (t *teller) observe(in *informer, o *object) {
 func (t *teller) consider(o *object, found bool) {
 	it := item{o.kind, o.Namespace, o.Name}
 	s := t.subjects[it]
-	if s != nil && older(o.ResourceVersion, s.seen) {
+	if s != nil && kube.Older(o.ResourceVersion, s.seen) {
 		return
 	}
 	st, terminal := o.terminal()
@@ -194,12 +194,6 @@ func (t *teller) consider(o *object, found bool) {
 		return
 	}
 	t.push(it, s, &transition{state: st, object: o, observed: time.Now(), found: found})
-}
-
-// older reports whether one resource version is before another; versions that cannot be compared are not.
-func older(a, b string) bool {
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && order < 0
 }
 
 // last is the state last told or waiting, zero if there is none.
@@ -264,7 +258,7 @@ func (t *teller) follow(ctx context.Context) {
 			return
 		}
 		t.log.Warn("POSTed events are not followed, it will be tried again", "error", err)
-		if !sleep(ctx, pause) {
+		if !kube.Sleep(ctx, pause) {
 			return
 		}
 		pause = min(2*pause, maxBusPause)
@@ -288,16 +282,4 @@ func (t *teller) take(r *event.Record) {
 		item: item{kind, o.Namespace, o.Name}, uid: o.UID, outcome: r.Outcome, accepted: r.Accepted,
 	})
 	t.metrics.notes.Set(float64(t.notes.len()))
-}
-
-// sleep waits and reports whether the time passed before ctx ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
