@@ -13,7 +13,8 @@ import (
 
 func alertSpec(a *v1beta3.Alert) alerts.AlertSpec {
 	spec := alerts.AlertSpec{
-		Namespace: a.Namespace, Name: a.Name, UID: string(a.UID), Created: a.CreationTimestamp.Time, Provider: a.Spec.ProviderRef.Name, Severity: a.Spec.EventSeverity,
+		Namespace: a.Namespace, Name: a.Name, UID: string(a.UID), Created: a.CreationTimestamp.Time,
+		Provider: a.Spec.ProviderRef.Name, Severity: a.Spec.EventSeverity,
 		Inclusion: a.Spec.InclusionList, Exclusion: a.Spec.ExclusionList,
 		Metadata: a.Spec.EventMetadata, Summary: a.Spec.Summary, Suspend: a.Spec.Suspend,
 	}
@@ -27,8 +28,8 @@ func alertSpec(a *v1beta3.Alert) alerts.AlertSpec {
 
 // compileAlert returns what serves an Alert, never nil, and what its owner has to mend.
 //
-// A pattern that does not compile never matches, as with Flux: the rest of the Alert works. If that leaves an inclusion list without
-// any pattern, or the spec has another fault, the Alert matches nothing.
+// A pattern that does not compile never matches, as with Flux: the rest of the Alert works. If that leaves an inclusion list
+// without any pattern, or the spec has another fault, the Alert matches nothing.
 func compileAlert(a *v1beta3.Alert) (*alerts.Alert, *fault) {
 	spec := alertSpec(a)
 	if kube.IsUndecodable(a) {
@@ -60,7 +61,8 @@ func deniedSources(a *alerts.Alert) *fault {
 		return nil
 	}
 	d := a.Denied[0]
-	message := fmt.Sprintf("the event source %s %q is in namespace %q: an Alert sees objects of its own namespace only; its other sources are served",
+	message := fmt.Sprintf("the event source %s %q is in namespace %q: an Alert sees objects of its own namespace only; "+
+		"its other sources are served",
 		d.Kind, d.Name, d.Namespace)
 	if n := len(a.Denied) - 1; n > 0 {
 		message += fmt.Sprintf(" (and %d more sources like it)", n)

@@ -115,8 +115,8 @@ func (c *alertController) rank(namespace string) {
 	}
 }
 
-// withProvider refines the verdict on an Alert by what has become of its Provider. The Alert is served all the same: what it matches
-// waits for the Provider, so that nothing is lost.
+// withProvider refines the verdict on an Alert by what has become of its Provider. The Alert is served all the same: what it
+// matches waits for the Provider, so that nothing is lost.
 func withProvider(providers *kube.Informer[*v1beta3.Provider], known *verdicts) func(*v1beta3.Alert, verdict) verdict {
 	return func(a *v1beta3.Alert, v verdict) verdict {
 		if !v.ready {

@@ -19,7 +19,8 @@ import (
 
 // selected returns the names of the Alerts that the table has for a Kustomization of the namespace.
 func (w *world) selected(namespace string) []string {
-	found, _ := w.options.Alerts.Select(event.ObjectReference{Kind: "Kustomization", Namespace: namespace, Name: "app"}, map[string]string{}, nil)
+	app := event.ObjectReference{Kind: "Kustomization", Namespace: namespace, Name: "app"}
+	found, _ := w.options.Alerts.Select(app, map[string]string{}, nil)
 	names := []string{}
 	for _, a := range found {
 		names = append(names, a.Name)
@@ -179,7 +180,8 @@ func TestAnAlertsSpecIsHandedOverWhole(t *testing.T) {
 		}
 	})
 	got, want := fmt.Sprintf("%+v", alertSpec(a)), fmt.Sprintf("%+v", alerts.AlertSpec{
-		Namespace: "team-a", Name: "alert", UID: "uid-alert", Created: time.Unix(1000, 0), Provider: "chat", Severity: "error", Summary: "s", Suspend: true,
+		Namespace: "team-a", Name: "alert", UID: "uid-alert", Created: time.Unix(1000, 0),
+		Provider: "chat", Severity: "error", Summary: "s", Suspend: true,
 		Sources:   []alerts.Source{{Kind: "HelmRelease", Name: "app", Namespace: "team-a", MatchLabels: map[string]string{"a": "b"}}},
 		Inclusion: []string{"i"}, Exclusion: []string{"e"}, Metadata: map[string]string{"k": "v"},
 	})

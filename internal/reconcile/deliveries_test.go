@@ -70,8 +70,8 @@ func oneReceiver() settings {
 	return settings{objects: []runtime.Object{newReceiver("app")}, secrets: []*corev1.Secret{newSecret("hook", "token", "t")}}
 }
 
-// Fails when one replica's report replaces another's, when the older of two outcomes or of two uses of the previous token is shown, when
-// the younger of two beginnings is, and when what was counted for an earlier Receiver of the name is added.
+// Fails when one replica's report replaces another's, when the older of two outcomes or of two uses of the previous token is shown,
+// when the younger of two beginnings is, and when what was counted for an earlier Receiver of the name is added.
 func TestDeliveriesAreSummedUpOverReplicas(t *testing.T) {
 	play(t, oneReceiver(), func(w *world) {
 		pass(deliveriesGap)
@@ -159,8 +159,8 @@ func TestANewLeaderDoesNotShowHalfASum(t *testing.T) {
 	})
 }
 
-// Flux's own CRD has no field for them. Fails when the status is written again and again because the API server drops them, and when
-// a CRD that has the field is never noticed.
+// Flux's own CRD has no field for them. Fails when the status is written again and again because the API server drops them, and
+// when a CRD that has the field is never noticed.
 func TestDeliveriesThatTheCRDHasNoFieldForAreNotWrittenAgain(t *testing.T) {
 	var mu sync.Mutex
 	prunes := true

@@ -21,7 +21,9 @@ type kindOf[T subject, L runtime.Object] struct {
 }
 
 // newKind makes the cache. wire and watch complete the kind.
-func newKind[T subject, L runtime.Object](r *Reconciler, name string, resource kube.Resource[T, L], ix kube.Indexers[T]) (*kindOf[T, L], error) {
+func newKind[T subject, L runtime.Object](
+	r *Reconciler, name string, resource kube.Resource[T, L], ix kube.Indexers[T],
+) (*kindOf[T, L], error) {
 	objects, err := kube.NewInformer(resource, r.options.Namespace, ix, r.log.With("kind", name))
 	if err != nil {
 		return nil, err

@@ -138,7 +138,7 @@ func (l *Leader) term(ctx context.Context, tasks []func(context.Context) error) 
 	case term := <-elected:
 		leadership, stop := context.WithCancel(ctx)
 		defer stop()
-		defer context.AfterFunc(term, stop)() //nolint:contextcheck // term is client-go's own: the leadership ends with it as well as with ctx
+		defer context.AfterFunc(term, stop)() //nolint:contextcheck // term is client-go's own: the leadership ends with either
 		l.Log.Info("leading")
 		defer l.Log.Info("no longer leading")
 		return l.lead(leadership, tasks)

@@ -135,8 +135,8 @@ func (o outage) Update(ctx context.Context, lease *leasev1.Lease, options metav1
 	return o.LeaseInterface.Update(ctx, lease, options)
 }
 
-// Fails when a leader that cannot renew goes on beyond the Lease (as it does while client-go tries to give the Lease up), or does not
-// stand again.
+// Fails when a leader that cannot renew goes on beyond the Lease (as it does while client-go tries to give the Lease up), or does
+// not stand again.
 func TestALeaderThatCannotRenewStopsInTime(t *testing.T) {
 	for name, silence := range map[string]bool{"requests fail": false, "requests are never answered": true} {
 		t.Run(name, func(t *testing.T) {

@@ -50,7 +50,8 @@ func NewClients(config *rest.Config) (Clients, error) {
 	unlimited := rest.CopyConfig(config)
 	unlimited.QPS, unlimited.RateLimiter = -1, nil
 	// Protobuf: the one kind here that there may be thousands of watches on.
-	unlimited.ContentType, unlimited.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+	unlimited.ContentType = runtime.ContentTypeProtobuf
+	unlimited.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	core, err := kubernetes.NewForConfig(unlimited)
 	if err != nil {
 		return Clients{}, fmt.Errorf("client for secrets: %w", err)

@@ -245,8 +245,8 @@ func TestHeadersOfImmenseLengthAreNotParsed(t *testing.T) {
 	}
 }
 
-// A few kilobytes of aliases stand for gigabytes, and every Provider is compiled at start. Fails when the text is decoded by a parser
-// that resolves them.
+// A few kilobytes of aliases stand for gigabytes, and every Provider is compiled at start. Fails when the text is decoded by a
+// parser that resolves them.
 func TestHeadersAreOneFlatMapping(t *testing.T) {
 	bomb := "a: &a \"" + strings.Repeat("<", 8000) + "\"\nb: [" + strings.Repeat("*a,", 3000) + "*a]"
 	for name, text := range map[string]string{

@@ -11,8 +11,8 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// compiled is what was made of one state of a Receiver's spec and of its Secret. It is kept because making it may take a good part of a
-// second, and a Receiver is reconciled for every change of its status and annotations, and at each interval.
+// compiled is what was made of one state of a Receiver's spec and of its Secret. It is kept because making it may take a good part
+// of a second, and a Receiver is reconciled for every change of its status and annotations, and at each interval.
 type compiled struct {
 	uid        types.UID
 	generation int64

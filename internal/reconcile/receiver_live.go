@@ -10,9 +10,9 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// Receivers are the Receivers whose spec stands, as the appliers need them: they read here, at the time of the write, who writes and
-// whether the target may still be asked for (invariant T2). A Receiver stays live while its Secret is missing or it is suspended,
-// because a webhook that was accepted before keeps its promise (T4); it ends with a bad spec or its deletion.
+// Receivers are the Receivers whose spec stands, as the appliers need them: they read here, at the time of the write, who writes
+// and whether the target may still be asked for (invariant T2). A Receiver stays live while its Secret is missing or it is
+// suspended, because a webhook that was accepted before keeps its promise (T4); it ends with a bad spec or its deletion.
 //
 // It is complete when Reconciler.Complete is closed, and tells nothing before.
 type Receivers struct {

@@ -36,7 +36,7 @@ func TestAReceiverOfTokensHasNoSecret(t *testing.T) {
 			t.Errorf("Secrets that were read: %v", read)
 		}
 	})
-	play(t, settings{objects: []runtime.Object{newReceiver("app")}, secrets: []*corev1.Secret{newSecret("hook", "token", "t")}}, func(w *world) {
+	play(t, oneReceiver(), func(w *world) {
 		w.apply("Receiver", oidcReceiver())
 		w.ready("Receiver", "app", "True Succeeded")
 		before := len(gets(w))
@@ -108,7 +108,8 @@ func TestWhatKeepsAReceiverOfTokensFromBeingServed(t *testing.T) {
 				if w.hooks.get("team-a/app") != nil {
 					t.Error("still served")
 				}
-				if message := w.ready("Receiver", "app", "False "+tc.reason); !strings.Contains(message, tc.says) || strings.Contains(message, "\n") {
+				message := w.ready("Receiver", "app", "False "+tc.reason)
+				if !strings.Contains(message, tc.says) || strings.Contains(message, "\n") {
 					t.Errorf("message: got %q, want %q in it", message, tc.says)
 				}
 				if stalled, _ := w.condition("Receiver", "app", v1.StalledCondition); stalled == "" {
@@ -124,8 +125,8 @@ func TestWhatKeepsAReceiverOfTokensFromBeingServed(t *testing.T) {
 	}
 }
 
-// Fails when a Receiver is compiled again though neither its spec nor its Secret has changed, which a tenant can have done as often as
-// it likes by an annotation, and when it is not though one of them has.
+// Fails when a Receiver is compiled again though neither its spec nor its Secret has changed, which a tenant can have done as often
+// as it likes by an annotation, and when it is not though one of them has.
 func TestAReceiverIsCompiledOncePerChange(t *testing.T) {
 	filtered := func(r *v1.Receiver) { r.Spec.ResourceFilter = `req.a == 1` }
 	for name, changed := range map[string]func(...func(*v1.Receiver)) *v1.Receiver{

@@ -15,8 +15,8 @@ import (
 	"notifier/internal/event"
 )
 
-// Fails when an API version that is left out is refused, or when Flux's defaults are left to discovery; and when expressions are lost
-// on their way to the target.
+// Fails when an API version that is left out is refused, or when Flux's defaults are left to discovery; and when expressions are
+// lost on their way to the target.
 func TestWhatAResourceMeans(t *testing.T) {
 	for name, tc := range map[string]struct {
 		resource v1.ReceiverResource
@@ -27,13 +27,17 @@ func TestWhatAResourceMeans(t *testing.T) {
 		},
 		"a kind that Flux asks a version for": {reference("", "Kustomization", "app"), event.Target{Kind: "Kustomization", Name: "app"}},
 		"any other kind":                      {reference("", "Widget", "app"), event.Target{Kind: "Widget", Name: "app"}},
-		"a version that is given":             {reference("example.com/v3", "Widget", "app"), event.Target{APIVersion: "example.com/v3", Kind: "Widget", Name: "app"}},
+		"a version that is given": {
+			reference("example.com/v3", "Widget", "app"), event.Target{APIVersion: "example.com/v3", Kind: "Widget", Name: "app"},
+		},
 		"everything": {
 			with(reference("", "Widget", "*"), map[string]string{}), event.Target{Kind: "Widget", Name: "*", MatchLabels: map[string]string{}},
 		},
 		"expressions alone": {
 			with(reference("", "Widget", "*"), nil, demands(1, "In", "1", "2")...),
-			event.Target{Kind: "Widget", Name: "*", MatchExpressions: []event.Requirement{{Key: "tier", Operator: "In", Values: []string{"1", "2"}}}},
+			event.Target{
+				Kind: "Widget", Name: "*", MatchExpressions: []event.Requirement{{Key: "tier", Operator: "In", Values: []string{"1", "2"}}},
+			},
 		},
 		"labels and expressions": {
 			with(reference("", "Widget", "*"), map[string]string{"a": "b"}, demands(1, "DoesNotExist")...),
@@ -42,7 +46,9 @@ func TestWhatAResourceMeans(t *testing.T) {
 				MatchExpressions: []event.Requirement{{Key: "tier", Operator: "DoesNotExist"}},
 			},
 		},
-		"labels beside a name, as with Flux": {with(reference("", "Widget", "app"), map[string]string{"a": "b"}), event.Target{Kind: "Widget", Name: "app"}},
+		"labels beside a name, as with Flux": {
+			with(reference("", "Widget", "app"), map[string]string{"a": "b"}), event.Target{Kind: "Widget", Name: "app"},
+		},
 	} {
 		got, err := planTarget(tc.resource)
 		if diff := cmp.Diff(tc.want, got); diff != "" || err != nil {
@@ -52,7 +58,9 @@ func TestWhatAResourceMeans(t *testing.T) {
 }
 
 func reference(apiVersion, kind, name string) v1.ReceiverResource {
-	return v1.ReceiverResource{CrossNamespaceObjectReference: v1.CrossNamespaceObjectReference{APIVersion: apiVersion, Kind: kind, Name: name}}
+	return v1.ReceiverResource{CrossNamespaceObjectReference: v1.CrossNamespaceObjectReference{
+		APIVersion: apiVersion, Kind: kind, Name: name,
+	}}
 }
 
 func with(r v1.ReceiverResource, labels map[string]string, all ...metav1.LabelSelectorRequirement) v1.ReceiverResource {
@@ -70,8 +78,8 @@ func (o oneRepository) Objects(string, event.Target) (objects iter.Seq2[string, 
 }
 
 // A filter is compiled with the spec, and knows triggers as whole as those of a Receiver without. Fails when a filter stands beside
-// the targets of its Receiver and not before them, when the hook of the previous token has none, or when a filter that was taken out
-// of the spec stays.
+// the targets of its Receiver and not before them, when the hook of the previous token has none, or when a filter that was taken
+// out of the spec stays.
 func TestTheFiltersOfAReceiverAreServed(t *testing.T) {
 	filtered := newReceiver("app", func(r *v1.Receiver) {
 		r.Spec.ServiceAccountName = "deployer"

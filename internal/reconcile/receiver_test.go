@@ -21,7 +21,8 @@ import (
 func path(token, name string) string { return receiver.Path(token, name, "team-a") }
 
 func TestAReceiverIsServedAndItsOwnerTold(t *testing.T) {
-	play(t, settings{objects: []runtime.Object{newReceiver("app")}, secrets: []*corev1.Secret{newSecret("hook", "token", "t1")}}, func(w *world) {
+	s := settings{objects: []runtime.Object{newReceiver("app")}, secrets: []*corev1.Secret{newSecret("hook", "token", "t1")}}
+	play(t, s, func(w *world) {
 		hook := w.hooks.get("team-a/app")
 		if hook == nil {
 			t.Fatal("not served")
@@ -91,7 +92,8 @@ func TestWhatKeepsAReceiverFromBeingServed(t *testing.T) {
 			reason: v1.UnsupportedTypeReason, says: "gitea, github, gitlab",
 		},
 		"a filter for all resources that does not compile": {
-			change: func(r *v1.Receiver) { r.Spec.ResourceFilter = "req.x ==" }, reason: v1.InvalidCELExpressionReason, says: "spec.resourceFilter: ",
+			change: func(r *v1.Receiver) { r.Spec.ResourceFilter = "req.x ==" },
+			reason: v1.InvalidCELExpressionReason, says: "spec.resourceFilter: ",
 		},
 		"a filter of one resource that gives no bool": {
 			change: func(r *v1.Receiver) { r.Spec.Resources[0].Filter = "req.x" },
@@ -231,7 +233,8 @@ func TestWhatKeepsAReceiverFromBeingServed(t *testing.T) {
 // T2: fails when the name of the spec is not taken, or the default is taken although a name is given.
 func TestTheLiveReceiverSaysWhoWrites(t *testing.T) {
 	named := newReceiver("named", func(r *v1.Receiver) { r.Spec.ServiceAccountName = "deployer" })
-	play(t, settings{objects: []runtime.Object{newReceiver("app"), named}, secrets: []*corev1.Secret{newSecret("hook", "token", "t")}}, func(w *world) {
+	s := settings{objects: []runtime.Object{newReceiver("app"), named}, secrets: []*corev1.Secret{newSecret("hook", "token", "t")}}
+	play(t, s, func(w *world) {
 		for name, account := range map[string]string{"app": "default", "named": "deployer"} {
 			got, ok := w.Receivers().Live("team-a", name)
 			if !ok || got.ServiceAccount != account || got.UID != "uid-"+name || len(got.Targets) != 1 {
@@ -254,10 +257,11 @@ func TestTheLiveReceiverSaysWhoWrites(t *testing.T) {
 	})
 }
 
-// Rotation: the old path is gone and the new one served within seconds; while the Secret is empty nothing is, and the owner is told.
-// Fails when the watch of the Secret is left out.
+// Rotation: the old path is gone and the new one served within seconds; while the Secret is empty nothing is, and the owner is
+// told. Fails when the watch of the Secret is left out.
 func TestASecretIsRotated(t *testing.T) {
-	play(t, settings{objects: []runtime.Object{newReceiver("app")}, secrets: []*corev1.Secret{newSecret("hook", "token", "old")}}, func(w *world) {
+	s := settings{objects: []runtime.Object{newReceiver("app")}, secrets: []*corev1.Secret{newSecret("hook", "token", "old")}}
+	play(t, s, func(w *world) {
 		pass(10 * time.Second)
 		w.applySecret(newSecret("hook", "token", "new"))
 		if got := w.hooks.get("team-a/app"); got == nil || got.Path != path("new", "app") {
@@ -282,7 +286,7 @@ func TestASecretIsRotated(t *testing.T) {
 }
 
 func TestAReconcileOnRequestIsAcknowledged(t *testing.T) {
-	play(t, settings{objects: []runtime.Object{newReceiver("app")}, secrets: []*corev1.Secret{newSecret("hook", "token", "t")}}, func(w *world) {
+	play(t, oneReceiver(), func(w *world) {
 		reads := len(gets(w))
 		r := w.live("Receiver", "app").DeepCopyObject().(*v1.Receiver)
 		r.Annotations = map[string]string{v1.ReconcileRequestAnnotation: "now"}

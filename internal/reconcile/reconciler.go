@@ -64,8 +64,9 @@ func (r *Reconciler) wireReceivers() error {
 	}
 	r.receivers = kind
 	c := &receiverController{
-		receivers: kind.objects, secrets: r.secrets, hooks: r.options.Hooks, subscriptions: r.options.Subscriptions, live: r.live, verdicts: kind.verdicts,
-		issuers: r.options.Issuers, account: r.options.DefaultServiceAccount, read: newRemembered[time.Time](), compiled: newRemembered[*compiled](),
+		receivers: kind.objects, secrets: r.secrets, hooks: r.options.Hooks, subscriptions: r.options.Subscriptions, live: r.live,
+		verdicts: kind.verdicts, issuers: r.options.Issuers, account: r.options.DefaultServiceAccount,
+		read: newRemembered[time.Time](), compiled: newRemembered[*compiled](),
 		objects: r.options.Objects, workroom: receiver.NewWorkroom(),
 		decided: func(k kube.Key) { kind.status.queue.Enqueue(k) },
 	}
@@ -245,7 +246,7 @@ func (r *Reconciler) Lead(ctx context.Context) error {
 	}
 }
 
-// forgetFeed drops what the feed told: it is about to be followed from its beginning, where keys that were deleted meanwhile are not.
+// forgetFeed drops what the feed told: it is about to be followed from its beginning, which tells of no key that was deleted.
 func (r *Reconciler) forgetFeed() {
 	r.deliveries.begin(time.Now())
 	r.health.begin()

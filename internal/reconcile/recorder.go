@@ -60,8 +60,8 @@ func (r *Recorder) Run(ctx context.Context) error {
 	return nil
 }
 
-// Event records that something happened to the object. eventType is corev1.EventTypeNormal or corev1.EventTypeWarning. An Event about
-// any other than the three kinds is not recorded: the process has nothing to say about those, nor the right.
+// Event records that something happened to the object. eventType is corev1.EventTypeNormal or corev1.EventTypeWarning. An Event
+// about any other than the three kinds is not recorded: the process has nothing to say about those, nor the right.
 //
 //nolint:revive // its arguments are plain strings, so that packages that know no Kubernetes types can name an object
 func (r *Recorder) Event(kind, namespace, name, uid, eventType, reason, message string) {

@@ -127,8 +127,8 @@ func (s *secrets) watch(ctx context.Context, e *secretEntry) {
 	}
 }
 
-// presentWithin is how soon a watch that begins with the present state tells it. A Secret that it tells nothing of for that long does
-// not exist any more, or not yet.
+// presentWithin is how soon a watch that begins with the present state tells it. A Secret that it tells nothing of for that long
+// does not exist any more, or not yet.
 const presentWithin = 5 * time.Second
 
 // watchOnce follows an entry through one watch request.

@@ -114,8 +114,8 @@ func newSecrets(o secretsOptions) *secrets {
 	}
 }
 
-// Hold makes wants all that the user refers to, and returns their present state in the same order. A Secret that is not known yet is
-// read; its absence is a state and no error.
+// Hold makes wants all that the user refers to, and returns their present state in the same order. A Secret that is not known yet
+// is read; its absence is a state and no error.
 func (s *secrets) Hold(ctx context.Context, user secretUser, wants ...want) ([]secret, error) {
 	entries := s.refer(user, wants)
 	for _, e := range entries {

@@ -138,8 +138,8 @@ func isNews[T subject](before T, v verdict) bool {
 		(ready.Status == metav1.ConditionTrue) != v.ready
 }
 
-// record tells a verdict by an Event. Of a kind without status it is not told that all is well from the start: every leadership would
-// tell it again about every object.
+// record tells a verdict by an Event. Of a kind without status it is not told that all is well from the start: every leadership
+// would tell it again about every object.
 func (s *statusController[T, L]) record(o T, v verdict, written bool) {
 	k := kube.KeyOf(o)
 	s.mu.Lock()

@@ -176,13 +176,15 @@ func TestHealthBecomesAConditionBesideReady(t *testing.T) {
 	}{
 		"a Provider that delivers": {
 			key: "Provider/team-a/chat", kind: "Provider", object: "chat", condition: DeliveringCondition, want: "True Delivered",
-			value: `{"uid":"uid-chat","state":"ok","reason":"Delivered","message":"the last notification was accepted","lastSuccess":"` + at + `"}`,
-			says:  "the last notification was accepted, at 2026-01-02T03:10:00Z or later",
+			value: `{"uid":"uid-chat","state":"ok","reason":"Delivered","message":"the last notification was accepted",` +
+				`"lastSuccess":"` + at + `"}`,
+			says: "the last notification was accepted, at 2026-01-02T03:10:00Z or later",
 		},
 		"a Provider that fails": {
 			key: "Provider/team-a/chat", kind: "Provider", object: "chat", condition: DeliveringCondition, want: "False DeliveryRetrying",
-			value: `{"uid":"uid-chat","state":"failing","reason":"DeliveryRetrying","message":"no connection","pending":4,"lastSuccess":"` + at + `"}`,
-			says:  "no connection; 4 waiting; last success at 2026-01-02T03:14:05Z",
+			value: `{"uid":"uid-chat","state":"failing","reason":"DeliveryRetrying","message":"no connection","pending":4,` +
+				`"lastSuccess":"` + at + `"}`,
+			says: "no connection; 4 waiting; last success at 2026-01-02T03:14:05Z",
 		},
 		"an Alert whose patterns are too expensive": {
 			key: "Alert/team-a/alert", kind: "Alert", object: "alert", condition: MatchingCondition, want: "False PatternsTooExpensive",
@@ -226,10 +228,13 @@ func TestHealthBecomesAConditionBesideReady(t *testing.T) {
 	}
 }
 
+// weakDenied is a report about the Receiver "app".
+const weakDenied = `{"uid":"uid-app","denied":[{"serviceAccount":"weak","verb":"patch","resource":"x","object":"app"}]}`
+
 // T2: fails when the condition stays after the write was allowed.
 func TestWriteDeniedIsTakenBack(t *testing.T) {
 	play(t, oneOfEach(), func(w *world) {
-		w.feed.put("Receiver/team-a/app", `{"uid":"uid-app","denied":[{"serviceAccount":"weak","verb":"patch","resource":"x","object":"app"}]}`)
+		w.feed.put("Receiver/team-a/app", weakDenied)
 		w.settle()
 		for _, cleared := range []string{`{"uid":"uid-app"}`, `{}`} {
 			w.feed.put("Receiver/team-a/app", cleared)
@@ -272,7 +277,7 @@ func TestAFormerLeaderForgetsTheHealthThatItKnew(t *testing.T) {
 			}
 		}
 		term(func() {
-			w.feed.put("Receiver/team-a/app", `{"uid":"uid-app","denied":[{"serviceAccount":"weak","verb":"patch","resource":"x","object":"app"}]}`)
+			w.feed.put("Receiver/team-a/app", weakDenied)
 			w.settle()
 			if got, _ := w.condition("Receiver", "app", v1.WriteDeniedCondition); got != "True Forbidden" {
 				t.Errorf("got %q", got)

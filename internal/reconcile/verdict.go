@@ -36,7 +36,9 @@ type verdict struct {
 
 // served is the verdict on an object that is in use.
 func served(o metav1.Object, reason, message string) verdict {
-	return verdict{uid: o.GetUID(), generation: o.GetGeneration(), ready: true, reason: reason, message: message, event: reason, told: message}
+	return verdict{
+		uid: o.GetUID(), generation: o.GetGeneration(), ready: true, reason: reason, message: message, event: reason, told: message,
+	}
 }
 
 // refused is the verdict on an object that is not.

@@ -102,8 +102,10 @@ func newWorld(t *testing.T, s settings) *world {
 	}
 	o := Options{
 		Issuers: issuers,
-		Clients: fakeClients(w), Hooks: w.hooks, Subscriptions: w.subscriptions, Alerts: alerts.NewTable(), Destinations: alerts.NewDestinations(),
-		Health: w.feed, Alive: func(string) bool { return true }, Events: w.events, Objects: nothingWatched{}, DefaultServiceAccount: "default", Log: discard(), Registerer: prometheus.NewRegistry(),
+		Clients: fakeClients(w), Hooks: w.hooks, Subscriptions: w.subscriptions,
+		Alerts: alerts.NewTable(), Destinations: alerts.NewDestinations(),
+		Health: w.feed, Alive: func(string) bool { return true }, Events: w.events, Objects: nothingWatched{},
+		DefaultServiceAccount: "default", Log: discard(), Registerer: prometheus.NewRegistry(),
 	}
 	if s.change != nil {
 		s.change(&o)

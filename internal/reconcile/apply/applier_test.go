@@ -99,8 +99,8 @@ func TestT4AnObjectGetsAtMostOneRequestPerIntervalUnderAFlood(t *testing.T) {
 	})
 }
 
-// T4. A trigger that waits may stand for webhooks that were accepted without a message of their own (event.Taker). Fails when Take is
-// left out, or when it comes after the stamp of the request.
+// T4. A trigger that waits may stand for webhooks that were accepted without a message of their own (event.Taker). Fails when Take
+// is left out, or when it comes after the stamp of the request.
 func TestT4WhatATriggerStandsForEndsBeforeItsRequestIsStamped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -304,7 +304,9 @@ func TestDrainFinishesWhatIsInFlightAndReturnsTheRest(t *testing.T) {
 		w := newWorld(t)
 		defer w.stop()
 		r := w.receiver("team-a", "github", "deployer", repo("quick"), repo("slow"), repo("waiting"))
-		w.hook(Receiver{Namespace: "team-a", Name: "github", UID: r.UID, ServiceAccount: "deployer", Targets: []event.Target{repo("waiting")}})
+		w.hook(Receiver{
+			Namespace: "team-a", Name: "github", UID: r.UID, ServiceAccount: "deployer", Targets: []event.Target{repo("waiting")},
+		})
 		pass(time.Second / 2)
 		w.api.delay = 2 * time.Second
 		quick := w.send(trigger(r, r.Targets[0]))

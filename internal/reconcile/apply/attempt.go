@@ -129,8 +129,8 @@ func (a *Applier) send(ctx context.Context, k slotKey, at *attempt) outcome {
 	return result
 }
 
-// conclude draws the consequences of an attempt for its claim, and reports whether others to the object may have been met as well. The
-// caller holds the lock, and calls what is returned without it.
+// conclude draws the consequences of an attempt for its claim, and reports whether others to the object may have been met as well.
+// The caller holds the lock, and calls what is returned without it.
 func (a *Applier) conclude(k slotKey, at *attempt, o outcome) (settle settle, met bool) {
 	j, s := at.job, a.slots[k]
 	at.inFlight = false

@@ -90,7 +90,7 @@ func (c *catalogue) find(ctx context.Context, kind string, flights *sync.WaitGro
 	return c.answer(kind)
 }
 
-// due reports whether the catalogue is to be fetched for a kind: good says that it has a good answer for it. The caller holds the lock.
+// due reports whether the catalogue is to be fetched for a kind: good says that its answer for that is good. The caller holds the lock.
 func (c *catalogue) due(good bool) bool {
 	pause := catalogueRefresh
 	switch {

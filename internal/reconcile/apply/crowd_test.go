@@ -63,7 +63,8 @@ func newCrowd(t testing.TB, receivers int) *crowd {
 	sh := &shard{jobs: map[jobKey]*job{}, namespaces: map[string]bool{}, empty: make(chan struct{})}
 	for i := range receivers {
 		r := Receiver{
-			Namespace: "crowded", Name: fmt.Sprint("r", i), UID: fmt.Sprint("uid-r", i), Created: time.Now().Add(-time.Hour), ServiceAccount: "sa",
+			Namespace: "crowded", Name: fmt.Sprint("r", i), UID: fmt.Sprint("uid-r", i),
+			Created: time.Now().Add(-time.Hour), ServiceAccount: "sa",
 		}
 		for n := range 64 {
 			r.Targets = append(r.Targets, selecting(fmt.Sprintf("label-%d-%d", i, n), "a"))
@@ -97,8 +98,8 @@ func (c *crowd) answer() (ended int, allocations uint64) {
 	return c.claims - len(c.jobs), after.Mallocs - before.Mallocs
 }
 
-// T6: a tenant's many Receivers with many selectors over one object cost the other tenants little. Fails when the lock that all share
-// is held while the claims are resolved, or when resolving one takes the key of each target.
+// T6: a tenant's many Receivers with many selectors over one object cost the other tenants little. Fails when the lock that all
+// share is held while the claims are resolved, or when resolving one takes the key of each target.
 func TestT6ATenantsManyClaimsToOneObjectDoNotHoldUpTheOthers(t *testing.T) {
 	for _, receivers := range []int{1, 50} {
 		t.Run(fmt.Sprint(receivers), func(t *testing.T) {
@@ -150,7 +151,8 @@ func TestT6ClaimsThatNobodyMakesAnyMoreDoNotHoldUpTheOthers(t *testing.T) {
 func TestT4AClaimThatChangesWhileItIsSharedIsLeftAlone(t *testing.T) {
 	c := newCrowd(t, 1)
 	r, _ := c.live.Live("crowded", "r0")
-	left, renewed := c.jobs[jobKey{"crowded", event.TargetKey(r.Targets[1], "sa")}], c.jobs[jobKey{"crowded", event.TargetKey(r.Targets[2], "sa")}]
+	jobOf := func(target event.Target) *job { return c.jobs[jobKey{"crowded", event.TargetKey(target, "sa")}] }
+	left, renewed := jobOf(r.Targets[1]), jobOf(r.Targets[2])
 	newer := trigger(r, r.Targets[2])
 	c.seen = func() {
 		c.seen = func() {}
@@ -171,7 +173,7 @@ func TestT4AClaimThatChangesWhileItIsSharedIsLeftAlone(t *testing.T) {
 }
 
 // T4. A trigger stands for webhooks until it is taken (event.Taker), which resolving its target does. Fails when a claim ends by a
-// request that was stamped before its trigger was taken, because that happened while it was found out whether the request has met it.
+// request that was stamped before its trigger was taken, as happens while it is found out whether the request has met it.
 func TestT4AClaimWhoseTriggerIsTakenWhileItIsSharedIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 1)

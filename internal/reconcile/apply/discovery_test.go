@@ -70,7 +70,8 @@ func TestTheOnlyGroupThatHasAKindIsMeant(t *testing.T) {
 			[]apidiscovery.APIGroupDiscovery{group("a.example", serves("v2", "Widget"), serves("v1", "Widget"))}, "/apis/a.example/v2", "",
 		},
 		"the first version that has it": {
-			[]apidiscovery.APIGroupDiscovery{group("a.example", serves("v2", "Gadget"), serves("v1beta1", "Widget"))}, "/apis/a.example/v1beta1", "",
+			[]apidiscovery.APIGroupDiscovery{group("a.example", serves("v2", "Gadget"), serves("v1beta1", "Widget"))},
+			"/apis/a.example/v1beta1", "",
 		},
 		"the core group": {[]apidiscovery.APIGroupDiscovery{group("", serves("v1", "Widget"))}, "/api/v1", ""},
 		"another has it in no namespace": {

@@ -18,13 +18,13 @@
 //
 //   - Refusal: from the first refusal on, the Receiver's Health says who may not do what, until the write succeeds.
 //
-//   - Cost (T6): under the lock that all tenants share no claim is resolved, and nothing is searched for: a claim to an object costs the
-//     same however many there are to it.
+//   - Cost (T6): under the lock that all tenants share no claim is resolved, and nothing is searched for: a claim to an object
+//     costs the same however many there are to it.
 //
-//   - Groups: an object is the same whether its Receiver names an API version or leaves it out. Left out, the only group that serves
-//     the kind is meant; of several groups none is, which is a refusal. What the cluster serves is asked for beside the work: a
-//     group whose API hangs holds up nobody else's requests.
+//   - Groups: an object is the same whether its Receiver names an API version or leaves it out. Left out, the only group that
+//     serves the kind is meant; of several groups none is, which is a refusal. What the cluster serves is asked for beside the
+//     work: a group whose API hangs holds up nobody else's requests.
 //
-// Held are one trigger for each (target, account) of the Receivers that there are, where a filter chooses for each (object, account)
-// that they select, and one slot for each object they select: all are bounded by what is in the cluster.
+// Held are one trigger for each (target, account) of the Receivers that there are, where a filter chooses for each (object,
+// account) that they select, and one slot for each object they select: all are bounded by what is in the cluster.
 package apply

@@ -106,8 +106,8 @@ func (b *book) deny(r Receiver, d Denied) {
 	b.mark(r.Namespace, r.Name)
 }
 
-// allow notes that a write on the object succeeded as the account, for Receivers of the namespace. What others of it are denied as the
-// same account is mended by it as well.
+// allow notes that a write on the object succeeded as the account, for Receivers of the namespace. What others of it are denied as
+// the same account is mended by it as well.
 func (b *book) allow(namespace, account string, receivers map[string]bool, resource string, o object) {
 	b.remove(namespace, func(receiver string, d Denied) bool {
 		return d.Object == o.name && (d.Resource == resource || d.Resource == o.kind) && // the kind while it was not served

@@ -20,8 +20,8 @@ type sameness struct {
 
 func samenessOf(t event.Target) sameness { return sameness{groupKindOf(t), t.Name, t.Selector()} }
 
-// index finds a Receiver's targets without a look at each: a tenant has as many triggers as all its Receivers have targets, and each
-// is resolved over and over.
+// index finds a Receiver's targets without a look at each: a tenant has as many triggers as all its Receivers have targets, and
+// each is resolved over and over.
 type index struct {
 	// same and keys lead to the first such target in Receiver.Targets; keys are event.TargetKey with the Receiver's account.
 	same map[sameness]int

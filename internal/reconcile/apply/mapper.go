@@ -43,8 +43,8 @@ func unresolvable(err error) bool {
 	return ambiguous || errors.Is(err, errNotServed)
 }
 
-// maxVersions bounds the versions whose catalogues are kept, since tenants name them. Beyond it another one is forgotten, and of those that
-// serve something only when there is no other, so that invented versions do not have the cluster's own asked for over and over.
+// maxVersions bounds the versions whose catalogues are kept, since tenants name them. Beyond it another one is forgotten, those
+// that serve something last, so that invented versions do not have the cluster's own asked for over and over.
 const maxVersions = 256
 
 // mapper finds the resource by which a kind is written. It asks discovery for single versions where a target names one, and for all

@@ -54,8 +54,8 @@ func TestDiscoveryIsAskedRarely(t *testing.T) {
 	})
 }
 
-// A tenant whose object is not there has what all tenants share asked for again. Fails when what is known of a kind does not count while
-// the answer is awaited, and when what is not known is taken for an answer.
+// A tenant whose object is not there has what all tenants share asked for again. Fails when what is known of a kind does not count
+// while the answer is awaited, and when what is not known is taken for an answer.
 func TestWhatIsKnownCountsWhileTheAnswerIsAwaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &fakeAPI{}

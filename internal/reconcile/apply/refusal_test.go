@@ -330,8 +330,8 @@ func TestTheReportEndsWithTheReceiver(t *testing.T) {
 	})
 }
 
-// No webhook need come to a Receiver whose refusal is shown. Fails when what a retry finds out about its Receiver is not shown, when the
-// report of one whose place another takes stays, and when an object is taken for another that is asked for no more.
+// No webhook need come to a Receiver whose refusal is shown. Fails when what a retry finds out about its Receiver is not shown,
+// when the report of one whose place another takes stays, and when an object is taken for another that is asked for no more.
 func TestWhatARetryFindsNobodyAsksForIsNoLongerShown(t *testing.T) {
 	targets := func(targets ...event.Target) func(*world, Receiver) {
 		return func(w *world, r Receiver) {
@@ -358,7 +358,8 @@ func TestWhatARetryFindsNobodyAsksForIsNoLongerShown(t *testing.T) {
 		"its target of a kind not served is gone":     {anyGroup("Widget", "app"), targets(repo("other")), 0, true},
 		"its target of a version not served is gone":  {widget, targets(repo("other")), 0, true},
 		"its selector over a kind not watched is gone": {
-			event.Target{APIVersion: "a.example/v1", Kind: "Widget", Name: "*", MatchLabels: map[string]string{}}, targets(repo("other")), 0, true,
+			event.Target{APIVersion: "a.example/v1", Kind: "Widget", Name: "*", MatchLabels: map[string]string{}},
+			targets(repo("other")), 0, true,
 		},
 		"another asks for the same in its place": {repo("app"), func(w *world, r Receiver) {
 			remove(w, r)

@@ -49,8 +49,8 @@ func (a *Applier) resolve(w *wish) (r Receiver, target event.Target, why string)
 	return Receiver{}, event.Target{}, resultOwnerGone
 }
 
-// mend takes back what is shown of refusals to the Receiver whose webhook a trigger was, when resolve found another one, or none, to
-// ask for the object: all of it with the Receiver, else that of the object. It must not be called under the lock.
+// mend takes back what is shown of refusals to the Receiver whose webhook a trigger was, when resolve found another one, or none,
+// to ask for the object: all of it with the Receiver, else that of the object. It must not be called under the lock.
 func (a *Applier) mend(w *wish, found Receiver, object string) {
 	if found.UID == w.ReceiverUID {
 		return
@@ -93,8 +93,8 @@ func (a *Applier) asked(r Receiver, w *wish) (target event.Target, why string) {
 	return a.chosen(r, w)
 }
 
-// chosen returns a wanted object that the Receiver does not name if the Receiver selects it now: filters choose among what a selector
-// finds. Else why is as of asked.
+// chosen returns a wanted object that the Receiver does not name if the Receiver selects it now: filters choose among what a
+// selector finds. Else why is as of asked.
 func (a *Applier) chosen(r Receiver, w *wish) (target event.Target, why string) {
 	if w.Target.Selects() {
 		return event.Target{}, resultRemoved

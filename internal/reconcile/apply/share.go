@@ -26,8 +26,8 @@ func (a *Applier) others(k slotKey, o outcome) []claimed {
 // same account. Another account's claim stays, since what this one may says nothing about that one. So does one whose own Receiver
 // asks no more, until its turn: who else asks for it is a question about all Receivers of the namespace.
 //
-// What a Receiver asks for is found out without the lock, and a claim that got another trigger or was given up meanwhile stays, as does
-// one whose trigger was taken since the request was stamped: it stood for webhooks until then.
+// What a Receiver asks for is found out without the lock, and a claim that got another trigger or was given up meanwhile stays, as
+// does one whose trigger was taken since the request was stamped: it stood for webhooks until then.
 func (a *Applier) share(k slotKey, others []claimed, o outcome) (settles []settle) {
 	receivers := make([]string, 0, len(others))
 	met := slices.DeleteFunc(others, func(c claimed) bool {

@@ -100,8 +100,8 @@ func Watch[T Object](c *Controller, in *Informer[T], keys func(T) []Key, changed
 	return nil
 }
 
-// Unwrap returns the object that an informer's handler was given. A deletion that was missed while disconnected arrives as a tombstone
-// that holds the last known state; this is the one place that knows.
+// Unwrap returns the object that an informer's handler was given. A deletion that was missed while disconnected arrives as a
+// tombstone that holds the last known state; this is the one place that knows.
 func Unwrap[T Object](o any) (T, bool) {
 	if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
 		o = gone.Obj

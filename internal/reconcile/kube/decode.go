@@ -30,7 +30,9 @@ type tolerantDecoder struct {
 }
 
 // Decode decodes data, and if that fails once more with the objects at fault reduced to their metadata.
-func (d tolerantDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+func (d tolerantDecoder) Decode(
+	data []byte, defaults *schema.GroupVersionKind, into runtime.Object,
+) (runtime.Object, *schema.GroupVersionKind, error) {
 	object, gvk, err := d.Decoder.Decode(data, defaults, into)
 	if err == nil {
 		return object, gvk, nil
@@ -74,8 +76,8 @@ func (d tolerantDecoder) reduce(data []byte) ([]byte, error) {
 	return json.Marshal(e)
 }
 
-// reduceOne returns data as it is when it decodes as a gvk. Else it leaves out the least that helps: the status, which its writer then
-// replaces; the spec, which marks the object as Undecodable; or both.
+// reduceOne returns data as it is when it decodes as a gvk. Else it leaves out the least that helps: the status, which its writer
+// then replaces; the spec, which marks the object as Undecodable; or both.
 func (d tolerantDecoder) reduceOne(gvk schema.GroupVersionKind, data []byte) ([]byte, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(data, &fields); err != nil {

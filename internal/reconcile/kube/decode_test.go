@@ -16,14 +16,17 @@ import (
 )
 
 // poisoned matches the CRD's pattern for durations and overflows time.Duration.
-const poisoned = `{"apiVersion":"notification.toolkit.fluxcd.io/v1","kind":"Receiver","metadata":{"name":"bad","namespace":"team-b","uid":"u2",
+const poisoned = `{"apiVersion":"notification.toolkit.fluxcd.io/v1","kind":"Receiver",
+"metadata":{"name":"bad","namespace":"team-b","uid":"u2",
 "resourceVersion":"7"},"spec":{"type":"github","interval":"99999999999h"},"status":{"observedGeneration":4}}`
 
 // hurt has a status that somebody broke: a time that the CRD's format admits and Go does not read.
-const hurt = `{"apiVersion":"notification.toolkit.fluxcd.io/v1","kind":"Receiver","metadata":{"name":"hurt","namespace":"team-c","uid":"u3"},
+const hurt = `{"apiVersion":"notification.toolkit.fluxcd.io/v1","kind":"Receiver",
+"metadata":{"name":"hurt","namespace":"team-c","uid":"u3"},
 "spec":{"type":"github"},"status":{"conditions":[{"type":"Ready","lastTransitionTime":"2026-01-02t03:04:05z"}]}}`
 
-const healthy = `{"apiVersion":"notification.toolkit.fluxcd.io/v1","kind":"Receiver","metadata":{"name":"good","namespace":"team-a","uid":"u1",
+const healthy = `{"apiVersion":"notification.toolkit.fluxcd.io/v1","kind":"Receiver",
+"metadata":{"name":"good","namespace":"team-a","uid":"u1",
 "resourceVersion":"6"},"spec":{"type":"github","interval":"5m"}}`
 
 func realResource(t *testing.T, handler http.HandlerFunc) kube.Resource[*v1.Receiver, *v1.ReceiverList] {
@@ -64,7 +67,8 @@ func TestAnObjectThatDoesNotDecodeHarmsNoOther(t *testing.T) {
 			}
 		case "bad":
 			// The status has to stay: without it, writing it would be a change each time, and so set off the next.
-			if !kube.IsUndecodable(got) || got.UID != "u2" || got.ResourceVersion != "7" || got.Spec.Type != "" || got.Status.ObservedGeneration != 4 {
+			if !kube.IsUndecodable(got) || got.UID != "u2" || got.ResourceVersion != "7" ||
+				got.Spec.Type != "" || got.Status.ObservedGeneration != 4 {
 				t.Errorf("%s: the bad object came as %+v", where, got)
 			}
 		case "hurt":

@@ -9,7 +9,7 @@
 //   - Level, not edge. A reconcile function reads the present state from the informer; it must be idempotent, and it is called
 //     again, with a growing back-off, until it returns nil or an error marked Permanent.
 //   - Controller.Synced closes when every object that was present at start has been reconciled once.
-//   - One bad object harms itself only: what does not decode arrives without its spec and with Undecodable set, and a reconcile that
-//     panics is an error of that key.
+//   - One bad object harms itself only: what does not decode arrives without its spec and with Undecodable set, and a reconcile
+//     that panics is an error of that key.
 //   - Objects in the cache are shared and never changed: a writer copies first.
 package kube

@@ -26,7 +26,9 @@ type Informer[T Object] struct {
 type Indexers[T Object] map[string]func(T) []string
 
 // NewInformer returns the informer over a resource, in one namespace or, for the empty one, in all.
-func NewInformer[T Object, L runtime.Object](r Resource[T, L], namespace string, indexers Indexers[T], log *slog.Logger) (*Informer[T], error) {
+func NewInformer[T Object, L runtime.Object](
+	r Resource[T, L], namespace string, indexers Indexers[T], log *slog.Logger,
+) (*Informer[T], error) {
 	client := r.In(namespace)
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {

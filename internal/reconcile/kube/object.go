@@ -41,8 +41,8 @@ type Resource[T Object, L runtime.Object] struct {
 	Semantics any
 }
 
-// Undecodable is an annotation, in memory only, of an object whose spec does not decode into its Go type: a duration that matches the
-// CRD's pattern and overflows, for instance. The spec is empty then.
+// Undecodable is an annotation, in memory only, of an object whose spec does not decode into its Go type: a duration that matches
+// the CRD's pattern and overflows, for instance. The spec is empty then.
 const Undecodable = "notifier.internal/undecodable"
 
 // IsUndecodable reports whether o stands for an object that could not be decoded.

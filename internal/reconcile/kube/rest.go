@@ -17,8 +17,8 @@ type API struct {
 	codec  runtime.ParameterCodec
 }
 
-// NewAPI returns the API of a group version whose types scheme knows. The configuration's rate limiter, if it has one, is shared with
-// whoever else was given it.
+// NewAPI returns the API of a group version whose types scheme knows. The configuration's rate limiter, if it has one, is shared
+// with whoever else was given it.
 func NewAPI(config *rest.Config, scheme *runtime.Scheme, gv schema.GroupVersion) (*API, error) {
 	c := rest.CopyConfig(config)
 	c.APIPath = "/apis"

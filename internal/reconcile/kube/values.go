@@ -9,15 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Older reports whether one resource version is known to come before another. Versions that cannot be compared, as an empty one, are
-// not.
+// Older reports whether one resource version is known to come before another. Versions that do not compare, as an empty one, are not.
 func Older(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order < 0
 }
 
-// ParseAPIVersion reads the group and version of a kind, and reports whether they are plain names: they come from a tenant and become
-// part of a path.
+// ParseAPIVersion reads the group and version of a kind, and reports whether they are plain names: they come from a tenant and
+// become part of a path.
 func ParseAPIVersion(apiVersion string) (schema.GroupVersion, bool) {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil || len(validation.IsDNS1035Label(gv.Version)) > 0 ||

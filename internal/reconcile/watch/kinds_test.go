@@ -96,25 +96,63 @@ func TestWhichStatesAreTerminal(t *testing.T) {
 		metadata, status string
 		want             event.Outcome
 	}{
-		"ready":                                  {`"generation":2`, `"conditions":[{"type":"Ready","status":"True","observedGeneration":2}]`, event.OutcomeSucceeded},
-		"failed":                                 {`"generation":2`, `"conditions":[{"type":"Ready","status":"False","observedGeneration":2}]`, event.OutcomeFailed},
-		"no status":                              {`"generation":2`, ``, ""},
-		"no Ready condition":                     {`"generation":2`, `"conditions":[{"type":"Healthy","status":"True"}]`, ""},
-		"Ready unknown":                          {`"generation":2`, `"conditions":[{"type":"Ready","status":"Unknown"}]`, ""},
-		"still progressing":                      {`"generation":2`, `"conditions":[{"type":"Ready","status":"False","reason":"Progressing"}]`, ""},
-		"progressing with retry":                 {`"generation":2`, `"conditions":[{"type":"Ready","status":"False","reason":"ProgressingWithRetry"}]`, ""},
-		"a dependency is not ready":              {`"generation":2`, `"conditions":[{"type":"Ready","status":"False","reason":"DependencyNotReady"}]`, ""},
-		"the health check was cancelled":         {`"generation":2`, `"conditions":[{"type":"Ready","status":"False","reason":"HealthCheckCanceled"}]`, ""},
-		"no artifact, retrying":                  {`"generation":2`, `"conditions":[{"type":"Ready","status":"False","reason":"ArtifactFailed"},{"type":"Reconciling","status":"True"}]`, ""},
-		"no artifact, given up":                  {`"generation":2`, `"conditions":[{"type":"Ready","status":"False","reason":"ArtifactFailed"},{"type":"Stalled","status":"True"}]`, event.OutcomeFailed},
-		"the condition is about older spec":      {`"generation":2`, `"conditions":[{"type":"Ready","status":"True","observedGeneration":1}]`, ""},
-		"the status is about older spec":         {`"generation":2`, `"observedGeneration":1,"conditions":[{"type":"Ready","status":"True"}]`, ""},
-		"never observed":                         {`"generation":2`, `"observedGeneration":-1,"conditions":[{"type":"Ready","status":"True"}]`, ""},
-		"the condition is newer than the status": {`"generation":2`, `"observedGeneration":1,"conditions":[{"type":"Ready","status":"False","observedGeneration":2}]`, event.OutcomeFailed},
-		"says no generation":                     {`"generation":2`, `"conditions":[{"type":"Ready","status":"True"}]`, event.OutcomeSucceeded},
-		"being deleted":                          {`"deletionTimestamp":"2026-01-02T03:04:05Z"`, `"conditions":[{"type":"Ready","status":"True"}]`, ""},
-		"malformed conditions":                   {`"generation":2`, `"conditions":{"Ready":true}`, ""},
-		"a malformed condition":                  {`"generation":2`, `"conditions":["Ready",{"type":"Ready","status":"True","lastTransitionTime":3,"observedGeneration":"x"}]`, event.OutcomeSucceeded},
+		"ready": {
+			`"generation":2`, `"conditions":[{"type":"Ready","status":"True","observedGeneration":2}]`, event.OutcomeSucceeded,
+		},
+		"failed": {
+			`"generation":2`, `"conditions":[{"type":"Ready","status":"False","observedGeneration":2}]`, event.OutcomeFailed,
+		},
+		"no status":          {`"generation":2`, ``, ""},
+		"no Ready condition": {`"generation":2`, `"conditions":[{"type":"Healthy","status":"True"}]`, ""},
+		"Ready unknown":      {`"generation":2`, `"conditions":[{"type":"Ready","status":"Unknown"}]`, ""},
+		"still progressing": {
+			`"generation":2`, `"conditions":[{"type":"Ready","status":"False","reason":"Progressing"}]`, "",
+		},
+		"progressing with retry": {
+			`"generation":2`, `"conditions":[{"type":"Ready","status":"False","reason":"ProgressingWithRetry"}]`, "",
+		},
+		"a dependency is not ready": {
+			`"generation":2`, `"conditions":[{"type":"Ready","status":"False","reason":"DependencyNotReady"}]`, "",
+		},
+		"the health check was cancelled": {
+			`"generation":2`, `"conditions":[{"type":"Ready","status":"False","reason":"HealthCheckCanceled"}]`, "",
+		},
+		"no artifact, retrying": {
+			`"generation":2`,
+			`"conditions":[{"type":"Ready","status":"False","reason":"ArtifactFailed"},{"type":"Reconciling","status":"True"}]`,
+			"",
+		},
+		"no artifact, given up": {
+			`"generation":2`,
+			`"conditions":[{"type":"Ready","status":"False","reason":"ArtifactFailed"},{"type":"Stalled","status":"True"}]`,
+			event.OutcomeFailed,
+		},
+		"the condition is about older spec": {
+			`"generation":2`, `"conditions":[{"type":"Ready","status":"True","observedGeneration":1}]`, "",
+		},
+		"the status is about older spec": {
+			`"generation":2`, `"observedGeneration":1,"conditions":[{"type":"Ready","status":"True"}]`, "",
+		},
+		"never observed": {
+			`"generation":2`, `"observedGeneration":-1,"conditions":[{"type":"Ready","status":"True"}]`, "",
+		},
+		"the condition is newer than the status": {
+			`"generation":2`,
+			`"observedGeneration":1,"conditions":[{"type":"Ready","status":"False","observedGeneration":2}]`,
+			event.OutcomeFailed,
+		},
+		"says no generation": {
+			`"generation":2`, `"conditions":[{"type":"Ready","status":"True"}]`, event.OutcomeSucceeded,
+		},
+		"being deleted": {
+			`"deletionTimestamp":"2026-01-02T03:04:05Z"`, `"conditions":[{"type":"Ready","status":"True"}]`, "",
+		},
+		"malformed conditions": {`"generation":2`, `"conditions":{"Ready":true}`, ""},
+		"a malformed condition": {
+			`"generation":2`,
+			`"conditions":["Ready",{"type":"Ready","status":"True","lastTransitionTime":3,"observedGeneration":"x"}]`,
+			event.OutcomeSucceeded,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := fromJSON(t, "GitRepository", `{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","metadata":{`+

@@ -13,8 +13,8 @@ import (
 	"notifier/internal/event"
 )
 
-// maxAnnotations bounds the annotations that are kept of an object only because a filter may read them, keys and values together, in
-// bytes. There may be 100,000 objects.
+// maxAnnotations bounds the annotations that are kept of an object only because a filter may read them, keys and values together,
+// in bytes. There may be 100,000 objects.
 const maxAnnotations = 2 << 10
 
 // keptAnnotations takes out of an object's annotations what the cache does not keep: kubectl's copy of the object and, beyond the

@@ -18,9 +18,9 @@ const maxWord = 1024
 // maxMessage is the greatest length of an event's message in bytes, as Flux's event API has it.
 const maxMessage = 39000
 
-// object is what the cache keeps of a Flux object: of its metadata only name, namespace, UID, versions, labels, annotations as far as
-// keptAnnotations has them and the times of creation and deletion, and the outcome of its last reconciliation. It is never changed
-// once it is cached.
+// object is what the cache keeps of a Flux object: of its metadata only name, namespace, UID, versions, labels, annotations as far
+// as keptAnnotations has them and the times of creation and deletion, and the outcome of its last reconciliation. It is never
+// changed once it is cached.
 type object struct {
 	metav1.ObjectMeta
 	kind       *Kind

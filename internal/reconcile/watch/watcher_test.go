@@ -122,7 +122,8 @@ func TestDiscoveryMayLagBehindTheDefinition(t *testing.T) {
 		pass(10 * time.Minute)
 		w.discovery.serve(kindNamed("Kustomization"), "v1")
 		pass(time.Minute)
-		if _, watched := watcher.Select("team-a", event.Target{APIVersion: "kustomize.toolkit.fluxcd.io/v1", Kind: "Kustomization", Name: "*"}); !watched {
+		all := event.Target{APIVersion: "kustomize.toolkit.fluxcd.io/v1", Kind: "Kustomization", Name: "*"}
+		if _, watched := watcher.Select("team-a", all); !watched {
 			t.Error("not watched although served")
 		}
 	})
