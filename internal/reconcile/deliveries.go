@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"context"
 	"encoding/json"
 	"log/slog"
 	"strings"
@@ -22,9 +21,6 @@ const (
 	// prunedFor is how long deliveries are not written after the API server dropped them: Flux's own CRD has no field for them, and
 	// may have been replaced by one that has.
 	prunedFor = 10 * time.Minute
-	// sweepEvery is how often reports are looked for that nobody will replace any more; at maxSwept of them at once.
-	sweepEvery = 30 * time.Second
-	maxSwept   = 300
 )
 
 // deliveries sums up for the Receivers' status what each replica reports of its own. Its memory is bounded by the feed, which holds
@@ -209,27 +205,6 @@ func latest(a, b *metav1.Time) *metav1.Time {
 
 // inSeconds is a time as the API server keeps it.
 func inSeconds(t time.Time) metav1.Time { return metav1.NewTime(t.UTC().Truncate(time.Second)) }
-
-// run removes from the feed, until ctx ends, the reports of replicas and about Receivers that are no more.
-func (d *deliveries) run(ctx context.Context, feed HealthFeed) {
-	tick := time.NewTicker(sweepEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		for _, key := range d.stale() {
-			if err := feed.Put(ctx, key, nil); err != nil {
-				if ctx.Err() == nil {
-					d.log.Warn("reports of deliveries that nobody replaces are not removed yet", "error", err)
-				}
-				break
-			}
-		}
-	}
-}
 
 // stale returns the keys of reports that nobody will replace any more. They were so at the last sweep already: this replica may
 // learn of another one, or of a Receiver, later than of their report.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -237,6 +238,35 @@ func TestReportsThatNobodyReplacesAreRemoved(t *testing.T) {
 		}
 		if n := len(w.Reconciler.deliveries.receivers); n != 1 {
 			t.Errorf("%d Receivers are remembered, want 1", n)
+		}
+	})
+}
+
+// Nobody else removes the report of a Receiver that was deleted when its refused write was tried no more. Fails when it stays, and
+// when one goes of an object that lives, that this replica has not heard of yet, or of a kind whose owners remove theirs.
+func TestHealthOfReceiversThatAreNoMoreIsRemoved(t *testing.T) {
+	play(t, oneReceiver(), func(w *world) {
+		for _, key := range []string{"Receiver/team-a/app", "Loop/team-a/app", "Receiver/team-a/late", "Provider/team-a/gone", "x"} {
+			w.feed.put(key, `{"uid":"u"}`)
+		}
+		for i := range 2 * maxSwept {
+			w.feed.put(fmt.Sprintf("Receiver/team-b/gone-%d", i), `{"uid":"u"}`)
+		}
+		w.feed.put("Loop/team-a/gone", `{"uid":"u"}`)
+		pass(sweepEvery)
+		w.apply("Receiver", newReceiver("late"))
+		pass(3 * sweepEvery)
+		var kept []string
+		for key := range w.feed.values {
+			kept = append(kept, key)
+		}
+		slices.Sort(kept)
+		want := []string{"Loop/team-a/app", "Provider/team-a/gone", "Receiver/team-a/app", "Receiver/team-a/late", "x"}
+		if diff := cmp.Diff(want, kept); diff != "" {
+			t.Errorf("the feed has (-want +got):\n%s", diff)
+		}
+		if n := len(w.health.reports); n != len(want)-1 {
+			t.Errorf("%d reports are kept", n)
 		}
 	})
 }

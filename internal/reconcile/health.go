@@ -60,6 +60,8 @@ type report struct {
 	condition metav1.Condition
 	// closing says that the condition only takes back what was shown before, and is not shown to one who never saw it.
 	closing bool
+	// suspect says that the last sweep found no object that it is about.
+	suspect bool
 }
 
 // parseReport reads the health of a kind's object as its owner encoded it.
@@ -158,11 +160,16 @@ func (t *healthTable) begin() {
 	clear(t.reports)
 }
 
-// take keeps a value of the feed and returns what it is about.
-func (t *healthTable) take(key string, value []byte) (kind string, k kube.Key, ok bool) {
+// about returns what a key of the feed is about.
+func about(key string) (kind string, k kube.Key, ok bool) {
 	kind, rest, _ := strings.Cut(key, "/")
 	k.Namespace, k.Name, _ = strings.Cut(rest, "/")
-	if k.Namespace == "" || k.Name == "" || strings.Contains(k.Name, "/") {
+	return kind, k, k.Namespace != "" && k.Name != "" && !strings.Contains(k.Name, "/")
+}
+
+// take keeps a value of the feed and returns what it is about.
+func (t *healthTable) take(key string, value []byte) (kind string, k kube.Key, ok bool) {
+	if kind, k, ok = about(key); !ok {
 		return "", kube.Key{}, false
 	}
 	if value == nil {

@@ -232,7 +232,7 @@ func (r *Reconciler) Lead(ctx context.Context) error {
 	r.providers.status.enqueueAll()
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	wg.Go(func() { r.deliveries.run(ctx, r.options.Health) })
+	wg.Go(func() { r.sweep(ctx) })
 	for {
 		err := r.options.Health.Watch(ctx, r.healthTold)
 		if ctx.Err() != nil {

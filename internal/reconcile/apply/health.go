@@ -210,11 +210,12 @@ func (b *book) learn(key string, value []byte) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	p := b.page(namespace, receiver)
-	if !p.own {
+	p, changed := b.page(namespace, receiver), b.changed[name{namespace, receiver}]
+	// A report that was removed after this replica made it was about a Receiver that is no more.
+	if !p.own || len(value) == 0 && !changed {
 		p.health = h
 	}
-	if len(p.health.Denied) == 0 && !b.changed[name{namespace, receiver}] {
+	if len(p.health.Denied) == 0 && !changed {
 		b.drop(name{namespace, receiver})
 	}
 }

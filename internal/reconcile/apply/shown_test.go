@@ -1,0 +1,108 @@
+package apply
+
+import (
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"notifier/internal/event"
+)
+
+// Fails when the report of a Receiver that is gone stays.
+func TestTheReportEndsWithTheReceiver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.stop()
+		w.api.respond(always(http.StatusForbidden))
+		r := w.receiver("team-a", "github", "weak", repo("app"))
+		w.hook(r)
+		pass(time.Second)
+		w.receivers.remove("team-a", "github")
+		w.hook(r)
+		pass(time.Minute)
+		if value := w.reports.get(HealthPrefix + "team-a/github"); value != nil {
+			t.Errorf("still reported: %s", value)
+		}
+	})
+}
+
+// No webhook need come to a Receiver whose refusal is shown. Fails when what a retry finds out about its Receiver is not shown,
+// when the report of one whose place another takes stays, and when an object is taken for another that is asked for no more.
+func TestWhatARetryFindsNobodyAsksForIsNoLongerShown(t *testing.T) {
+	targets := func(targets ...event.Target) func(*world, Receiver) {
+		return func(w *world, r Receiver) {
+			r.Targets = targets
+			w.receivers.put(r)
+		}
+	}
+	remove := func(w *world, r Receiver) { w.receivers.remove(r.Namespace, r.Name) }
+	widget := event.Target{APIVersion: "a.example/v1", Kind: "Widget", Name: "app"}
+	for name, c := range map[string]struct {
+		target event.Target
+		change func(*world, Receiver)
+		denied int
+		// reported says that the Receiver lives, so that its report says that nothing is denied.
+		reported bool
+	}{
+		"the Receiver is gone":                        {repo("app"), remove, 0, false},
+		"its target is gone":                          {repo("app"), targets(repo("other")), 0, true},
+		"its selector is gone":                        {selecting("a", "1"), targets(repo("other")), 0, true},
+		"its selector is another":                     {selecting("a", "1"), targets(selecting("b", "2")), 0, true},
+		"another selector of it finds the same":       {selecting("a", "1"), targets(selecting("c", "3")), 1, true},
+		"nothing changes":                             {repo("app"), targets(repo("app")), 1, true},
+		"the Receiver is gone with a kind not served": {anyGroup("Widget", "app"), remove, 0, false},
+		"its target of a kind not served is gone":     {anyGroup("Widget", "app"), targets(repo("other")), 0, true},
+		"its target of a version not served is gone":  {widget, targets(repo("other")), 0, true},
+		"its selector over a kind not watched is gone": {
+			event.Target{APIVersion: "a.example/v1", Kind: "Widget", Name: "*", MatchLabels: map[string]string{}},
+			targets(repo("other")), 0, true,
+		},
+		"another asks for the same in its place": {repo("app"), func(w *world, r Receiver) {
+			remove(w, r)
+			w.receiver(r.Namespace, "twin", r.ServiceAccount, r.Targets...)
+		}, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				defer w.stop()
+				w.selector["a=1"], w.selector["c=3"] = []string{"app"}, []string{"app"}
+				w.api.respond(always(http.StatusForbidden))
+				r := w.receiver("team-a", "github", "weak", c.target)
+				w.hook(r)
+				pass(time.Second)
+				if len(w.health("team-a/github").Denied) != 1 {
+					t.Fatal("not shown")
+				}
+				c.change(w, r)
+				pass(time.Minute)
+				if denied := w.health("team-a/github").Denied; len(denied) != c.denied {
+					t.Errorf("shown: %+v", denied)
+				}
+				if reported := w.reports.get(HealthPrefix+"team-a/github") != nil; reported != c.reported {
+					t.Errorf("reported: %v", reported)
+				}
+			})
+		})
+	}
+}
+
+// Fails when the page of a Receiver whose report another replica removed is kept for ever, and when one that is about to be
+// reported is lost to a removal before it.
+func TestThePageEndsWithTheReport(t *testing.T) {
+	b := newBook(slog.New(slog.DiscardHandler))
+	reports := &fakeReports{values: map[string][]byte{}}
+	r := Receiver{Namespace: "team-a", Name: "github", UID: "u"}
+	b.deny(r, Denied{Object: "app"})
+	b.learn(HealthPrefix+"team-a/github", nil)
+	if told := b.flush(t.Context(), reports); !told || !strings.Contains(string(reports.get(HealthPrefix+"team-a/github")), `"app"`) {
+		t.Fatalf("reported %s", reports.get(HealthPrefix+"team-a/github"))
+	}
+	b.learn(HealthPrefix+"team-a/github", nil)
+	if len(b.pages) != 0 {
+		t.Errorf("kept: %+v", b.pages)
+	}
+}
