@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -67,17 +68,13 @@ func consumeShards[T any](
 	ctx context.Context, b *Bus, shard func(n int) role, decode decoder[T],
 	serve func(ctx context.Context, shard int, in <-chan event.Held[T]) error,
 ) {
-	withdraw := b.members.offer(shard(0).kind)
-	stop := context.AfterFunc(ctx, withdraw) // the others may take over what this replica has drained
-	var g errgroup.Group
-	for n := range b.opts.Shards {
-		g.Go(func() error {
-			b.own(ctx, shard(n), func(ctx context.Context, t *tenure) error { return consume(ctx, t, decode, serve) })
-			return nil
-		})
-	}
-	_ = g.Wait()
-	if stop() {
-		withdraw()
-	}
+	b.offering(ctx, shard(0).kind, func() {
+		var wg sync.WaitGroup
+		for n := range b.opts.Shards {
+			wg.Go(func() {
+				b.own(ctx, shard(n), func(ctx context.Context, t *tenure) error { return consume(ctx, t, decode, serve) })
+			})
+		}
+		wg.Wait()
+	})
 }

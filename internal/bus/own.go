@@ -106,9 +106,15 @@ func (b *Bus) own(ctx context.Context, r role, serve func(ctx context.Context, t
 
 // serveOne offers to serve a kind's only role and serves it whenever this replica owns it, until ctx ends.
 func (b *Bus) serveOne(ctx context.Context, r role, serve func(ctx context.Context, t *tenure) error) {
-	withdraw := b.members.offer(r.kind)
+	b.offering(ctx, r.kind, func() { b.own(ctx, r, serve) })
+}
+
+// offering calls serve while this replica offers to serve roles of a kind. The offer ends with ctx already, so that the others may
+// take over what serve has drained while it drains the rest.
+func (b *Bus) offering(ctx context.Context, kind string, serve func()) {
+	withdraw := b.members.offer(kind)
 	stop := context.AfterFunc(ctx, withdraw)
-	b.own(ctx, r, serve)
+	serve()
 	if stop() {
 		withdraw()
 	}
