@@ -10,8 +10,9 @@
 //
 // What bounds the streams, and what happens there:
 //   - EVENTS keeps 24 hours and Budgets.Events bytes, the oldest go. Publishing is refused with ErrFull when the stream is three
-//     quarters full and half of it was not routed yet, so a flood is answered 503 before it pushes out what is owed. The
-//     state of the stream is read every two seconds, so a quarter of the budget must outlast what is published meanwhile.
+//     quarters full and half of it was not routed yet, or not looked at yet for Receivers of type event, so a flood is answered
+//     503 before it pushes out what is owed. The state of the stream is read every two seconds, so a quarter of the budget must
+//     outlast what is published meanwhile.
 //   - DELIVERIES: per namespace NamespaceQuota messages, and above half of Budgets.Deliveries as many average messages as are
 //     free. Beyond that a delivery becomes a dead letter, and other namespaces are unaffected. The server cannot refuse here (it
 //     allows scheduled messages only on streams that discard old), so the embedded server's total is the last wall: it refuses.
@@ -37,14 +38,15 @@
 //
 // # Ownership
 //
-// Each consumer is a role: "route", "deliver.N", "trigger.N". A role has one owner in the fleet. Heartbeats in a bucket say
-// who is alive, rendezvous hashing says who should own what, a lease taken by compare-and-set makes sure that it is one, and the
-// consumer's pinned client fences out who does not know yet that it lost. Alone on the embedded server a process owns everything
-// at once. A role changes hands well within a second when its owner leaves and within some six seconds when it dies. None of
-// that is a lock: a process that was stopped in the middle of a send may finish it afterwards, so sends carry IDs.
+// Each consumer is a role: "route", "subscribe", "deliver.N", "trigger.N". A role has one owner in the fleet. Heartbeats in a
+// bucket say who is alive, rendezvous hashing says who should own what, a lease taken by compare-and-set makes sure that it is one,
+// and the consumer's pinned client fences out who does not know yet that it lost. Alone on the embedded server a process owns
+// everything at once. A role changes hands well within a second when its owner leaves and within some six seconds when it dies.
+// None of that is a lock: a process that was stopped in the middle of a send may finish it afterwards, so sends carry IDs.
 //
 // An owner that dies leaves its lease behind, and the next one counts. After fifty deaths at one place the messages there are
-// handed out one at a time and noted first, so that the one that kills the process is known, and after a hundred it is a dead letter.
+// handed out one at a time and noted first, so that the one that kills the process is known, and after a hundred it is a dead
+// letter.
 //
 // # Back-pressure
 //

@@ -14,6 +14,7 @@ type metrics struct {
 	bytes, messages *prometheus.GaugeVec
 	oldest          *prometheus.GaugeVec
 	unrouted        prometheus.Gauge
+	unread          prometheus.Gauge
 	publishErrors   *prometheus.CounterVec
 	deadLetters     prometheus.Counter
 	folded          prometheus.Counter
@@ -33,6 +34,10 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		}, stream),
 		unrouted: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "notifier_events_unrouted", Help: "Events that were accepted and not routed yet.",
+		}),
+		unread: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "notifier_events_unread_by_receivers",
+			Help: "Events that were accepted and not looked at yet for Receivers of type event.",
 		}),
 		publishErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "notifier_publish_errors_total", Help: "Publishes that a stream did not confirm.",
@@ -62,7 +67,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 }
 
 func (m *metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.bytes, m.messages, m.oldest, m.unrouted, m.publishErrors, m.deadLetters, m.folded}
+	return []prometheus.Collector{m.bytes, m.messages, m.oldest, m.unrouted, m.unread, m.publishErrors, m.deadLetters, m.folded}
 }
 
 func (m *metrics) unregister(r prometheus.Registerer) {
@@ -71,7 +76,7 @@ func (m *metrics) unregister(r prometheus.Registerer) {
 	}
 }
 
-func (m *metrics) observe(states map[string]jetstream.StreamState, unrouted uint64) {
+func (m *metrics) observe(states map[string]jetstream.StreamState, unrouted, unread uint64) {
 	for name, state := range states {
 		m.bytes.WithLabelValues(name).Set(float64(state.Bytes))
 		m.messages.WithLabelValues(name).Set(float64(state.Msgs))
@@ -82,4 +87,5 @@ func (m *metrics) observe(states map[string]jetstream.StreamState, unrouted uint
 		m.oldest.WithLabelValues(name).Set(age)
 	}
 	m.unrouted.Set(float64(unrouted))
+	m.unread.Set(float64(unread))
 }

@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -21,8 +22,8 @@ type stats struct {
 	unread   uint64 // records in EVENTS that were not handled by one of those who read all of them
 	answered time.Time
 
-	unrouted atomic.Int64 // bytes of events published since the last refresh
-	queued   atomic.Int64 // bytes of deliveries published since the last refresh
+	unrouted atomic.Int64 // bytes of events published since the streams last answered
+	queued   atomic.Int64 // bytes of deliveries published since the streams last answered
 }
 
 func newStats(b *Bus) *stats { return &stats{bus: b, states: map[string]jetstream.StreamState{}} }
@@ -39,9 +40,8 @@ func (s *stats) refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
 	states := make(map[string]jetstream.StreamState, len(allStreams))
-	// Taken before the streams are asked: what is published meanwhile counts twice rather than never.
-	s.unrouted.Store(0)
-	s.queued.Store(0)
+	// Read before the streams are asked, and taken off when all have answered: what is published meanwhile counts twice rather than never.
+	published, queued := s.unrouted.Load(), s.queued.Load()
 	for _, name := range allStreams {
 		info, err := s.bus.streams[name].Info(ctx)
 		if err != nil {
@@ -49,25 +49,36 @@ func (s *stats) refresh(ctx context.Context) error {
 		}
 		states[name] = info.State
 	}
-	unrouted := s.unhandled(ctx, routeRole(), states)
-	unread := max(unrouted, s.unhandled(ctx, subscribeRole(), states))
+	unrouted, err := s.unhandled(ctx, routeRole(), states)
+	if err != nil {
+		return err
+	}
+	unread, err := s.unhandled(ctx, subscribeRole(), states)
+	if err != nil {
+		return err
+	}
 	s.mu.Lock()
-	s.states, s.unread, s.answered = states, unread, time.Now()
+	s.states, s.unread, s.answered = states, max(unrouted, unread), time.Now()
 	s.mu.Unlock()
+	s.unrouted.Add(-published)
+	s.queued.Add(-queued)
 	if s.bus.metrics != nil {
-		s.bus.metrics.observe(states, unrouted)
+		s.bus.metrics.observe(states, unrouted, unread)
 	}
 	return nil
 }
 
 // unhandled is how many messages of its stream a role has not settled.
-func (s *stats) unhandled(ctx context.Context, r role, states map[string]jetstream.StreamState) uint64 {
+func (s *stats) unhandled(ctx context.Context, r role, states map[string]jetstream.StreamState) (uint64, error) {
 	c, err := s.bus.streams[r.stream].Consumer(ctx, consumerName(r))
-	if err != nil { // the consumer is made by the first owner; before that nothing was handled
-		return states[r.stream].Msgs
+	if errors.Is(err, jetstream.ErrConsumerNotFound) { // it is made by the first owner; before that nothing was handled
+		return states[r.stream].Msgs, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read consumer %s: %w", r.name, err)
 	}
 	info := c.CachedInfo()
-	return info.NumPending + uint64(info.NumAckPending)
+	return info.NumPending + uint64(info.NumAckPending), nil
 }
 
 func (s *stats) age() time.Duration {

@@ -1,0 +1,94 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"notifier/internal/event"
+)
+
+// mute is a stream that answers nothing about one consumer.
+type mute struct {
+	jetstream.Stream
+	consumer string
+}
+
+func (s mute) Consumer(ctx context.Context, name string) (jetstream.Consumer, error) {
+	if name == s.consumer {
+		return nil, context.DeadlineExceeded
+	}
+	return s.Stream.Consumer(ctx, name)
+}
+
+// One slow answer must not close the door of events for everybody.
+// Fails when refresh takes any error for a consumer that was never made, or forgets what was published since the last answer.
+func TestAConsumerThatDoesNotAnswerIsNotTakenForOneThatReadNothing(t *testing.T) {
+	for _, r := range []role{routeRole(), subscribeRole()} {
+		t.Run(r.name, func(t *testing.T) {
+			b := open(t, t.TempDir(), func(o *Options) { o.Budgets.Events = mib })
+			ctx := testContext(t)
+			got := make(chan *event.Record)
+			start(t, func(ctx context.Context) error {
+				return b.Events(ctx, func(context.Context, []*event.Record) error { return nil })
+			})
+			start(t, subscribeTo(b, got))
+			for _, id := range ids(200) { // which fill more than three quarters
+				record := testRecord(id, "team", "app")
+				record.Event.Message = strings.Repeat("x", 4000)
+				_, err := b.PublishEvent(ctx, record)
+				must(t, err)
+				receive(t, got)
+			}
+			for must(t, b.stats.refresh(ctx)); b.stats.unread > 0; {
+				must(t, b.stats.refresh(ctx))
+			}
+			if state := b.stats.states[streamEvents]; state.Msgs != 200 || int64(state.Bytes) < b.opts.Budgets.Events/4*3 {
+				t.Fatalf("the stream has %d events of %d bytes", state.Msgs, state.Bytes)
+			}
+			_, err := b.PublishEvent(ctx, testRecord("more", "team", "app"))
+			must(t, err)
+			published := b.stats.unrouted.Load()
+			stream := b.streams[r.stream]
+			b.streams[r.stream] = mute{stream, consumerName(r)}
+			if err := b.stats.refresh(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("refresh: %v", err)
+			}
+			b.streams[r.stream] = stream
+			if err := b.stats.eventsHaveRoom(); err != nil {
+				t.Errorf("what was read counts as unread: %v", err)
+			}
+			if now := b.stats.unrouted.Load(); published == 0 || now != published {
+				t.Errorf("%d bytes were published since the last answer, %d are counted", published, now)
+			}
+		})
+	}
+}
+
+// Both readers of EVENTS can close its door, so each shows how far it is.
+// Fails when one of them has no gauge, or has that of the other.
+func TestEachReaderOfTheEventsShowsWhatItHasNotRead(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	b := open(t, t.TempDir(), func(o *Options) { o.Registerer = registry })
+	publishEvents(t, b, "1", "2", "3")
+	got := make(chan *event.Record)
+	start(t, subscribeTo(b, got))
+	for range 3 {
+		receive(t, got)
+	}
+	unread := func() float64 { return testutil.ToFloat64(b.metrics.unread) }
+	for must(t, b.stats.refresh(testContext(t))); unread() > 0; {
+		must(t, b.stats.refresh(testContext(t)))
+	}
+	if n := testutil.ToFloat64(b.metrics.unrouted); n != 3 {
+		t.Errorf("%v events are not routed, want 3", n)
+	}
+	if n, err := testutil.GatherAndCount(registry, "notifier_events_unread_by_receivers"); n != 1 || err != nil {
+		t.Errorf("%d gauges, %v", n, err)
+	}
+}
