@@ -15,7 +15,8 @@ import (
 )
 
 // ErrLost is returned by Run when the bus will not come back in this process: the embedded JetStream shut down or cannot write a
-// stream, which is what happens on a full disk, or the connection was closed for good. The process should end with an error and be restarted.
+// stream, which is what happens on a full disk, or the connection was closed for good. The process should end with an error and be
+// restarted.
 var ErrLost = errors.New("bus is lost")
 
 const (
@@ -87,7 +88,7 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 		return nil, err
 	}
 	b.events, b.triggers, b.history = newCommitter(b, streamEvents), newCommitter(b, streamTriggers), newCommitter(b, streamHistory)
-	if err := b.stats.refresh(ctx); err != nil {
+	if err := b.patiently(ctx, b.stats.refresh); err != nil {
 		return nil, err
 	}
 	return b, nil

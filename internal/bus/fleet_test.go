@@ -18,13 +18,10 @@ import (
 )
 
 // remote starts a server that listens on the loopback interface, as one of a platform would.
-func remote(t testing.TB) string { return remoteAt(t, server.RANDOM_PORT) }
-
-// remoteAt is remote on a port.
-func remoteAt(t testing.TB, port int) string {
+func remote(t testing.TB) string {
 	t.Helper()
 	s, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: port, NoSigs: true, NoLog: true, JetStream: true, StoreDir: t.TempDir(),
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true, JetStream: true, StoreDir: t.TempDir(),
 		JetStreamMaxStore: 16 << 30, JetStreamMaxMemory: 64 << 20,
 	})
 	must(t, err)
@@ -273,10 +270,19 @@ func TestANewOwnerWaitsUntilTheOldOneHasDrained(t *testing.T) {
 	})
 	cancel()
 	receive(t, ending)
+	for owner := ""; owner != "two"; { // it should be the owner from now on, and tries to
+		var changed <-chan struct{}
+		if owner, changed = two.members.owner(kindDeliver, deliverRole(0).name); owner != "two" {
+			receive(t, changed)
+		}
+	}
+	if tenure, err := two.takeOver(testContext(t), deliverRole(0)); tenure != nil || err != nil {
+		t.Errorf("two takes over what one has not drained: %v, %v", tenure, err)
+	}
 	select {
 	case <-began:
 		t.Error("two serves what one has not drained")
-	case <-time.After(4 * ownRetry):
+	default:
 	}
 	close(drained)
 	receive(t, leave)

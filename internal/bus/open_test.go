@@ -4,12 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
+	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -111,16 +117,13 @@ func TestTwoBusesOnOneRegistryAreRefused(t *testing.T) {
 // Fails when a start ends at the first thing that the server does not answer.
 func TestAStartWaitsForAServerThatIsAway(t *testing.T) {
 	t.Parallel()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	port := free.Addr().(*net.TCPAddr).Port
-	must(t, free.Close())
+	address, arrive := absentServer(t)
 	waiting := make(logged, 100)
 	opened := make(chan *Bus, 1)
 	go func() {
 		defer close(opened)
 		b, err := Open(testContext(t), testOptions("", func(o *Options) {
-			o.URL, o.Log = fmt.Sprintf("nats://127.0.0.1:%d", port), slog.New(slog.NewTextHandler(waiting, nil))
+			o.URL, o.Log = "nats://"+address, slog.New(slog.NewTextHandler(waiting, nil))
 		}))
 		if err != nil {
 			t.Errorf("Open: %v", err)
@@ -129,13 +132,81 @@ func TestAStartWaitsForAServerThatIsAway(t *testing.T) {
 		opened <- b
 	}()
 	for range 2 {
-		if line := <-waiting; !strings.Contains(line, "waiting for NATS") {
+		if line := receive(t, waiting); !strings.Contains(line, "waiting for NATS") {
 			t.Errorf("log: %s", line)
 		}
 	}
-	remoteAt(t, port)
-	if b, ok := <-opened; ok {
+	arrive()
+	if b := receive(t, opened); b != nil {
 		closeBus(t, b)
+	}
+}
+
+// absentServer returns an address at which nobody answers, until arrive is called: what connects is hung up on before, and led to a
+// server afterwards. It holds its port all the time, so that no other test gets it.
+func absentServer(t testing.TB) (address string, arrive func()) {
+	t.Helper()
+	var server atomic.Value // its host and port
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	var connections sync.WaitGroup
+	t.Cleanup(connections.Wait)
+	t.Cleanup(func() { _ = listener.Close() })
+	connections.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			connections.Go(func() {
+				defer client.Close()
+				to, ok := server.Load().(string)
+				if !ok {
+					return
+				}
+				upstream, err := net.Dial("tcp", to)
+				if err != nil {
+					return
+				}
+				connections.Go(func() {
+					defer upstream.Close()
+					_, _ = io.Copy(upstream, client)
+				})
+				_, _ = io.Copy(client, upstream)
+			})
+		}
+	})
+	return listener.Addr().String(), func() { server.Store(strings.TrimPrefix(remote(t), "nats://")) }
+}
+
+// dialled is what a connection attempt comes to.
+type dialled struct{ err error }
+
+func (d dialled) Dial(string, string) (net.Conn, error) { return nil, d.err }
+
+// A NATS that is started together with this process behind a headless Service has no address yet, and then no listener.
+// Fails when away does not take an error of the network, or of a name's lookup, for a server that will come.
+func TestAServerThatCannotBeReachedYetIsWaitedFor(t *testing.T) {
+	dial := func(err error) error { return &net.OpError{Op: "dial", Net: "tcp", Err: err} }
+	noHost := &net.DNSError{Err: "no such host", Name: "nats.nats", IsNotFound: true}
+	for name, err := range map[string]error{
+		"its name has no address":      dial(noHost),
+		"its name cannot be looked up": noHost,
+		"nobody listens":               dial(os.NewSyscallError("connect", syscall.ECONNREFUSED)),
+		"no way leads to it":           dial(os.NewSyscallError("connect", syscall.EHOSTUNREACH)),
+	} {
+		nc, err := nats.Connect("nats://nats.nats:4222", nats.SetCustomDialer(dialled{err}))
+		if err == nil {
+			nc.Close()
+		}
+		if !away(fmt.Errorf("connect to NATS: %w", err)) {
+			t.Errorf("%s: %v counts as final", name, err)
+		}
+	}
+	for _, err := range []error{nats.ErrAuthorization, nats.ErrAuthExpired, errors.New("NATS server has version \"1.0\"")} {
+		if away(err) {
+			t.Errorf("%v counts as passing", err)
+		}
 	}
 }
 

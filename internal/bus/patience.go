@@ -3,6 +3,8 @@ package bus
 import (
 	"context"
 	"errors"
+	"io"
+	"net"
 	"net/http"
 	"time"
 
@@ -41,11 +43,18 @@ func (b *Bus) patiently(ctx context.Context, step func(context.Context) error) e
 func away(err error) bool {
 	for _, passing := range []error{
 		context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoServers, nats.ErrNoResponders, nats.ErrDisconnected, nats.ErrReconnectBufExceeded,
-		jetstream.ErrNoStreamResponse,
+		jetstream.ErrNoStreamResponse, io.EOF,
 	} {
 		if errors.Is(err, passing) {
 			return true
 		}
+	}
+	// A name without addresses, and a connection that is refused or cut, are a server that is not there yet or not any more.
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*net.OpError](err); ok {
+		return true
 	}
 	refused, ok := errors.AsType[*jetstream.APIError](err)
 	return ok && refused.Code == http.StatusServiceUnavailable
