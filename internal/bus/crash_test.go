@@ -162,7 +162,8 @@ func die(b *Bus) {
 	b.abandon()
 }
 
-// A message at which the process dies each time becomes a dead letter after maxDeliveries of them, and what stands beside it does not.
+// A message at which the process dies each time becomes a dead letter after maxDeliveries of them, and what stands beside it does
+// not.
 // Fails when countDeaths does not count (the message then kills for ever).
 func TestAMessageThatKillsTheProcessBecomesADeadLetter(t *testing.T) {
 	t.Parallel()

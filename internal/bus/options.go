@@ -129,7 +129,8 @@ func (o *Options) validate() error {
 	check(o.Creds == "" || o.URL != "", "credentials without a NATS URL")
 	check(o.Replicas >= 1 && o.Replicas <= 5, "stream replicas must be 1 to 5, not %d", o.Replicas)
 	check(o.Replicas == 1 || o.URL != "", "the embedded server keeps one replica, not %d", o.Replicas)
-	check(o.DuplicateWindow >= 100*time.Millisecond && o.DuplicateWindow <= 24*time.Hour, "duplicate window %s is not within 100ms and 24h", o.DuplicateWindow)
+	check(o.DuplicateWindow >= 100*time.Millisecond && o.DuplicateWindow <= 24*time.Hour,
+		"duplicate window %s is not within 100ms and 24h", o.DuplicateWindow)
 	check(o.Shards >= 1 && o.Shards <= maxShards, "shards must be 1 to %d, not %d", maxShards, o.Shards)
 	check(o.NamespaceQuota >= 1, "namespace quota must be positive, not %d", o.NamespaceQuota)
 	for _, f := range o.Budgets.fields() {

@@ -8,8 +8,8 @@ import (
 	"notifier/internal/event"
 )
 
-// T3, T4: a webhook may ride on a trigger that is on disk and waits here, and on nothing else. Fails when Take does not end that, or
-// when covers does not ask for the Receiver, or when who rides on another is not counted.
+// T3, T4: a webhook may ride on a trigger that is on disk and waits here, and on nothing else. Fails when Take does not end that,
+// or when covers does not ask for the Receiver, or when who rides on another is not counted.
 func TestATriggerThatWaitsStandsForLaterOnesUntilItIsTaken(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	held := make(chan event.Held[event.Trigger])

@@ -86,7 +86,7 @@ func streamConfigs(o *Options) []jetstream.StreamConfig {
 func bucketConfigs(o *Options) []jetstream.KeyValueConfig {
 	configs := []jetstream.KeyValueConfig{
 		{Bucket: bucketState, Description: "what was last told of each object", MaxBytes: o.Budgets.State, LimitMarkerTTL: deleteMarkers},
-		{Bucket: bucketHealth, Description: "how the owners of Providers and Alerts fare", MaxBytes: o.Budgets.Health, LimitMarkerTTL: deleteMarkers},
+		{Bucket: bucketHealth, Description: "how Providers, Alerts and Receivers fare", MaxBytes: o.Budgets.Health, LimitMarkerTTL: deleteMarkers},
 		{Bucket: bucketOwners, Description: "who serves which shard", MaxBytes: 8 * mib},
 	}
 	if o.URL != "" {
