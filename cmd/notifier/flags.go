@@ -101,7 +101,8 @@ func limitFlags(fs *pflag.FlagSet, o *app.Options) {
 
 func kubeFlags(fs *pflag.FlagSet, o *app.Options) {
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file; empty means in-cluster, then KUBECONFIG")
-	fs.Float32Var(&o.KubeAPIQPS, "kube-api-qps", o.KubeAPIQPS, "requests a second to the Kubernetes API for the three kinds and their status, and as many for Events")
+	fs.Float32Var(&o.KubeAPIQPS, "kube-api-qps", o.KubeAPIQPS,
+		"requests a second to the Kubernetes API for the three kinds and their status, and as many for Events")
 	fs.IntVar(&o.KubeAPIBurst, "kube-api-burst", o.KubeAPIBurst, "requests to the Kubernetes API at once before --kube-api-qps holds")
 	fs.Float32Var(&o.SecretQPS, "secret-read-qps", o.SecretQPS, "reads of Secrets a second, apart from --kube-api-qps")
 	fs.Float32Var(&o.TriggerQPS, "trigger-qps", o.TriggerQPS, "reconcile requests a second over all tenants, apart from --kube-api-qps")
@@ -109,7 +110,8 @@ func kubeFlags(fs *pflag.FlagSet, o *app.Options) {
 	fs.BoolVar(&o.LeaderElection, "enable-leader-election", o.LeaderElection,
 		"elect one of several replicas to watch Flux objects and to write status")
 	fs.BoolVar(&o.LeaderReleaseOnCancel, "leader-election-release-on-cancel", o.LeaderReleaseOnCancel, "give the lease back at shutdown")
-	fs.DurationVar(&o.LeaderLeaseDuration, "leader-election-lease-duration", o.LeaderLeaseDuration, "time after which a lease that was not renewed is free")
+	fs.DurationVar(&o.LeaderLeaseDuration, "leader-election-lease-duration", o.LeaderLeaseDuration,
+		"time after which a lease that was not renewed is free")
 	fs.DurationVar(&o.LeaderRenewDeadline, "leader-election-renew-deadline", o.LeaderRenewDeadline, "time a leader tries to renew before it gives up")
 	fs.DurationVar(&o.LeaderRetryPeriod, "leader-election-retry-period", o.LeaderRetryPeriod, "time between tries to take or renew the lease")
 }

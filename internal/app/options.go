@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -189,7 +190,7 @@ func (o Options) validateBus(bad badFlag) {
 			break
 		}
 		parsed, err := url.Parse(strings.TrimSpace(u))
-		if err != nil || parsed.Host == "" || !strings.HasPrefix(parsed.Scheme, "nats") && parsed.Scheme != "tls" && parsed.Scheme != "ws" && parsed.Scheme != "wss" {
+		if err != nil || parsed.Host == "" || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, parsed.Scheme) {
 			bad("nats-url", "is not a list of URLs such as nats://nats.nats:4222") // not quoted: it may hold a password
 			break
 		}
@@ -250,6 +251,7 @@ func (o Options) validateLimits(bad badFlag) {
 		bad("concurrent", "%d is not a positive number", o.Concurrent)
 	}
 	if o.LeaderRetryPeriod <= 0 || o.LeaderRenewDeadline <= o.LeaderRetryPeriod || o.LeaderLeaseDuration <= o.LeaderRenewDeadline {
-		bad("leader-election-lease-duration", "must be longer than --leader-election-renew-deadline, and that longer than --leader-election-retry-period")
+		bad("leader-election-lease-duration",
+			"must be longer than --leader-election-renew-deadline, and that longer than --leader-election-retry-period")
 	}
 }

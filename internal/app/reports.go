@@ -15,8 +15,8 @@ const (
 	lastReports = 500 * time.Millisecond
 )
 
-// healthReports hands the health of Alerts and Providers to the bus, where the status writer finds it. Nobody waits for the bus: the
-// latest report of each object is kept until it is there. That is bounded by the objects that there are.
+// healthReports hands the health of Alerts and Providers to the bus, where the status writer finds it. Nobody waits for the bus:
+// the latest report of each object is kept until it is there. That is bounded by the objects that there are.
 type healthReports struct {
 	put func(ctx context.Context, key string, value []byte) error
 	log *slog.Logger

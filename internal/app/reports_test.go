@@ -79,7 +79,7 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// Fails when a report that failed is dropped, as it was, when it replaces a newer one, and when others are lost with it.
+// Fails when a report that failed is dropped, when it replaces a newer one, and when others are lost with it.
 func TestAHealthReportThatFailedIsRepeated(t *testing.T) {
 	playReports(t, func(t *testing.T, r *healthReports, b *bucket, _ func()) {
 		b.set(true, false)
