@@ -32,7 +32,7 @@ func (b *Bus) PublishEvent(ctx context.Context, r *event.Record) (duplicate bool
 	if err != nil {
 		return false, fmt.Errorf("publish event: %w", err)
 	}
-	a, err := b.events.commit(ctx, entry{msg: m})
+	a, err := b.events.commit(ctx, entry{msg: m, namespace: r.Event.InvolvedObject.Namespace})
 	if err != nil {
 		return false, fmt.Errorf("publish event: %w", err)
 	}

@@ -40,7 +40,7 @@ func (b *Bus) Sent(ctx context.Context, d *event.Delivery) error {
 	if err != nil {
 		return fmt.Errorf("record sent delivery: %w", err)
 	}
-	if _, err := b.history.commit(ctx, entry{msg: newMsg(historySubject(d), body)}); err != nil {
+	if _, err := b.history.commit(ctx, entry{msg: newMsg(historySubject(d), body), namespace: d.Namespace}); err != nil {
 		return fmt.Errorf("record sent delivery: %w", err)
 	}
 	return nil

@@ -27,7 +27,7 @@ func (b *Bus) PublishTrigger(ctx context.Context, t event.Trigger) error {
 		b.metrics.folded.Inc()
 		return nil
 	}
-	if _, err := b.triggers.commit(ctx, entry{msg: m, fold: true, at: t.Accepted}); err != nil {
+	if _, err := b.triggers.commit(ctx, entry{msg: m, namespace: t.Namespace, fold: true, at: t.Accepted}); err != nil {
 		return fmt.Errorf("publish trigger: %w", err)
 	}
 	return nil
