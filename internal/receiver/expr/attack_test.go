@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +31,13 @@ func hostile(tb testing.TB) map[string]any {
 		tb.Fatal(err)
 	}
 	req["twin"] = twin
+	// The watchers give objects' metadata in types that encoding/json does not make.
+	labels, names := map[string]string{}, make([]string, 1000)
+	for i := range names {
+		names[i] = strings.Repeat("n", 200) + strconv.Itoa(i)
+		labels[names[i]] = names[i]
+	}
+	twin["metadata"] = map[string]any{"labels": labels, "names": names}
 	return map[string]any{"req": req, "res": twin}
 }
 
@@ -42,6 +50,9 @@ func attacks() map[string]string {
 	many := func(expression string) string {
 		return loop + ".all(i," + loop + ".all(j," + loop + ".all(k, " + expression + ")))"
 	}
+	// pairs has so few rounds that they cost less than an expression may unless all that is repeated is charged.
+	few := list(50)
+	pairs := func(expression string) string { return few + ".all(i," + few + ".all(j, " + expression + "))" }
 	chain := func(n int, s string) string { return strings.TrimSuffix(strings.Repeat(s+" && ", n), " && ") }
 	return map[string]string{
 		"nested loops":           many("true"),
@@ -51,6 +62,7 @@ func attacks() map[string]string {
 		"constants":              many(chain(200, "true")),
 		"list literals":          many(chain(5, list(300)+".size()>0")),
 		"documents compared":     chain(60, "req.twin == res"),
+		"metadata compared":      pairs("res.metadata == res.metadata"),
 		"lists compared":         many("req.numbers == res.numbers"),
 		"documents not equal":    chain(60, "!(req.twin != res)"),
 		"trees searched":         "req.tree.all(t, t in res.tree)",

@@ -15,13 +15,14 @@ func depth(v ref.Val) uint64 {
 }
 
 // count adds the work of looking at v to n. Documents are walked as encoding/json left them, which spares making values of
-// the language of them.
+// the language of them; what else stands in one is counted as the value that an expression is given for it.
 func count(v any, n *uint64) {
 	*n++
 	if *n > maxWork {
 		return
 	}
 	switch v := v.(type) {
+	case nil, bool, int64, float64:
 	case string:
 		*n += uint64(len(v)) / bytesPerUnit
 	case map[string]any:
@@ -39,6 +40,8 @@ func count(v any, n *uint64) {
 		}
 	case ref.Val:
 		countVal(v, n)
+	default:
+		countVal(types.DefaultTypeAdapter.NativeToValue(v), n)
 	}
 }
 
