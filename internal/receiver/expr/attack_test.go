@@ -63,6 +63,8 @@ func attacks() map[string]string {
 		"list literals":          many(chain(5, list(300)+".size()>0")),
 		"documents compared":     chain(60, "req.twin == res"),
 		"metadata compared":      pairs("res.metadata == res.metadata"),
+		"stand-ins":              pairs("optional.none()" + strings.Repeat(".or(optional.none())", 25) + ".hasValue() == false"),
+		"stand-in values":        pairs(strings.Repeat("optional.none().orValue(", 25) + "1" + strings.Repeat(")", 25) + " == 1"),
 		"lists compared":         many("req.numbers == res.numbers"),
 		"documents not equal":    chain(60, "!(req.twin != res)"),
 		"trees searched":         "req.tree.all(t, t in res.tree)",

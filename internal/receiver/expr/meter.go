@@ -47,7 +47,7 @@ func (c *call) Eval(vars interpreter.Activation) ref.Val {
 // documents, among others, for one step. Calls that are not strict take no values of any size.
 func (d *dialect) meter(node interpreter.Interpretable) (interpreter.Interpretable, error) {
 	switch node := node.(type) {
-	case constant, *attribute:
+	case constant, nullary, *attribute:
 		return node, nil
 	case interpreter.InterpretableConst:
 		return constant{node}, nil
@@ -57,8 +57,11 @@ func (d *dialect) meter(node interpreter.Interpretable) (interpreter.Interpretab
 		return &literal{node, literalWork(node)}, nil
 	}
 	made, ok := node.(interpreter.InterpretableCall)
-	if !ok || len(made.Args()) == 0 {
+	switch {
+	case !ok:
 		return node, nil
+	case len(made.Args()) == 0:
+		return nullary{made}, nil
 	}
 	c := &call{InterpretableCall: made, work: workOf(made.Function())}
 	switch made.Function() {

@@ -14,6 +14,14 @@ func (c constant) Eval(vars interpreter.Activation) ref.Val {
 	return c.InterpretableConst.Eval(vars)
 }
 
+// nullary is a call without arguments, such as optional.none().
+type nullary struct{ interpreter.InterpretableCall }
+
+func (n nullary) Eval(vars interpreter.Activation) ref.Val {
+	purseOf(vars).spend(1)
+	return n.InterpretableCall.Eval(vars)
+}
+
 // literal is a list or map that is written in the expression, which every evaluation makes anew. It is charged by what it takes in
 // memory: comprehensions make many, and a result may hold them all.
 type literal struct {
@@ -85,6 +93,7 @@ type fallback struct {
 }
 
 func (f *fallback) Eval(vars interpreter.Activation) ref.Val {
+	purseOf(vars).spend(1)
 	value := f.Args()[0].Eval(vars)
 	optional, ok := value.(*types.Optional)
 	switch {
