@@ -183,10 +183,9 @@ func of(namespace string, msgs []*nats.Msg) (n int) {
 func TestT6OneNamespacesBacklogIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeStream()
+		f.join(t.Context(), "first", 1)
+		<-f.started
 		flood := f.backlog(t.Context(), "flood", 20*maxRound, 10)
-		if n := len(<-f.started); n != 1 {
-			t.Errorf("the first write has %d messages, want the first one's alone", n)
-		}
 		few, some := f.backlog(t.Context(), "few", 3, 10), f.backlog(t.Context(), "some", maxRound, 10)
 		f.finish <- nil
 		next := <-f.started
@@ -219,8 +218,9 @@ func (f *fakeStream) end(callers ...func()) {
 func TestARoundHasNoMoreBytesThanABatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeStream()
-		large := f.backlog(t.Context(), "large", 10, maxBatchBytes/2+1)
+		f.join(t.Context(), "first", 1)
 		<-f.started
+		large := f.backlog(t.Context(), "large", 10, maxBatchBytes/2+1)
 		small := f.backlog(t.Context(), "small", 1, 10)
 		f.finish <- nil
 		for round, want := range []int{1, 0} {

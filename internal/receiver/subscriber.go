@@ -35,7 +35,7 @@ const (
 	clockTick = time.Second
 	idleTick  = 5 * time.Second
 	// publishers is how many triggers are on their way to the bus at once: those share its writes.
-	publishers = 64
+	publishers = 256
 )
 
 // SubscriberOptions are what NewSubscriber needs. All but Registerer are required.
@@ -317,6 +317,25 @@ func (w *watch) passTime(ctx context.Context) error {
 	return w.flush(ctx)
 }
 
+// interleaved are the triggers, one of each namespace after the other: a namespace with few is done after as many rounds, however many
+// another has (invariant T6).
+func interleaved(triggers map[triggerID]event.Trigger) []event.Trigger {
+	lines := map[string][]event.Trigger{}
+	for id, t := range triggers {
+		lines[id.namespace] = append(lines[id.namespace], t)
+	}
+	turns := make([]event.Trigger, 0, len(triggers))
+	for len(lines) > 0 {
+		for namespace, line := range lines {
+			turns = append(turns, line[0])
+			if lines[namespace] = line[1:]; len(line) == 1 {
+				delete(lines, namespace)
+			}
+		}
+	}
+	return turns
+}
+
 // flush puts triggers and reports on the bus, which may be tried again for those that fail. The lock is held.
 func (w *watch) flush(ctx context.Context) error {
 	if len(w.triggers) == 0 && len(w.reports) == 0 {
@@ -327,14 +346,14 @@ func (w *watch) flush(ctx context.Context) error {
 	var g errgroup.Group
 	g.SetLimit(publishers)
 	var mu sync.Mutex
-	for id, t := range maps.Clone(w.triggers) {
+	for _, t := range interleaved(w.triggers) {
 		g.Go(func() error {
 			if err := w.Triggers.PublishTrigger(ctx, t); err != nil {
 				return fmt.Errorf("publish trigger: %w", err)
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			delete(w.triggers, id)
+			delete(w.triggers, triggerID{t.Namespace, t.Key})
 			return nil
 		})
 	}
