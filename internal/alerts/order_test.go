@@ -173,7 +173,8 @@ func TestAPredecessorOnTheScheduleHoldsItsSuccessorsAfterATakeover(t *testing.T)
 }
 
 // TestAPredecessorBehindItsSuccessorIsWaitedForHoweverSlowTheBus is E4: its schedule fired while the shard had no owner, so it
-// stands in the stream behind its successor. Fails when the wait at takeover ends with a second of quiet, or when Due is not counted.
+// stands in the stream behind its successor. Fails when the wait at takeover ends with a second of quiet, or when Due is not
+// counted.
 func TestAPredecessorBehindItsSuccessorIsWaitedForHoweverSlowTheBus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, dest := newWorld(t), &sink{}
@@ -186,6 +187,46 @@ func TestAPredecessorBehindItsSuccessorIsWaitedForHoweverSlowTheBus(t *testing.T
 		stop()
 		if got := dest.ids(); len(got) != 3 || slices.Index(got, "d1") > slices.Index(got, "d2") {
 			t.Errorf("sent %v", got)
+		}
+	})
+}
+
+// TestAMessageThatIsTakenInTwiceIsOneOfThoseWaitedFor is E4: a delivery stands in the stream beside its copy from the schedule, which
+// is taken in anew when the first of the two was put back. Fails when that counts as a message more, so that the last one that
+// stood there, a predecessor, is not waited for.
+func TestAMessageThatIsTakenInTwiceIsOneOfThoseWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, dest := newWorld(t), &sink{}
+		w.destination("chat", dest)
+		w.bus.pause = busGap / 8
+		first, second := w.delivery("chat", "app"), w.delivery("chat", "app")
+		others := make([]event.Delivery, unknownDepth+16)
+		for i := range others {
+			others[i] = w.delivery("chat", "other")
+		}
+		// With last the queue has one more than it holds, so that this goes back to the schedule, which had it once already.
+		last := w.delivery("chat", "last")
+		fired := last
+		fired.Parks = 1
+		w.bus.parks[fired.ID+"#1"] = 1
+		w.bus.publish(others[:unknownDepth]...)
+		w.bus.publish(last, fired)
+		w.bus.publish(others[unknownDepth:]...)
+		w.bus.publish(second, first)
+		answers := false
+		w.bus.faults = func(op string) error {
+			if op != "park" || answers {
+				return nil
+			}
+			answers = true
+			return errors.New("no answer") // so that fired comes before last is on the schedule
+		}
+		_, stop := w.run()
+		wait(time.Minute)
+		stop()
+		if got := dest.ids(); slices.Index(got, "d1") > slices.Index(got, "d2") {
+			t.Errorf("the second of an object's events was sent as number %d, the first as number %d",
+				slices.Index(got, "d2"), slices.Index(got, "d1"))
 		}
 	})
 }

@@ -12,7 +12,8 @@ const (
 	// maxHeld is how many deliveries a shard holds, short of what the bus hands out without an outcome (4096), so that intake
 	// goes on. Beyond it everything that cannot be sent at once goes back to the schedule.
 	maxHeld = 3500
-	// maxHeldBytes is about how many bytes of events all shards together hold. Beyond it each queue keeps no more than a probe's worth.
+	// maxHeldBytes is about how many bytes of events all shards together hold. Beyond it each queue keeps no more than a probe's
+	// worth.
 	maxHeldBytes = 128 << 20
 	// maxTwins bounds the messages that are held for one delivery; more of them are returned.
 	maxTwins = 8
@@ -108,6 +109,7 @@ func (s *shard) run(ctx context.Context, in <-chan event.Held[event.Delivery]) {
 		case h, ok := <-in:
 			if open = ok; ok {
 				s.admit(work, h)
+				s.gather(work, time.Now())
 			}
 		case f := <-s.results:
 			f()
@@ -130,9 +132,9 @@ func (s *shard) nextWake() time.Duration {
 	return max(0, time.Until(s.wakes[0].wakeAt))
 }
 
-// gather notes that a message came. A schedule may have fired while the shard had no owner, so that a predecessor that was
-// put back stands in the stream behind its successors, and is not on the schedule any more: nothing may be sent before all
-// that stood there is known (invariant E4).
+// gather notes that the bus handed a message out. A schedule may have fired while the shard had no owner, so that a predecessor
+// that was put back stands in the stream behind its successors, and is not on the schedule any more: nothing may be sent before
+// all that stood there is known (invariant E4).
 func (s *shard) gather(work context.Context, now time.Time) {
 	if s.awaited == 0 {
 		return
@@ -164,7 +166,6 @@ func (s *shard) wake(work context.Context) {
 // admit takes in a delivery.
 func (s *shard) admit(work context.Context, h event.Held[event.Delivery]) {
 	now := time.Now()
-	defer s.gather(work, now)
 	d := h.Value
 	q := s.queue(d.Namespace, d.Provider, now)
 	l, e, _ := q.place(event.ObjectKey(d.Object()), d.Order, d.ID, now)
