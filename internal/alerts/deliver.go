@@ -80,7 +80,6 @@ func (o DelivererOptions) validate() error {
 type Deliverer struct {
 	DelivererOptions
 	metrics deliverMetrics
-	reports *mailbox
 	// oldest has, by shard, when what has waited longest came to be.
 	oldest sync.Map
 	// heldBytes is the size of the events that all shards hold.
@@ -95,7 +94,7 @@ func NewDeliverer(o DelivererOptions) (*Deliverer, error) {
 	if o.DrainTimeout == 0 {
 		o.DrainTimeout = DefaultDrainTimeout
 	}
-	d := &Deliverer{DelivererOptions: o, metrics: newDeliverMetrics(o.Registerer, o.Types), reports: newMailbox()}
+	d := &Deliverer{DelivererOptions: o, metrics: newDeliverMetrics(o.Registerer, o.Types)}
 	promauto.With(o.Registerer).NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "notifier_delivery_held_bytes", Help: "Bytes of the events that are held in memory for their destinations.",
 	}, func() float64 { return float64(d.heldBytes.Load()) })
@@ -135,17 +134,7 @@ func (d *Deliverer) Run(ctx context.Context) error {
 	if err := awaitGate(ctx, d.Gate); err != nil {
 		return nil
 	}
-	// Reports outlive the shards, so that the last one is told as well.
-	reporting, stop := context.WithCancel(context.WithoutCancel(ctx))
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		d.reports.run(reporting, d.Reports)
-	}()
-	err := d.Source.Deliveries(ctx, d.serve)
-	stop()
-	<-done
-	return err
+	return d.Source.Deliveries(ctx, d.serve)
 }
 
 // serve owns one shard until ctx ends.

@@ -53,7 +53,7 @@ type notes struct {
 
 func newNotes() *notes { return &notes{reports: map[string][]string{}} }
 
-func (n *notes) Report(_ context.Context, key string, value []byte) {
+func (n *notes) Report(key string, value []byte) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.reports[key] = append(n.reports[key], string(value))

@@ -1,8 +1,6 @@
 package alerts
 
 import (
-	"context"
-	"sync"
 	"time"
 
 	"notifier/internal/event"
@@ -70,69 +68,4 @@ func (h *health) due(pending int, now time.Time) (report []byte, again time.Time
 	out.Pending = pending
 	out.At, out.LastSuccess = out.At.UTC(), out.LastSuccess.UTC()
 	return out.encode(), time.Time{}
-}
-
-// mailbox keeps the latest report of each Provider until it was passed on, so that no loop waits for the Reporter. It is
-// bounded by the number of Providers that deliveries name.
-type mailbox struct {
-	mu      sync.Mutex
-	pending map[string][]byte
-	order   []string
-	signal  chan struct{}
-}
-
-func newMailbox() *mailbox {
-	return &mailbox{pending: map[string][]byte{}, signal: make(chan struct{}, 1)}
-}
-
-func (m *mailbox) put(key string, value []byte) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if _, waits := m.pending[key]; !waits {
-		m.order = append(m.order, key)
-	}
-	m.pending[key] = value
-	select {
-	case m.signal <- struct{}{}:
-	default:
-	}
-}
-
-func (m *mailbox) take() (key string, value []byte, ok bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(m.order) == 0 {
-		return "", nil, false
-	}
-	key, m.order = m.order[0], m.order[1:]
-	value = m.pending[key]
-	delete(m.pending, key)
-	return key, value, true
-}
-
-// lastReports bounds what is told after the end.
-const lastReports = time.Second
-
-// run passes reports on until ctx ends, and then those that are left.
-func (m *mailbox) run(ctx context.Context, to Reporter) {
-	for ctx.Err() == nil {
-		m.passOn(ctx, to)
-		select {
-		case <-m.signal:
-		case <-ctx.Done():
-		}
-	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastReports)
-	defer cancel()
-	m.passOn(last, to)
-}
-
-func (m *mailbox) passOn(ctx context.Context, to Reporter) {
-	for ctx.Err() == nil {
-		key, value, ok := m.take()
-		if !ok {
-			return
-		}
-		to.Report(ctx, key, value)
-	}
 }

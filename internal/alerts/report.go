@@ -1,14 +1,14 @@
 package alerts
 
 import (
-	"context"
 	"encoding/json"
 	"time"
 )
 
-// Reporter takes the Health of an object under "kind/namespace/name" to whoever writes its status. The latest value counts.
+// Reporter takes the Health of an object under "kind/namespace/name" to whoever writes its status. The latest value counts. It must
+// not block: the router and the shards report while others wait for them.
 type Reporter interface {
-	Report(ctx context.Context, key string, value []byte)
+	Report(key string, value []byte)
 }
 
 // Recorder records a Kubernetes Event on an object. It must not block, and limits what one object may cause.

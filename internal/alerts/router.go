@@ -96,10 +96,10 @@ func awaitGate(ctx context.Context, gate <-chan struct{}) error {
 // route publishes the deliveries of a batch. The bus calls it for one batch at a time.
 func (r *Router) route(ctx context.Context, batch []*event.Record) error {
 	began := time.Now()
-	r.turnBudget(ctx)
+	r.turnBudget()
 	ds := make([]event.Delivery, 0, min(len(batch), publishChunk))
 	for _, rec := range batch {
-		ds = r.match(ctx, rec, ds)
+		ds = r.match(rec, ds)
 		if len(ds) >= publishChunk {
 			if err := r.publish(ctx, ds); err != nil {
 				return err
@@ -129,7 +129,7 @@ func (r *Router) publish(ctx context.Context, ds []event.Delivery) error {
 }
 
 // match appends the deliveries of one event.
-func (r *Router) match(ctx context.Context, rec *event.Record, ds []event.Delivery) []event.Delivery {
+func (r *Router) match(rec *event.Record, ds []event.Delivery) []event.Delivery {
 	o := rec.Event.InvolvedObject
 	var considered int
 	r.selected, considered = r.Alerts.Select(o, rec.Labels, r.selected[:0])
@@ -145,7 +145,7 @@ func (r *Router) match(ctx context.Context, rec *event.Record, ds []event.Delive
 		}
 		admitted, exact := a.admits(text, &m)
 		if !exact {
-			r.cutShort(ctx, a)
+			r.cutShort(a)
 		}
 		if admitted {
 			ds = r.dispatch(rec, a, ds)
@@ -207,23 +207,23 @@ func conflictMessage(object event.ObjectReference, keys []string) string {
 }
 
 // cutShort reports that an Alert's patterns took too long and were not all evaluated.
-func (r *Router) cutShort(ctx context.Context, a *Alert) {
+func (r *Router) cutShort(a *Alert) {
 	r.metrics.cutShort.Inc()
 	if !r.budget.cut(a) {
 		return
 	}
 	r.Log.Warn("patterns took too long, event passed unfiltered", "alert", a.Key())
-	r.reportPatterns(ctx, a, StateFailing, ReasonPatternsTimed,
+	r.reportPatterns(a, StateFailing, ReasonPatternsTimed,
 		"inclusionList and exclusionList of the namespace's Alerts took too long; meanwhile events pass unfiltered")
 }
 
-func (r *Router) turnBudget(ctx context.Context) {
+func (r *Router) turnBudget() {
 	for _, a := range r.budget.turn() {
-		r.reportPatterns(ctx, a, StateOK, ReasonPatternsInTime, "inclusionList and exclusionList are evaluated in time")
+		r.reportPatterns(a, StateOK, ReasonPatternsInTime, "inclusionList and exclusionList are evaluated in time")
 	}
 }
 
-func (r *Router) reportPatterns(ctx context.Context, a *Alert, s State, reason, message string) {
+func (r *Router) reportPatterns(a *Alert, s State, reason, message string) {
 	h := Health{UID: a.UID, State: s, Reason: reason, Message: message, At: time.Now().UTC()}
-	r.Reports.Report(ctx, healthKey(kindAlert, a.Namespace, a.Name), h.encode())
+	r.Reports.Report(healthKey(kindAlert, a.Namespace, a.Name), h.encode())
 }

@@ -191,7 +191,7 @@ func (s *shard) tellHealth(q *queue, now time.Time) {
 	}
 	report, again := q.health.due(q.away+len(q.waiting), now)
 	if report != nil {
-		s.reports.put(healthKey(kindProvider, q.key.namespace, q.key.name), report)
+		s.Reports.Report(healthKey(kindProvider, q.key.namespace, q.key.name), report)
 	}
 	if !again.IsZero() {
 		s.wakes.set(q, again)

@@ -31,7 +31,7 @@ func newHealthReports(put func(ctx context.Context, key string, value []byte) er
 }
 
 // Report keeps the value of a key for the bus. It does not block.
-func (r *healthReports) Report(_ context.Context, key string, value []byte) {
+func (r *healthReports) Report(key string, value []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pending[key] = value

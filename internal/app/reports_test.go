@@ -72,7 +72,7 @@ func playReports(t *testing.T, test func(t *testing.T, r *healthReports, b *buck
 	})
 }
 
-func say(r *healthReports, key, value string) { r.Report(context.Background(), key, []byte(value)) }
+func say(r *healthReports, key, value string) { r.Report(key, []byte(value)) }
 
 func pass(d time.Duration) {
 	<-time.After(d) // in the bubble of the test: no time passes outside
