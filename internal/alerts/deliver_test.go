@@ -279,9 +279,8 @@ func TestAMissingProviderIsWaitedFor(t *testing.T) {
 		}
 		_, stop := w.run()
 		wait(30 * time.Minute)
-		if reports := w.notes.reported("Provider/team-a/chat"); len(reports) == 0 ||
-			!strings.Contains(reports[0], ReasonProviderNotFound) {
-			t.Errorf("reports %v", reports)
+		if told := w.notes.recorded(); len(told) == 0 || !strings.Contains(told[0], ReasonProviderNotFound) {
+			t.Errorf("the Alert is told %v", told)
 		}
 		w.destinations.Put("team-a", "chat", &Destination{UID: "p-chat", Type: "generic", NotReady: "Secret not found"})
 		wait(30 * time.Minute)

@@ -165,3 +165,33 @@ func TestMissingOptionsAreNamed(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// An Alert may name any Provider, and one report for each name that somebody invents would fill what all share.
+// Fails when a report is made of a Provider that does not exist, when one that was deleted is told of again, and when one that was
+// made since is not.
+func TestNothingIsReportedOfAProviderThatDoesNotExist(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		failing := sendFunc(func(context.Context, provider.Notification) error { return failure(event.Retry, provider.LabelServer) })
+		w.destination("deleted", failing)
+		for _, name := range []string{"invented", "deleted", "made"} {
+			w.bus.publish(w.delivery(name, "app"))
+		}
+		_, stop := w.run()
+		wait(2 * time.Minute)
+		before := len(w.notes.reported("Provider/team-a/deleted"))
+		w.destinations.Delete("team-a", "deleted")
+		w.destination("made", failing)
+		wait(10 * time.Minute)
+		stop()
+		if n := len(w.notes.reported("Provider/team-a/invented")); n != 0 {
+			t.Errorf("%d reports of a Provider that never was", n)
+		}
+		if n := len(w.notes.reported("Provider/team-a/deleted")); before == 0 || n != before {
+			t.Errorf("%d reports of a Provider that was deleted, %d before", n, before)
+		}
+		if len(w.notes.reported("Provider/team-a/made")) == 0 {
+			t.Error("nothing is told of a Provider that was made since")
+		}
+	})
+}

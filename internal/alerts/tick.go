@@ -184,9 +184,11 @@ func absent(l *line, before time.Time) []*entry {
 	return entries
 }
 
-// tellHealth passes a report on if one is due.
+// tellHealth passes a report on if one is due. A report is about a Provider that exists: an Alert may name any, and what is reported
+// of one that was deleted would stay for ever.
 func (s *shard) tellHealth(q *queue, now time.Time) {
-	if q.health.now.State == "" {
+	dest := s.Destinations.Get(q.key.namespace, q.key.name)
+	if q.health.now.State == "" || dest == nil || dest.UID != q.health.now.UID {
 		return
 	}
 	report, again := q.health.due(q.away+len(q.waiting), now)
