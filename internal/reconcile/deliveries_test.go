@@ -242,11 +242,16 @@ func TestReportsThatNobodyReplacesAreRemoved(t *testing.T) {
 	})
 }
 
-// Nobody else removes the report of a Receiver that was deleted when its refused write was tried no more. Fails when it stays, and
-// when one goes of an object that lives, that this replica has not heard of yet, or of a kind whose owners remove theirs.
-func TestHealthOfReceiversThatAreNoMoreIsRemoved(t *testing.T) {
-	play(t, oneReceiver(), func(w *world) {
-		for _, key := range []string{"Receiver/team-a/app", "Loop/team-a/app", "Receiver/team-a/late", "Provider/team-a/gone", "x"} {
+// Nobody else removes the reports on an object that was deleted. Fails when one stays, of any kind, and when one goes of an object
+// that lives or that this replica has not heard of yet.
+func TestHealthOfObjectsThatAreNoMoreIsRemoved(t *testing.T) {
+	s := oneReceiver()
+	s.objects = append(s.objects, newProvider("app"), newAlert("app"))
+	play(t, s, func(w *world) {
+		for _, key := range []string{
+			"Receiver/team-a/app", "Loop/team-a/app", "Provider/team-a/app", "Alert/team-a/app", "Receiver/team-a/late", "x",
+			"Provider/team-a/gone", "Alert/team-a/gone",
+		} {
 			w.feed.put(key, `{"uid":"u"}`)
 		}
 		for i := range 2 * maxSwept {
@@ -261,7 +266,9 @@ func TestHealthOfReceiversThatAreNoMoreIsRemoved(t *testing.T) {
 			kept = append(kept, key)
 		}
 		slices.Sort(kept)
-		want := []string{"Loop/team-a/app", "Provider/team-a/gone", "Receiver/team-a/app", "Receiver/team-a/late", "x"}
+		want := []string{
+			"Alert/team-a/app", "Loop/team-a/app", "Provider/team-a/app", "Receiver/team-a/app", "Receiver/team-a/late", "x",
+		}
 		if diff := cmp.Diff(want, kept); diff != "" {
 			t.Errorf("the feed has (-want +got):\n%s", diff)
 		}

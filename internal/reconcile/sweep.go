@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	v1 "notifier/api/v1"
+	"notifier/api/v1beta3"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -16,7 +16,7 @@ const (
 	maxSwept = 300
 )
 
-// sweep removes from the feed, until ctx ends, the reports of replicas and about Receivers that are no more.
+// sweep removes from the feed, until ctx ends, the reports of replicas and about objects that are no more.
 func (r *Reconciler) sweep(ctx context.Context) {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
@@ -26,7 +26,7 @@ func (r *Reconciler) sweep(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		for _, key := range slices.Concat(r.deliveries.stale(), r.health.stale(v1.ReceiverKind, r.deliveries.exists)) {
+		for _, key := range slices.Concat(r.deliveries.stale(), r.health.stale(r.exists)) {
 			if err := r.options.Health.Put(ctx, key, nil); err != nil {
 				if ctx.Err() == nil {
 					r.log.Warn("reports that nobody replaces are not removed yet", "error", err)
@@ -37,19 +37,29 @@ func (r *Reconciler) sweep(ctx context.Context) {
 	}
 }
 
-// stale returns the keys of reports on objects of a kind that do not exist, and did not when it was last called: this replica may
-// learn of an object later than of a report on it. Who refused a Receiver's writes hears of it only with its next webhook, and one
-// that is deleted gets none.
-func (t *healthTable) stale(kind string, exists func(kube.Key) bool) []string {
+// exists reports whether there is the object that a report of a kind is about.
+func (r *Reconciler) exists(kind string, k kube.Key) (ok bool) {
+	switch kind {
+	case v1beta3.AlertKind:
+		_, ok = r.alerts.objects.Get(k)
+	case v1beta3.ProviderKind:
+		_, ok = r.providers.objects.Get(k)
+	default: // a Receiver's, of either kind
+		_, ok = r.receivers.objects.Get(k)
+	}
+	return ok
+}
+
+// stale returns the keys of reports on objects that do not exist, and did not when it was last called: this replica may learn of an
+// object later than of a report on it. Who reported hears of an object with its next webhook or event, and one that is deleted gets
+// none.
+func (t *healthTable) stale(exists func(kind string, k kube.Key) bool) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var keys []string
 	for key, r := range t.reports {
-		of, k, ok := about(key)
-		if !ok || !slices.Contains(reportKinds(kind), of) {
-			continue
-		}
-		gone := !exists(k)
+		kind, k, _ := about(key)
+		gone := !exists(kind, k)
 		if gone && r.suspect && len(keys) < maxSwept {
 			keys = append(keys, key)
 		}
