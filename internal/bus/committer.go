@@ -15,18 +15,22 @@ const (
 	gatherMax   = 2 * time.Millisecond
 )
 
-// maxRound is the most messages that go in one round. A round of more takes longer than it saves in syncs, and whoever comes meanwhile
-// waits for all of it.
-const maxRound = 256
+const (
+	// maxRound is the most messages that go in one round. A round of more takes longer than it saves in syncs, and whoever comes
+	// meanwhile waits for all of it.
+	maxRound = 256
+	// maxAside is how many messages go beside a round at a time. Each costs a sync of its own.
+	maxAside = 2
+)
 
 // committer is the group commit of one stream. While one round is on its way to the disk, the messages that arrive wait, and go
 // together as one atomic batch that the server syncs once.
 //
-// Namespaces have their turns in a round (invariant T6): of a namespace with little to commit nobody waits for more than the round on
-// its way and the next one, however much others have.
+// One namespace's messages are not waited for by another's (invariant T6): each has its turns in a round, and a message of a namespace
+// that has nothing else to commit goes at once, beside the round on its way.
 //
-// A round is sealed before its first message is sent: nobody who calls later is acknowledged by it. Memory is bounded by the
-// callers, who all wait.
+// A round is sealed before its first message is sent: nobody who calls later is acknowledged by it. The messages of a namespace reach
+// the stream in the order of their calls. Memory is bounded by the callers, who all wait.
 type committer struct {
 	write func(ctx context.Context, msgs []*nats.Msg) []outcome
 	work  *sync.WaitGroup
@@ -34,8 +38,9 @@ type committer struct {
 	folded func()
 
 	mu          sync.Mutex
-	lines       map[string]*line // of the namespaces that have something waiting
-	first, last *line            // the same, in the order of their turns
+	lines       map[string]*line // of the namespaces that have something waiting or on its way
+	first, last *line            // those that wait, in the order of their turns
+	aside       int
 	busy        bool
 }
 
@@ -51,16 +56,20 @@ type entry struct {
 // place is an entry that waits, and what became of it when done is closed.
 type place struct {
 	entry
+	line    *line
 	callers int
 	done    chan struct{}
 	outcome
 }
 
-// line is what one namespace has waiting, in the order of its calls.
+// line is what one namespace has to commit, in the order of its calls.
 type line struct {
 	namespace string
-	places    []*place
-	foldable  map[string]*place // by subject
+	places    []*place          // that wait
+	foldable  map[string]*place // of places, by subject
+	away      int               // messages on their way
+	aside     bool              // beside a round: none may follow before it is back
+	queued    bool
 	next      *line
 }
 
@@ -79,12 +88,8 @@ func (c *committer) commit(ctx context.Context, e entry) (ack, error) {
 	within, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	c.mu.Lock()
-	p := c.enlist(e)
-	if !c.busy {
-		c.busy = true
-		// The rounds belong to all their callers, so none of the callers' contexts may end them; publish has its own time-out.
-		c.work.Go(func() { c.commitAll(context.WithoutCancel(ctx)) })
-	}
+	// What goes belongs to all its callers, so none of the callers' contexts may end it; publish has its own time-out.
+	p := c.enlist(context.WithoutCancel(ctx), e)
 	c.mu.Unlock()
 	select {
 	case <-p.done:
@@ -97,13 +102,12 @@ func (c *committer) commit(ctx context.Context, e entry) (ack, error) {
 	}
 }
 
-// enlist adds e to its namespace's line.
-func (c *committer) enlist(e entry) *place {
+// enlist adds e to its namespace's line, and sees that it goes.
+func (c *committer) enlist(ctx context.Context, e entry) *place {
 	l := c.lines[e.namespace]
 	if l == nil {
 		l = &line{namespace: e.namespace, foldable: map[string]*place{}}
 		c.lines[e.namespace] = l
-		c.queue(l)
 	}
 	if p := l.foldable[e.msg.Subject]; p != nil && e.fold {
 		if e.at.After(p.at) {
@@ -113,27 +117,42 @@ func (c *committer) enlist(e entry) *place {
 		c.folded()
 		return p
 	}
-	p := &place{entry: e, callers: 1, done: make(chan struct{})}
+	p := &place{entry: e, line: l, callers: 1, done: make(chan struct{})}
+	if c.busy && c.aside < maxAside && l.away == 0 && len(l.places) == 0 {
+		c.aside++
+		l.away, l.aside = 1, true
+		c.work.Go(func() { c.commitAside(ctx, p) })
+		return p
+	}
 	l.places = append(l.places, p)
 	if e.fold {
 		l.foldable[e.msg.Subject] = p
 	}
+	c.queue(ctx, l)
 	return p
 }
 
-// queue gives the line its turn after all others.
-func (c *committer) queue(l *line) {
+// queue gives the line, if it has something that may go, its turn after all others.
+func (c *committer) queue(ctx context.Context, l *line) {
+	if l.queued || l.aside || len(l.places) == 0 {
+		return
+	}
+	l.queued = true
 	if c.last == nil {
 		c.first = l
 	} else {
 		c.last.next = l
 	}
 	c.last = l
+	if !c.busy {
+		c.busy = true
+		c.work.Go(func() { c.commitAll(ctx) })
+	}
 }
 
 // seal takes out what goes in the next round, one of each namespace in turn; nothing if nobody waits. What all callers have given up
 // is left out.
-func (c *committer) seal() (round []*place) {
+func (c *committer) seal(ctx context.Context) (round []*place) {
 	for size := 0; c.first != nil && len(round) < maxRound; {
 		l := c.first
 		p := l.places[0]
@@ -142,47 +161,75 @@ func (c *committer) seal() (round []*place) {
 				break
 			}
 			round = append(round, p)
+			l.away++
 		}
 		l.places = l.places[1:]
 		if p.fold {
 			delete(l.foldable, p.msg.Subject)
 		}
-		c.first, l.next = l.next, nil
+		c.first, l.next, l.queued = l.next, nil, false
 		if c.first == nil {
 			c.last = nil
 		}
-		if len(l.places) > 0 {
-			c.queue(l)
-		} else {
-			delete(c.lines, l.namespace)
-		}
+		c.queue(ctx, l)
+		c.forget(l)
 	}
 	return round
+}
+
+// forget removes the line once it has nothing to commit.
+func (c *committer) forget(l *line) {
+	if l.away == 0 && len(l.places) == 0 {
+		delete(c.lines, l.namespace)
+	}
 }
 
 // commitAll commits rounds until none waits.
 func (c *committer) commitAll(ctx context.Context) {
 	for {
 		c.mu.Lock()
-		round := c.seal()
+		round := c.seal(ctx)
 		c.busy = len(round) > 0
 		c.mu.Unlock()
 		if len(round) == 0 {
 			return
 		}
-		msgs := make([]*nats.Msg, len(round))
-		for i, p := range round {
-			msgs[i] = p.msg
-		}
 		began := time.Now()
-		for i, outcome := range c.write(ctx, msgs) {
-			round[i].outcome = outcome
-			close(round[i].done)
+		c.send(ctx, round)
+		c.mu.Lock()
+		for _, p := range round {
+			p.line.away--
+			c.forget(p.line)
 		}
-		if len(msgs) > 1 {
+		c.mu.Unlock()
+		if len(round) > 1 {
 			// The callers that have just been answered are about to come back. Without a pause they would miss the next round by
 			// microseconds, and rounds would carry half of the callers each.
 			_ = wait(ctx, min(time.Since(began)/gatherShare, gatherMax))
 		}
+	}
+}
+
+// commitAside commits one message beside the rounds.
+func (c *committer) commitAside(ctx context.Context, p *place) {
+	c.send(ctx, []*place{p})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.aside--
+	p.line.away, p.line.aside = 0, false
+	c.queue(ctx, p.line)
+	c.forget(p.line)
+}
+
+// send writes the messages of the places and answers their callers.
+func (c *committer) send(ctx context.Context, places []*place) {
+	msgs := make([]*nats.Msg, len(places))
+	for i, p := range places {
+		msgs[i] = p.msg
+	}
+	outcomes := c.write(ctx, msgs)
+	for i, p := range places {
+		p.outcome = outcomes[i]
+		close(p.done)
 	}
 }

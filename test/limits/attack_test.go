@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"notifier/test/load"
 	"notifier/test/sender"
 	"notifier/test/world"
@@ -22,6 +24,9 @@ const (
 	// dawdlers are more connections than the listener may have, half of them slow with the headers and half with the body.
 	dawdlers = 1200
 	large    = 25 << 20
+	// mostTargets is how many objects a Receiver may name, pairs how many pairs of Receivers name as many each.
+	mostTargets = 64
+	pairs       = 5
 )
 
 // attacker is the one address that attacks come from, proxy the one that is believed to name another.
@@ -36,8 +41,8 @@ type attack struct {
 	// floods and slow attack the server at a base URL; either may be nil.
 	floods func(base string) []load.Flood
 	slow   func(base string) []load.Slow
-	// triggers says that its webhooks are authentic and lead to reconcile requests.
-	triggers bool
+	// triggers is for how many objects its webhooks, which are authentic, lead to reconcile requests.
+	triggers int
 	// holds fails the test unless what else is promised of the attack holds; may be nil.
 	holds func(t *stage, answers load.Answers)
 }
@@ -46,7 +51,9 @@ type attack struct {
 type victims struct {
 	// hot is of type github, cel has filters of maximal cost, oidc accepts tokens of the issuer.
 	hot, cel, oidc string
-	issuer         *sender.Issuer
+	// wide are two Receivers each for as many objects as one may have.
+	wide   []string
+	issuer *sender.Issuer
 }
 
 // newVictims makes the Receivers that are attacked.
@@ -67,7 +74,28 @@ func (s *stage) newVictims() victims {
 		"oidcProviders":[{"issuerURL":%q,"validations":[{"expression":"claims.sub == 'team'","message":"who are you"}]}]}`, issuer.URL)))
 	v.oidc, err = s.Tenant.ReceiverPath(s.Ctx, "oidc")
 	s.Must(err)
+	for i := range 2 * pairs {
+		v.wide = append(v.wide, s.wide(fmt.Sprintf("wide-%d", i), i/2))
+	}
 	return v
+}
+
+// wide makes a Receiver of the pair and its objects, and returns its path. Of two Receivers for one object none's
+// trigger stands for the other's, so each webhook is written for each object.
+func (s *stage) wide(name string, pair int) string {
+	s.Helper()
+	var g errgroup.Group
+	var resources []string
+	for i := range mostTargets {
+		object := fmt.Sprintf("wide-%d-%d", pair, i)
+		resources = append(resources, `{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","name":"`+object+`"}`)
+		g.Go(func() error { return s.Tenant.Object(s.Ctx, "GitRepository", object, nil, "") })
+	}
+	s.Must(g.Wait())
+	path, err := s.Tenant.Receiver(s.Ctx, name, floodToken, `{"type":"github","secretRef":{"name":"`+name+`-token"},
+		"resources":[`+strings.Join(resources, ",")+`]}`)
+	s.Must(err)
+	return path
 }
 
 // attacks are all ways to push the door open that one address has over HTTP/1.
@@ -91,13 +119,16 @@ func (s *stage) attacks(v victims) []attack {
 			return s.requests(base, nowhere(500), bad, world.GitHubPush)
 		})},
 		{name: "bad signatures", floods: repeated(64, v.hot, bad, world.GitHubPush)},
-		{name: "valid signatures, 100,000 deliveries", triggers: true, floods: func(base string) []load.Flood {
+		{name: "valid signatures, 100,000 deliveries", triggers: 1, floods: func(base string) []load.Flood {
 			return []load.Flood{{Base: base, From: attacker, Connections: 64, Count: many, Requests: s.deliveries(base, v.hot, good)}}
 		}, holds: func(t *stage, answers load.Answers) {
 			if n := answers[http.StatusOK] + answers[http.StatusAccepted]; n != many {
 				t.Errorf("%d of %d valid webhooks were accepted: %v", n, many, answers)
 			}
 		}},
+		{name: "webhooks for 320 objects, each of two Receivers", triggers: pairs * mostTargets, floods: flood(64, func(base string) [][]byte {
+			return s.requests(base, v.wide, good, world.GitHubPush)
+		})},
 		{name: "100,000 clients", floods: func(base string) []load.Flood {
 			return []load.Flood{{Base: base, From: proxy, Connections: 64, Count: many, Requests: s.clients(base)}}
 		}, holds: func(t *stage, answers load.Answers) {
