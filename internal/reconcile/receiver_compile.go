@@ -18,8 +18,8 @@ const (
 	maxLabels    = 32
 	maxDemands   = 16      // matchExpressions of one resource
 	maxLabelText = 8 << 10 // bytes of all labels and expressions of a Receiver
-	// maxCEL bounds the bytes of all filters, variables and validations of a Receiver: compiling the worst takes, for each 4 KiB, a
-	// fifth of a second of an idle processor and two fifths of a busy one.
+	// maxCEL bounds the bytes of all filters, variables and validations of a Receiver: compiling the worst takes, for each 4 KiB,
+	// a few hundredths of a second.
 	maxCEL = 8 << 10
 	// maxProviderText bounds the bytes of all else in a Receiver's providers.
 	maxProviderText = 16 << 10

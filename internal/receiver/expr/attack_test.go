@@ -239,3 +239,24 @@ func TestTheValuesOfABudgetAreSmall(t *testing.T) {
 	}
 	runtime.KeepAlive(vars)
 }
+
+// Fails when an expression may have so many parts that compiling it takes a third of a second.
+func TestPartsHaveABound(t *testing.T) {
+	for name, part := range map[string]string{
+		"calls": "1==1", "lists": "[]==dyn(1)", "maps": "{}==dyn(1)", "fields": "req[1]==1", "macros": "[].map(x,x)==[]", "choices": "(true?true:false)",
+		"numbers": "1 in " + list(9),
+	} {
+		long := strings.TrimSuffix(strings.Repeat(part+"||", 4000/(len(part)+2)), "||")
+		if _, err := expr.Compile(long, expr.Bool, "req"); err == nil || !strings.Contains(err.Error(), "parts") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	for _, ordinary := range []string{
+		strings.TrimSuffix(strings.Repeat(`req.ref == "refs/heads/main" || `, 120), "|| "),
+		"req.ref in [" + strings.TrimSuffix(strings.Repeat(`"refs/heads/main",`, 200), ",") + "]",
+	} {
+		if _, err := expr.Compile(ordinary, expr.Bool, "req"); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -51,7 +51,14 @@ func Compile(source string, result Result, variables ...string) (*Program, error
 	if err != nil {
 		return nil, err
 	}
-	checked, issues := env.Compile(source)
+	parsed, issues := env.Parse(source)
+	if err := issues.Err(); err != nil {
+		return nil, errors.New(oneLine(err.Error()))
+	}
+	if parts, elements := partsOf(parsed.NativeRep().Expr()); parts*(parts+elements) > maxParts*maxParts {
+		return nil, fmt.Errorf("expression has too many parts: %d calls, operators, lists and maps, which have %d elements", parts, elements)
+	}
+	checked, issues := env.Check(parsed)
 	if err := issues.Err(); err != nil {
 		return nil, errors.New(oneLine(err.Error()))
 	}

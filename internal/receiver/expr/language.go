@@ -19,7 +19,35 @@ const (
 	maxDepth = 32
 	// maxNesting bounds how deep comprehensions are nested; each level multiplies the rounds.
 	maxNesting = 4
+	// maxParts bounds the calls, operators, lists and maps of an expression without elements; those of one with elements are fewer. The
+	// checker looks at each of them, and at each element, with as much work as there are parts, since each may be of many types: 4 KiB
+	// that hold 1,900 parts would take a third of a second, these take a few hundredths.
+	maxParts = 150
 )
+
+// partsOf are the numbers of parts and of elements of an expression whose macros are written out. What only takes and gives booleans
+// is no part.
+func partsOf(e ast.Expr) (parts, elements int) {
+	ast.PreOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {
+		switch e.Kind() {
+		case ast.CallKind:
+			switch e.AsCall().FunctionName() {
+			case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.NotStrictlyFalse:
+				return
+			}
+		case ast.ListKind:
+			elements += e.AsList().Size()
+		case ast.MapKind:
+			elements += 2 * e.AsMap().Size()
+		case ast.StructKind:
+			elements += len(e.AsStruct().Fields())
+		default:
+			return
+		}
+		parts++
+	}))
+	return parts, elements
+}
 
 // dialect is what all programs share: everything but their variables.
 type dialect struct {
