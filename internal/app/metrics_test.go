@@ -51,10 +51,15 @@ func registered(t *testing.T) map[string]bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // Run closes what New has opened
+	t.Cleanup(func() {
 		ended, cancel := context.WithCancel(context.Background())
 		cancel()
-		if err := a.Run(ended); err != nil {
+		for _, door := range a.doors { // which are closed by the end of their run
+			if err := door.run(ended); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := a.closeBus(context.Background()); err != nil {
 			t.Error(err)
 		}
 	})
