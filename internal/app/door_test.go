@@ -74,7 +74,7 @@ func TestProxiesAreNetworks(t *testing.T) {
 // nothing is a bus that takes all, and a cache that knows nothing.
 type nothing struct{}
 
-func (nothing) PublishTrigger(context.Context, event.Trigger) error       { return nil }
+func (nothing) PublishTriggers(context.Context, ...event.Trigger) error   { return nil }
 func (nothing) PublishEvent(context.Context, *event.Record) (bool, error) { return false, nil }
 func (nothing) Lookup(string, string, string) (string, map[string]string, bool) {
 	return "", nil, false

@@ -9,13 +9,13 @@ import (
 	"notifier/internal/event"
 )
 
-// BenchmarkPublishTrigger measures triggers that are acknowledged by the disk, by callers and distinct targets.
-func BenchmarkPublishTrigger(b *testing.B) {
+// BenchmarkPublishTriggers measures triggers that are acknowledged by the disk, by callers and distinct targets.
+func BenchmarkPublishTriggers(b *testing.B) {
 	for _, c := range []struct{ callers, targets int }{{1, 1}, {64, 1}, {64, 1000}, {256, 1000}} {
 		b.Run(fmt.Sprintf("callers=%d/targets=%d", c.callers, c.targets), func(b *testing.B) {
 			bus := open(b, b.TempDir(), nil)
 			share(b, c.callers, func(ctx context.Context, i int64) error {
-				return bus.PublishTrigger(ctx, testTrigger("team", fmt.Sprint(i*7919%int64(c.targets)), i))
+				return bus.PublishTriggers(ctx, testTrigger("team", fmt.Sprint(i*7919%int64(c.targets)), i))
 			})
 		})
 	}

@@ -88,22 +88,49 @@ func (c *committer) commit(ctx context.Context, e entry) (ack, error) {
 	within, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	c.mu.Lock()
-	// What goes belongs to all its callers, so none of the callers' contexts may end it; publish has its own time-out.
-	p := c.enlist(context.WithoutCancel(ctx), e)
+	p := c.enlist(ctx, e, true)
 	c.mu.Unlock()
+	return c.await(within, p)
+}
+
+// commitEach is commit of several entries. Its error is the first.
+func (c *committer) commitEach(ctx context.Context, entries []entry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	within, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	places := make([]*place, len(entries))
+	c.mu.Lock()
+	for i, e := range entries {
+		places[i] = c.enlist(ctx, e, len(entries) == 1)
+	}
+	c.mu.Unlock()
+	var failed error
+	for _, p := range places {
+		if _, err := c.await(within, p); err != nil && failed == nil {
+			failed = err
+		}
+	}
+	return failed
+}
+
+// await returns what became of a place, or gives it up when ctx ends.
+func (c *committer) await(ctx context.Context, p *place) (ack, error) {
 	select {
 	case <-p.done:
 		return p.ack, p.err
-	case <-within.Done():
+	case <-ctx.Done():
 		c.mu.Lock()
 		p.callers--
 		c.mu.Unlock()
-		return ack{}, within.Err()
+		return ack{}, ctx.Err()
 	}
 }
 
-// enlist adds e to its namespace's line, and sees that it goes.
-func (c *committer) enlist(ctx context.Context, e entry) *place {
+// enlist adds e to its namespace's line, and sees that it goes; with single perhaps beside a round. What goes belongs to all its
+// callers, so none of the callers' contexts may end it; publish has its own time-out.
+func (c *committer) enlist(ctx context.Context, e entry, single bool) *place {
 	l := c.lines[e.namespace]
 	if l == nil {
 		l = &line{namespace: e.namespace, foldable: map[string]*place{}}
@@ -118,10 +145,10 @@ func (c *committer) enlist(ctx context.Context, e entry) *place {
 		return p
 	}
 	p := &place{entry: e, line: l, callers: 1, done: make(chan struct{})}
-	if c.busy && c.aside < maxAside && l.away == 0 && len(l.places) == 0 {
+	if single && c.busy && c.aside < maxAside && l.away == 0 && len(l.places) == 0 {
 		c.aside++
 		l.away, l.aside = 1, true
-		c.work.Go(func() { c.commitAside(ctx, p) })
+		c.work.Go(func() { c.commitAside(context.WithoutCancel(ctx), p) })
 		return p
 	}
 	l.places = append(l.places, p)
@@ -146,7 +173,7 @@ func (c *committer) queue(ctx context.Context, l *line) {
 	c.last = l
 	if !c.busy {
 		c.busy = true
-		c.work.Go(func() { c.commitAll(ctx) })
+		c.work.Go(func() { c.commitAll(context.WithoutCancel(ctx)) })
 	}
 }
 

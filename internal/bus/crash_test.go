@@ -39,7 +39,7 @@ func child(dir string) int {
 				if _, err := b.PublishEvent(context.Background(), testRecord(id, "team", "app"+strconv.Itoa(c))); err == nil {
 					lines <- "event " + id
 				}
-				if err := b.PublishTrigger(context.Background(), testTrigger("team", "key"+strconv.Itoa(c), int64(i+1))); err == nil {
+				if err := b.PublishTriggers(context.Background(), testTrigger("team", "key"+strconv.Itoa(c), int64(i+1))); err == nil {
 					lines <- "trigger " + strconv.Itoa(c) + " " + strconv.Itoa(i+1)
 				}
 			}

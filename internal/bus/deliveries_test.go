@@ -259,7 +259,7 @@ func TestAFullStreamOfTriggersRefusesNewTargetsAndReplacesOldOnes(t *testing.T) 
 	ctx := testContext(t)
 	n := 0
 	for ; ; n++ {
-		err := b.PublishTrigger(ctx, testTrigger("team", fmt.Sprint("key", n), 1))
+		err := b.PublishTriggers(ctx, testTrigger("team", fmt.Sprint("key", n), 1))
 		if errors.Is(err, ErrFull) {
 			break
 		}
@@ -277,16 +277,16 @@ func TestAFullStreamOfTriggersRefusesNewTargetsAndReplacesOldOnes(t *testing.T) 
 	if len(slices.Compact(got)) != n {
 		t.Errorf("%d distinct triggers of %d accepted", len(slices.Compact(got)), n)
 	}
-	must(t, b.PublishTrigger(ctx, testTrigger("team", "room again", 1)))
+	must(t, b.PublishTriggers(ctx, testTrigger("team", "room again", 1)))
 }
 
 func TestOneTargetHasOnePendingTriggerTheNewest(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)
 	for i := range 10 {
-		must(t, b.PublishTrigger(ctx, testTrigger("team", "key", int64(i))))
+		must(t, b.PublishTriggers(ctx, testTrigger("team", "key", int64(i))))
 	}
-	must(t, b.PublishTrigger(ctx, testTrigger("team", "other", 1)))
+	must(t, b.PublishTriggers(ctx, testTrigger("team", "other", 1)))
 	held := make(chan event.Held[event.Trigger])
 	start(t, triggerTo(b, held))
 	got := map[string]int64{}

@@ -81,7 +81,7 @@ func TestRunReturnsAnErrorWhenJetStreamShutsDown(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(testContext(t), 5*time.Second)
 	defer cancel()
-	if err := b.PublishTrigger(ctx, testTrigger("team", "key", 1)); err == nil {
+	if err := b.PublishTriggers(ctx, testTrigger("team", "key", 1)); err == nil {
 		t.Error("a trigger was acknowledged")
 	}
 	if ctx.Err() != nil {

@@ -18,7 +18,7 @@ func TestATriggerThatWaitsStandsForLaterOnesUntilItIsTaken(t *testing.T) {
 		t.Helper()
 		trigger := testTrigger("team-a", "k", accepted)
 		trigger.ReceiverUID = uid
-		must(t, b.PublishTrigger(testContext(t), trigger))
+		must(t, b.PublishTriggers(testContext(t), trigger))
 	}
 	written := func() uint64 {
 		t.Helper()

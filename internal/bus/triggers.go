@@ -10,24 +10,28 @@ import (
 	"notifier/internal/event"
 )
 
-// PublishTrigger writes t to its target's place in TRIGGERS and returns when the stream has confirmed that a trigger of this
-// target, accepted no earlier than t, is on disk (invariant T3). Triggers of one target that wait for the disk together become
+// PublishTriggers writes each trigger to its target's place in TRIGGERS and returns when the stream has confirmed for all of them that a
+// trigger of this target, accepted no earlier, is on disk (invariant T3). Triggers of one target that wait for the disk together become
 // one message, so one hot target costs one message a sync; one whose like is on disk already and waits here for its turn
-// costs nothing.
-func (b *Bus) PublishTrigger(ctx context.Context, t event.Trigger) error {
-	if t.Namespace == "" || t.Key == "" {
-		return errors.New("publish trigger: no namespace or no key")
+// costs nothing. With an error some may be on disk and others not.
+func (b *Bus) PublishTriggers(ctx context.Context, triggers ...event.Trigger) error {
+	entries := make([]entry, 0, len(triggers))
+	for _, t := range triggers {
+		if t.Namespace == "" || t.Key == "" {
+			return errors.New("publish trigger: no namespace or no key")
+		}
+		body, err := encodeJSON(t)
+		if err != nil {
+			return fmt.Errorf("publish trigger: %w", err)
+		}
+		m := newMsg(triggerSubject(shardOf(b.opts.Shards, t.Namespace), t), body)
+		if b.standing.covers(m.Subject, t.ReceiverUID) {
+			b.metrics.folded.Inc()
+			continue
+		}
+		entries = append(entries, entry{msg: m, namespace: t.Namespace, fold: true, at: t.Accepted})
 	}
-	body, err := encodeJSON(t)
-	if err != nil {
-		return fmt.Errorf("publish trigger: %w", err)
-	}
-	m := newMsg(triggerSubject(shardOf(b.opts.Shards, t.Namespace), t), body)
-	if b.standing.covers(m.Subject, t.ReceiverUID) {
-		b.metrics.folded.Inc()
-		return nil
-	}
-	if _, err := b.triggers.commit(ctx, entry{msg: m, namespace: t.Namespace, fold: true, at: t.Accepted}); err != nil {
+	if err := b.triggers.commitEach(ctx, entries); err != nil {
 		return fmt.Errorf("publish trigger: %w", err)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -25,7 +26,23 @@ const token = "s3cret"
 // triggersFunc is a bus for triggers.
 type triggersFunc func(context.Context, event.Trigger) error
 
-func (f triggersFunc) PublishTrigger(ctx context.Context, t event.Trigger) error { return f(ctx, t) }
+func (f triggersFunc) PublishTriggers(ctx context.Context, triggers ...event.Trigger) error {
+	errs, panics := make([]error, len(triggers)), make([]any, len(triggers))
+	var wg sync.WaitGroup
+	for i, t := range triggers {
+		wg.Go(func() {
+			defer func() { panics[i] = recover() }()
+			errs[i] = f(ctx, t)
+		})
+	}
+	wg.Wait()
+	for _, p := range panics {
+		if p != nil {
+			panic(p) // the caller's
+		}
+	}
+	return errors.Join(errs...)
+}
 
 // recorder is a bus that remembers what was published.
 type recorder struct {
@@ -33,10 +50,10 @@ type recorder struct {
 	published []event.Trigger
 }
 
-func (r *recorder) PublishTrigger(_ context.Context, t event.Trigger) error {
+func (r *recorder) PublishTriggers(_ context.Context, triggers ...event.Trigger) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.published = append(r.published, t)
+	r.published = append(r.published, triggers...)
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -34,8 +35,8 @@ const (
 	// clockTick is how exactly pauses end, idleTick how often events are skipped while there is no Receiver of type event.
 	clockTick = time.Second
 	idleTick  = 5 * time.Second
-	// publishers is how many triggers are on their way to the bus at once: those share its writes.
-	publishers = 256
+	// mostTogether is how many triggers are put on the bus at a time. What is on it need not be put again when others fail.
+	mostTogether = 1024
 )
 
 // SubscriberOptions are what NewSubscriber needs. All but Registerer are required.
@@ -343,21 +344,16 @@ func (w *watch) flush(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishTime)
 	defer cancel()
-	var g errgroup.Group
-	g.SetLimit(publishers)
-	var mu sync.Mutex
-	for _, t := range interleaved(w.triggers) {
-		g.Go(func() error {
-			if err := w.Triggers.PublishTrigger(ctx, t); err != nil {
-				return fmt.Errorf("publish trigger: %w", err)
-			}
-			mu.Lock()
-			defer mu.Unlock()
+	var errs []error
+	for some := range slices.Chunk(interleaved(w.triggers), mostTogether) {
+		if err := w.Triggers.PublishTriggers(ctx, some...); err != nil {
+			errs = append(errs, fmt.Errorf("publish triggers: %w", err))
+			break
+		}
+		for _, t := range some {
 			delete(w.triggers, triggerID{t.Namespace, t.Key})
-			return nil
-		})
+		}
 	}
-	errs := []error{g.Wait()}
 	for id, value := range maps.Clone(w.reports) {
 		if err := w.Reports.Put(ctx, LoopPrefix+id.namespace+"/"+id.name, value); err != nil {
 			errs = append(errs, fmt.Errorf("report loop: %w", err))

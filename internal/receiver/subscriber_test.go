@@ -102,7 +102,7 @@ func (s *stage) publish(ctx context.Context, t event.Trigger) error {
 	if err := s.failure(); err != nil {
 		return err
 	}
-	return s.bus.PublishTrigger(ctx, t)
+	return s.bus.PublishTriggers(ctx, t)
 }
 
 func (s *stage) Put(_ context.Context, key string, value []byte) error {

@@ -17,9 +17,9 @@ import (
 	"notifier/internal/event"
 )
 
-// Triggers is the bus as the webhook door sees it. PublishTrigger returns nil only when the trigger is on disk.
+// Triggers is the bus as the webhook door sees it. PublishTriggers returns nil only when all triggers are on disk.
 type Triggers interface {
-	PublishTrigger(ctx context.Context, t event.Trigger) error
+	PublishTriggers(ctx context.Context, triggers ...event.Trigger) error
 }
 
 // publishTime bounds the publish of one round's triggers. A webhook waits for two rounds at most, the one that runs and its own,
