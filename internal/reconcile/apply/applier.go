@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"notifier/internal/event"
+	"notifier/internal/reconcile/kube"
 )
 
 // Bus hands out the triggers of the shards that this replica owns.
@@ -151,9 +152,7 @@ func (a *Applier) Run(ctx context.Context) error {
 		return nil
 	case <-a.opts.Compiled:
 	}
-	a.queue = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[item]{
-		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[item]{Queue: newFair()}),
-	})
+	a.queue = kube.NewQueue(namespaceOf)
 	// The work outlives ctx by the time that the shards take to drain.
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer a.mapper.flights.Wait()

@@ -13,9 +13,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/workqueue"
 
 	"notifier/internal/event"
+	"notifier/internal/reconcile/kube"
 )
 
 // crowd is an applier at rest with one tenant's claims to one object, of Receivers with 64 selectors each.
@@ -56,9 +56,7 @@ func newCrowd(t testing.TB, receivers int) *crowd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.queue = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[item]{
-		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[item]{Queue: newFair()}),
-	})
+	c.queue = kube.NewQueue(namespaceOf)
 	t.Cleanup(c.queue.ShutDown)
 	sh := &shard{jobs: map[jobKey]*job{}, namespaces: map[string]bool{}, empty: make(chan struct{})}
 	for i := range receivers {

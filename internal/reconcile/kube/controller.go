@@ -164,8 +164,9 @@ func (c *Controller) Run(ctx context.Context) error {
 func (c *Controller) open() workqueue.TypedRateLimitingInterface[Key] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.queue = workqueue.NewTypedRateLimitingQueue(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[Key](c.options.MinBackoff, c.options.MaxBackoff))
+	c.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[Key](c.options.MinBackoff, c.options.MaxBackoff),
+		workqueue.TypedRateLimitingQueueConfig[Key]{DelayingQueue: NewQueue(func(k Key) string { return k.Namespace })})
 	for k := range c.initial {
 		c.queue.Add(k)
 	}

@@ -6,6 +6,7 @@
 //   - Two phases. Constructors register and do no I/O and start nothing. Run blocks, waits for what it reads to be synced, works,
 //     and joins every goroutine that it started.
 //   - Handlers only enqueue. A key is worked on by one worker at a time; a key that is enqueued meanwhile is worked on again.
+//     Namespaces take turns, so that none waits for another's backlog.
 //   - Level, not edge. A reconcile function reads the present state from the informer; it must be idempotent, and it is called
 //     again, with a growing back-off, until it returns nil or an error marked Permanent.
 //   - Controller.Synced closes when every object that was present at start has been reconciled once.
