@@ -35,26 +35,35 @@ const (
 // is one document of up to maxDecoded, and a document of up to quickSize for each of two webhooks a processor.
 type Workroom struct {
 	quick, slow lane
+	namespaces
+}
 
+// namespaces are those who take turns.
+type namespaces struct {
 	mu    sync.Mutex
-	turns map[string]*turn // by namespace, of those that have a webhook here or are remembered for one
+	turns map[string]*turn // by namespace, of those that have work here or are remembered for it
 	swept time.Time
 }
+
+func newNamespaces() namespaces { return namespaces{turns: make(map[string]*turn)} }
 
 // turn is one namespace's. Who has it may use what is below.
 type turn struct {
 	taken *semaphore.Weighted
-	users int // guarded by Workroom.mu
+	users int // guarded by namespaces.mu
 
 	// owed is the time that was used and not paid for at the time of at.
 	owed time.Duration
 	at   time.Time
-	slow time.Time // when it last was
+	took time.Duration // of the last one
+	slow time.Time     // when it last was
+	// again is when who was put off last may come again. A CompileRoom puts off, a Workroom does not.
+	again time.Time
 }
 
 // NewWorkroom returns the room for all Receivers of the process.
 func NewWorkroom() *Workroom {
-	return &Workroom{quick: lane{free: 2 * runtime.GOMAXPROCS(0)}, slow: lane{free: 1}, turns: make(map[string]*turn)}
+	return &Workroom{quick: lane{free: 2 * runtime.GOMAXPROCS(0)}, slow: lane{free: 1}, namespaces: newNamespaces()}
 }
 
 // enter takes the namespace's turn and a place for a document that takes size bytes when it is decoded, at most maxDecoded, and
@@ -105,9 +114,14 @@ func (t *turn) wasSlow(now time.Time) bool { return now.Sub(t.slow) < slowFor }
 // owes is what of the time used is not paid for yet.
 func (t *turn) owes(now time.Time) time.Duration { return max(0, t.owed-now.Sub(t.at)/timeShare) }
 
+// untilPaid is how long it takes until the namespace owes no more than most; not above zero when it does so now.
+func (t *turn) untilPaid(now time.Time, most time.Duration) time.Duration {
+	return (t.owes(now) - most) * timeShare
+}
+
 // pay waits until the namespace owes no more than it may, and reports whether that is before ctx ends.
 func (t *turn) pay(ctx context.Context) bool {
-	wait := (t.owes(time.Now()) - maxOwed) * timeShare
+	wait := t.untilPaid(time.Now(), maxOwed)
 	if wait <= 0 {
 		return true
 	}
@@ -130,7 +144,8 @@ func (t *turn) charge(began, now time.Time) {
 	if took > quickTime {
 		t.slow = now
 	}
-	t.owed, t.at = t.owes(now)+min(max(took, 0), 2*filterTime), now
+	t.took = min(max(took, 0), 2*filterTime)
+	t.owed, t.at = t.owes(now)+t.took, now
 }
 
 // settled reports whether there is nothing to remember of the namespace.
@@ -138,29 +153,29 @@ func (t *turn) settled(now time.Time) bool {
 	return t.users == 0 && t.owes(now) == 0 && !t.wasSlow(now)
 }
 
-func (r *Workroom) use(namespace string) *turn {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	t := r.turns[namespace]
+func (n *namespaces) use(namespace string) *turn {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	t := n.turns[namespace]
 	if t == nil {
 		t = &turn{taken: semaphore.NewWeighted(1)}
-		r.turns[namespace] = t
+		n.turns[namespace] = t
 	}
 	t.users++
 	return t
 }
 
 // drop ends the use of a turn, and forgets from time to time the namespaces of which there is nothing to remember.
-func (r *Workroom) drop(namespace string, t *turn) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (n *namespaces) drop(namespace string, t *turn) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	t.users--
 	now := time.Now()
 	if t.settled(now) {
-		delete(r.turns, namespace)
+		delete(n.turns, namespace)
 	}
-	if now.Sub(r.swept) >= slowFor {
-		r.swept = now
-		maps.DeleteFunc(r.turns, func(_ string, t *turn) bool { return t.settled(now) })
+	if now.Sub(n.swept) >= slowFor {
+		n.swept = now
+		maps.DeleteFunc(n.turns, func(_ string, t *turn) bool { return t.settled(now) })
 	}
 }

@@ -136,24 +136,42 @@ func checkLimits(r *v1.Receiver, _ *receiverPlan) *fault {
 	return nil
 }
 
+// filterText is how many bytes the filters of a Receiver have.
+func filterText(r *v1.Receiver) int {
+	n := len(r.Spec.ResourceFilter)
+	for _, res := range r.Spec.Resources {
+		n += len(res.Filter)
+	}
+	return n
+}
+
+// claimText is how many bytes the expressions over a token's claims have.
+func claimText(r *v1.Receiver) int {
+	n := 0
+	for _, p := range r.Spec.OIDCProviders {
+		for _, v := range p.Variables {
+			n += len(v.Expression)
+		}
+		for _, v := range p.Validations {
+			n += len(v.Expression)
+		}
+	}
+	return n
+}
+
 // checkTexts bounds what a Receiver's spec has compiled and kept, before anything of it is.
 func checkTexts(r *v1.Receiver, _ *receiverPlan) *fault {
-	cel, text := len(r.Spec.ResourceFilter), 0
-	for _, res := range r.Spec.Resources {
-		cel += len(res.Filter)
-	}
+	text := 0
 	for _, p := range r.Spec.OIDCProviders {
 		text += len(p.IssuerURL) + len(p.Audience)
 		for _, v := range p.Variables {
-			cel += len(v.Expression)
 			text += len(v.Name)
 		}
 		for _, v := range p.Validations {
-			cel += len(v.Expression)
 			text += len(v.Message)
 		}
 	}
-	if cel > maxCEL {
+	if cel := filterText(r) + claimText(r); cel > maxCEL {
 		return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf(
 			"the filters, and the expressions of spec.oidcProviders, have %d characters together, more than %d", cel, maxCEL)}
 	}

@@ -2,6 +2,8 @@ package reconcile
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"maps"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -27,33 +29,64 @@ type compiled struct {
 	unfit  *fault
 }
 
-// plan returns what was made of the Receiver's spec, made now if it has changed.
-func (c *receiverController) plan(r *v1.Receiver) *compiled {
-	k := kube.KeyOf(r)
-	made, ok := c.compiled.get(k)
-	readable := !kube.IsUndecodable(r) // one that is not may become so with no new generation
-	if ok && readable && made.uid == r.UID && made.generation == r.Generation {
-		return made
+// inTurn calls compile, which compiles so many bytes of expressions, when it is the namespace's turn. The error is kube.Later if its
+// turns are used up: what the Receiver served before is served until then.
+func (c *receiverController) inTurn(ctx context.Context, namespace string, text int, compile func()) error {
+	if text == 0 {
+		compile()
+		return nil
 	}
-	made = &compiled{uid: r.UID, generation: r.Generation}
-	made.plan, made.unplanned = planReceiver(r, c.account)
+	putOff, err := c.compiling.Compile(ctx, namespace, compile)
+	switch {
+	case err != nil:
+		return fmt.Errorf("turn to compile: %w", err)
+	case putOff > 0:
+		return kube.Later(putOff)
+	}
+	return nil
+}
+
+// plan returns what was made of the Receiver's spec, made now if it has changed. The error says that it could not be made now.
+func (c *receiverController) plan(ctx context.Context, r *v1.Receiver) (*compiled, error) {
+	k := kube.KeyOf(r)
+	before, ok := c.compiled.get(k)
+	readable := !kube.IsUndecodable(r) // one that is not may become so with no new generation
+	if ok && readable && before.uid == r.UID && before.generation == r.Generation {
+		return before, nil
+	}
+	made := &compiled{uid: r.UID, generation: r.Generation}
+	if err := c.inTurn(ctx, r.Namespace, filterText(r), func() {
+		made.plan, made.unplanned = planReceiver(r, c.account)
+	}); err != nil {
+		if ok && before.uid != r.UID { // what was served is not this Receiver's
+			c.forget(k)
+		}
+		return nil, err
+	}
 	if readable {
 		c.compiled.set(k, made)
 	} else {
 		c.compiled.remove(k)
 	}
-	return made
+	return made, nil
 }
 
-// compile returns the hooks of a planned Receiver with these keys of its Secret, made now if the Secret has changed.
-func (c *receiverController) compile(r *v1.Receiver, made *compiled, secret map[string][]byte) ([]*receiver.Hook, *fault) {
+// compile returns the hooks of a planned Receiver with these keys of its Secret, made now if the Secret has changed. The error says
+// that they could not be made now.
+func (c *receiverController) compile(
+	ctx context.Context, r *v1.Receiver, made *compiled, secret map[string][]byte,
+) ([]*receiver.Hook, *fault, error) {
 	if made.tried && maps.EqualFunc(made.secret, secret, bytes.Equal) {
-		return made.hooks, made.unfit
+		return made.hooks, made.unfit, nil
+	}
+	if err := c.inTurn(ctx, r.Namespace, claimText(r), func() {
+		made.hooks, made.unfit = compileReceiver(r, made.plan, receiver.Credentials{
+			Values: secret, OIDC: providersOf(r), Issuers: c.issuers, Namespace: r.Namespace, Room: c.workroom,
+		})
+	}); err != nil {
+		return nil, nil, err
 	}
 	made.tried, made.secret = true, secret
-	made.hooks, made.unfit = compileReceiver(r, made.plan, receiver.Credentials{
-		Values: secret, OIDC: providersOf(r), Issuers: c.issuers, Namespace: r.Namespace, Room: c.workroom,
-	})
 	c.filter(r, made.plan, made.hooks)
-	return made.hooks, made.unfit
+	return made.hooks, made.unfit, nil
 }

@@ -43,8 +43,10 @@ type receiverController struct {
 	// objects are what filters are given, and workroom what verifiers are as well.
 	objects  receiver.FilterObjects
 	workroom *receiver.Workroom
-	live     *Receivers
-	verdicts *verdicts
+	// compiling are the turns of those whose expressions are compiled.
+	compiling *receiver.CompileRoom
+	live      *Receivers
+	verdicts  *verdicts
 	// issuers have the keys of those who sign senders' tokens.
 	issuers *receiver.Issuers
 	// account is the service account of a Receiver that names none.
@@ -64,7 +66,10 @@ func (c *receiverController) reconcile(ctx context.Context, k kube.Key) error {
 		c.forget(k)
 		return nil
 	}
-	made := c.plan(object)
+	made, err := c.plan(ctx, object)
+	if err != nil {
+		return err
+	}
 	plan := made.plan
 	if f := made.unplanned; f != nil {
 		c.secrets.Release(secretUser{v1.ReceiverKind, k})
@@ -85,7 +90,10 @@ func (c *receiverController) reconcile(ctx context.Context, k kube.Key) error {
 	if err != nil {
 		return c.unread(object, err)
 	}
-	hooks, f := c.compile(object, made, secret)
+	hooks, f, err := c.compile(ctx, object, made, secret)
+	if err != nil {
+		return err
+	}
 	if f != nil {
 		c.refuse(object, *f)
 		return nil

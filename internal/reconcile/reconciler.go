@@ -27,8 +27,10 @@ type Reconciler struct {
 	health  *healthTable
 	// deliveries is what came in for Receivers.
 	deliveries *deliveries
-	leading    atomic.Bool
-	complete   chan struct{}
+	// compiling are the turns of namespaces whose Receivers' expressions are compiled.
+	compiling *receiver.CompileRoom
+	leading   atomic.Bool
+	complete  chan struct{}
 
 	receivers *kindOf[*v1.Receiver, *v1.ReceiverList]
 	alerts    *kindOf[*v1beta3.Alert, *v1beta3.AlertList]
@@ -41,7 +43,7 @@ func New(o Options) (*Reconciler, error) {
 		return nil, err
 	}
 	r := &Reconciler{
-		options: o, log: o.Log, metrics: newMetrics(o.Registerer), live: newReceivers(),
+		options: o, log: o.Log, metrics: newMetrics(o.Registerer), live: newReceivers(), compiling: receiver.NewCompileRoom(),
 		health: newHealthTable(o.Log), complete: make(chan struct{}),
 	}
 	reads, watches := o.secretLimits()
@@ -67,7 +69,7 @@ func (r *Reconciler) wireReceivers() error {
 		receivers: kind.objects, secrets: r.secrets, hooks: r.options.Hooks, subscriptions: r.options.Subscriptions, live: r.live,
 		verdicts: kind.verdicts, issuers: r.options.Issuers, account: r.options.DefaultServiceAccount,
 		read: newRemembered[time.Time](), compiled: newRemembered[*compiled](),
-		objects: r.options.Objects, workroom: receiver.NewWorkroom(),
+		objects: r.options.Objects, workroom: receiver.NewWorkroom(), compiling: r.compiling,
 		decided: func(k kube.Key) { kind.status.queue.Enqueue(k) },
 	}
 	r.deliveries = &deliveries{

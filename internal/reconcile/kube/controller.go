@@ -187,6 +187,11 @@ func (c *Controller) next(ctx context.Context, queue workqueue.TypedRateLimiting
 	err := c.safely(ctx, k)
 	result := resultOf(err)
 	c.options.Observe(result, time.Since(start))
+	if later, ok := errors.AsType[laterError](err); ok {
+		queue.AddAfter(k, later.after)
+		c.reconciled(k)
+		return ctx.Err() == nil
+	}
 	switch result {
 	case ResultOK, ResultPermanent:
 		queue.Forget(k)
@@ -259,6 +264,14 @@ func IsIsolated(err error) bool {
 	var isolated isolatedError
 	return errors.As(err, &isolated)
 }
+
+// Later is the error of a key whose turn it is not yet. It is reconciled again after a while, which is no failure of it. Synced does
+// not wait for it.
+func Later(after time.Duration) error { return laterError{after} }
+
+type laterError struct{ after time.Duration }
+
+func (e laterError) Error() string { return "its turn comes in " + e.after.String() }
 
 // Permanent marks an error as one that trying again will not mend.
 func Permanent(err error) error { return permanentError{err} }

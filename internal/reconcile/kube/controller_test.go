@@ -135,6 +135,9 @@ func TestWhatAnErrorMeans(t *testing.T) {
 		"an isolated error is tried again and holds the start up for three attempts only": {
 			err: kube.Isolated(errors.New("this one")), synced: true, result: kube.ResultRetry,
 		},
+		"what is for later is tried again then and does not hold the start up": {
+			err: kube.Later(25 * time.Second), calls: 3, synced: true, result: kube.ResultRetry,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, 1, func(kube.Key, int) error { return tc.err }, func(s *scene) {

@@ -1,0 +1,96 @@
+package reconcile
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	v1 "notifier/api/v1"
+)
+
+// owe has the namespace use up its time of compiling, so that what it asks for next is put off for half a minute.
+func (w *world) owe(namespace string) {
+	w.t.Helper()
+	for putOff := time.Duration(0); putOff < 30*time.Second; {
+		var err error
+		if putOff, err = w.compiling.Compile(w.t.Context(), namespace, func() { pass(time.Second) }); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+func filtered(namespace, name, filter string) *v1.Receiver {
+	return newReceiver(name, func(r *v1.Receiver) { r.Namespace, r.Spec.ResourceFilter = namespace, filter })
+}
+
+func secretsOf(namespaces ...string) []*corev1.Secret {
+	var secrets []*corev1.Secret
+	for _, namespace := range namespaces {
+		s := newSecret("hook", "token", "t")
+		s.Namespace = namespace
+		secrets = append(secrets, s)
+	}
+	return secrets
+}
+
+// T6: fails when a namespace that has used up its time has its Receivers compiled all the same, when what was served of them is taken
+// away meanwhile, and when one without expressions, or of another namespace, waits with them.
+func TestT6WhoHasMuchCompiledIsServedAsBeforeUntilItsTurn(t *testing.T) {
+	s := settings{
+		objects: []runtime.Object{filtered("team-a", "app", "req.a == 1"), newReceiver("plain")}, secrets: secretsOf("team-a", "team-b"),
+	}
+	play(t, s, func(w *world) {
+		before := w.hooks.get("team-a/app")
+		if before == nil {
+			t.Fatal("not served")
+		}
+		w.owe("team-a")
+		w.apply(v1.ReceiverKind, newReceiver("plain", func(r *v1.Receiver) { r.Spec.Suspend = true }))
+		if plain := w.hooks.get("team-a/plain"); plain == nil || !plain.Suspended {
+			t.Error("a Receiver without expressions waits")
+		}
+		w.owe("team-a")
+		w.apply(v1.ReceiverKind, filtered("team-a", "app", "req.a == 2"))
+		w.apply(v1.ReceiverKind, filtered("team-b", "other", "req.a == 1"))
+		if w.hooks.get("team-a/app") != before {
+			t.Error("the Receiver was compiled, or is not served, before its turn")
+		}
+		if w.hooks.get("team-b/other") == nil {
+			t.Error("a Receiver of another namespace waits")
+		}
+		pass(time.Minute)
+		if now := w.hooks.get("team-a/app"); now == nil || now == before {
+			t.Error("the Receiver was not compiled in its turn")
+		}
+		if got := w.live(v1.ReceiverKind, "app").(*v1.Receiver).Status.ObservedGeneration; got != 2 {
+			t.Errorf("the status is of generation %d", got)
+		}
+		w.owe("team-a")
+		again := filtered("team-a", "app", "req.a == 2")
+		again.UID = "another"
+		w.apply(v1.ReceiverKind, again)
+		if w.hooks.get("team-a/app") != nil {
+			t.Error("what a Receiver served that is no more is still served")
+		}
+	})
+}
+
+// T6: fails when the start waits for a namespace that has used up its time.
+func TestT6TheStartDoesNotWaitForWhoHasMuchCompiled(t *testing.T) {
+	s := settings{
+		objects: []runtime.Object{filtered("team-a", "app", "req.a == 1"), filtered("team-b", "app", "req.a == 1")},
+		secrets: secretsOf("team-a", "team-b"), prepare: func(w *world) { w.owe("team-a") },
+	}
+	play(t, s, func(w *world) {
+		if !w.hooks.complete || w.hooks.get("team-b/app") == nil || w.hooks.get("team-a/app") != nil {
+			t.Errorf("complete %t, the other's served %t, the first one's %t",
+				w.hooks.complete, w.hooks.get("team-b/app") != nil, w.hooks.get("team-a/app") != nil)
+		}
+		pass(time.Minute)
+		if w.hooks.get("team-a/app") == nil {
+			t.Error("not compiled in its turn")
+		}
+	})
+}
