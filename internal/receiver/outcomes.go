@@ -47,9 +47,10 @@ func (l *outcomeLog) admit(ctx context.Context, level slog.Level) (left int64, o
 	return l.left.Swap(0), true
 }
 
-// level is where an answer belongs: what we failed to do is a warning, everything else is what senders did.
+// level is where an answer belongs: what we failed to do is a warning, everything else is what senders did. Too many at once is their
+// doing, and an issuer that does not answer is their choice: neither may hide what was not stored of others.
 func (a *answer) level() slog.Level {
-	if a.status == http.StatusServiceUnavailable {
+	if a.status == http.StatusServiceUnavailable && a != hookBusy && a != hookIssuer {
 		return slog.LevelWarn
 	}
 	return slog.LevelInfo

@@ -1,0 +1,26 @@
+package receiver
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+)
+
+// Fails when one tenant's flood, which is refused for being one or for want of its issuer, takes the lines that tell of what was not stored of another.
+func TestAFloodDoesNotHideWhatWasNotStored(t *testing.T) {
+	var lines bytes.Buffer
+	log := newOutcomeLog(slog.New(slog.NewTextHandler(&lines, nil)))
+	flooded, other := newHook(t, "flood/hook"), newHook(t, "other/hook")
+	for range 10 * lineBurst {
+		log.webhook(t.Context(), flooded, hookBusy, nil)
+		log.webhook(t.Context(), flooded, hookIssuer, nil)
+	}
+	log.webhook(t.Context(), other, hookUnavailable, nil)
+	if !strings.Contains(lines.String(), "level=WARN msg=webhook namespace=other") {
+		t.Errorf("no line tells of it; the last ones:\n%s", lines.String()[max(0, lines.Len()-500):])
+	}
+	if n := strings.Count(lines.String(), "\n"); n > 2*lineBurst {
+		t.Errorf("%d lines tell of the flood", n)
+	}
+}
