@@ -29,7 +29,8 @@
 // connection cap counts by the connection's own peer in any case.
 //
 // The filters and CDEvents of one namespace's webhooks take turns and a quarter of a processor, and are 503 beyond it. Those that are
-// slow, or have a large document, wait for each other alone.
+// slow, or have a large document, wait for each other alone. Expressions are compiled at a quarter of the processors, at least one,
+// of which a namespace has a quarter once it has used up some seconds.
 //
 // Budgets are token buckets. One per address evicts the address that was used longest ago of 8192; the others live as long as
 // their path, Receiver or namespace, and an edit refills none of them; a namespace's until it is full, though its Receivers have gone.
