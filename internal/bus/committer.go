@@ -46,7 +46,9 @@ type committer struct {
 
 // entry is a message to commit.
 type entry struct {
-	msg       *nats.Msg
+	msg *nats.Msg
+	// body, if any, makes what msg carries, once it is sure to go: most of a flood is folded before.
+	body      func() ([]byte, error)
 	namespace string // whose turn it takes
 	// fold makes the message stand for every other one of its subject that waits; of those the one with the newest time goes.
 	fold bool
@@ -250,13 +252,18 @@ func (c *committer) commitAside(ctx context.Context, p *place) {
 
 // send writes the messages of the places and answers their callers.
 func (c *committer) send(ctx context.Context, places []*place) {
-	msgs := make([]*nats.Msg, len(places))
-	for i, p := range places {
-		msgs[i] = p.msg
+	msgs, written := make([]*nats.Msg, 0, len(places)), places[:0:0]
+	for _, p := range places {
+		if p.body != nil {
+			if p.msg.Data, p.err = p.body(); p.err != nil {
+				close(p.done)
+				continue
+			}
+		}
+		msgs, written = append(msgs, p.msg), append(written, p)
 	}
-	outcomes := c.write(ctx, msgs)
-	for i, p := range places {
-		p.outcome = outcomes[i]
-		close(p.done)
+	for i, outcome := range c.write(ctx, msgs) {
+		written[i].outcome = outcome
+		close(written[i].done)
 	}
 }

@@ -72,7 +72,7 @@ func (s *standing) serve(
 func (s *standing) stand(shard int, held event.Held[event.Trigger]) *standIn {
 	in := &standIn{
 		Settler: held.Settler, table: s, shard: shard,
-		subject: triggerSubject(shard, held.Value), receiverUID: held.Value.ReceiverUID,
+		subject: triggerSubject(shard, &held.Value), receiverUID: held.Value.ReceiverUID,
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -94,7 +94,7 @@ func objectSubject(namespace, kind, name string) string {
 	return prefixEvents + token(namespace) + "." + token(kind) + "." + token(name)
 }
 
-func triggerSubject(shard int, t event.Trigger) string {
+func triggerSubject(shard int, t *event.Trigger) string {
 	return prefixTrigger + strconv.Itoa(shard) + "." + token(t.Namespace) + "." + token(t.Key)
 }
 

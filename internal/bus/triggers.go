@@ -13,23 +13,22 @@ import (
 // PublishTriggers writes each trigger to its target's place in TRIGGERS and returns when the stream has confirmed for all of them that a
 // trigger of this target, accepted no earlier, is on disk (invariant T3). Triggers of one target that wait for the disk together become
 // one message, so one hot target costs one message a sync; one whose like is on disk already and waits here for its turn
-// costs nothing. With an error some may be on disk and others not.
+// costs nothing. With an error some may be on disk and others not. The triggers must not be changed, even after an error.
 func (b *Bus) PublishTriggers(ctx context.Context, triggers ...event.Trigger) error {
 	entries := make([]entry, 0, len(triggers))
-	for _, t := range triggers {
+	for i := range triggers {
+		t := &triggers[i]
 		if t.Namespace == "" || t.Key == "" {
 			return errors.New("publish trigger: no namespace or no key")
 		}
-		body, err := encodeJSON(t)
-		if err != nil {
-			return fmt.Errorf("publish trigger: %w", err)
-		}
-		m := newMsg(triggerSubject(shardOf(b.opts.Shards, t.Namespace), t), body)
+		m := newMsg(triggerSubject(shardOf(b.opts.Shards, t.Namespace), t), nil)
 		if b.standing.covers(m.Subject, t.ReceiverUID) {
 			b.metrics.folded.Inc()
 			continue
 		}
-		entries = append(entries, entry{msg: m, namespace: t.Namespace, fold: true, at: t.Accepted})
+		entries = append(entries, entry{
+			msg: m, body: func() ([]byte, error) { return encodeJSON(t) }, namespace: t.Namespace, fold: true, at: t.Accepted,
+		})
 	}
 	if err := b.triggers.commitEach(ctx, entries); err != nil {
 		return fmt.Errorf("publish trigger: %w", err)
