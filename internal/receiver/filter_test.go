@@ -6,6 +6,7 @@ import (
 	"iter"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -150,20 +151,23 @@ func TestAFilterDecidesWhatIsTriggered(t *testing.T) {
 			want: "b", fails: "1: spec.resources[0].filter takes more work than an expression may",
 		},
 	} {
+		// A bubble's time stands still: a busy machine must not be what ends an evaluation.
 		t.Run(name, func(t *testing.T) {
-			objects := &objectCache{names: []string{"a", "b", "c"}, labels: map[string]string{"a": "1", "b": "2", "c": "1"}}
-			f := newFilters(t, objects, tc.all, tc.rules...)
-			triggers, err := f.Select(t.Context(), tc.claims, []byte(tc.body))
-			if got := chosen(t, triggers); got != tc.want {
-				t.Errorf("triggered %q, want %q", got, tc.want)
-			}
-			got := ""
-			if failures, ok := err.(*FilterFailures); ok { //nolint:errorlint // it is what Select returns
-				got = fmt.Sprintf("%d: %v", failures.Rules, failures)
-			}
-			if diff := cmp.Diff(tc.fails, got); diff != "" {
-				t.Errorf("failures (-want +got):\n%s", diff)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				objects := &objectCache{names: []string{"a", "b", "c"}, labels: map[string]string{"a": "1", "b": "2", "c": "1"}}
+				f := newFilters(t, objects, tc.all, tc.rules...)
+				triggers, err := f.Select(t.Context(), tc.claims, []byte(tc.body))
+				if got := chosen(t, triggers); got != tc.want {
+					t.Errorf("triggered %q, want %q", got, tc.want)
+				}
+				got := ""
+				if failures, ok := err.(*FilterFailures); ok { //nolint:errorlint // it is what Select returns
+					got = fmt.Sprintf("%d: %v", failures.Rules, failures)
+				}
+				if diff := cmp.Diff(tc.fails, got); diff != "" {
+					t.Errorf("failures (-want +got):\n%s", diff)
+				}
+			})
 		})
 	}
 }

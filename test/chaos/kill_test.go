@@ -113,7 +113,7 @@ func (m *moments) accepted() {
 
 // moment returns a function that waits for the i-th kill's moment.
 func (m *moments) moment(i int) func(context.Context) error {
-	settle := 150*time.Millisecond + time.Duration(rand.Int64N(int64(350*time.Millisecond)))
+	settle := 100*time.Millisecond + time.Duration(rand.Int64N(int64(200*time.Millisecond)))
 	return func(ctx context.Context) error {
 		if err := pause(ctx, settle); err != nil {
 			return err
