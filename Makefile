@@ -17,7 +17,6 @@ GOTEST  := go test -count=1 -timeout=20m
 # detector themselves: that would compile all of Kubernetes once more. The notifier they start is built with it. The tests of ALONE
 # load a machine as far as it goes, so they run after the others and one after the other. What takes longest begins first.
 ALONE := ^Test(E2T4NothingIsLost|T6AFloodIsNotFeltByAnotherTenant)
-LONG  := ./internal/receiver/... ./internal/bus
 
 # The race detector needs cgo and a C compiler; without one the tests run all the same.
 RACE := $(shell command -v "$$(go env CC)" >/dev/null 2>&1 && [ "$$(go env CGO_ENABLED)" = 1 ] && echo -race)
@@ -32,9 +31,9 @@ demo: ## Run the main job on a real control plane, step by step (KEEP=1 stays up
 
 .PHONY: test
 test: ## Run every test, end-to-end tests on a real control plane included.
-	$(GOTEST) -p 4 -parallel 8 $(RACE) $(LONG) ./...
+	$(GOTEST) -p 4 -parallel 8 $(RACE) ./internal/receiver/... ./internal/bus ./...
 	cd tools && $(GOTEST) ./...
-	cd test && $(GOTEST) -p 4 -parallel 8 -skip '$(ALONE)' ./...
+	cd test && $(GOTEST) -p 4 -parallel 8 -skip '$(ALONE)' ./limits ./e2e ./controlplane ./...
 	cd test && $(GOTEST) -p 1 -run '$(ALONE)' ./chaos ./limits
 
 .PHONY: bench
