@@ -21,13 +21,13 @@ func (b *Bus) PublishTriggers(ctx context.Context, triggers ...event.Trigger) er
 		if t.Namespace == "" || t.Key == "" {
 			return errors.New("publish trigger: no namespace or no key")
 		}
-		m := newMsg(triggerSubject(shardOf(b.opts.Shards, t.Namespace), t), nil)
-		if b.standing.covers(m.Subject, t.ReceiverUID) {
+		subject := triggerSubject(shardOf(b.opts.Shards, t.Namespace), t)
+		if b.standing.covers(subject, t.ReceiverUID) {
 			b.metrics.folded.Inc()
 			continue
 		}
 		entries = append(entries, entry{
-			msg: m, body: func() ([]byte, error) { return encodeJSON(t) }, namespace: t.Namespace, fold: true, at: t.Accepted,
+			msg: newMsg(subject, nil), body: func() ([]byte, error) { return encodeJSON(t) }, namespace: t.Namespace, fold: true, at: t.Accepted,
 		})
 	}
 	if err := b.triggers.commitEach(ctx, entries); err != nil {

@@ -13,19 +13,24 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// asking returns a function that asks for a kind, fails the test unless the answer is want, and waits for what that began.
+func asking(t *testing.T, m *mapper) func(version, kind string, want error) {
+	return func(version, kind string, want error) {
+		t.Helper()
+		if _, err := m.resource(t.Context(), version, kind); !errors.Is(err, want) {
+			t.Fatalf("%s %s: %v", version, kind, err)
+		}
+		synctest.Wait()
+	}
+}
+
 // Fails when answers are not kept, or when what is not there is asked for each time; and when an answer is kept for ever.
 func TestDiscoveryIsAskedRarely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &fakeAPI{}
 		m := newMapper(api)
 		defer m.flights.Wait()
-		ask := func(version, kind string, want error) {
-			t.Helper()
-			if _, err := m.resource(t.Context(), version, kind); !errors.Is(err, want) {
-				t.Errorf("%s %s: %v", version, kind, err)
-			}
-			synctest.Wait()
-		}
+		ask := asking(t, m)
 		const source = "source.toolkit.fluxcd.io/v1"
 		for range 90 { // 9 s
 			for _, version := range []string{source, ""} {
@@ -108,12 +113,7 @@ func TestVersionsThatServeNothingAreForgottenFirst(t *testing.T) {
 		api := &fakeAPI{}
 		m := newMapper(api)
 		defer m.flights.Wait()
-		ask := func(version, kind string, want error) {
-			t.Helper()
-			if _, err := m.resource(t.Context(), version, kind); !errors.Is(err, want) {
-				t.Fatal(err)
-			}
-		}
+		ask := asking(t, m)
 		for i := range 10 * maxVersions {
 			ask("source.toolkit.fluxcd.io/v1", "GitRepository", nil)
 			ask("v1", "ConfigMap", nil)
