@@ -16,7 +16,7 @@ GOTEST  := go test -count=1 -timeout=20m
 # Tests wait more than they compute, so more of them run at once than there are processors. Those under test/ run without the race
 # detector themselves: that would compile all of Kubernetes once more. The notifier they start is built with it. The tests of ALONE
 # load a machine as far as it goes, so they run after the others and one after the other. What takes longest begins first.
-ALONE := ^Test(E2T4NothingIsLost|T6AFloodIsNotFeltByAnotherTenant)
+ALONE := ^Test(E2T4NothingIsLost|T6AFloodIsNotFeltByAnotherTenant|T4E3AReplicaThatWasStopped|TheProgramMeasuresASmallCluster)
 
 # The race detector needs cgo and a C compiler; without one the tests run all the same.
 RACE := $(shell command -v "$$(go env CC)" >/dev/null 2>&1 && [ "$$(go env CGO_ENABLED)" = 1 ] && echo -race)
@@ -33,12 +33,16 @@ demo: ## Run the main job on a real control plane, step by step (KEEP=1 stays up
 test: ## Run every test, end-to-end tests on a real control plane included.
 	$(GOTEST) -p 4 -parallel 8 $(RACE) ./internal/receiver/... ./internal/bus ./...
 	cd tools && $(GOTEST) ./...
-	cd test && $(GOTEST) -p 4 -parallel 8 -skip '$(ALONE)' ./limits ./e2e ./controlplane ./...
-	cd test && $(GOTEST) -p 1 -run '$(ALONE)' ./chaos ./limits
+	cd test && $(GOTEST) -p 3 -parallel 8 -skip '$(ALONE)' ./limits ./e2e ./controlplane ./...
+	cd test && $(GOTEST) -p 1 -run '$(ALONE)' ./chaos ./limits ./cmd/scale
 
 .PHONY: bench
 bench: ## Measure, and print one table of ratios (ROWS=<regexp> takes some measurements only).
 	go -C test run ./cmd/bench -run '$(ROWS)'
+
+.PHONY: scale
+scale: ## Run beside a cluster of NAMESPACES (default 50; the bounds are those of 5000) and print what it costs.
+	go -C test run ./cmd/scale -namespaces "$${NAMESPACES:-50}" -quiet "$${QUIET:-5s}"
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz test for FUZZTIME (default 10s).

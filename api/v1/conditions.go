@@ -45,7 +45,9 @@ const (
 	TokenNotFoundReason = "TokenNotFound"
 	// SecretNotFoundReason: a Secret that the object names does not exist.
 	SecretNotFoundReason = "SecretNotFound"
-	// PathConflictReason: an older Receiver has the same webhook path.
+	// SecretDeniedReason: a Secret that the object names is not for its use, by its type or for want of a label.
+	SecretDeniedReason = "SecretDenied"
+	// PathConflictReason: too many Receivers have the same webhook path.
 	PathConflictReason = "PathConflict"
 	// ProviderNotFoundReason: the Alert names a Provider that does not exist.
 	ProviderNotFoundReason = "ProviderNotFound"
@@ -61,6 +63,10 @@ const (
 const (
 	// ReconcileRequestAnnotation, set to a new value, asks a Flux controller to reconcile the object now.
 	ReconcileRequestAnnotation = "reconcile.fluxcd.io/requestedAt"
+	// SecretLabel, with the value SecretLabelValue, says of a Secret that Receivers and Providers may use it. It counts where the
+	// installation requires it.
+	SecretLabel      = Group + "/secret"
+	SecretLabelValue = "Enabled"
 	// Finalizer is what Flux's notification-controller leaves on its objects. It is never added here, only removed, so that
 	// it cannot block a deletion.
 	Finalizer = "finalizers.fluxcd.io"

@@ -52,6 +52,8 @@ func tenancyFlags(fs *pflag.FlagSet, o *app.Options) {
 		"references between namespaces are always refused; false is an error")
 	fs.StringVar(&o.DefaultServiceAccount, "default-service-account", o.DefaultServiceAccount,
 		"service account, in the Receiver's namespace, that writes for Receivers that name none")
+	fs.BoolVar(&o.RequireSecretLabel, "require-secret-label", o.RequireSecretLabel,
+		"use only Secrets with the label notification.toolkit.fluxcd.io/secret: Enabled")
 	fs.BoolVar(&o.WatchAllNamespaces, "watch-all-namespaces", o.WatchAllNamespaces,
 		"serve every namespace; false serves only the one in RUNTIME_NAMESPACE")
 	fs.StringSliceVar(&o.AllowDestinations, "allow-destinations", o.AllowDestinations,
@@ -73,7 +75,9 @@ func busFlags(fs *pflag.FlagSet, o *app.Options) {
 	fs.DurationVar(&o.RateLimitInterval, "rate-limit-interval", o.RateLimitInterval,
 		"time within which a repeated event is a duplicate and answered 429")
 	fs.IntVar(&o.NamespaceQuota, "namespace-quota", o.NamespaceQuota,
-		"notifications of one namespace that may wait for their destinations; more are dead-lettered")
+		"notifications of one namespace that may wait, divided evenly among its Providers; beyond it the oldest are dead-lettered")
+	fs.DurationVar(&o.DeadLetterReplay, "dead-letter-replay", o.DeadLetterReplay,
+		"age up to which dead letters are sent after all when their Provider is mended; 0 never")
 }
 
 func limitFlags(fs *pflag.FlagSet, o *app.Options) {

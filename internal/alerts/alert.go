@@ -37,7 +37,7 @@ type Source struct {
 	MatchLabels map[string]string
 }
 
-// Alert is a compiled Alert. It is immutable and safe for concurrent use.
+// Alert is a compiled Alert. Once it is in a Table it is immutable and safe for concurrent use.
 type Alert struct {
 	Namespace, Name, UID string
 	Created              time.Time
@@ -51,6 +51,8 @@ type Alert struct {
 	include, exclude []pattern
 	metadata         map[string]string
 	summary          string
+	// seen is when the Table first had an Alert of this UID, by this process's clock.
+	seen time.Time
 
 	// conflictTold is when a metadata conflict was last reported, in Unix nanoseconds: one event in a minute says enough.
 	conflictTold atomic.Int64
@@ -58,6 +60,13 @@ type Alert struct {
 
 // Key is "namespace/name".
 func (a *Alert) Key() string { return a.Namespace + "/" + a.Name }
+
+// youngerThan reports whether the Alert was made after a time, as far as the second of its creation and both clocks, the API server's
+// and this process's, say so. What was accepted before an Alert was made is not for it: its namespace may have been another tenant's
+// (invariant E1).
+func (a *Alert) youngerThan(accepted time.Time) bool {
+	return a.Created.After(accepted) && a.seen.After(accepted) && !accepted.IsZero()
+}
 
 // wants reports whether the Alert takes events of this severity.
 func (a *Alert) wants(severity string) bool {

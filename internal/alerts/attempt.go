@@ -40,6 +40,8 @@ type verdict struct {
 	action action
 	// at is when a parked delivery comes back or one that stays is tried again.
 	at time.Time
+	// shelved says that it waits on the schedule until it is recalled.
+	shelved bool
 	// label and reason say why.
 	label, reason string
 	// outcome is for the metrics.
@@ -57,13 +59,14 @@ type attempt struct {
 // errPanic marks a Sender that panicked.
 var errPanic = errors.New("sender panicked")
 
-// try sends a delivery unless it was sent before. It owns d meanwhile.
-func (s *shard) try(work context.Context, d *event.Delivery, dest *Destination) (verdict, attempt) {
+// try sends a delivery unless it was sent before. It owns the item's delivery meanwhile.
+func (s *shard) try(work context.Context, it *item, dest *Destination) (verdict, attempt) {
+	d := &it.d
 	if d.ProviderUID == "" && d.Event.Metadata[statusKey] == statusUpdate && !takesStatusUpdates[dest.Type] {
 		// The router drops these when it knows the Provider's type.
 		return verdict{action: drop, outcome: outcomeSkipped}, attempt{}
 	}
-	if d.Recheck || d.Attempts > 0 || d.Parks > 0 {
+	if !it.unsent && !it.fresh() {
 		switch sent, err := s.wasSent(work, d); {
 		case err != nil:
 			s.metrics.busErrors.Inc()
@@ -72,6 +75,9 @@ func (s *shard) try(work context.Context, d *event.Delivery, dest *Destination) 
 		case sent:
 			return verdict{action: drop, outcome: outcomeKnown}, attempt{}
 		}
+	}
+	if !event.Owned(work) {
+		return verdict{action: giveBack}, attempt{} // the new owner of the shard sends it
 	}
 	started := time.Now()
 	err := s.send(work, d, dest)
@@ -120,11 +126,9 @@ func (s *shard) judge(d *event.Delivery, failure *event.Error, started, now time
 	switch {
 	case failure.Class == event.Permanent, errors.Is(failure, errPanic) && d.Attempts >= maxPanics:
 		v.action, v.outcome = bury, outcomeDead
-		s.recordFailure(d, failure.Reason)
 	case !now.Before(expiry(d)):
 		v.action, v.outcome, v.label = bury, outcomeDead, labelExpired
 		v.reason = "expired: not delivered within 24 hours, last: " + failure.Reason
-		s.recordFailure(d, v.reason)
 	default:
 		v.action, v.outcome, v.at = park, outcomeRetry, retryAt(d, failure.RetryAfter, now)
 		d.Parks++
@@ -136,14 +140,14 @@ func (s *shard) judge(d *event.Delivery, failure *event.Error, started, now time
 }
 
 // recordFailure records a Kubernetes Event on the Alert.
-func (s *shard) recordFailure(d *event.Delivery, reason string) {
+func (s *Deliverer) recordFailure(d *event.Delivery, reason string) {
 	s.Recorder.Event(kindAlert, d.Namespace, d.Alert, d.AlertUID, warning, ReasonDispatchFailed,
 		fmt.Sprintf("notification about %s to Provider %s: %s", d.Event.InvolvedObject, d.Provider, reason))
 }
 
 // conclude carries a verdict out and hands the result to the loop.
 func (s *shard) conclude(work context.Context, it *item, dest *Destination, v verdict) {
-	stored := s.settle(work, &it.d, it.settler, v)
+	stored := s.settle(work, it, v)
 	if stored {
 		s.account(&it.d, dest, v)
 	}
@@ -152,7 +156,8 @@ func (s *shard) conclude(work context.Context, it *item, dest *Destination, v ve
 
 // settle puts an outcome on the bus, as long as it takes, and only then ends the hold on the message. It reports false if the
 // drain came first: then nobody knows of the outcome and the message must come again.
-func (s *shard) settle(work context.Context, d *event.Delivery, m event.Settler, v verdict) bool {
+func (s *shard) settle(work context.Context, it *item, v verdict) bool {
+	d := &it.d
 	var write func(context.Context) error
 	switch v.action {
 	case record:
@@ -174,7 +179,10 @@ func (s *shard) settle(work context.Context, d *event.Delivery, m event.Settler,
 	if !s.persist(work, write) {
 		return false
 	}
-	s.done(work, m)
+	if it.recalled && v.action != park {
+		return s.persist(work, it.settler.Done) // nobody hands it out again before its lifetime ends
+	}
+	s.done(work, it.settler)
 	return true
 }
 
@@ -218,7 +226,8 @@ func (s *shard) account(d *event.Delivery, dest *Destination, v verdict) {
 	outcome := v.outcome
 	switch {
 	case v.action == bury:
-		outcome = outcomeDead
+		s.lost(d, dest, v.label, v.reason)
+		return
 	case outcome == "":
 		return // put back without an attempt
 	}
@@ -228,10 +237,7 @@ func (s *shard) account(d *event.Delivery, dest *Destination, v verdict) {
 	}
 	s.metrics.count(dest, outcome, label)
 	log := s.log.Info
-	switch outcome {
-	case outcomeDead:
-		log = s.log.Warn
-	case outcomeKnown, outcomeSkipped:
+	if outcome == outcomeKnown || outcome == outcomeSkipped {
 		log = s.log.Debug
 	}
 	log("delivery", "outcome", outcome, "id", d.ID, "object", d.Event.InvolvedObject.String(), "alert", d.Alert,

@@ -64,9 +64,3 @@ func expiry(d *event.Delivery) time.Time {
 	}
 	return d.FirstAttempt.Add(lifetime)
 }
-
-// waitGap is how long a delivery is put away that cannot be tried now, for a reason whose end is not known: a breaker, a missing
-// Provider, a predecessor on the schedule. It grows with each wait, as long waits mean that the next will be long.
-func waitGap(d *event.Delivery, now time.Time) time.Duration {
-	return jitter(retryGap(d.Parks+1, now.Sub(d.Routed)))
-}

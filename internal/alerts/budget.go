@@ -3,6 +3,7 @@ package alerts
 import (
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -21,9 +22,11 @@ const (
 // maxOverspent bounds the Alerts that are remembered as over budget; more of them are served alike but not reported.
 const maxOverspent = 1000
 
-// budget accounts the time spent on patterns. It belongs to the routing goroutine. Its map is emptied every window.
+// budget accounts the time spent on patterns. Its map is emptied every window.
 type budget struct {
 	clock func() time.Time
+
+	mu    sync.Mutex
 	start time.Time
 	all   time.Duration
 	spent map[string]time.Duration
@@ -58,6 +61,8 @@ func (m *meter) exhausted() bool {
 
 // begin starts the matching of one event of a namespace.
 func (b *budget) begin(namespace string) meter {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	left := min(eventTime, namespaceTime-b.spent[namespace])
 	if b.all >= allTime {
 		left = min(left, modestTime-b.spent[namespace])
@@ -71,14 +76,25 @@ func (b *budget) end(namespace string, m *meter) time.Duration {
 		return 0
 	}
 	took := b.clock().Sub(m.started)
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.spent[namespace] += took
 	b.all += took
 	return took
 }
 
+// busy reports whether a namespace has taken more than a modest time in this window.
+func (b *budget) busy(namespace string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.spent[namespace] > modestTime
+}
+
 // cut notes that an Alert's patterns were cut short, and reports whether that is news.
 func (b *budget) cut(a *Alert) bool {
 	key := a.Key()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if len(b.over) >= maxOverspent {
 		return false
 	}
@@ -94,6 +110,8 @@ func (b *budget) cut(a *Alert) bool {
 // budget for a whole window since.
 func (b *budget) turn() []*Alert {
 	now := b.clock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if now.Sub(b.start) < budgetWindow {
 		return nil
 	}

@@ -10,10 +10,13 @@ import (
 // into a message on the bus.
 const (
 	maxPatterns = 32
-	maxSources  = 512
 	maxMetadata = 16 << 10 // bytes of keys and values together
 	maxSummary  = 255      // characters; so the API says
 )
+
+// MaxSources is how many event sources of one Alert are served, the first ones: more would make its owner's events and edits cost more
+// than other tenants' can wait for.
+const MaxSources = 1024
 
 // PatternError says which pattern of an Alert does not compile.
 type PatternError struct {
@@ -31,7 +34,8 @@ func (e *PatternError) Error() string {
 func (e *PatternError) Unwrap() error { return e.Err }
 
 // Compile checks a spec and prepares it for matching. The error joins all that is wrong with it, each fault of a pattern as a
-// *PatternError. Sources that name another namespace are no error: they are in Alert.Denied and the others work.
+// *PatternError. Sources that name another namespace are no error: they are in Alert.Denied and the others work. Nor is it one to have
+// more than MaxSources: the others are ignored.
 func Compile(spec AlertSpec) (*Alert, error) {
 	a := existing(spec)
 	errs := []error{a.setSeverity(spec.Severity), a.setSources(spec.Sources)}
@@ -80,9 +84,7 @@ func (a *Alert) setSeverity(severity string) error {
 }
 
 func (a *Alert) setSources(sources []Source) error {
-	if len(sources) > maxSources {
-		return fmt.Errorf("spec.eventSources has %d entries, more than %d", len(sources), maxSources)
-	}
+	sources = sources[:min(len(sources), MaxSources)]
 	var errs []error
 	for i, s := range sources {
 		switch {

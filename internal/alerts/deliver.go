@@ -19,8 +19,7 @@ import (
 type DeliverySource interface {
 	// Deliveries calls serve when this process comes to own a shard, with a context that ends with the ownership.
 	Deliveries(ctx context.Context, serve func(ctx context.Context, shard int, in <-chan event.Held[event.Delivery]) error) error
-	// Backlog tells what of a shard is on the bus: what is on the schedule, which comes later and out of order, and how many
-	// messages are due, which come first, those of a former owner among them.
+	// Backlog tells what of a shard is on the bus: the deliveries that were parked, and how many others, which come in order.
 	Backlog(ctx context.Context, shard int) (event.Backlog, error)
 }
 
@@ -28,8 +27,20 @@ type DeliverySource interface {
 type Schedule interface {
 	// Park has the delivery handed out again at a time. The same delivery with the same Parks is parked once.
 	Park(ctx context.Context, d *event.Delivery, at time.Time) error
+	// Recall reads a parked delivery before its time. It stays on the schedule until it is settled with Done.
+	Recall(ctx context.Context, shard int, p event.Parked) (event.Recalled, error)
 	// DeadLetter keeps a delivery that was given up, with a label from a small closed set and a reason that is safe to show.
 	DeadLetter(ctx context.Context, d *event.Delivery, label, reason string) error
+}
+
+// DeadLetters are the deliveries that were given up.
+type DeadLetters interface {
+	// DeadProviders lists the Providers of a shard that have any.
+	DeadProviders(ctx context.Context, shard int) ([]event.First, error)
+	// DeadLetters returns those of a Provider that are no older than since, in the order in which they were given up.
+	DeadLetters(ctx context.Context, namespace, provider string, since time.Time) ([]event.Dead, error)
+	// Replay has a delivery handed out again instead of being dead. The same delivery with the same Replays and Parks is so once.
+	Replay(ctx context.Context, letter event.Dead) error
 }
 
 // History knows what was sent.
@@ -46,12 +57,17 @@ type DelivererOptions struct {
 	Source       DeliverySource
 	Schedule     Schedule
 	History      History
+	Dead         DeadLetters
 	Alerts       *Table
 	Destinations *Destinations
 	Reports      Reporter
 	Recorder     Recorder
 	// Types are the Provider types that metrics tell apart.
 	Types []string
+	// Quota is how many deliveries of one namespace may wait. Its Providers have even shares in it.
+	Quota int
+	// ReplayWindow is how old what was given up may be to be sent after all when its Provider is mended, zero for never.
+	ReplayWindow time.Duration
 	// Gate, unless nil, is closed when the tables are complete. A delivery that was looked at earlier would miss its Alert.
 	Gate         <-chan struct{}
 	DrainTimeout time.Duration
@@ -62,13 +78,16 @@ type DelivererOptions struct {
 func (o DelivererOptions) validate() error {
 	var errs []error
 	for name, missing := range map[string]bool{
-		"Source": o.Source == nil, "Schedule": o.Schedule == nil, "History": o.History == nil, "Alerts": o.Alerts == nil,
+		"Source": o.Source == nil, "Schedule": o.Schedule == nil, "History": o.History == nil, "Dead": o.Dead == nil, "Alerts": o.Alerts == nil,
 		"Destinations": o.Destinations == nil, "Reports": o.Reports == nil, "Recorder": o.Recorder == nil,
 		"Types": len(o.Types) == 0, "Log": o.Log == nil, "Registerer": o.Registerer == nil,
 	} {
 		if missing {
 			errs = append(errs, fmt.Errorf("alerts.DelivererOptions: %s is missing", name))
 		}
+	}
+	if o.Quota < 1 {
+		errs = append(errs, errors.New("alerts.DelivererOptions: Quota is not positive"))
 	}
 	if o.DrainTimeout < 0 {
 		errs = append(errs, errors.New("alerts.DelivererOptions: DrainTimeout is negative"))
@@ -81,7 +100,9 @@ type Deliverer struct {
 	DelivererOptions
 	metrics deliverMetrics
 	// oldest has, by shard, when what has waited longest came to be.
-	oldest sync.Map
+	oldest sync.Map // int → oldest
+	shares shares
+	losses *losses
 	// heldBytes is the size of the events that all shards hold.
 	heldBytes atomic.Int64
 }
@@ -94,38 +115,44 @@ func NewDeliverer(o DelivererOptions) (*Deliverer, error) {
 	if o.DrainTimeout == 0 {
 		o.DrainTimeout = DefaultDrainTimeout
 	}
-	d := &Deliverer{DelivererOptions: o, metrics: newDeliverMetrics(o.Registerer, o.Types)}
+	d := &Deliverer{DelivererOptions: o, losses: newLosses(o.Reports), metrics: newDeliverMetrics(o.Registerer, o.Types)}
 	promauto.With(o.Registerer).NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "notifier_delivery_held_bytes", Help: "Bytes of the events that are held in memory for their destinations.",
 	}, func() float64 { return float64(d.heldBytes.Load()) })
-	promauto.With(o.Registerer).NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "notifier_oldest_undelivered_seconds", Help: "Age of the delivery that has waited longest, attempts and waits included.",
-	}, d.oldestAge)
+	for waitsFor, of := range map[string]func(oldest) time.Time{
+		"destination": func(t oldest) time.Time { return t.destination }, "provider": func(t oldest) time.Time { return t.provider },
+	} {
+		promauto.With(o.Registerer).NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "notifier_oldest_undelivered_seconds", ConstLabels: prometheus.Labels{"waits_for": waitsFor},
+			Help: "Age of the delivery that has waited longest, attempts and waits included: for a destination, or for a Provider that is missing or not ready.",
+		}, func() float64 { return d.oldestAge(of) })
+	}
 	return d, nil
 }
 
+// oldest is when what has waited longest in a shard came to be: of what waits for a destination, and of what waits for a Provider that
+// cannot be used. A zero time stands for none.
+type oldest struct{ destination, provider time.Time }
+
 // oldestAge returns the age in seconds of the delivery that has waited longest in the shards owned here, 0 when none waits.
-func (d *Deliverer) oldestAge() float64 {
-	var oldest time.Time
+func (d *Deliverer) oldestAge(of func(oldest) time.Time) float64 {
+	var first time.Time
 	d.oldest.Range(func(_, value any) bool {
-		if t := value.(time.Time); oldest.IsZero() || t.Before(oldest) {
-			oldest = t
-		}
+		first = earlier(first, of(value.(oldest)))
 		return true
 	})
-	if oldest.IsZero() {
+	if first.IsZero() {
 		return 0
 	}
-	return time.Since(oldest).Seconds()
+	return time.Since(first).Seconds()
 }
 
-// showOldest tells oldestAge of a shard; the zero time takes it out.
-func (d *Deliverer) showOldest(shard int, t time.Time) {
-	if t.IsZero() {
-		d.oldest.Delete(shard)
-	} else {
-		d.oldest.Store(shard, t)
+// earlier returns the earlier of two times, of which the zero time is none.
+func earlier(t, u time.Time) time.Time {
+	if t.IsZero() || !u.IsZero() && u.Before(t) {
+		return u
 	}
+	return t
 }
 
 // Run serves the shards that the bus gives to this process until ctx ends or the bus is lost. It returns when the sends that
@@ -145,6 +172,9 @@ func (d *Deliverer) serve(ctx context.Context, shard int, in <-chan event.Held[e
 	}
 	s := newShard(d, shard)
 	s.expect(backlog, time.Now())
+	if err := s.expectDead(ctx, time.Now()); err != nil {
+		return fmt.Errorf("list what was given up on shard %d: %w", shard, err)
+	}
 	s.run(ctx, in)
 	return nil
 }

@@ -18,9 +18,13 @@ type Sender interface {
 type Destination struct {
 	// UID and Type are the Provider's.
 	UID, Type string
+	// Version changes whenever the Provider's configuration does, its Secrets included.
+	Version string
 	// Sender is nil while the Provider cannot be used; NotReady then says why, safe to show. What waits is kept.
 	Sender   Sender
 	NotReady string
+	// Unsupported says that no Sender will ever come of the type: nothing is kept for it.
+	Unsupported bool
 	// Suspended drops events: those that occur meanwhile are not routed, those routed before end as dead letters.
 	Suspended bool
 	// Limit and Burst are what the destination publishes that it takes. Zero and rate.Inf mean no limit.

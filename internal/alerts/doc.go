@@ -4,9 +4,10 @@
 // # Route
 //
 // A Router is the one reader of the events. For every event it asks the Table of the event's own namespace, and only that
-// (invariants E1, E8), merges the metadata for each Alert that matches, and publishes one Delivery an Alert. Delivery IDs are
+// (invariants E1, E8), leaves out the Alerts that were made after the event was accepted (the namespace may be another tenant's by then), merges the metadata for each Alert that matches, and publishes one Delivery an Alert. Delivery IDs are
 // a function of event, Alert and Provider, so a batch that is routed twice yields the same deliveries. A batch is
-// acknowledged when all of its deliveries are on the bus: nothing is lost (E2), and a bus that does not answer holds the route.
+// acknowledged when all of its deliveries are on the bus: nothing is lost (E2), and a bus that does not answer holds the route. An event
+// that concerns many Alerts is routed beside those of other namespaces, which do not wait for it.
 //
 // Regular expressions are tenant input. They are bounded when an Alert is compiled and timed when they run: an event costs at
 // most eventTime, a namespace at most its share of a window, all namespaces together at most half of it. A match that is cut
@@ -24,17 +25,22 @@
 //     record of the first send was not written or its answer not received, with the same ID (E3).
 //   - Order: all known deliveries of one object to one Provider form a line, those on the schedule included; only the head of a
 //     line is sent, and the next one when the outcome of the head is on the bus (E4). At takeover one look at the bus tells what
-//     is on the schedule and how many messages are due, and nothing is sent before all of them were taken in. Deliveries of
-//     different objects overtake each other.
-//   - Back-pressure: none upstream. A queue holds what it will soon send; the rest goes back to the schedule for the time at which
-//     its turn is expected, and so does what waits behind a breaker. So a destination delays only itself (E5), and the loop
-//     never waits for a destination nor for the bus.
+//     was parked, and how many others each Provider has, which come in order: what was parked is sent once those were taken in.
+//     Deliveries of different objects overtake each other, and those whose events their objects do not bear out go last (E9).
+//   - Waiting: a queue holds what it will soon send. The rest is written to the schedule once, for the end of its lifetime, and read
+//     from there, the oldest first, when the queue has room for it (shelf). So a backlog goes at the pace of its destination,
+//     waiting costs no writes, and the loop waits neither for a destination nor for the bus (E5).
+//   - Shares: what a namespace may have waiting is divided evenly among its Providers that have something waiting; one that is over
+//     its share gives up its oldest (share). For a type that nobody supports nothing is kept.
+//   - Losses: what is given up for any reason is counted, and told on its Alert and its Provider by a Kubernetes Event and a condition.
+//   - Replay: what died of a Provider within ReplayWindow is sent after all when the Provider or a Secret of it is changed, or once
+//     when the destination takes something after a refusal.
 //   - Retry: after 2, 4, 8, 16, 32, then 50 seconds, from the second hour slowly growing to 500 seconds, all ±20 %; a
 //     destination's Retry-After is honoured up to 5 minutes and holds back its whole queue. After 24 hours the delivery goes to
 //     the dead letters. Waiting for a limiter, a breaker or a Provider that does not exist is not an attempt.
 //   - Ownership: an Alert that is gone, or was made anew, takes its deliveries with it after a minute (an informer may lag),
-//     reason OwnerGone. A Provider is looked up by name at every attempt: a new one of the same name gets what waits, as the
-//     Alert that names it is the same. A suspended Provider's deliveries go to the dead letters, reason Suspended;
+//     reason OwnerGone, and so does a Provider that existed when the event was routed. A Provider is looked up by name at every
+//     attempt: a new one of the same name, made within the minute, gets what waits, as the Alert that names it is the same. A suspended Provider's deliveries go to the dead letters, reason Suspended;
 //     events that occur while it is suspended are not routed to it. Suspending an Alert does not recall what was routed.
 //   - Panics: a Sender that panics fails that attempt; the third such attempt is a permanent failure.
 //

@@ -2,9 +2,9 @@ package alerts
 
 import (
 	"cmp"
+	"container/heap"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -13,24 +13,30 @@ import (
 )
 
 // fakeBus keeps deliveries as the bus does: a stream in which messages wait to be handed out, are held by a session or come
-// back, and a schedule. A session is one process's connection; it can be cut, as by kill -9.
+// back, and a schedule. A session is one process's connection; it can be cut, as by kill -9. The schedule stands apart from the stream, so
+// that tens of thousands of messages on it cost a message that is handed out nothing.
 type fakeBus struct {
 	mu      sync.Mutex
 	nextSeq uint64
-	stream  []*fakeMessage // ordered by seq
+	stream  []*fakeMessage // what is not on the schedule, ordered by seq
+	// schedule is what is, the first to fire on top, and scheduled the same by delivery: each has one place on it.
+	schedule  fakeSchedule
+	scheduled map[string]*fakeMessage
 	// due are the messages that may be handed out, ordered by seq, and held counts those that were. They are counted anew when
-	// the first hold may have run out, at expires; fires is no later than the first schedule that fires.
-	due            []*fakeMessage
-	held           int
-	expires, fires time.Time
-	changed        chan struct{}
-	history        map[string]int
-	dead           []deadLetter
-	parks          map[string]int // by ID#Parks
-	parkLog        []parkedAt
-	faults         func(op string) error
+	// the first hold may have run out, at expires.
+	due     []*fakeMessage
+	held    int
+	expires time.Time
+	changed chan struct{}
+	history map[string]int
+	dead    []deadLetter
+	parks   map[string]int // by ID#Parks
+	parkLog []parkedAt
+	faults  func(op string) error
 	// pause is how long the bus takes from one message to the next.
 	pause time.Duration
+	// recalls counts what was read off the schedule.
+	recalls int
 	// redelivered counts what was handed out again because its hold ran out.
 	redelivered int
 }
@@ -41,6 +47,8 @@ const maxAckPending = 4096
 type deadLetter struct {
 	d             event.Delivery
 	label, reason string
+	at            time.Time
+	seq           uint64
 }
 
 type parkedAt struct {
@@ -52,18 +60,20 @@ type fakeMessage struct {
 	seq       uint64
 	d         event.Delivery
 	at        time.Time // on the schedule until then
+	place     int       // in the schedule
 	holder    *fakeSession
 	heldUntil time.Time
 	delivered int
 	gone      bool
 	returned  bool
+	parked    bool // it is, or was, on the schedule
 }
 
 var errCut = errors.New("connection cut")
 
 func newFakeBus() *fakeBus {
 	return &fakeBus{
-		changed: make(chan struct{}), history: map[string]int{}, parks: map[string]int{},
+		changed: make(chan struct{}), history: map[string]int{}, parks: map[string]int{}, scheduled: map[string]*fakeMessage{},
 		faults: func(string) error { return nil },
 	}
 }
@@ -75,13 +85,15 @@ func (b *fakeBus) notify() {
 
 func (b *fakeBus) add(d event.Delivery, at time.Time) {
 	b.nextSeq++
-	m := &fakeMessage{seq: b.nextSeq, d: d, at: at}
-	b.stream = append(b.stream, m)
-	switch {
-	case at.IsZero():
-		b.due = append(b.due, m)
-	case b.fires.IsZero() || at.Before(b.fires):
-		b.fires = at
+	m := &fakeMessage{seq: b.nextSeq, d: d, at: at, parked: !at.IsZero() || d.Parks > 0}
+	if at.IsZero() {
+		b.stream, b.due = append(b.stream, m), append(b.due, m)
+	} else {
+		if old := b.scheduled[d.ID]; old != nil {
+			b.unschedule(old)
+		}
+		b.scheduled[d.ID] = m
+		heap.Push(&b.schedule, m)
 	}
 	b.notify()
 }
@@ -124,24 +136,10 @@ func (s *fakeSession) kill() {
 // fire makes each schedule whose time has come a new message at the end of the stream.
 func (b *fakeBus) fire() {
 	now := time.Now()
-	if b.fires.IsZero() || b.fires.After(now) {
-		return
-	}
-	b.fires = time.Time{}
-	var fired []*fakeMessage
-	for _, m := range b.stream {
-		switch {
-		case m.at.IsZero():
-		case !m.at.After(now):
-			fired = append(fired, m)
-		case b.fires.IsZero() || m.at.Before(b.fires):
-			b.fires = m.at
-		}
-	}
-	slices.SortStableFunc(fired, func(x, y *fakeMessage) int { return x.at.Compare(y.at) })
-	for _, m := range fired {
+	for len(b.schedule) > 0 && !b.schedule[0].at.After(now) {
+		m := b.schedule[0]
+		b.unschedule(m)
 		b.nextSeq++
-		b.remove(m)
 		m.seq, m.at, m.delivered = b.nextSeq, time.Time{}, 0
 		b.stream, b.due = append(b.stream, m), append(b.due, m)
 	}
@@ -158,11 +156,9 @@ func (b *fakeBus) count() {
 	now := time.Now()
 	b.due, b.held, b.expires = nil, 0, time.Time{}
 	for _, m := range b.stream {
-		switch {
-		case !m.at.IsZero():
-		case m.holder == nil || !m.heldUntil.After(now):
+		if m.holder == nil || !m.heldUntil.After(now) {
 			b.due = append(b.due, m)
-		default:
+		} else {
 			b.hold(m)
 		}
 	}
@@ -186,10 +182,11 @@ func (s *fakeSession) take() (*fakeMessage, time.Time) {
 	}
 	if s.cut || len(s.due) == 0 || s.held >= maxAckPending {
 		again := now.Add(time.Hour)
-		for _, t := range []time.Time{s.expires, s.fires} {
-			if !t.IsZero() && t.Before(again) {
-				again = t
-			}
+		if !s.expires.IsZero() && s.expires.Before(again) {
+			again = s.expires
+		}
+		if len(s.schedule) > 0 && s.schedule[0].at.Before(again) {
+			again = s.schedule[0].at
 		}
 		return nil, again
 	}
@@ -242,7 +239,7 @@ func (s *fakeSession) feed(ctx context.Context, ended chan struct{}, in chan<- e
 		d.Recheck = d.Recheck || m.delivered > 1 || m.seq <= s.takeover
 		held := &fakeHold{session: s, message: m, seq: m.seq, delivered: m.delivered}
 		select {
-		case in <- event.Held[event.Delivery]{Value: d, Settler: held}:
+		case in <- event.Held[event.Delivery]{Value: d, Seq: m.seq, Settler: held}:
 		case <-ended:
 			_ = held.Return()
 			return
@@ -310,81 +307,21 @@ func (h *fakeHold) Return() error {
 	return nil
 }
 
-// Backlog tells what is on the schedule and what is due.
-func (s *fakeSession) Backlog(context.Context, int) (event.Backlog, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.cut {
-		return event.Backlog{}, errCut
-	}
-	var backlog event.Backlog
-	for _, m := range s.stream {
-		if m.at.IsZero() {
-			backlog.Due++
-			continue
-		}
-		backlog.Parked = append(backlog.Parked, event.Parked{
-			ID: m.d.ID, Order: m.d.Order, Namespace: m.d.Namespace, Provider: m.d.Provider,
-			ObjectKey: event.ObjectKey(m.d.Object()),
-		})
-	}
-	return backlog, nil
-}
-
-// op is a write that reaches the bus unless the session is cut or a fault is injected.
-func (s *fakeSession) op(name string, write func()) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.cut {
-		return errCut
-	}
-	if err := s.faults(name); err != nil {
-		return err
-	}
-	write()
-	return nil
-}
-
-func (s *fakeSession) Park(_ context.Context, d *event.Delivery, at time.Time) error {
-	return s.op("park", func() {
-		key := fmt.Sprintf("%s#%d", d.ID, d.Parks)
-		if s.parks[key]++; s.parks[key] == 1 {
-			s.parkLog = append(s.parkLog, parkedAt{*d, at})
-			s.add(*d, at)
-		}
-	})
-}
-
-func (s *fakeSession) DeadLetter(_ context.Context, d *event.Delivery, label, reason string) error {
-	return s.op("deadletter", func() { s.dead = append(s.dead, deadLetter{*d, label, reason}) })
-}
-
-func (s *fakeSession) Sent(_ context.Context, d *event.Delivery) error {
-	return s.op("sent", func() { s.history[d.ID]++ })
-}
-
-func (s *fakeSession) WasSent(_ context.Context, d *event.Delivery) (sent bool, err error) {
-	err = s.op("wassent", func() { sent = s.history[d.ID] > 0 })
-	return sent, err
-}
-
 // unscheduled counts the messages that are not on the schedule.
-func (b *fakeBus) unscheduled() (n int) {
+func (b *fakeBus) unscheduled() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, m := range b.stream {
-		if m.at.IsZero() {
-			n++
-		}
-	}
-	return n
+	return len(b.stream)
 }
 
-func (b *fakeBus) empty() bool {
+// left counts all messages.
+func (b *fakeBus) left() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.stream) == 0
+	return len(b.stream) + len(b.schedule)
 }
+
+func (b *fakeBus) empty() bool { return b.left() == 0 }
 
 func (b *fakeBus) deadLetters() []deadLetter {
 	b.mu.Lock()

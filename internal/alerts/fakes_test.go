@@ -38,10 +38,16 @@ func (s *sink) ids() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ids := make([]string, len(s.got))
-	for i, n := range s.got {
-		ids[i] = n.DeliveryID
+	for i := range s.got {
+		ids[i] = s.got[i].DeliveryID
 	}
 	return ids
+}
+
+func (s *sink) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.got)
 }
 
 // notes collects reports and Kubernetes Events.
@@ -86,10 +92,11 @@ type world struct {
 	notes        *notes
 	registry     *prometheus.Registry // of the last run
 	order        uint64
+	quota        int
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, bus: newFakeBus(), alerts: NewTable(), destinations: NewDestinations(), notes: newNotes()}
+	w := &world{t: t, bus: newFakeBus(), alerts: NewTable(), destinations: NewDestinations(), notes: newNotes(), quota: 10_000}
 	w.alert("team-a", "alert", "uid-1", "chat")
 	return w
 }
@@ -115,26 +122,40 @@ func (w *world) delivery(providerName, object string) event.Delivery {
 	w.order++
 	return event.Delivery{
 		ID: fmt.Sprintf("d%d", w.order), Order: w.order, Namespace: "team-a", Alert: "alert", AlertUID: "uid-1",
-		Provider: providerName, ProviderUID: "p-" + providerName, Routed: time.Now(),
+		Provider: providerName, ProviderUID: "p-" + providerName, Routed: time.Now(), Known: true,
 		Event: event.Event{InvolvedObject: event.ObjectReference{
 			Kind: "Kustomization", Namespace: "team-a", Name: object, APIVersion: "kustomize.toolkit.fluxcd.io/v1",
 		}, Severity: "info", Message: "m"},
 	}
 }
 
-// run starts a Deliverer and returns its session and a function that stops it and waits.
-func (w *world) run() (s *fakeSession, stop func()) {
+// unbound makes the next delivery of an object to a Provider that did not exist when it was routed.
+func (w *world) unbound(providerName, object string) event.Delivery {
+	d := w.delivery(providerName, object)
+	d.ProviderUID = ""
+	return d
+}
+
+// deliverer makes a Deliverer over a session.
+func (w *world) deliverer(s *fakeSession) *Deliverer {
 	w.t.Helper()
-	s = w.bus.session()
 	w.registry = prometheus.NewRegistry()
 	d, err := NewDeliverer(DelivererOptions{
-		Source: s, Schedule: s, History: s, Alerts: w.alerts, Destinations: w.destinations, Reports: w.notes,
-		Recorder: w.notes, Types: []string{"generic", "slack"}, Log: slog.New(slog.DiscardHandler),
-		Registerer: w.registry,
+		Source: s, Schedule: s, History: s, Dead: s, ReplayWindow: DefaultReplayWindow, Alerts: w.alerts, Destinations: w.destinations,
+		Reports: w.notes, Quota: w.quota, Recorder: w.notes, Types: []string{"generic", "slack"},
+		Log: slog.New(slog.DiscardHandler), Registerer: w.registry,
 	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	return d
+}
+
+// run starts a Deliverer and returns its session and a function that stops it and waits.
+func (w *world) run() (s *fakeSession, stop func()) {
+	w.t.Helper()
+	s = w.bus.session()
+	d := w.deliverer(s)
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan error, 1)
 	go func() { done <- d.Run(ctx) }()

@@ -175,7 +175,7 @@ func TestNothingIsReportedOfAProviderThatDoesNotExist(t *testing.T) {
 		failing := sendFunc(func(context.Context, provider.Notification) error { return failure(event.Retry, provider.LabelServer) })
 		w.destination("deleted", failing)
 		for _, name := range []string{"invented", "deleted", "made"} {
-			w.bus.publish(w.delivery(name, "app"))
+			w.bus.publish(w.unbound(name, "app"))
 		}
 		_, stop := w.run()
 		wait(2 * time.Minute)

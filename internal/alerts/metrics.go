@@ -65,11 +65,13 @@ const (
 
 // Labels of dead letters beyond those of failed sends.
 const (
-	labelNone      = "none"
-	labelPanic     = "panic"
-	labelExpired   = "expired"
-	labelOwnerGone = "owner_gone"
-	labelSuspended = "suspended"
+	labelNone        = "none"
+	labelPanic       = "panic"
+	labelExpired     = "expired"
+	labelOwnerGone   = "owner_gone"
+	labelSuspended   = "suspended"
+	labelUnsupported = "unsupported_type"
+	labelUnverified  = "unverified"
 )
 
 // otherType labels what belongs to no known type.
@@ -81,6 +83,7 @@ type deliverMetrics struct {
 	outcomes  *prometheus.CounterVec
 	sends     *prometheus.HistogramVec
 	parked    prometheus.Counter
+	replayed  prometheus.Counter
 	held      prometheus.Gauge
 	away      prometheus.Gauge
 	breakers  prometheus.Gauge
@@ -91,7 +94,7 @@ func newDeliverMetrics(r prometheus.Registerer, types []string) deliverMetrics {
 	f := promauto.With(r)
 	m := deliverMetrics{
 		types:  append(slices.Clone(types), otherType),
-		labels: append(provider.Labels(), labelNone, labelPanic, labelExpired, labelOwnerGone, labelSuspended),
+		labels: append(provider.Labels(), labelNone, labelPanic, labelExpired, labelOwnerGone, labelSuspended, labelUnsupported, event.LabelQuota, labelUnverified, event.LabelTooLarge),
 		outcomes: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "notifier_deliveries_total", Help: "Outcomes of deliveries by the Provider's type.",
 		}, []string{"type", "outcome", "reason"}),
@@ -101,6 +104,9 @@ func newDeliverMetrics(r prometheus.Registerer, types []string) deliverMetrics {
 		}, []string{"type"}),
 		parked: f.NewCounter(prometheus.CounterOpts{
 			Name: "notifier_delivery_waits_total", Help: "Deliveries put on the schedule without an attempt, to wait for their turn.",
+		}),
+		replayed: f.NewCounter(prometheus.CounterOpts{
+			Name: "notifier_dead_letters_replayed_total", Help: "Dead letters published anew after their Provider was mended.",
 		}),
 		busErrors: f.NewCounter(prometheus.CounterOpts{
 			Name: "notifier_delivery_bus_errors_total", Help: "Failed writes and look-ups on the bus that were tried again.",

@@ -24,6 +24,10 @@ type item struct {
 	busy, sending bool
 	// told says that the missing or unready Provider was reported for this delivery.
 	told bool
+	// recalled says that the message is still on the schedule, so that the item goes back there without a write.
+	recalled bool
+	// unsent says that the delivery is known not to have been sent before, so that the history need not be asked.
+	unsent bool
 }
 
 // bytes is about what the item's event takes in memory. It does not change.
@@ -36,35 +40,72 @@ func (it *item) bytes() int64 {
 	return int64(n)
 }
 
-// entry is a delivery's place in a line, whether it is held or away.
+// fresh reports that nobody can have sent the delivery before: it was neither handed out before nor tried.
+func (it *item) fresh() bool { return !it.d.Recheck && it.d.Parks == 0 && it.d.Attempts == 0 }
+
+// owner is the Alert that asked for deliveries. Those of one queue share it.
+type owner struct{ alert, uid string }
+
+// instant is a time in nanoseconds since 1970, zero for none. It takes a third of the memory of a time.Time.
+type instant int64
+
+func instantOf(t time.Time) instant {
+	if t.IsZero() {
+		return 0
+	}
+	return instant(t.UnixNano())
+}
+
+func (i instant) time() time.Time {
+	if i == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, int64(i))
+}
+
+func (i instant) add(d time.Duration) instant { return i + instant(d) }
+
+// sub returns how long before i the other was, which is decades where the other is none.
+func (i instant) sub(other instant) time.Duration { return time.Duration(i - other) }
+
+// entry is a delivery's place in a line, whether it is held or away. There may be very many, so it is as small as it can be: 64 bytes.
 type entry struct {
 	order uint64
 	id    string
 	// item is nil while the delivery is away: on the schedule, or on the bus with nobody.
 	item *item
-	// routed is when the delivery came to be, zero while nobody has seen it here.
-	routed time.Time
-	// since is when it went away, until when it is expected back; until is zero if that is not known.
-	since, until time.Time
-	// seen is when a look at the bus last found it there, missing counts the looks since that did not.
-	seen    time.Time
-	missing int
+	// routed is when the delivery came to be, none while nobody has seen it here, and owner the Alert, nil until then.
+	routed instant
+	owner  *owner
+	// back is when it is expected back while it is away, unless it is shelved.
+	back instant
+	// missing counts the looks at the bus in a row that did not find it.
+	missing int8
+	// shelved says that it is on the schedule until its lifetime ends, to be recalled as soon as there is room for it.
+	shelved bool
+	// recalling says that it is being read.
+	recalling bool
+	// givenUp says that it is to be given up once it is read, and why.
+	givenUp cause
+	// known is false for an event that its object does not bear out (Delivery.Known), bound is true when the Provider existed as the
+	// event was routed.
+	known, bound bool
+	// unsent is the item's while it is away.
+	unsent bool
+	// parked says that the schedule was given it. If another message brings the delivery, that copy is left there.
+	parked bool
 }
 
+// overdueAfter is how long after its time an absent delivery is waited for before the bus is asked about it, seenFor how long the answer
+// that it is there counts.
 const (
-	// overdueAfter is how long after its time an absent delivery is waited for before the bus is asked about it.
 	overdueAfter = 10 * time.Second
-	// seenFor is how long the answer that it is there counts.
-	seenFor = time.Minute
+	seenFor      = time.Minute
 )
 
 // overdue reports whether an absent delivery should have come back.
-func (e *entry) overdue(now time.Time) bool {
-	expected := e.until
-	if expected.IsZero() {
-		expected = e.since
-	}
-	return e.item == nil && now.Sub(expected) > overdueAfter && now.Sub(e.seen) > seenFor
+func (e *entry) overdue(now instant) bool {
+	return e.item == nil && !e.shelved && !e.recalling && now.sub(e.back) > overdueAfter
 }
 
 func comparePlaces(order uint64, id string, otherOrder uint64, otherID string) int {
@@ -77,6 +118,11 @@ func comparePlaces(order uint64, id string, otherOrder uint64, otherID string) i
 	return strings.Compare(id, otherID)
 }
 
+// before reports whether the entry's event is older than another's.
+func (e *entry) before(other *entry) bool {
+	return comparePlaces(e.order, e.id, other.order, other.id) < 0
+}
+
 // line is what is known of one object's deliveries to one Provider, in the order in which they must be sent (invariant E4).
 // Only its head may be sent, and nothing while busy. Two Alerts with one Provider have the same order in it, told apart by ID.
 type line struct {
@@ -84,6 +130,9 @@ type line struct {
 	entries []*entry
 	// busy is set from the start of a send until its outcome is on the bus.
 	busy bool
+	// next is the entry to recall, nil if there is none now, and place where the line stands in its queue's shelf.
+	next  *entry
+	place int
 }
 
 func (l *line) head() *entry { return l.entries[0] }

@@ -22,28 +22,37 @@ func (s *shard) pump(work context.Context, q *queue) {
 		return
 	}
 	now := time.Now()
-	if s.awaited > 0 {
-		s.trim(work, q, now)
-		return
-	}
 	if dest := s.destination(work, q, now); dest != nil {
-		s.sendAll(work, q, dest, now)
+		s.replay(work, q, dest, now)
+		if !q.listing {
+			s.sendAll(work, q, dest, now)
+		}
 	}
 	s.trim(work, q, now)
+	s.refill(work, q, now)
 	s.tellHealth(q, now)
 }
 
 // destination returns where the queue leads, or nil after seeing to what follows when that cannot be used.
 func (s *shard) destination(work context.Context, q *queue, now time.Time) *Destination {
 	dest := s.Destinations.Get(q.key.namespace, q.key.name)
+	if dest != nil {
+		q.absent = time.Time{}
+	}
 	switch {
 	case dest == nil:
+		if q.absent.IsZero() {
+			q.absent = now
+		}
 		s.block(q, "", ReasonProviderNotFound, "Provider "+q.key.name+" not found", now)
 		return nil
 	case dest.Suspended:
-		for len(q.waiting) > 0 {
-			s.giveUp(work, q.waiting[0], dest, labelSuspended, ReasonSuspended+": the Provider is suspended")
-		}
+		q.adopt(dest, now)
+		s.giveUpAll(work, q, dest, labelSuspended, ReasonSuspended+": the Provider is suspended")
+		return nil
+	case dest.Unsupported:
+		q.adopt(dest, now)
+		s.giveUpAll(work, q, dest, labelUnsupported, dest.NotReady)
 		return nil
 	case dest.Sender == nil:
 		reason := dest.NotReady
@@ -59,7 +68,7 @@ func (s *shard) destination(work context.Context, q *queue, now time.Time) *Dest
 
 // block holds a queue back whose Provider cannot be used, and tells each delivery's Alert once.
 func (s *shard) block(q *queue, uid, reason, message string, now time.Time) {
-	if len(q.waiting) == 0 {
+	if q.entries == 0 {
 		return
 	}
 	q.unusable = true
@@ -78,6 +87,7 @@ func (s *shard) block(q *queue, uid, reason, message string, now time.Time) {
 
 // sendAll starts sends as long as breaker, limiter and concurrency allow.
 func (s *shard) sendAll(work context.Context, q *queue, dest *Destination, now time.Time) {
+	awaits := s.awaits(q, now)
 	for {
 		if opens := q.opensAt(); opens.After(now) {
 			s.wakes.set(q, opens)
@@ -86,7 +96,7 @@ func (s *shard) sendAll(work context.Context, q *queue, dest *Destination, now t
 		if q.inflight >= q.breaker.concurrency(now) {
 			return // woken when one ends
 		}
-		it, soonest := q.next(now)
+		it, soonest := q.next(now, awaits)
 		if it == nil {
 			if !soonest.IsZero() {
 				s.wakes.set(q, soonest)
@@ -108,28 +118,54 @@ func (s *shard) sendAll(work context.Context, q *queue, dest *Destination, now t
 // caller looks for the next one.
 func (s *shard) owned(work context.Context, it *item, dest *Destination, now time.Time) bool {
 	d := &it.d
-	a, known := s.Alerts.Lookup(d.Namespace, d.Alert)
-	if known && a.UID == d.AlertUID {
+	switch exists, gone := s.ownerOf(d.Namespace, owner{d.Alert, d.AlertUID}, d.Routed, now); {
+	case exists:
+		return true
+	case gone:
+		s.giveUp(work, it, dest, labelOwnerGone, reasonOwnerGone)
+	default:
+		it.due = now.Add(lookAgain)
+	}
+	return false
+}
+
+const reasonOwnerGone = "OwnerGone: the Alert or its Provider was deleted, or deleted and made anew"
+
+// ownerOf tells whether an Alert exists, and if not, whether that is for certain: this replica's informer may lag.
+func (s *shard) ownerOf(namespace string, o owner, routed, now time.Time) (exists, gone bool) {
+	a, known := s.Alerts.Lookup(namespace, o.alert)
+	if known && a.UID == o.uid {
+		return true, false
+	}
+	// An Alert that was made after the event was routed is a successor: the informer does not lag.
+	successor := known && a.Created.After(routed)
+	return false, successor || now.Sub(routed) >= ownerGrace
+}
+
+// ended reports whether a delivery has lost its Alert or its Provider. A Provider that did not exist when the event was routed is waited
+// for all the same.
+func (s *shard) ended(q *queue, d *event.Delivery, now time.Time) bool {
+	if d.ProviderUID != "" && q.providerGone(now) {
 		return true
 	}
-	// An Alert that was made after the event was routed is none that an informer has not heard the end of.
-	successor := known && a.Created.After(d.Routed)
-	if !successor && now.Sub(d.Routed) < ownerGrace {
-		it.due = now.Add(lookAgain)
-		return false
-	}
-	s.giveUp(work, it, dest, labelOwnerGone, "OwnerGone: the Alert was deleted, or deleted and made anew")
-	return false
+	_, gone := s.ownerOf(d.Namespace, owner{d.Alert, d.AlertUID}, d.Routed, now)
+	return gone
+}
+
+// providerGone reports whether the Provider is gone for good.
+func (q *queue) providerGone(now time.Time) bool {
+	return !q.absent.IsZero() && now.Sub(q.absent) >= ownerGrace
 }
 
 // start sends an item.
 func (s *shard) start(work context.Context, it *item, dest *Destination) {
 	q := it.queue
+	it.d.Destination = dest.Version
 	q.dequeue(it)
 	q.inflight++
 	it.busy, it.sending, it.line.busy = true, true, true
 	s.spawn(func() {
-		v, tried := s.try(work, &it.d, dest)
+		v, tried := s.try(work, it, dest)
 		s.post(func() { s.attempted(work, it, dest, tried) })
 		s.conclude(work, it, dest, v)
 	})
@@ -166,31 +202,52 @@ func (s *shard) shed(work context.Context, q *queue, n int, now time.Time) {
 	}
 }
 
-// putBack gives an item to the schedule for the time at which its turn is expected, or gives it up if it has waited too long.
+// putBack gives an item to the schedule, to be recalled when its turn comes, or gives it up if it has waited too long. That is written
+// once, however long the wait: should nobody recall it, the schedule hands it out when its lifetime ends.
 func (s *shard) putBack(work context.Context, it *item, now time.Time) {
-	q := it.queue
-	if q.bad(now) && !now.Before(expiry(&it.d)) {
+	switch {
+	case it.queue.bad(now) && !now.Before(expiry(&it.d)):
 		s.expire(work, it)
 		return
+	case it.recalled && len(it.twins) == 0:
+		s.leave(it)
+		it.queue.recallAt = now.Add(recallGap) // or it would be recalled at once
+		return
 	}
-	v := verdict{action: park, at: q.slot(it, now)}
+	it.unsent = it.unsent || it.fresh()
 	it.d.Parks++
 	s.metrics.parked.Inc()
-	s.putAway(work, it, nil, v)
+	s.putAway(work, it, nil, verdict{action: park, at: later(expiry(&it.d), now.Add(leastShelved)), shelved: true})
 }
+
+// leastShelved keeps a delivery whose lifetime is over, but whose destination takes it, from coming off the schedule all the time.
+const leastShelved = time.Minute
 
 // expire gives up an item that could not be sent in its lifetime.
 func (s *shard) expire(work context.Context, it *item) {
-	reason := "expired: not delivered within 24 hours"
-	if it.d.LastError != "" {
-		reason += ", last: " + it.d.LastError
+	reason, last := "expired: not delivered within 24 hours", it.d.LastError
+	if last == "" && it.queue.unusable {
+		last = it.queue.health.now.Reason
 	}
-	s.recordFailure(&it.d, reason)
+	if last != "" {
+		reason += ", last: " + last
+	}
 	s.giveUp(work, it, it.queue.current, labelExpired, reason)
+}
+
+// giveUpAll ends all that waits in memory. What is on the shelf follows as it is recalled.
+func (s *shard) giveUpAll(work context.Context, q *queue, dest *Destination, label, reason string) {
+	q.health.set(dest.UID, StateFailing, ReasonGivenUp, reason, time.Now())
+	for len(q.waiting) > 0 {
+		s.giveUp(work, q.waiting[0], dest, label, reason)
+	}
 }
 
 // giveUp ends a waiting item as a dead letter.
 func (s *shard) giveUp(work context.Context, it *item, dest *Destination, label, reason string) {
+	if now := s.Destinations.Get(it.queue.key.namespace, it.queue.key.name); now != nil {
+		it.d.Destination = now.Version
+	}
 	s.putAway(work, it, dest, verdict{action: bury, label: label, reason: reason})
 }
 
@@ -217,10 +274,12 @@ func (s *shard) attempted(work context.Context, it *item, dest *Destination, a a
 		q.measure(a.took)
 		switch {
 		case a.err == nil:
+			q.recovered, q.refused = q.recovered || q.refused, false
 			q.breaker.success()
 			q.health.succeeded(dest.UID, now)
 		case a.err.Class == event.Permanent:
 			// A refusal is an answer: the destination works.
+			q.refused = true
 			q.breaker.success()
 			q.health.failed(dest.UID, false, a.err, now)
 		default:
@@ -257,11 +316,17 @@ func (s *shard) concluded(work context.Context, it *item, v verdict, stored bool
 		it.due = v.at
 		s.enqueue(it)
 	default:
-		delete(s.items, it)
-		s.heldBytes.Add(-it.bytes())
-		q.release(it, now, v.at)
+		s.drop(it)
+		parked := it.entry.parked
+		q.release(it, v.at, v.shelved)
 		newer := s.settleTwins(work, it, v)
+		if v.action == bury {
+			q.deaths = now.Add(s.ReplayWindow)
+		}
 		if v.action != park {
+			if parked && !it.recalled {
+				s.discard(work, q, it)
+			}
 			q.forget(it.line, it.entry, now)
 		}
 		for _, h := range newer {

@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -20,11 +21,6 @@ const (
 	unknownDepth = 256
 	maxDepth     = 1024
 	badDepth     = 8
-	// slowPace, in deliveries a second, is assumed where nothing is known.
-	slowPace = 20.0
-	// earliestSlot keeps the schedule from being used as a busy loop, farthestSlot a wrong estimate from doing much harm.
-	earliestSlot = time.Second
-	farthestSlot = 10 * time.Minute
 )
 
 // queue is everything known of the deliveries to one Provider. The shard's loop owns it.
@@ -35,8 +31,30 @@ type queue struct {
 	// waiting are the items that are held and not busy, in order.
 	waiting  []*item
 	inflight int
-	// away counts the entries that are not held.
-	away int
+	// entries counts what is in the lines, away those that are not held, and unknown those whose objects do not bear them out, without
+	// those that are to be given up.
+	entries, away, unknown int
+	// shelf has the lines with something to recall, recalls counts what is being read, and recallAt is when to try again after an
+	// error. givenUp counts the entries that are to be given up.
+	shelf    shelf
+	recalls  int
+	recallAt time.Time
+	givenUp  int
+	// mended says that the Provider was changed, and recovered that it took something after it had refused something (refused). What was
+	// given up before is then worth another try. deaths is until when there may be such.
+	mended, refused, recovered bool
+	// replaying says that dead letters are published anew, listing that they are read before: until it is known which, nothing is sent
+	// that may come after one of them.
+	replaying, listing bool
+	deaths             time.Time
+	// oldest is when what had waited longest at the last sweep came to be, zero if nothing waited.
+	oldest time.Time
+	// awaited counts the deliveries that stood on the bus at takeover, were never parked and did not come yet.
+	awaited int
+	// share is what the queue's namespace has waiting.
+	share *share
+	// owners are the Alerts of the entries, each once.
+	owners map[owner]*owner
 
 	// current is the destination as last seen.
 	current *Destination
@@ -44,15 +62,13 @@ type queue struct {
 	breaker breaker
 	// notBefore holds everything back: the destination asked for it.
 	notBefore time.Time
-	// unusable says that the Provider does not exist or is not ready.
+	// unusable says that the Provider does not exist or is not ready, absent since when it does not exist.
 	unusable bool
+	absent   time.Time
 	// pace is the smoothed duration of a send, zero until one has ended.
 	pace time.Duration
 
 	health health
-
-	// lastSlot is the farthest time on the schedule that was given out.
-	lastSlot time.Time
 
 	wakeAt    time.Time
 	wakeIndex int
@@ -60,65 +76,90 @@ type queue struct {
 	idleSince time.Time
 }
 
-func newQueue(key destinationKey, now time.Time) *queue {
-	return &queue{key: key, lines: map[string]*line{}, wakeIndex: notWaking, idleSince: now}
+func newQueue(key destinationKey, sh *share, now time.Time) *queue {
+	return &queue{
+		key: key, lines: map[string]*line{}, owners: map[owner]*owner{}, share: sh,
+		wakeIndex: notWaking, idleSince: now,
+	}
 }
 
 // place returns the delivery's entry in its line, both made if they are new.
-func (q *queue) place(object string, order uint64, id string, now time.Time) (*line, *entry, bool) {
+func (q *queue) place(object string, order uint64, id string, now time.Time) (*line, *entry) {
 	l := q.lines[object]
 	if l == nil {
-		l = &line{object: object}
+		l = &line{object: object, place: offShelf}
 		q.lines[object] = l
 	}
 	e, added := l.add(order, id)
 	if added {
-		e.since = now
+		e.back, e.known = instantOf(now), true
 		q.away++
+		q.entries++
+		q.share.add(q.entries)
 	}
-	return l, e, added
+	return l, e
 }
 
 // forget takes an entry out of its line for good. It must be away.
 func (q *queue) forget(l *line, e *entry, now time.Time) {
 	q.away--
+	q.entries--
+	q.share.remove(q.entries)
+	q.countUnknown(e, -1)
+	if e.givenUp != causeNone {
+		q.givenUp--
+	}
 	l.remove(e)
+	q.refresh(l)
 	if len(l.entries) == 0 {
 		delete(q.lines, l.object)
 		if len(q.lines) == 0 {
 			q.idleSince = now
+			clear(q.owners)
 		}
 	}
 }
 
 // hold makes an item of an entry that was away.
 func (q *queue) hold(l *line, e *entry, d event.Delivery, s event.Settler) *item {
-	it := &item{d: d, settler: s, queue: q, line: l, entry: e}
-	e.item, e.until, e.seen, e.missing = it, time.Time{}, time.Time{}, 0
-	e.routed = d.Routed
+	it := &item{d: d, settler: s, queue: q, line: l, entry: e, unsent: e.unsent}
+	q.learn(e, &d)
+	e.item, e.missing, e.shelved = it, 0, false
 	q.away--
+	q.refresh(l)
 	return it
 }
 
-// oldest returns when the delivery that has waited longest came to be, or t if that is earlier or there is none.
-func (q *queue) oldest(t time.Time) time.Time {
-	for _, l := range q.lines {
-		for _, e := range l.entries {
-			if !e.routed.IsZero() && (t.IsZero() || e.routed.Before(t)) {
-				t = e.routed
-			}
-		}
+// learn notes what only the delivery itself tells.
+func (q *queue) learn(e *entry, d *event.Delivery) {
+	e.routed = instantOf(d.Routed)
+	q.countUnknown(e, -1)
+	e.known, e.bound = d.Known, d.ProviderUID != ""
+	q.countUnknown(e, 1)
+	o := owner{d.Alert, d.AlertUID}
+	if q.owners[o] == nil {
+		q.owners[o] = &o
 	}
-	return t
+	e.owner = q.owners[o]
 }
 
-// release makes an entry absent again.
-func (q *queue) release(it *item, now, until time.Time) {
-	it.entry.item, it.entry.since, it.entry.until = nil, now, until
+// release makes an entry absent again, expected back at a time or shelved.
+func (q *queue) release(it *item, back time.Time, shelved bool) {
+	e := it.entry
+	e.item, e.back, e.shelved, e.parked, e.unsent = nil, instantOf(back), shelved, true, it.unsent
 	q.away++
+	q.refresh(it.line)
 }
 
+// compareItems puts what is sent first before the rest: the deliveries whose events their objects bear out, in order, and then the
+// others, which anyone may have posted (invariant E9). The lines keep one object's in order all the same.
 func compareItems(x, y *item) int {
+	if x.entry.known != y.entry.known {
+		if x.entry.known {
+			return -1
+		}
+		return 1
+	}
 	return comparePlaces(x.entry.order, x.entry.id, y.entry.order, y.entry.id)
 }
 
@@ -133,11 +174,16 @@ func (q *queue) dequeue(it *item) {
 	}
 }
 
-// next returns the first item that may be tried now, or nil and the time at which one may be, zero if that is not known.
-func (q *queue) next(now time.Time) (*item, time.Time) {
+// next returns the first item that may be tried now, or nil and the time at which one may be, zero if that is not known. With awaits
+// those that were parked must wait.
+func (q *queue) next(now time.Time, awaits bool) (*item, time.Time) {
 	var soonest time.Time
 	for _, it := range q.waiting {
-		if it.line.busy || it.line.head() != it.entry {
+		if it.line.busy {
+			continue
+		}
+		// What stands before it in its line goes first, also if it is less urgent by itself.
+		if it = it.line.head().item; it == nil || it.busy || awaits && it.d.Parks > 0 {
 			continue
 		}
 		if !it.due.After(now) {
@@ -168,21 +214,24 @@ func (q *queue) opensAt() time.Time {
 	return q.notBefore
 }
 
+// closed reports that nothing can be sent right now.
+func (q *queue) closed(now time.Time) bool { return q.unusable || q.opensAt().After(now) }
+
 // bad reports that the destination cannot be sent to for now.
 func (q *queue) bad(now time.Time) bool {
 	return q.unusable || q.breaker.open() || q.notBefore.Sub(now) > horizon
 }
 
-// speed is how many deliveries a second the destination is expected to take.
+// speed is how many deliveries a second the destination is expected to take. It must have a limit or a known pace.
 func (q *queue) speed() float64 {
-	speed := slowPace
+	speed := math.Inf(1)
 	if q.pace > 0 {
 		speed = maxConcurrent / q.pace.Seconds()
 	}
 	if q.limiter != nil {
 		speed = min(speed, float64(q.limiter.Limit()))
 	}
-	return max(speed, 0.001)
+	return speed
 }
 
 // depth is how many items may wait in memory.
@@ -193,31 +242,7 @@ func (q *queue) depth(now time.Time) int {
 	case q.pace == 0 && q.limiter == nil:
 		return unknownDepth
 	}
-	return max(minDepth, min(int(q.speed()*horizon.Seconds()), maxDepth))
-}
-
-// slot is the time for which an item goes back to the schedule: when its turn is expected, after its line's head. Each slot is
-// given to one item, from the time on at which half of what waits in memory will be gone.
-func (q *queue) slot(it *item, now time.Time) time.Time {
-	head := it.line.head()
-	absent := head.item == nil && head != it.entry
-	var at time.Time
-	if q.bad(now) || absent && !head.until.After(now) {
-		// Where a wait has no known end, each one is longer than the one before.
-		at = later(now.Add(waitGap(&it.d, now)), q.opensAt())
-	} else {
-		one := time.Duration(float64(time.Second) / q.speed())
-		at = later(later(now.Add(time.Duration(len(q.waiting)/2)*one), q.lastSlot.Add(one)), q.opensAt())
-		if at.Sub(now) > farthestSlot {
-			at = now.Add(jitter(farthestSlot))
-		} else {
-			q.lastSlot = at
-		}
-	}
-	if absent {
-		at = later(at, head.until)
-	}
-	return later(at, now.Add(earliestSlot))
+	return int(max(minDepth, min(q.speed()*horizon.Seconds(), maxDepth)))
 }
 
 func later(t, u time.Time) time.Time {
@@ -236,6 +261,7 @@ func (q *queue) adopt(d *Destination, now time.Time) {
 	if q.current != nil && q.breaker.open() {
 		q.breaker.until = now
 	}
+	q.mended = q.mended || q.current == nil || q.current.Version != d.Version
 	q.current = d
 	switch {
 	case !d.limited():

@@ -35,6 +35,7 @@ const (
 	ReasonProviderNotReady = "ProviderNotReady"
 	ReasonProviderNotFound = "ProviderNotFound"
 	ReasonSuspended        = "Suspended"
+	ReasonGivenUp          = "DeliveryGivenUp"
 	// On an Alert.
 	ReasonPatternsTimed    = "PatternsTooExpensive"
 	ReasonPatternsInTime   = "PatternsInTime"

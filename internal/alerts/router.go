@@ -13,16 +13,16 @@ import (
 	"notifier/internal/event"
 )
 
-// EventSource hands out the accepted events in stream order. A batch is done when route returns nil; after an error it is
-// handed out again.
+// EventSource hands out the accepted events, those of each namespace in stream order. A batch is done when route returns nil; after an
+// error it is handed out again. Nobody waits for another namespace's event that is heavy.
 type EventSource interface {
-	Events(ctx context.Context, route func(ctx context.Context, batch []*event.Record) error) error
+	Events(ctx context.Context, heavy func(*event.Record) bool, route func(ctx context.Context, batch []*event.Record) error) error
 }
 
 // DeliveryPublisher puts deliveries on the bus, in order; a delivery whose ID is there already is not put there again. It
-// returns when all of them are stored.
+// returns when all of them are stored, with those that became dead letters.
 type DeliveryPublisher interface {
-	PublishDeliveries(ctx context.Context, ds []event.Delivery) error
+	PublishDeliveries(ctx context.Context, ds []event.Delivery) ([]event.Refused, error)
 }
 
 // publishChunk bounds the deliveries that are built before they are published: one batch of events may fan out to many Alerts.
@@ -36,6 +36,8 @@ type RouterOptions struct {
 	Destinations *Destinations
 	Reports      Reporter
 	Recorder     Recorder
+	// Lost is told of every delivery that was given up as its event was routed.
+	Lost func(d *event.Delivery, label, reason string)
 	// Gate, unless nil, is closed when the tables are complete. An event that was routed earlier would miss Alerts.
 	Gate       <-chan struct{}
 	Log        *slog.Logger
@@ -47,7 +49,7 @@ func (o RouterOptions) validate() error {
 	for name, missing := range map[string]bool{
 		"Events": o.Events == nil, "Publisher": o.Publisher == nil, "Alerts": o.Alerts == nil,
 		"Destinations": o.Destinations == nil, "Reports": o.Reports == nil, "Recorder": o.Recorder == nil,
-		"Log": o.Log == nil, "Registerer": o.Registerer == nil,
+		"Lost": o.Lost == nil, "Log": o.Log == nil, "Registerer": o.Registerer == nil,
 	} {
 		if missing {
 			errs = append(errs, fmt.Errorf("alerts.RouterOptions: %s is nil", name))
@@ -61,8 +63,6 @@ type Router struct {
 	RouterOptions
 	metrics routeMetrics
 	budget  *budget
-	// selected is reused from event to event.
-	selected []*Alert
 }
 
 // NewRouter checks the options.
@@ -78,7 +78,17 @@ func (r *Router) Run(ctx context.Context) error {
 	if err := awaitGate(ctx, r.Gate); err != nil {
 		return nil
 	}
-	return r.Events.Events(ctx, r.route)
+	return r.Events.Events(ctx, r.heavy, r.route)
+}
+
+// heavyMatch is from how many Alerts on that an event's routing is not waited for by other namespaces.
+const heavyMatch = 16
+
+// heavy reports whether it may take long to route an event: many Alerts are on its object, or the patterns of its namespace have taken
+// their time.
+func (r *Router) heavy(rec *event.Record) bool {
+	o := rec.Event.InvolvedObject
+	return r.Alerts.concerned(o) > heavyMatch || r.budget.busy(o.Namespace)
 }
 
 func awaitGate(ctx context.Context, gate <-chan struct{}) error {
@@ -93,13 +103,14 @@ func awaitGate(ctx context.Context, gate <-chan struct{}) error {
 	}
 }
 
-// route publishes the deliveries of a batch. The bus calls it for one batch at a time.
+// route publishes the deliveries of a batch. The bus calls it for one batch of a namespace at a time.
 func (r *Router) route(ctx context.Context, batch []*event.Record) error {
 	began := time.Now()
 	r.turnBudget()
 	ds := make([]event.Delivery, 0, min(len(batch), publishChunk))
+	var selected []*Alert
 	for _, rec := range batch {
-		ds = r.match(rec, ds)
+		ds, selected = r.match(rec, ds, selected)
 		if len(ds) >= publishChunk {
 			if err := r.publish(ctx, ds); err != nil {
 				return err
@@ -121,26 +132,29 @@ func (r *Router) publish(ctx context.Context, ds []event.Delivery) error {
 	if len(ds) == 0 {
 		return nil
 	}
-	if err := r.Publisher.PublishDeliveries(ctx, ds); err != nil {
+	refused, err := r.Publisher.PublishDeliveries(ctx, ds)
+	if err != nil {
 		return fmt.Errorf("publish deliveries: %w", err)
+	}
+	for _, f := range refused {
+		r.Lost(f.Delivery, f.Label, f.Reason)
 	}
 	r.metrics.deliveries.Add(float64(len(ds)))
 	return nil
 }
 
-// match appends the deliveries of one event.
-func (r *Router) match(rec *event.Record, ds []event.Delivery) []event.Delivery {
+// match appends the deliveries of one event. It returns the room for selected Alerts as well, for the next one.
+func (r *Router) match(rec *event.Record, ds []event.Delivery, room []*Alert) (_ []event.Delivery, selected []*Alert) {
 	o := rec.Event.InvolvedObject
-	var considered int
-	r.selected, considered = r.Alerts.Select(o, rec.Labels, r.selected[:0])
+	selected, considered := r.Alerts.Select(o, rec.Labels, room[:0])
 	r.metrics.considered.Add(float64(considered))
-	if len(r.selected) == 0 {
-		return ds
+	if len(selected) == 0 {
+		return ds, selected
 	}
 	text := clip(rec.Event.Message)
 	m := r.budget.begin(o.Namespace)
-	for _, a := range r.selected {
-		if !a.wants(rec.Event.Severity) {
+	for _, a := range selected {
+		if !a.wants(rec.Event.Severity) || a.youngerThan(rec.Accepted) {
 			continue
 		}
 		admitted, exact := a.admits(text, &m)
@@ -152,20 +166,27 @@ func (r *Router) match(rec *event.Record, ds []event.Delivery) []event.Delivery 
 		}
 	}
 	r.metrics.patternSeconds.Add(r.budget.end(o.Namespace, &m).Seconds())
-	return ds
+	return ds, selected
 }
 
 // dispatch appends the delivery of an event for an Alert that matches, unless its Provider is known not to take it.
 func (r *Router) dispatch(rec *event.Record, a *Alert, ds []event.Delivery) []event.Delivery {
 	r.metrics.matches.Inc()
 	dest := r.Destinations.Get(a.Namespace, a.Provider)
-	providerUID := ""
+	providerUID, version := "", ""
 	if dest != nil {
 		if dest.Suspended || !takesStatusUpdates[dest.Type] && forStatusOnly(rec.Event) {
 			r.metrics.skipped.Inc()
 			return ds
 		}
-		providerUID = dest.UID
+		if dest.Unsupported {
+			r.Lost(&event.Delivery{
+				ID: event.DeliveryID(rec, a.UID, a.Provider), Namespace: a.Namespace, Alert: a.Name, AlertUID: a.UID, Provider: a.Provider,
+				Event: rec.Event,
+			}, labelUnsupported, dest.NotReady)
+			return ds
+		}
+		providerUID, version = dest.UID, dest.Version
 	}
 	// The record is shared by all Alerts: the copy gets a map of its own, so that no Alert sees another's metadata.
 	e := rec.Event
@@ -179,10 +200,10 @@ func (r *Router) dispatch(rec *event.Record, a *Alert, ds []event.Delivery) []ev
 		ID:        event.DeliveryID(rec, a.UID, a.Provider),
 		Order:     rec.Seq,
 		Namespace: a.Namespace, Alert: a.Name, AlertUID: a.UID,
-		Provider: a.Provider, ProviderUID: providerUID,
+		Provider: a.Provider, ProviderUID: providerUID, Destination: version,
 		Event:   e,
 		Routed:  now,
-		Recheck: rec.Recheck, Known: rec.Known,
+		Recheck: rec.Recheck, Known: rec.Known && !rec.Doubted,
 	})
 }
 

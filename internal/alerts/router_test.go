@@ -23,21 +23,31 @@ type fakeEvents struct {
 	errs      []error
 	published []event.Delivery
 	fail      error
+	// refused of what is published, from the beginning, becomes dead letters, and lost has what was told of such.
+	refused int
+	lost    []string
 }
 
-func (f *fakeEvents) Events(ctx context.Context, route func(context.Context, []*event.Record) error) error {
+func (f *fakeEvents) Lost(d *event.Delivery, label, _ string) {
+	f.lost = append(f.lost, d.Alert+" "+label)
+}
+
+func (f *fakeEvents) Events(ctx context.Context, _ func(*event.Record) bool, route func(context.Context, []*event.Record) error) error {
 	for _, batch := range f.batches {
 		f.errs = append(f.errs, route(ctx, batch))
 	}
 	return nil
 }
 
-func (f *fakeEvents) PublishDeliveries(_ context.Context, ds []event.Delivery) error {
+func (f *fakeEvents) PublishDeliveries(_ context.Context, ds []event.Delivery) (refused []event.Refused, err error) {
 	if f.fail != nil {
-		return f.fail
+		return nil, f.fail
 	}
-	f.published = append(f.published, slices.Clone(ds)...)
-	return nil
+	for i := range ds[:f.refused] {
+		refused = append(refused, event.Refused{Delivery: &ds[i], Label: event.LabelQuota})
+	}
+	f.published = append(f.published, slices.Clone(ds[f.refused:])...)
+	return refused, nil
 }
 
 type routed struct {
@@ -54,7 +64,7 @@ func newRouted(tb testing.TB) routed {
 	var err error
 	r.Router, err = NewRouter(RouterOptions{
 		Events: r.events, Publisher: r.events, Alerts: r.alerts, Destinations: r.destinations, Reports: r.notes,
-		Recorder: r.notes, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+		Recorder: r.notes, Lost: r.events.Lost, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		tb.Fatal(err)

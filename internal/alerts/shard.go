@@ -3,6 +3,7 @@ package alerts
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"notifier/internal/event"
@@ -22,10 +23,8 @@ const (
 	// tickEvery is how often the bus is told that deliveries are still held, well within event.HoldTime, and all that has no
 	// timer of its own is seen to.
 	tickEvery = 10 * time.Second
-	// What stood on the bus at takeover is taken in, message by message, before anything is sent. Some of it may have ended
-	// elsewhere: the wait is over as well when nothing came for gatherQuiet, and gatherMost after the takeover.
+	// gatherQuiet is how long after the last message nothing more is expected of what stood on the bus at takeover.
 	gatherQuiet = 2 * time.Second
-	gatherMost  = 10 * time.Second
 )
 
 // shard is the state of one shard, owned by the goroutine in run. Tasks, which send and write to the bus, hand their results
@@ -39,6 +38,7 @@ type shard struct {
 	// items are all that is held, busy or not; parking counts those on their way out without a send.
 	items   map[*item]struct{}
 	parking int
+	ticks   int
 	// longest is the queue that most lately had the most waiting items.
 	longest *queue
 	wakes   wakes
@@ -49,45 +49,80 @@ type shard struct {
 	results  chan func()
 	draining bool
 
-	// awaited counts the messages that stood on the bus at takeover and did not come yet. Until it is zero, or gatherEnd, nothing
-	// is sent; gatherEnd moves with each delivery that comes, up to gatherLimit.
-	awaited                int
-	gatherEnd, gatherLimit time.Time
-
-	// asked is when the bus was last asked what is parked.
-	asked, askedAll time.Time
-	asking          bool
+	// last is the place in the stream of what was stored last at takeover, passed says that what is younger came, and intake is when
+	// the bus last handed something out.
+	last   uint64
+	passed bool
+	intake time.Time
 
 	// heldShown, awayShown and openShown are this shard's part in the gauges.
 	heldShown, awayShown, openShown int
 }
 
 func newShard(d *Deliverer, number int) *shard {
-	now := time.Now()
 	return &shard{
 		Deliverer: d, log: d.Log.With("shard", number), number: number,
 		queues: map[destinationKey]*queue{}, items: map[*item]struct{}{},
 		slots: make(chan struct{}, workers), results: make(chan func(), workers),
-		asked: now, askedAll: now, gatherEnd: now.Add(gatherQuiet), gatherLimit: now.Add(gatherMost),
 	}
 }
 
-// expect notes what is on the bus at takeover: what is due is waited for, and what is on the schedule must come before its
-// successors.
+// expect notes what is on the bus at takeover. A schedule may have fired while the shard had no owner, so that a delivery stands in the
+// stream behind its successors: they wait for it (invariant E4). What was never parked comes in order, and may be what precedes a parked
+// one: until the Provider's share of it came, nothing that was parked is sent.
 func (s *shard) expect(backlog event.Backlog, now time.Time) {
-	if s.awaited = backlog.Due; s.awaited == 0 {
-		s.gatherEnd = time.Time{}
+	s.last, s.intake = backlog.Last, now
+	for _, first := range backlog.First {
+		s.queue(first.Namespace, first.Provider, now).awaited = first.Count
 	}
+	slices.SortFunc(backlog.Parked, compareParked)
 	for _, p := range backlog.Parked {
-		s.queue(p.Namespace, p.Provider, now).place(p.ObjectKey, p.Order, p.ID, now)
+		q := s.queue(p.Namespace, p.Provider, now)
+		l, e := q.place(p.ObjectKey, p.Order, p.ID, now)
+		e.shelved, e.parked = !p.Due, !p.Due
+		q.refresh(l)
 	}
+}
+
+// compareParked has each delivery go to the end of its line. One that was parked again while it was handed out is listed twice: that it is
+// on the schedule counts, or the copy there would be left.
+func compareParked(x, y event.Parked) int {
+	if c := comparePlaces(x.Order, x.ID, y.Order, y.ID); c != 0 || x.Due == y.Due {
+		return c
+	}
+	if x.Due {
+		return -1
+	}
+	return 1
+}
+
+// count notes that the bus handed a message out.
+func (s *shard) count(h event.Held[event.Delivery], now time.Time) {
+	s.intake = now
+	s.passed = s.passed || h.Seq > s.last
+	if q := s.queues[destinationKey{h.Value.Namespace, h.Value.Provider}]; q != nil && h.Value.Parks == 0 && h.Seq <= s.last {
+		q.awaited--
+	}
+}
+
+// awaits reports whether deliveries to a Provider that were never parked may still be on their way from before the takeover. Some of those
+// that were counted may have ended elsewhere: the wait is over as well when what is younger comes, or nothing.
+func (s *shard) awaits(q *queue, now time.Time) bool {
+	if q.awaited <= 0 || s.passed {
+		return false
+	}
+	if quiet := s.intake.Add(gatherQuiet); quiet.After(now) {
+		s.wakes.set(q, quiet)
+		return true
+	}
+	return false
 }
 
 func (s *shard) queue(namespace, provider string, now time.Time) *queue {
 	key := destinationKey{namespace, provider}
 	q := s.queues[key]
 	if q == nil {
-		q = newQueue(key, now)
+		q = newQueue(key, s.shares.get(namespace), now)
 		s.queues[key] = q
 	}
 	return q
@@ -102,14 +137,17 @@ func (s *shard) run(ctx context.Context, in <-chan event.Held[event.Delivery]) {
 	defer ticker.Stop()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	for _, q := range s.queues {
+		s.pump(work, q)
+	}
 	for open := true; open && ctx.Err() == nil; {
 		timer.Reset(s.nextWake())
 		select {
 		case <-ctx.Done():
 		case h, ok := <-in:
 			if open = ok; ok {
+				s.count(h, time.Now())
 				s.admit(work, h)
-				s.gather(work, time.Now())
 			}
 		case f := <-s.results:
 			f()
@@ -123,61 +161,46 @@ func (s *shard) run(ctx context.Context, in <-chan event.Held[event.Delivery]) {
 }
 
 func (s *shard) nextWake() time.Duration {
-	switch {
-	case s.awaited > 0:
-		return max(0, time.Until(s.gatherEnd))
-	case len(s.wakes) == 0:
+	if len(s.wakes) == 0 {
 		return time.Hour
 	}
 	return max(0, time.Until(s.wakes[0].wakeAt))
 }
 
-// gather notes that the bus handed a message out. A schedule may have fired while the shard had no owner, so that a predecessor
-// that was put back stands in the stream behind its successors, and is not on the schedule any more: nothing may be sent before
-// all that stood there is known (invariant E4).
-func (s *shard) gather(work context.Context, now time.Time) {
-	if s.awaited == 0 {
-		return
-	}
-	s.awaited--
-	s.gatherEnd = now.Add(gatherQuiet)
-	if s.gatherLimit.Before(s.gatherEnd) {
-		s.gatherEnd = s.gatherLimit
-	}
-	s.wake(work)
-}
-
 func (s *shard) wake(work context.Context) {
 	now := time.Now()
-	if s.awaited > 0 && now.Before(s.gatherEnd) {
-		return
-	}
-	if !s.gatherEnd.IsZero() {
-		s.awaited, s.gatherEnd = 0, time.Time{}
-		for _, q := range s.queues {
-			s.pump(work, q)
-		}
-	}
 	for q := s.wakes.due(now); q != nil; q = s.wakes.due(now) {
 		s.pump(work, q)
 	}
 }
 
-// admit takes in a delivery.
+// admit takes in a delivery that the bus hands out.
 func (s *shard) admit(work context.Context, h event.Held[event.Delivery]) {
 	now := time.Now()
 	d := h.Value
 	q := s.queue(d.Namespace, d.Provider, now)
-	l, e, _ := q.place(event.ObjectKey(d.Object()), d.Order, d.ID, now)
+	l, e := q.place(event.ObjectKey(d.Object()), d.Order, d.ID, now)
 	if e.item != nil {
 		s.join(e.item, h)
 		return
 	}
-	it := q.hold(l, e, d, h.Settler)
-	s.items[it] = struct{}{}
-	s.heldBytes.Add(it.bytes())
-	s.enqueue(it)
+	behind := q.backlogged(l, e, now)
+	it := s.take(q, l, e, d, h.Settler)
+	if behind || q.closed(now) && !now.Before(expiry(&it.d)) {
+		s.putBack(work, it, now)
+	} else {
+		s.enqueue(it)
+	}
+	s.enforceShare(work, q)
 	s.pump(work, q)
+}
+
+// backlogged reports whether an entry has to wait on the shelf: its predecessor does, or so many do that memory is theirs.
+func (q *queue) backlogged(l *line, e *entry, now time.Time) bool {
+	if head := l.head(); head != e && head.shelved {
+		return true
+	}
+	return len(q.shelf) > 0 && len(q.waiting) >= q.depth(now)/2
 }
 
 // join adds a further message to a delivery that is held already.
@@ -190,6 +213,7 @@ func (s *shard) join(it *item, h event.Held[event.Delivery]) {
 		// The newer copy knows of more attempts.
 		it.d, h.Value = h.Value, it.d
 		it.settler, h.Settler = h.Settler, it.settler
+		it.recalled, it.unsent = false, false
 	}
 	it.twins = append(it.twins, h)
 }
@@ -233,8 +257,12 @@ func (s *shard) drain(stop context.CancelFunc) {
 	for s.tasks > 0 {
 		(<-s.results)()
 	}
+	for key, q := range s.queues {
+		q.share.leave(q.entries)
+		s.shares.put(key.namespace)
+	}
 	s.show(0, 0, 0)
-	s.showOldest(s.number, time.Time{})
+	s.Deliverer.oldest.Delete(s.number)
 }
 
 // returnAll gives an item's messages back to the bus.
@@ -243,8 +271,7 @@ func (s *shard) returnAll(it *item) {
 	for _, t := range it.twins {
 		s.giveBack(t.Settler)
 	}
-	delete(s.items, it)
-	s.heldBytes.Add(-it.bytes())
+	s.drop(it)
 }
 
 // show sets the shard's part in the gauges.

@@ -4,13 +4,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
+	"time"
 
 	"notifier/internal/event"
 )
 
-// Table holds the compiled Alerts, each in the index of its own namespace. Readers take no lock but after a change in that
-// namespace, when the first one builds its index anew: so any number of changes before the first event costs one build.
+// Table holds the compiled Alerts, each in the index of its own namespace, which is built for its first event: so any number of changes
+// before it costs one build. From then on a change costs what the Alert's own sources cost, whatever else its namespace has.
 type Table struct {
 	// writers is held by Put and Delete; it keeps a namespace from being dropped while an Alert is added to it.
 	writers    sync.Mutex
@@ -32,23 +32,8 @@ func (t *Table) Ready() <-chan struct{} { return t.complete }
 type namespace struct {
 	mu     sync.RWMutex
 	alerts map[string]*Alert
-	// index is nil while it does not stand for alerts. It is set under mu.
-	index atomic.Pointer[index]
-}
-
-// index finds an object's candidates by kind and name.
-type index struct{ kinds map[string]*kindIndex }
-
-// kindIndex holds candidates ordered by the Alert's name.
-type kindIndex struct {
-	named map[string][]candidate
-	any   []candidate
-}
-
-type candidate struct {
-	alert *Alert
-	// labels must all be on the object; nil asks for none, empty asks that the object be known.
-	labels map[string]string
+	// index is nil until the first event.
+	index *index
 }
 
 // Put adds an Alert or replaces the one of the same key, which is "namespace/name" of the Alert itself: any other key would
@@ -63,8 +48,18 @@ func (t *Table) Put(key string, a *Alert) {
 	ns := v.(*namespace)
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
+	before := ns.alerts[a.Name]
+	switch {
+	case before == a:
+		return
+	case before != nil && before.UID == a.UID:
+		a.seen = before.seen
+	default:
+		a.seen = time.Now()
+	}
+	ns.index.remove(before)
+	ns.index.add(a)
 	ns.alerts[a.Name] = a
-	ns.index.Store(nil)
 }
 
 // Delete removes the Alert with the key "namespace/name", if there is one.
@@ -79,8 +74,8 @@ func (t *Table) Delete(key string) {
 	ns := v.(*namespace)
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
+	ns.index.remove(ns.alerts[object])
 	delete(ns.alerts, object)
-	ns.index.Store(nil)
 	if len(ns.alerts) == 0 {
 		t.namespaces.Delete(name)
 	}
@@ -107,69 +102,50 @@ func (t *Table) Select(o event.ObjectReference, labels map[string]string, into [
 	if !ok {
 		return into, 0
 	}
-	kind := v.(*namespace).current().kinds[o.Kind]
+	ns := v.(*namespace)
+	ns.mu.RLock()
+	for ns.index == nil {
+		ns.mu.RUnlock()
+		ns.build()
+		ns.mu.RLock()
+	}
+	selected, considered = ns.index.matching(o, labels, into)
+	ns.mu.RUnlock()
+	if found := selected[len(into):]; len(found) > 1 {
+		slices.SortFunc(found, func(a, b *Alert) int { return strings.Compare(a.Name, b.Name) })
+		selected = selected[:len(into)+len(slices.Compact(found))]
+	}
+	return selected, considered
+}
+
+// concerned returns how many Alerts have sources of the object's kind and name, all of the namespace before its first event.
+func (t *Table) concerned(o event.ObjectReference) int {
+	v, ok := t.namespaces.Load(o.Namespace)
+	if !ok {
+		return 0
+	}
+	ns := v.(*namespace)
+	ns.mu.RLock()
+	defer ns.mu.RUnlock()
+	if ns.index == nil {
+		return len(ns.alerts)
+	}
+	kind := ns.index.kinds[o.Kind]
 	if kind == nil {
-		return into, 0
+		return 0
 	}
-	named, rest := kind.named[o.Name], kind.any
-	considered = len(named) + len(rest)
-	var last *Alert
-	for len(named)+len(rest) > 0 {
-		var c candidate
-		if len(rest) == 0 || len(named) > 0 && named[0].alert.Name <= rest[0].alert.Name {
-			c, named = named[0], named[1:]
-		} else {
-			c, rest = rest[0], rest[1:]
-		}
-		if c.alert != last && c.selects(labels) {
-			last = c.alert
-			into = append(into, c.alert)
-		}
-	}
-	return into, considered
+	return len(kind.named[o.Name]) + len(kind.any)
 }
 
-func (c candidate) selects(labels map[string]string) bool {
-	return c.labels == nil || labels != nil && event.HasLabels(labels, c.labels)
-}
-
-func (ns *namespace) current() *index {
-	if i := ns.index.Load(); i != nil {
-		return i
-	}
+// build makes the index of the namespace, unless it is there.
+func (ns *namespace) build() {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
-	if i := ns.index.Load(); i != nil {
-		return i
+	if ns.index != nil {
+		return
 	}
-	i := buildIndex(ns.alerts)
-	ns.index.Store(i)
-	return i
-}
-
-func buildIndex(alerts map[string]*Alert) *index {
-	sorted := make([]*Alert, 0, len(alerts))
-	for _, a := range alerts {
-		if !a.suspended {
-			sorted = append(sorted, a)
-		}
+	ns.index = &index{kinds: map[string]*kindIndex{}, of: map[*Alert][]*candidate{}}
+	for _, a := range ns.alerts {
+		ns.index.add(a)
 	}
-	slices.SortFunc(sorted, func(x, y *Alert) int { return strings.Compare(x.Name, y.Name) })
-	i := &index{kinds: map[string]*kindIndex{}}
-	for _, a := range sorted {
-		for _, s := range a.sources {
-			k := i.kinds[s.Kind]
-			if k == nil {
-				k = &kindIndex{named: map[string][]candidate{}}
-				i.kinds[s.Kind] = k
-			}
-			c := candidate{alert: a, labels: s.MatchLabels}
-			if s.Name == "*" {
-				k.any = append(k.any, c)
-			} else {
-				k.named[s.Name] = append(k.named[s.Name], c)
-			}
-		}
-	}
-	return i
 }

@@ -153,7 +153,7 @@ func TestSelectingVisitsNothingOfOtherNamespaces(t *testing.T) {
 	}
 	built := 0
 	table.namespaces.Range(func(_, ns any) bool {
-		if ns.(*namespace).index.Load() != nil {
+		if ns.(*namespace).index != nil {
 			built++
 		}
 		return true

@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	// askEvery is the least time between two looks at the bus for absent deliveries that hold others up, askAllEvery for
-	// those that hold up nothing.
-	askEvery    = 10 * time.Second
-	askAllEvery = 15 * time.Minute
 	// misses is how many looks in a row must miss a delivery before it counts as gone: one look may fall between a schedule
 	// that fired and its message being handed out.
 	misses = 2
+	// looksPerTick bounds how many deliveries of a queue are looked up on the bus in a tick.
+	looksPerTick = 4096
+	// sweepEvery is how often, in ticks, all that waits is gone through.
+	sweepEvery = 6
 	// idleFor is how long a queue without deliveries is kept, with its limiter and breaker.
 	idleFor = 10 * time.Minute
 )
@@ -25,31 +25,38 @@ func (s *shard) tick(work context.Context) {
 	for it := range s.items {
 		s.keep(it)
 	}
-	held, away, open, holdUp := len(s.items), 0, 0, false
-	var oldest time.Time
+	held, away, open := len(s.items), 0, 0
+	s.ticks++
+	var waits oldest
 	for key, q := range s.queues {
-		oldest = q.oldest(oldest)
 		s.expireIn(work, q, now)
-		s.tellHealth(q, now)
-		holdUp = holdUp || q.heldUp(now)
+		if s.ticks%sweepEvery == 0 {
+			s.sweep(work, q, now)
+		}
 		s.shelve(work, q, now)
+		s.enforceShare(work, q)
+		s.pump(work, q)
+		if q.unusable {
+			waits.provider = earlier(waits.provider, q.oldest)
+		} else {
+			waits.destination = earlier(waits.destination, q.oldest)
+		}
 		away += q.away
 		if q.breaker.open() {
 			open++
 		}
-		if len(q.lines) == 0 && now.Sub(q.idleSince) > idleFor {
+		if len(q.lines) == 0 && !q.replaying && now.Sub(q.idleSince) > idleFor && now.After(q.deaths) {
 			s.wakes.drop(q)
 			delete(s.queues, key)
+			s.shares.put(key.namespace)
 			if s.longest == q {
 				s.longest = nil
 			}
 		}
 	}
 	s.show(held, away, open)
-	s.showOldest(s.number, oldest)
-	if !s.asking && (holdUp && now.Sub(s.asked) >= askEvery || away > 0 && now.Sub(s.askedAll) >= askAllEvery) {
-		s.ask(work, now)
-	}
+	s.oldest.Store(s.number, waits)
+	s.losses.flush(now)
 }
 
 // keep tells the bus that an item is still held.
@@ -82,109 +89,92 @@ func (s *shard) expireIn(work context.Context, q *queue, now time.Time) {
 	}
 }
 
+// sweep goes through all that waits: it gives up what has lost its Alert or its Provider while nothing can be sent, looks for what should
+// have come back, and finds the oldest.
+func (s *shard) sweep(work context.Context, q *queue, now time.Time) {
+	oldest, at := instant(0), instantOf(now)
+	bad, busy := q.bad(now), q.recalls > 0
+	gone := owners{of: map[*owner]bool{}, provider: q.providerGone(now)}
+	var looks []shelved
+	for _, l := range q.lines {
+		for _, e := range l.entries {
+			if e.routed != 0 && (oldest == 0 || e.routed < oldest) {
+				oldest = e.routed
+			}
+			if busy || e.recalling || len(looks) >= looksPerTick {
+				continue
+			}
+			switch {
+			case e.item == nil && e.overdue(at):
+				looks = append(looks, q.mark(l, e, true))
+			case bad && e.item == nil && e.shelved && (e.owner == nil || s.ownerless(q, e, &gone, at)):
+				looks = append(looks, q.mark(l, e, true))
+			case bad && e.item != nil && !e.item.busy && s.ownerless(q, e, &gone, at):
+				s.giveUp(work, e.item, q.current, labelOwnerGone, reasonOwnerGone)
+			}
+		}
+	}
+	q.oldest = oldest.time()
+	s.recall(work, q, looks)
+}
+
+// owners are which Alerts of a queue are gone, as far as that was asked in a sweep, and whether its Provider is.
+type owners struct {
+	of       map[*owner]bool
+	provider bool
+}
+
+// ownerless reports whether an entry has lost its Alert or its Provider.
+func (s *shard) ownerless(q *queue, e *entry, gone *owners, now instant) bool {
+	if e.bound && gone.provider {
+		return true
+	}
+	if now.sub(e.routed) < ownerGrace {
+		return false
+	}
+	answer, asked := gone.of[e.owner]
+	if !asked {
+		_, answer = s.ownerOf(q.key.namespace, *e.owner, e.routed.time(), now.time())
+		gone.of[e.owner] = answer
+	}
+	return answer
+}
+
 // shelve puts back what waits for a predecessor that is not expected soon. Short waits are spent in memory, where they end at
 // once; long ones would keep messages from being settled, and the bus may want to see that before it hands out more.
 func (s *shard) shelve(work context.Context, q *queue, now time.Time) {
-	var shelved []*item
+	var long []*item
 	for _, it := range q.waiting {
 		if head := it.line.head(); head.item == nil && !head.soon(now) {
-			shelved = append(shelved, it)
+			long = append(long, it)
 		}
 	}
-	for _, it := range shelved {
+	for _, it := range long {
 		s.putBack(work, it, now)
 	}
 }
 
 // soon reports whether an absent delivery is expected before the next tick.
 func (e *entry) soon(now time.Time) bool {
-	wait := e.until.Sub(now)
-	if e.until.IsZero() {
-		return now.Sub(e.since) < tickEvery
-	}
-	return wait < tickEvery && -wait < overdueAfter
+	wait := e.back.sub(instantOf(now))
+	return e.recalling || !e.shelved && wait < tickEvery && -wait < overdueAfter
 }
 
-// heldUp reports whether an item waits for a predecessor that should have come back.
-func (q *queue) heldUp(now time.Time) bool {
-	for _, it := range q.waiting {
-		if it.line.head().overdue(now) {
-			return true
-		}
-	}
-	return false
-}
-
-// ask looks at the bus for the deliveries that are away. Some may have ended elsewhere: a former owner of the shard settled
-// them while it drained, or a limit of the stream removed them.
-func (s *shard) ask(work context.Context, now time.Time) {
-	s.asking, s.asked, s.askedAll = true, now, now
+// discard takes off the schedule what is left there of a delivery that another message brought, and that has ended.
+func (s *shard) discard(work context.Context, q *queue, it *item) {
+	p := event.Parked{ID: it.entry.id, Order: it.entry.order, Namespace: q.key.namespace, Provider: q.key.name, ObjectKey: it.line.object}
 	s.spawn(func() {
-		ctx, cancel := context.WithTimeout(work, tickEvery)
-		defer cancel()
-		backlog, err := s.Source.Backlog(ctx, s.number)
-		s.post(func() {
-			s.asking = false
-			if err != nil {
-				s.metrics.busErrors.Inc()
-				s.log.Warn("list of parked deliveries not read", "error", err)
-				return
+		s.persist(work, func(ctx context.Context) error {
+			r, err := s.Schedule.Recall(ctx, s.number, p)
+			if err != nil || r.At.IsZero() {
+				return err
 			}
-			s.reconsider(work, backlog.Parked, now)
+			return r.Held.Done(ctx)
 		})
 	})
 }
 
-// place is where a delivery stands, over all lines of a shard.
-type place struct {
-	key    destinationKey
-	object string
-	order  uint64
-	id     string
-}
-
-// reconsider strikes off the lines what was away before the bus was asked and was missed often enough.
-func (s *shard) reconsider(work context.Context, parked []event.Parked, asked time.Time) {
-	there := make(map[place]bool, len(parked))
-	for _, p := range parked {
-		there[place{destinationKey{p.Namespace, p.Provider}, p.ObjectKey, p.Order, p.ID}] = true
-	}
-	now := time.Now()
-	for _, q := range s.queues {
-		if q.away == 0 {
-			continue
-		}
-		struck := false
-		for _, l := range q.lines {
-			for _, e := range absent(l, asked) {
-				if there[place{q.key, l.object, e.order, e.id}] {
-					e.seen, e.missing = now, 0
-					continue
-				}
-				if e.missing++; e.missing >= misses && e.overdue(now) {
-					q.forget(l, e, now)
-					struck = true
-				}
-			}
-		}
-		if struck {
-			s.pump(work, q)
-		}
-	}
-}
-
-// absent returns the entries of a line that went away before a time.
-func absent(l *line, before time.Time) []*entry {
-	var entries []*entry
-	for _, e := range l.entries {
-		if e.item == nil && e.since.Before(before) {
-			entries = append(entries, e)
-		}
-	}
-	return entries
-}
-
-// tellHealth passes a report on if one is due. A report is about a Provider that exists: an Alert may name any, and what is reported
+// tellHealth passes reports on that are due. A report is about a Provider that exists: an Alert may name any, and what is reported
 // of one that was deleted would stay for ever.
 func (s *shard) tellHealth(q *queue, now time.Time) {
 	dest := s.Destinations.Get(q.key.namespace, q.key.name)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"runtime/metrics"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -58,7 +59,7 @@ type App struct {
 // New opens the bus, wires every part and listens on every address. The options were validated.
 func New(ctx context.Context, o Options) (*App, error) {
 	a := &App{options: o, log: newLogger(o.LogOutput, o.LogLevel, o.LogEncoding), registry: prometheus.NewRegistry()}
-	collectEarly()
+	setGCPercent(gcPercent)
 	a.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
@@ -67,7 +68,7 @@ func New(ctx context.Context, o Options) (*App, error) {
 		a.log.Info("a flag of Flux's notification-controller is accepted", "flag", f.Name, "meaning", f.Meaning)
 	}
 	var err error
-	if a.clients, err = newClients(o); err != nil {
+	if a.clients, err = newClients(o, a.log.With("component", "api")); err != nil {
 		return nil, err
 	}
 	a.bus, err = bus.Open(ctx, bus.Options{
@@ -104,7 +105,7 @@ func (a *App) Run(ctx context.Context) error {
 			{"trim", a.trim},
 			{"recorder", a.recorder.Run},
 			{"controllers", a.reconcile.Run},
-			{"watchers", a.watcher.Run},
+			{"watchers", func(ctx context.Context) error { return a.watcher.Run(ctx, a.reconcile.Complete()) }},
 			{"reports", a.reports.run}, // what the work reports at its end included
 			{"deliveries", a.deliveries.Run},
 			{"leader", func(ctx context.Context) error { return a.leader.Run(ctx, a.reconcile.Lead, a.watcher.Lead) }},
@@ -142,21 +143,56 @@ func (a *App) closeBus(ctx context.Context) error {
 // fewer webhooks, and ten thousand Alerts take 40 MB less.
 const gcPercent = 50
 
-// collectEarly sets gcPercent, unless the environment says what to do, as it may for any Go program.
-func collectEarly() {
+// setGCPercent sets how much garbage there may be, unless the environment says what to do, as it may for any Go program.
+func setGCPercent(percent int) {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
+		debug.SetGCPercent(percent)
 	}
 }
+
+// maxGarbage is how much garbage there may be in bytes, whatever gcPercent says: where what lives is hundreds of megabytes, half as much
+// again is more than the collector's time is worth.
+const maxGarbage = 40 << 20
+
+// minPercent bounds from below what maxGarbage comes to, so that the collector does not run all the time.
+const minPercent = 15
+
+// trims are the pauses after which a start's memory is looked at again: statuses are written then and Secrets watched, and the
+// goroutines of the watches give their stacks back when the collector has seen them idle.
+var trims = []time.Duration{0, 15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute}
 
 // trim gives the memory of the start back to the system: the lists of all objects, as they were read, are garbage when they are
 // compiled, and would otherwise count for as long as the collector has no reason to run.
 func (a *App) trim(ctx context.Context) error {
 	select {
 	case <-a.reconcile.Complete():
-		debug.FreeOSMemory()
-		<-ctx.Done()
 	case <-ctx.Done():
+		return nil
 	}
+	for _, pause := range trims {
+		select {
+		case <-time.After(pause):
+			debug.FreeOSMemory()
+			collectLate()
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	<-ctx.Done()
 	return nil
+}
+
+// collectLate bounds the garbage by maxGarbage for what lives now.
+func collectLate() {
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	setGCPercent(percentFor(live[0].Value.Uint64()))
+}
+
+// percentFor is the garbage that there may be beside so many bytes, in percent of them.
+func percentFor(live uint64) int {
+	if live == 0 {
+		return gcPercent
+	}
+	return int(max(minPercent, min(gcPercent, maxGarbage*100/live)))
 }

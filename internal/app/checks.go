@@ -6,19 +6,21 @@ import (
 	"strings"
 )
 
-// checks are the conditions of readiness. That the API server answers is none: webhooks and events are accepted without it.
+// checks are the conditions of readiness. That the API server answers is none: webhooks and events are accepted without it. Nor is
+// that the Flux objects are read, which takes several times as long as the rest on a large cluster: a request that needs one of them is
+// answered 503 until its kind is read, and Git hosts, which send a webhook once, find the door open.
 func (a *App) checks() []check {
 	return []check{
-		{"bus", a.bus.Ready},
-		{"compiled", func() error {
+		{name: "bus", test: a.bus.Ready},
+		{name: "compiled", test: func() error {
 			if waiting := a.reconcile.Waiting(); len(waiting) > 0 {
 				return fmt.Errorf("still compiling %s", strings.Join(waiting, ", "))
 			}
 			return nil
 		}},
-		{"watchers", func() error {
+		{name: "objects", advisory: true, test: func() error {
 			if !a.watcher.HasSynced() {
-				return errors.New("caches are still being filled")
+				return errors.New("some Flux objects are still being read; events about those of a kind that is not read yet are answered 503")
 			}
 			return nil
 		}},

@@ -3,8 +3,8 @@ package app
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -17,16 +17,15 @@ import (
 
 // clients are the ways to the API server. Each has the budget that its work needs, so that none waits behind another's.
 type clients struct {
-	kinds     reconcile.Clients     // --kube-api-qps, Secrets by --secret-read-qps
-	core      *kubernetes.Clientset // Events, within --kube-api-qps
-	lease     *kubernetes.Clientset // renewing a Lease waits for nothing
-	metadata  metadata.Interface
-	dynamic   dynamic.Interface
-	discovery *watch.Server
-	apply     *apply.Client // --trigger-qps
+	kinds    reconcile.Clients     // --kube-api-qps, Secrets by --secret-read-qps
+	core     *kubernetes.Clientset // Events, within --kube-api-qps
+	lease    *kubernetes.Clientset // renewing a Lease waits for nothing
+	metadata metadata.Interface
+	server   *watch.Server
+	apply    *apply.Client // --trigger-qps
 }
 
-func newClients(o Options) (clients, error) {
+func newClients(o Options, log *slog.Logger) (clients, error) {
 	config, err := kubeConfig(o.Kubeconfig)
 	if err != nil {
 		return clients{}, err
@@ -38,14 +37,13 @@ func newClients(o Options) (clients, error) {
 	unlimited.QPS = -1
 
 	var c clients
-	var errs [7]error
-	c.kinds, errs[0] = reconcile.NewClients(config)
+	var errs [6]error
+	c.kinds, errs[0] = reconcile.NewClients(config, log)
 	c.core, errs[1] = kubernetes.NewForConfig(config)
 	c.lease, errs[2] = kubernetes.NewForConfig(unlimited)
 	c.metadata, errs[3] = metadata.NewForConfig(unlimited)
-	c.dynamic, errs[4] = dynamic.NewForConfig(unlimited)
-	c.discovery, errs[5] = watch.NewServer(unlimited)
-	c.apply, errs[6] = apply.NewClient(unlimited)
+	c.server, errs[4] = watch.NewServer(unlimited, log)
+	c.apply, errs[5] = apply.NewClient(unlimited)
 	if err := errors.Join(errs[:]...); err != nil {
 		return clients{}, fmt.Errorf("kubernetes clients: %w", err)
 	}

@@ -11,6 +11,8 @@ import (
 type check struct {
 	name string
 	test func() error
+	// advisory says that a probe shows the condition and is ready without it.
+	advisory bool
 }
 
 // health answers the probes. Live means that the process serves this request; ready means that it can keep its promises:
@@ -37,12 +39,15 @@ func (h *health) ready(w http.ResponseWriter, _ *http.Request) {
 		b.WriteString("[-] stopping\n")
 	}
 	for _, c := range h.checks {
-		if err := c.test(); err != nil {
+		switch err := c.test(); {
+		case err == nil:
+			fmt.Fprintf(&b, "[+] %s\n", c.name)
+		case c.advisory:
+			fmt.Fprintf(&b, "[~] %s: %v\n", c.name, err)
+		default:
 			ready = false
 			fmt.Fprintf(&b, "[-] %s: %v\n", c.name, err)
-			continue
 		}
-		fmt.Fprintf(&b, "[+] %s\n", c.name)
 	}
 	if !ready {
 		w.WriteHeader(http.StatusServiceUnavailable)

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"notifier/internal/alerts"
 	"notifier/internal/alerts/provider"
 	"notifier/internal/receiver"
 )
@@ -29,6 +30,7 @@ type Options struct {
 
 	NoCrossNamespaceRefs  bool
 	DefaultServiceAccount string
+	RequireSecretLabel    bool
 	WatchAllNamespaces    bool
 	RuntimeNamespace      string
 	AllowDestinations     []string
@@ -43,6 +45,7 @@ type Options struct {
 	StreamReplicas    int
 	RateLimitInterval time.Duration
 	NamespaceQuota    int
+	DeadLetterReplay  time.Duration
 
 	TriggerInterval     time.Duration
 	ReceiverRate        float64
@@ -89,7 +92,8 @@ func DefaultOptions() Options {
 		NoCrossNamespaceRefs: true, DefaultServiceAccount: "default", WatchAllNamespaces: true,
 		GoogleIssuer: receiver.GoogleIssuer, MaxAlertsPerNamespace: 1000,
 		DataDir: "/data", StreamReplicas: 1, RateLimitInterval: 5 * time.Minute, NamespaceQuota: 10000,
-		TriggerInterval: time.Second, ReceiverRate: door.Receiver.Rate, ReceiverBurst: door.Receiver.Burst, NamespaceRate: door.Tenant.Rate,
+		DeadLetterReplay: alerts.DefaultReplayWindow,
+		TriggerInterval:  time.Second, ReceiverRate: door.Receiver.Rate, ReceiverBurst: door.Receiver.Burst, NamespaceRate: door.Tenant.Rate,
 		ClientFailureRate: door.Unknown.Rate, PathFailureRate: door.Failure.Rate,
 		MaxInFlight: door.Requests.Total, MaxBodiesInFlight: door.Bodies.Total,
 		EventsClientRate: 2000, EventsNamespaceRate: 500,
@@ -208,6 +212,9 @@ func (o Options) validateBus(bad badFlag) {
 	}
 	if o.RateLimitInterval < time.Second || o.RateLimitInterval > 24*time.Hour {
 		bad("rate-limit-interval", "%s is not between 1s and 24h", o.RateLimitInterval)
+	}
+	if o.DeadLetterReplay < 0 || o.DeadLetterReplay > 7*24*time.Hour {
+		bad("dead-letter-replay", "%s is not between 0 and 168h", o.DeadLetterReplay)
 	}
 	if o.NamespaceQuota < 1 {
 		bad("namespace-quota", "%d is not a positive number", o.NamespaceQuota)

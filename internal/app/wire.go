@@ -80,8 +80,8 @@ func (a *App) wireReconcile(
 	a.reconcile, err = reconcile.New(reconcile.Options{
 		Clients: a.clients.kinds, Hooks: hooks, Subscriptions: subscriptions, Alerts: table, Destinations: destinations,
 		Health: a.bus.Health(), Alive: a.bus.Alive, Events: a.recorder, Issuers: issuers, Network: network, Namespace: a.namespace(),
-		Objects: a.watcher, DefaultServiceAccount: a.options.DefaultServiceAccount, MaxAlertsPerNamespace: a.options.MaxAlertsPerNamespace,
-		StatusWorkers: a.options.Concurrent, SecretQPS: float64(a.options.SecretQPS),
+		Objects: a.watcher, Quiet: a.watcher.Filled(), DefaultServiceAccount: a.options.DefaultServiceAccount, MaxAlertsPerNamespace: a.options.MaxAlertsPerNamespace,
+		RequireSecretLabel: a.options.RequireSecretLabel, StatusWorkers: a.options.Concurrent, SecretQPS: float64(a.options.SecretQPS),
 		Log: a.log.With("component", "reconcile"), Registerer: a.registry,
 	})
 	return err
@@ -89,7 +89,7 @@ func (a *App) wireReconcile(
 
 func (a *App) wireWatcher() (err error) {
 	a.watcher, err = watch.New(watch.Options{
-		Metadata: a.clients.metadata, Dynamic: a.clients.dynamic, Discovery: a.clients.discovery, Namespace: a.namespace(),
+		Metadata: a.clients.metadata, Objects: a.clients.server, Discovery: a.clients.server, Namespace: a.namespace(),
 		Events: a.bus, State: a.bus.State(), Log: a.log.With("component", "watch"), Registerer: a.registry,
 	})
 	return err
@@ -98,7 +98,7 @@ func (a *App) wireWatcher() (err error) {
 func (a *App) wireApplier(hooks *receiver.Table) (err error) {
 	a.applier, err = apply.New(apply.Options{
 		Bus: a.bus, Receivers: a.reconcile.Receivers(), Compiled: a.reconcile.Complete(), Selector: a.watcher,
-		Discovery: a.clients.discovery, Client: a.clients.apply, Reports: a.bus.Health(), Applied: hooks.Applied,
+		Discovery: a.clients.server, Client: a.clients.apply, Reports: a.bus.Health(), Applied: hooks.Applied,
 		Interval: a.options.TriggerInterval, QPS: float64(a.options.TriggerQPS), Burst: max(1, int(2*a.options.TriggerQPS)),
 		Log: a.log.With("component", "apply"), Registerer: a.registry,
 	})
@@ -124,16 +124,18 @@ func (a *App) wireReports(hooks *receiver.Table, subscriptions *receiver.Subscri
 
 func (a *App) wireAlerts(table *alerts.Table, destinations *alerts.Destinations) (err error) {
 	log := a.log.With("component", "alerts")
-	a.router, err = alerts.NewRouter(alerts.RouterOptions{
-		Events: a.bus, Publisher: a.bus, Alerts: table, Destinations: destinations, Reports: a.reports, Recorder: a.recorder,
-		Gate: a.reconcile.Complete(), Log: log, Registerer: a.registry,
+	a.deliverer, err = alerts.NewDeliverer(alerts.DelivererOptions{
+		Source: a.bus, Schedule: a.bus, History: a.bus, Dead: a.bus, Alerts: table, Destinations: destinations, Reports: a.reports,
+		Recorder: a.recorder, Types: registry.Types(), Quota: a.options.NamespaceQuota,
+		ReplayWindow: a.options.DeadLetterReplay,
+		DrainTimeout: sendsDrain, Gate: a.reconcile.Complete(), Log: log, Registerer: a.registry,
 	})
 	if err != nil {
 		return err
 	}
-	a.deliverer, err = alerts.NewDeliverer(alerts.DelivererOptions{
-		Source: a.bus, Schedule: a.bus, History: a.bus, Alerts: table, Destinations: destinations, Reports: a.reports,
-		Recorder: a.recorder, Types: registry.Types(), DrainTimeout: sendsDrain, Gate: a.reconcile.Complete(), Log: log, Registerer: a.registry,
+	a.router, err = alerts.NewRouter(alerts.RouterOptions{
+		Events: a.bus, Publisher: a.bus, Alerts: table, Destinations: destinations, Reports: a.reports, Recorder: a.recorder,
+		Lost: a.deliverer.Lost, Gate: a.reconcile.Complete(), Log: log, Registerer: a.registry,
 	})
 	return err
 }

@@ -45,22 +45,27 @@ func gather(ctx context.Context, in <-chan event.Held[*event.Record]) []event.He
 		if !open {
 			return nil
 		}
-		batch := []event.Held[*event.Record]{first}
-		timer := time.NewTimer(gatherTime)
-		defer timer.Stop()
-		for len(batch) < recordBatch {
-			select {
-			case next, open := <-in:
-				if !open {
-					return batch
-				}
-				batch = append(batch, next)
-			case <-timer.C:
+		return gatherAfter(first, in)
+	}
+}
+
+// gatherAfter returns a record with what comes right after it.
+func gatherAfter(first event.Held[*event.Record], in <-chan event.Held[*event.Record]) []event.Held[*event.Record] {
+	batch := []event.Held[*event.Record]{first}
+	timer := time.NewTimer(gatherTime)
+	defer timer.Stop()
+	for len(batch) < recordBatch {
+		select {
+		case next, open := <-in:
+			if !open {
 				return batch
 			}
+			batch = append(batch, next)
+		case <-timer.C:
+			return batch
 		}
-		return batch
 	}
+	return batch
 }
 
 // handleBatch has one batch handled until that succeeds. The batch stays in hand meanwhile: returned to the stream, its records
@@ -103,8 +108,12 @@ func handleBatch(ctx context.Context, t *tenure, batch []event.Held[*event.Recor
 
 func keepHeld(ctx context.Context, batch []event.Held[*event.Record]) {
 	for wait(ctx, keepInterval) == nil {
-		for _, h := range batch {
-			_ = h.Working() // settled or not connected: either way there is nothing else to do
-		}
+		keepOnce(batch)
+	}
+}
+
+func keepOnce(batch []event.Held[*event.Record]) {
+	for _, h := range batch {
+		_ = h.Working() // settled or not connected: either way there is nothing else to do
 	}
 }

@@ -48,7 +48,7 @@ func BenchmarkDeliver(b *testing.B) {
 			for j := i; j < min(i+batch, b.N); j++ {
 				ds = append(ds, testDelivery(fmt.Sprint(j), "team", fmt.Sprint("p", j%64)))
 			}
-			if err := bus.PublishDeliveries(ctx, ds); err != nil {
+			if err := publishDeliveries(ctx, bus, ds); err != nil {
 				b.Error(err)
 				return
 			}
@@ -71,7 +71,7 @@ func BenchmarkRoute(b *testing.B) {
 	all := make(chan struct{})
 	routed := 0
 	stop := start(b, func(ctx context.Context) error {
-		return bus.Events(ctx, func(_ context.Context, batch []*event.Record) error {
+		return bus.Events(ctx, light, func(_ context.Context, batch []*event.Record) error {
 			if routed += len(batch); routed == b.N {
 				close(all)
 			}

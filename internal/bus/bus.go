@@ -73,11 +73,18 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 			return nil, err
 		}
 	}
-	if err := b.patiently(ctx, b.connect); err != nil {
+	patience, cancel := context.WithTimeout(ctx, openPatience)
+	defer cancel()
+	if err := b.patiently(patience, b.connect); err != nil {
 		return nil, err
 	}
-	if err := b.patiently(ctx, b.setUp); err != nil {
+	if err := b.setUp(patience); err != nil {
 		return nil, err
+	}
+	if b.embedded != nil {
+		if err := b.embedded.limit(b.embedded.most); err != nil {
+			return nil, err
+		}
 	}
 	b.standing = newStanding(b.embedded != nil)
 	b.members = newMembership(b.opts.ReplicaID, b.buckets[bucketMembers])
@@ -88,7 +95,7 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 		return nil, err
 	}
 	b.events, b.triggers, b.history = newCommitter(b, streamEvents), newCommitter(b, streamTriggers), newCommitter(b, streamHistory)
-	if err := b.patiently(ctx, b.stats.refresh); err != nil {
+	if err := b.patiently(patience, b.stats.refresh); err != nil {
 		return nil, err
 	}
 	return b, nil
@@ -133,9 +140,27 @@ func (b *Bus) connect(context.Context) (err error) {
 func (b *Bus) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return b.members.run(ctx, b.log) })
+	g.Go(func() error { b.watchConnection(ctx); return nil })
 	g.Go(func() error { b.stats.run(ctx); return nil })
 	g.Go(func() error { return b.watchLoss(ctx) })
 	return g.Wait()
+}
+
+// watchConnection tells the membership when the connection is back.
+func (b *Bus) watchConnection(ctx context.Context) {
+	back := b.nc.StatusChanged(nats.CONNECTED)
+	defer b.nc.RemoveStatusListener(back)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case _, open := <-back:
+			if !open { // the connection was closed for good
+				return
+			}
+			b.members.reconnected()
+		}
+	}
 }
 
 func (b *Bus) watchLoss(ctx context.Context) error {

@@ -2,12 +2,14 @@ package bus
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
@@ -17,6 +19,16 @@ import (
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childDirEnv); dir != "" {
 		os.Exit(child(dir))
+	}
+	if url := os.Getenv(replicaEnv); url != "" {
+		os.Exit(replica(url))
+	}
+	if config := os.Getenv(nodeEnv); config != "" {
+		var n node
+		if err := json.Unmarshal([]byte(config), &n); err != nil {
+			panic(err)
+		}
+		os.Exit(n.run())
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -181,3 +193,26 @@ func ids(n int) []string {
 	}
 	return out
 }
+
+// publishDeliveries is PublishDeliveries for tests to which refusals are no concern.
+func publishDeliveries(ctx context.Context, b *Bus, ds []event.Delivery) error {
+	_, err := b.PublishDeliveries(ctx, ds)
+	return err
+}
+
+// light takes no record for heavy.
+// publishRecords writes records to EVENTS in their order, many with one sync, as a test fills the stream.
+func publishRecords(t testing.TB, b *Bus, records ...*event.Record) {
+	t.Helper()
+	var msgs []*nats.Msg
+	for _, r := range records {
+		m, err := encodeRecord(r)
+		must(t, err)
+		msgs = append(msgs, m)
+	}
+	for _, o := range b.publishAll(testContext(t), streamEvents, msgs) {
+		must(t, o.err)
+	}
+}
+
+func light(*event.Record) bool { return false }

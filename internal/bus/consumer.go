@@ -19,17 +19,25 @@ const (
 	priorityGroup = "owner"
 	pinnedTTL     = 15 * time.Second
 	// pullBatch bounds what an owner has taken from the server and not yet handed out; pullBytes does so for large messages.
-	pullBatch    = 256
-	pullLow      = pullBatch / 2
-	pullBytes    = 8 << 20
-	pullExpiry   = 5 * time.Second
-	pullPatience = pullExpiry + 3*time.Second
-	pullRetry    = 250 * time.Millisecond
-	keepInterval = event.HoldTime / 3
+	pullBatch  = 256
+	pullLow    = pullBatch / 2
+	pullBytes  = 8 << 20
+	pullExpiry = 5 * time.Second
+	// While a request has nothing to give the server says every pullHeartbeat that it is there; after pullPatience without a word the
+	// request must be taken for lost.
+	pullHeartbeat = time.Second
+	pullPatience  = 4 * time.Second
+	pullRetry     = 250 * time.Millisecond
+	keepInterval  = event.HoldTime / 3
 )
 
 // errFenced says that another replica took over.
 var errFenced = errors.New("another replica owns the consumer")
+
+// errInterrupted says that the connection, or the consumer's leader, was lost. What was on its way then never arrives, and the server
+// would hold it for its owner until event.HoldTime is over: the role is taken over anew, so that it is handed out again at once and
+// in order.
+var errInterrupted = errors.New("server was lost for a moment")
 
 // errStopped says that a stage stopped serving while it owned its role.
 var errStopped = errors.New("stage stopped serving")

@@ -100,7 +100,7 @@ func TestWhatWasAcknowledgedSurvivesKill(t *testing.T) {
 	}
 	missing := make(chan int)
 	start(t, func(ctx context.Context) error {
-		return b.Events(ctx, func(_ context.Context, batch []*event.Record) error {
+		return b.Events(ctx, light, func(_ context.Context, batch []*event.Record) error {
 			for _, r := range batch {
 				delete(events, r.ID)
 			}
@@ -131,18 +131,18 @@ func TestWhatADeadOwnerHeldComesBackFirst(t *testing.T) {
 	dir := t.TempDir()
 	b := open(t, dir, nil)
 	ctx := testContext(t)
-	must(t, b.PublishDeliveries(ctx, []event.Delivery{testDelivery("1", "team", "slack"), testDelivery("2", "team", "slack")}))
+	must(t, publishDeliveries(ctx, b, []event.Delivery{testDelivery("1", "team", "slack"), testDelivery("2", "team", "slack")}))
 	held := make(chan event.Held[event.Delivery])
 	stop := start(t, deliverTo(b, held))
 	if h := receive(t, held); h.Value.ID != "1" || !h.Value.Recheck {
 		t.Fatalf("first hand-out: %s, recheck %v", h.Value.ID, h.Value.Recheck)
 	}
-	must(t, b.PublishDeliveries(ctx, []event.Delivery{testDelivery("3", "team", "slack")}))
+	must(t, publishDeliveries(ctx, b, []event.Delivery{testDelivery("3", "team", "slack")}))
 	die(b)
 	stop()
 
 	b = open(t, dir, nil)
-	must(t, b.PublishDeliveries(ctx, []event.Delivery{testDelivery("4", "team", "slack")}))
+	must(t, publishDeliveries(ctx, b, []event.Delivery{testDelivery("4", "team", "slack")}))
 	held = make(chan event.Held[event.Delivery])
 	start(t, deliverTo(b, held))
 	var got []string
@@ -175,7 +175,7 @@ func TestAMessageThatKillsTheProcessBecomesADeadLetter(t *testing.T) {
 		return b
 	}
 	b := openAgain()
-	must(t, b.PublishDeliveries(testContext(t), []event.Delivery{
+	must(t, publishDeliveries(testContext(t), b, []event.Delivery{
 		testDelivery("good1", "team", "slack"), testDelivery("poison", "team", "slack"), testDelivery("good2", "team", "slack"),
 	}))
 	kills := 0

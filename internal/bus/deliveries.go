@@ -19,9 +19,7 @@ const headerScheduler = "Nats-Scheduler"
 
 // Reasons and labels of dead letters that the bus itself decides.
 const (
-	labelQuota     = "quota"
-	reasonQuota    = "namespace quota exceeded"
-	labelTooLarge  = "too_large"
+	reasonQuota    = "the namespace has more deliveries waiting than its quota, and this Provider more than its share of them"
 	reasonTooLarge = "delivery is larger than the bus carries"
 )
 
@@ -30,52 +28,69 @@ func (b *Bus) shardOfDelivery(d *event.Delivery) int {
 }
 
 // PublishDeliveries writes deliveries to DELIVERIES and returns when every one of them is on disk, there or among the dead
-// letters. After an error some may be: publishing them again does no harm, since their IDs are the same.
+// letters. After an error some may be: publishing them again does no harm, since their IDs are the same. It returns those that it
+// made dead letters.
 //
-// A namespace beyond its quota of pending deliveries gets no more; they become dead letters, and other namespaces are
-// unaffected. As the stream's budget fills up the quota shrinks with what is free, so that a few floods never fill it.
+// A namespace beyond its wall of pending deliveries gets no more to the Providers that have more than their share; they become dead
+// letters, and other Providers and namespaces are unaffected. As the stream's budget fills up the wall comes down with what is free,
+// so that a few floods never fill it.
 //
 // They are encoded and written some megabytes at a time: each carries its whole event, and one event may have very many.
-func (b *Bus) PublishDeliveries(ctx context.Context, ds []event.Delivery) error {
-	var msgs []*nats.Msg
-	var kept []*event.Delivery
-	size := 0
+func (b *Bus) PublishDeliveries(ctx context.Context, ds []event.Delivery) (refused []event.Refused, err error) {
+	w := deliveryWriter{bus: b}
 	for i := range ds {
 		d := &ds[i]
 		m, err := encodeDelivery(deliverSubject(b.shardOfDelivery(d), d), d.ID, d)
 		if err != nil {
-			return fmt.Errorf("publish delivery: %w", err)
+			return nil, fmt.Errorf("publish delivery: %w", err)
 		}
-		if size+m.Size() > maxBatchBytes {
-			if err := b.writeDeliveries(ctx, msgs, kept); err != nil {
-				return err // what follows must not overtake what failed
+		if w.size+m.Size() > maxBatchBytes {
+			if err := w.flush(ctx); err != nil {
+				return nil, err // what follows must not overtake what failed
 			}
-			msgs, kept, size = nil, nil, 0
 		}
-		ok, err := b.quota.admit(ctx, d.Namespace, int64(m.Size()), d.Known)
+		ok, err := b.quota.admit(ctx, d.Namespace, d.Provider, int64(m.Size()), d.Known)
 		if err != nil {
-			return fmt.Errorf("publish delivery: %w", err)
+			return nil, fmt.Errorf("publish delivery: %w", err)
 		}
 		if !ok {
-			if err := b.DeadLetter(ctx, d, labelQuota, reasonQuota); err != nil {
-				return err
-			}
+			w.dead = append(w.dead, event.Refused{Delivery: d, Label: event.LabelQuota, Reason: reasonQuota})
+			w.size += m.Size()
 			continue
 		}
-		msgs, kept, size = append(msgs, m), append(kept, d), size+m.Size()
+		w.msgs, w.kept, w.size = append(w.msgs, m), append(w.kept, d), w.size+m.Size()
 	}
-	return b.writeDeliveries(ctx, msgs, kept)
+	err = w.flush(ctx)
+	return w.refused, err
 }
 
-func (b *Bus) writeDeliveries(ctx context.Context, msgs []*nats.Msg, kept []*event.Delivery) error {
-	var errs []error
-	for i, o := range b.publishAll(ctx, streamDeliveries, msgs) {
-		err := o.err
-		if errors.Is(err, ErrTooLarge) {
-			err = b.DeadLetter(ctx, kept[i], labelTooLarge, reasonTooLarge)
-		}
-		errs = append(errs, err)
+// deliveryWriter collects what is written together.
+type deliveryWriter struct {
+	bus  *Bus
+	msgs []*nats.Msg
+	kept []*event.Delivery // of msgs
+	dead []event.Refused
+	size int
+	// refused are all that became dead letters.
+	refused []event.Refused
+}
+
+// flush writes what was collected.
+func (w *deliveryWriter) flush(ctx context.Context) error {
+	if !event.Owned(ctx) {
+		return errFenced // the new owner of the route has published them, perhaps longer ago than the stream knows duplicates
 	}
+	var errs []error
+	for i, o := range w.bus.publishAll(ctx, streamDeliveries, w.msgs) {
+		if errors.Is(o.err, ErrTooLarge) {
+			w.dead = append(w.dead, event.Refused{Delivery: w.kept[i], Label: event.LabelTooLarge, Reason: reasonTooLarge})
+			continue
+		}
+		errs = append(errs, o.err)
+	}
+	errs = append(errs, w.bus.deadLetters(ctx, w.dead))
+	w.refused = append(w.refused, w.dead...)
+	w.msgs, w.kept, w.dead, w.size = nil, nil, nil, 0
 	return errors.Join(errs...)
 }
 

@@ -13,12 +13,16 @@
 //     quarters full and half of it was not routed yet, or not looked at yet for Receivers of type event, so a flood is answered
 //     503 before it pushes out what is owed. The state of the stream is read every two seconds, so a quarter of the budget must
 //     outlast what is published meanwhile.
-//   - DELIVERIES: per namespace NamespaceQuota messages, and above half of Budgets.Deliveries as many average messages as are
-//     free. Beyond that a delivery becomes a dead letter, and other namespaces are unaffected. The server cannot refuse here (it
+//   - DELIVERIES: per namespace twice NamespaceQuota messages, and above half of Budgets.Deliveries as many average messages as are
+//     free. Beyond that a delivery becomes a dead letter, unless its Provider has less than an even share, and other namespaces are
+//     unaffected. Whoever reads the stream keeps it at the quota itself, by giving up the oldest. The server cannot refuse here (it
 //     allows scheduled messages only on streams that discard old), so the embedded server's total is the last wall: it refuses.
 //   - TRIGGERS: one message a target, Budgets.Triggers bytes, beyond which new targets are refused with ErrFull.
 //   - DEADLETTERS: 7 days, 1,000 messages a Provider, Budgets.DeadLetters bytes, the oldest go.
-//   - HISTORY: 26 hours, Budgets.History bytes, the oldest go. What went cannot be recognized as sent after a crash.
+//   - HISTORY: 26 hours, 100,000 records (the server keeps some 320 bytes of memory for each), Budgets.History bytes, the oldest go. What went cannot be recognized as sent after a crash.
+//
+// The bounds are scaled down together to what the disk has room for, but none below what its stream holds and still owes: a data
+// directory on a disk that has become smaller opens with all of that.
 //
 // When the disk fills up all the same, JetStream shuts down in this process: every publish fails, Ready too, and Run returns
 // ErrLost so that the process ends and is started again.
@@ -32,7 +36,8 @@
 //
 // # Order
 //
-// Records come to route in stream order, a failed batch before anything younger. Deliveries of one Provider and triggers of one
+// The records of a namespace come to route in stream order, one call at a time, a failed batch before anything younger. Namespaces do not
+// wait for each other's records that are heavy. Deliveries of one Provider and triggers of one
 // namespace are in one shard and come in stream order, but for those that were returned or come off the schedule. A new owner
 // starts at the oldest unsettled message at once: what a dead owner held comes first, not after its hold time.
 //
@@ -41,8 +46,16 @@
 // Each consumer is a role: "route", "subscribe", "deliver.N", "trigger.N". A role has one owner in the fleet. Heartbeats in a
 // bucket say who is alive, rendezvous hashing says who should own what, a lease taken by compare-and-set makes sure that it is one,
 // and the consumer's pinned client fences out who does not know yet that it lost. Alone on the embedded server a process owns
-// everything at once. A role changes hands well within a second when its owner leaves and within some six seconds when it dies.
-// None of that is a lock: a process that was stopped in the middle of a send may finish it afterwards, so sends carry IDs.
+// everything at once. A role changes hands well within a second when its owner leaves and within some six seconds when it dies. What
+// gives a role back is tried again until the bucket has it: a lease that names a living replica keeps everybody else out.
+//
+// An owner's time is counted from when its last heartbeat was sent, and ends before the others take over, also when the process was
+// stopped meanwhile. The context of an ownership ends some milliseconds after such a process goes on, so stages ask event.Owned right
+// before anything that another owner would repeat. Even that is not a lock: a process that is stopped in the middle of a send may
+// finish it afterwards, so sends carry IDs.
+//
+// An owner that lost the server, by a reconnection or by some seconds without a word for a request, begins anew: what was on its way
+// then is handed out again at once, and not when its hold time is over.
 //
 // An owner that dies leaves its lease behind, and the next one counts. After fifty deaths at one place the messages there are
 // handed out one at a time and noted first, so that the one that kills the process is known, and after a hundred it is a dead
@@ -52,7 +65,8 @@
 //
 // A stage is handed messages over an unbuffered channel and takes them when it can. At most 256 wait in this process for it, kept
 // from being handed out elsewhere; the rest stays on disk. What a stage has taken it must settle, or call Working on more often
-// than event.HoldTime. At most 4,096 deliveries of a shard are out at a time; triggers are bounded by their targets.
+// than event.HoldTime. Of EVENTS at most 8,192 records and 64 MiB are in hand to be routed; what one namespace has of that waits for
+// itself until all of it is used. At most 4,096 deliveries of a shard are out at a time; triggers are bounded by their targets.
 //
 // Publishing of events, triggers and sent records is a group commit: what arrives during one write shares the next one,
 // as an atomic batch with one fsync for its data. So a caller waits for at most two writes, however many callers there are, and

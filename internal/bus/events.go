@@ -44,14 +44,19 @@ func (b *Bus) PublishEvent(ctx context.Context, r *event.Record) (duplicate bool
 func routeRole() role {
 	return role{
 		kind: kindRoute, name: kindRoute, stream: streamEvents,
-		filter: prefixEvents + everythingElse, maxAckPending: 4 * pullBatch,
+		filter: prefixEvents + everythingElse, maxAckPending: maxHeldRecords + 2*pullBatch,
 	}
 }
 
-// Events calls route with the records of EVENTS in stream order, while this replica owns that role, until ctx ends. After nil
-// the batch is acknowledged; after an error the same batch is tried again, a little later each time up to five seconds, and
-// is marked for a recheck. A message that is no event becomes a dead letter.
-func (b *Bus) Events(ctx context.Context, route func(ctx context.Context, batch []*event.Record) error) error {
+// Events calls route with the records of EVENTS, those of each namespace in stream order, while this replica owns that role, until ctx
+// ends. After nil the batch is acknowledged; after an error the same batch is tried again, a little later each time up to five
+// seconds, and is marked for a recheck. A message that is no event becomes a dead letter.
+//
+// Calls for different namespaces may be made at the same time: a record for which heavy is true, and what comes of its namespace while
+// it is handled, is not waited for by other namespaces.
+func (b *Bus) Events(
+	ctx context.Context, heavy func(*event.Record) bool, route func(ctx context.Context, batch []*event.Record) error,
+) error {
 	decode := func(m *nats.Msg, seq uint64, recheck bool) (*event.Record, error) {
 		r, err := decodeRecord(m)
 		if err != nil {
@@ -60,13 +65,13 @@ func (b *Bus) Events(ctx context.Context, route func(ctx context.Context, batch 
 		r.Seq, r.Recheck = seq, recheck
 		return r, nil
 	}
-	b.serveOne(ctx, routeRole(), func(ctx context.Context, t *tenure) error { return readBatches(ctx, t, decode, route) })
+	b.serveOne(ctx, routeRole(), func(ctx context.Context, t *tenure) error { return readLanes(ctx, t, decode, heavy, route) })
 	return nil
 }
 
 // FollowEvents calls h with every event accepted since from, in stream order, until ctx ends. Every replica that asks sees all
-// events. A record is read from its headers: its Event has the object, the reason, the severity and the time, no message and no
-// metadata. Following survives the loss of the connection, and then goes on where it was.
+// events. A record is read from its headers: its Event has the object, the reason, the severity and the time, no message, but for a
+// POSTed failure the first event.MessageStart bytes of it, and no metadata. Following survives the loss of the connection, and then goes on where it was.
 func (b *Bus) FollowEvents(ctx context.Context, from time.Time, h func(*event.Record)) error {
 	seq := uint64(0)
 	for ctx.Err() == nil {

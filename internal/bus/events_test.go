@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,7 +45,7 @@ func sendTo(to chan<- *event.Record) func(ctx context.Context, batch []*event.Re
 
 // routeTo routes every event by sending it to the channel.
 func routeTo(b *Bus, to chan<- *event.Record) func(ctx context.Context) error {
-	return func(ctx context.Context) error { return b.Events(ctx, sendTo(to)) }
+	return func(ctx context.Context) error { return b.Events(ctx, light, sendTo(to)) }
 }
 
 func publishEvents(t testing.TB, b *Bus, ids ...string) {
@@ -134,7 +135,7 @@ func TestAFailedBatchIsRoutedAgainInOrder(t *testing.T) {
 	calls := 0
 	all := make(chan struct{})
 	stop := start(t, func(ctx context.Context) error {
-		return b.Events(ctx, func(_ context.Context, batch []*event.Record) error {
+		return b.Events(ctx, light, func(_ context.Context, batch []*event.Record) error {
 			if calls++; calls%2 == 1 {
 				for _, r := range batch {
 					r.Recheck = false // all stood in the stream; here only the failure is to mark them
@@ -212,6 +213,25 @@ func TestEveryFollowerSeesTheHeadersOfEveryEventSinceItsTime(t *testing.T) {
 				t.Errorf("%s follower: %s", name, diff)
 			}
 		}
+	}
+}
+
+// A watcher compares a POSTed failure with the object by how its message begins, also when the object has no labels. Fails when the headers
+// leave that out, or what was doubted, or take an object without labels for one that is not known.
+func TestAFollowerSeesHowAPostedFailureBegins(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	record := testRecord("1", "team", "app")
+	record.Outcome, record.Doubted, record.Labels = event.OutcomeFailed, true, map[string]string{}
+	record.Event.Message = "é\n%" + strings.Repeat("x", event.MessageStart)
+	_, err := b.PublishEvent(testContext(t), record)
+	must(t, err)
+	got := make(chan *event.Record, 1)
+	start(t, func(ctx context.Context) error {
+		return b.FollowEvents(ctx, time.Now().Add(-time.Hour), func(r *event.Record) { got <- r })
+	})
+	r := receive(t, got)
+	if r.Event.Message != record.Event.Message[:event.MessageStart] || !r.Doubted || r.Labels == nil {
+		t.Errorf("got %+v", r)
 	}
 }
 

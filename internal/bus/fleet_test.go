@@ -20,17 +20,23 @@ import (
 // remote starts a server that listens on the loopback interface, as one of a platform would.
 func remote(t testing.TB) string {
 	t.Helper()
+	s := startServer(t, t.TempDir(), server.RANDOM_PORT)
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	return s.ClientURL()
+}
+
+func startServer(t testing.TB, dir string, port int) *server.Server {
+	t.Helper()
 	s, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true, JetStream: true, StoreDir: t.TempDir(),
+		Host: "127.0.0.1", Port: port, NoSigs: true, NoLog: true, JetStream: true, StoreDir: dir,
 		JetStreamMaxStore: 16 << 30, JetStreamMaxMemory: 64 << 20,
 	})
 	must(t, err)
 	s.Start()
-	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
 	if !s.ReadyForConnections(testTimeout) {
 		t.Fatal("server does not start")
 	}
-	return s.ClientURL()
+	return s
 }
 
 // fakeBucket stands for the bucket of members where nothing is asked of it.
@@ -45,18 +51,26 @@ type fleet struct {
 	owners map[int][]string // the replicas that serve a shard now
 	change chan struct{}
 	held   chan event.Held[event.Delivery]
+
+	// prepare, if not nil, changes a replica before it runs.
+	prepare func(b *Bus)
 }
 
 const fleetShards = 8
 
-func newFleet(t testing.TB) *fleet {
-	return &fleet{t: t, url: remote(t), owners: map[int][]string{}, change: make(chan struct{}), held: make(chan event.Held[event.Delivery])}
+func newFleet(t testing.TB) *fleet { return fleetOn(t, remote(t)) }
+
+func fleetOn(t testing.TB, url string) *fleet {
+	return &fleet{t: t, url: url, owners: map[int][]string{}, change: make(chan struct{}), held: make(chan event.Held[event.Delivery])}
 }
 
 // join starts a replica. leave ends it as a shutdown does, kill as a crash does.
 func (f *fleet) join(name string) (b *Bus, leave, kill func()) {
 	f.t.Helper()
 	b = open(f.t, "", func(o *Options) { o.URL, o.ReplicaID, o.Shards = f.url, name, fleetShards })
+	if f.prepare != nil {
+		f.prepare(b)
+	}
 	stopRun := start(f.t, func(ctx context.Context) error {
 		if err := b.Run(ctx); !errors.Is(err, ErrLost) || !b.closed.Load() {
 			return err
@@ -133,7 +147,7 @@ func TestShardsAreSpreadOverTheReplicasAndChangeHands(t *testing.T) {
 	f.await("one", "two")
 	ctx := testContext(t)
 	for i := range 40 {
-		must(t, one.PublishDeliveries(ctx, []event.Delivery{testDelivery(fmt.Sprint(i), "team", fmt.Sprint("p", i%16))}))
+		must(t, publishDeliveries(ctx, one, []event.Delivery{testDelivery(fmt.Sprint(i), "team", fmt.Sprint("p", i%16))}))
 	}
 	seen := map[string]bool{}
 	for len(seen) < 40 {
@@ -158,7 +172,7 @@ func TestShardsAreSpreadOverTheReplicasAndChangeHands(t *testing.T) {
 
 	// Two dies with messages in hand, and three gets them.
 	for i := range 40 {
-		must(t, three.PublishDeliveries(ctx, []event.Delivery{testDelivery(fmt.Sprint("more", i), "team", fmt.Sprint("p", i%16))}))
+		must(t, publishDeliveries(ctx, three, []event.Delivery{testDelivery(fmt.Sprint("more", i), "team", fmt.Sprint("p", i%16))}))
 	}
 	first := receive(t, f.held)
 	killTwo()
@@ -318,7 +332,7 @@ func TestAnOwnerThatMissedItsEndIsFencedOut(t *testing.T) {
 		return held, ended
 	}
 	heldOne, endedOne := serve(one)
-	must(t, one.PublishDeliveries(ctx, []event.Delivery{testDelivery("1", "team", "slack")}))
+	must(t, publishDeliveries(ctx, one, []event.Delivery{testDelivery("1", "team", "slack")}))
 	stale := receive(t, heldOne)
 	heldTwo, _ := serve(two)
 	if h := receive(t, heldTwo); h.Value.ID != "1" {
@@ -327,7 +341,7 @@ func TestAnOwnerThatMissedItsEndIsFencedOut(t *testing.T) {
 	if err := receive(t, endedOne); !errors.Is(err, errFenced) {
 		t.Errorf("the stale owner ended with %v", err)
 	}
-	must(t, two.PublishDeliveries(ctx, []event.Delivery{testDelivery("2", "team", "slack")}))
+	must(t, publishDeliveries(ctx, two, []event.Delivery{testDelivery("2", "team", "slack")}))
 	if h := receive(t, heldTwo); h.Value.ID != "2" {
 		t.Errorf("the new owner got %s next", h.Value.ID)
 	}

@@ -20,6 +20,8 @@ const (
 	headerSource    = "Notifier-Source"
 	headerOutcome   = "Notifier-Outcome"
 	headerKnown     = "Notifier-Known"
+	headerDoubted   = "Notifier-Doubted"
+	headerMessage   = "Notifier-Message"
 	headerLabels    = "Notifier-Labels"
 	headerAccepted  = "Notifier-Accepted"
 	headerKind      = "Notifier-Kind"
@@ -123,6 +125,12 @@ func encodeRecord(r *event.Record) (*nats.Msg, error) {
 	if r.Known {
 		h.Set(headerKnown, "true")
 	}
+	if r.Doubted {
+		h.Set(headerDoubted, "true")
+	}
+	if r.Source == event.SourcePost && r.Outcome == event.OutcomeFailed { // what a watcher compares with the object
+		setHeader(h, headerMessage, r.Event.Message[:min(len(r.Event.Message), event.MessageStart)])
+	}
 	if r.Labels != nil {
 		labels, err := encodeJSON(r.Labels)
 		if err != nil {
@@ -139,17 +147,18 @@ func encodeRecord(r *event.Record) (*nats.Msg, error) {
 // maxLabels bounds an object's labels as they cross the bus, in bytes of JSON: the server takes 64 KiB of headers.
 const maxLabels = 16 << 10
 
-// recordFromHeaders reads everything but the message and the metadata of the event.
+// recordFromHeaders reads everything but the metadata of the event and its message; of that of a POSTed failure the first
+// event.MessageStart bytes.
 func recordFromHeaders(h nats.Header) (*event.Record, error) {
 	r := &event.Record{
 		ID: header(h, nats.MsgIdHdr), Source: event.Source(header(h, headerSource)), Outcome: event.Outcome(header(h, headerOutcome)),
-		Known: h.Get(headerKnown) == "true", Accepted: headerTime(h, headerAccepted),
+		Known: h.Get(headerKnown) == "true", Doubted: h.Get(headerDoubted) == "true", Accepted: headerTime(h, headerAccepted),
 		Event: event.Event{
 			InvolvedObject: event.ObjectReference{
 				Kind: header(h, headerKind), Namespace: header(h, headerNamespace), Name: header(h, headerName),
 				UID: header(h, headerUID), APIVersion: header(h, headerVersion),
 			},
-			Severity: header(h, headerSeverity), Reason: header(h, headerReason), Timestamp: headerTime(h, "ce-time"),
+			Severity: header(h, headerSeverity), Reason: header(h, headerReason), Message: header(h, headerMessage), Timestamp: headerTime(h, "ce-time"),
 		},
 	}
 	if r.ID == "" {

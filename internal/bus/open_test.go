@@ -17,6 +17,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"notifier/internal/event"
 )
 
 func TestASecondProcessCannotOpenADataDirectory(t *testing.T) {
@@ -61,6 +63,63 @@ func TestBudgetsFitTheDiskOrAreRefused(t *testing.T) {
 	}
 	if err := b.fit(mib); err == nil {
 		t.Error("one MiB is enough")
+	}
+}
+
+// A volume that was restored to a smaller disk: the streams' bounds, and what the server reserves for them, are those of the larger
+// one. Fails when the server's own limit is that of the budgets (it then refuses every stream that is larger, smaller bounds
+// included), or when a bound goes below what is owed.
+func TestADataDirectoryOnASmallerDiskOpensWithAllThatIsOwed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const size, count = 100_000, 12
+	b := open(t, dir, nil)
+	ctx := testContext(t)
+	for i := range count {
+		r := testRecord(fmt.Sprint(i), "team", "app")
+		r.Event.Message = strings.Repeat("x", size)
+		_, err := b.PublishEvent(ctx, r)
+		must(t, err)
+	}
+	closeBus(t, b)
+
+	log := make(logged, 100)
+	b = open(t, dir, func(o *Options) {
+		o.Budgets, o.Log = defaultBudgets(), slog.New(slog.NewTextHandler(log, nil))
+		must(t, o.Budgets.fit(minBudgets))
+		o.Budgets.Events = size // what a larger disk had to be routed has no place within it
+	})
+	if line := receive(t, log); !strings.Contains(line, "more than its bound") {
+		t.Errorf("log: %s", line)
+	}
+	seen := map[string]bool{}
+	records := make(chan string)
+	start(t, func(ctx context.Context) error {
+		return b.Events(ctx, light, func(ctx context.Context, batch []*event.Record) error {
+			for _, r := range batch {
+				select {
+				case records <- r.ID:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+			return nil
+		})
+	})
+	for len(seen) < count {
+		seen[receive(t, records)] = true
+	}
+	must(t, b.PublishTriggers(ctx, testTrigger("team", "key", 1)))
+}
+
+// Fails when nothing bounds what the embedded server stores: DELIVERIES has no bound of its own.
+func TestTheEmbeddedServerRefusesBeyondTheDisk(t *testing.T) {
+	t.Parallel()
+	b := open(t, t.TempDir(), nil)
+	must(t, b.PublishTriggers(testContext(t), testTrigger("team", "before", 1)))
+	must(t, b.embedded.limit(1))
+	if err := b.PublishTriggers(testContext(t), testTrigger("team", "after", 1)); !errors.Is(err, ErrFull) {
+		t.Errorf("beyond the limit: %v", err)
 	}
 }
 

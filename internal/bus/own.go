@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"notifier/internal/event"
 )
 
 // The kinds of roles. A role is one consumer, and has one owner in the fleet.
@@ -72,22 +74,43 @@ type tenure struct {
 	consumer string
 	// last is the stream's last sequence at the start: what is not newer may have been handled before.
 	last uint64
+	// term is the replica's term of membership that the role was taken in, and ends with.
+	term uint64
 }
 
+// owned reports whether nobody else may have taken the role over yet.
+func (t *tenure) owned() bool { return t.bus.members.holds(t.term) }
+
 // own calls serve whenever this replica should own the role and no other living replica does, until ctx ends. The context of
-// serve ends with the ownership.
+// serve ends with the ownership, and carries its fence.
 func (b *Bus) own(ctx context.Context, r role, serve func(ctx context.Context, t *tenure) error) {
 	log := b.log.With("role", r.name)
+	// named says that the bucket may name this replica as the owner although it does not serve the role: a write failed, or its
+	// answer was lost. As long as the replica lives nobody else would take the role.
+	named := false
 	for ctx.Err() == nil {
 		owner, changed := b.members.owner(r.kind, r.name)
 		if owner != b.members.self {
+			if named {
+				if err := b.disown(ctx, r); err != nil {
+					log.Warn("cannot give a role back, will retry", "error", err)
+					_ = wait(ctx, ownRetry)
+					continue
+				}
+				named = false
+			}
 			select {
 			case <-ctx.Done():
 			case <-changed:
 			}
 			continue
 		}
+		if !b.members.holds(b.members.term.Load().number) {
+			_ = wait(ctx, ownRetry) // what would be taken over now would end at once
+			continue
+		}
 		t, err := b.takeOver(ctx, r)
+		named = named || err != nil
 		if err != nil || t == nil {
 			if err != nil && ctx.Err() == nil {
 				log.Warn("cannot take a role over", "error", err)
@@ -97,6 +120,11 @@ func (b *Bus) own(ctx context.Context, r role, serve func(ctx context.Context, t
 		}
 		log.Info("role taken over", "deaths", t.lease.Deaths)
 		err = b.reign(ctx, t, serve)
+		named = err != nil
+		if errors.Is(err, errInterrupted) {
+			log.Info("role begun anew", "reason", err)
+			continue
+		}
 		if err != nil && ctx.Err() == nil {
 			log.Error("role given up", "error", err)
 			_ = wait(ctx, ownBackoff)
@@ -122,14 +150,14 @@ func (b *Bus) offering(ctx context.Context, kind string, serve func()) {
 
 // reign serves until the ownership ends, and gives the role back.
 func (b *Bus) reign(ctx context.Context, t *tenure, serve func(ctx context.Context, t *tenure) error) error {
-	inner, cancel := context.WithCancel(ctx)
+	inner, cancel := context.WithCancel(event.WithFence(ctx, t.owned))
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
 		defer cancel()
 		for {
 			owner, changed := b.members.owner(t.role.kind, t.role.name)
-			if owner != b.members.self {
+			if owner != b.members.self || !t.owned() {
 				return
 			}
 			select {
@@ -151,6 +179,7 @@ func (b *Bus) reign(ctx context.Context, t *tenure, serve func(ctx context.Conte
 func (b *Bus) takeOver(ctx context.Context, r role) (*tenure, error) {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
+	number := b.members.term.Load().number // before the lease is read: what is taken belongs to a term in which nobody else did
 	old, err := b.readLease(ctx, r)
 	if err != nil {
 		return nil, err
@@ -158,7 +187,7 @@ func (b *Bus) takeOver(ctx context.Context, r role) (*tenure, error) {
 	if old.Member != "" && old.Member != b.members.self && b.members.alive(old.Member) {
 		return nil, nil
 	}
-	t := &tenure{bus: b, role: r, lease: old, consumer: consumerName(r)}
+	t := &tenure{bus: b, role: r, lease: old, consumer: consumerName(r), term: number}
 	t.lease.Member = b.members.self
 	if err := t.save(ctx); err != nil {
 		return nil, fmt.Errorf("take lease: %w", err)
@@ -230,12 +259,26 @@ func (t *tenure) release(ctx context.Context) error {
 	if t.bus.nc.IsClosed() {
 		return nil
 	}
-	_ = t.bus.streams[t.role.stream].UnpinConsumer(ctx, t.consumer, priorityGroup) // the pin lapses by itself as well
+	if t.owned() { // else the pin may be the next owner's
+		_ = t.bus.streams[t.role.stream].UnpinConsumer(ctx, t.consumer, priorityGroup) // the pin lapses by itself as well
+	}
 	t.lease = lease{revision: t.lease.revision}
 	if err := t.save(ctx); err != nil {
 		return fmt.Errorf("release role: %w", err)
 	}
 	return nil
+}
+
+// disown takes this replica's name off a role that it does not serve.
+func (b *Bus) disown(ctx context.Context, r role) error {
+	ctx, cancel := context.WithTimeout(ctx, releaseTime)
+	defer cancel()
+	l, err := b.readLease(ctx, r)
+	if err != nil || l.Member != b.members.self {
+		return err
+	}
+	t := &tenure{bus: b, role: r, lease: lease{revision: l.revision}}
+	return t.save(ctx)
 }
 
 func (b *Bus) readLease(ctx context.Context, r role) (lease, error) {

@@ -17,27 +17,29 @@ const (
 	// has no leader yet. After that the process ends, and whoever started it sees why.
 	openPatience = 30 * time.Second
 	// openRetry is how long it waits before it asks again.
-	openRetry = 500 * time.Millisecond
+	openRetry = 250 * time.Millisecond
+	// firstTry bounds the first try of a step, each further one takes up to twice as long: servers without a leader do not answer.
+	firstTry = time.Second
 )
 
-// patiently repeats a step of the start that may be repeated, while it fails because the server is away and no longer than
-// openPatience.
+// patiently repeats a step of the start that may be repeated, while it fails because the server is away and until ctx ends.
 func (b *Bus) patiently(ctx context.Context, step func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, openPatience)
-	defer cancel()
-	for {
-		err := step(ctx)
+	for within := firstTry; ; within = min(2*within, apiTimeout) {
+		try, cancel := context.WithTimeout(ctx, within)
+		err := step(try)
+		cancel()
 		if err == nil || !away(err) {
 			return err
 		}
 		b.log.Warn("waiting for NATS", "error", err)
-		select {
-		case <-ctx.Done():
+		if wait(ctx, openRetry) != nil {
 			return err
-		case <-time.After(openRetry):
 		}
 	}
 }
+
+// codeNoPeers is the answer of a cluster that does not know of enough servers, which is so for a moment when it starts.
+const codeNoPeers = 10005
 
 // away says whether an error means that the server, or the leader of a stream, cannot be reached now.
 func away(err error) bool {
@@ -57,5 +59,5 @@ func away(err error) bool {
 		return true
 	}
 	refused, ok := errors.AsType[*jetstream.APIError](err)
-	return ok && refused.Code == http.StatusServiceUnavailable
+	return ok && (refused.Code == http.StatusServiceUnavailable || refused.ErrorCode == codeNoPeers)
 }

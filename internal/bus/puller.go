@@ -15,6 +15,7 @@ import (
 
 // Answers of the server to a pull request.
 const (
+	statusHeartbeat    = "100"
 	statusConflict     = "409"
 	statusWrongPin     = "423"
 	statusNoResponders = "503"
@@ -49,8 +50,8 @@ type puller[T any] struct {
 	inbox   string
 	msgs    chan *nats.Msg
 	pin     string
-	asked   int // messages that the server still owes
-	askedAt time.Time
+	asked   int              // messages that the server still owes
+	heardAt time.Time        // when the server last gave a sign of life for the request, or the request was sent
 	retry   <-chan time.Time // not nil: the server has just refused, ask again then
 	queue   []incoming[T]
 	gauge   *gauge
@@ -82,6 +83,8 @@ func (p *puller[T]) run(ctx context.Context) error {
 	defer p.gauge.stop()
 	keep := time.NewTicker(keepInterval)
 	defer keep.Stop()
+	pulse := time.NewTicker(pullHeartbeat)
+	defer pulse.Stop()
 	for ctx.Err() == nil && err == nil {
 		var out chan event.Held[T]
 		var next event.Held[T]
@@ -101,7 +104,8 @@ func (p *puller[T]) run(ctx context.Context) error {
 		case <-p.retry:
 			p.retry = nil
 		case <-back:
-			p.asked = 0 // the server has forgotten the request
+			err = errInterrupted
+		case <-pulse.C: // has the request looked at
 		case <-keep.C:
 			err = p.keep()
 		}
@@ -115,8 +119,8 @@ func (p *puller[T]) run(ctx context.Context) error {
 // ask requests more messages when there is room and the last request is answered or must be taken for lost.
 func (p *puller[T]) ask() error {
 	p.gauge.waiting(len(p.queue))
-	if p.asked > 0 && time.Since(p.askedAt) > pullPatience {
-		p.asked = 0
+	if p.asked > 0 && len(p.msgs) == 0 && time.Since(p.heardAt) > pullPatience {
+		return errInterrupted
 	}
 	if p.asked > 0 || len(p.queue) > pullLow || p.retry != nil {
 		return nil
@@ -124,7 +128,8 @@ func (p *puller[T]) ask() error {
 	nc := p.t.bus.nc
 	batch := pullBatch - len(p.queue)
 	request, err := json.Marshal(map[string]any{
-		"batch": batch, "max_bytes": max(pullBytes, int(nc.MaxPayload())), "expires": pullExpiry, "group": priorityGroup, "id": p.pin,
+		"batch": batch, "max_bytes": max(pullBytes, int(nc.MaxPayload())), "expires": pullExpiry, "idle_heartbeat": pullHeartbeat,
+		"group": priorityGroup, "id": p.pin,
 	})
 	if err != nil {
 		return fmt.Errorf("encode pull request: %w", err)
@@ -134,7 +139,7 @@ func (p *puller[T]) ask() error {
 		p.pause() // not connected; the loop goes on when it is
 		return nil
 	}
-	p.asked, p.askedAt = batch, time.Now()
+	p.asked, p.heardAt = batch, time.Now()
 	return nil
 }
 
@@ -143,6 +148,7 @@ func (p *puller[T]) pause() { p.retry = time.After(pullRetry) }
 // receive takes a message, or an answer to the request.
 func (p *puller[T]) receive(ctx context.Context, m *nats.Msg) error {
 	p.gauge.answered()
+	p.heardAt = time.Now()
 	if status := m.Header.Get(headerStatus); status != "" && len(m.Data) == 0 && !strings.HasPrefix(m.Reply, "$JS.ACK.") {
 		return p.status(status, m.Header.Get(headerDesc))
 	}
@@ -164,13 +170,13 @@ func (p *puller[T]) receive(ctx context.Context, m *nats.Msg) error {
 	if err != nil {
 		return p.bury(ctx, h, m, "undecodable", err.Error())
 	}
-	p.queue = append(p.queue, incoming[T]{held: event.Held[T]{Value: value, Settler: h}, hold: h, msg: m, seq: meta.seq})
+	p.queue = append(p.queue, incoming[T]{held: event.Held[T]{Value: value, Seq: meta.seq, Settler: h}, hold: h, msg: m, seq: meta.seq})
 	return nil
 }
 
 func (p *puller[T]) status(code, description string) error {
-	if code == statusConflict && strings.Contains(description, "Batch Completed") {
-		return nil // all that was asked for has come, and the next request may be on its way already
+	if code == statusHeartbeat || code == statusConflict && strings.Contains(description, "Batch Completed") {
+		return nil // in the second case all that was asked for has come, and the next request may be on its way already
 	}
 	p.asked = 0
 	switch {

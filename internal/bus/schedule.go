@@ -2,12 +2,15 @@ package bus
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"notifier/internal/event"
@@ -16,27 +19,35 @@ import (
 const (
 	headerSchedule = "Nats-Schedule"
 	headerTarget   = "Nats-Schedule-Target"
+	// scheduleAt stands before the time in a schedule that fires once.
+	scheduleAt = "@at "
 )
+
+// codeSequenceNotFound is the server's answer to the removal of a message that is not there.
+const codeSequenceNotFound = 10043
 
 // Park puts d back on the schedule, to come off it at the given time, and returns when that is on disk. The caller then settles
 // the message it holds. Whatever d's fields say then, attempts and last error among them, it will say when it comes back.
 //
-// Each park has an ID of its own, d.ID and d.Parks, which the caller counts up: with the delivery's own ID the stream would take
-// it for a duplicate of the delivery and drop it, with a positive answer. So the same delivery with the same Parks is parked
-// once. A delivery has one place on the schedule, so a park with another count replaces what is there. One that has become too
-// large for the bus is a dead letter instead.
+// A delivery has one place on the schedule, so a park replaces what is there. One that comes off it so soon that a publish which is tried
+// again could come after it has an ID of its own, d.ID and d.Parks, which the caller counts up, so that it is parked once: with the
+// delivery's own ID the stream would take it for a duplicate of the delivery and drop it, with a positive answer. The others have none,
+// since the server keeps each ID in memory. A delivery that has become too large for the bus is a dead letter instead.
 func (b *Bus) Park(ctx context.Context, d *event.Delivery, at time.Time) error {
-	shard := b.shardOfDelivery(d)
-	m, err := encodeDelivery(retrySubject(shard, d), d.ID+"#"+strconv.Itoa(d.Parks), d)
+	shard, id := b.shardOfDelivery(d), ""
+	if time.Until(at) < deliveryDuplicates {
+		id = d.ID + "#" + strconv.Itoa(d.Parks)
+	}
+	m, err := encodeDelivery(retrySubject(shard, d), id, d)
 	if err != nil {
 		return fmt.Errorf("park delivery: %w", err)
 	}
-	m.Header.Set(headerSchedule, "@at "+at.UTC().Format(time.RFC3339Nano))
-	m.Header.Set(headerTarget, deliverSubject(shard, d))
+	m.Header.Set(headerSchedule, scheduleAt+at.UTC().Format(time.RFC3339Nano))
+	m.Header.Set(headerTarget, dueSubject(shard, d))
 	_, err = b.publish(ctx, streamDeliveries, m)
 	switch {
 	case errors.Is(err, ErrTooLarge): // its last error made it so: trying again would not end
-		return b.DeadLetter(ctx, d, labelTooLarge, reasonTooLarge)
+		return b.DeadLetter(ctx, d, event.LabelTooLarge, reasonTooLarge)
 	case err != nil:
 		return fmt.Errorf("park delivery: %w", err)
 	}
@@ -53,13 +64,15 @@ func (b *Bus) Backlog(ctx context.Context, shard int) (event.Backlog, error) {
 	if err != nil {
 		return event.Backlog{}, fmt.Errorf("list the deliveries of a shard: %w", err)
 	}
-	var backlog event.Backlog
+	backlog := event.Backlog{Parked: make([]event.Parked, 0, len(info.State.Subjects)), Last: info.State.LastSeq}
+	shared := interned{}
 	for subject, count := range info.State.Subjects {
-		if !strings.HasPrefix(subject, prefixRetry) {
-			backlog.Due += int(count)
+		if first, err := parseDeliverSubject(subject); err == nil {
+			first.Count = int(count)
+			backlog.First = append(backlog.First, first)
 			continue
 		}
-		p, err := parseRetrySubject(subject)
+		p, err := parseParkedSubject(subject, shared)
 		if err != nil {
 			b.log.Error("a parked delivery is not understood", "error", err)
 			continue
@@ -67,4 +80,93 @@ func (b *Bus) Backlog(ctx context.Context, shard int) (event.Backlog, error) {
 		backlog.Parked = append(backlog.Parked, p)
 	}
 	return backlog, nil
+}
+
+// Recall reads a delivery off the schedule before its time. The message stays there until Done, so that a process that dies in between
+// loses nothing, and a Park with another count replaces it as ever.
+func (b *Bus) Recall(ctx context.Context, shard int, p event.Parked) (event.Recalled, error) {
+	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+	defer cancel()
+	stream := b.streams[streamDeliveries]
+	raw, err := stream.GetLastMsgForSubject(ctx, parkedSubject(prefixRetry, shard, p))
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		_, err = stream.GetLastMsgForSubject(ctx, parkedSubject(prefixDeliver, shard, p))
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			return event.Recalled{}, nil
+		}
+		if err == nil {
+			return event.Recalled{Due: true}, nil
+		}
+	}
+	if err != nil {
+		return event.Recalled{}, fmt.Errorf("recall delivery: %w", err)
+	}
+	d, err := decodeDelivery(&nats.Msg{Subject: raw.Subject, Header: raw.Header, Data: raw.Data})
+	if err != nil {
+		return event.Recalled{}, fmt.Errorf("recall delivery: %w", err)
+	}
+	at, err := time.Parse(time.RFC3339Nano, strings.TrimPrefix(raw.Header.Get(headerSchedule), scheduleAt))
+	if err != nil {
+		return event.Recalled{}, errors.New("recall delivery: its schedule is not understood")
+	}
+	return event.Recalled{Held: event.Held[event.Delivery]{Value: d, Settler: &parked{bus: b, seq: raw.Sequence}}, At: at}, nil
+}
+
+// parked is the hold on a message of the schedule, which nobody else is handed before its time.
+type parked struct {
+	bus     *Bus
+	seq     uint64
+	settled atomic.Bool
+}
+
+// Done takes the message off the schedule. One that is not there any more, since its time has come or a Park has replaced it, is
+// as good.
+func (p *parked) Done(ctx context.Context) error {
+	if p.settled.Load() {
+		return errSettled
+	}
+	if err := p.bus.remove(ctx, streamDeliveries, p.seq); err != nil {
+		return fmt.Errorf("take delivery off the schedule: %w", err)
+	}
+	p.settled.Store(true)
+	return nil
+}
+
+// Working does nothing: the message is nobody else's before its time.
+func (p *parked) Working() error { return nil }
+
+// Return leaves the message on the schedule.
+func (p *parked) Return() error {
+	p.settled.Store(true)
+	return nil
+}
+
+// remove deletes one message of a stream. It does no harm when the message is gone.
+func (b *Bus) remove(ctx context.Context, stream string, seq uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+	defer cancel()
+	request, err := json.Marshal(map[string]any{"seq": seq, "no_erase": true})
+	if err != nil {
+		return err
+	}
+	reply, err := b.nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.DELETE."+stream, request)
+	if err != nil {
+		return err
+	}
+	var answer struct {
+		Success bool                `json:"success"`
+		Error   *jetstream.APIError `json:"error"`
+	}
+	if err := json.Unmarshal(reply.Data, &answer); err != nil {
+		return errors.New("answer to a removal is not understood")
+	}
+	if answer.Success || answer.Error != nil && (answer.Error.ErrorCode == codeSequenceNotFound || isGone(answer.Error)) {
+		return nil
+	}
+	return fmt.Errorf("remove message: %w", answer.Error)
+}
+
+// isGone reports whether the server's store has no such message. It has one code for all that a removal may fail with.
+func isGone(err *jetstream.APIError) bool {
+	return strings.Contains(err.Description, "no message found") || strings.Contains(err.Description, "deleted message")
 }

@@ -20,12 +20,17 @@ const (
 	// serverSlack is what the server may store beyond the streams' own bounds: DELIVERIES is bounded by its writers and not by
 	// the server (see streams.go), so this is the last wall before the disk is full. The server then refuses, it does not discard.
 	serverSlack = 256 * mib
+	// unlimited is the limit that the server is started with. It reserves what each stream that it finds was allowed to store, and
+	// when that is more than its limit, as on a disk that has become smaller, it refuses even to lower a bound.
+	unlimited = 1 << 50
 )
 
 // embedded is a nats-server within this process. It listens on nothing.
 type embedded struct {
 	srv  *server.Server
 	lock *os.File
+	// most is what may be stored in all.
+	most int64
 }
 
 // startEmbedded takes the data directory for this process alone and starts a server on it. It scales the budgets down to the disk.
@@ -42,21 +47,22 @@ func startEmbedded(dir string, budgets *Budgets, log *slog.Logger) (_ *embedded,
 			_ = lock.Close()
 		}
 	}()
-	available, err := room(dir)
+	used, free, err := measure(dir)
 	if err != nil {
 		return nil, fmt.Errorf("measure data directory: %w", err)
 	}
 	wanted := budgets.total()
-	if err := budgets.fit(available); err != nil {
+	if err := budgets.fit(room(used, free)); err != nil {
 		return nil, err
 	}
 	if budgets.total() < wanted {
-		log.Warn("streams are smaller than asked for: the disk has no room", "wantedMiB", wanted/mib, "givenMiB", budgets.total()/mib)
+		log.Warn("streams are smaller than asked for: the disk has no room; for all of it make the volume larger and restart",
+			"wantedMiB", wanted/mib, "givenMiB", budgets.total()/mib)
 	}
 	srv, err := server.NewServer(&server.Options{
 		ServerName: "notifier", DontListen: true, NoSigs: true, MaxPayload: embeddedPayload,
 		JetStream: true, StoreDir: dir, SyncAlways: true, JetStreamMaxMemory: 64 * mib,
-		JetStreamMaxStore: budgets.total() + serverSlack,
+		JetStreamMaxStore: unlimited,
 		// Everything in this process shares a few connections, so the server's limit per connection bounds the whole process.
 		MaxPending: 256 << 20,
 	})
@@ -70,7 +76,20 @@ func startEmbedded(dir string, budgets *Budgets, log *slog.Logger) (_ *embedded,
 		srv.WaitForShutdown()
 		return nil, errors.New("embedded server did not start: JetStream is not available on the data directory")
 	}
-	return &embedded{srv: srv, lock: lock}, nil
+	// What a larger disk was filled with may be more than the budgets: some of what is free is for bringing that out.
+	return &embedded{srv: srv, lock: lock, most: max(budgets.total()+serverSlack, used+free/2)}, nil
+}
+
+// limit has the server refuse what would make it store more than so many bytes. It is set when the streams have their bounds:
+// the server checks bounds against it.
+func (e *embedded) limit(bytes int64) error {
+	err := e.srv.GlobalAccount().UpdateJetStreamLimits(map[string]server.JetStreamAccountLimits{"": {
+		MaxStore: bytes, MaxMemory: -1, MaxStreams: -1, MaxConsumers: -1, MaxAckPending: -1, MemoryMaxStreamBytes: -1, StoreMaxStreamBytes: -1,
+	}})
+	if err != nil {
+		return fmt.Errorf("limit embedded server: %w", err)
+	}
+	return nil
 }
 
 // fault says what keeps a stream from being written, empty for nothing. After a write error, on a full disk for instance, the
@@ -108,14 +127,13 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// room is how many bytes the streams may take: what they take already, plus what is free, less a tenth and the server's slack.
-func room(dir string) (int64, error) {
+// measure returns how many bytes a directory's files take, and how many are free.
+func measure(dir string) (used, free int64, err error) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {
-		return 0, fmt.Errorf("statfs: %w", err)
+		return 0, 0, fmt.Errorf("statfs: %w", err)
 	}
-	var used int64
-	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -124,8 +142,13 @@ func room(dir string) (int64, error) {
 		}
 		return nil
 	})
-	total := used + int64(st.Bavail)*st.Bsize
-	return total - total/10 - min(serverSlack, total/10), err
+	return used, int64(st.Bavail) * st.Bsize, err
+}
+
+// room is how many bytes the streams may take: what they take already, plus what is free, less a tenth and the server's slack.
+func room(used, free int64) int64 {
+	total := used + free
+	return total - total/10 - min(serverSlack, total/10)
 }
 
 // serverLog is the server's logger. Its lines are attributes, since messages of ours are constant.

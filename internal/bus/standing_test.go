@@ -59,3 +59,34 @@ func TestATriggerThatWaitsStandsForLaterOnesUntilItIsTaken(t *testing.T) {
 		t.Errorf("a trigger rode on one that was given back: %d written", got)
 	}
 }
+
+// T4: who is handed two triggers of one target ends the first of them only, since the other alone is on disk, whichever was accepted
+// first. Fails when the stream keeps more than one message of a subject, or another than the last.
+func TestT4OfOneTargetsTriggersTheLastIsOnDisk(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	held := make(chan event.Held[event.Trigger])
+	start(t, triggerTo(b, held))
+	stored := func() uint64 {
+		t.Helper()
+		info, err := b.streams[streamTriggers].Info(testContext(t))
+		must(t, err)
+		return info.State.Msgs
+	}
+	publish := func(uid string, accepted int64) event.Held[event.Trigger] {
+		t.Helper()
+		trigger := testTrigger("team-a", "k", accepted)
+		trigger.ReceiverUID = uid
+		must(t, b.PublishTriggers(testContext(t), trigger))
+		return receive(t, held)
+	}
+	newer := publish("one", 2)
+	older := publish("two", 1)
+	must(t, newer.Done(testContext(t)))
+	if n := stored(); n != 1 {
+		t.Errorf("%d messages are on disk, want the last", n)
+	}
+	must(t, older.Done(testContext(t)))
+	if n := stored(); n != 0 {
+		t.Errorf("%d messages are on disk after the end of the last", n)
+	}
+}

@@ -49,11 +49,11 @@ func (s *stats) refresh(ctx context.Context) error {
 		}
 		states[name] = info.State
 	}
-	unrouted, err := s.unhandled(ctx, routeRole(), states)
+	unrouted, err := s.bus.unhandled(ctx, routeRole(), states)
 	if err != nil {
 		return err
 	}
-	unread, err := s.unhandled(ctx, subscribeRole(), states)
+	unread, err := s.bus.unhandled(ctx, subscribeRole(), states)
 	if err != nil {
 		return err
 	}
@@ -69,8 +69,8 @@ func (s *stats) refresh(ctx context.Context) error {
 }
 
 // unhandled is how many messages of its stream a role has not settled.
-func (s *stats) unhandled(ctx context.Context, r role, states map[string]jetstream.StreamState) (uint64, error) {
-	c, err := s.bus.streams[r.stream].Consumer(ctx, consumerName(r))
+func (b *Bus) unhandled(ctx context.Context, r role, states map[string]jetstream.StreamState) (uint64, error) {
+	c, err := b.streams[r.stream].Consumer(ctx, consumerName(r))
 	if errors.Is(err, jetstream.ErrConsumerNotFound) { // it is made by the first owner; before that nothing was handled
 		return states[r.stream].Msgs, nil
 	}

@@ -35,14 +35,17 @@ func TestAConsumerThatDoesNotAnswerIsNotTakenForOneThatReadNothing(t *testing.T)
 			ctx := testContext(t)
 			got := make(chan *event.Record)
 			start(t, func(ctx context.Context) error {
-				return b.Events(ctx, func(context.Context, []*event.Record) error { return nil })
+				return b.Events(ctx, light, func(context.Context, []*event.Record) error { return nil })
 			})
 			start(t, subscribeTo(b, got))
+			var records []*event.Record
 			for _, id := range ids(200) { // which fill more than three quarters
 				record := testRecord(id, "team", "app")
 				record.Event.Message = strings.Repeat("x", 4000)
-				_, err := b.PublishEvent(ctx, record)
-				must(t, err)
+				records = append(records, record)
+			}
+			publishRecords(t, b, records...)
+			for range records {
 				receive(t, got)
 			}
 			for must(t, b.stats.refresh(ctx)); b.stats.unread > 0; {

@@ -22,6 +22,8 @@ const (
 	bucketHealth  = "owner-health"
 	bucketOwners  = "owners"
 	bucketMembers = "members"
+	// bucketStream begins the name of the stream that a bucket is kept in.
+	bucketStream = "KV_"
 )
 
 var allStreams = []string{streamEvents, streamDeliveries, streamTriggers, streamDeadLetters, streamHistory}
@@ -33,6 +35,9 @@ const (
 	deadPerProvider = 1000
 	// historyMaxAge is longer than a delivery may wait on the schedule, so a delivery never outlives the record of its sending.
 	historyMaxAge = 26 * time.Hour
+	// historyMaxMsgs bounds the memory of the server's index, some 320 bytes a record: a message that comes back after a crash was sent shortly
+	// before it.
+	historyMaxMsgs = 100_000
 	// deliveryDuplicates is the window in which the stream itself drops a delivery that was routed twice. Beyond it, and after a
 	// restart, the HISTORY lookup of rechecked deliveries does.
 	deliveryDuplicates = 2 * time.Minute
@@ -71,7 +76,7 @@ func streamConfigs(o *Options) []jetstream.StreamConfig {
 	}, {
 		Name: streamHistory, Description: "what was delivered",
 		Subjects: []string{prefixHistory + everythingElse}, Retention: jetstream.LimitsPolicy,
-		MaxAge: historyMaxAge, MaxBytes: o.Budgets.History, MaxMsgsPerSubject: 1, Discard: jetstream.DiscardOld,
+		MaxAge: historyMaxAge, MaxBytes: o.Budgets.History, MaxMsgs: historyMaxMsgs, MaxMsgsPerSubject: 1, Discard: jetstream.DiscardOld,
 	}}
 	for i := range configs {
 		configs[i].Storage = jetstream.FileStorage
@@ -105,29 +110,86 @@ func bucketConfigs(o *Options) []jetstream.KeyValueConfig {
 	return configs
 }
 
-// setUp makes or updates streams and buckets.
+// setUp makes or updates streams and buckets, and waits for a server that is away before each.
 func (b *Bus) setUp(ctx context.Context) error {
-	if err := b.agreeOnShards(ctx); err != nil {
+	if err := b.patiently(ctx, b.agreeOnShards); err != nil {
 		return err
 	}
 	for _, cfg := range streamConfigs(&b.opts) {
-		s, err := b.js.CreateOrUpdateStream(ctx, cfg)
-		if err != nil {
-			return fmt.Errorf("set up stream %s: %w", cfg.Name, err)
+		if err := b.patiently(ctx, func(ctx context.Context) error { return b.setUpStream(ctx, cfg) }); err != nil {
+			return err
 		}
-		b.streams[cfg.Name] = s
 	}
 	for _, cfg := range bucketConfigs(&b.opts) {
-		kv, err := b.js.CreateOrUpdateKeyValue(ctx, cfg)
-		if err != nil {
-			return fmt.Errorf("set up bucket %s: %w", cfg.Bucket, err)
+		if err := b.patiently(ctx, func(ctx context.Context) error { return b.setUpBucket(ctx, cfg) }); err != nil {
+			return err
 		}
-		b.buckets[cfg.Bucket] = kv
 	}
 	// Made before the doors open: what they accept from now on is not missed, however long it takes until somebody reads.
-	if _, err := b.setUpConsumer(ctx, subscribeRole()); err != nil {
-		return fmt.Errorf("set up consumer %s: %w", kindSubscribe, err)
+	return b.patiently(ctx, func(ctx context.Context) error {
+		if _, err := b.setUpConsumer(ctx, subscribeRole()); err != nil {
+			return fmt.Errorf("set up consumer %s: %w", kindSubscribe, err)
+		}
+		return nil
+	})
+}
+
+func (b *Bus) setUpStream(ctx context.Context, cfg jetstream.StreamConfig) (err error) {
+	if err := b.keepOwed(ctx, cfg.Name, &cfg.MaxBytes); err != nil {
+		return err
 	}
+	if b.streams[cfg.Name], err = b.js.CreateOrUpdateStream(ctx, cfg); err != nil {
+		return fmt.Errorf("set up stream %s: %w", cfg.Name, err)
+	}
+	return nil
+}
+
+func (b *Bus) setUpBucket(ctx context.Context, cfg jetstream.KeyValueConfig) (err error) {
+	if err := b.keepOwed(ctx, bucketStream+cfg.Bucket, &cfg.MaxBytes); err != nil {
+		return err
+	}
+	if b.buckets[cfg.Bucket], err = b.js.CreateOrUpdateKeyValue(ctx, cfg); err != nil {
+		return fmt.Errorf("set up bucket %s: %w", cfg.Bucket, err)
+	}
+	return nil
+}
+
+// keepOwed raises the bound of a stream to what it holds, unless that may be forgotten: the server discards what is beyond a bound
+// that is lowered, which the embedded one's is when its disk has become smaller.
+func (b *Bus) keepOwed(ctx context.Context, name string, bound *int64) error {
+	if b.embedded == nil || *bound < 0 || name == streamDeadLetters || name == streamHistory {
+		return nil
+	}
+	s, err := b.js.Stream(ctx, name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look up stream %s: %w", name, err)
+	}
+	state := s.CachedInfo().State
+	stored := int64(state.Bytes)
+	if stored <= *bound {
+		return nil
+	}
+	if name == streamEvents {
+		b.streams[name] = s
+		owed := uint64(0)
+		for _, r := range []role{routeRole(), subscribeRole()} {
+			n, err := b.unhandled(ctx, r, map[string]jetstream.StreamState{name: state})
+			if err != nil {
+				return err
+			}
+			owed += n
+		}
+		if owed == 0 {
+			return nil
+		}
+		b.opts.Budgets.Events = stored
+	}
+	b.log.Warn("a stream holds more than its bound and keeps it until it is handled; make the volume larger, or restart later",
+		"stream", name, "heldMiB", stored/mib, "boundMiB", *bound/mib)
+	*bound = stored
 	return nil
 }
 

@@ -20,7 +20,8 @@ const (
 	prefixDead     = "notifier.dead."
 	prefixHistory  = "notifier.history."
 	unknownToken   = "="
-	retryTokens    = 7 // notifier.retry.<shard>.<ns>.<provider>.<object>.<order>-<id>
+	deliverLength  = 5 // tokens of notifier.deliver.<shard>.<ns>.<provider>
+	parkedLength   = 7 // tokens of that and of retry with .<object>.<order>-<id>
 	hexDigits      = "0123456789abcdef"
 	escape         = '='
 	everythingElse = ">"
@@ -102,16 +103,56 @@ func deliverSubject(shard int, d *event.Delivery) string {
 	return prefixDeliver + strconv.Itoa(shard) + "." + token(d.Namespace) + "." + token(d.Provider)
 }
 
-// retrySubject names everything that a new owner of the shard must know to keep the order of one object's deliveries, so
-// that it reads no message for it.
-func retrySubject(shard int, d *event.Delivery) string {
-	return fmt.Sprintf("%s%d.%s.%s.%s.%d-%s", prefixRetry, shard, token(d.Namespace), token(d.Provider),
-		event.ObjectKey(d.Object()), d.Order, token(d.ID))
+func parseDeliverSubject(subject string) (f event.First, err error) {
+	t := strings.Split(subject, ".")
+	if len(t) != deliverLength {
+		return f, fmt.Errorf("subject of a delivery has %d tokens", len(t))
+	}
+	if f.Namespace, err = untoken(t[3]); err == nil {
+		f.Provider, err = untoken(t[4])
+	}
+	return f, err
 }
 
-func parseRetrySubject(subject string) (event.Parked, error) {
+// retrySubject is a delivery's place on the schedule. It names everything that a new owner of the shard must know to keep the order of
+// one object's deliveries, so that it reads no message for it.
+func retrySubject(shard int, d *event.Delivery) string {
+	return parkedSubject(prefixRetry, shard, parkedOf(d))
+}
+
+// dueSubject is where the schedule puts a delivery when its time has come. Unlike deliverSubject it tells deliveries apart: this one may
+// stand behind its successors in the stream, and a new owner must know of it before it sends one of them (invariant E4).
+func dueSubject(shard int, d *event.Delivery) string {
+	return parkedSubject(prefixDeliver, shard, parkedOf(d))
+}
+
+func parkedOf(d *event.Delivery) event.Parked {
+	return event.Parked{
+		ID: d.ID, Order: d.Order, Namespace: d.Namespace, Provider: d.Provider, ObjectKey: event.ObjectKey(d.Object()),
+	}
+}
+
+func parkedSubject(prefix string, shard int, p event.Parked) string {
+	return fmt.Sprintf("%s%d.%s.%s.%s.%d-%s", prefix, shard, token(p.Namespace), token(p.Provider), p.ObjectKey, p.Order, token(p.ID))
+}
+
+// interned has one copy of each string. There may be very many parked deliveries, of few Providers and objects, and a part of a subject
+// would keep all of the subject in memory.
+type interned map[string]string
+
+func (s interned) one(part string) string {
+	same, known := s[part]
+	if !known {
+		same = strings.Clone(part)
+		s[same] = same
+	}
+	return same
+}
+
+// parseParkedSubject reads a subject of parkedSubject. Its parts that others have as well are in the strings given.
+func parseParkedSubject(subject string, shared interned) (event.Parked, error) {
 	t := strings.Split(subject, ".")
-	if len(t) != retryTokens {
+	if len(t) != parkedLength {
 		return event.Parked{}, fmt.Errorf("subject of a parked delivery has %d tokens", len(t))
 	}
 	order, id, found := strings.Cut(t[6], "-")
@@ -122,11 +163,11 @@ func parseRetrySubject(subject string) (event.Parked, error) {
 	if err != nil {
 		return event.Parked{}, errors.New("subject of a parked delivery has a bad order")
 	}
-	p := event.Parked{Order: n, ObjectKey: t[5]}
+	p := event.Parked{Order: n, ObjectKey: shared.one(t[5]), Due: strings.HasPrefix(subject, prefixDeliver)}
 	for _, part := range []struct {
 		to    *string
 		token string
-	}{{&p.ID, id}, {&p.Namespace, t[3]}, {&p.Provider, t[4]}} {
+	}{{&p.ID, strings.Clone(id)}, {&p.Namespace, shared.one(t[3])}, {&p.Provider, shared.one(t[4])}} {
 		if *part.to, err = untoken(part.token); err != nil {
 			return event.Parked{}, fmt.Errorf("subject of a parked delivery: %w", err)
 		}

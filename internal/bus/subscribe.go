@@ -25,7 +25,7 @@ func subscribeRole() role {
 //
 // What was accepted since the first start is handed out until it is acknowledged, over any restart, in stream order, with the
 // same rules as by Events. A record is read from its headers: its Event has the object, the reason, the severity and the time, no
-// message and no metadata. A message that is no event, of which Events makes a dead letter, comes as a record of no object.
+// message, but for a POSTed failure the beginning of it, and no metadata. A message that is no event, of which Events makes a dead letter, comes as a record of no object.
 func (b *Bus) Subscribe(ctx context.Context, serve func(ctx context.Context, events event.Reader) error) error {
 	b.serveOne(ctx, subscribeRole(), func(ctx context.Context, t *tenure) error {
 		err := serve(ctx, &reader{tenure: t})

@@ -17,7 +17,7 @@ type Delivery struct {
 	ProviderUID string `json:"providerUID,omitempty"`
 	// Event carries the metadata as the Alert merged it.
 	Event Event `json:"event"`
-	// Known says that the event is about an object that the cluster has (Record.Known).
+	// Known says that the event is about an object that the cluster has and is not doubted (Record.Known, Record.Doubted).
 	Known bool `json:"known,omitempty"`
 	// Routed is when the delivery was first written to the bus.
 	Routed time.Time `json:"routed"`
@@ -28,6 +28,10 @@ type Delivery struct {
 	LastError string `json:"lastError,omitempty"`
 	// Parks counts how often the delivery was put back on the schedule; it makes each scheduled message's ID its own.
 	Parks int `json:"parks,omitempty"`
+	// Replays counts how often the delivery was a dead letter that was published anew.
+	Replays int `json:"replays,omitempty"`
+	// Destination is the version of the Provider's configuration that the delivery was last meant for.
+	Destination string `json:"destination,omitempty"`
 	// Recheck says that the delivery may have been sent before, so its ID is looked up in the history first.
 	Recheck bool `json:"recheck,omitempty"`
 }
@@ -38,7 +42,7 @@ func (d *Delivery) Object() string {
 	return o.Kind + "/" + o.Namespace + "/" + o.Name
 }
 
-// Parked is a delivery that waits on the schedule, as far as its subject tells.
+// Parked is a delivery that was put on the schedule, as far as its subject tells.
 type Parked struct {
 	ID        string
 	Order     uint64
@@ -46,15 +50,54 @@ type Parked struct {
 	Provider  string
 	// ObjectKey is ObjectKey of the delivery's object.
 	ObjectKey string
+	// Due says that its time has come: the bus hands it out. Until then it is on the schedule.
+	Due bool
 }
 
 // Backlog is what stood on the bus for one shard at one moment.
 type Backlog struct {
-	// Parked are the deliveries that waited on the schedule.
+	// Parked are the deliveries that were put on the schedule and not settled since.
 	Parked []Parked
-	// Due counts the messages that waited to be handed out or were held. A delivery whose time came just then may be counted
-	// here and listed above, never neither.
-	Due int
+	// First counts, by Provider, the messages of deliveries that were never parked.
+	First []First
+	// Last is the place in the stream of what was stored last (Held.Seq).
+	Last uint64
+}
+
+// First counts the deliveries to one Provider that are handed out in the order in which they were published.
+type First struct {
+	Namespace, Provider string
+	Count               int
+}
+
+// Labels of dead letters that are given on both sides of the bus.
+const (
+	LabelQuota    = "quota"
+	LabelTooLarge = "too_large"
+)
+
+// Refused is a delivery that became a dead letter instead of being published, with a label from a small closed set and a reason that is
+// safe to show.
+type Refused struct {
+	Delivery      *Delivery
+	Label, Reason string
+}
+
+// Dead is a delivery that was given up, with the label from a small closed set that it was given, and its place in the stream.
+type Dead struct {
+	Delivery Delivery
+	Label    string
+	Seq      uint64
+}
+
+// Recalled is what the bus has of a parked delivery.
+type Recalled struct {
+	// Held is the delivery while it is on the schedule, where it stays until Done. Its Return and Working do nothing.
+	Held Held[Delivery]
+	// At is when the schedule hands it out, zero when it is not on the schedule any more.
+	At time.Time
+	// Due says that its time has come: the bus hands it out.
+	Due bool
 }
 
 // ObjectKey is a short digest of Delivery.Object that is safe as a subject token.

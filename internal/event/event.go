@@ -79,6 +79,9 @@ func Decode(body []byte) (Event, error) {
 		return Event{}, err
 	}
 	e.Timestamp = e.Timestamp.UTC().Truncate(time.Second)
+	if year := e.Timestamp.Year(); year < 0 || year > 9999 { // as its zone may make it; no such time can be encoded again
+		return Event{}, errors.New("timestamp is outside the years 0 to 9999")
+	}
 	return e, nil
 }
 
@@ -107,6 +110,9 @@ func (e Event) Validate() error {
 	}
 	return nil
 }
+
+// MessageStart is how many bytes of a POSTed failure's message are told where events are read without their bodies.
+const MessageStart = 512
 
 // maxMetadata bounds the metadata of an event, keys and values together, in bytes. An event is copied for every Alert that it
 // matches, so its size is what a tenant can multiply.

@@ -22,6 +22,8 @@ type Settler interface {
 // Held is a value that came off the bus and must be settled.
 type Held[T any] struct {
 	Value T
+	// Seq is the message's place in its stream, zero when it was not handed out in the stream's order.
+	Seq uint64
 	Settler
 }
 

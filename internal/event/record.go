@@ -47,6 +47,17 @@ func OutcomeOf(e Event) Outcome {
 	}
 }
 
+// Object is what the watchers' cache knows of an object.
+type Object struct {
+	UID string
+	// Labels are not nil.
+	Labels map[string]string
+	// Outcome is how the object's last reconciliation ended, none while one is under way.
+	Outcome Outcome
+	// Version is another one after every change of the object.
+	Version string
+}
+
 // Record is an event as it stands on the bus, with what the watchers' cache knew of its object at the door.
 type Record struct {
 	// ID is the identity of the fact. Two records with one ID within the stream's duplicate window are one.
@@ -58,6 +69,10 @@ type Record struct {
 	// Known says that kind, namespace, name and UID matched an object in the watchers' cache. Only then may the event
 	// count for anything beyond being delivered (invariant E9).
 	Known bool
+	// Doubted says of a POST about a known object that nothing bore it out at the door: it contradicted the object's state, and was not
+	// the first to do so, or came beside very many. It is delivered after what is not doubted, within a share of its own, and does not
+	// count as telling a transition.
+	Doubted bool
 	// Labels are the object's labels, nil when the object was not found in the cache.
 	Labels map[string]string
 	// Accepted is the time at the door.

@@ -71,7 +71,10 @@ type Trigger struct {
 	Namespace   string `json:"namespace"`
 	Receiver    string `json:"receiver"`
 	ReceiverUID string `json:"receiverUID"`
-	Target      Target `json:"target"`
+	// Generation is the Receiver's when it named the target, so that who applies the trigger knows whether it has seen that state of
+	// the Receiver yet; 0 if that is not known.
+	Generation int64  `json:"generation,omitempty"`
+	Target     Target `json:"target"`
 	// Key is TargetKey of the target and the Receiver's service account at the time of the webhook. Pending triggers of
 	// one namespace with one key are one.
 	Key string `json:"key"`

@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
+	"runtime"
+	"sync"
+	"weak"
 )
 
 const (
@@ -25,11 +28,32 @@ func Compile(source string) (*regexp.Regexp, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	re, err := regexp.Compile(source)
+	re, err := one(source)
 	if err != nil {
 		return nil, 0, fmt.Errorf("pattern is not valid: %w", err)
 	}
 	return re, size, nil
+}
+
+// live has the patterns that are in use, by their source: tenants write the same few, such as those of Flux's guides, into thousands of
+// Alerts, and each compiled program takes kilobytes. A pattern goes with its last user.
+var live sync.Map // of weak.Pointer[regexp.Regexp]
+
+// one returns the compiled pattern of a source.
+func one(source string) (*regexp.Regexp, error) {
+	if found, ok := live.Load(source); ok {
+		if re := found.(weak.Pointer[regexp.Regexp]).Value(); re != nil {
+			return re, nil
+		}
+	}
+	re, err := regexp.Compile(source)
+	if err != nil {
+		return nil, err
+	}
+	own := weak.Make(re)
+	live.Store(source, own)
+	runtime.AddCleanup(re, func(source string) { live.CompareAndDelete(source, own) }, source)
+	return re, nil
 }
 
 // Size returns how many instructions a pattern compiles to, estimated from above, or why it is not compiled. It is measured on the

@@ -2,6 +2,7 @@ package patterns
 
 import (
 	"regexp/syntax"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -53,4 +54,27 @@ func TestAPatternBeyondABoundIsRefused(t *testing.T) {
 			t.Errorf("%.40q: got %v, want %q", source, err, want)
 		}
 	}
+}
+
+// Fails when each user of a pattern has a program of its own, or when a program is kept without a user.
+func TestAPatternIsKeptOnceAndNoLongerThanItIsUsed(t *testing.T) {
+	const source = "^only in this test$"
+	func() {
+		first, _, err := Compile(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, _, err := Compile(source)
+		if err != nil || first != second {
+			t.Errorf("two programs for one pattern: %v", err)
+		}
+		runtime.KeepAlive(first)
+	}()
+	for range 100 {
+		runtime.GC() // the cleanup runs some time after
+		if _, kept := live.Load(source); !kept {
+			return
+		}
+	}
+	t.Error("a pattern that nobody uses is kept")
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	jose "github.com/go-jose/go-jose/v4"
@@ -74,6 +75,9 @@ func (s *Issuers) verifyBearer(ctx context.Context, token string, d demand) (*oi
 	// The signature first and once: what is forged then costs no more than it takes to see that.
 	payload, err := verifySignature(ctx, token, issuer, by)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkTimes(payload, time.Now()); err != nil {
 		return nil, err
 	}
 	verifier := oidc.NewVerifier(d.issuer, verified(payload), &oidc.Config{

@@ -63,9 +63,20 @@ func newBudgets[K comparable](b Budget, max int) *budgets[K] {
 
 // allow takes one token of key's bucket.
 func (bs *budgets[K]) allow(key K, now time.Time) bool {
-	if bs.budget.Rate == 0 {
-		return true
+	return bs.budget.Rate == 0 || bs.limiter(key).AllowN(now, 1)
+}
+
+// take takes one token of key's bucket, which can be given back. It returns nil when there is none.
+func (bs *budgets[K]) take(key K, now time.Time) *rate.Reservation {
+	taken := bs.limiter(key).ReserveN(now, 1)
+	if taken.DelayFrom(now) > 0 {
+		taken.CancelAt(now)
+		return nil
 	}
+	return taken
+}
+
+func (bs *budgets[K]) limiter(key K) *rate.Limiter {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	b := bs.entries[key]
@@ -82,7 +93,7 @@ func (bs *budgets[K]) allow(key K, now time.Time) bool {
 	}
 	b.prev, b.next = &bs.root, bs.root.next
 	b.prev.next, b.next.prev = b, b
-	return b.limiter.AllowN(now, 1)
+	return b.limiter
 }
 
 func (b *bucket[K]) unlink() { b.prev.next, b.next.prev = b.next, b.prev }

@@ -19,6 +19,12 @@
 //	503  not stored; too much is being read; suspended; an issuer's keys are not known; or the Receivers are
 //	     not all compiled yet
 //
+// A path's digest does not tell where the token, the name and the namespace end, so Receivers of several namespaces can have one path: up
+// to eight stand behind it, at least one of each namespace among so many. Each verifies for itself, at the same time, and what it finds
+// authentic is for it; to whom the path alone is proof, for that one only if it is refused by all others, and not at all where one has the
+// path without a token. What one makes of it shows to no other, nor to the sender while another takes it, but that it was not stored. The
+// body is read once, after the headers satisfied one of them, into room of the path and of the process.
+//
 // A 2xx is written after the bus acknowledged every trigger (invariant T3). Whatever arrives for one Receiver while its
 // triggers are being published shares the next publish, whose triggers carry the newest of the arrival times (T4). Nothing is
 // queued beyond the requests that wait: a bus that does not answer is a 503 within the publish time-out.
@@ -41,7 +47,9 @@
 // wait for it, and an issuer is asked at most once in ten seconds, whether for a key that nobody knows or because it is down. A
 // key that its issuer drops is refused after five minutes; keys outlive an issuer that does not answer by an hour.
 // Of the answer, at most 256 KiB, nothing is kept but 32 keys with their IDs, of at most 256 bytes, and their algorithms.
-// RSA keys have 2048 to 4096 bits. A token is tried with at most four keys, of those that it names and that are for its algorithm.
+// RSA keys have 2048 to 4096 bits. A token is tried with at most four keys, of those that it names and that are for its algorithm. Its
+// times are whole numbers of seconds, in their order, and its end is at most 400 days ahead; no claim may be named like one of those that
+// decide, but in another case.
 //
 // Each namespace has a share of its own: 32 issuers, of which it forgets the one that it used longest ago, but none that it had asked
 // within ten seconds, and those that it has not used for an hour; two fetches at once, one a second, sixteen in a burst, and eight in
@@ -56,7 +64,10 @@
 // POST / answers 202 when the event is on the bus, 429 when the stream itself reports a duplicate, 400 for what is no
 // event, 413 and 415 as above, and 503 over a budget or when the event was not stored. Emitters take 429 for success and retry
 // on 503, so a budget never answers 429. The door is unauthenticated, so an event counts for more than being delivered only
-// when its kind, namespace, name and UID are those of an object in the watchers' cache (E9).
+// when its kind, namespace, name and UID are those of an object in the watchers' cache (E9). Controllers POST before they write a
+// status, so of the POSTs that contradict the object's state one is believed until the object changes. The others, and what is beyond
+// 20 POSTs at once or one in ten seconds about one object, are doubted: they have the budget of events of unknown objects, are
+// delivered behind, and do not keep a watcher from telling what happens.
 //
 // # Ownership
 //

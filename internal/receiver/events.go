@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -22,9 +22,21 @@ type Events interface {
 	PublishEvent(ctx context.Context, r *event.Record) (duplicate bool, err error)
 }
 
-// ownVia is what this process's own notifications carry (RFC 9110, section 7.6.3): one that comes back through the events door,
-// by a destination that leads here, would go round for ever.
-const ownVia = "1.1 notifier"
+// ownVia is the name that this process's own notifications carry (RFC 9110, section 7.6.3): one that comes back through the events door,
+// by a destination that leads here, would go round for ever. Proxies on the way add their names to it.
+const ownVia = "notifier"
+
+// isOwn reports whether a request has been sent by this process, directly or not.
+func isOwn(h http.Header) bool {
+	for _, chain := range h.Values("Via") {
+		for hop := range strings.SplitSeq(chain, ",") {
+			if by := strings.Fields(hop); len(by) > 1 && strings.EqualFold(by[1], ownVia) {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 // postTime bounds one event's publish: emitters hang up after 5 seconds.
 const postTime = 4500 * time.Millisecond
@@ -37,8 +49,8 @@ type EventsOptions struct {
 	Events  Events
 	Objects Objects
 	// Address and Namespace are the budgets of one client address and of one namespace. The namespace's is kept twice:
-	// events that name an object's UID rightly do not share one with those that do not, so that nobody can exhaust a
-	// namespace's budget who does not know its objects.
+	// events that name an object's UID rightly, and are not doubted, do not share one with those that do not, so that nobody
+	// can exhaust a namespace's budget for what its controllers say.
 	Address, Namespace Budget
 	// MaxBody is the greatest event the bus takes, in bytes; 0 for no bound below MaxBody of the package.
 	MaxBody int
@@ -92,13 +104,14 @@ type EventsHandler struct {
 	maxBody    int
 	addresses  *budgets[netip.Addr]
 	namespaces *budgets[namespaceKey]
+	doubts     *doubts
 	held       bodyRoom
 	metrics    *postMetrics
 	log        *outcomeLog
 	handler    http.Handler
 }
 
-// namespaceKey separates the budgets of events that know their object from those that do not.
+// namespaceKey separates the budgets of events that know their object, and are not doubted, from the others.
 type namespaceKey struct {
 	namespace string
 	known     bool
@@ -114,6 +127,7 @@ func NewEvents(o EventsOptions) (*EventsHandler, error) {
 		maxBody:    MaxBody,
 		addresses:  newBudgets[netip.Addr](o.Address, maxAddresses),
 		namespaces: newBudgets[namespaceKey](o.Namespace, maxNamespaces),
+		doubts:     newDoubts(),
 		held:       newBodyRoom(o.Held),
 		metrics:    newPostMetrics(o.Registerer),
 		log:        newOutcomeLog(o.Log),
@@ -134,7 +148,8 @@ func NewEvents(o EventsOptions) (*EventsHandler, error) {
 
 func (h *EventsHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.handler.ServeHTTP(w, r) }
 
-// The answers of the events door that do not depend on the request. A budget answers 503: emitters take 429 for success.
+// The answers of the events door that do not depend on the request. A budget answers 503: emitters take 429 for success. A state
+// that lasts for seconds names no Retry-After: emitters would wait that long four times. Without it they try after 1, 3, 7 and 15 s.
 var (
 	postUnknown     = silent(http.StatusNotFound, "unknown", "")
 	postMethod      = refused(http.StatusMethodNotAllowed, "method", "method must be POST", "")
@@ -143,6 +158,7 @@ var (
 	postTooLarge    = refused(http.StatusRequestEntityTooLarge, "too_large", "event is too large", "")
 	postUnreadable  = refused(http.StatusBadRequest, "unreadable", "body could not be read", "")
 	postBusy        = refused(http.StatusServiceUnavailable, "busy", "too many requests at once", "1")
+	postStarting    = refused(http.StatusServiceUnavailable, "starting", "objects of this kind are still being read", "")
 	postOverBudget  = refused(http.StatusServiceUnavailable, "over_budget", "too many events", "1")
 	postUnavailable = refused(http.StatusServiceUnavailable, "unavailable", "not stored, try again", "2")
 	postAccepted    = silent(http.StatusAccepted, "accepted", "")
@@ -163,7 +179,7 @@ func (h *EventsHandler) take(w http.ResponseWriter, r *http.Request) (*answer, *
 		early = postOverBudget
 	case !identityEncoded(r.Header):
 		early = postEncoded
-	case slices.Contains(r.Header.Values("Via"), ownVia):
+	case isOwn(r.Header):
 		early = postLoop
 	case r.ContentLength > int64(h.maxBody):
 		early = postTooLarge
@@ -195,11 +211,22 @@ func (h *EventsHandler) take(w http.ResponseWriter, r *http.Request) (*answer, *
 	if err != nil {
 		return refused(http.StatusBadRequest, "invalid", err.Error(), ""), nil, nil
 	}
-	record := newRecord(e, h.options.Objects, now)
-	if !h.namespaces.allow(namespaceKey{e.InvolvedObject.Namespace, record.Known}, now) {
+	if h.options.Objects.Pending(e.InvolvedObject.Kind) {
+		return postStarting, nil, nil
+	}
+	record, object := newRecord(e, h.options.Objects, now)
+	undo := func() {}
+	if record.Known {
+		record.Doubted, undo = h.doubts.of(record, object, now)
+	}
+	if !h.namespaces.allow(namespaceKey{e.InvolvedObject.Namespace, record.Known && !record.Doubted}, now) {
+		undo()
 		return postOverBudget, record, nil
 	}
 	a, err := h.publish(r.Context(), record)
+	if a != postAccepted {
+		undo()
+	}
 	return a, record, err
 }
 
@@ -213,6 +240,9 @@ func (h *EventsHandler) publish(ctx context.Context, record *event.Record) (*ans
 	case err == nil:
 		if record.Known {
 			h.metrics.known.Inc()
+		}
+		if record.Doubted {
+			h.metrics.doubted.Inc()
 		}
 		return postAccepted, nil
 	case h.options.TooLarge != nil && errors.Is(err, h.options.TooLarge):

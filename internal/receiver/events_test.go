@@ -50,11 +50,14 @@ func (l *eventLog) PublishEvent(_ context.Context, r *event.Record) (bool, error
 // cache is a watchers' cache of one Kustomization.
 type cache struct{}
 
-func (cache) Lookup(kind, namespace, name string) (string, map[string]string, bool) {
+// Pending is true of Buckets.
+func (cache) Pending(kind string) bool { return kind == "Bucket" }
+
+func (cache) Lookup(kind, namespace, name string) (event.Object, bool) {
 	if kind == "Kustomization" && namespace == "team-a" && name == "app" {
-		return "uid-1", map[string]string{"team": "a"}, true
+		return event.Object{UID: "uid-1", Labels: map[string]string{"team": "a"}}, true
 	}
-	return "", nil, false
+	return event.Object{}, false
 }
 
 func newEvents(t testing.TB, bus Events, change func(*EventsOptions)) *EventsHandler {
@@ -112,25 +115,31 @@ func TestTheEventsDoorAnswers(t *testing.T) {
 		result  string
 		reason  string
 	}{
-		"an event":                      {post(posted(nil)), nil, 202, "accepted", ""},
-		"fields of a later version":     {post(strings.Replace(posted(nil), "{", `{"action":"x","relatedObject":{"kind":"y"},`, 1)), nil, 202, "accepted", ""},
-		"an event of an unknown object": {with(func(e *event.Event) { e.InvolvedObject.Name = "other" }), nil, 202, "accepted", ""},
-		"what is no JSON":               {post("{"), nil, 400, "invalid", "JSON"},
-		"nothing":                       {post(""), nil, 400, "invalid", "JSON"},
-		"a webhook that went astray":    {post(`{"ref":"refs/heads/main","repository":{"id":1}}`), nil, 400, "invalid", "involvedObject.kind"},
-		"no namespace":                  {with(func(e *event.Event) { e.InvolvedObject.Namespace = "" }), nil, 400, "invalid", "namespace"},
-		"a namespace that is none":      {with(func(e *event.Event) { e.InvolvedObject.Namespace = "a.b" }), nil, 400, "invalid", "namespace"},
-		"a name with a line end":        {with(func(e *event.Event) { e.InvolvedObject.Name = "a\r\nb" }), nil, 400, "invalid", "name"},
-		"a kind with a slash":           {with(func(e *event.Event) { e.InvolvedObject.Kind = "a/b" }), nil, 400, "invalid", "kind"},
-		"a wildcard for a name":         {with(func(e *event.Event) { e.InvolvedObject.Name = "*" }), nil, 400, "invalid", "name"},
-		"a uid with a space":            {with(func(e *event.Event) { e.InvolvedObject.UID = "a b" }), nil, 400, "invalid", "uid"},
-		"a reason of two lines":         {with(func(e *event.Event) { e.Reason = "a\nb" }), nil, 400, "invalid", "reason"},
-		"an event of our own":           {request(func(r *http.Request) { r.Header.Set("Via", "1.1 notifier") }), nil, 508, "loop", "sent by notifier"},
-		"a compressed body":             {request(func(r *http.Request) { r.Header.Set("Content-Encoding", "gzip") }), nil, 415, "encoding", "encoding"},
-		"another path":                  {request(func(r *http.Request) { r.URL.Path, r.RequestURI = "/hook/x", "/hook/x" }), nil, 404, "unknown", ""},
-		"GET":                           {request(func(r *http.Request) { r.Method = "GET" }), nil, 405, "method", "method"},
-		"a bus that fails":              {post(posted(nil)), errors.New("no stream"), 503, "unavailable", "not stored"},
-		"an event the bus never takes":  {post(posted(nil)), fmt.Errorf("publish: %w", errBusTooLarge), 413, "too_large", "too large"},
+		"an event":                       {post(posted(nil)), nil, 202, "accepted", ""},
+		"fields of a later version":      {post(strings.Replace(posted(nil), "{", `{"action":"x","relatedObject":{"kind":"y"},`, 1)), nil, 202, "accepted", ""},
+		"an event of an unknown object":  {with(func(e *event.Event) { e.InvolvedObject.Name = "other" }), nil, 202, "accepted", ""},
+		"what is no JSON":                {post("{"), nil, 400, "invalid", "JSON"},
+		"nothing":                        {post(""), nil, 400, "invalid", "JSON"},
+		"a webhook that went astray":     {post(`{"ref":"refs/heads/main","repository":{"id":1}}`), nil, 400, "invalid", "involvedObject.kind"},
+		"no namespace":                   {with(func(e *event.Event) { e.InvolvedObject.Namespace = "" }), nil, 400, "invalid", "namespace"},
+		"a namespace that is none":       {with(func(e *event.Event) { e.InvolvedObject.Namespace = "a.b" }), nil, 400, "invalid", "namespace"},
+		"a name with a line end":         {with(func(e *event.Event) { e.InvolvedObject.Name = "a\r\nb" }), nil, 400, "invalid", "name"},
+		"a kind with a slash":            {with(func(e *event.Event) { e.InvolvedObject.Kind = "a/b" }), nil, 400, "invalid", "kind"},
+		"a wildcard for a name":          {with(func(e *event.Event) { e.InvolvedObject.Name = "*" }), nil, 400, "invalid", "name"},
+		"a uid with a space":             {with(func(e *event.Event) { e.InvolvedObject.UID = "a b" }), nil, 400, "invalid", "uid"},
+		"a reason of two lines":          {with(func(e *event.Event) { e.Reason = "a\nb" }), nil, 400, "invalid", "reason"},
+		"an event of our own":            {request(func(r *http.Request) { r.Header.Set("Via", "1.1 notifier") }), nil, 508, "loop", "sent by notifier"},
+		"one that a proxy passed on":     {request(func(r *http.Request) { r.Header.Set("Via", "1.0 fred, 1.1 Notifier (x), 2 p.example.net") }), nil, 508, "loop", "sent by notifier"},
+		"one that proxies passed on":     {request(func(r *http.Request) { r.Header["Via"] = []string{"1.0 fred", "1.1 p, HTTP/1.1\tnotifier"} }), nil, 508, "loop", "sent by notifier"},
+		"one of a proxy of another name": {request(func(r *http.Request) { r.Header.Set("Via", "1.1 notifier.example.net, 1.1 x (notifier)") }), nil, 202, "accepted", ""},
+		"a time of the year 10000":       {post(strings.Replace(posted(nil), "2026-01-02T03:04:05Z", "9999-12-31T23:59:59-00:01", 1)), nil, 400, "invalid", "timestamp"},
+		"a time before the year 0":       {post(strings.Replace(posted(nil), "2026-01-02T03:04:05Z", "0000-01-01T00:00:00+23:59", 1)), nil, 400, "invalid", "timestamp"},
+		"the last time there is":         {post(strings.Replace(posted(nil), "2026-01-02T03:04:05Z", "9999-12-31T23:59:59Z", 1)), nil, 202, "accepted", ""},
+		"a compressed body":              {request(func(r *http.Request) { r.Header.Set("Content-Encoding", "gzip") }), nil, 415, "encoding", "encoding"},
+		"another path":                   {request(func(r *http.Request) { r.URL.Path, r.RequestURI = "/hook/x", "/hook/x" }), nil, 404, "unknown", ""},
+		"GET":                            {request(func(r *http.Request) { r.Method = "GET" }), nil, 405, "method", "method"},
+		"a bus that fails":               {post(posted(nil)), errors.New("no stream"), 503, "unavailable", "not stored"},
+		"an event the bus never takes":   {post(posted(nil)), fmt.Errorf("publish: %w", errBusTooLarge), 413, "too_large", "too large"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bus := &eventLog{err: tc.err}
@@ -340,11 +349,23 @@ func FuzzPost(f *testing.F) {
 				t.Fatalf("admitted %q", part)
 			}
 		}
-		r := newRecord(e, cache{}, time.Unix(1, 0))
+		r, _ := newRecord(e, cache{}, time.Unix(1, 0))
 		for key := range r.Event.Metadata {
 			if !strings.HasPrefix(key, event.MetadataPrefix) && !strings.HasPrefix(key, o.Group()+"/") {
 				t.Fatalf("kept %q of group %q", key, o.Group())
 			}
 		}
 	})
+}
+
+// Fails when an event is taken although nobody can tell yet whether its object exists: it would count as forged, have no labels and
+// trigger nothing. Fails when its controller is told to try again so soon that it gives up before the objects are read.
+func TestAnEventOfAKindThatIsNotReadYetIsToBeSentAgain(t *testing.T) {
+	log := &eventLog{}
+	h := newEvents(t, log, nil)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, post(posted(func(e *event.Event) { e.InvolvedObject.Kind = "Bucket" })))
+	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "" || len(log.records) != 0 {
+		t.Errorf("got %d, Retry-After %q, %d published", w.Code, w.Header().Get("Retry-After"), len(log.records))
+	}
 }

@@ -123,7 +123,7 @@ func TestT6WhoFloodsWithSlowBodiesRefusesOnlyItself(t *testing.T) {
 					t.Error("room of the total is still held")
 				}
 				for _, r := range hooks {
-					rt, _ := table.lookup(r.Path)
+					rt := table.first(r.Path)
 					if !rt.line.room.requests.TryAcquire(caps.Path) {
 						t.Errorf("room of %s/%s is still held", r.Namespace, r.Name)
 					}

@@ -229,3 +229,12 @@ func send(ctx context.Context, c *http.Client, base, path, key, body string) (in
 
 // elapse lets time pass on the clock of a synctest bubble.
 func elapse(d time.Duration) { <-time.After(d) }
+
+// first returns the route of the Receiver that has the most right to a path, nil for none.
+func (t *Table) first(path string) *route {
+	s, _ := t.lookup(path)
+	if s == nil {
+		return nil
+	}
+	return s.routes[0]
+}

@@ -17,6 +17,8 @@ type FilterObjects interface {
 	// Objects returns the objects of a namespace that a target means, one by its name or all that it selects: their names, and what
 	// is known of them in the form of their JSON, which must not be changed. It reports false for a kind that is not watched.
 	Objects(namespace string, target event.Target) (objects iter.Seq2[string, map[string]any], watched bool)
+	// Pending reports whether the objects of a kind are still being read, which is to be waited for.
+	Pending(kind string) bool
 }
 
 // Bounds on what the filters of one webhook may use, beside what each evaluation may.
@@ -46,6 +48,9 @@ const (
 
 // errNoTurn says that filters, or the expressions over a token's claims, could not be begun with in time. It is no failure of theirs.
 var errNoTurn = errors.New("no room for expressions")
+
+// errPending says that the objects which filters read are still being read from the API server. It is no failure of theirs.
+var errPending = errors.New("objects of a kind are still being read")
 
 // Condition is a compiled filter.
 type Condition struct {
@@ -108,7 +113,7 @@ func (f *Filters) triggers() []event.Trigger {
 // ReadsBody implements Filter.
 func (f *Filters) ReadsBody() bool { return f.readsBody }
 
-// Select implements Filter. The error is errNoTurn or a *FilterFailures.
+// Select implements Filter. The error is errNoTurn, errPending or a *FilterFailures.
 func (f *Filters) Select(ctx context.Context, claims Claims, document []byte) ([]event.Trigger, error) {
 	if !f.readsBody {
 		document = nil
@@ -136,6 +141,9 @@ func (f *Filters) Select(ctx context.Context, claims Claims, document []byte) ([
 	defer cancel()
 	for i := range f.rules {
 		s.judge(ctx, &f.rules[i])
+	}
+	if s.pending {
+		return nil, errPending
 	}
 	if s.failures.Rules > 0 {
 		return s.triggers, &s.failures
@@ -170,6 +178,7 @@ type filtering struct {
 	unread   error
 	decided  map[*Condition]decision // of the conditions that read no object
 	looked   int                     // at objects
+	pending  bool                    // whether objects that decide are not read yet
 	chosen   map[string]bool         // by key
 	triggers []event.Trigger
 	failures FilterFailures
@@ -212,7 +221,9 @@ func (s *filtering) judge(ctx context.Context, r *Rule) {
 func (s *filtering) judgeObjects(ctx context.Context, r *Rule, conditions []*Condition) {
 	objects, watched := s.objects.Objects(s.namespace, r.Trigger.Target)
 	if !watched {
-		s.fail(conditions[0], errNotWatched)
+		if s.pending = s.pending || s.objects.Pending(r.Trigger.Target.Kind); !s.pending {
+			s.fail(conditions[0], errNotWatched)
+		}
 		return
 	}
 	failed, cause := (*Condition)(nil), error(nil)

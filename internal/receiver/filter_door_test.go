@@ -53,7 +53,7 @@ func TestAFilterThatFailsIsToldAndStopsNoOther(t *testing.T) {
 
 func (t *Table) lookupTally(tb testing.TB, path string) *tally {
 	tb.Helper()
-	rt, _ := t.lookup(path)
+	rt := t.first(path)
 	if rt == nil {
 		tb.Fatal("the path is not served")
 	}

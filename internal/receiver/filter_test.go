@@ -2,6 +2,7 @@ package receiver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"strings"
@@ -20,6 +21,9 @@ type objectCache struct {
 	labels map[string]string // by name, the label "tier"
 	looked int
 }
+
+// Pending is true of Buckets.
+func (*objectCache) Pending(kind string) bool { return kind == "Bucket" }
 
 func (c *objectCache) Objects(namespace string, target event.Target) (objects iter.Seq2[string, map[string]any], watched bool) {
 	if target.Kind != "GitRepository" || namespace != "team-a" {
@@ -227,6 +231,8 @@ type leaving struct {
 	leave func()
 }
 
+func (leaving) Pending(string) bool { return false }
+
 func (l leaving) Objects(namespace string, target event.Target) (objects iter.Seq2[string, map[string]any], watched bool) {
 	l.leave()
 	return l.FilterObjects.Objects(namespace, target)
@@ -239,6 +245,15 @@ func TestAFilterOutlivesItsSender(t *testing.T) {
 	f := newFilters(t, objects, `[1, 2, 3].all(a, a > 0) && has(res.kind)`, rule{name: "*"})
 	triggers, err := f.Select(ctx, nil, nil)
 	if err != nil || chosen(t, triggers) != "a b" {
+		t.Errorf("got %v, %v", triggers, err)
+	}
+}
+
+// Fails when a filter is said to fail, and its trigger is dropped, because its objects are not read yet.
+func TestAFilterWaitsForObjectsThatAreNotReadYet(t *testing.T) {
+	filters := newFilters(t, &objectCache{names: []string{"app"}}, "", rule{name: "app"}, rule{kind: "Bucket", name: "b", filter: "res.metadata.name == 'b'"})
+	triggers, err := filters.Select(t.Context(), nil, []byte("{}"))
+	if !errors.Is(err, errPending) || triggers != nil {
 		t.Errorf("got %v, %v", triggers, err)
 	}
 }

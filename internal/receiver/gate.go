@@ -25,7 +25,8 @@ func newRoom(requests, bodies int64) room {
 	return room{requests: semaphore.NewWeighted(requests), bodies: newBodyRoom(bodies)}
 }
 
-// pass is room that a request holds: its place at every level, and what of its body is kept.
+// pass is room that a request holds: its place at every level, and what of its body is kept. A level of bodies without a room has no
+// bound.
 type pass struct {
 	places [3]*semaphore.Weighted
 	bodies [3]bodyHold
@@ -90,13 +91,13 @@ func (p *pass) grow(ctx context.Context, size int64) bool {
 	ctx, cancel := context.WithTimeout(ctx, p.wait)
 	defer cancel()
 	for i := range p.bodies {
-		if p.bodies[i].takeNow(size) {
+		if p.bodies[i].room == nil || p.bodies[i].takeNow(size) {
 			continue
 		}
 		// From the narrowest level to the widest, so that who has the rest of one level never waits for that of a narrower one, and no
 		// two wait for each other.
 		for k := range p.bodies[:i+1] {
-			if !p.bodies[k].takeRest(ctx) {
+			if p.bodies[k].room != nil && !p.bodies[k].takeRest(ctx) {
 				return false
 			}
 		}
@@ -108,7 +109,14 @@ func (p *pass) leave() {
 	for _, place := range p.places {
 		place.Release(1)
 	}
+	p.drop()
+}
+
+// drop gives back what is kept of the request's body.
+func (p *pass) drop() {
 	for i := range p.bodies {
-		p.bodies[i].give()
+		if p.bodies[i].room != nil {
+			p.bodies[i].give()
+		}
 	}
 }

@@ -53,6 +53,7 @@ func TestGCRAcceptsOneAccountsTokensAlone(t *testing.T) {
 		"an unverified account":        {good(Claims{"email_verified": false}), refusedUnverified},
 		"an account verified in words": {good(Claims{"email_verified": "true"}), refusedBearer},
 		"expired":                      {good(Claims{"exp": 1}), refusedExpired},
+		"ending at a text":             {good(Claims{"exp": "4102444800"}), refusedBearer},
 		"no token":                     {http.Header{}, refusedNoToken},
 	} {
 		if err := verify(v, test.header, "{}"); err != test.want { //nolint:errorlint // a Refusal is told as it is

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -80,6 +81,52 @@ func TestGenericOIDCAcceptsItsIssuersTokensAlone(t *testing.T) {
 		"a claim missing in a variable":   {bearer(issuer.token(t, "a", Claims{"repository": nil})), refusedVariable},
 	} {
 		if err := verify(v, test.header, "{}"); err != test.want { //nolint:errorlint // a Refusal is told as it is
+			t.Errorf("%s: got %v, want %v", name, err, test.want)
+		}
+	}
+}
+
+// A signature does not make a time of what is none, and an issuer's own claims must not take the place of those that count. Fails when
+// a token is accepted that says in an odd way, or hardly at all, when it ends.
+func TestATokenWithAnOddEndIsRefused(t *testing.T) {
+	issuer := newFakeIssuer(t, issuerURL, "a")
+	v := oidcVerifier(t, newIssuers(t, issuer, ""), issuerURL)
+	raw := func(format string, args ...any) json.RawMessage { return json.RawMessage(fmt.Sprintf(format, args...)) }
+	now := time.Now().Unix()
+	for name, test := range map[string]struct {
+		changes Claims
+		want    error
+	}{
+		"in a minute":                     {Claims{"exp": now + 60}, nil},
+		"in a minute, with an exponent":   {Claims{"exp": raw("%d00e-2", now+60)}, nil},
+		"with all its times":              {Claims{"exp": now + 60, "iat": now - 1, "nbf": now - 1}, nil},
+		"without the time of its issue":   {Claims{"iat": nil}, nil},
+		"the life of a service account's": {Claims{"exp": now + 365*24*3600}, nil},
+		"missing":                         {Claims{"exp": nil}, refusedExpired},
+		"zero":                            {Claims{"exp": 0}, refusedExpired},
+		"negative":                        {Claims{"exp": -now}, refusedExpired},
+		"null":                            {Claims{"exp": raw("null")}, refusedBearer},
+		"a string":                        {Claims{"exp": fmt.Sprint(now + 60)}, refusedBearer},
+		"no number at all":                {Claims{"exp": "NaN"}, refusedBearer},
+		"a list":                          {Claims{"exp": []int64{now + 60}}, refusedBearer},
+		"an object":                       {Claims{"exp": Claims{}}, refusedBearer},
+		"true":                            {Claims{"exp": true}, refusedBearer},
+		"with a fraction":                 {Claims{"exp": raw("%d.5", now+60)}, refusedBearer},
+		"beyond 64 bits":                  {Claims{"exp": raw("1e300")}, refusedBearer},
+		"beyond any number":               {Claims{"exp": raw("1e999")}, refusedBearer},
+		"the greatest of 64 bits":         {Claims{"exp": int64(math.MaxInt64)}, refusedClaims},
+		"in milliseconds":                 {Claims{"exp": (now + 60) * 1000}, refusedClaims},
+		"in two years":                    {Claims{"exp": now + 2*365*24*3600}, refusedClaims},
+		"before its issue":                {Claims{"exp": now + 60, "iat": now + 120}, refusedClaims},
+		"issued tomorrow":                 {Claims{"exp": now + 48*3600, "iat": now + 24*3600}, refusedClaims},
+		"issued at a string":              {Claims{"iat": fmt.Sprint(now)}, refusedBearer},
+		"before its beginning":            {Claims{"exp": now + 60, "nbf": now + 120}, refusedClaims},
+		"beginning at a fraction":         {Claims{"nbf": raw("%d.5", now-1)}, refusedBearer},
+		"in capitals as well":             {Claims{"exp": now - 60, "EXP": now + 60}, refusedBearer},
+		"in capitals alone":               {Claims{"exp": nil, "Exp": now + 60}, refusedBearer},
+		"with a second audience":          {Claims{"aud": "other", "Aud": defaultAudience}, refusedBearer},
+	} {
+		if err := verify(v, bearer(issuer.token(t, "a", test.changes)), "{}"); err != test.want { //nolint:errorlint // a Refusal is told as it is
 			t.Errorf("%s: got %v, want %v", name, err, test.want)
 		}
 	}

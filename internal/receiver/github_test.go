@@ -83,6 +83,7 @@ func agreesWithGoGitHub(t *testing.T, v Verifier, h http.Header, body string) {
 
 // Fails when a content type, an algorithm, a spelling or a place of the signature is judged other than Flux judges it.
 func TestHubSignaturesAreJudgedAsGoGitHubJudgesThem(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"github", "bitbucket"} {
 		v := verifierOf(t, kind, token)
 		for _, body := range []string{"", attemptBody, "payload=%7B%22a%22%3A1%7D", "a=b&payload=%7B%7D&payload=x", "payload", "%70ayload=1"} {

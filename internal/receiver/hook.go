@@ -16,7 +16,7 @@ type Hook struct {
 	Namespace string
 	Name      string
 	UID       string
-	// Created is the Receiver's creation time: of two Receivers with one path the older serves it, unless one has no token.
+	// Created is the Receiver's creation time: of too many Receivers with one path the older are served, first those without a token.
 	Created time.Time
 	// Path is Path of the token, name and namespace.
 	Path     string

@@ -17,6 +17,7 @@ import (
 // Invariant T5: a rejected webhook is cheap. Fails when a key that nobody knows is fetched for by each token that names it, and
 // when those who wait for the keys fetch each for themselves.
 func TestT5ForgedTokensCostOneFetchInTenSeconds(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		issuer := newFakeIssuer(t, issuerURL, "a")
 		v := oidcVerifier(t, newIssuers(t, issuer, ""), issuerURL)

@@ -63,14 +63,16 @@ func (m *webhookMetrics) count(kind, result string) { m.webhooks[kind][result].I
 
 // postResults are all result labels of the events door.
 var postResults = []string{
-	"accepted", "busy", "duplicate", "encoding", "invalid", "loop", "method", "over_budget", "too_large", "unavailable", "unknown",
+	"accepted", "busy", "duplicate", "encoding", "invalid", "loop", "method", "over_budget", "starting", "too_large", "unavailable", "unknown",
 	"unreadable",
 }
 
 type postMetrics struct {
-	posts  map[string]prometheus.Counter // result
-	known  prometheus.Counter
-	panics prometheus.Counter
+	posts map[string]prometheus.Counter // result
+	known prometheus.Counter
+	// doubted are those of known.
+	doubted prometheus.Counter
+	panics  prometheus.Counter
 }
 
 func newPostMetrics(reg prometheus.Registerer) *postMetrics {
@@ -84,6 +86,10 @@ func newPostMetrics(reg prometheus.Registerer) *postMetrics {
 		known: with.NewCounter(prometheus.CounterOpts{
 			Name: "notifier_event_posts_known_total",
 			Help: "Accepted events whose object and UID are in the watchers' cache.",
+		}),
+		doubted: with.NewCounter(prometheus.CounterOpts{
+			Name: "notifier_event_posts_doubted_total",
+			Help: "Accepted events of notifier_event_posts_known_total that contradict their object, or came beside very many about it.",
 		}),
 		panics: with.NewCounter(prometheus.CounterOpts{
 			Name: "notifier_event_post_panics_total",

@@ -11,7 +11,9 @@ import (
 
 // Objects is the watchers' cache as the events door sees it. Lookup must not block.
 type Objects interface {
-	Lookup(kind, namespace, name string) (uid string, labels map[string]string, ok bool)
+	Lookup(kind, namespace, name string) (object event.Object, ok bool)
+	// Pending reports whether the objects of a kind are still being read, so that Lookup cannot tell yet.
+	Pending(kind string) bool
 }
 
 // decodePost reads a POSTed event. Its error is for the sender and quotes nothing of the input. What it admits as the object's
@@ -68,13 +70,13 @@ func isLine(s string) bool {
 	return len(s) <= maxLine && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
-// newRecord makes the record of a POSTed event: its identity, what the watchers' cache knows of its object, and the metadata
-// that destinations are shown.
+// newRecord makes the record of a POSTed event: its identity, what the watchers' cache knows of its object, which it returns as well, and
+// the metadata that destinations are shown.
 //
 // The labels are those of the object in the cache, unless the event names another UID: then it speaks of an object that is
 // gone, or forges. They decide nothing but which Alerts of the object's own namespace match, so an event without UID gets
 // them as well; only a UID that matches makes the record Known (invariant E9).
-func newRecord(e event.Event, objects Objects, accepted time.Time) *event.Record {
+func newRecord(e event.Event, objects Objects, accepted time.Time) (*event.Record, event.Object) {
 	if e.Timestamp.IsZero() {
 		e.Timestamp = accepted.UTC().Truncate(time.Second)
 	}
@@ -82,14 +84,15 @@ func newRecord(e event.Event, objects Objects, accepted time.Time) *event.Record
 		ID: event.PostID(e), Source: event.SourcePost, Outcome: event.OutcomeOf(e), Accepted: accepted,
 	}
 	o := e.InvolvedObject
-	if uid, labels, ok := objects.Lookup(o.Kind, o.Namespace, o.Name); ok && (o.UID == "" || o.UID == uid) {
+	object, ok := objects.Lookup(o.Kind, o.Namespace, o.Name)
+	if ok && (o.UID == "" || o.UID == object.UID) {
 		r.Known = o.UID != "" // so a cache that knows no UID matches nothing
-		r.Labels = labels
+		r.Labels = object.Labels
 	}
 	cleanMetadata(&e)
 	e.TrimMetadata()
 	r.Event = e
-	return r
+	return r, object
 }
 
 // hidden are the keys under the object's group that serve the transport and are not shown to destinations.

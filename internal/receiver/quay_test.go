@@ -27,7 +27,7 @@ func TestQuayNamesARepository(t *testing.T) {
 
 // Fails when the tags are kept: a list of a million empty strings takes 16 MB, and grows to it in dozens of steps.
 func TestALongListOfTagsCostsNoMemory(t *testing.T) {
-	body := []byte(`{"docker_url":"quay.io/a/b","updated_tags":[` + strings.Repeat(`"",`, 1_000_000) + `""]}`)
+	body := []byte(`{"docker_url":"quay.io/a/b","updated_tags":[` + strings.Repeat(`"",`, 200_000) + `""]}`)
 	allocations := testing.AllocsPerRun(1, func() {
 		if _, err := (quay{}).Parse(t.Context(), http.Header{}, body); err != nil {
 			t.Error(err)

@@ -18,10 +18,14 @@ func recovered(next http.Handler, log *slog.Logger, panics prometheus.Counter) h
 			if p == nil {
 				return
 			}
-			panics.Inc()
-			log.Error("request handler panicked", "type", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
+			panicked(p, log, panics)
 			w.WriteHeader(http.StatusInternalServerError)
 		}()
 		next.ServeHTTP(w, r)
 	})
+}
+
+func panicked(p any, log *slog.Logger, panics prometheus.Counter) {
+	panics.Inc()
+	log.Error("request handler panicked", "type", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
 }

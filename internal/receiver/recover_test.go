@@ -92,7 +92,7 @@ func TestAPanicAtAnyStepIsNo2xxAndHoldsNothing(t *testing.T) {
 			if got := testutil.ToFloat64(w.metrics.panics); got != panics {
 				t.Errorf("%v panics counted, want %v", got, panics)
 			}
-			rt, _ := table.lookup(hook.Path)
+			rt := table.first(hook.Path)
 			limits := unlimited()
 			if !w.gate.requests.TryAcquire(limits.Requests.Total) || !w.gate.bodies.free(limits.Bodies.Total) ||
 				!rt.line.room.requests.TryAcquire(limits.Requests.Path) || !rt.line.room.bodies.free(limits.Bodies.Path) ||

@@ -148,6 +148,7 @@ func TestRefusalsAloneAreReportedOnceAMinute(t *testing.T) {
 
 // T6: fails when Receivers of one namespace take the turns of another.
 func TestT6NamespacesTakeTurnsInBeingReported(t *testing.T) {
+	t.Parallel()
 	var flood []*Hook
 	for i := range 600 {
 		flood = append(flood, newHook(t, fmt.Sprintf("flood-%d/hook-%d", i%20, i)))
@@ -171,6 +172,7 @@ func TestT6NamespacesTakeTurnsInBeingReported(t *testing.T) {
 
 // Fails without the bound over all Receivers, when some are never told of under it, and when an old state is told.
 func TestAFloodOverManyReceiversIsReportedAtABoundedRate(t *testing.T) {
+	t.Parallel()
 	const many = 200
 	hooks := make([]*Hook, many)
 	for i := range hooks {
@@ -225,7 +227,7 @@ func TestWhatIsTooOldToCountIsForgotten(t *testing.T) {
 		}
 		r.send(hook, token, "1", "{}")
 		r.apply()
-		rt, _ := r.table.lookup(hook.Path)
+		rt := r.table.first(hook.Path)
 		if rt.ledger.seen.seen == nil || rt.tenant.asked.young == nil {
 			t.Error("nothing is remembered")
 		}

@@ -14,6 +14,8 @@ import (
 // not changed once it was given to Subscriptions.
 type Subscription struct {
 	Namespace, Name, UID string
+	// Created is the Receiver's creationTimestamp.
+	Created time.Time
 	// Generation is that of the spec it was made of.
 	Generation int64
 	Sources    []EventSource
@@ -64,6 +66,12 @@ func (s EventSource) selects(o event.ObjectReference, labels map[string]string) 
 type subscribed struct {
 	*Subscription
 	tally *tally
+}
+
+// youngerThan reports whether the Receiver was made after a time, as far as both clocks, the API server's and this process's, say so.
+// What was accepted before does not trigger it: its namespace may have been another tenant's (invariant E1).
+func (s subscribed) youngerThan(accepted time.Time) bool {
+	return s.Created.After(accepted) && s.tally.since.After(accepted) && !accepted.IsZero()
 }
 
 // Subscriptions holds the Receivers of type event by namespace, so that what an event costs does not depend on other
@@ -131,7 +139,7 @@ func (t *Subscriptions) wanting(r *event.Record, into []subscribed) []subscribed
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for _, s := range t.namespaces[r.Event.InvolvedObject.Namespace] {
-		if s.wants(r) {
+		if s.wants(r) && !s.youngerThan(r.Accepted) {
 			into = append(into, s)
 		}
 	}

@@ -3,8 +3,6 @@ package receiver
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,21 +11,22 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// ErrPathTaken says that a Receiver with more right to it serves the path. It does not say which: it may be another tenant's.
-var ErrPathTaken = errors.New("another Receiver already serves this webhook path; use another token")
+// ErrPathCrowded says that as many Receivers as one path may have stand behind it already. A namespace that is alone in its choice of
+// names and tokens never meets it.
+var ErrPathCrowded = errors.New("too many Receivers have this webhook path; use another name or token")
 
 // Table is what is served: the hooks of all Receivers by path. Looking a path up takes no lock; a change costs what it
 // changes, whatever the number of Receivers.
 type Table struct {
 	limits   Limits
 	moved    func(owner string)
-	routes   sync.Map // path → *route
+	routes   sync.Map // path → *stand
 	complete atomic.Bool
 
 	mu      sync.Mutex
 	owners  map[string]*owner
 	tenants map[string]*tenant
-	// claims are the hooks that want a path, in the order of their right to it: the first one is served.
+	// claims are the hooks that want a path, in the order of their right to it.
 	claims map[string][]*route
 }
 
@@ -67,8 +66,8 @@ type tenant struct {
 	asked      asked
 }
 
-// NewTable returns an empty table. moved is called, from within Put and Delete, with the key of another Receiver that
-// gained or lost a path by the call; it may be nil, and must not call the table.
+// NewTable returns an empty table. moved is called, from within Put and Delete, with the key of another Receiver that gained or lost a
+// place on a crowded path by the call; it may be nil, and must not call the table.
 func NewTable(limits Limits, moved func(owner string)) (*Table, error) {
 	if err := limits.validate(); err != nil {
 		return nil, fmt.Errorf("webhook limits: %w", err)
@@ -84,9 +83,9 @@ func NewTable(limits Limits, moved func(owner string)) (*Table, error) {
 
 // Put makes hooks all that the Receiver with this key ("namespace/name") serves, the first under the path that its owner is told,
 // the others under paths on their way out. A path that it served before and still serves is never missing in between.
-// ErrPathTaken says that a Receiver with more right to it has the first path: the claim stands, and the path is this Receiver's when
-// the other gives it up. The same holds for the other paths, but is no error: a path that was never served is no loss. With any other
-// error the Receiver serves nothing.
+// ErrPathCrowded says that the first path has no place left: the claim stands, and is served when another gives its place up. The same
+// holds for the other paths, but is no error: a path that was never served is no loss. With any other error the Receiver serves
+// nothing.
 func (t *Table) Put(key string, hooks ...*Hook) error {
 	var errs []error
 	for _, h := range hooks {
@@ -125,8 +124,8 @@ func (t *Table) Put(key string, hooks ...*Hook) error {
 			t.claim(path, key, nil)
 		}
 	}
-	if t.claims[hooks[0].Path][0].owner != o {
-		return ErrPathTaken
+	if t.crowdedOut(hooks[0].Path, key) {
+		return ErrPathCrowded
 	}
 	return nil
 }
@@ -185,56 +184,13 @@ func (t *Table) own(key string, h *Hook) *owner {
 	return o
 }
 
-// claim replaces the claim of one owner to path, nil to end it, and serves the path's first claim.
-func (t *Table) claim(path, key string, r *route) {
-	claims := t.claims[path]
-	var had string
-	if len(claims) > 0 {
-		had = claims[0].owner.key
-	}
-	claims = slices.DeleteFunc(claims, func(c *route) bool { return c.owner.key == key })
-	if r != nil {
-		claims = append(claims, r)
-		slices.SortFunc(claims, byRight)
-	}
-	if len(claims) == 0 {
-		delete(t.claims, path)
-		t.routes.Delete(path)
-		return
-	}
-	t.claims[path] = claims
-	t.routes.Store(path, claims[0])
-	if has := claims[0].owner.key; has != had && t.moved != nil {
-		for _, other := range []string{had, has} {
-			if other != "" && other != key {
-				t.moved(other)
-			}
-		}
-	}
-}
-
-// byRight orders claims to one path, so that every replica decides alike: the type without a token first, since whoever knows the
-// name and namespace can choose a token that makes its path; then the older Receiver, then by key.
-func byRight(a, b *route) int {
-	if a, b := NeedsSecret(a.hook.Verifier.Type()), NeedsSecret(b.hook.Verifier.Type()); a != b {
-		if b {
-			return -1
-		}
-		return 1
-	}
-	if c := a.hook.Created.Compare(b.hook.Created); c != 0 {
-		return c
-	}
-	return strings.Compare(a.owner.key, b.owner.key)
-}
-
-// lookup returns what serves the request URI, nil for none, and whether none may be only for now. Completeness is read
+// lookup returns who stands behind the request URI, nil for nobody, and whether that may be only for now. Completeness is read
 // first: a path that is put between the two reads is found, and never taken for unknown.
-func (t *Table) lookup(uri string) (r *route, starting bool) {
+func (t *Table) lookup(uri string) (s *stand, starting bool) {
 	starting = !t.complete.Load()
 	v, ok := t.routes.Load(uri)
 	if !ok {
 		return nil, starting && isHookPath(uri)
 	}
-	return v.(*route), false
+	return v.(*stand), false
 }

@@ -16,7 +16,7 @@ import (
 // deliveries is what was counted for a hook's Receiver.
 func (r *redelivery) deliveries(hook *Hook) Deliveries {
 	r.t.Helper()
-	rt, _ := r.table.lookup(hook.Path)
+	rt := r.table.first(hook.Path)
 	if rt == nil {
 		r.t.Fatal("not served")
 	}

@@ -130,8 +130,8 @@ var (
 // serve answers one request and records its outcome. The request URI is compared whole, as Flux does: with a query string, a
 // trailing slash, another spelling of a character or a host in it, it is another path.
 func (w *Webhooks) serve(rw http.ResponseWriter, r *http.Request) {
-	rt, starting := w.table.lookup(r.RequestURI)
-	if rt == nil {
+	s, starting := w.table.lookup(r.RequestURI)
+	if s == nil {
 		a := w.stranger(r, starting)
 		w.metrics.count(noType, a.result)
 		abandon(rw, r)
@@ -140,14 +140,28 @@ func (w *Webhooks) serve(rw http.ResponseWriter, r *http.Request) {
 	}
 	w.inFlight.Add(1)
 	defer w.inFlight.Add(-1)
-	d, a, err := w.judge(rw, r, rt)
-	rt.ledger.tally.count(a, d.event.Delivery, time.Now())
-	w.metrics.count(rt.hook.Verifier.Type(), a.result)
-	w.log.webhook(r.Context(), rt.hook, a, err)
+	var a *answer
+	if len(s.routes) == 1 {
+		rt := s.routes[0]
+		d, told, refusal, err := w.judge(rw, r, rt)
+		if a = told; refusal != nil {
+			a = w.failed(rt, refusal)
+		}
+		w.record(r.Context(), rt, d, a, err)
+	} else {
+		a = w.serveAll(rw, r, s)
+	}
 	if a == hookMethod {
 		rw.Header().Set("Allow", http.MethodPost)
 	}
 	a.write(rw)
+}
+
+// record counts and logs what became of a webhook for one Receiver.
+func (w *Webhooks) record(ctx context.Context, rt *route, d delivery, a *answer, err error) {
+	rt.ledger.tally.count(a, d.event.Delivery, time.Now())
+	w.metrics.count(rt.hook.Verifier.Type(), a.result)
+	w.log.webhook(ctx, rt.hook, a, err)
 }
 
 // stranger answers a path that is not served. While Receivers are being compiled the path may become known at any moment, so
@@ -163,11 +177,12 @@ func (w *Webhooks) stranger(r *http.Request, starting bool) *answer {
 	}
 }
 
-// judge takes a request on a known path through to its answer. The error is for the log.
-func (w *Webhooks) judge(rw http.ResponseWriter, r *http.Request, rt *route) (delivery, *answer, error) {
-	d, a := w.admit(rw, r, rt)
-	if a != nil {
-		return d, a, nil
+// judge takes a request on a known path through to its answer, or to the refusal of one that is not authentic. The error is for the
+// log.
+func (w *Webhooks) judge(rw http.ResponseWriter, r *http.Request, rt *route) (d delivery, a *answer, refusal, err error) {
+	d, a, refusal = w.admit(rw, r, rt)
+	if a != nil || refusal != nil {
+		return d, a, refusal, nil
 	}
 	now := time.Now()
 	// Who is over its own budget takes nothing of its neighbours'.
@@ -181,7 +196,7 @@ func (w *Webhooks) judge(rw http.ResponseWriter, r *http.Request, rt *route) (de
 	// then stays on the bus until it is applied.
 	if !repeated || !rt.tenant.asked.since(first, d.triggers(rt.hook)) {
 		if err := w.trigger(r.Context(), rt, d, now); err != nil {
-			return d, hookUnavailable, err
+			return d, hookUnavailable, nil, err
 		}
 	}
 	if named && !repeated {
@@ -196,11 +211,14 @@ func (w *Webhooks) judge(rw http.ResponseWriter, r *http.Request, rt *route) (de
 	case !within:
 		a = hookFolded
 	}
-	return d, a.failing(d.unfiltered), nil
+	return d, a.failing(d.unfiltered), nil, nil
 }
 
-// delivery is an authentic webhook.
+// delivery is what is known of a webhook.
 type delivery struct {
+	// authentic says that its sender has proven who it is.
+	authentic bool
+
 	event  Event
 	digest bodyDigest
 	// selected are the triggers that the hook's filter chose. They count only if the hook has a filter.
@@ -217,36 +235,40 @@ func (d *delivery) triggers(hook *Hook) []event.Trigger {
 	return hook.Targets
 }
 
-// admit reads and judges a request on a known path. The answer is nil for one that is to trigger. What it held in memory is
-// free again when it returns.
-func (w *Webhooks) admit(rw http.ResponseWriter, r *http.Request, rt *route) (delivery, *answer) {
-	var early *answer
+// early is the answer that a request gets whatever its sender can prove, nil for none.
+func early(r *http.Request) *answer {
 	switch {
 	case r.Method != http.MethodPost:
-		early = hookMethod
+		return hookMethod
 	case !identityEncoded(r.Header):
-		early = hookEncoded
+		return hookEncoded
 	case r.ContentLength > MaxBody:
-		early = hookTooLarge
+		return hookTooLarge
 	}
-	if early != nil {
+	return nil
+}
+
+// admit reads and judges a request on a known path. There is neither answer nor refusal for one that is to trigger. What it held in
+// memory is free again when it returns.
+func (w *Webhooks) admit(rw http.ResponseWriter, r *http.Request, rt *route) (d delivery, a *answer, refusal error) {
+	if a := early(r); a != nil {
 		abandon(rw, r)
-		return delivery{}, early
+		return delivery{}, a, nil
 	}
 	p, ok := w.gate.enter(r.Context(), rt)
 	if !ok {
 		abandon(rw, r)
-		return delivery{}, hookBusy
+		return delivery{}, hookBusy, nil
 	}
 	defer p.leave()
-	proven, a := w.verify(rw, r, rt, &p)
-	if a != nil {
-		return delivery{}, a
+	proven, a, refusal := w.verify(rw, r, rt, &p)
+	if a != nil || refusal != nil {
+		return delivery{}, a, refusal
 	}
 	rt.ledger.tally.proved(rt.hook, time.Now())
-	d, a := w.decide(r, rt, proven.claims, proven.body)
-	d.digest = proven.digest
-	return d, a
+	d, a = w.decide(r, rt, proven.claims, proven.body)
+	d.authentic, d.digest = true, proven.digest
+	return d, a, nil
 }
 
 // proven is what an authentic request's sender has proven, and its body if the hook keeps it.
@@ -256,19 +278,17 @@ type proven struct {
 	digest bodyDigest
 }
 
-// verify reads the body of a request and returns what an authentic one proves, else the answer.
-func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, rt *route, p *pass) (proven, *answer) {
+// verify reads the body of a request and returns what an authentic one proves, else the answer or the refusal.
+func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, rt *route, p *pass) (proven, *answer, error) {
 	check, err := rt.hook.Verifier.Begin(r.Context(), r.Header)
 	if err != nil {
 		abandon(rw, r)
-		return proven{}, w.failed(rt, err)
+		return proven{}, nil, err
 	}
 	var body []byte
 	var digest bodyDigest
 	if rt.hook.keepsBody() {
-		kept := holding{max: MaxBody, take: p.grow}
-		err = kept.read(r)
-		body = kept.bytes
+		body, err = keep(r, p)
 		_, _ = check.Write(body) // hashes do not fail
 		digest = bodyDigest(maphash.Bytes(w.seed, body))
 	} else {
@@ -282,16 +302,16 @@ func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, rt *route, p 
 	switch {
 	case errors.Is(err, errTooLarge):
 		abandon(rw, r)
-		return proven{}, hookTooLarge
+		return proven{}, hookTooLarge, nil
 	case errors.Is(err, errNoRoom):
 		abandon(rw, r)
-		return proven{}, hookBusy
+		return proven{}, hookBusy, nil
 	case err != nil:
-		return proven{}, hookUnreadable
+		return proven{}, hookUnreadable, nil
 	case refusal != nil:
-		return proven{}, w.failed(rt, refusal)
+		return proven{}, nil, refusal
 	}
-	return proven{claims, body, digest}, nil
+	return proven{claims, body, digest}, nil, nil
 }
 
 // decide says what an authentic request leads to.
@@ -316,8 +336,11 @@ func (w *Webhooks) decide(r *http.Request, rt *route, claims Claims, body []byte
 	case hook.Filter != nil:
 		var failed error
 		d.selected, failed = hook.Filter.Select(r.Context(), claims, content.Document)
-		if errors.Is(failed, errNoTurn) {
+		switch {
+		case errors.Is(failed, errNoTurn):
 			return d, hookBusy
+		case errors.Is(failed, errPending):
+			return d, hookStarting
 		}
 		if failed != nil {
 			w.metrics.filters.Inc()

@@ -18,7 +18,7 @@ func alertSpec(a *v1beta3.Alert) alerts.AlertSpec {
 		Inclusion: a.Spec.InclusionList, Exclusion: a.Spec.ExclusionList,
 		Metadata: a.Spec.EventMetadata, Summary: a.Spec.Summary, Suspend: a.Spec.Suspend,
 	}
-	for _, s := range a.Spec.EventSources {
+	for _, s := range a.Spec.EventSources[:min(len(a.Spec.EventSources), alerts.MaxSources)] {
 		spec.Sources = append(spec.Sources, alerts.Source{
 			Kind: s.Kind, Name: s.Name, Namespace: s.Namespace, MatchLabels: s.MatchLabels,
 		})
@@ -37,7 +37,11 @@ func compileAlert(a *v1beta3.Alert) (*alerts.Alert, *fault) {
 	}
 	compiled, err := alerts.Compile(spec)
 	if err == nil {
-		return compiled, deniedSources(compiled)
+		f := deniedSources(compiled)
+		if f == nil {
+			f = unservedSources(a)
+		}
+		return compiled, f
 	}
 	f := &fault{reason: v1.InvalidConfigReason, message: oneLine(err)}
 	faulty, only := patternErrors(err)
@@ -68,6 +72,17 @@ func deniedSources(a *alerts.Alert) *fault {
 		message += fmt.Sprintf(" (and %d more sources like it)", n)
 	}
 	return &fault{reason: v1.CrossNamespaceDeniedReason, message: message}
+}
+
+// unservedSources is the fault of an Alert that has more sources than are served. The first ones work.
+func unservedSources(a *v1beta3.Alert) *fault {
+	n := len(a.Spec.EventSources)
+	if n <= alerts.MaxSources {
+		return nil
+	}
+	return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf(
+		"spec.eventSources has %d entries, and only the first %d are served: use names with *, matchLabels, or another Alert",
+		n, alerts.MaxSources)}
 }
 
 // patternErrors returns the faults of patterns in a compile's error, and whether it has no others.

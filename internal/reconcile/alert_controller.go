@@ -1,10 +1,9 @@
 package reconcile
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
+	"time"
 
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
@@ -25,19 +24,14 @@ type alertController struct {
 	alerts   *kube.Informer[*v1beta3.Alert]
 	table    *alerts.Table
 	verdicts *verdicts
-	// limit is how many Alerts of one namespace are served, the oldest ones; zero for all.
-	limit int
-	queue *kube.Controller
+	// ages say which Alerts of a namespace are served, the oldest ones; nil for all.
+	ages *ages
 	// decided is told the key of every verdict that is new.
 	decided func(kube.Key)
 }
 
-// reconcile compiles an Alert, or for a key without a name sees to a namespace's limit.
+// reconcile compiles an Alert.
 func (c *alertController) reconcile(_ context.Context, k kube.Key) error {
-	if k.Name == "" {
-		c.rank(k.Namespace)
-		return nil
-	}
 	object, ok := c.alerts.Get(k)
 	if !ok || object.DeletionTimestamp != nil {
 		c.table.Delete(k.String())
@@ -45,9 +39,9 @@ func (c *alertController) reconcile(_ context.Context, k kube.Key) error {
 		c.decided(k)
 		return nil
 	}
-	if c.isOver(object) {
+	if c.ages != nil && c.ages.over(k, object.CreationTimestamp.Time) {
 		c.put(alerts.Inert(alertSpec(object)), refused(object, fault{reason: v1.LimitExceededReason, message: fmt.Sprintf(
-			"the namespace has more than %d Alerts, and only the oldest are served", c.limit)}))
+			"the namespace has more than %d Alerts, and only the oldest are served", c.ages.limit)}))
 		return nil
 	}
 	compiled, f := compileAlert(object)
@@ -70,49 +64,18 @@ func (c *alertController) put(a *alerts.Alert, v verdict) {
 	}
 }
 
-// keys are what to look at when an Alert comes, goes or changes: itself and, where the limit is in reach, its namespace.
+// keys are what to look at when an Alert comes, goes or changes: itself, and who crosses the namespace's limit by it.
 func (c *alertController) keys(a *v1beta3.Alert) []kube.Key {
-	keys := kube.Self(a)
-	if c.limit > 0 && len(c.alerts.InNamespace(a.Namespace)) >= c.limit {
-		keys = append(keys, kube.Key{Namespace: a.Namespace})
+	k := kube.KeyOf(a)
+	keys := []kube.Key{k}
+	if c.ages == nil {
+		return keys
 	}
-	return keys
-}
-
-// isOver reports whether an Alert is beyond its namespace's limit: as many older ones are served.
-func (c *alertController) isOver(a *v1beta3.Alert) bool {
-	if c.limit == 0 {
-		return false
+	var created *time.Time
+	if is, ok := c.alerts.Get(k); ok && is.DeletionTimestamp == nil {
+		created = &is.CreationTimestamp.Time
 	}
-	all := c.alerts.InNamespace(a.Namespace)
-	if len(all) <= c.limit {
-		return false
-	}
-	older := 0
-	for _, other := range all {
-		if other.DeletionTimestamp == nil && byAge(other, a) < 0 {
-			older++
-		}
-	}
-	return older >= c.limit
-}
-
-// byAge orders Alerts, the oldest first. The name decides between those of one second, so that all replicas decide alike.
-func byAge(a, b *v1beta3.Alert) int {
-	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-}
-
-// rank enqueues the Alerts of a namespace that crossed its limit, up or down, since they were compiled.
-func (c *alertController) rank(namespace string) {
-	all := c.alerts.InNamespace(namespace)
-	all = slices.DeleteFunc(all, func(a *v1beta3.Alert) bool { return a.DeletionTimestamp != nil })
-	slices.SortFunc(all, byAge)
-	for i, a := range all {
-		v, ok := c.verdicts.get(kube.KeyOf(a))
-		if ok && (v.reason == v1.LimitExceededReason) != (i >= c.limit) {
-			c.queue.Enqueue(kube.KeyOf(a))
-		}
-	}
+	return append(keys, c.ages.note(k, created)...)
 }
 
 // withProvider refines the verdict on an Alert by what has become of its Provider. The Alert is served all the same: what it
@@ -127,7 +90,12 @@ func withProvider(providers *kube.Informer[*v1beta3.Provider], known *verdicts) 
 			return refused(a, fault{reason: v1.ProviderNotFoundReason, retried: true, message: fmt.Sprintf(
 				"Provider %q does not exist; events are kept for it", k.Name)})
 		}
-		if p, ok := known.get(k); !ok || !p.ready {
+		p, ok := known.get(k)
+		if ok && p.reason == v1.UnsupportedTypeReason {
+			return refused(a, fault{reason: v1.ProviderNotReadyReason, retried: true, message: fmt.Sprintf(
+				"Provider %q is of a type that is not supported; events are not kept for it", k.Name)})
+		}
+		if !ok || !p.ready {
 			return refused(a, fault{reason: v1.ProviderNotReadyReason, retried: true, message: fmt.Sprintf(
 				"Provider %q is not ready; events are kept for it", k.Name)})
 		}

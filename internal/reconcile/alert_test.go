@@ -73,6 +73,13 @@ func TestWhatBecomesOfAnAlert(t *testing.T) {
 			change: func(a *v1beta3.Alert) { a.Spec.ExclusionList = slices.Repeat([]string{"x"}, 33) },
 			ready:  "False InvalidConfig", says: "33 patterns", unused: true, stalled: true,
 		},
+		"more sources than are served": {
+			change: func(a *v1beta3.Alert) {
+				more := v1.CrossNamespaceObjectReference{Kind: "HelmRelease", Name: "app"}
+				a.Spec.EventSources = append(a.Spec.EventSources, slices.Repeat([]v1.CrossNamespaceObjectReference{more}, alerts.MaxSources)...)
+			},
+			ready: "False LimitExceeded", says: "1025 entries, and only the first 1024 are served", stalled: true,
+		},
 		"a spec that does not decode": {
 			change: func(a *v1beta3.Alert) { a.Annotations = map[string]string{kube.Undecodable: "true"} },
 			ready:  "False ValidationFailed", says: "cannot be read", unused: true, stalled: true,

@@ -29,5 +29,10 @@
 // # Secrets
 //
 // The process may read all Secrets, so the promise is in the code: secrets reads those that Receivers and Providers name, from
-// their own namespace, one by one, and keeps the values of the keys that are used. Its source has no method to list.
+// their own namespace, one by one, and keeps the values of the keys that are used, once for all who use them and each up to a bound.
+// Its source has no method to list.
+//
+// Who makes a Provider says where a Secret is sent, and need not be one who may read it. So a Secret that belongs to the cluster or
+// to a program, which its type tells, is used for nothing (useOf), and Options.RequireSecretLabel confines that to Secrets whose
+// owners said so.
 package reconcile

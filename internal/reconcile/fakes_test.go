@@ -6,9 +6,16 @@ import (
 	"iter"
 	"slices"
 	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/kubernetes/fake"
 
 	"notifier/internal/event"
 	"notifier/internal/receiver"
+	"notifier/internal/reconcile/kube"
 )
 
 // hookTable is a HookTable that remembers what is served.
@@ -29,7 +36,7 @@ func (h *hookTable) Put(key string, hooks ...*receiver.Hook) error {
 	}
 	h.hooks[key] = hooks
 	if h.taken[key] {
-		return receiver.ErrPathTaken
+		return receiver.ErrPathCrowded
 	}
 	return nil
 }
@@ -133,6 +140,8 @@ func (f *feed) Put(_ context.Context, key string, value []byte) error {
 // nothingWatched is a watchers' cache without a kind.
 type nothingWatched struct{}
 
+func (nothingWatched) Pending(string) bool { return false }
+
 func (nothingWatched) Objects(string, event.Target) (objects iter.Seq2[string, map[string]any], watched bool) {
 	return nil, false
 }
@@ -156,4 +165,21 @@ func (l *eventLog) take() []string {
 	l.events = nil
 	slices.Sort(events)
 	return events
+}
+
+// fakeSecrets is a SecretSource over client-go's fake.
+type fakeSecrets struct{ core *fake.Clientset }
+
+func (f fakeSecrets) Get(ctx context.Context, k kube.Key, _ string) (*corev1.Secret, error) {
+	return f.core.CoreV1().Secrets(k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
+}
+
+func (f fakeSecrets) Watch(ctx context.Context, k kube.Key, version string, _ time.Duration) (SecretWatch, error) {
+	w, err := f.core.CoreV1().Secrets(k.Namespace).Watch(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, k.Name).String(), ResourceVersion: version,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return newToldBy(ctx, w), nil
 }

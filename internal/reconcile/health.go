@@ -28,6 +28,9 @@ const (
 	DeliveringCondition = "Delivering"
 	// MatchingCondition says on an Alert whether its patterns are evaluated within their time.
 	MatchingCondition = "Matching"
+	// DeliveriesLostCondition says on an Alert and on a Provider that deliveries were given up in the last hour. It is shown once there
+	// were any.
+	DeliveriesLostCondition = "DeliveriesLost"
 )
 
 // loopKind stands in the feed for what is known of a Receiver beside the health of its writes, so that neither report replaces the
@@ -36,8 +39,13 @@ var loopKind = strings.TrimSuffix(receiver.LoopPrefix, "/")
 
 // reportKinds are the kinds under which the feed has reports on objects of a kind.
 func reportKinds(kind string) []string {
-	if kind == v1.ReceiverKind {
+	switch kind {
+	case v1.ReceiverKind:
 		return []string{v1.ReceiverKind, loopKind}
+	case v1beta3.AlertKind:
+		return []string{v1beta3.AlertKind, alerts.AlertLosses}
+	case v1beta3.ProviderKind:
+		return []string{v1beta3.ProviderKind, alerts.ProviderLosses}
 	}
 	return []string{kind}
 }
@@ -75,6 +83,10 @@ func parseReport(kind string, value []byte) (report, error) {
 		var l receiver.Loop
 		err := json.Unmarshal(value, &l)
 		return loopReport(l), err
+	case alerts.AlertLosses, alerts.ProviderLosses:
+		var l alerts.Loss
+		err := json.Unmarshal(value, &l)
+		return lossReport(l), err
 	case v1beta3.AlertKind, v1beta3.ProviderKind:
 		var h alerts.Health
 		err := json.Unmarshal(value, &h)
@@ -123,6 +135,18 @@ func alertReport(kind string, h alerts.Health) report {
 		c.Reason = v1.SucceededReason // the API server demands a reason
 	}
 	return report{uid: h.UID, condition: c}
+}
+
+// lossReport is an Alert's or a Provider's as well: what was given up of its deliveries.
+func lossReport(l alerts.Loss) report {
+	c := metav1.Condition{
+		Type: DeliveriesLostCondition, Status: metav1.ConditionTrue, Reason: alerts.ReasonGivenUp,
+		Message: fmt.Sprintf("%d given up, the last at %s, about %s: %s", l.Count, l.At.UTC().Format(time.RFC3339), l.Object, l.Reason),
+	}
+	if l.Count == 0 {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1.SucceededReason, "none was given up in the last hour"
+	}
+	return report{uid: l.UID, closing: l.Count == 0, condition: c}
 }
 
 func deliveryMessage(h alerts.Health) string {

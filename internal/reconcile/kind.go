@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
 
 	"notifier/internal/reconcile/kube"
 )
@@ -17,7 +18,9 @@ type kindOf[T subject, L runtime.Object] struct {
 	objects  *kube.Informer[T]
 	verdicts *verdicts
 	compile  *kube.Controller
-	status   *statusController[T, L]
+	// named is done when the compile queue was told of the first list.
+	named  cache.DoneChecker
+	status *statusController[T, L]
 }
 
 // newKind makes the cache. wire and watch complete the kind.
@@ -54,10 +57,12 @@ func (k *kindOf[T, L]) wire(
 
 // watch feeds the queues. A change of status alone, our own writes above all, is looked at by the status queue and compiles nothing.
 func (k *kindOf[T, L]) watch(keys func(T) []kube.Key) error {
-	if err := kube.Watch(k.compile, k.objects, keys, specChanged[T]); err != nil {
+	var err error
+	if k.named, err = kube.Watch(k.compile, k.objects, keys, specChanged[T]); err != nil {
 		return err
 	}
-	return kube.Watch(k.status.queue, k.objects, kube.Self[T], nil)
+	_, err = kube.Watch(k.status.queue, k.objects, kube.Self[T], nil)
+	return err
 }
 
 // specChanged reports whether an update may change what an object compiles to.
@@ -67,13 +72,18 @@ func specChanged[T subject](was, is T) bool {
 		!maps.Equal(was.GetAnnotations(), is.GetAnnotations())
 }
 
-// run starts the cache and the compile queue in the group.
-func (k *kindOf[T, L]) run(ctx context.Context, group *errgroup.Group) {
+// run starts the cache in the group, and the compile queue once the checkers are done.
+func (k *kindOf[T, L]) run(ctx context.Context, group *errgroup.Group, first []cache.DoneChecker) {
 	group.Go(func() error {
 		k.objects.Run(ctx)
 		return nil
 	})
-	group.Go(func() error { return untilDone(ctx, k.compile.Run(ctx)) })
+	group.Go(func() error {
+		if !cache.WaitFor(ctx, "", first...) {
+			return nil
+		}
+		return untilDone(ctx, k.compile.Run(ctx))
+	})
 }
 
 // runStatus starts the status queue in the group.

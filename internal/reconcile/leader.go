@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +14,8 @@ import (
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"notifier/internal/event"
 )
 
 // LeaseName is the name of the Lease that replicas compete for. It is not Flux's: the two programs never compete, and a Lease left
@@ -106,12 +109,16 @@ func (l *Leader) term(ctx context.Context, tasks []func(context.Context) error) 
 		Client:     l.Leases,
 		LockConfig: resourcelock.ResourceLockConfig{Identity: l.Identity},
 	}
+	leadership, stop := context.WithCancel(ctx)
+	defer stop()
+	held := &heldLease{Interface: lock, lasts: l.RenewDeadline, lost: stop}
+	defer held.drop()
 	// The election outlives ctx until the tasks have ended, so that the Lease is held for as long as they run.
 	election, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	elected := make(chan context.Context, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Name: LeaseName, Lock: lock,
+		Name: LeaseName, Lock: held,
 		LeaseDuration: l.LeaseDuration, RenewDeadline: l.RenewDeadline, RetryPeriod: l.RetryPeriod,
 		// client-go would give the Lease up before the tasks have ended, and one that it failed to renew as well, waiting for
 		// the API server meanwhile.
@@ -136,16 +143,121 @@ func (l *Leader) term(ctx context.Context, tasks []func(context.Context) error) 
 	}()
 	select {
 	case term := <-elected:
-		leadership, stop := context.WithCancel(ctx)
-		defer stop()
 		defer context.AfterFunc(term, stop)() //nolint:contextcheck // term is client-go's own: the leadership ends with either
 		l.Log.Info("leading")
 		defer l.Log.Info("no longer leading")
-		return l.lead(leadership, tasks)
+		return l.lead(event.WithFence(leadership, held.owned), tasks)
 	case <-ctx.Done():
 		return nil
 	case <-over:
 		return nil
+	}
+}
+
+// heldLease is the lock of one candidacy. It knows until when the Lease is this replica's by what it has written: client-go notices
+// that a Lease was lost when it has tried to renew it for RenewDeadline, and a process that was stopped until another leads goes on
+// for as long.
+type heldLease struct {
+	resourcelock.Interface
+	// lasts is how long a renewal counts, from when it was sent: less than the others wait from when they saw it.
+	lasts time.Duration
+	// lost is called when the Lease has lapsed or is another's. It does not come back in this candidacy.
+	lost func()
+
+	mu    sync.Mutex
+	until time.Time // zero before the Lease is held
+	ended bool
+	timer *time.Timer
+}
+
+// Get implements resourcelock.Interface.
+func (h *heldLease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, h.lasts) // a candidate would wait for ever for an answer that does not come
+	defer cancel()
+	record, raw, err := h.Interface.Get(ctx)
+	if err == nil && record.HolderIdentity != h.Identity() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if !h.until.IsZero() {
+			h.end()
+		}
+	}
+	return record, raw, err
+}
+
+// Create implements resourcelock.Interface.
+func (h *heldLease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	ctx, cancel := context.WithTimeout(ctx, h.lasts)
+	defer cancel()
+	sent := time.Now()
+	err := h.Interface.Create(ctx, record)
+	if err == nil {
+		h.renewed(sent)
+	}
+	return err
+}
+
+// Update implements resourcelock.Interface.
+func (h *heldLease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	ctx, cancel := context.WithTimeout(ctx, h.lasts)
+	defer cancel()
+	sent := time.Now()
+	err := h.Interface.Update(ctx, record)
+	if err == nil {
+		h.renewed(sent)
+	}
+	return err
+}
+
+func (h *heldLease) renewed(sent time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.until.IsZero():
+		h.timer = time.AfterFunc(h.lasts, h.lapse)
+	case h.over():
+		h.end() // another may have held it in between
+		return
+	}
+	h.until = sent.Add(h.lasts)
+	h.timer.Reset(time.Until(h.until))
+}
+
+// over reports whether the Lease has lapsed. A machine that sleeps stops its monotonic clock, so the wall clock is asked as well. The
+// lock is held.
+func (h *heldLease) over() bool {
+	now := time.Now()
+	return h.ended || !now.Before(h.until) || !now.Round(0).Before(h.until.Round(0))
+}
+
+// owned is the fence of what runs while this replica leads.
+func (h *heldLease) owned() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.over()
+}
+
+func (h *heldLease) lapse() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over() { // else it was renewed meanwhile
+		h.end()
+	}
+}
+
+// end gives up. The lock is held.
+func (h *heldLease) end() {
+	h.ended = true
+	h.lost()
+}
+
+// drop ends what the lock has running.
+func (h *heldLease) drop() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ended = true
+	if h.timer != nil {
+		h.timer.Stop()
 	}
 }
 

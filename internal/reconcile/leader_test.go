@@ -11,11 +11,14 @@ import (
 	"time"
 
 	leasev1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	clienttesting "k8s.io/client-go/testing"
+
+	"notifier/internal/event"
 )
 
 func newLeader(t *testing.T, core *fake.Clientset, identity string) *Leader {
@@ -173,6 +176,100 @@ func TestALeaderThatCannotRenewStopsInTime(t *testing.T) {
 			})
 		})
 	}
+}
+
+// stoppedClient is a client of Leases whose requests end for no reason while the process that makes them is stopped, as it seems to
+// whoever waits for them.
+type stoppedClient struct {
+	coordinationv1.LeaseInterface
+	stopped <-chan struct{} // closed when it goes on
+	began   *atomic.Bool
+}
+
+func (c stoppedClient) Leases(string) coordinationv1.LeaseInterface { return c }
+
+func (c stoppedClient) Update(ctx context.Context, lease *leasev1.Lease, options metav1.UpdateOptions) (*leasev1.Lease, error) {
+	if c.began.Load() {
+		<-c.stopped
+		return nil, apierrors.NewConflict(leasev1.Resource("leases"), lease.Name, errors.New("another wrote it")) // the fake does not compare
+	}
+	return c.LeaseInterface.Update(ctx, lease, options)
+}
+
+// Fails when a leadership ends only when client-go says so: it is busy renewing until then, and another leads.
+func TestALeaderThatWasStoppedLeadsNoMoreWhenTheNextOneDoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core := fake.NewClientset()
+		first, second := newLeader(t, core, "a"), newLeader(t, core, "b")
+		goOn := make(chan struct{})
+		var stopped atomic.Bool
+		first.Leases = stoppedClient{core.CoordinationV1().Leases("flux-system"), goOn, &stopped}
+		var running atomic.Int32
+		var fence func() bool
+		task := func(ctx context.Context) error {
+			if running.Add(1) > 1 {
+				t.Error("two replicas lead at once")
+			}
+			if fence == nil {
+				fence = event.FenceOf(ctx)
+			}
+			<-ctx.Done()
+			running.Add(-1)
+			return nil
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for _, l := range []*Leader{first, second} {
+			wg.Go(func() {
+				if err := l.Run(ctx, task); err != nil {
+					t.Error(err)
+				}
+			})
+			pass(time.Second)
+		}
+		if !first.Leading() || !fence() {
+			t.Fatalf("the first leads %t, its fence says %t", first.Leading(), fence())
+		}
+		stopped.Store(true)
+		pass(first.LeaseDuration)
+		if fence() || first.Leading() {
+			t.Errorf("after the Lease has lapsed: the first leads %t, its fence says %t", first.Leading(), fence())
+		}
+		pass(time.Minute)
+		if !second.Leading() {
+			t.Error("the second does not lead")
+		}
+		stopped.Store(false)
+		close(goOn)
+		pass(time.Minute)
+		if first.Leading() || !second.Leading() {
+			t.Errorf("leading: %t, %t", first.Leading(), second.Leading())
+		}
+		stop()
+		wg.Wait()
+	})
+}
+
+// Fails when a renewal that comes through after the Lease has lapsed makes it last longer: another may have led in between.
+func TestALeaseThatHasLapsedIsNotRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lost := 0
+		h := &heldLease{lasts: 30 * time.Second, lost: func() { lost++ }}
+		h.renewed(time.Now())
+		pass(20 * time.Second)
+		h.renewed(time.Now())
+		pass(20 * time.Second)
+		if lost > 0 || !h.owned() {
+			t.Fatalf("lost %d times though renewed; owned %t", lost, h.owned())
+		}
+		h.timer.Stop() // as if nothing ran
+		pass(20 * time.Second)
+		h.renewed(time.Now())
+		if lost == 0 || h.owned() {
+			t.Errorf("lost %d times; owned %t", lost, h.owned())
+		}
+		h.drop()
+	})
 }
 
 func TestATaskThatFailsEndsTheRun(t *testing.T) {

@@ -10,8 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
 	v1 "notifier/api/v1"
@@ -28,33 +26,28 @@ type Clients struct {
 	Alerts    kube.Resource[*v1beta3.Alert, *v1beta3.AlertList]
 	Providers kube.Resource[*v1beta3.Provider, *v1beta3.ProviderList]
 	// Secrets must not have a rate limit of its own: Options.SecretQPS is it.
-	Secrets typedcorev1.SecretsGetter
+	Secrets SecretSource
 }
 
 // NewClients returns clients of the API server that config names. config's QPS and Burst (or RateLimiter) hold for the three kinds
 // together, for reading and for writing status.
-func NewClients(config *rest.Config) (Clients, error) {
+func NewClients(config *rest.Config, log *slog.Logger) (Clients, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(v1.AddToScheme(scheme), v1beta3.AddToScheme(scheme)); err != nil {
 		return Clients{}, fmt.Errorf("scheme: %w", err)
 	}
 	shared := kube.SharedBudget(config)
-	stable, err := kube.NewAPI(shared, scheme, v1.GroupVersion)
+	stable, err := kube.NewAPI(shared, scheme, v1.GroupVersion, log)
 	if err != nil {
 		return Clients{}, err
 	}
-	beta, err := kube.NewAPI(shared, scheme, v1beta3.GroupVersion)
+	beta, err := kube.NewAPI(shared, scheme, v1beta3.GroupVersion, log)
 	if err != nil {
 		return Clients{}, err
 	}
-	unlimited := rest.CopyConfig(config)
-	unlimited.QPS, unlimited.RateLimiter = -1, nil
-	// Protobuf: the one kind here that there may be thousands of watches on.
-	unlimited.ContentType = runtime.ContentTypeProtobuf
-	unlimited.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	core, err := kubernetes.NewForConfig(unlimited)
+	secrets, err := newSecretClient(config)
 	if err != nil {
-		return Clients{}, fmt.Errorf("client for secrets: %w", err)
+		return Clients{}, err
 	}
 	return Clients{
 		Receivers: kube.NewResource(stable, "receivers",
@@ -63,7 +56,7 @@ func NewClients(config *rest.Config) (Clients, error) {
 			func() *v1beta3.Alert { return &v1beta3.Alert{} }, func() *v1beta3.AlertList { return &v1beta3.AlertList{} }),
 		Providers: kube.NewResource(beta, "providers",
 			func() *v1beta3.Provider { return &v1beta3.Provider{} }, func() *v1beta3.ProviderList { return &v1beta3.ProviderList{} }),
-		Secrets: core.CoreV1(),
+		Secrets: secrets,
 	}, nil
 }
 
@@ -83,6 +76,8 @@ type Options struct {
 	Issuers *receiver.Issuers
 	// Objects is what the filters of Receivers read.
 	Objects receiver.FilterObjects
+	// Quiet closes when the more urgent reads of a start are over. Secrets are watched from then on, or half a minute after the start.
+	Quiet <-chan struct{}
 	// Network is given to every Provider.
 	Network provider.Network
 	// Namespace is the only one served, empty for all.
@@ -91,12 +86,14 @@ type Options struct {
 	DefaultServiceAccount string
 	// MaxAlertsPerNamespace is how many Alerts of a namespace are served, the oldest; zero for all.
 	MaxAlertsPerNamespace int
+	// RequireSecretLabel says that only Secrets with the label v1.SecretLabel are used.
+	RequireSecretLabel bool
 	// Workers is how many objects of one kind are compiled at once, 16 by default. A worker may wait for a Secret to be read.
 	Workers int
 	// StatusWorkers is how many statuses of one kind are written at once, 4 by default.
 	StatusWorkers int
-	// SecretQPS bounds the reads of Secrets a second, 500 by default, with bursts of twice as many. Watches are begun at a quarter
-	// of that rate.
+	// SecretQPS bounds the reads of Secrets a second, 500 by default, with bursts of ten times as many, and apart from them the
+	// watches that are begun.
 	SecretQPS float64
 	// MinRetryDelay and MaxRetryDelay bound the pause before a failed reconcile is tried again; 250 ms and 1 min by default.
 	MinRetryDelay, MaxRetryDelay time.Duration
@@ -128,6 +125,7 @@ func (o *Options) validate() error {
 		{"Health", o.Health == nil},
 		{"Alive", o.Alive == nil},
 		{"Events", o.Events == nil},
+		{"Quiet", o.Quiet == nil},
 		{"Issuers", o.Issuers == nil},
 		{"Objects", o.Objects == nil},
 		{"DefaultServiceAccount", o.DefaultServiceAccount == ""},
@@ -147,8 +145,9 @@ func (o *Options) validate() error {
 	return nil
 }
 
-// secretLimits are the budgets of reading Secrets and of beginning to watch them.
+// secretLimits are the budgets of reading Secrets and of beginning to watch them. A start reads all Secrets and is to take seconds, so
+// what it may read at once is ten times what may be read a second from then on; how many are asked for at a time is bounded as well.
 func (o *Options) secretLimits() (reads, watches *rate.Limiter) {
-	burst := max(1, int(2*o.SecretQPS))
-	return rate.NewLimiter(rate.Limit(o.SecretQPS), burst), rate.NewLimiter(rate.Limit(o.SecretQPS/4), max(1, burst/8))
+	burst := max(1, int(10*o.SecretQPS))
+	return rate.NewLimiter(rate.Limit(o.SecretQPS), burst), rate.NewLimiter(rate.Limit(o.SecretQPS), burst)
 }

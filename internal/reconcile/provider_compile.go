@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -34,30 +36,34 @@ var tlsKeys = struct{ ca, cert, key [2]string }{
 	ca: [2]string{"ca.crt", "caFile"}, cert: [2]string{"tls.crt", "certFile"}, key: [2]string{"tls.key", "keyFile"},
 }
 
+// The keys that are read of each of a Provider's Secrets.
+var (
+	mainKeys  = []string{addressKey, tokenKey, usernameKey, passwordKey, headersKey, proxyKey}
+	proxyKeys = []string{addressKey, usernameKey, passwordKey}
+	certKeys  = slices.Concat(tlsKeys.ca[:], tlsKeys.cert[:], tlsKeys.key[:])
+)
+
 // credentials are the Secrets of a Provider, each nil when the spec does not name it.
 type credentials struct{ main, proxy, cert *secret }
 
 // secretReference is one of a spec's references, and where its Secret goes.
 type secretReference struct {
 	field string
-	name  string
-	keys  []string
+	want  want
 	put   func(*credentials, *secret)
 }
 
 func secretReferences(p *v1beta3.Provider) []secretReference {
 	var refs []secretReference
-	add := func(field string, ref *v1.LocalObjectReference, put func(*credentials, *secret), keys ...string) {
+	add := func(field string, ref *v1.LocalObjectReference, put func(*credentials, *secret), w want) {
 		if ref != nil {
-			refs = append(refs, secretReference{field: field, name: ref.Name, keys: keys, put: put})
+			w.name = ref.Name
+			refs = append(refs, secretReference{field: field, want: w, put: put})
 		}
 	}
-	add("secretRef", p.Spec.SecretRef, func(c *credentials, s *secret) { c.main = s },
-		addressKey, tokenKey, usernameKey, passwordKey, headersKey, proxyKey)
-	add("proxySecretRef", p.Spec.ProxySecretRef, func(c *credentials, s *secret) { c.proxy = s },
-		addressKey, usernameKey, passwordKey)
-	add("certSecretRef", p.Spec.CertSecretRef, func(c *credentials, s *secret) { c.cert = s },
-		tlsKeys.ca[0], tlsKeys.ca[1], tlsKeys.cert[0], tlsKeys.cert[1], tlsKeys.key[0], tlsKeys.key[1])
+	add("secretRef", p.Spec.SecretRef, func(c *credentials, s *secret) { c.main = s }, want{keys: mainKeys})
+	add("proxySecretRef", p.Spec.ProxySecretRef, func(c *credentials, s *secret) { c.proxy = s }, want{keys: proxyKeys})
+	add("certSecretRef", p.Spec.CertSecretRef, func(c *credentials, s *secret) { c.cert = s }, want{keys: certKeys, tls: true})
 	return refs
 }
 
@@ -66,30 +72,34 @@ func checkProvider(p *v1beta3.Provider) *fault {
 	if kube.IsUndecodable(p) {
 		return undecodable()
 	}
-	supported := false
-	for _, t := range registry.Types() {
-		supported = supported || t == p.Spec.Type
-	}
-	if !supported {
+	if !isSupported(p.Spec.Type) {
 		err := &registry.UnsupportedTypeError{Type: p.Spec.Type, Supported: registry.Types()}
 		return &fault{reason: v1.UnsupportedTypeReason, message: err.Error()}
 	}
 	for _, ref := range secretReferences(p) {
-		if len(validation.IsDNS1123Subdomain(ref.name)) > 0 {
+		if len(validation.IsDNS1123Subdomain(ref.want.name)) > 0 {
 			return &fault{reason: v1.ValidationFailedReason, message: "spec." + ref.field + ".name is not the name of a Secret"}
 		}
 	}
 	return nil
 }
 
-// readCredentials reads the Secrets that the spec names.
-func readCredentials(ctx context.Context, s *secrets, p *v1beta3.Provider) (credentials, *fault, error) {
-	var c credentials
+func isSupported(providerType string) bool { return slices.Contains(registry.Types(), providerType) }
+
+// wantsOf returns what is read of Secrets for the spec, and for each the reference.
+func wantsOf(p *v1beta3.Provider) ([]want, []secretReference) {
 	refs := secretReferences(p)
 	wants := make([]want, len(refs))
 	for i, ref := range refs {
-		wants[i] = want{ref.name, ref.keys}
+		wants[i] = ref.want
 	}
+	return wants, refs
+}
+
+// readCredentials reads the Secrets that the spec names.
+func readCredentials(ctx context.Context, s *secrets, p *v1beta3.Provider) (credentials, *fault, error) {
+	var c credentials
+	wants, refs := wantsOf(p)
 	states, err := s.Hold(ctx, secretUser{v1beta3.ProviderKind, kube.KeyOf(p)}, wants...)
 	if err != nil {
 		return c, nil, err
@@ -97,11 +107,25 @@ func readCredentials(ctx context.Context, s *secrets, p *v1beta3.Provider) (cred
 	for i, ref := range refs {
 		if !states[i].found {
 			return c, &fault{reason: v1.SecretNotFoundReason, retried: true, message: fmt.Sprintf(
-				"Secret %q, named by spec.%s, does not exist", ref.name, ref.field)}, nil
+				"Secret %q, named by spec.%s, does not exist", ref.want.name, ref.field)}, nil
+		}
+		if f := states[i].unfit(ref.want.name, ref.field); f != nil {
+			return c, f, nil
 		}
 		ref.put(&c, &states[i])
 	}
 	return c, nil, nil
+}
+
+// version changes with the spec and with each Secret. It tells nothing of what they hold.
+func (c credentials) version(p *v1beta3.Provider) string {
+	parts := []string{string(p.UID), strconv.FormatInt(p.Generation, 10)}
+	for _, s := range []*secret{c.main, c.proxy, c.cert} {
+		if s != nil {
+			parts = append(parts, s.version)
+		}
+	}
+	return strings.Join(parts, "/")
 }
 
 // providerConfig puts spec and Secrets together. Its errors quote nothing of a Secret.
@@ -117,7 +141,7 @@ func providerConfig(p *v1beta3.Provider, c credentials, network provider.Network
 		cfg.Password = s.value(passwordKey)
 		cfg.Token = s.value(tokenKey)
 		cfg.Proxy.Address = cmp.Or(strings.TrimSpace(s.value(proxyKey)), cfg.Proxy.Address)
-		headers, err := parseHeaders(s.data[headersKey])
+		headers, err := parseHeaders([]byte(s.value(headersKey)))
 		cfg.Headers, errs = headers, append(errs, err)
 	}
 	if s := c.proxy; s != nil {
@@ -138,10 +162,7 @@ func providerConfig(p *v1beta3.Provider, c credentials, network provider.Network
 }
 
 func either(s *secret, keys [2]string) []byte {
-	if v := s.data[keys[0]]; len(v) > 0 {
-		return v
-	}
-	return s.data[keys[1]]
+	return []byte(cmp.Or(s.value(keys[0]), s.value(keys[1])))
 }
 
 // errHeaders does not quote the text, which is secret.

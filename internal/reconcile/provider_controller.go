@@ -27,6 +27,15 @@ type providerController struct {
 	handled *remembered[string]
 }
 
+// keys are what to compile when a Provider comes, goes or changes. During a start its Secrets are named, before any is read.
+func (c *providerController) keys(p *v1beta3.Provider) []kube.Key {
+	if checkProvider(p) == nil {
+		wants, _ := wantsOf(p)
+		c.secrets.Expect(secretUser{v1beta3.ProviderKind, kube.KeyOf(p)}, wants...)
+	}
+	return kube.Self(p)
+}
+
 func (c *providerController) reconcile(ctx context.Context, k kube.Key) error {
 	object, ok := c.providers.Get(k)
 	if !ok || object.DeletionTimestamp != nil {
@@ -54,7 +63,7 @@ func (c *providerController) reconcile(ctx context.Context, k kube.Key) error {
 		c.refuse(object, *f)
 		return nil
 	}
-	c.serve(object, sender)
+	c.serve(object, sender, found.version(object))
 	return nil
 }
 
@@ -74,15 +83,15 @@ func (c *providerController) unread(p *v1beta3.Provider, err error) error {
 	if kube.IsIsolated(err) {
 		f := unreadable()
 		if before := c.destinations.Get(p.Namespace, p.Name); before == nil || before.Sender == nil {
-			c.put(p, nil, f.message)
+			c.put(p, &alerts.Destination{NotReady: f.message})
 		}
 		c.decide(p, refused(p, f))
 	}
 	return err
 }
 
-func (c *providerController) serve(p *v1beta3.Provider, sender registry.Sender) {
-	c.put(p, sender, "")
+func (c *providerController) serve(p *v1beta3.Provider, sender registry.Sender, version string) {
+	c.put(p, &alerts.Destination{Sender: sender, Version: version})
 	v := served(p, v1.SucceededReason, "Provider initialized")
 	if p.Spec.Suspend {
 		v = served(p, v1.SuspendedReason, "spec.suspend is set: nothing is sent")
@@ -92,19 +101,17 @@ func (c *providerController) serve(p *v1beta3.Provider, sender registry.Sender) 
 
 // refuse takes the Provider out of use. What is on its way to it waits.
 func (c *providerController) refuse(p *v1beta3.Provider, f fault) {
-	c.put(p, nil, f.message)
+	c.put(p, &alerts.Destination{NotReady: f.message})
 	c.decide(p, refused(p, f))
 }
 
-// put replaces the destination and lets go of the connections of the one before. A sender that is nil is left a nil interface.
-func (c *providerController) put(p *v1beta3.Provider, sender registry.Sender, notReady string) {
+// put completes a destination, replaces the one before and lets go of its connections.
+func (c *providerController) put(p *v1beta3.Provider, d *alerts.Destination) {
 	before := c.destinations.Get(p.Namespace, p.Name)
-	d := &alerts.Destination{UID: string(p.UID), Type: p.Spec.Type, NotReady: notReady, Suspended: p.Spec.Suspend}
-	if sender != nil {
-		d.Sender = sender
+	d.UID, d.Type, d.Suspended, d.Unsupported = string(p.UID), p.Spec.Type, p.Spec.Suspend, !isSupported(p.Spec.Type)
+	d.Limit = rate.Inf
+	if d.Sender != nil {
 		d.Limit, d.Burst = registry.DefaultLimit(p.Spec.Type)
-	} else {
-		d.Limit = rate.Inf
 	}
 	c.destinations.Put(p.Namespace, p.Name, d)
 	closeSender(before)

@@ -163,7 +163,11 @@ func TestAProviderFollowsItsSecret(t *testing.T) {
 func TestHowSpecAndSecretsAreJoined(t *testing.T) {
 	network := provider.Network{EnvironmentProxy: true}
 	secretOf := func(data ...string) *secret {
-		return &secret{found: true, data: newSecret("s", data...).Data}
+		s := &secret{found: true, data: map[string]string{}}
+		for key, value := range newSecret("s", data...).Data {
+			s.data[key] = string(value)
+		}
+		return s
 	}
 	spec := func(change func(*v1beta3.ProviderSpec)) *v1beta3.Provider {
 		return newProvider("p", func(p *v1beta3.Provider) {

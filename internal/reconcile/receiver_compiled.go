@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -24,7 +23,7 @@ type compiled struct {
 
 	// tried says that hooks or unfit, which says why there are none, are there: those of the plan with these keys of the Secret.
 	tried  bool
-	secret map[string][]byte
+	secret map[string]string
 	hooks  []*receiver.Hook
 	unfit  *fault
 }
@@ -74,14 +73,18 @@ func (c *receiverController) plan(ctx context.Context, r *v1.Receiver) (*compile
 // compile returns the hooks of a planned Receiver with these keys of its Secret, made now if the Secret has changed. The error says
 // that they could not be made now.
 func (c *receiverController) compile(
-	ctx context.Context, r *v1.Receiver, made *compiled, secret map[string][]byte,
+	ctx context.Context, r *v1.Receiver, made *compiled, secret map[string]string,
 ) ([]*receiver.Hook, *fault, error) {
-	if made.tried && maps.EqualFunc(made.secret, secret, bytes.Equal) {
+	if made.tried && maps.Equal(made.secret, secret) {
 		return made.hooks, made.unfit, nil
+	}
+	values := make(map[string][]byte, len(secret))
+	for key, value := range secret {
+		values[key] = []byte(value)
 	}
 	if err := c.inTurn(ctx, r.Namespace, claimText(r), func() {
 		made.hooks, made.unfit = compileReceiver(r, made.plan, receiver.Credentials{
-			Values: secret, OIDC: providersOf(r), Issuers: c.issuers, Namespace: r.Namespace, Room: c.workroom,
+			Values: values, OIDC: providersOf(r), Issuers: c.issuers, Namespace: r.Namespace, Room: c.workroom,
 		})
 	}); err != nil {
 		return nil, nil, err

@@ -60,6 +60,20 @@ type receiverController struct {
 	compiled *remembered[*compiled]
 }
 
+// keys are what to compile when a Receiver comes, goes or changes. During a start its Secret is named, before any is read.
+func (c *receiverController) keys(r *v1.Receiver) []kube.Key {
+	var plan receiverPlan
+	if !kube.IsUndecodable(r) && checkSecretRef(r, &plan) == nil && plan.secretName != "" {
+		c.secrets.Expect(secretUser{v1.ReceiverKind, kube.KeyOf(r)}, wantOf(r, plan.secretName))
+	}
+	return kube.Self(r)
+}
+
+// wantOf is what is read of a Receiver's Secret.
+func wantOf(r *v1.Receiver, name string) want {
+	return want{name: name, keys: append([]string{tokenKey, previousTokenKey}, receiver.SecretKeys(r.Spec.Type)...)}
+}
+
 func (c *receiverController) reconcile(ctx context.Context, k kube.Key) error {
 	object, ok := c.receivers.Get(k)
 	if !ok || object.DeletionTimestamp != nil {
@@ -79,7 +93,7 @@ func (c *receiverController) reconcile(ctx context.Context, k kube.Key) error {
 	}
 	c.live.put(apply.Receiver{
 		Namespace: object.Namespace, Name: object.Name, UID: string(object.UID), Created: object.CreationTimestamp.Time,
-		ServiceAccount: plan.serviceAccount, Targets: plan.targets,
+		Generation: object.Generation, ServiceAccount: plan.serviceAccount, Targets: plan.targets,
 	})
 	if object.Spec.Type == v1.EventReceiver {
 		c.subscribe(object, plan)
@@ -90,7 +104,11 @@ func (c *receiverController) reconcile(ctx context.Context, k kube.Key) error {
 	if err != nil {
 		return c.unread(object, err)
 	}
-	hooks, f, err := c.compile(ctx, object, made, secret)
+	if f := secret.unfit(plan.secretName, "secretRef"); f != nil {
+		c.refuse(object, *f)
+		return nil
+	}
+	hooks, f, err := c.compile(ctx, object, made, secret.data)
 	if err != nil {
 		return err
 	}
@@ -102,14 +120,14 @@ func (c *receiverController) reconcile(ctx context.Context, k kube.Key) error {
 	return nil
 }
 
-// secret returns the keys of the Secret that the Receiver reads, as far as they are there; none without a name. It has the Secret
+// secret returns the Secret that the Receiver reads, none without a name. It has the Secret
 // read again when the interval has passed or somebody asked for it; all other changes come by themselves.
-func (c *receiverController) secret(ctx context.Context, r *v1.Receiver, name string) (map[string][]byte, error) {
+func (c *receiverController) secret(ctx context.Context, r *v1.Receiver, name string) (secret, error) {
 	k := kube.KeyOf(r)
 	user := secretUser{v1.ReceiverKind, k}
 	if name == "" {
 		c.secrets.Release(user)
-		return nil, nil
+		return secret{}, nil
 	}
 	interval := max(r.Interval(), minInterval)
 	last, known := c.read.get(k)
@@ -117,21 +135,20 @@ func (c *receiverController) secret(ctx context.Context, r *v1.Receiver, name st
 	asked := before.requestedAt != r.Annotations[v1.ReconcileRequestAnnotation]
 	if known && (time.Since(last) >= interval || asked) {
 		if err := c.secrets.Refresh(ctx, user); err != nil {
-			return nil, err
+			return secret{}, err
 		}
 		known = false
 	}
-	keys := append([]string{tokenKey, previousTokenKey}, receiver.SecretKeys(r.Spec.Type)...)
-	states, err := c.secrets.Hold(ctx, user, want{name, keys})
+	states, err := c.secrets.Hold(ctx, user, wantOf(r, name))
 	if err != nil {
-		return nil, err
+		return secret{}, err
 	}
 	if !known {
 		c.read.set(k, time.Now())
 	}
 	// Spread a little, so that Receivers that were made together are not read together for ever.
 	c.queue.EnqueueAfter(k, interval+rand.N(interval/10))
-	return states[0].data, nil
+	return states[0], nil
 }
 
 // unread ends a reconcile whose Secret could not be read. What was served stays: the failure says nothing about the Secret.
@@ -219,7 +236,8 @@ func triggersOf(r *v1.Receiver, plan receiverPlan) []event.Trigger {
 
 func triggerOf(r *v1.Receiver, plan receiverPlan, t event.Target) event.Trigger {
 	return event.Trigger{
-		Namespace: r.Namespace, Receiver: r.Name, ReceiverUID: string(r.UID), Target: t, Key: event.TargetKey(t, plan.serviceAccount),
+		Namespace: r.Namespace, Receiver: r.Name, ReceiverUID: string(r.UID), Generation: r.Generation,
+		Target: t, Key: event.TargetKey(t, plan.serviceAccount),
 	}
 }
 
@@ -227,8 +245,8 @@ func triggerOf(r *v1.Receiver, plan receiverPlan, t event.Target) event.Trigger 
 func (c *receiverController) serve(r *v1.Receiver, hooks []*receiver.Hook) {
 	err := c.hooks.Put(kube.KeyOf(r).String(), hooks...)
 	switch {
-	case errors.Is(err, receiver.ErrPathTaken):
-		// The claim stands: Moved is called when the path falls to this Receiver.
+	case errors.Is(err, receiver.ErrPathCrowded):
+		// The claim stands: Moved is called when there is a place for this Receiver.
 		c.decide(r, refused(r, fault{reason: v1.PathConflictReason, message: err.Error(), retried: true, event: failedEvent}))
 		return
 	case err != nil:

@@ -105,6 +105,7 @@ func (c *receiverController) unsubscribe(r *v1.Receiver) {
 // inertSubscription is that of a Receiver of type event that nothing triggers.
 func inertSubscription(r *v1.Receiver) *receiver.Subscription {
 	return &receiver.Subscription{
-		Namespace: r.Namespace, Name: r.Name, UID: string(r.UID), Generation: r.Generation, Suspended: true,
+		Namespace: r.Namespace, Name: r.Name, UID: string(r.UID), Created: r.CreationTimestamp.Time, Generation: r.Generation,
+		Suspended: true,
 	}
 }

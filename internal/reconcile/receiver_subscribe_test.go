@@ -39,7 +39,8 @@ func TestAReceiverOfTypeEventSubscribes(t *testing.T) {
 			},
 			Reasons: map[string]bool{"succeeded": true},
 			Targets: []event.Trigger{{
-				Namespace: "team-a", Receiver: "app", ReceiverUID: "uid-app", Target: target, Key: event.TargetKey(target, "default"),
+				Namespace: "team-a", Receiver: "app", ReceiverUID: "uid-app", Generation: 1,
+				Target: target, Key: event.TargetKey(target, "default"),
 			}},
 		}, w.subscriptions.get("app")); diff != "" {
 			t.Errorf("subscription (-want +got):\n%s", diff)

@@ -71,6 +71,8 @@ func with(r v1.ReceiverResource, labels map[string]string, all ...metav1.LabelSe
 // oneRepository is a watchers' cache with one GitRepository.
 type oneRepository string
 
+func (oneRepository) Pending(string) bool { return false }
+
 func (o oneRepository) Objects(string, event.Target) (objects iter.Seq2[string, map[string]any], watched bool) {
 	return func(yield func(string, map[string]any) bool) {
 		yield(string(o), map[string]any{"metadata": map[string]any{"name": string(o)}})
@@ -107,7 +109,8 @@ func TestTheFiltersOfAReceiverAreServed(t *testing.T) {
 			got, err := hook.Filter.Select(context.Background(), nil, []byte(`{"go":true}`))
 			trigger := func(target event.Target) event.Trigger {
 				return event.Trigger{
-					Namespace: "team-a", Receiver: "app", ReceiverUID: "uid-app", Target: target, Key: event.TargetKey(target, "deployer"),
+					Namespace: "team-a", Receiver: "app", ReceiverUID: "uid-app", Generation: 1,
+					Target: target, Key: event.TargetKey(target, "deployer"),
 				}
 			}
 			want := []event.Trigger{

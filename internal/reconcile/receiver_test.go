@@ -21,15 +21,17 @@ import (
 func path(token, name string) string { return receiver.Path(token, name, "team-a") }
 
 func TestAReceiverIsServedAndItsOwnerTold(t *testing.T) {
-	s := settings{objects: []runtime.Object{newReceiver("app")}, secrets: []*corev1.Secret{newSecret("hook", "token", "t1")}}
+	s := settings{secrets: []*corev1.Secret{newSecret("hook", "token", "t1")}}
 	play(t, s, func(w *world) {
+		w.apply("Receiver", newReceiver("app"))
 		hook := w.hooks.get("team-a/app")
 		if hook == nil {
 			t.Fatal("not served")
 		}
 		target := event.Target{APIVersion: "source.toolkit.fluxcd.io/v1", Kind: "GitRepository", Name: "app"}
 		if diff := cmp.Diff([]event.Trigger{{
-			Namespace: "team-a", Receiver: "app", ReceiverUID: "uid-app", Target: target, Key: event.TargetKey(target, "default"),
+			Namespace: "team-a", Receiver: "app", ReceiverUID: "uid-app", Generation: 1,
+			Target: target, Key: event.TargetKey(target, "default"),
 		}}, hook.Targets); diff != "" {
 			t.Errorf("targets (-want +got):\n%s", diff)
 		}

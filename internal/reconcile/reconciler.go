@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/tools/cache"
 
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
+	"notifier/internal/alerts"
 	"notifier/internal/receiver"
 	"notifier/internal/reconcile/kube"
 )
@@ -48,8 +50,8 @@ func New(o Options) (*Reconciler, error) {
 	}
 	reads, watches := o.secretLimits()
 	r.secrets = newSecrets(secretsOptions{
-		source: secretClient{o.Clients.Secrets}, reads: reads, watches: watches,
-		changed: r.secretChanged, metrics: r.metrics, log: o.Log,
+		source: o.Clients.Secrets, reads: reads, watches: watches,
+		changed: r.secretChanged, labelled: o.RequireSecretLabel, started: r.complete, quiet: o.Quiet, metrics: r.metrics, log: o.Log,
 	})
 	for _, wire := range []func() error{r.wireProviders, r.wireAlerts, r.wireReceivers} {
 		if err := wire(); err != nil {
@@ -83,7 +85,7 @@ func (r *Reconciler) wireReceivers() error {
 	})
 	kind.status.writer.Kept = r.deliveries.wrote
 	c.queue = kind.compile
-	return kind.watch(kube.Self)
+	return kind.watch(c.keys)
 }
 
 func (r *Reconciler) wireAlerts() error {
@@ -94,11 +96,13 @@ func (r *Reconciler) wireAlerts() error {
 	}
 	r.alerts = kind
 	c := &alertController{
-		alerts: kind.objects, table: r.options.Alerts, verdicts: kind.verdicts, limit: r.options.MaxAlertsPerNamespace,
+		alerts: kind.objects, table: r.options.Alerts, verdicts: kind.verdicts,
 		decided: func(k kube.Key) { kind.status.queue.Enqueue(k) },
 	}
+	if limit := r.options.MaxAlertsPerNamespace; limit > 0 {
+		c.ages = newAges(limit)
+	}
 	kind.wire(r, c.reconcile, withProvider(r.providers.objects, r.providers.verdicts), nil)
-	c.queue = kind.compile
 	return kind.watch(c.keys)
 }
 
@@ -113,7 +117,7 @@ func (r *Reconciler) wireProviders() error {
 		verdicts: kind.verdicts, handled: newRemembered[string](), decided: r.providerDecided,
 	}
 	kind.wire(r, c.reconcile, nil, nil)
-	return kind.watch(kube.Self)
+	return kind.watch(c.keys)
 }
 
 // providerDecided has a Provider's status written, and that of the Alerts that name it.
@@ -133,8 +137,8 @@ func (r *Reconciler) secretChanged(u secretUser) {
 	}
 }
 
-// Moved tells that a webhook path was given or taken to or from the Receiver with a key ("namespace/name") by a change of another
-// Receiver: it is what a receiver.Table's moved calls. It does not block and does not call the table.
+// Moved tells that a place on a webhook path was given to the Receiver with a key ("namespace/name"), or taken from it, by a change of
+// another Receiver: it is what a receiver.Table's moved calls. It does not block and does not call the table.
 func (r *Reconciler) Moved(receiver string) {
 	namespace, name, _ := strings.Cut(receiver, "/")
 	r.receivers.compile.Enqueue(kube.Key{Namespace: namespace, Name: name})
@@ -170,9 +174,11 @@ func (r *Reconciler) Waiting() []string {
 func (r *Reconciler) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return r.secrets.Run(ctx) })
-	for _, run := range []func(context.Context, *errgroup.Group){r.providers.run, r.alerts.run, r.receivers.run} {
-		run(ctx, group)
-	}
+	// Nothing is compiled, and no Secret read, before all who name Secrets are known.
+	named := []cache.DoneChecker{r.providers.named, r.receivers.named}
+	r.providers.run(ctx, group, named)
+	r.receivers.run(ctx, group, named)
+	r.alerts.run(ctx, group, nil)
 	group.Go(func() error {
 		if !r.waitCompiled(ctx) {
 			return nil
@@ -219,15 +225,23 @@ func (r *Reconciler) Lead(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
-	r.receivers.status.forgetTold()
-	r.alerts.status.forgetTold()
-	r.providers.status.forgetTold()
+	r.receivers.status.begin()
+	r.alerts.status.begin()
+	r.providers.status.begin()
 	r.forgetFeed() // before anything is shown, since another replica led meanwhile
-	r.leading.Store(true)
-	r.metrics.leading.Set(1)
+	r.leads(true)
+	// Not when all that runs has ended: another replica may lead by then.
+	over := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(over)
+		r.leads(false)
+	})
 	defer func() {
-		r.leading.Store(false)
-		r.metrics.leading.Set(0)
+		if stop() {
+			r.leads(false)
+		} else {
+			<-over
+		}
 	}()
 	r.receivers.status.enqueueAll()
 	r.alerts.status.enqueueAll()
@@ -248,6 +262,16 @@ func (r *Reconciler) Lead(ctx context.Context) error {
 	}
 }
 
+// leads has status written, or not.
+func (r *Reconciler) leads(now bool) {
+	r.leading.Store(now)
+	value := 0.0
+	if now {
+		value = 1
+	}
+	r.metrics.leading.Set(value)
+}
+
 // forgetFeed drops what the feed told: it is about to be followed from its beginning, which tells of no key that was deleted.
 func (r *Reconciler) forgetFeed() {
 	r.deliveries.begin(time.Now())
@@ -265,9 +289,9 @@ func (r *Reconciler) healthTold(key string, value []byte) {
 	switch kind {
 	case v1.ReceiverKind, loopKind:
 		r.receivers.status.queue.Enqueue(k)
-	case v1beta3.AlertKind:
+	case v1beta3.AlertKind, alerts.AlertLosses:
 		r.alerts.status.queue.Enqueue(k)
-	case v1beta3.ProviderKind:
+	case v1beta3.ProviderKind, alerts.ProviderLosses:
 		r.providers.status.queue.Enqueue(k)
 	}
 }

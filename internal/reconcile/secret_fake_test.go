@@ -2,8 +2,12 @@ package reconcile
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"strconv"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,7 +17,7 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// vault is a secretSource with the API server's semantics: one growing resource version, watches that start after a version and
+// vault is a SecretSource with the API server's semantics: one growing resource version, watches that start after a version and
 // replay what came since, and versions that are compacted away.
 type vault struct {
 	mu       sync.Mutex
@@ -26,6 +30,11 @@ type vault struct {
 	watches  int
 	// fail, if set, is what Get returns.
 	fail func(kube.Key) error
+	// away makes every Watch fail as it does while nobody listens; tried counts those.
+	away  bool
+	tried int
+	// behind says that what is read from memory is from before all Secrets.
+	behind bool
 	// hold, if set, is received from before Get returns what it read.
 	hold chan struct{}
 }
@@ -34,10 +43,13 @@ func newVault() *vault {
 	return &vault{secrets: map[kube.Key]*corev1.Secret{}, watchers: map[*watch.RaceFreeFakeWatcher]kube.Key{}}
 }
 
-func (v *vault) Get(ctx context.Context, k kube.Key) (*corev1.Secret, error) {
+func (v *vault) Get(ctx context.Context, k kube.Key, version string) (*corev1.Secret, error) {
 	v.mu.Lock()
 	v.gets = append(v.gets, k)
 	s, fail, hold := v.secrets[k], v.fail, v.hold
+	if version == "0" && v.behind {
+		s = nil
+	}
 	v.mu.Unlock()
 	if hold != nil {
 		select {
@@ -61,9 +73,28 @@ func notFound(name string) error {
 	return apierrors.NewNotFound(corev1.Resource("secrets"), name)
 }
 
-func (v *vault) Watch(_ context.Context, k kube.Key, version string) (watch.Interface, error) {
+// toldBy is a SecretWatch over client-go's kind of watch. It ends with ctx.
+type toldBy struct{ watch.Interface }
+
+func newToldBy(ctx context.Context, w watch.Interface) toldBy {
+	context.AfterFunc(ctx, w.Stop)
+	return toldBy{w}
+}
+
+func (w toldBy) Next() (watch.Event, error) {
+	e, ok := <-w.ResultChan()
+	if !ok {
+		return e, io.EOF
+	}
+	return e, nil
+}
+
+func (v *vault) Watch(ctx context.Context, k kube.Key, version string, _ time.Duration) (SecretWatch, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if v.tried++; v.away {
+		return nil, errors.New("connection refused")
+	}
 	v.watches++
 	w := watch.NewRaceFreeFake()
 	if version == "0" {
@@ -78,7 +109,7 @@ func (v *vault) Watch(_ context.Context, k kube.Key, version string) (watch.Inte
 		if after < v.oldest {
 			w.Error(&apierrors.NewResourceExpired("too old").ErrStatus)
 			w.Stop()
-			return w, nil
+			return newToldBy(ctx, w), nil
 		}
 		for _, e := range v.history {
 			s := e.Object.(*corev1.Secret)
@@ -88,7 +119,7 @@ func (v *vault) Watch(_ context.Context, k kube.Key, version string) (watch.Inte
 		}
 	}
 	v.watchers[w] = k
-	return w, nil
+	return newToldBy(ctx, w), nil
 }
 
 func secretKey(s *corev1.Secret) kube.Key { return kube.Key{Namespace: s.Namespace, Name: s.Name} }
@@ -131,6 +162,22 @@ func (v *vault) tell(kind watch.EventType, s *corev1.Secret) {
 	}
 }
 
+// goAway ends all watches and answers no more; comeBack undoes that, as an API server that was started again: it knows nothing of what
+// was before.
+func (v *vault) goAway() {
+	v.cut(true)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.away = true
+}
+
+func (v *vault) comeBack() {
+	v.cut(true)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.away, v.tried, v.watches = false, 0, 0
+}
+
 // cut ends all watches, and forgets what was before now if compact.
 func (v *vault) cut(compact bool) {
 	v.mu.Lock()
@@ -162,4 +209,13 @@ func (v *vault) reads() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return len(v.gets)
+}
+
+// contentOfEvent says what a watch told.
+func contentOfEvent(e watch.Event) string {
+	s, ok := e.Object.(*corev1.Secret)
+	if !ok {
+		return fmt.Sprintf("%s %T", e.Type, e.Object)
+	}
+	return fmt.Sprintf("%s %s %s", e.Type, s.ResourceVersion, s.Data["token"])
 }

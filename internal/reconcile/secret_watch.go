@@ -3,22 +3,20 @@ package reconcile
 import (
 	"context"
 	"errors"
-	"fmt"
+	"io"
 	"math/rand/v2"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/util/workqueue"
 
 	"notifier/internal/reconcile/kube"
 )
 
-// The pause before a broken watch is begun again grows from minWatchPause to maxWatchPause.
+// The pause before a Secret whose watch ended is watched again grows from minWatchPause to maxWatchPause while its watches do not last.
 const (
 	minWatchPause = 500 * time.Millisecond
 	maxWatchPause = 30 * time.Second
@@ -27,49 +25,45 @@ const (
 // A watch is asked to end by itself after a time from this span, at random so that thousands do not end together.
 const minWatchLife, maxWatchLife = 20 * time.Minute, 40 * time.Minute
 
-// secretClient is the secretSource over a real client, or client-go's fake.
-type secretClient struct{ client typedcorev1.SecretsGetter }
+// watchBeginners is how many watches are begun at once. When the API server comes back, thousands of Secrets want theirs: this many
+// at a time ask for it, by namespaces in turns, so that neither it nor one namespace of many Secrets keeps the others waiting.
+const watchBeginners = 16
 
-func (c secretClient) Get(ctx context.Context, key kube.Key) (*corev1.Secret, error) {
-	return c.client.Secrets(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
-}
+// startGrace is how long beginning to watch waits for a start, which needs the API server for itself.
+const startGrace = 30 * time.Second
 
-// Watch needs the verb watch alone: the selector by name makes it a request about one object.
-func (c secretClient) Watch(ctx context.Context, key kube.Key, resourceVersion string) (watch.Interface, error) {
-	life := int64((minWatchLife + rand.N(maxWatchLife-minWatchLife)) / time.Second)
-	return c.client.Secrets(key.Namespace).Watch(ctx, metav1.ListOptions{
-		FieldSelector:       fields.OneTermEqualSelector(metav1.ObjectNameField, key.Name).String(),
-		ResourceVersion:     resourceVersion,
-		AllowWatchBookmarks: true,
-		TimeoutSeconds:      &life,
-	})
-}
-
-// Run follows the Secrets that are held until ctx ends.
+// Run follows the Secrets that are held until ctx ends. Where there is a start to wait for, it first does.
 func (s *secrets) Run(ctx context.Context) error {
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-s.wake:
-		}
-		for _, e := range s.takeFresh() {
-			watchCtx, stop := context.WithCancel(ctx)
-			if !s.owned(e, stop) {
-				stop() // released before its watch began
-				continue
-			}
-			wg.Go(func() {
-				defer stop()
-				s.watch(watchCtx, e)
-			})
-		}
+	if !kube.Await(ctx, s.quiet, startGrace) {
+		return nil
 	}
+	queue := s.openQueue()
+	var wg sync.WaitGroup
+	for range watchBeginners {
+		wg.Go(func() {
+			for s.beginNext(ctx, queue, &wg) {
+			}
+		})
+	}
+	<-ctx.Done()
+	queue.ShutDown()
+	wg.Wait()
+	return nil
 }
 
-// follow has Run begin to watch an entry, once.
+// openQueue makes the queue of entries that want a watch, with those that came before it.
+func (s *secrets) openQueue() workqueue.TypedDelayingInterface[*secretEntry] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue = kube.NewQueue(func(e *secretEntry) string { return e.key.Namespace })
+	for _, e := range s.fresh {
+		s.queue.Add(e)
+	}
+	s.fresh = nil
+	return s.queue
+}
+
+// follow has an entry watched, once.
 func (s *secrets) follow(e *secretEntry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,19 +71,86 @@ func (s *secrets) follow(e *secretEntry) {
 		return
 	}
 	e.queued = true
-	s.fresh = append(s.fresh, e)
-	select {
-	case s.wake <- struct{}{}:
-	default:
+	if s.queue == nil {
+		s.fresh = append(s.fresh, e)
+		return
 	}
+	s.queue.Add(e)
 }
 
-func (s *secrets) takeFresh() []*secretEntry {
+// beginNext begins the watch of the entry whose turn it is, and reports whether there may be another.
+func (s *secrets) beginNext(ctx context.Context, queue workqueue.TypedDelayingInterface[*secretEntry], wg *sync.WaitGroup) bool {
+	e, shutdown := queue.Get()
+	if shutdown {
+		return false
+	}
+	defer queue.Done(e)
+	watchCtx, stop := context.WithCancel(ctx)
+	if !s.owned(e, stop) {
+		stop() // released while it waited
+		return true
+	}
+	if !s.away.Wait(ctx) || s.watches.Wait(ctx) != nil {
+		stop()
+		return false
+	}
+	from, missable := s.resumption(e)
+	life := minWatchLife + rand.N(maxWatchLife-minWatchLife)
+	w, err := s.source.Watch(watchCtx, e.key, from, life)
+	if err != nil {
+		stop()
+		s.notBegun(e, queue, err)
+		return ctx.Err() == nil
+	}
+	s.away.Over()
+	wg.Go(func() {
+		defer stop()
+		began := time.Now()
+		err := s.consume(watchCtx, e, w, missable)
+		if watchCtx.Err() == nil {
+			s.ended(e, queue, time.Since(began), life, err)
+		}
+	})
+	return true
+}
+
+// notBegun has an entry wait whose watch could not begin: for the API server, as all others then do, or, if the answer was about this
+// Secret, for itself.
+func (s *secrets) notBegun(e *secretEntry, queue workqueue.TypedDelayingInterface[*secretEntry], err error) {
+	s.log.Debug("watch of a secret did not begin, trying again", "namespace", e.key.Namespace, "name", e.key.Name, "error", err)
+	if kube.IsAway(err) {
+		s.away.Begin(err)
+		queue.Add(e)
+		return
+	}
+	s.rewatch(e, queue, err, 0)
+}
+
+// ended has an entry watched again whose watch is over. One that ended before its time broke, with the API server perhaps, which then
+// does not know what came before: so the next begins with the present state.
+func (s *secrets) ended(e *secretEntry, queue workqueue.TypedDelayingInterface[*secretEntry], lasted, life time.Duration, err error) {
+	if lasted < life-time.Second {
+		s.resumeFrom(e, "")
+	}
+	if err != nil {
+		s.log.Debug("watch of a secret ended, beginning again", "namespace", e.key.Namespace, "name", e.key.Name, "error", err)
+	}
+	s.rewatch(e, queue, err, lasted)
+}
+
+// rewatch queues an entry after its pause, which grows while its watches do not last.
+func (s *secrets) rewatch(e *secretEntry, queue workqueue.TypedDelayingInterface[*secretEntry], err error, lasted time.Duration) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	fresh := s.fresh
-	s.fresh = nil
-	return fresh
+	if apierrors.IsGone(err) || apierrors.IsResourceExpired(err) {
+		e.resume = "" // what happened since then is not to be had any more, so begin with the present state
+	}
+	if lasted > maxWatchPause {
+		e.pause = 0
+	}
+	pause := max(e.pause, minWatchPause)
+	e.pause = min(2*pause, maxWatchPause)
+	s.mu.Unlock()
+	queue.AddAfter(e, pause/2+rand.N(pause))
 }
 
 // owned gives the entry what ends its watch, unless it was released.
@@ -103,75 +164,52 @@ func (s *secrets) owned(e *secretEntry, stop context.CancelFunc) bool {
 	return true
 }
 
-// watch keeps one entry up to date until ctx ends.
-func (s *secrets) watch(ctx context.Context, e *secretEntry) {
-	pause := minWatchPause
-	for {
-		began := time.Now()
-		err := s.watchOnce(ctx, e)
-		if apierrors.IsGone(err) || apierrors.IsResourceExpired(err) {
-			s.resumeFrom(e, "") // what happened since then is not to be had any more, so begin with the present state
-		}
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil:
-			s.log.Debug("watch of a secret ended, trying again", "namespace", e.key.Namespace, "name", e.key.Name, "error", err)
-		case time.Since(began) > maxWatchPause:
-			pause = minWatchPause
-		}
-		if !kube.Sleep(ctx, pause/2+rand.N(pause)) {
-			return
-		}
-		pause = min(2*pause, maxWatchPause)
-	}
-}
-
 // presentWithin is how soon a watch that begins with the present state tells it. A Secret that it tells nothing of for that long
 // does not exist any more, or not yet.
 const presentWithin = 5 * time.Second
 
-// watchOnce follows an entry through one watch request.
-func (s *secrets) watchOnce(ctx context.Context, e *secretEntry) error {
-	if err := s.watches.Wait(ctx); err != nil {
-		return err
-	}
-	from, missable := s.resumption(e)
-	w, err := s.source.Watch(ctx, e.key, from)
-	if err != nil {
-		return fmt.Errorf("watch secret: %w", err)
-	}
+// consume keeps an entry up to date through one watch.
+func (s *secrets) consume(ctx context.Context, e *secretEntry, w SecretWatch, missable bool) error {
 	defer w.Stop()
 	s.metrics.secretWatches.Inc()
 	defer s.metrics.secretWatches.Dec()
-	var silence <-chan time.Time
+	told := func() {}
 	if missable {
-		timer := time.NewTimer(presentWithin)
-		defer timer.Stop()
-		silence = timer.C
+		told = s.confirm(ctx, e, w)
+		defer told()
 	}
 	for {
-		select {
-		case <-ctx.Done():
+		event, err := w.Next()
+		switch {
+		case ctx.Err() != nil || errors.Is(err, io.EOF):
 			return nil
-		case <-silence:
-			// A deletion before the watch began is told by nothing but the silence.
-			if err := s.read(ctx, e); err != nil {
-				s.resumeFrom(e, "")
-				return err
-			}
-		case told, ok := <-w.ResultChan():
-			if !ok {
-				return nil
-			}
-			if told.Type != watch.Bookmark {
-				silence = nil
-			}
-			if err := s.take(e, told); err != nil {
-				return err
-			}
+		case err != nil:
+			return err
+		case event.Type != watch.Bookmark:
+			told()
+		}
+		if err := s.take(e, event); err != nil {
+			return err
 		}
 	}
+}
+
+// confirm reads an entry's Secret unless its watch tells of it in time: a deletion before the watch began is told by nothing but the
+// silence. The watch ends when that fails. The caller calls told when the watch told something, and when it is over.
+func (s *secrets) confirm(ctx context.Context, e *secretEntry, w SecretWatch) (told func()) {
+	done := make(chan struct{})
+	timer := time.AfterFunc(presentWithin, func() {
+		defer close(done)
+		if s.read(ctx, e) != nil {
+			s.resumeFrom(e, "")
+			w.Stop()
+		}
+	})
+	return sync.OnceFunc(func() {
+		if !timer.Stop() {
+			<-done
+		}
+	})
 }
 
 // resumption returns from where to watch, and whether a deletion before that could be missed.
@@ -230,7 +268,7 @@ func (s *secrets) deleted(e *secretEntry, version string) {
 		return
 	}
 	e.changes++
-	users := e.put(false, nil, version)
+	users := e.put(secretContent{}, version)
 	s.mu.Unlock()
 	s.tell(users)
 }

@@ -1,27 +1,21 @@
 package reconcile
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/util/workqueue"
 
 	"notifier/internal/reconcile/kube"
 )
-
-// secretSource reads single Secrets. It cannot list, on purpose.
-type secretSource interface {
-	Get(ctx context.Context, key kube.Key) (*corev1.Secret, error)
-	// Watch follows one Secret from after a resource version, or for "0" from a recent state, told as an addition if it exists.
-	Watch(ctx context.Context, key kube.Key, resourceVersion string) (watch.Interface, error)
-}
 
 // readTimeout bounds one read of a Secret.
 const readTimeout = 10 * time.Second
@@ -32,52 +26,33 @@ type secretUser struct {
 	key  kube.Key
 }
 
-// want is a Secret that a user refers to, and the keys of it that are read.
-type want struct {
-	name string
-	keys []string
-}
-
-// secret is what a Secret holds under the keys that were wanted.
-type secret struct {
-	// found is whether the Secret exists.
-	found bool
-	data  map[string][]byte
-}
-
-// String hides the values from logs.
-func (s secret) String() string { return fmt.Sprintf("secret{found:%t}", s.found) }
-
-// GoString is String.
-func (s secret) GoString() string { return s.String() }
-
-// LogValue is String.
-func (s secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
-
-// value returns what is stored under a key, empty when there is nothing.
-func (s secret) value(key string) string { return string(s.data[key]) }
-
 // secretsOptions configure secrets; all are required.
 type secretsOptions struct {
-	source secretSource
+	source SecretSource
 	// reads and watches are the budgets of Get and of Watch requests. Two of them, because a start reads all Secrets in a hurry
 	// and has time to begin watching.
 	reads, watches *rate.Limiter
 	// changed is told each user of a Secret whose values changed after they were read.
 	changed func(secretUser)
-	metrics *metrics
-	log     *slog.Logger
+	// labelled says that only Secrets with the label v1.SecretLabel are used.
+	labelled bool
+	// started closes when the start is over, and quiet when the reads that follow it and are more urgent than watches are over.
+	started, quiet <-chan struct{}
+	metrics        *metrics
+	log            *slog.Logger
 }
 
 // secrets holds the Secrets that are referred to, and follows each until nobody refers to it any more.
 type secrets struct {
 	secretsOptions
-	wake chan struct{}
+	// away is set while the API server does not answer.
+	away kube.Outage
 
 	mu      sync.Mutex
 	entries map[kube.Key]*secretEntry
 	held    map[secretUser]map[kube.Key]struct{}
-	// fresh are entries that nobody follows yet.
+	// queue has the entries that want a watch; until Run made it, they are in fresh.
+	queue workqueue.TypedDelayingInterface[*secretEntry]
 	fresh []*secretEntry
 }
 
@@ -88,11 +63,12 @@ type secretEntry struct {
 	reading chan struct{}
 
 	users map[secretUser]struct{}
-	keys  map[string]struct{}
-	// loaded is whether found and data tell the state of all keys.
+	// keys are those that users want, each with whether the content tells its state, and loaded is whether it does so for all.
+	keys   map[string]bool
 	loaded bool
-	found  bool
-	data   map[string][]byte
+	// known is whether the content was ever read or told.
+	known bool
+	secretContent
 	// version is the newest resource version of the Secret that was seen, empty when none was.
 	version string
 	// resume is from where a watch may go on: the last version that a watch told. The version that a read gave will not do: it is
@@ -102,13 +78,15 @@ type secretEntry struct {
 	changes  uint64
 	queued   bool
 	released bool
-	stop     context.CancelFunc
+	// pause is how long the next watch waits.
+	pause time.Duration
+	stop  context.CancelFunc
 }
 
 func newSecrets(o secretsOptions) *secrets {
 	return &secrets{
 		secretsOptions: o,
-		wake:           make(chan struct{}, 1),
+		away:           kube.Outage{Log: o.log},
 		entries:        map[kube.Key]*secretEntry{},
 		held:           map[secretUser]map[kube.Key]struct{}{},
 	}
@@ -127,9 +105,20 @@ func (s *secrets) Hold(ctx context.Context, user secretUser, wants ...want) ([]s
 	defer s.mu.Unlock()
 	states := make([]secret, len(wants))
 	for i, w := range wants {
-		states[i] = secret{found: entries[i].found, data: pick(entries[i].data, w.keys)}
+		states[i] = entries[i].pick(w)
+		states[i].version = entries[i].version
 	}
 	return states, nil
+}
+
+// Expect says during a start what the user is going to hold, so that a Secret which several name for different keys is read once, for
+// all of them. Whoever calls it sees to it that Hold or Release follows.
+func (s *secrets) Expect(user secretUser, wants ...want) {
+	select {
+	case <-s.started:
+	default:
+		s.refer(user, wants)
+	}
 }
 
 // Release ends all that the user refers to.
@@ -165,7 +154,7 @@ func (s *secrets) refer(user secretUser, wants []want) []*secretEntry {
 		entries[i].users[user] = struct{}{}
 		for _, key := range w.keys {
 			if _, known := entries[i].keys[key]; !known {
-				entries[i].keys[key] = struct{}{}
+				entries[i].keys[key] = false
 				entries[i].loaded = false
 			}
 		}
@@ -186,7 +175,7 @@ func (s *secrets) refer(user secretUser, wants []want) []*secretEntry {
 func (s *secrets) entry(k kube.Key) *secretEntry {
 	e := s.entries[k]
 	if e == nil {
-		e = &secretEntry{key: k, reading: make(chan struct{}, 1), users: map[secretUser]struct{}{}, keys: map[string]struct{}{}}
+		e = &secretEntry{key: k, reading: make(chan struct{}, 1), users: map[secretUser]struct{}{}, keys: map[string]bool{}}
 		s.entries[k] = e
 		s.metrics.secrets.Inc()
 	}
@@ -201,7 +190,7 @@ func (s *secrets) drop(e *secretEntry, user secretUser) {
 	}
 	delete(s.entries, e.key)
 	s.metrics.secrets.Dec()
-	e.released, e.data = true, nil
+	e.released, e.secretContent = true, secretContent{}
 	if e.stop != nil {
 		e.stop()
 	}
@@ -232,9 +221,14 @@ func (s *secrets) read(ctx context.Context, e *secretEntry) error {
 		return fmt.Errorf("read secret %s: %w", e.key, err)
 	}
 	s.mu.Lock()
-	changes := e.changes
+	changes, version := e.changes, ""
+	if !e.known {
+		// The first read asks no etcd, as informers do: the watch that follows brings a newer state. A later read asks for the newest,
+		// because a watch tells nothing twice.
+		version = "0"
+	}
 	s.mu.Unlock()
-	object, err := s.source.Get(ctx, e.key)
+	object, err := s.source.Get(ctx, e.key, version)
 	switch {
 	case apierrors.IsNotFound(err):
 		s.missing(e, changes)
@@ -257,13 +251,7 @@ func (s *secrets) set(e *secretEntry, object *corev1.Secret) {
 		s.mu.Unlock()
 		return
 	}
-	data := make(map[string][]byte, len(e.keys))
-	for key := range e.keys {
-		if v, ok := object.Data[key]; ok {
-			data[key] = bytes.Clone(v)
-		}
-	}
-	users := e.put(true, data, object.ResourceVersion)
+	users := e.put(contentOf(object, e.keys, s.labelled), object.ResourceVersion)
 	s.mu.Unlock()
 	s.tell(users)
 }
@@ -275,50 +263,27 @@ func (s *secrets) missing(e *secretEntry, changes uint64) {
 		s.mu.Unlock()
 		return
 	}
-	users := e.put(false, nil, e.version)
+	users := e.put(secretContent{}, e.version)
 	s.mu.Unlock()
 	s.tell(users)
 }
 
-// put changes the state and returns the users to tell, if it differs from what was known before.
-func (e *secretEntry) put(found bool, data map[string][]byte, version string) []secretUser {
-	differs := e.found != found || !sameData(e.data, data)
-	known := e.version != "" || e.loaded
-	e.found, e.data, e.version, e.loaded = found, data, version, true
-	if !differs || !known {
+// put changes the content and returns the users to tell, if it differs in what was known before. That users want more keys than
+// were known is no difference.
+func (e *secretEntry) put(now secretContent, version string) []secretUser {
+	differs := e.known && !e.same(now, e.keys)
+	e.secretContent, e.version, e.known, e.loaded = now, version, true, true
+	for key := range e.keys {
+		e.keys[key] = true
+	}
+	if !differs {
 		return nil
 	}
-	users := make([]secretUser, 0, len(e.users))
-	for u := range e.users {
-		users = append(users, u)
-	}
-	return users
+	return slices.Collect(maps.Keys(e.users))
 }
 
 func (s *secrets) tell(users []secretUser) {
 	for _, u := range users {
 		s.changed(u)
 	}
-}
-
-func sameData(a, b map[string][]byte) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for k, v := range a {
-		if w, ok := b[k]; !ok || !bytes.Equal(v, w) {
-			return false
-		}
-	}
-	return true
-}
-
-func pick(data map[string][]byte, keys []string) map[string][]byte {
-	picked := make(map[string][]byte, len(keys))
-	for _, k := range keys {
-		if v, ok := data[k]; ok {
-			picked[k] = v
-		}
-	}
-	return picked
 }

@@ -13,6 +13,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	v1 "notifier/api/v1"
+	"notifier/api/v1beta3"
 )
 
 // No 404 window: fails when the table is complete before the last Receiver is in it.
@@ -94,6 +95,32 @@ func TestWhatIsServedStaysWhileTheAPIServerIsAway(t *testing.T) {
 		pass(time.Minute)
 		if w.hooks.get("team-a/app") == nil {
 			t.Error("no longer served")
+		}
+	})
+}
+
+// Fails when a start reads a Secret once for each kind, or each object, that names it.
+func TestAStartReadsASecretOnceForAllWhoNameIt(t *testing.T) {
+	s := settings{
+		objects: []runtime.Object{newReceiver("app"), newReceiver("web"), newProvider("chat", func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("hook") })},
+		secrets: []*corev1.Secret{newSecret("hook", "token", "t1")},
+	}
+	play(t, s, func(w *world) {
+		reads := 0
+		for _, a := range w.core.Actions() {
+			if a.Matches("get", "secrets") {
+				reads++
+			}
+		}
+		if reads != 1 {
+			t.Errorf("%d reads of one Secret", reads)
+		}
+		w.ready("Provider", "chat", "True Succeeded")
+		w.remove("Provider", "chat")
+		w.remove("Receiver", "app")
+		w.remove("Receiver", "web")
+		if n := len(w.secrets.entries); n != 0 {
+			t.Errorf("%d Secrets are held for nobody", n)
 		}
 	})
 }

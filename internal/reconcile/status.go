@@ -56,10 +56,13 @@ type statusController[T subject, L runtime.Object] struct {
 	// told holds the verdicts that were told by an Event in this leadership, so that none is told twice: neither when the cache is
 	// behind our own write, nor when the kind has no status to compare with. It has no more entries than there are objects.
 	told map[kube.Key]verdict
+	// found are the objects that were there when this leadership began and were not looked at since. That all is well with one is no
+	// news, though its status does not say so yet: thousands would get an Event when the program is installed.
+	found map[kube.Key]struct{}
 }
 
 func newStatusController[T subject, L runtime.Object](o statusOptions[T, L], queue kube.ControllerOptions) *statusController[T, L] {
-	s := &statusController[T, L]{statusOptions: o, writer: kube.NewStatusWriter(o.resource), told: map[kube.Key]verdict{}}
+	s := &statusController[T, L]{statusOptions: o, writer: kube.NewStatusWriter(o.resource), told: map[kube.Key]verdict{}, found: map[kube.Key]struct{}{}}
 	queue.Name = o.kind + " status"
 	queue.Reconcile = s.reconcile
 	queue.Delay = statusDelay
@@ -91,10 +94,20 @@ func (s *statusController[T, L]) reconcile(ctx context.Context, k kube.Key) erro
 	if err != nil {
 		return err
 	}
-	if wrote && isNews(object, v) || !wrote && !s.writer.HasStatus() {
+	found := s.take(k)
+	if wrote && isNews(object, v, found) || !wrote && !s.writer.HasStatus() {
 		s.record(object, v, wrote)
 	}
 	return nil
+}
+
+// take reports whether an object was found by this leadership and is looked at for the first time.
+func (s *statusController[T, L]) take(k kube.Key) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, found := s.found[k]
+	delete(s.found, k)
+	return found
 }
 
 // apply writes a verdict and the object's health into its status.
@@ -131,10 +144,13 @@ func (s *statusController[T, L]) apply(o T, v verdict) {
 	}
 }
 
-// isNews reports whether a verdict says anything else than the status that the object had before.
-func isNews[T subject](before T, v verdict) bool {
+// isNews reports whether a verdict says anything else than the status that the object, found by this leadership or not, had before.
+func isNews[T subject](before T, v verdict, found bool) bool {
 	ready := meta.FindStatusCondition(*before.Conditions(), v1.ReadyCondition)
-	return ready == nil || ready.ObservedGeneration != v.generation || ready.Reason != v.reason || ready.Message != v.message ||
+	if ready == nil {
+		return !found || !v.ready
+	}
+	return ready.ObservedGeneration != v.generation || ready.Reason != v.reason || ready.Message != v.message ||
 		(ready.Status == metav1.ConditionTrue) != v.ready
 }
 
@@ -160,13 +176,20 @@ func (s *statusController[T, L]) forget(k kube.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.told, k)
+	delete(s.found, k)
 }
 
-// forgetTold begins a leadership: another replica may have told since what this one told before.
-func (s *statusController[T, L]) forgetTold() {
+// begin begins a leadership, before anything is written. Another replica may have recorded Events since this one led, and the objects
+// that are there now were found.
+func (s *statusController[T, L]) begin() {
+	objects := s.objects.All()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.told)
+	s.found = make(map[kube.Key]struct{}, len(objects))
+	for _, o := range objects {
+		s.found[kube.KeyOf(o)] = struct{}{}
+	}
 }
 
 // enqueueAll has all objects looked at, once this replica leads.

@@ -190,6 +190,19 @@ func TestHealthBecomesAConditionBesideReady(t *testing.T) {
 			key: "Alert/team-a/alert", kind: "Alert", object: "alert", condition: MatchingCondition, want: "False PatternsTooExpensive",
 			value: `{"uid":"uid-alert","state":"failing","reason":"PatternsTooExpensive","message":"cut short"}`, says: "cut short",
 		},
+		"an Alert that lost deliveries": {
+			key: "AlertLosses/team-a/alert", kind: "Alert", object: "alert", condition: DeliveriesLostCondition, want: "True DeliveryGivenUp",
+			value: `{"uid":"uid-alert","count":3,"at":"` + at + `","object":"kustomization/app.team-a","reason":"HTTP 403"}`,
+			says:  "3 given up, the last at 2026-01-02T03:14:05Z, about kustomization/app.team-a: HTTP 403",
+		},
+		"a Provider that lost deliveries": {
+			key: "ProviderLosses/team-a/chat", kind: "Provider", object: "chat", condition: DeliveriesLostCondition, want: "True DeliveryGivenUp",
+			value: `{"uid":"uid-chat","count":1,"at":"` + at + `","object":"kustomization/app.team-a","reason":"expired"}`,
+			says:  "1 given up, the last at 2026-01-02T03:14:05Z, about kustomization/app.team-a: expired",
+		},
+		"an Alert whose losses are old, which were never shown": {
+			key: "AlertLosses/team-a/alert", kind: "Alert", object: "alert", condition: DeliveriesLostCondition, value: `{"uid":"uid-alert","count":0}`,
+		},
 		"a Receiver whose writes are refused": {
 			key: "Receiver/team-a/app", kind: "Receiver", object: "app", condition: v1.WriteDeniedCondition, want: "True Forbidden",
 			value: `{"uid":"uid-app","denied":[{"serviceAccount":"weak","verb":"patch","resource":"gitrepositories.source.toolkit.fluxcd.io",` +
@@ -337,6 +350,33 @@ func TestLastSuccessesAreNotWrittenOneByOne(t *testing.T) {
 		}
 		if got := w.writes()["update providers/status"] - before; got < 3 || got > 5 {
 			t.Errorf("writes in half an hour: %d, want about one in ten minutes", got)
+		}
+	})
+}
+
+// Fails when a start tells by an Event that all is well with an object that was there before, or when it does not tell a fault, or
+// what comes after.
+func TestAStartTellsOnlyFaultsOfWhatItFinds(t *testing.T) {
+	s := settings{
+		objects: []runtime.Object{newReceiver("app"), newProvider("chat"), newAlert("all"), newReceiver("bad", func(r *v1.Receiver) {
+			r.Spec.SecretRef.Name = "absent"
+		})},
+		secrets: []*corev1.Secret{newSecret("hook", "token", "t1")},
+	}
+	play(t, s, func(w *world) {
+		w.ready("Receiver", "app", "True Succeeded")
+		w.ready("Provider", "chat", "True Succeeded")
+		w.ready("Alert", "all", "True Succeeded")
+		events := w.events.take()
+		if len(events) != 1 || !strings.Contains(events[0], "Receiver team-a/bad uid-bad Warning") {
+			t.Errorf("events of a start: %q", events)
+		}
+		w.applySecret(newSecret("absent", "token", "t2"))
+		pass(10 * time.Second)
+		w.apply("Provider", newProvider("new"))
+		w.apply("Provider", newProvider("chat", func(p *v1beta3.Provider) { p.Spec.Address = "https://example.com/other" }))
+		if events := w.events.take(); len(events) != 3 {
+			t.Errorf("events of changes: %q", events)
 		}
 	})
 }

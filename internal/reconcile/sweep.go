@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"notifier/api/v1beta3"
+	"notifier/internal/alerts"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -40,9 +41,9 @@ func (r *Reconciler) sweep(ctx context.Context) {
 // exists reports whether there is the object that a report of a kind is about.
 func (r *Reconciler) exists(kind string, k kube.Key) (ok bool) {
 	switch kind {
-	case v1beta3.AlertKind:
+	case v1beta3.AlertKind, alerts.AlertLosses:
 		_, ok = r.alerts.objects.Get(k)
-	case v1beta3.ProviderKind:
+	case v1beta3.ProviderKind, alerts.ProviderLosses:
 		_, ok = r.providers.objects.Get(k)
 	default: // a Receiver's, of either kind
 		_, ok = r.receivers.objects.Get(k)

@@ -104,7 +104,7 @@ func newWorld(t *testing.T, s settings) *world {
 		Issuers: issuers,
 		Clients: fakeClients(w), Hooks: w.hooks, Subscriptions: w.subscriptions,
 		Alerts: alerts.NewTable(), Destinations: alerts.NewDestinations(),
-		Health: w.feed, Alive: func(string) bool { return true }, Events: w.events, Objects: nothingWatched{},
+		Health: w.feed, Alive: func(string) bool { return true }, Events: w.events, Objects: nothingWatched{}, Quiet: over(),
 		DefaultServiceAccount: "default", Log: discard(), Registerer: prometheus.NewRegistry(),
 	}
 	if s.change != nil {
@@ -121,7 +121,7 @@ func newWorld(t *testing.T, s settings) *world {
 
 func fakeClients(w *world) Clients {
 	return Clients{
-		Secrets: w.core.CoreV1(),
+		Secrets: fakeSecrets{w.core},
 		Receivers: kubetest.Resource(w.cluster, kubetest.Kind[*v1.Receiver, *v1.ReceiverList]{
 			Resource: v1.Resource("receivers"), Kind: v1.ReceiverKind,
 			New: func() *v1.Receiver { return &v1.Receiver{} }, NewList: func() *v1.ReceiverList { return &v1.ReceiverList{} },

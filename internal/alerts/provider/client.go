@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -162,8 +161,7 @@ func (t TLS) config() (*tls.Config, error) {
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
 	var errs []error
 	if len(t.CA) > 0 {
-		cfg.RootCAs = x509.NewCertPool()
-		if !cfg.RootCAs.AppendCertsFromPEM(t.CA) {
+		if cfg.RootCAs = poolOf(t.CA); cfg.RootCAs == nil {
 			errs = append(errs, errors.New("CA holds no valid certificate"))
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,21 +15,20 @@ import (
 
 const body = 3 << 20
 
-// hostile are bodies of 3 MiB that make one operation as expensive as it gets.
-func hostile(tb testing.TB) map[string]any {
-	tb.Helper()
+// hostile are bodies of 3 MiB that make one operation as expensive as it gets. Decoding them takes long, and no expression changes them.
+var hostile = sync.OnceValue(func() map[string]any {
 	text := strings.Repeat("a", body/2)
 	numbers := "[" + strings.Repeat("1,", body/8) + "2]"
 	tree := "[" + strings.Repeat(`{"a":[{}]},`, body/40) + "{}]"
 	var req map[string]any
 	source := fmt.Sprintf(`{"text":%q,"numbers":%s,"tree":%s,"pattern":"(a*)*b","small":"%s"}`, text, numbers, tree, strings.Repeat("ab", 50))
 	if err := json.Unmarshal([]byte(source), &req); err != nil {
-		tb.Fatal(err)
+		panic(err)
 	}
 	// Values that do not share their memory, so that comparing them is no shortcut.
 	var twin map[string]any
 	if err := json.Unmarshal([]byte(source), &twin); err != nil {
-		tb.Fatal(err)
+		panic(err)
 	}
 	req["twin"] = twin
 	// The watchers give objects' metadata in types that encoding/json does not make.
@@ -39,7 +39,7 @@ func hostile(tb testing.TB) map[string]any {
 	}
 	twin["metadata"] = map[string]any{"labels": labels, "names": names}
 	return map[string]any{"req": req, "res": twin}
-}
+})
 
 // list is a literal of n numbers.
 func list(n int) string { return "[" + strings.TrimSuffix(strings.Repeat("0,", n), ",") + "]" }
@@ -120,7 +120,7 @@ func attacks() map[string]string {
 // One webhook, and one spec, may not occupy a processor. It fails when a call is not charged, or not before it is made, and when
 // the macros of optional values write their value twice.
 func TestNoExpressionIsExpensive(t *testing.T) {
-	vars := hostile(t)
+	vars := hostile()
 	// Far beyond the few milliseconds that it takes, for the race detector on a busy machine.
 	const (
 		mayCompile = 5 * time.Second
@@ -205,7 +205,7 @@ func TestTheValuesOfABudgetAreSmall(t *testing.T) {
 		return ten + ".map(a," + ten + ".map(b," + ten + ".map(c," + made + ")))"
 	}
 	const evaluations, mayHold = 100, 6 << 20
-	vars := hostile(t)
+	vars := hostile()
 	for name, source := range map[string]string{
 		"maps": thousand("{a:b}"), "empty maps": thousand("{}"), "maps in maps": thousand("{a:{b:{c:{}}}}"),
 		"wide maps": thousand("{a:b,10:c,11:a,12:b,13:c,14:a,15:b,16:c,17:a}"), "lists": thousand("[a,b,c]"),

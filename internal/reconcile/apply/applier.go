@@ -26,6 +26,7 @@ type Bus interface {
 type Receiver struct {
 	Namespace, Name, UID string
 	Created              time.Time
+	Generation           int64
 	// ServiceAccount is the one named in the spec, or the default.
 	ServiceAccount string
 	Targets        []event.Target
@@ -43,6 +44,8 @@ type Receivers interface {
 type Selector interface {
 	// Select returns the names of the objects that a target selects.
 	Select(namespace string, target event.Target) (names []string, watched bool)
+	// Pending reports whether the objects of a kind are still being read, so that they will soon be watched.
+	Pending(kind string) bool
 	// Selects reports whether the object of a name is one of them.
 	Selects(namespace string, target event.Target, name string) (selected, watched bool)
 }

@@ -160,7 +160,7 @@ func TestT4TheStampIsNoEarlierThanTheAcceptanceByAnotherClock(t *testing.T) {
 	})
 }
 
-// Fails when offer keeps what came last rather than what is newest.
+// Fails when the trigger that came last counts rather than the newest one.
 func TestTheNewestTriggerOfAKeyIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -170,16 +170,21 @@ func TestTheNewestTriggerOfAKeyIsKept(t *testing.T) {
 		older := trigger(r, r.Targets[0])
 		pass(time.Second)
 		first := w.hook(r)
+		pass(time.Millisecond)
+		newest := w.applier.wanted("team-a").Accepted
 		late := w.send(older)
 		pass(time.Second)
-		w.want(late, "done")
-		w.want(first, "held")
+		w.want(late, "held") // the bus has no other on disk
+		w.want(first, "done")
+		if got := w.applier.wanted("team-a").Accepted; !got.Equal(newest) {
+			t.Errorf("accepted %v, want %v", got, newest)
+		}
 		second := w.hook(r)
 		pass(time.Second)
-		w.want(first, "done")
+		w.want(late, "done")
 		w.want(second, "held")
 		redelivery := &fakeHold{} // the bus hands the same message out once more
-		w.bus.in <- event.Held[event.Trigger]{Value: w.applier.held("team-a"), Settler: redelivery}
+		w.bus.in <- event.Held[event.Trigger]{Value: w.applier.wanted("team-a"), Settler: redelivery}
 		w.api.respond(nil)
 		pass(time.Minute)
 		w.want(second, "held") // its end would have ended the redelivery before its time
@@ -187,13 +192,13 @@ func TestTheNewestTriggerOfAKeyIsKept(t *testing.T) {
 	})
 }
 
-// held returns the one trigger that is held in a namespace.
-func (a *Applier) held(namespace string) event.Trigger {
+// wanted returns the one trigger that is worked on in a namespace.
+func (a *Applier) wanted(namespace string) event.Trigger {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for k, j := range a.jobs {
 		if k.namespace == namespace {
-			return j.held.Value
+			return j.wish.Trigger
 		}
 	}
 	return event.Trigger{}

@@ -2,8 +2,12 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"time"
 )
+
+// errNotOwned says that another replica may write by now: a second request would be one too many within the interval.
+var errNotOwned = errors.New("another replica may own the shard")
 
 // wake has an object looked at when its slot and one of its claims are due. The caller holds the lock.
 func (a *Applier) wake(k slotKey) {
@@ -98,10 +102,12 @@ func (a *Applier) send(ctx context.Context, k slotKey, at *attempt) outcome {
 	case "":
 	case resultRefused:
 		return outcome{verdict: refused, err: errNotWatched, receiver: receiver, resource: target.Kind}
+	case resultUnknown:
+		return outcome{verdict: failed, err: errPending, receiver: receiver, resource: target.Kind}
 	default:
 		return outcome{ended: why}
 	}
-	resource, err := a.mapper.resource(ctx, target.APIVersion, target.Kind)
+	resource, err := a.mapper.resource(ctx, k.namespace, target.APIVersion, target.Kind)
 	if err == nil && resource.Group != k.object.group {
 		err = errNotServed // another group has the kind since the object was claimed
 	}
@@ -111,6 +117,9 @@ func (a *Applier) send(ctx context.Context, k slotKey, at *attempt) outcome {
 			v = refused
 		}
 		return outcome{verdict: v, err: err, receiver: receiver, resource: target.Kind}
+	}
+	if !at.job.shard.owned() {
+		return outcome{verdict: failed, err: errNotOwned, receiver: receiver} // until the shard is drained, in a moment
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.opts.Timeout)
 	defer cancel()

@@ -34,6 +34,8 @@ type kindsServed map[string][]schema.GroupVersionResource
 // catalogue is what discovery last said of one version, or of all groups. Its lock is never held through a request.
 type catalogue struct {
 	fetch func(context.Context) (kindsServed, error)
+	// namespace is whose trigger named the version first, and counts for nothing once it serves something.
+	namespace string
 
 	mu     sync.Mutex
 	served kindsServed
@@ -53,8 +55,9 @@ type flight struct {
 
 // find returns the resources of a kind, none when the server says that there are none. At most one fetch is under way at a time; it
 // runs in a goroutine of flights and ends with ctx, or fetchTime after it began. A kind of which one resource is known does without
-// its answer, because one tenant's doubt must not fail the others' writes.
-func (c *catalogue) find(ctx context.Context, kind string, flights *sync.WaitGroup) ([]schema.GroupVersionResource, error) {
+// its answer, because one tenant's doubt must not fail the others' writes. One that serves nothing, as far as is known, is fetched at the
+// asker's pace: until then its last answer counts.
+func (c *catalogue) find(ctx context.Context, kind string, by asker, flights *sync.WaitGroup) ([]schema.GroupVersionResource, error) {
 	c.mu.Lock()
 	good := len(c.served[kind]) == 1 && !c.doubted
 	if !c.due(good) {
@@ -62,6 +65,13 @@ func (c *catalogue) find(ctx context.Context, kind string, flights *sync.WaitGro
 		return c.answer(kind)
 	}
 	f := c.flight
+	if f == nil && len(c.served) == 0 && !by.allowed() {
+		defer c.mu.Unlock()
+		if c.at.IsZero() {
+			return nil, errNotAnswered
+		}
+		return c.answer(kind)
+	}
 	if f == nil {
 		f = &flight{began: time.Now(), done: make(chan struct{})}
 		c.flight = f

@@ -13,8 +13,12 @@
 //     turns under a budget that is shared with nothing else.
 //
 //   - Loss: a trigger is done when each of its objects got a request stamped no earlier than the trigger was accepted, or is
-//     gone, or was refused for RefusedFor. Newer triggers of one key take the place of older ones. What is not done when a
-//     shard is given up goes back to the bus.
+//     gone, or was refused for RefusedFor. Of the triggers of one key the newest counts, and the message of the last one is held
+//     until then: it is the one on disk. Each that comes, in whichever order, gets a request that is sent after it was taken, since
+//     webhooks may ride on it. What is not done when a shard is given up goes back to the bus.
+//
+//   - Replicas: a trigger may come before what it is about. One whose Receiver, whose target in it, or whose object that a filter
+//     chose is not known here is tried for UnseenFor, unless the state of the Receiver that is known is the newer one.
 //
 //   - Refusal: from the first refusal on, the Receiver's Health says who may not do what, until the write succeeds.
 //
@@ -23,7 +27,8 @@
 //
 //   - Groups: an object is the same whether its Receiver names an API version or leaves it out. Left out, the only group that
 //     serves the kind is meant; of several groups none is, which is a refusal. What the cluster serves is asked for beside the
-//     work: a group whose API hangs holds up nobody else's requests.
+//     work: a group whose API hangs holds up nobody else's requests. A version that serves nothing, as far as is known, is asked for
+//     at its namespace's pace: eight at once, one in two seconds; the answer is kept for 32 of a namespace and 256 in all.
 //
 // Held are one trigger for each (target, account) of the Receivers that there are, where a filter chooses for each (object,
 // account) that they select, and one slot for each object they select: all are bounded by what is in the cluster.

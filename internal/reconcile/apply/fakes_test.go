@@ -88,6 +88,8 @@ func (f fakeSelector) Select(_ string, target event.Target) ([]string, bool) {
 	return f[target.Selector()], true
 }
 
+func (f fakeSelector) Pending(string) bool { return false }
+
 func (f fakeSelector) Selects(namespace string, target event.Target, name string) (selected, watched bool) {
 	names, watched := f.Select(namespace, target)
 	return slices.Contains(names, name), watched
@@ -97,7 +99,11 @@ func (f fakeSelector) Selects(namespace string, target event.Target, name string
 type switched struct {
 	fakeSelector
 	off atomic.Bool
+	// pending says that they will be.
+	pending atomic.Bool
 }
+
+func (s *switched) Pending(string) bool { return s.pending.Load() }
 
 func (s *switched) Select(namespace string, target event.Target) ([]string, bool) {
 	names, watched := s.fakeSelector.Select(namespace, target)

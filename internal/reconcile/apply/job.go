@@ -20,8 +20,9 @@ type (
 type job struct {
 	key   jobKey
 	shard *shard
-	held  event.Held[event.Trigger]
-	// wish is held's trigger.
+	// held is the message that came last. It is the one of the key that is on disk: the bus keeps no other.
+	held event.Held[event.Trigger]
+	// wish is the trigger that was accepted last, which may have come before.
 	wish *wish
 	// stale says that the target is to be resolved (again), expanding that this is under way, expanded when it last began.
 	stale     bool
@@ -46,9 +47,13 @@ func (j *job) metBy(stamp time.Time) bool {
 const (
 	minRefusedPause = 5 * time.Second
 	minFailedPause  = time.Second
+	minUnseenPause  = 250 * time.Millisecond
 	maxPause        = time.Minute
 	// RefusedFor is how long a refused request is tried.
 	RefusedFor = 10 * time.Minute
+	// UnseenFor is how long after its acceptance a trigger is tried whose Receiver, or target, is not known here: another replica,
+	// which accepted the webhook, may have seen them before. A watch that broke is back within that time.
+	UnseenFor = 30 * time.Second
 )
 
 // longer returns the pause after one of p.
@@ -57,6 +62,9 @@ func longer(p, least time.Duration) time.Duration {
 }
 
 // offer takes in a trigger. It returns the held messages that need no more work and those to give back.
+//
+// Whatever comes has the target resolved once more, and with it a request of its own, also if it was accepted before the one at work:
+// webhooks that were accepted later may ride on it by now.
 func (a *Applier) offer(sh *shard, held event.Held[event.Trigger]) (done, back []event.Held[event.Trigger]) {
 	t, wish := held.Value, newWish(held.Value)
 	a.mu.Lock()
@@ -73,18 +81,19 @@ func (a *Applier) offer(sh *shard, held event.Held[event.Trigger]) (done, back [
 		a.jobs[key], sh.jobs[key] = j, j
 		sh.namespaces[t.Namespace] = true
 		a.metrics.pending.Inc()
-	case t.Accepted.Before(j.held.Value.Accepted):
-		a.metrics.triggers.WithLabelValues(resultFolded).Inc()
-		return []event.Held[event.Trigger]{held}, nil
 	case !redelivered(t, j.held.Value):
 		// The end of a message's first delivery would also end its redelivery, so that one is only let go.
+		j.held.Take()
 		a.metrics.triggers.WithLabelValues(resultFolded).Inc()
 		done = append(done, j.held)
 	}
 	if !j.stale || j.pause > 0 { // else it is due within the interval already
 		a.queue.AddAfter(item{namespace: key.namespace, job: key.key}, time.Until(j.expanded.Add(a.opts.Interval)))
 	}
-	j.held, j.wish, j.stale, j.pause, j.result = held, wish, true, 0, resultApplied
+	if j.wish == nil || !t.Accepted.Before(j.wish.Accepted) {
+		j.wish = wish
+	}
+	j.held, j.stale, j.pause, j.result = held, true, 0, resultApplied
 	return done, nil
 }
 
@@ -107,7 +116,11 @@ func (a *Applier) expand(ctx context.Context, it item) {
 	a.mu.Unlock()
 
 	receiver, target, why := a.resolve(trigger)
-	a.mend(trigger, receiver, trigger.Target.Name)
+	if a.unseen(trigger, why) {
+		why = resultUnseen
+	} else {
+		a.mend(trigger, receiver, trigger.Target.Name)
+	}
 	var names []string
 	switch why {
 	case "":
@@ -120,6 +133,7 @@ func (a *Applier) expand(ctx context.Context, it item) {
 	j.expanding = false
 	switch why {
 	case "":
+		j.result = resultApplied
 		for k, at := range j.pending {
 			if at.pause > 0 {
 				at.notBefore, at.pause = time.Now(), 0
@@ -131,9 +145,11 @@ func (a *Applier) expand(ctx context.Context, it item) {
 			a.claim(j, slotKey{it.namespace, object{groupOf(target.APIVersion), target.Kind, name}})
 		}
 	case resultRefused:
-		a.postpone(j, minRefusedPause, j.held.Value.Accepted.Add(RefusedFor))
+		a.postpone(j, minRefusedPause, j.wish.Accepted.Add(RefusedFor))
 	case resultUnknown:
 		a.postpone(j, minFailedPause, time.Time{})
+	case resultUnseen:
+		a.postpone(j, minUnseenPause, time.Time{})
 	default:
 		j.result = why
 		a.log.Info("trigger ended", "namespace", it.namespace, "receiver", trigger.Receiver, "kind", trigger.Target.Kind,
@@ -192,7 +208,7 @@ func (a *Applier) finish(j *job) settle {
 		return func(context.Context) {}
 	}
 	a.forget(j)
-	held, result := j.held, j.result
+	held, wish, result := j.held, j.wish, j.result
 	if j.partial {
 		result = resultReturned
 	}
@@ -204,7 +220,7 @@ func (a *Applier) finish(j *job) settle {
 		}
 		if result == resultApplied && a.opts.Applied != nil {
 			// Each request was stamped no earlier than the newest trigger of the job was accepted.
-			a.opts.Applied(held.Value.Namespace, held.Value.Key, held.Value.Accepted)
+			a.opts.Applied(wish.Namespace, wish.Key, wish.Accepted)
 		}
 		a.confirm(ctx, held)
 	}

@@ -43,9 +43,13 @@ func unresolvable(err error) bool {
 	return ambiguous || errors.Is(err, errNotServed)
 }
 
-// maxVersions bounds the versions whose catalogues are kept, since tenants name them. Beyond it another one is forgotten, those
-// that serve something last, so that invented versions do not have the cluster's own asked for over and over.
-const maxVersions = 256
+const (
+	// maxVersions bounds the versions whose catalogues are kept, since tenants name them, and maxUnserved those of one namespace that
+	// serve nothing. Beyond it another one is forgotten, those that serve something last, so that invented versions do not have the
+	// cluster's own asked for over and over.
+	maxVersions = 256
+	maxUnserved = 32
+)
 
 // mapper finds the resource by which a kind is written. It asks discovery for single versions where a target names one, and for all
 // groups where none does. Answers are kept until a write finds no such object, or they are old.
@@ -56,6 +60,7 @@ type mapper struct {
 	all      *catalogue
 	mu       sync.Mutex
 	versions map[schema.GroupVersion]*catalogue
+	paces    paces
 }
 
 func newMapper(d Discovery) *mapper {
@@ -65,20 +70,24 @@ func newMapper(d Discovery) *mapper {
 }
 
 // resource returns the resource of a target's kind: in the version that the target names, else in the only group that has the kind,
-// in the version that the group prefers. The error is errNotServed or an *ambiguousError when the cluster has answered.
+// in the version that the group prefers. The error is errNotServed or an *ambiguousError when the cluster has answered, and
+// errNotAnswered while the namespace waits for its turn to have a version asked for.
 //
 // It waits no longer than fetchPatience, and ctx must outlive the call.
-func (m *mapper) resource(ctx context.Context, apiVersion, kind string) (schema.GroupVersionResource, error) {
+func (m *mapper) resource(ctx context.Context, namespace, apiVersion, kind string) (schema.GroupVersionResource, error) {
 	none := schema.GroupVersionResource{}
-	from := m.all
+	from, by := m.all, asker{}
 	if apiVersion != "" {
 		version, ok := kube.ParseAPIVersion(apiVersion)
 		if !ok {
 			return none, errNotServed
 		}
-		from = m.version(version)
+		by = asker{paces: &m.paces, namespace: namespace}
+		if from = m.version(version, &by); from == nil {
+			return none, fmt.Errorf("look up %s %s: %w", apiVersion, kind, errNotAnswered)
+		}
 	}
-	found, err := from.find(ctx, kind, &m.flights)
+	found, err := from.find(ctx, kind, by, &m.flights)
 	switch {
 	case err != nil:
 		return none, fmt.Errorf("look up %s: %w", strings.TrimSpace(apiVersion+" "+kind), err)
@@ -109,26 +118,41 @@ func groupNames(found []schema.GroupVersionResource) []string {
 	return names
 }
 
-func (m *mapper) version(version schema.GroupVersion) *catalogue {
+// version returns the catalogue of a version, nil when it is not known and not the asker's turn to have it asked for.
+func (m *mapper) version(version schema.GroupVersion, by *asker) *catalogue {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if c, ok := m.versions[version]; ok {
 		return c
 	}
-	if len(m.versions) >= maxVersions {
-		m.forgetOne()
+	if by.paid = by.allowed(); !by.paid {
+		return nil
 	}
-	c := &catalogue{fetch: func(ctx context.Context) (kindsServed, error) { return m.fetchVersion(ctx, version) }}
+	m.makeRoom(by.namespace)
+	c := &catalogue{namespace: by.namespace, fetch: func(ctx context.Context) (kindsServed, error) { return m.fetchVersion(ctx, version) }}
 	m.versions[version] = c
 	return c
 }
 
-// forgetOne drops a catalogue. The caller holds the lock.
-func (m *mapper) forgetOne() {
+// makeRoom drops a catalogue where there would be too many: one of the namespace's own that serve nothing if those are, else another
+// one. The caller holds the lock.
+func (m *mapper) makeRoom(namespace string) {
+	own := 0
 	var drop schema.GroupVersion
 	for version, c := range m.versions {
-		if drop = version; c.empty() {
-			break
+		if c.namespace == namespace && c.empty() {
+			own, drop = own+1, version
+		}
+	}
+	switch {
+	case own >= maxUnserved:
+	case len(m.versions) < maxVersions:
+		return
+	default:
+		for version, c := range m.versions {
+			if drop = version; c.empty() {
+				break
+			}
 		}
 	}
 	delete(m.versions, drop)
@@ -136,10 +160,18 @@ func (m *mapper) forgetOne() {
 
 // doubt has the version that a target names, or all groups where it names none, asked for again because a write found nothing there.
 func (m *mapper) doubt(apiVersion string) {
-	if apiVersion == "" {
-		m.all.doubt()
-	} else if version, ok := kube.ParseAPIVersion(apiVersion); ok {
-		m.version(version).doubt()
+	from := m.all
+	if apiVersion != "" {
+		version, ok := kube.ParseAPIVersion(apiVersion)
+		if !ok {
+			return
+		}
+		m.mu.Lock()
+		from = m.versions[version]
+		m.mu.Unlock()
+	}
+	if from != nil { // else it was forgotten, and is asked for anyway
+		from.doubt()
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 func asking(t *testing.T, m *mapper) func(version, kind string, want error) {
 	return func(version, kind string, want error) {
 		t.Helper()
-		if _, err := m.resource(t.Context(), version, kind); !errors.Is(err, want) {
+		if _, err := m.resource(t.Context(), "team-a", version, kind); !errors.Is(err, want) {
 			t.Fatalf("%s %s: %v", version, kind, err)
 		}
 		synctest.Wait()
@@ -69,7 +69,7 @@ func TestWhatIsKnownCountsWhileTheAnswerIsAwaited(t *testing.T) {
 		const source = "source.toolkit.fluxcd.io/v1"
 		for _, version := range []string{source, ""} {
 			api.discover(nil)
-			if _, err := m.resource(t.Context(), version, "GitRepository"); err != nil {
+			if _, err := m.resource(t.Context(), "team-a", version, "GitRepository"); err != nil {
 				t.Fatal(err)
 			}
 			pass(catalogueRefresh)
@@ -79,10 +79,10 @@ func TestWhatIsKnownCountsWhileTheAnswerIsAwaited(t *testing.T) {
 			})
 			m.doubt(version)
 			for range 2 { // at the beginning of the question, and long after
-				if _, err := m.resource(t.Context(), version, "GitRepository"); err != nil {
+				if _, err := m.resource(t.Context(), "team-a", version, "GitRepository"); err != nil {
 					t.Errorf("%q: %v", version, err)
 				}
-				if _, err := m.resource(t.Context(), version, "Absent"); !errors.Is(err, errNotAnswered) {
+				if _, err := m.resource(t.Context(), "team-a", version, "Absent"); !errors.Is(err, errNotAnswered) {
 					t.Errorf("%q, a kind that is not known: %v", version, err)
 				}
 				pass(time.Second)
@@ -97,7 +97,7 @@ func TestVersionsThatTenantsNameAreForgotten(t *testing.T) {
 		m := newMapper(&fakeAPI{})
 		defer m.flights.Wait()
 		for i := range 10 * maxVersions {
-			if _, err := m.resource(t.Context(), fmt.Sprint("a.example/v", i), "Widget"); !errors.Is(err, errNotServed) {
+			if _, err := m.resource(t.Context(), fmt.Sprint("team-", i%512), fmt.Sprint("a.example/v", i), "Widget"); !errors.Is(err, errNotServed) {
 				t.Fatal(err)
 			}
 		}
@@ -117,7 +117,9 @@ func TestVersionsThatServeNothingAreForgottenFirst(t *testing.T) {
 		for i := range 10 * maxVersions {
 			ask("source.toolkit.fluxcd.io/v1", "GitRepository", nil)
 			ask("v1", "ConfigMap", nil)
-			ask(fmt.Sprint("a.example/v", i), "Widget", errNotServed)
+			if _, err := m.resource(t.Context(), fmt.Sprint("team-", i%512), fmt.Sprint("a.example/v", i), "Widget"); !errors.Is(err, errNotServed) {
+				t.Fatal(err)
+			}
 		}
 		asked := slices.DeleteFunc(api.versions(), func(v string) bool { return strings.HasPrefix(v, "a.example/") })
 		if diff := cmp.Diff([]string{"source.toolkit.fluxcd.io/v1", "v1"}, asked); diff != "" {

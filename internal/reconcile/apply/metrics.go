@@ -14,8 +14,11 @@ const (
 	resultReturned  = "returned"       // given back to the bus with the shard
 )
 
-// resultUnknown says of a target that it cannot be resolved now. It is tried again and never counted.
-const resultUnknown = "unknown"
+// What is tried again and never counted.
+const (
+	resultUnknown = "unknown" // the target cannot be resolved now
+	resultUnseen  = "unseen"  // what names the target may not have been seen yet
+)
 
 // patchResults are the labels of the verdicts on writes.
 var patchResults = map[verdict]string{

@@ -14,6 +14,7 @@ import (
 // The refusals of a target before anything is written.
 var (
 	errName       = errors.New("the target's name is not the name of an object")
+	errPending    = errors.New("objects of this kind are still being read")
 	errNotWatched = errors.New("objects of this kind cannot be selected: the kind is not watched")
 )
 
@@ -47,6 +48,16 @@ func (a *Applier) resolve(w *wish) (r Receiver, target event.Target, why string)
 		return Receiver{}, event.Target{}, resultRemoved
 	}
 	return Receiver{}, event.Target{}, resultOwnerGone
+}
+
+// unseen reports whether what resolve found out about a trigger may only be due to what this replica has not seen yet: the Receiver,
+// the state of it that names the target, or the object that a filter chose. It must not be called under the lock.
+func (a *Applier) unseen(w *wish, why string) bool {
+	if why != resultOwnerGone && why != resultRemoved || w.Generation == 0 || time.Since(w.Accepted) >= UnseenFor {
+		return false
+	}
+	named, alive := a.own(w)
+	return !alive || named.Generation < w.Generation || !w.Target.Selects() && len(named.index.selecting[w.same.groupKind]) > 0
 }
 
 // mend takes back what is shown of refusals to the Receiver whose webhook a trigger was, when resolve found another one, or none,
@@ -85,7 +96,7 @@ func (a *Applier) own(w *wish) (Receiver, bool) {
 }
 
 // asked returns the target that is the same as the one wanted, as the Receiver names it or chose it. Else why is resultRemoved, or
-// resultRefused when it cannot be told.
+// resultRefused or resultUnknown when it cannot be told.
 func (a *Applier) asked(r Receiver, w *wish) (target event.Target, why string) {
 	if i, ok := r.index.same[w.same]; ok {
 		return r.Targets[i], ""
@@ -106,6 +117,8 @@ func (a *Applier) chosen(r Receiver, w *wish) (target event.Target, why string) 
 		switch selected, watched := a.opts.Selector.Selects(r.Namespace, t, w.Target.Name); {
 		case selected:
 			return one, ""
+		case !watched && a.opts.Selector.Pending(t.Kind):
+			target, why = one, resultUnknown
 		case !watched:
 			target, why = one, resultRefused
 		}
@@ -127,7 +140,7 @@ func (a *Applier) objects(ctx context.Context, r Receiver, target event.Target) 
 	}
 	found = target
 	if target.APIVersion == "" { // the group is a part of what tells objects apart
-		resource, err := a.mapper.resource(ctx, target.APIVersion, target.Kind)
+		resource, err := a.mapper.resource(ctx, r.Namespace, target.APIVersion, target.Kind)
 		switch {
 		case unresolvable(err):
 			return refuse(err)
@@ -144,6 +157,9 @@ func (a *Applier) objects(ctx context.Context, r Receiver, target event.Target) 
 	}
 	names, watched := a.opts.Selector.Select(r.Namespace, found)
 	if !watched {
+		if a.opts.Selector.Pending(found.Kind) {
+			return target, nil, resultUnknown
+		}
 		return refuse(errNotWatched)
 	}
 	a.book.resolved(r, target)

@@ -96,3 +96,28 @@ func TestT4AFiltersChoiceOutlivesTheWatch(t *testing.T) {
 		}
 	})
 }
+
+// T4: fails when a trigger whose objects are not read yet, as after a start, is dropped or shown as refused.
+func TestT4ATriggerWaitsForObjectsThatAreNotReadYet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		watcher := &switched{fakeSelector: fakeSelector{"": []string{"a"}}}
+		watcher.off.Store(true)
+		watcher.pending.Store(true)
+		w := newWorld(t, func(o *Options) { o.Selector = watcher })
+		defer w.stop()
+		all := repo("*")
+		r := w.receiver("team-a", "github", "deployer", all)
+		selector, choice := w.send(trigger(r, all)), w.send(trigger(r, all.Named("a")))
+		pass(15 * time.Minute) // longer than a refusal is tried
+		w.want(selector, "held")
+		w.want(choice, "held")
+		if denied := w.health("team-a/github").Denied; len(denied) != 0 {
+			t.Errorf("shown as refused: %+v", denied)
+		}
+		watcher.off.Store(false)
+		watcher.pending.Store(false)
+		pass(2 * time.Minute)
+		w.want(selector, "done")
+		w.want(choice, "done")
+	})
+}

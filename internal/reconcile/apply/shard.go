@@ -13,7 +13,9 @@ const drainTime = 3 * time.Second
 
 // shard is one term of ownership of one shard. The Applier's lock guards it.
 type shard struct {
-	began      time.Time
+	began time.Time
+	// owned is the fence: whether no other replica may write for the shard yet.
+	owned      func() bool
 	jobs       map[jobKey]*job
 	namespaces map[string]bool
 	// closed says that the term is over; empty is closed when the last job of a closed shard is.
@@ -24,7 +26,7 @@ type shard struct {
 // serve applies the triggers of one shard until ctx ends, then finishes what is in flight and gives the rest back.
 func (a *Applier) serve(ctx context.Context, _ int, in <-chan event.Held[event.Trigger]) error {
 	sh := &shard{
-		began: time.Now(), jobs: map[jobKey]*job{}, namespaces: map[string]bool{}, empty: make(chan struct{}),
+		began: time.Now(), owned: event.FenceOf(ctx), jobs: map[jobKey]*job{}, namespaces: map[string]bool{}, empty: make(chan struct{}),
 	}
 	var wg sync.WaitGroup
 	defer wg.Wait()

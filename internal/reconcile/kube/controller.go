@@ -72,8 +72,11 @@ func NewController(o ControllerOptions) *Controller {
 }
 
 // Watch enqueues what keys returns for every object of the informer that comes, goes or changes. changed, if not nil, says which
-// changes count. It must be called before the informer and the controller run.
-func Watch[T Object](c *Controller, in *Informer[T], keys func(T) []Key, changed func(was, is T) bool) error {
+// changes count. It must be called before the informer and the controller run. What it returns is done when the whole of the first
+// list was enqueued.
+func Watch[T Object](
+	c *Controller, in *Informer[T], keys func(T) []Key, changed func(was, is T) bool,
+) (cache.DoneChecker, error) {
 	enqueue := func(o any) {
 		if object, ok := Unwrap[T](o); ok {
 			for _, k := range keys(object) {
@@ -93,11 +96,12 @@ func Watch[T Object](c *Controller, in *Informer[T], keys func(T) []Key, changed
 		DeleteFunc: enqueue,
 	})
 	if err != nil {
-		return fmt.Errorf("%s: watch: %w", c.options.Name, err)
+		return nil, fmt.Errorf("%s: watch: %w", c.options.Name, err)
 	}
 	// The registration's own checker, not the informer's: it means that the handler has seen the first list.
-	c.synced = append(c.synced, registration.HasSyncedChecker())
-	return nil
+	synced := registration.HasSyncedChecker()
+	c.synced = append(c.synced, synced)
+	return synced, nil
 }
 
 // Unwrap returns the object that an informer's handler was given. A deletion that was missed while disconnected arrives as a
@@ -226,6 +230,7 @@ func (c *Controller) reconciled(k Key) {
 	}
 	delete(c.initial, k)
 	if len(c.initial) == 0 {
+		c.initial = nil // a map keeps the room of all that was in it
 		close(c.done)
 	}
 }

@@ -56,7 +56,7 @@ func play(t *testing.T, receivers int, reconcile func(k kube.Key, call int) erro
 				return reconcile(k, call)
 			},
 		})
-		if err := kube.Watch(s.controller, s.informer, kube.Self[*v1.Receiver], nil); err != nil {
+		if _, err := kube.Watch(s.controller, s.informer, kube.Self[*v1.Receiver], nil); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -199,7 +199,7 @@ func TestRunEndsWhenTheCachesNeverSync(t *testing.T) {
 			Name: "test", Workers: 1, Log: discard(),
 			Reconcile: func(context.Context, kube.Key) error { return nil },
 		})
-		if err := kube.Watch(c, informer, kube.Self[*v1.Receiver], nil); err != nil {
+		if _, err := kube.Watch(c, informer, kube.Self[*v1.Receiver], nil); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

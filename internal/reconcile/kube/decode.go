@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -48,37 +47,23 @@ func (d tolerantDecoder) Decode(
 	return d.Decoder.Decode(reduced, defaults, into)
 }
 
-// envelope is as much of an object or a list as every kind has.
-type envelope struct {
-	metav1.TypeMeta `json:",inline"`
-	Metadata        json.RawMessage   `json:"metadata,omitempty"`
-	Items           []json.RawMessage `json:"items,omitempty"`
+// decodeReduced decodes an object without the parts at fault. Where that does not help it returns cause, why the whole did not decode.
+func (d tolerantDecoder) decodeReduced(data []byte, into runtime.Object, cause error) error {
+	reduced, err := d.reduce(data)
+	if err != nil {
+		return cause
+	}
+	return json.Unmarshal(reduced, into)
 }
 
-// reduce returns data without the parts that do not decode.
+// reduce returns an object without the parts that do not decode, the least that helps: the status, which its writer then replaces; the
+// spec, which marks the object as Undecodable; or both.
 func (d tolerantDecoder) reduce(data []byte) ([]byte, error) {
-	var e envelope
-	if err := json.Unmarshal(data, &e); err != nil {
-		return nil, fmt.Errorf("read envelope: %w", err)
+	var kind metav1.TypeMeta
+	if err := json.Unmarshal(data, &kind); err != nil {
+		return nil, fmt.Errorf("read kind: %w", err)
 	}
-	gvk := e.GroupVersionKind()
-	item, isList := strings.CutSuffix(gvk.Kind, "List")
-	if !isList {
-		return d.reduceOne(gvk, data)
-	}
-	for i, raw := range e.Items {
-		reduced, err := d.reduceOne(gvk.GroupVersion().WithKind(item), raw)
-		if err != nil {
-			return nil, err
-		}
-		e.Items[i] = reduced
-	}
-	return json.Marshal(e)
-}
-
-// reduceOne returns data as it is when it decodes as a gvk. Else it leaves out the least that helps: the status, which its writer
-// then replaces; the spec, which marks the object as Undecodable; or both.
-func (d tolerantDecoder) reduceOne(gvk schema.GroupVersionKind, data []byte) ([]byte, error) {
+	gvk := kind.GroupVersionKind()
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(data, &fields); err != nil {
 		return nil, fmt.Errorf("read object: %w", err)

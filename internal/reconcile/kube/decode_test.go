@@ -3,6 +3,7 @@ package kube_test
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -34,7 +35,7 @@ func realResource(t *testing.T, handler http.HandlerFunc) kube.Resource[*v1.Rece
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections) // which client-go uses for plain HTTP
-	api, err := kube.NewAPI(&rest.Config{Host: server.URL}, newScheme(t), v1.GroupVersion)
+	api, err := kube.NewAPI(&rest.Config{Host: server.URL}, newScheme(t), v1.GroupVersion, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func NewInformer[T Object, L runtime.Object](
 	}
 	var example T // its type is all that counts
 	i := &Informer[T]{
-		shared: cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(lw, r.Semantics), example, 0, byName),
+		shared: cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(lw, ListFirst{}), example, 0, byName),
 		log:    log,
 	}
 	if err := i.shared.SetTransform(trim); err != nil {
@@ -58,13 +58,15 @@ func NewInformer[T Object, L runtime.Object](
 
 // trim drops what is of no use in the cache, which is most of an object that was applied by kubectl.
 func trim(o any) (any, error) {
-	object, ok := o.(metav1.Object)
-	if !ok {
-		return o, nil
+	if object, ok := o.(metav1.Object); ok {
+		trimObject(object)
 	}
-	object.SetManagedFields(nil)
-	delete(object.GetAnnotations(), corev1.LastAppliedConfigAnnotation) // a second copy of the object, which nobody here reads
 	return o, nil
+}
+
+func trimObject(o metav1.Object) {
+	o.SetManagedFields(nil)
+	delete(o.GetAnnotations(), corev1.LastAppliedConfigAnnotation) // a second copy of the object, which nobody here reads
 }
 
 // Run follows the cluster until ctx ends.

@@ -36,9 +36,6 @@ type Client[T Object, L runtime.Object] interface {
 type Resource[T Object, L runtime.Object] struct {
 	// In returns the client for one namespace; for the empty namespace, one that can only list and watch.
 	In func(namespace string) Client[T, L]
-	// Semantics is set for fakes alone, to their object tracker: it is what tells the informer that they cannot stream their
-	// initial list. An informer over a fake without it waits for ever.
-	Semantics any
 }
 
 // Undecodable is an annotation, in memory only, of an object whose spec does not decode into its Go type: a duration that matches

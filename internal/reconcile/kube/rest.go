@@ -2,6 +2,7 @@ package kube
 
 import (
 	"fmt"
+	"log/slog"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -13,13 +14,15 @@ import (
 
 // API reaches the custom resources of one group version.
 type API struct {
-	client *rest.RESTClient
-	codec  runtime.ParameterCodec
+	client   *rest.RESTClient
+	codec    runtime.ParameterCodec
+	tolerant tolerantDecoder
+	away     *Outage
 }
 
 // NewAPI returns the API of a group version whose types scheme knows. The configuration's rate limiter, if it has one, is shared
 // with whoever else was given it.
-func NewAPI(config *rest.Config, scheme *runtime.Scheme, gv schema.GroupVersion) (*API, error) {
+func NewAPI(config *rest.Config, scheme *runtime.Scheme, gv schema.GroupVersion, log *slog.Logger) (*API, error) {
 	c := rest.CopyConfig(config)
 	c.APIPath = "/apis"
 	c.GroupVersion = &gv
@@ -31,13 +34,15 @@ func NewAPI(config *rest.Config, scheme *runtime.Scheme, gv schema.GroupVersion)
 	if err != nil {
 		return nil, fmt.Errorf("client for %s: %w", gv, err)
 	}
-	return &API{client: client, codec: runtime.NewParameterCodec(scheme)}, nil
+	return &API{client: client, codec: runtime.NewParameterCodec(scheme), tolerant: tolerantDecoder{scheme: scheme}, away: &Outage{Log: log}}, nil
 }
 
 // NewResource returns the resource with the given plural name.
 func NewResource[T Object, L runtime.Object](api *API, plural string, newObject func() T, newList func() L) Resource[T, L] {
 	return Resource[T, L]{In: func(namespace string) Client[T, L] {
-		return gentype.NewClientWithList[T, L](plural, api.client, api.codec, namespace, newObject, newList)
+		return streamingClient[T, L]{
+			gentype.NewClientWithList[T, L](plural, api.client, api.codec, namespace, newObject, newList), api, plural, newObject, newList,
+		}
 	}}
 }
 

@@ -26,6 +26,20 @@ func ParseAPIVersion(apiVersion string) (schema.GroupVersion, bool) {
 	return gv, true
 }
 
+// Await waits until done closes, but no longer than a time. It reports whether ctx is still there.
+func Await(ctx context.Context, done <-chan struct{}, atMost time.Duration) bool {
+	timer := time.NewTimer(atMost)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
 // Sleep waits, and reports whether the time passed before ctx ended.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)

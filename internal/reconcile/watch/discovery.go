@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	apidiscovery "k8s.io/api/apidiscovery/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
+
+	"notifier/internal/reconcile/kube"
 )
 
 // Discovery asks the API server what it serves.
@@ -23,21 +26,24 @@ type Discovery interface {
 	Resources(ctx context.Context, version schema.GroupVersion) ([]metav1.APIResource, error)
 }
 
-// Server is Discovery by requests to the API server. Unlike client-go's discovery client it asks for single groups and its
-// requests end with their context.
-type Server struct{ client rest.Interface }
+// Server is Discovery and Objects by requests to the API server. Unlike client-go's discovery client it asks for single groups and
+// its requests end with their context; unlike client-go's dynamic client it decodes only the fields that are kept, and once.
+type Server struct {
+	client rest.Interface
+	away   kube.Outage
+}
 
-// NewServer returns the discovery of the API server that config names.
-func NewServer(config *rest.Config) (*Server, error) {
+// NewServer returns the API server that config names.
+func NewServer(config *rest.Config, log *slog.Logger) (*Server, error) {
 	c := rest.CopyConfig(config)
 	c.GroupVersion = &schema.GroupVersion{}
 	c.NegotiatedSerializer = serializer.NewCodecFactory(runtime.NewScheme()).WithoutConversion()
 	c.ContentType, c.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
 	client, err := rest.UnversionedRESTClientFor(c)
 	if err != nil {
-		return nil, fmt.Errorf("discovery client: %w", err)
+		return nil, fmt.Errorf("API server client: %w", err)
 	}
-	return &Server{client: client}, nil
+	return &Server{client: client, away: kube.Outage{Log: log}}, nil
 }
 
 // Group asks for the versions of a group.

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -41,7 +42,7 @@ func TestTheServerIsAskedForEverythingAtOnce(t *testing.T) {
 		"no JSON": {answers{"/api": core, "/apis": "<html>"}, "", "discovery of /apis"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server, err := NewServer(restConfig(tc.answers))
+			server, err := NewServer(restConfig(tc.answers), slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -14,7 +14,9 @@
 //
 //   - What was last told of an object is kept in the bus's key-value store. Only a terminal state unlike the last one told
 //     or waiting is a transition. It waits Options.Settle and is then published, unless a POST about the same UID with the
-//     same outcome came in: that POST is used up, and the transition is recorded as told.
+//     same outcome came in: that POST is used up, and the transition is recorded as told. A POST proves nothing (invariant E9), so
+//     one of a failure counts only if it says what the object's own conditions say, one of a success only if it came at most
+//     seconds before the state, and one that the door doubted not at all.
 //   - Order: the transitions of one object are told in the order they were observed, each after the one before it was
 //     published and recorded. Objects are independent of each other.
 //   - Loss: an event is published before it is recorded, with an ID derived from what is recorded, so a crash between the

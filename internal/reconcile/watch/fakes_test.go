@@ -1,7 +1,9 @@
 package watch
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,9 +14,15 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/tools/cache"
 
 	"notifier/internal/event"
+	"notifier/internal/reconcile/kube"
 )
 
 // fakeDiscovery serves kinds by "group/resource".
@@ -101,7 +109,7 @@ func (b *fakeBus) PublishEvent(ctx context.Context, r *event.Record) (bool, erro
 // headersOf is what a follower gets of a record.
 func headersOf(r *event.Record) *event.Record {
 	h := *r
-	h.Event = event.Event{InvolvedObject: r.Event.InvolvedObject, Severity: r.Event.Severity, Timestamp: r.Event.Timestamp}
+	h.Event = event.Event{InvolvedObject: r.Event.InvolvedObject, Severity: r.Event.Severity, Timestamp: r.Event.Timestamp, Message: r.Event.Message}
 	return &h
 }
 
@@ -218,4 +226,50 @@ func (s *fakeState) setFail(fail bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fail = fail
+}
+
+// fakeObjects is Objects over client-go's fake, whose objects go through their JSON as those of an API server do.
+type fakeObjects struct {
+	client *dynamicfake.FakeDynamicClient
+}
+
+func (f fakeObjects) ListerWatcher(kind *Kind, resource schema.GroupVersionResource, namespace string) cache.ListerWatcher {
+	client := f.client.Resource(resource).Namespace(namespace)
+	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			list, err := client.List(ctx, o)
+			if err != nil {
+				return nil, err
+			}
+			body, err := list.MarshalJSON()
+			if err != nil {
+				return nil, err
+			}
+			return decodeList(kind, newWords(), bytes.NewReader(body))
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			w, err := client.Watch(ctx, o)
+			if err != nil {
+				return nil, err
+			}
+			return watch.Filter(w, func(e watch.Event) (watch.Event, bool) {
+				if u, ok := e.Object.(*unstructured.Unstructured); ok {
+					e.Object = objectOf(kind, u)
+				}
+				return e, true
+			}), nil
+		},
+	}, kube.ListFirst{})
+}
+
+func objectOf(kind *Kind, u *unstructured.Unstructured) *object {
+	body, err := u.MarshalJSON()
+	if err != nil {
+		panic(err)
+	}
+	var d document
+	if err := tolerate(json.Unmarshal(body, &d)); err != nil {
+		panic(err)
+	}
+	return newObject(kind, &d)
 }

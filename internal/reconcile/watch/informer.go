@@ -8,8 +8,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
+
+	"notifier/internal/event"
 )
 
 // informer is the running informer of one kind, on one version of one definition.
@@ -53,10 +54,7 @@ func (w *Watcher) start(ctx context.Context, kind *Kind, resource schema.GroupVe
 	indexers := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 	in := &informer{
 		kind: kind, resource: resource, definition: definition,
-		objects: dynamicinformer.NewFilteredDynamicInformer(w.opts.Dynamic, resource, w.opts.Namespace, 0, indexers, nil).Informer(),
-	}
-	if err := in.objects.SetTransform(trim(kind)); err != nil {
-		return fmt.Errorf("watch %s: %w", kind.Kind, err)
+		objects: cache.NewSharedIndexInformer(w.opts.Objects.ListerWatcher(kind, resource, w.opts.Namespace), nil, 0, indexers),
 	}
 	if err := in.objects.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
 		w.watchFailed(kind, err)
@@ -79,6 +77,7 @@ func (w *Watcher) start(ctx context.Context, kind *Kind, resource schema.GroupVe
 	in.wg.Go(func() { in.objects.RunWithContext(ctx) })
 	in.wg.Go(func() {
 		if cache.WaitFor(ctx, "", in.synced) {
+			w.noteRead()
 			w.tellerOf(func(t *teller) { t.kindChanged(kind) })
 		}
 	})
@@ -148,17 +147,17 @@ func (w *Watcher) informerOf(kind *Kind) *informer {
 	return w.running[kind]
 }
 
-// Lookup returns the UID and the labels of a cached object. The labels must not be changed.
-func (w *Watcher) Lookup(kind, namespace, name string) (uid string, labels map[string]string, ok bool) {
+// Lookup returns what is known of a cached object. The labels must not be changed.
+func (w *Watcher) Lookup(kind, namespace, name string) (event.Object, bool) {
 	in := w.informerOf(kindNamed(kind))
 	if in == nil {
-		return "", nil, false
+		return event.Object{}, false
 	}
 	o := in.get(namespace, name)
 	if o == nil {
-		return "", nil, false
+		return event.Object{}, false
 	}
-	return string(o.UID), o.Labels, true
+	return o.known(), true
 }
 
 // absent reports whether the cluster has no definition of the kind.

@@ -1,10 +1,6 @@
 package watch
 
-import (
-	"strings"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-)
+import "strings"
 
 // Kind describes one kind of Flux object to the watchers.
 type Kind struct {
@@ -14,7 +10,7 @@ type Kind struct {
 	// Controller is the name under which the kind's controller reports events.
 	Controller string
 	// revision extracts from a status what the object's last reconciliation was about; failed says how it ended.
-	revision func(status map[string]any, failed bool) string
+	revision func(s *status, failed bool) string
 }
 
 // crd is the name of the definition of the kind.
@@ -35,12 +31,12 @@ var kinds = []*Kind{
 	{sourceGroup, "HelmRepository", "helmrepositories", sources, artifactRevision},
 	{sourceGroup, "HelmChart", "helmcharts", sources, artifactRevision},
 	{sourceGroup, "ExternalArtifact", "externalartifacts", "source-watcher", artifactRevision},
-	{"source.extensions.fluxcd.io", "ArtifactGenerator", "artifactgenerators", "source-watcher", field("observedSourcesDigest")},
+	{"source.extensions.fluxcd.io", "ArtifactGenerator", "artifactgenerators", "source-watcher", sourcesDigest},
 	{"kustomize.toolkit.fluxcd.io", "Kustomization", "kustomizations", "kustomize-controller", kustomizationRevision},
 	{"helm.toolkit.fluxcd.io", "HelmRelease", "helmreleases", "helm-controller", helmRevision},
 	{imageGroup, "ImageRepository", "imagerepositories", imageReflect, noRevision},
 	{imageGroup, "ImagePolicy", "imagepolicies", imageReflect, policyRevision},
-	{imageGroup, "ImageUpdateAutomation", "imageupdateautomations", "image-automation-controller", field("lastPushCommit")},
+	{imageGroup, "ImageUpdateAutomation", "imageupdateautomations", "image-automation-controller", pushedCommit},
 }
 
 // kindNamed returns the kind of that name, nil if it is not watched.
@@ -62,48 +58,29 @@ func Kinds() []Kind {
 	return all
 }
 
-// text returns the string at path, empty when there is none: a malformed status must not stop its kind.
-func text(status map[string]any, path ...string) string {
-	s, _, err := unstructured.NestedString(status, path...)
-	if err != nil {
-		return ""
-	}
-	return s
-}
-
-// entries returns the list of that name without a copy, empty when there is none.
-func entries(status map[string]any, name string) []any {
-	l, _ := status[name].([]any)
-	return l
-}
-
-func field(name string) func(map[string]any, bool) string {
-	return func(status map[string]any, _ bool) string { return text(status, name) }
-}
-
-func artifactRevision(status map[string]any, _ bool) string {
-	return text(status, "artifact", "revision")
-}
+func artifactRevision(s *status, _ bool) string { return s.Artifact.Revision }
 
 // noRevision is for image repositories: every scan of a registry has a revision of its own, but what matters of it is told by
 // the policies that select from the tags.
-func noRevision(map[string]any, bool) string { return "" }
+func noRevision(*status, bool) string { return "" }
 
-func kustomizationRevision(status map[string]any, failed bool) string {
+func sourcesDigest(s *status, _ bool) string { return s.ObservedSourcesDigest }
+
+func pushedCommit(s *status, _ bool) string { return s.LastPushCommit }
+
+func kustomizationRevision(s *status, failed bool) string {
 	if failed {
-		return text(status, "lastAttemptedRevision")
+		return s.LastAttemptedRevision
 	}
-	return text(status, "lastAppliedRevision")
+	return s.LastAppliedRevision
 }
 
 // helmRevision prefers the release history after success, and after failure the attempt: a release that failed and was rolled
 // back has the old chart at the head of its history.
-func helmRevision(status map[string]any, failed bool) string {
-	attempted, released := text(status, "lastAttemptedRevision"), ""
-	if history := entries(status, "history"); len(history) > 0 {
-		if latest, ok := history[0].(map[string]any); ok {
-			released = text(latest, "chartVersion")
-		}
+func helmRevision(s *status, failed bool) string {
+	attempted, released := s.LastAttemptedRevision, ""
+	if len(s.History) > 0 {
+		released = s.History[0].ChartVersion
 	}
 	if released == "" || (failed && attempted != "") {
 		return attempted
@@ -112,10 +89,9 @@ func helmRevision(status map[string]any, failed bool) string {
 }
 
 // policyRevision is the image that the policy selected; versions before v1 of the API have it as one string.
-func policyRevision(status map[string]any, _ bool) string {
-	tag, digest := text(status, "latestRef", "tag"), text(status, "latestRef", "digest")
-	if tag == "" && digest == "" {
-		return text(status, "latestImage")
+func policyRevision(s *status, _ bool) string {
+	if s.LatestRef.Tag == "" && s.LatestRef.Digest == "" {
+		return s.LatestImage
 	}
-	return strings.TrimSuffix(tag+"@"+digest, "@")
+	return strings.TrimSuffix(s.LatestRef.Tag+"@"+s.LatestRef.Digest, "@")
 }

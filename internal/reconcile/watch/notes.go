@@ -21,6 +21,26 @@ type note struct {
 	uid      string
 	outcome  event.Outcome
 	accepted time.Time
+	// message is how the event's message begins.
+	message string
+}
+
+// noteLead is by how much a POST may be older than the state that it is about: controllers say how a reconciliation ended before they
+// write it, and write it once the POST is answered.
+const noteLead = 10 * time.Second
+
+// tells reports whether the POST told tr, observed after prior was told. It counts if it has the UID and the outcome of tr and is not
+// older than the observation of prior. Who can reach the door and knows the UID can forge that (invariant E9), so more is asked for:
+// of a failure that the object itself says the same, which nobody can know before; of a success that it was not said long before.
+func (x note) tells(tr *transition, prior told) bool {
+	switch {
+	case x.uid != tr.UID, x.outcome != tr.Outcome, x.accepted.Before(prior.Observed):
+		return false
+	case tr.Outcome == event.OutcomeFailed:
+		return tr.object.tells(x.message)
+	default:
+		return !x.accepted.Before(tr.observed.Add(-noteLead))
+	}
 }
 
 // notes are the POSTs that were not used up, in the order they were accepted. Accepted is the clock of the replica that took
@@ -60,8 +80,6 @@ func (n *notes) removeOldest(it item) {
 
 // take looks for a POST by which tr, observed after prior was told, is told already, and uses it up. With it go all notes that
 // no later transition may use: those older than the one used, and those older than the observation of tr.
-//
-// A note counts if it has the UID and the outcome of tr and is not older than the observation of prior.
 func (n *notes) take(it item, tr *transition, prior told) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -69,7 +87,7 @@ func (n *notes) take(it item, tr *transition, prior told) bool {
 	var kept []*list.Element
 	for _, e := range n.byItem[it] {
 		x := e.Value.(note)
-		if used.IsZero() && x.uid == tr.UID && x.outcome == tr.Outcome && !x.accepted.Before(prior.Observed) {
+		if used.IsZero() && x.tells(tr, prior) {
 			used = x.accepted
 			n.all.Remove(e)
 			continue

@@ -1,13 +1,14 @@
 package watch
 
 import (
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/tools/cache"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"notifier/internal/event"
 )
@@ -31,7 +32,13 @@ type object struct {
 	// observed is status.observedGeneration, zero when there is none.
 	observed int64
 	revision string
+	// faults begin the messages of the other conditions that are False: of a HelmRelease that was rolled back Ready tells of that, and
+	// another condition why.
+	faults []string
 }
+
+// maxFaults bounds faults.
+const maxFaults = 4
 
 // condition is the object's Ready condition, with the zero value for none.
 type condition struct {
@@ -49,80 +56,66 @@ type state struct {
 	Revision string        `json:"revision,omitempty"`
 }
 
-// trim returns the transform that replaces an object of kind by what the cache keeps of it. It never fails, because an informer
-// whose transform fails stops at that object; and it leaves what it trimmed before as it is, because informers may call it twice.
-func trim(kind *Kind) cache.TransformFunc {
-	return func(in any) (out any, err error) {
-		u, ok := in.(*unstructured.Unstructured)
-		if !ok {
-			return in, nil
-		}
-		defer func() { // one object that trips this code up must not end the process, for it is still there after a restart
-			if recover() != nil {
-				u.Object["status"] = nil
-				out = newObject(kind, u)
-			}
-		}()
-		return newObject(kind, u), nil
-	}
-}
-
-func newObject(kind *Kind, u *unstructured.Unstructured) *object {
+// newObject returns a document in the form that the cache keeps.
+func newObject(kind *Kind, d *document) *object {
 	o := &object{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace:         u.GetNamespace(),
-			Name:              u.GetName(),
-			UID:               u.GetUID(),
-			ResourceVersion:   u.GetResourceVersion(),
-			Generation:        u.GetGeneration(),
-			CreationTimestamp: u.GetCreationTimestamp(),
-			DeletionTimestamp: u.GetDeletionTimestamp(),
-			Labels:            u.GetLabels(),
-			Annotations:       keptAnnotations(u.GetAnnotations()),
+			Namespace:         d.Metadata.Namespace,
+			Name:              d.Metadata.Name,
+			UID:               d.Metadata.UID,
+			ResourceVersion:   d.Metadata.ResourceVersion,
+			Generation:        d.Metadata.Generation,
+			CreationTimestamp: d.Metadata.CreationTimestamp,
+			DeletionTimestamp: d.Metadata.DeletionTimestamp,
+			Labels:            d.Metadata.Labels,
+			Annotations:       keptAnnotations(d.Metadata.Annotations),
 		},
 		kind:       kind,
-		apiVersion: u.GetAPIVersion(),
+		apiVersion: d.APIVersion,
+		observed:   d.Status.ObservedGeneration,
 	}
-	status, _ := u.Object["status"].(map[string]any)
-	o.observed = number(status, "observedGeneration")
-	for _, c := range entries(status, "conditions") {
-		fields, ok := c.(map[string]any)
-		if !ok {
-			continue
-		}
-		switch text(fields, "type") {
+	for i := range d.Status.Conditions {
+		switch c := &d.Status.Conditions[i]; c.Type {
 		case "Ready":
-			o.ready = newCondition(fields)
+			o.ready = newCondition(c)
 		case "Reconciling":
-			o.reconciling = text(fields, "status") == string(metav1.ConditionTrue)
+			o.reconciling = c.Status == string(metav1.ConditionTrue)
+		default:
+			if c.Status == string(metav1.ConditionFalse) && len(o.faults) < maxFaults {
+				o.faults = append(o.faults, truncate(c.Message, event.MessageStart))
+			}
 		}
 	}
-	o.revision = truncate(kind.revision(status, o.ready.status == string(metav1.ConditionFalse)), maxWord)
+	o.revision = truncate(kind.revision(&d.Status, o.ready.status == string(metav1.ConditionFalse)), maxWord)
 	return o
 }
 
-func newCondition(fields map[string]any) condition {
-	since, err := time.Parse(time.RFC3339, text(fields, "lastTransitionTime"))
+func newCondition(c *statusCondition) condition {
+	since, err := time.Parse(time.RFC3339, c.LastTransitionTime)
 	if err != nil {
 		since = time.Time{}
 	}
 	return condition{
-		status:   text(fields, "status"),
-		reason:   truncate(text(fields, "reason"), maxWord),
-		message:  truncate(text(fields, "message"), maxMessage),
+		status:   c.Status,
+		reason:   truncate(c.Reason, maxWord),
+		message:  truncate(c.Message, maxMessage),
 		since:    since.UTC(),
-		observed: number(fields, "observedGeneration"),
+		observed: c.ObservedGeneration,
 	}
 }
 
-// number returns the integer field of that name, zero when there is none.
-func number(fields map[string]any, name string) int64 {
-	n, _, err := unstructured.NestedInt64(fields, name)
-	if err != nil {
-		return 0
-	}
-	return n
+// share replaces what other objects are likely to have too by the one copy of it.
+func (o *object) share(w *words) {
+	o.Namespace, o.apiVersion, o.revision = w.one(o.Namespace), w.one(o.apiVersion), w.one(o.revision)
+	o.ready.status, o.ready.reason, o.ready.message = w.one(o.ready.status), w.one(o.ready.reason), w.one(o.ready.message)
+	o.Labels = w.set(o.Labels)
 }
+
+// GetObjectKind makes an object one of Kubernetes, which an informer asks for. Nothing reads its kind from it.
+func (o *object) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject returns the object itself, which is never changed.
+func (o *object) DeepCopyObject() runtime.Object { return o }
 
 // truncate cuts s to at most limit bytes, between characters. The copy keeps the rest of s from staying in memory.
 func truncate(s string, limit int) string {
@@ -158,6 +151,37 @@ func (o *object) terminal() (state, bool) {
 		return state{}, false
 	}
 	return s, true
+}
+
+// noLabels are those of an object without labels; nil stands for an object that is not known.
+var noLabels = map[string]string{}
+
+// known is what events about the object are compared with.
+func (o *object) known() event.Object {
+	k := event.Object{UID: string(o.UID), Labels: o.Labels, Version: o.ResourceVersion}
+	if k.Labels == nil {
+		k.Labels = noLabels
+	}
+	if st, terminal := o.terminal(); terminal && !o.reconciling {
+		k.Outcome = st.Outcome
+	}
+	return k
+}
+
+// tells reports whether the message of an event that says how the object's reconciliation failed is what the object says of that.
+// Controllers write one text into both; some add to it in the event.
+func (o *object) tells(message string) bool {
+	return begins(message, o.ready.message) || slices.ContainsFunc(o.faults, func(fault string) bool {
+		return fault != "" && begins(message, fault)
+	})
+}
+
+// begins reports whether a message begins with what a condition says, as far as messages are told.
+func begins(message, shown string) bool {
+	if shown == "" {
+		return message == ""
+	}
+	return strings.HasPrefix(message, shown[:min(len(shown), event.MessageStart)])
 }
 
 // outdated reports whether the Ready condition, or the whole status where the condition does not say, is about an older

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,6 +37,104 @@ func TestE9AForgedPostDoesNotSuppress(t *testing.T) {
 	}
 }
 
+// E9: who knows the UID can say that the object failed, or recovered, in words that Alerts leave out. Fails when tells (of the notes)
+// does not compare a failure with what the object says, lets a success count that was said long before, or take (of the teller) ignores
+// Doubted.
+func TestE9AForgedPostWithTheTrueUIDDoesNotSilenceWhatReallyHappens(t *testing.T) {
+	with := func(outcome event.Outcome, message string, change func(*event.Record)) func() *event.Record {
+		return func() *event.Record {
+			r := post(outcome, "uid-1", "r1")
+			r.Event.Message = message
+			if change != nil {
+				change(r)
+			}
+			return r
+		}
+	}
+	for name, tc := range map[string]struct {
+		forged  func() *event.Record
+		ahead   time.Duration
+		recover bool
+	}{
+		"another failure, just before":                    {forged: with(event.OutcomeFailed, "forged", nil), ahead: time.Second},
+		"no text":                                         {forged: with(event.OutcomeFailed, "", nil), ahead: time.Second},
+		"how the text begins":                             {forged: with(event.OutcomeFailed, "build", nil), ahead: time.Second},
+		"the text, by a POST that was doubted":            {forged: with(event.OutcomeFailed, "build failed: x", func(r *event.Record) { r.Doubted = true }), ahead: time.Second},
+		"a recovery, long before":                         {forged: with(event.OutcomeSucceeded, "forged", nil), ahead: 2 * noteLead, recover: true},
+		"a recovery, just before, by a POST in doubt":     {forged: with(event.OutcomeSucceeded, "x", func(r *event.Record) { r.Doubted = true }), ahead: time.Second, recover: true},
+		"a failure, just before the object has recovered": {forged: with(event.OutcomeFailed, "build failed: x", nil), ahead: time.Second, recover: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.define("Kustomization", "v1")
+				w.put(kustomization{failed: tc.recover, message: "build failed: x"})
+				defer w.silent()()
+				w.accept(tc.forged())
+				pass(tc.ahead)
+				w.put(kustomization{failed: !tc.recover, message: "build failed: x"})
+				pass(time.Minute)
+				if tc.recover {
+					w.wantTold("succeeded app r1")
+				} else {
+					w.wantTold("failed app r1")
+				}
+			})
+		})
+	}
+}
+
+// The genuine POST of a failure says what the object says, with more after it where a controller adds its log; of a HelmRelease that was
+// rolled back the condition beside Ready says it. Fails when tells (of the object) asks for equal texts, or looks at Ready alone.
+func TestAPostThatSaysWhatTheObjectSaysTellsItsFailure(t *testing.T) {
+	for name, object := range map[string]kustomization{
+		"by Ready":             {failed: true, message: "upgrade failed: x"},
+		"by another condition": {failed: true, message: "rolled back", fault: "upgrade failed: x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.define("Kustomization", "v1")
+				w.put(kustomization{})
+				defer w.silent()()
+				r := post(event.OutcomeFailed, "uid-1", "r1")
+				r.Event.Message = "upgrade failed: x\n\nLast logs:\n" + strings.Repeat("y", event.MessageStart)
+				w.accept(r)
+				w.put(object)
+				pass(time.Minute)
+				w.wantTold()
+			})
+		})
+	}
+}
+
+// What is known of an object is what a POST is compared with: its outcome unless it is being reconciled, and labels in any case. Fails
+// when known tells the outcome of an object at work, or labels that are nil.
+func TestWhatIsKnownOfAnObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		watcher, stop := w.replica(false)
+		defer stop()
+		for _, tc := range []struct {
+			object kustomization
+			want   event.Outcome
+		}{
+			{kustomization{}, event.OutcomeSucceeded},
+			{kustomization{failed: true}, event.OutcomeFailed},
+			{kustomization{unknown: true}, event.OutcomeNone},
+			{kustomization{failed: true, reason: "DependencyNotReady"}, event.OutcomeNone},
+			{kustomization{reconciling: true}, event.OutcomeNone},
+		} {
+			w.put(tc.object)
+			got, ok := watcher.Lookup("Kustomization", "team-a", "app")
+			if !ok || got.Outcome != tc.want || got.Labels == nil || got.Version == "" || got.UID != "uid-1" {
+				t.Errorf("%+v: known is %+v, %v", tc.object, got, ok)
+			}
+		}
+	})
+}
+
 // E9 where the cache does not know the object yet. Fails when take (of the notes) ignores the UID.
 func TestE9AForgedPostBeforeTheObjectIsThereDoesNotSuppress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -55,6 +154,8 @@ func TestE9AForgedLastEventDoesNotCountAsTold(t *testing.T) {
 		"another UID":                   func(r *event.Record) { r.Event.InvolvedObject.UID = "uid-9" },
 		"the door did not know the UID": func(r *event.Record) { r.Known = false },
 		"about what came before":        func(r *event.Record) { r.Accepted = r.Accepted.Add(-24 * time.Hour) },
+		"it was doubted":                func(r *event.Record) { r.Doubted = true },
+		"another text":                  func(r *event.Record) { r.Event.Message = "forged" },
 		"about an old revision":         func(r *event.Record) { r.Event.Metadata["kustomize.toolkit.fluxcd.io/revision"] = "r0" },
 	} {
 		t.Run(name, func(t *testing.T) {

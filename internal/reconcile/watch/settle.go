@@ -99,7 +99,7 @@ func (t *teller) late(ctx context.Context, it item, tr *transition, prior told) 
 	if err != nil {
 		return false, fmt.Errorf("last event of object: %w", err)
 	}
-	if !found || !r.Known || r.Event.InvolvedObject.UID != tr.UID { // proves nothing (E9)
+	if !found || !r.Known || r.Doubted || r.Event.InvolvedObject.UID != tr.UID { // proves nothing (E9)
 		return false, nil
 	}
 	return r.Event.Revision() != "" && r.Event.Revision() == prior.Revision, nil
@@ -115,7 +115,9 @@ func (t *teller) known(ctx context.Context, it item, tr *transition, prior told)
 	switch {
 	case !found, r.Event.InvolvedObject.UID != tr.UID, r.Outcome != tr.Outcome:
 		return false, nil
-	case r.Source != event.SourceWatch && !r.Known: // proves nothing (E9)
+	case r.Source != event.SourceWatch && (!r.Known || r.Doubted): // proves nothing (E9)
+		return false, nil
+	case r.Source != event.SourceWatch && r.Outcome == event.OutcomeFailed && !tr.object.tells(r.Event.Message): // nor does that
 		return false, nil
 	case prior.UID == tr.UID && r.Accepted.Before(prior.Observed): // about what came before
 		return false, nil
@@ -154,7 +156,8 @@ func newRecord(tr *transition, prior, next told) *event.Record {
 			Severity: severity, Timestamp: at.UTC().Truncate(time.Second), Message: o.ready.message, Reason: o.ready.reason,
 			Metadata: metadata, ReportingController: o.kind.Controller,
 		},
-		Source: event.SourceWatch, Outcome: tr.Outcome, Known: true, Labels: o.Labels, Accepted: time.Now(),
+		// It may have waited for the bus while its namespace was deleted and made again.
+		Source: event.SourceWatch, Outcome: tr.Outcome, Known: true, Labels: o.known().Labels, Accepted: tr.observed,
 	}
 	record.Event.TrimMetadata()
 	return record

@@ -102,6 +102,11 @@ func (w *Watcher) Lead(ctx context.Context) error {
 	}
 	defer t.silence()
 	defer w.leading.Store(nil)
+	select {
+	case <-w.begun: // nothing is compared before
+	case <-ctx.Done():
+		return nil
+	}
 	if !t.load(ctx) {
 		return nil
 	}
@@ -190,6 +195,9 @@ func (t *teller) consider(o *object, found bool) {
 		return
 	}
 	s.seen = o.ResourceVersion
+	if terminal && len(s.pending) == 0 && s.told.state == st {
+		s.told.state = st // the same, in the strings of the object
+	}
 	if !terminal || s.last() == st {
 		return
 	}
@@ -265,12 +273,12 @@ func (t *teller) follow(ctx context.Context) {
 	}
 }
 
-// take makes a note of a record that may tell a transition: POSTed, about an object that the door knew by that UID and that the
-// cache does not know by another.
+// take makes a note of a record that may tell a transition: POSTed, not doubted, about an object that the door knew by that UID and that
+// the cache does not know by another.
 func (t *teller) take(r *event.Record) {
 	o := r.Event.InvolvedObject
 	kind := kindNamed(o.Kind)
-	if kind == nil || r.Source != event.SourcePost || !r.Known || r.Outcome == event.OutcomeNone {
+	if kind == nil || r.Source != event.SourcePost || !r.Known || r.Doubted || r.Outcome == event.OutcomeNone {
 		return
 	}
 	if in := t.cache.informerOf(kind); in != nil {
@@ -280,6 +288,7 @@ func (t *teller) take(r *event.Record) {
 	}
 	t.notes.add(note{
 		item: item{kind, o.Namespace, o.Name}, uid: o.UID, outcome: r.Outcome, accepted: r.Accepted,
+		message: r.Event.Message,
 	})
 	t.metrics.notes.Set(float64(t.notes.len()))
 }

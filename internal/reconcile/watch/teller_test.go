@@ -146,7 +146,7 @@ func TestAnOlderStateThatComesLateIsNoTransition(t *testing.T) {
 		pass(time.Minute)
 		w.put(kustomization{failed: true})
 		kind := kindNamed("Kustomization")
-		watcher.observed(watcher.informerOf(kind), newObject(kind, older))
+		watcher.observed(watcher.informerOf(kind), objectOf(kind, older))
 		pass(time.Minute)
 		w.wantTold("failed app r1")
 	})

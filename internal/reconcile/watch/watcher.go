@@ -12,13 +12,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 
 	"notifier/internal/event"
+	"notifier/internal/reconcile/kube"
 )
 
 // Events is what the watchers need of the bus's stream of events.
@@ -45,9 +45,9 @@ type State interface {
 
 // Options configure a Watcher.
 type Options struct {
-	// Metadata watches the definitions of the kinds, Dynamic their objects, and Discovery says in which version.
+	// Metadata watches the definitions of the kinds, Objects their objects, and Discovery says in which version.
 	Metadata  metadata.Interface
-	Dynamic   dynamic.Interface
+	Objects   Objects
 	Discovery Discovery
 	// Namespace confines the cache to one namespace; empty means all.
 	Namespace string
@@ -74,7 +74,7 @@ func (o *Options) validate() error {
 		missing bool
 	}{
 		{"Metadata", o.Metadata == nil},
-		{"Dynamic", o.Dynamic == nil},
+		{"Objects", o.Objects == nil},
 		{"Discovery", o.Discovery == nil},
 		{"Events", o.Events == nil},
 		{"State", o.State == nil},
@@ -106,9 +106,14 @@ type Watcher struct {
 	// running has the informer of each kind that is served; examined the kinds of which that is known either way.
 	running  map[*Kind]*informer
 	examined map[*Kind]bool
+	// patience is when kinds that cannot be read are no longer waited for; zero before Run.
+	patience time.Time
+
+	// begun closes when the objects may be read, filled when all are, by fill.
+	begun, filled chan struct{}
+	fill          func()
 
 	leading atomic.Pointer[teller]
-	synced  atomic.Bool
 }
 
 // The pauses between looks at a definition that the server does not serve (yet), or cannot say.
@@ -118,6 +123,13 @@ const (
 	// discoveryLag is after how long a changed definition is looked at once more: the server's discovery follows the definition
 	// with a delay, and nothing tells when it has.
 	discoveryLag = 5 * time.Second
+)
+
+const (
+	// maxBegin is how long reading the objects waits for more urgent requests of a start.
+	maxBegin = 30 * time.Second
+	// maxAwaited is how long after the start a kind may be Pending. It is longer than emitters try again.
+	maxAwaited = time.Minute
 )
 
 // New wires a Watcher. Run starts it.
@@ -131,7 +143,10 @@ func New(opts Options) (*Watcher, error) {
 		metrics:  newMetrics(opts.Registerer),
 		running:  map[*Kind]*informer{},
 		examined: map[*Kind]bool{},
+		begun:    make(chan struct{}),
+		filled:   make(chan struct{}),
 	}
+	w.fill = sync.OnceFunc(func() { close(w.filled) })
 	resource := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	w.crds = metadatainformer.NewFilteredMetadataInformer(opts.Metadata, resource, "", 0, cache.Indexers{}, nil).Informer()
 	if err := w.crds.SetTransform(trimDefinition); err != nil {
@@ -163,8 +178,9 @@ func trimDefinition(in any) (any, error) {
 	return in, nil
 }
 
-// Run keeps the cache until ctx ends, and joins all it started. It is called once.
-func (w *Watcher) Run(ctx context.Context) error {
+// Run keeps the cache until ctx ends, and joins all it started. It is called once. The objects are read when begin closes, or maxBegin
+// after the start: a start has more urgent things to ask the API server for.
+func (w *Watcher) Run(ctx context.Context, begin <-chan struct{}) error {
 	w.queue = workqueue.NewTypedRateLimitingQueue(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[*Kind](minDiscoveryPause, maxDiscoveryPause))
 	var wg sync.WaitGroup
@@ -172,9 +188,13 @@ func (w *Watcher) Run(ctx context.Context) error {
 	defer wg.Wait()
 	defer w.queue.ShutDown()
 	wg.Go(func() { w.crds.RunWithContext(ctx) })
-	if !cache.WaitFor(ctx, "", w.crdsSynced) {
+	w.mu.Lock()
+	w.patience = time.Now().Add(maxAwaited)
+	w.mu.Unlock()
+	if !cache.WaitFor(ctx, "", w.crdsSynced) || !kube.Await(ctx, begin, maxBegin) {
 		return nil // only the end of ctx ends the wait
 	}
+	close(w.begun)
 	for _, kind := range kinds {
 		w.queue.Add(kind)
 	}
@@ -255,27 +275,58 @@ func (w *Watcher) examine(ctx context.Context, kind *Kind) (wanted bool, err err
 
 func (w *Watcher) noteExamined(kind *Kind) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.examined[kind] = true
+	w.mu.Unlock()
+	w.noteRead()
 }
 
-// HasSynced reports whether the cache holds all objects of all kinds that the cluster serves.
-//
-// Once it was so it stays so: a kind that is installed, or cannot be listed, later must not take every tenant's webhooks down.
-func (w *Watcher) HasSynced() bool {
-	if w.synced.Load() {
-		return true
+// Pending reports whether the objects of a kind are still being read for the first time, so that nothing can be said of them yet. The
+// caller asks again later. A kind that cannot be read is pending for a minute after the start and no longer; a kind that is not watched
+// never is.
+func (w *Watcher) Pending(kind string) bool {
+	if w.HasSynced() {
+		return false
 	}
-	if !cache.IsDone(w.crdsSynced) {
+	k := kindNamed(kind)
+	if k == nil {
 		return false
 	}
 	w.mu.RLock()
 	defer w.mu.RUnlock()
+	if !w.patience.IsZero() && time.Now().After(w.patience) {
+		return false
+	}
+	return !w.read(k)
+}
+
+// read reports whether the cache holds all objects of a kind, or none because the cluster does not serve it. The caller holds the lock.
+func (w *Watcher) read(kind *Kind) bool {
+	in := w.running[kind]
+	return w.examined[kind] && (in == nil || in.hasSynced())
+}
+
+// noteRead closes filled when the cache holds all objects of all kinds that the cluster serves.
+func (w *Watcher) noteRead() {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
 	for _, kind := range kinds {
-		if in := w.running[kind]; !w.examined[kind] || in != nil && !in.hasSynced() {
-			return false
+		if !w.read(kind) {
+			return
 		}
 	}
-	w.synced.Store(true)
-	return true
+	w.fill()
+}
+
+// Filled closes when the cache holds all objects of all kinds that the cluster serves. A kind that is installed, or cannot be listed,
+// later does not undo it.
+func (w *Watcher) Filled() <-chan struct{} { return w.filled }
+
+// HasSynced reports whether Filled is closed.
+func (w *Watcher) HasSynced() bool {
+	select {
+	case <-w.filled:
+		return true
+	default:
+		return false
+	}
 }

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
 	"notifier/internal/event"
 )
@@ -22,14 +25,14 @@ func TestInformersComeAndGoWithTheirDefinitions(t *testing.T) {
 			t.Error("an empty cluster is not synced")
 		}
 		w.put(kustomization{})
-		if _, _, ok := watcher.Lookup("Kustomization", "team-a", "app"); ok {
+		if _, ok := watcher.Lookup("Kustomization", "team-a", "app"); ok {
 			t.Error("found an object of a kind that is not defined")
 		}
 
 		w.define("Kustomization", "v1")
 		pass(time.Minute)
-		if uid, _, ok := watcher.Lookup("Kustomization", "team-a", "app"); !ok || uid != "uid-1" {
-			t.Errorf("got %q, %v after the definition came", uid, ok)
+		if object, ok := watcher.Lookup("Kustomization", "team-a", "app"); !ok || object.UID != "uid-1" {
+			t.Errorf("got %v, %v after the definition came", object, ok)
 		}
 
 		w.undefine("Kustomization")
@@ -176,7 +179,7 @@ func TestNotesAreBoundedAndTheOldestGoFirst(t *testing.T) {
 	if n.len() != maxNotes || len(n.byItem[one]) != maxNotesPerObject {
 		t.Errorf("%d notes, %d of one object", n.len(), len(n.byItem[one]))
 	}
-	tr := &transition{state: state{UID: "99", Outcome: event.OutcomeFailed}, observed: start}
+	tr := &transition{state: state{UID: "99", Outcome: event.OutcomeFailed}, object: &object{}, observed: start}
 	if !n.take(one, tr, told{}) {
 		t.Error("the newest note is gone")
 	}
@@ -187,7 +190,7 @@ func TestNotesAreBoundedAndTheOldestGoFirst(t *testing.T) {
 
 func TestOptionsNameEveryFault(t *testing.T) {
 	_, err := New(Options{Settle: -1})
-	want := "watch options: Metadata is missing\nDynamic is missing\nDiscovery is missing\nEvents is missing\n" +
+	want := "watch options: Metadata is missing\nObjects is missing\nDiscovery is missing\nEvents is missing\n" +
 		"State is missing\nLog is missing\nRegisterer is missing\na negative Settle or Workers"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
@@ -201,4 +204,41 @@ func TestDefinitionsAreTrimmed(t *testing.T) {
 	if diff := cmp.Diff(want, out); diff != "" || err != nil {
 		t.Errorf("error %v (-want +got):\n%s", err, diff)
 	}
+}
+
+// Fails when the objects are read before what a start does first, when a kind is said to be known before it is read, and when one that
+// cannot be read is waited for for ever.
+func TestAKindIsPendingUntilItIsReadOrAMinuteLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		w.define("GitRepository", "v1")
+		w.dynamic.PrependReactor("list", "gitrepositories", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, errors.New("refused")
+		})
+		watcher := w.watcher()
+		ctx, cancel := context.WithCancel(t.Context())
+		begin, ended := make(chan struct{}), make(chan error)
+		go func() { ended <- watcher.Run(ctx, begin) }()
+		want := func(kustomization, repository bool) {
+			t.Helper()
+			synctest.Wait()
+			got := [2]bool{watcher.Pending("Kustomization"), watcher.Pending("GitRepository")}
+			if got != [2]bool{kustomization, repository} || watcher.Pending("Unknown") {
+				t.Errorf("pending: %v", got)
+			}
+		}
+		want(true, true)
+		pass(10 * time.Second)
+		want(true, true)
+		close(begin)
+		pass(time.Second)
+		want(false, true)
+		pass(time.Minute)
+		want(false, false)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -92,18 +92,25 @@ func (w *world) must(err error) {
 	}
 }
 
-// replica runs a watcher, leading unless follower is set; stop ends it as a crash does: at once.
-func (w *world) replica(lead bool) (watcher *Watcher, stop func()) {
+// watcher returns a watcher that does not run.
+func (w *world) watcher() *Watcher {
 	w.t.Helper()
 	watcher, err := New(Options{
-		Metadata: w.metadata, Dynamic: w.dynamic, Discovery: w.discovery, Events: w.bus, State: w.state,
+		Metadata: w.metadata, Objects: fakeObjects{w.dynamic}, Discovery: w.discovery, Events: w.bus, State: w.state,
 		Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
 	})
 	w.must(err)
+	return watcher
+}
+
+// replica runs a watcher, leading unless follower is set; stop ends it as a crash does: at once.
+func (w *world) replica(lead bool) (watcher *Watcher, stop func()) {
+	w.t.Helper()
+	watcher = w.watcher()
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if err := watcher.Run(ctx); err != nil {
+		if err := watcher.Run(ctx, begun); err != nil {
 			w.t.Error(err)
 		}
 	})
@@ -138,7 +145,8 @@ func pass(d time.Duration) {
 // kustomization describes an object; its zero values are Ready at revision r1.
 type kustomization struct {
 	name, uid, revision, reason, message string
-	failed, unknown                      bool
+	failed, unknown, reconciling         bool
+	fault                                string // of another condition
 	since                                time.Time
 	labels, annotations                  map[string]string
 }
@@ -175,6 +183,14 @@ func (w *world) object(k kustomization) *unstructured.Unstructured {
 			}},
 		},
 	}}
+	conditions := u.Object["status"].(map[string]any)["conditions"].([]any)
+	if k.fault != "" {
+		conditions = append(conditions, map[string]any{"type": "Released", "status": "False", "message": k.fault})
+	}
+	if k.reconciling {
+		conditions = append(conditions, map[string]any{"type": "Reconciling", "status": "True"})
+	}
+	u.Object["status"].(map[string]any)["conditions"] = conditions
 	u.SetNamespace("team-a")
 	u.SetName(k.name)
 	u.SetUID(types.UID(k.uid))
@@ -228,3 +244,10 @@ func (w *world) accept(r *event.Record) {
 	w.must(err)
 	synctest.Wait()
 }
+
+// begun says that the objects may be read at once.
+var begun = func() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()

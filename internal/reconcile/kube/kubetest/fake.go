@@ -54,7 +54,6 @@ type Kind[T kube.Object, L runtime.Object] struct {
 // Resource returns the fake resource of a kind in the cluster.
 func Resource[T kube.Object, L runtime.Object](c *Cluster, k Kind[T, L]) kube.Resource[T, L] {
 	return kube.Resource[T, L]{
-		Semantics: c.Tracker,
 		In: func(namespace string) kube.Client[T, L] {
 			return gentype.NewFakeClientWithList(&c.Fake, namespace, k.Resource,
 				k.Resource.GroupVersion().WithKind(k.Kind), k.New, k.NewList, copyListMeta[L], k.Items, k.SetItems)

@@ -1,0 +1,191 @@
+package alerts
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"notifier/internal/event"
+)
+
+// fakeSchedule has the messages that are to come, the first to fire on top: of those of one time the one that was stored first.
+type fakeSchedule []*fakeMessage
+
+func (s fakeSchedule) Len() int { return len(s) }
+
+func (s fakeSchedule) Less(i, j int) bool {
+	if c := s[i].at.Compare(s[j].at); c != 0 {
+		return c < 0
+	}
+	return s[i].seq < s[j].seq
+}
+
+func (s fakeSchedule) Swap(i, j int) {
+	s[i], s[j] = s[j], s[i]
+	s[i].place, s[j].place = i, j
+}
+
+// Push implements heap.Interface.
+func (s *fakeSchedule) Push(x any) {
+	m := x.(*fakeMessage)
+	m.place = len(*s)
+	*s = append(*s, m)
+}
+
+// Pop implements heap.Interface.
+func (s *fakeSchedule) Pop() any {
+	old := *s
+	m := old[len(old)-1]
+	old[len(old)-1] = nil
+	*s = old[:len(old)-1]
+	return m
+}
+
+// unschedule takes a message off the schedule.
+func (b *fakeBus) unschedule(m *fakeMessage) {
+	heap.Remove(&b.schedule, m.place)
+	delete(b.scheduled, m.d.ID)
+}
+
+// Backlog tells what is on the schedule, what has come off it and what never was.
+func (s *fakeSession) Backlog(context.Context, int) (event.Backlog, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cut {
+		return event.Backlog{}, errCut
+	}
+	backlog, first := event.Backlog{Last: s.nextSeq}, map[event.First]int{}
+	all := slices.Concat(s.stream, s.schedule)
+	slices.SortFunc(all, func(x, y *fakeMessage) int { return cmp.Compare(x.seq, y.seq) })
+	for _, m := range all {
+		if !m.parked {
+			first[event.First{Namespace: m.d.Namespace, Provider: m.d.Provider}]++
+			continue
+		}
+		backlog.Parked = append(backlog.Parked, event.Parked{
+			ID: m.d.ID, Order: m.d.Order, Namespace: m.d.Namespace, Provider: m.d.Provider,
+			ObjectKey: event.ObjectKey(m.d.Object()), Due: m.at.IsZero(),
+		})
+	}
+	for f, n := range first {
+		f.Count = n
+		backlog.First = append(backlog.First, f)
+	}
+	return backlog, nil
+}
+
+// Recall reads a message of the schedule.
+func (s *fakeSession) Recall(_ context.Context, _ int, p event.Parked) (r event.Recalled, err error) {
+	err = s.op("recall", func() {
+		s.recalls++
+		s.fire()
+		if m := s.scheduled[p.ID]; m != nil {
+			r = event.Recalled{At: m.at, Held: event.Held[event.Delivery]{Value: m.d, Settler: &fakeParked{s, m, m.seq}}}
+			return
+		}
+		r.Due = slices.ContainsFunc(s.stream, func(m *fakeMessage) bool { return m.d.ID == p.ID && m.parked })
+	})
+	return r, err
+}
+
+// fakeParked is a message that was read off the schedule and stays there until Done.
+type fakeParked struct {
+	session *fakeSession
+	message *fakeMessage
+	seq     uint64
+}
+
+func (h *fakeParked) Done(context.Context) error {
+	return h.session.op("done", func() {
+		if m := h.message; m.seq == h.seq && h.session.scheduled[m.d.ID] == m {
+			h.session.unschedule(m)
+			h.session.notify()
+		}
+	})
+}
+
+func (h *fakeParked) Working() error { return nil }
+
+func (h *fakeParked) Return() error { return nil }
+
+// op is a write that reaches the bus unless the session is cut or a fault is injected.
+func (s *fakeSession) op(name string, write func()) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cut {
+		return errCut
+	}
+	if err := s.faults(name); err != nil {
+		return err
+	}
+	write()
+	return nil
+}
+
+func (s *fakeSession) Park(_ context.Context, d *event.Delivery, at time.Time) error {
+	return s.op("park", func() {
+		key := fmt.Sprintf("%s#%d", d.ID, d.Parks)
+		if s.parks[key]++; s.parks[key] == 1 {
+			s.parkLog = append(s.parkLog, parkedAt{*d, at})
+			s.add(*d, at)
+		}
+	})
+}
+
+func (s *fakeSession) DeadLetter(_ context.Context, d *event.Delivery, label, reason string) error {
+	return s.op("deadletter", func() {
+		s.nextSeq++
+		s.dead = append(s.dead, deadLetter{*d, label, reason, time.Now(), s.nextSeq})
+	})
+}
+
+func (s *fakeSession) DeadProviders(context.Context, int) (found []event.First, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cut {
+		return nil, errCut
+	}
+	for _, l := range s.dead {
+		if f := (event.First{Namespace: l.d.Namespace, Provider: l.d.Provider}); !slices.Contains(found, f) {
+			found = append(found, f)
+		}
+	}
+	return found, nil
+}
+
+func (s *fakeSession) DeadLetters(_ context.Context, namespace, provider string, since time.Time) (found []event.Dead, err error) {
+	err = s.op("deadletters", func() {
+		for _, l := range s.dead {
+			if l.d.Namespace == namespace && l.d.Provider == provider && !l.at.Before(since) {
+				found = append(found, event.Dead{Delivery: l.d, Label: l.label, Seq: l.seq})
+			}
+		}
+	})
+	return found, err
+}
+
+func (s *fakeSession) Replay(_ context.Context, letter event.Dead) error {
+	return s.op("replay", func() {
+		s.add(letter.Delivery, time.Time{})
+		s.dead = slices.DeleteFunc(s.dead, func(l deadLetter) bool { return l.seq == letter.Seq })
+	})
+}
+
+func (s *fakeSession) Sent(_ context.Context, d *event.Delivery) error {
+	return s.op("sent", func() { s.history[d.ID]++ })
+}
+
+func (s *fakeSession) WasSent(_ context.Context, d *event.Delivery) (sent bool, err error) {
+	err = s.op("wassent", func() { sent = s.history[d.ID] > 0 })
+	return sent, err
+}
+
+// recalled returns how often something was read off the schedule.
+func (b *fakeBus) recalled() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.recalls
+}

@@ -1,0 +1,86 @@
+package alerts
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"notifier/internal/event"
+)
+
+// T6: the bus is told which events may take long to route, so that no other namespace waits for them. Fails when heavy does not ask for the
+// Alerts that an event concerns, takes those of other kinds or namespaces for them, or forgets patterns that take their time.
+func TestT6AnEventThatMayTakeLongIsToldApart(t *testing.T) {
+	r := newRouted(t)
+	any := func(kind string) Source { return Source{Kind: kind, Name: "*"} }
+	for i := range heavyMatch + 1 {
+		put(t, r.alerts, "many", fmt.Sprint("alert-", i), any("Kustomization"))
+		put(t, r.alerts, fmt.Sprint("few-", i), "alert", any("Kustomization"))
+	}
+	put(t, r.alerts, "many", "other", any("HelmRelease"))
+	about := func(namespace, kind string) *event.Record {
+		return recordOf(func(r *event.Record) {
+			r.Event.InvolvedObject = kustomization(namespace, "app")
+			r.Event.InvolvedObject.Kind = kind
+		})
+	}
+	if err := r.route(t.Context(), []*event.Record{about("many", "Kustomization"), about("few-1", "Kustomization")}); err != nil {
+		t.Fatal(err)
+	}
+	m := r.budget.begin("few-2")
+	m.started = time.Now().Add(-2 * modestTime)
+	r.budget.end("few-2", &m)
+	for name, tc := range map[string]struct {
+		record *event.Record
+		want   bool
+	}{
+		"many Alerts on its object":            {about("many", "Kustomization"), true},
+		"a kind of which one Alert is":         {about("many", "HelmRelease"), false},
+		"a namespace with one Alert":           {about("few-1", "Kustomization"), false},
+		"a namespace without any":              {about("none", "Kustomization"), false},
+		"a namespace whose patterns took time": {about("few-2", "Kustomization"), true},
+	} {
+		if got := r.heavy(tc.record); got != tc.want {
+			t.Errorf("%s: heavy %v", name, got)
+		}
+	}
+}
+
+// Batches of different namespaces are routed at the same time. What it shows it shows with the race detector.
+func TestBatchesOfDifferentNamespacesAreRoutedTogether(t *testing.T) {
+	r, out := newRouted(t), &countingPublisher{}
+	r.Publisher = out
+	var wg sync.WaitGroup
+	for i := range 4 {
+		namespace := fmt.Sprint("team-", i)
+		r.put(t, spec(func(s *AlertSpec) { s.Namespace, s.Inclusion = namespace, []string{"applied.*"} }))
+		wg.Go(func() {
+			for range 100 {
+				record := recordOf(func(r *event.Record) { r.Event.InvolvedObject = kustomization(namespace, "app") })
+				if err := r.route(t.Context(), []*event.Record{record}); err != nil {
+					t.Error(err)
+				}
+				r.heavy(record)
+			}
+		})
+	}
+	wg.Wait()
+	if out.count != 400 {
+		t.Errorf("%d deliveries", out.count)
+	}
+}
+
+// countingPublisher counts deliveries.
+type countingPublisher struct {
+	mu    sync.Mutex
+	count int
+}
+
+func (p *countingPublisher) PublishDeliveries(_ context.Context, ds []event.Delivery) ([]event.Refused, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.count += len(ds)
+	return nil, nil
+}

@@ -1,0 +1,94 @@
+package alerts
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"notifier/internal/event"
+)
+
+// DefaultReplayWindow is how old what was given up may be to be sent after all when its Provider is mended.
+const DefaultReplayWindow = time.Hour
+
+// final are the labels of what is given up whatever becomes of the Provider: nobody wants it any more, or nobody can send it.
+var final = []string{labelOwnerGone, labelSuspended, labelUnsupported, labelUnverified, event.LabelTooLarge}
+
+// expectDead notes which Providers have dead letters: one may have been mended while nobody looked.
+func (s *shard) expectDead(ctx context.Context, now time.Time) error {
+	if s.ReplayWindow == 0 {
+		return nil
+	}
+	providers, err := s.Dead.DeadProviders(ctx, s.number)
+	if err != nil {
+		return err
+	}
+	for _, p := range providers {
+		s.queue(p.Namespace, p.Provider, now).deaths = now.Add(s.ReplayWindow)
+	}
+	return nil
+}
+
+// replay has what a Provider's deliveries died of tried once more when that may be mended: after a change of the Provider, or of a Secret
+// that it names, what died before the change; after a success that follows a refusal, what was never replayed.
+func (s *shard) replay(work context.Context, q *queue, dest *Destination, now time.Time) {
+	mended, recovered := q.mended, q.recovered
+	q.mended, q.recovered = false, false
+	if !mended && !recovered || now.After(q.deaths) || s.ReplayWindow == 0 {
+		return
+	}
+	if q.replaying {
+		q.mended, q.recovered = mended, recovered
+		return
+	}
+	q.replaying, q.listing = true, true
+	s.spawn(func() {
+		ctx, cancel := context.WithTimeout(work, tickEvery)
+		defer cancel()
+		letters, err := s.Dead.DeadLetters(ctx, q.key.namespace, q.key.name, now.Add(-s.ReplayWindow))
+		s.post(func() {
+			q.listing = false
+			if err != nil {
+				s.metrics.busErrors.Inc()
+				s.log.Warn("dead letters not read", "namespace", q.key.namespace, "provider", q.key.name, "error", err)
+				q.replaying, q.mended, q.recovered = false, mended, recovered
+				s.wakes.set(q, time.Now().Add(recallGap))
+				s.sendAll(work, q, dest, time.Now())
+				return
+			}
+			letters = slices.DeleteFunc(letters, func(l event.Dead) bool {
+				changed := l.Delivery.Destination != dest.Version
+				return slices.Contains(final, l.Label) || !(mended && changed) && !(recovered && l.Delivery.Replays == 0)
+			})
+			s.republish(work, q, letters)
+			s.pump(work, q)
+		})
+	})
+}
+
+// republish publishes dead letters anew. They have their places in the lines before, so that none is overtaken by what came after it.
+func (s *shard) republish(work context.Context, q *queue, letters []event.Dead) {
+	now := time.Now()
+	for i := range letters {
+		d := &letters[i].Delivery
+		d.Replays++
+		d.Parks++
+		d.Attempts, d.FirstAttempt, d.LastError = 0, time.Time{}, ""
+		q.place(event.ObjectKey(d.Object()), d.Order, d.ID, now)
+	}
+	s.spawn(func() {
+		for i := range letters {
+			if !s.persist(work, func(ctx context.Context) error { return s.Dead.Replay(ctx, letters[i]) }) {
+				break
+			}
+			s.metrics.replayed.Inc()
+		}
+		s.post(func() {
+			q.replaying = false
+			if len(letters) > 0 {
+				s.log.Info("dead letters replayed", "namespace", q.key.namespace, "provider", q.key.name, "count", len(letters))
+			}
+			s.pump(work, q)
+		})
+	})
+}

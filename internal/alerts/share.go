@@ -1,0 +1,171 @@
+package alerts
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"notifier/internal/event"
+)
+
+// unknownShare is the part of a Provider's share that events may fill which their objects do not bear out (invariant E9).
+const unknownShare = 4
+
+// share counts what one namespace has waiting in the shards of this process. Its quota is divided evenly among the Providers that have
+// something waiting, so a Provider that is down never takes the room of a healthy Provider (invariant E5): a Provider over its
+// share gives up its oldest.
+type share struct {
+	deliveries, providers atomic.Int64
+	users                 int // queues, under shares.mu
+}
+
+// add notes that a Provider has one more waiting, n in all.
+func (s *share) add(n int) {
+	s.deliveries.Add(1)
+	if n == 1 {
+		s.providers.Add(1)
+	}
+}
+
+// remove notes that a Provider has one less waiting, n in all.
+func (s *share) remove(n int) {
+	s.deliveries.Add(-1)
+	if n == 0 {
+		s.providers.Add(-1)
+	}
+}
+
+// leave notes that a Provider's n deliveries are somebody else's from now on.
+func (s *share) leave(n int) {
+	s.deliveries.Add(-int64(n))
+	if n > 0 {
+		s.providers.Add(-1)
+	}
+}
+
+// excess is by how many a Provider with n deliveries is over its share of a quota, while its namespace is over the quota, and perProvider
+// its share.
+func (s *share) excess(n, quota int) (excess, perProvider int) {
+	perProvider = max(1, quota/int(max(1, s.providers.Load())))
+	over := int(s.deliveries.Load()) - quota
+	return max(0, min(over, n-perProvider)), perProvider
+}
+
+// shares are the namespaces that have queues.
+type shares struct {
+	mu sync.Mutex
+	of map[string]*share
+}
+
+func (s *shares) get(namespace string) *share {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.of[namespace]
+	if n == nil {
+		if s.of == nil {
+			s.of = map[string]*share{}
+		}
+		n = &share{}
+		s.of[namespace] = n
+	}
+	n.users++
+	return n
+}
+
+func (s *shares) put(namespace string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := s.of[namespace]; n != nil {
+		if n.users--; n.users == 0 {
+			delete(s.of, namespace)
+		}
+	}
+}
+
+// cause is why a delivery is given up before its turn.
+type cause uint8
+
+const (
+	causeNone cause = iota
+	causeOwnerGone
+	causeQuota
+	causeUnverified
+)
+
+// causes has what is told of each.
+var causes = [...]struct{ label, reason string }{
+	causeOwnerGone:  {labelOwnerGone, reasonOwnerGone},
+	causeQuota:      {event.LabelQuota, "the namespace has more deliveries waiting than its quota, and this Provider most of them: the oldest are given up"},
+	causeUnverified: {labelUnverified, "too many events are waiting that their objects do not bear out: the oldest are given up"},
+}
+
+// enforceShare gives up the oldest deliveries of a queue that is over its share.
+func (s *shard) enforceShare(work context.Context, q *queue) {
+	excess, most := q.share.excess(q.entries-q.givenUp, s.Quota)
+	if unknown := q.unknown - max(1, most/unknownShare); unknown > 0 {
+		s.giveUpOldest(work, q, unknown, causeUnverified, func(e *entry) bool { return !e.known })
+		excess, _ = q.share.excess(q.entries-q.givenUp, s.Quota)
+	}
+	if excess > 0 {
+		s.giveUpOldest(work, q, excess, causeQuota, func(*entry) bool { return true })
+	}
+}
+
+// giveUpOldest gives up the n oldest of a queue's deliveries that match, of those that wait in memory or on the shelf. What is under way or
+// waits for its retry is left.
+func (s *shard) giveUpOldest(work context.Context, q *queue, n int, why cause, match func(*entry) bool) {
+	var shelf []shelved
+	for range min(n, recallBatch) {
+		it, l := q.oldestWaiting(match), q.oldestShelved(match)
+		if it == nil && l == nil {
+			break
+		}
+		if it != nil && (l == nil || it.entry.before(l.next)) {
+			q.noteGivenUp(it.entry, why)
+			s.giveUp(work, it, q.current, causes[why].label, causes[why].reason)
+			continue
+		}
+		q.noteGivenUp(l.next, why)
+		shelf = append(shelf, q.mark(l, l.next, false))
+	}
+	s.recall(work, q, shelf)
+}
+
+// noteGivenUp notes that an entry is to be given up, so that it is not counted against its share any more.
+func (q *queue) noteGivenUp(e *entry, why cause) {
+	q.countUnknown(e, -1)
+	e.givenUp = why
+	q.givenUp++
+}
+
+// countUnknown adds n to the count of unknown entries if the entry is one of them.
+func (q *queue) countUnknown(e *entry, n int) {
+	if !e.known && e.givenUp == causeNone {
+		q.unknown += n
+	}
+}
+
+// oldestWaiting returns the oldest item that waits and matches, nil if there is none.
+func (q *queue) oldestWaiting(match func(*entry) bool) *item {
+	var oldest *item
+	for _, it := range q.waiting {
+		if match(it.entry) && (oldest == nil || it.entry.before(oldest.entry)) {
+			oldest = it
+		}
+	}
+	return oldest
+}
+
+// oldestShelved returns the line whose next entry is the oldest that matches, nil if there is none.
+func (q *queue) oldestShelved(match func(*entry) bool) *line {
+	if len(q.shelf) > 0 && q.shelf[0].next.known && match(q.shelf[0].next) {
+		return q.shelf[0]
+	}
+	var oldest *line
+	for _, l := range q.shelf {
+		if match(l.next) && (oldest == nil || l.next.before(oldest.next)) {
+			oldest = l
+		}
+	}
+	return oldest
+}

@@ -1,0 +1,256 @@
+package alerts
+
+import (
+	"container/heap"
+	"context"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"notifier/internal/event"
+)
+
+const (
+	// recallBatch is how many deliveries of a queue are read off the schedule at a time, recallReaders how many of them at once.
+	recallBatch   = 64
+	recallReaders = 8
+	// recallAhead bounds how many of one object's deliveries are held while the first of them is sent.
+	recallAhead = 16
+	// recallGap is the pause before a queue that had too much, or could not be read, recalls again.
+	recallGap = time.Second
+	// offShelf is the place of a line with nothing to recall.
+	offShelf = -1
+)
+
+// shelf are the lines of a queue that have a delivery to recall, the one whose turn comes first on top.
+type shelf []*line
+
+func (s shelf) Len() int { return len(s) }
+
+func (s shelf) Less(i, j int) bool {
+	x, y := s[i].next, s[j].next
+	if x.known != y.known {
+		return x.known
+	}
+	return x.before(y)
+}
+
+func (s shelf) Swap(i, j int) {
+	s[i], s[j] = s[j], s[i]
+	s[i].place, s[j].place = i, j
+}
+
+// Push implements heap.Interface.
+func (s *shelf) Push(x any) {
+	l := x.(*line)
+	l.place = len(*s)
+	*s = append(*s, l)
+}
+
+// Pop implements heap.Interface.
+func (s *shelf) Pop() any {
+	old := *s
+	l := old[len(old)-1]
+	old[len(old)-1] = nil
+	*s = old[:len(old)-1]
+	l.place = offShelf
+	return l
+}
+
+// candidate returns the line's first shelved entry if all before it are held or on their way: those that are retried or handed out later
+// must come first (invariant E4).
+func (l *line) candidate() *entry {
+	for i, e := range l.entries {
+		switch {
+		case i >= recallAhead:
+			return nil
+		case e.item != nil || e.recalling:
+		case e.shelved:
+			return e
+		default:
+			return nil
+		}
+	}
+	return nil
+}
+
+// refresh puts a line in its place in the shelf after a change of its entries.
+func (q *queue) refresh(l *line) {
+	l.next = l.candidate()
+	switch {
+	case l.next == nil && l.place != offShelf:
+		heap.Remove(&q.shelf, l.place)
+	case l.next != nil && l.place == offShelf:
+		heap.Push(&q.shelf, l)
+	case l.next != nil:
+		heap.Fix(&q.shelf, l.place)
+	}
+}
+
+// shelved is an entry that is being read, and what for.
+type shelved struct {
+	line  *line
+	entry *entry
+	// look says that the delivery is to be found and not to be taken.
+	look bool
+}
+
+// take marks and returns up to n entries to recall, those whose turn comes first.
+func (q *queue) take(n int) []shelved {
+	taken := make([]shelved, 0, min(n, recallBatch))
+	for len(q.shelf) > 0 && len(taken) < cap(taken) {
+		l := q.shelf[0]
+		taken = append(taken, q.mark(l, l.next, false))
+	}
+	return taken
+}
+
+func (q *queue) mark(l *line, e *entry, look bool) shelved {
+	e.recalling = true
+	q.recalls++
+	q.refresh(l)
+	return shelved{l, e, look}
+}
+
+// refill recalls deliveries from the schedule while the queue has room for them.
+func (s *shard) refill(work context.Context, q *queue, now time.Time) {
+	if q.recalls > 0 || len(q.shelf) == 0 || s.awaits(q, now) {
+		return
+	}
+	if q.recallAt.After(now) {
+		s.wakes.set(q, q.recallAt)
+		return
+	}
+	if n := s.room(q, now); n > 0 {
+		s.recall(work, q, q.take(n))
+	}
+}
+
+// room is how many deliveries to recall for a queue: what it may hold, once a good part of that is free.
+func (s *shard) room(q *queue, now time.Time) int {
+	depth := q.depth(now)
+	if s.heldBytes.Load() > maxHeldBytes/2 { // every queue may add a batch
+		depth = badDepth
+	}
+	room := depth - len(q.waiting)
+	if room < depth/4 {
+		return 0
+	}
+	free := maxHeld - len(s.items) + s.parking
+	if len(q.waiting) == 0 {
+		free = max(free, badDepth) // a queue that holds nothing always gets some
+	}
+	return min(room, free)
+}
+
+// recall reads entries that were marked, and hands what it finds to the loop.
+func (s *shard) recall(work context.Context, q *queue, places []shelved) {
+	if len(places) == 0 {
+		return
+	}
+	s.spawn(func() {
+		found, errs := make([]event.Recalled, len(places)), make([]error, len(places))
+		var g errgroup.Group
+		g.SetLimit(recallReaders)
+		for i, p := range places {
+			g.Go(func() error {
+				ctx, cancel := busContext(work)
+				defer cancel()
+				found[i], errs[i] = s.Schedule.Recall(ctx, s.number, event.Parked{
+					ID: p.entry.id, Order: p.entry.order, Namespace: q.key.namespace, Provider: q.key.name, ObjectKey: p.line.object,
+				})
+				return nil
+			})
+		}
+		_ = g.Wait()
+		s.post(func() { s.recalled(work, q, places, found, errs) })
+	})
+}
+
+// recalled takes in what was read.
+func (s *shard) recalled(work context.Context, q *queue, places []shelved, found []event.Recalled, errs []error) {
+	now := time.Now()
+	for i, p := range places {
+		p.entry.recalling = false
+		q.recalls--
+		if _, there := p.line.find(p.entry.order, p.entry.id); !there || p.entry.item != nil || s.draining {
+			continue // it came by itself meanwhile
+		}
+		if errs[i] != nil {
+			s.metrics.busErrors.Inc()
+			s.log.Warn("parked delivery not read", "namespace", q.key.namespace, "provider", q.key.name, "error", errs[i])
+			q.recallAt = now.Add(recallGap)
+			q.refresh(p.line)
+			continue
+		}
+		s.place(work, q, p, &found[i], now)
+		q.refresh(p.line)
+	}
+	s.pump(work, q)
+}
+
+// place decides what follows from what was read of one entry.
+func (s *shard) place(work context.Context, q *queue, p shelved, r *event.Recalled, now time.Time) {
+	e := p.entry
+	switch {
+	case r.Due: // it is handed out by itself
+		e.shelved, e.back, e.missing = false, instantOf(now), 0
+		if p.look {
+			e.back = instantOf(now).add(seenFor)
+		}
+		return
+	case r.At.IsZero():
+		// Some former owner settled it while it drained, or it is just being handed out: one look may fall between a schedule that
+		// fired and its message.
+		e.shelved, e.back = false, instantOf(now)
+		if e.missing++; e.missing >= misses {
+			q.forget(p.line, e, now)
+		}
+		return
+	}
+	d := &r.Held.Value
+	q.learn(e, d)
+	e.missing = 0
+	switch {
+	case e.givenUp == causeNone && s.ended(q, d, now):
+		q.noteGivenUp(e, causeOwnerGone)
+		fallthrough
+	case e.givenUp != causeNone:
+		it := s.take(q, p.line, e, *d, r.Held.Settler)
+		it.recalled = true
+		s.giveUp(work, it, q.current, causes[e.givenUp].label, causes[e.givenUp].reason)
+	case d.Attempts > 0 && r.At.After(now.Add(earliestRetry)) && r.At.Before(expiry(d)):
+		e.shelved, e.back = false, instantOf(r.At) // it was parked for its retry, by another owner
+	case p.look:
+		e.shelved = true
+	default:
+		it := s.take(q, p.line, e, *d, r.Held.Settler)
+		it.recalled = true
+		s.enqueue(it)
+	}
+}
+
+// earliestRetry is how far ahead a retry must be to be waited for.
+const earliestRetry = time.Second
+
+// take makes an item of an entry.
+func (s *shard) take(q *queue, l *line, e *entry, d event.Delivery, m event.Settler) *item {
+	it := q.hold(l, e, d, m)
+	s.items[it] = struct{}{}
+	s.heldBytes.Add(it.bytes())
+	return it
+}
+
+// drop undoes take.
+func (s *shard) drop(it *item) {
+	delete(s.items, it)
+	s.heldBytes.Add(-it.bytes())
+}
+
+// leave drops a recalled item from memory. The schedule has it as it was, so nothing is written.
+func (s *shard) leave(it *item) {
+	it.queue.dequeue(it)
+	s.drop(it)
+	it.queue.release(it, expiry(&it.d), true)
+	s.giveBack(it.settler)
+}

@@ -1,0 +1,390 @@
+package alerts
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+// TestE5AHealthyProviderLosesNothingBesideBrokenOnes is E5 over a day: one that is not ready, one that hangs and one whose type nobody
+// supports have events all the time, and the namespace is at its quota; the healthy one gets every event at once. What the others lose is
+// told on their Alert and Provider, and counted.
+//
+// Fails when enforceShare gives up by age alone (excess without the share), or when it gives up nothing.
+func TestE5AHealthyProviderLosesNothingBesideBrokenOnes(t *testing.T) {
+	t.Parallel()
+	for _, quota := range []int{40, 10_000} {
+		t.Run(fmt.Sprint("quota ", quota), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { playBroken(t, quota) })
+		})
+	}
+}
+
+func playBroken(t *testing.T, quota int) {
+	w, good := newWorld(t), &sink{}
+	w.quota = quota
+	w.destination("good", good)
+	w.destination("hanging", sendFunc(func(ctx context.Context, _ provider.Notification) error {
+		ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+		defer cancel()
+		<-ctx.Done()
+		return event.NewError(event.Retry, provider.LabelTimeout, "no answer in time", ctx.Err())
+	}))
+	w.destinations.Put("team-a", "unready", &Destination{UID: "p-unready", Type: "generic", NotReady: "Secret not found"})
+	w.destinations.Put("team-a", "odd", &Destination{UID: "p-odd", Type: "odd", Unsupported: true, NotReady: "type odd is not supported"})
+	_, stop := w.run()
+	const events, every = 24 * 60, time.Minute
+	burst := 1 + 3*quota/10_000 // so that a day is enough to reach it
+	var worst time.Duration
+	for i := range events {
+		for _, name := range []string{"hanging", "unready", "odd", "good"} {
+			for b := range burst {
+				if name != "good" || b == 0 {
+					w.bus.publish(w.delivery(name, fmt.Sprint("app", i%50)))
+				}
+			}
+		}
+		published := time.Now()
+		wait(every)
+		if got := good.count(); got != i+1 {
+			t.Fatalf("%d of %d events reached the healthy Provider", got, i+1)
+		}
+		worst = max(worst, good.when[i].Sub(published))
+	}
+	if worst > 100*time.Millisecond {
+		t.Errorf("delayed by %v", worst)
+	}
+	dead, waiting := map[string]int{}, 0
+	for _, l := range w.bus.deadLetters() {
+		dead[l.d.Provider+" "+l.label]++
+	}
+	waiting = w.bus.left()
+	if waiting > quota+3 || waiting < quota/2 {
+		t.Errorf("%d wait, the quota is %d", waiting, quota)
+	}
+	if dead["odd unsupported_type"] != burst*events {
+		t.Errorf("%d of the unsupported Provider's events ended at once, want all %d", dead["odd unsupported_type"], burst*events)
+	}
+	given := 0
+	for what, n := range dead {
+		if strings.HasPrefix(what, "good") {
+			t.Errorf("the healthy Provider lost %d: %s", n, what)
+		}
+		given += n
+	}
+	if given+waiting != 3*burst*events {
+		t.Errorf("%d were given up and %d wait, of %d", given, waiting, 3*burst*events)
+	}
+	counted := 0.0
+	for _, label := range []string{labelUnsupported, event.LabelQuota, labelExpired, provider.LabelTimeout} {
+		counted += counter(t, w, "notifier_deliveries_total", outcomeDead, label)
+	}
+	if int(counted) != given {
+		t.Errorf("the metric counts %v given up, of %d", counted, given)
+	}
+	stop()
+	for _, key := range []string{"AlertLosses/team-a/alert", "ProviderLosses/team-a/odd", "ProviderLosses/team-a/unready", "ProviderLosses/team-a/hanging"} {
+		if len(w.notes.reported(key)) == 0 {
+			t.Errorf("nothing is told under %s", key)
+		}
+	}
+}
+
+// counter returns the sum of a counter over its metrics that have all the label values.
+func counter(t *testing.T, w *world, name string, values ...string) (sum float64) {
+	t.Helper()
+	families, err := w.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			has := 0
+			for _, l := range m.GetLabel() {
+				for _, v := range values {
+					if l.GetValue() == v {
+						has++
+					}
+				}
+			}
+			if f.GetName() == name && has == len(values) {
+				sum += m.GetCounter().GetValue()
+			}
+		}
+	}
+	return sum
+}
+
+// whileUp sends to a destination that takes so long and is there while up says so.
+func whileUp(up *atomic.Bool, took time.Duration, dest Sender) Sender {
+	return sendFunc(func(ctx context.Context, n provider.Notification) error {
+		pass(took)
+		if !up.Load() {
+			return event.NewError(event.Retry, provider.LabelConnect, "no connection", nil)
+		}
+		return dest.Send(ctx, n)
+	})
+}
+
+// TestWaitingCostsNoWritesHoweverLong fails when putBack parks for a time that comes before the destination does, or when a recalled
+// delivery is parked anew to go back.
+func TestWaitingCostsNoWritesHoweverLong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		for i := range 400 {
+			w.bus.publish(w.unbound("missing", fmt.Sprint("app", i)))
+		}
+		_, stop := w.run()
+		wait(time.Minute)
+		before := len(w.bus.parkings())
+		if before > 400 {
+			t.Errorf("%d writes put 400 deliveries away", before)
+		}
+		wait(20 * time.Hour)
+		if n := len(w.bus.parkings()) - before; n != 0 {
+			t.Errorf("%d writes in 20 hours of waiting", n)
+		}
+		if w.bus.recalled() > 2*400 {
+			t.Errorf("%d reads in 20 hours of waiting", w.bus.recalled())
+		}
+		dest := &sink{}
+		w.destination("missing", dest)
+		began := time.Now()
+		wait(time.Minute)
+		stop()
+		if n := dest.count(); n != 400 || !w.bus.empty() {
+			t.Fatalf("%d of 400 were sent", n)
+		}
+		if took := dest.when[399].Sub(began); took > 2*lookAgain {
+			t.Errorf("the backlog took %v", took)
+		}
+	})
+}
+
+// TestWhatIsRecalledInVainGoesBackWithoutAWrite is about a destination that comes back for a moment only: a good part of the backlog is in
+// memory when it fails again. Fails when putBack parks what is on the schedule as it was.
+func TestWhatIsRecalledInVainGoesBackWithoutAWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, dest := newWorld(t), &sink{}
+		var up atomic.Bool
+		w.destination("chat", whileUp(&up, 100*time.Millisecond, dest))
+		for i := range 300 {
+			w.bus.publish(w.delivery("chat", fmt.Sprint("app", i)))
+		}
+		_, stop := w.run()
+		wait(10 * time.Minute)
+		up.Store(true)
+		for dest.count() < 8 {
+			wait(100 * time.Millisecond)
+		}
+		up.Store(false)
+		before, recalls := len(w.bus.parkings()), w.bus.recalled()
+		wait(time.Minute)
+		stop()
+		if recalls < 60 {
+			t.Errorf("%d were recalled when it came back", recalls)
+		}
+		tried := 0
+		for _, p := range w.bus.parkings()[before:] {
+			if p.d.Attempts > 0 {
+				tried++
+			}
+		}
+		if writes := len(w.bus.parkings()) - before; writes != tried {
+			t.Errorf("%d writes, %d of them after an attempt", writes, tried)
+		}
+	})
+}
+
+// TestAShardThatIsGivenUpCountsForNothing fails when drain leaves what the shard had in its namespace's share: taken over again by the same
+// process, that would count twice.
+func TestAShardThatIsGivenUpCountsForNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.quota = 40
+		for i := range 30 {
+			w.bus.publish(w.unbound("missing", fmt.Sprint("app", i)))
+		}
+		s := w.bus.session()
+		d := w.deliverer(s)
+		d.shares.get("team-a") // another shard has deliveries of the namespace
+		for range 3 {
+			ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+			if err := d.Run(ctx); err != nil {
+				t.Error(err)
+			}
+			stop()
+		}
+		if n := len(w.bus.deadLetters()); n != 0 {
+			t.Errorf("%d of 30 were given up, the quota is 40", n)
+		}
+	})
+}
+
+// TestABacklogGoesAtThePaceOfTheDestination fails when a queue whose pace is not known gets slots on the schedule.
+func TestABacklogGoesAtThePaceOfTheDestination(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, dest := newWorld(t), &sink{}
+		var up atomic.Bool
+		w.destination("chat", whileUp(&up, 8*time.Millisecond, dest))
+		for i := range 2000 {
+			w.bus.publish(w.delivery("chat", fmt.Sprint("app", i%500)))
+		}
+		_, stop := w.run()
+		wait(10 * time.Minute)
+		up.Store(true)
+		for dest.count() == 0 {
+			wait(100 * time.Millisecond)
+		}
+		wait(10 * time.Second)
+		if n := dest.count(); n < 1990 { // but for the few that were tried before, which wait for their retry
+			t.Errorf("%d of 2000 in 10 s, the destination takes 1000/s", n)
+		}
+		wait(2 * time.Minute)
+		stop()
+		if n := dest.count(); n != 2000 || !w.bus.empty() {
+			t.Errorf("%d were sent in the end", n)
+		}
+	})
+}
+
+// TestDeliveriesEndWithWhatTheyAreFor is about what waits for a Provider that cannot be used. Fails when sweep does not look at the
+// Alert, at the Provider, or at what was on the schedule at takeover.
+func TestDeliveriesEndWithWhatTheyAreFor(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		remove func(w *world)
+		left   int
+	}{
+		"the Alert is deleted":     {func(w *world) { w.alerts.Delete("team-a/alert") }, 0},
+		"the Alert is made anew":   {func(w *world) { w.alert("team-a", "alert", "uid-2", "chat") }, 0},
+		"the Provider is deleted":  {func(w *world) { w.destinations.Delete("team-a", "chat") }, 0},
+		"the namespace is deleted": {func(w *world) { w.alerts.Delete("team-a/alert"); w.destinations.Delete("team-a", "chat") }, 0},
+		"nothing is deleted":       {func(*world) {}, 300},
+		"the Provider is deleted and made anew": {func(w *world) {
+			w.destinations.Delete("team-a", "chat")
+			time.AfterFunc(20*time.Second, func() {
+				w.destinations.Put("team-a", "chat", &Destination{UID: "p-2", Type: "generic", NotReady: "Secret not found"})
+			})
+		}, 300},
+	} {
+		for _, restart := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", restart ", restart), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t)
+					w.destinations.Put("team-a", "chat", &Destination{UID: "p-chat", Type: "generic", NotReady: "Secret not found"})
+					for i := range 300 {
+						w.bus.publish(w.delivery("chat", fmt.Sprint("app", i)))
+					}
+					_, stop := w.run()
+					wait(2 * time.Minute)
+					tc.remove(w)
+					if restart {
+						stop()
+						_, stop = w.run()
+					}
+					wait(4 * time.Minute)
+					stop()
+					if n := w.bus.left(); n != tc.left {
+						t.Errorf("%d wait, want %d", n, tc.left)
+					}
+					for _, l := range w.bus.deadLetters() {
+						if l.label != labelOwnerGone {
+							t.Fatalf("%s: %s", l.label, l.reason)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestE9ForgedEventsWaitBehindGenuineOnesAndInAShareOfTheirOwn fails when compareItems does not look at known, or when enforceShare does not bound
+// what is unknown.
+func TestE9ForgedEventsWaitBehindGenuineOnesAndInAShareOfTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, dest := newWorld(t), &sink{}
+		w.quota = 400
+		w.destination("slow", sendFunc(func(ctx context.Context, n provider.Notification) error {
+			pass(8 * time.Second) // eight at a time: one a second
+			return dest.Send(ctx, n)
+		}))
+		_, stop := w.run()
+		for i := range 300 {
+			d := w.delivery("slow", fmt.Sprint("forged", i))
+			d.Known = false
+			w.bus.publish(d)
+		}
+		wait(time.Second)
+		genuine := w.delivery("slow", "app")
+		w.bus.publish(genuine)
+		wait(20 * time.Second)
+		found := false
+		for _, id := range dest.ids() {
+			found = found || id == genuine.ID
+		}
+		if !found {
+			t.Errorf("the genuine event waits behind forged ones, %d of which were sent", dest.count())
+		}
+		dead := w.bus.deadLetters()
+		if most := 400 / unknownShare; len(dead) < 300-most-2*maxConcurrent {
+			t.Errorf("%d of 300 forged events were given up, at most %d may wait", len(dead), most)
+		}
+		if most := 400 / unknownShare; len(dead) > 300-most {
+			t.Errorf("%d of 300 forged events were given up, %d may wait", len(dead), most)
+		}
+		for _, l := range dead {
+			if l.label != labelUnverified {
+				t.Errorf("%s ended as %s", l.d.ID, l.label)
+			}
+		}
+		stop()
+	})
+}
+
+// TestTheBreakerClosesOnARefusal: a destination that answers, if only with a refusal, is there. Fails when attempted leaves the breaker
+// open on a permanent failure.
+func TestTheBreakerClosesOnARefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, dest := newWorld(t), &sink{}
+		var up atomic.Bool
+		w.destination("chat", sendFunc(func(ctx context.Context, n provider.Notification) error {
+			switch {
+			case !up.Load():
+				return event.NewError(event.Retry, provider.LabelConnect, "no connection", nil)
+			case strings.HasPrefix(n.Event.InvolvedObject.Name, "refused"):
+				return failure(event.Permanent, provider.LabelClient)
+			}
+			return dest.Send(ctx, n)
+		}))
+		_, stop := w.run()
+		for i := range 20 {
+			w.bus.publish(w.delivery("chat", fmt.Sprint("refused", i)))
+		}
+		wait(time.Minute)
+		if open := gauge(t, w, "notifier_breakers_open"); open != 1 {
+			t.Fatalf("%v breakers are open", open)
+		}
+		up.Store(true)
+		wait(time.Minute)
+		if open := gauge(t, w, "notifier_breakers_open"); open != 0 {
+			t.Errorf("%v breakers are open though the destination answers", open)
+		}
+		w.bus.publish(w.delivery("chat", "fine"))
+		wait(time.Second)
+		stop()
+		if dest.count() != 1 {
+			t.Errorf("%d sent", dest.count())
+		}
+	})
+}

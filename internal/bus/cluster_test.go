@@ -1,0 +1,230 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"golang.org/x/sync/errgroup"
+
+	"notifier/internal/event"
+)
+
+// nodeEnv makes the test binary a server of a cluster until it is killed: a node as JSON.
+const nodeEnv = "NOTIFIER_BUS_NODE"
+
+type node struct {
+	Name, Dir    string
+	Port, Routes int // of clients and of the cluster
+	Peers        []int
+}
+
+func (n node) run() int {
+	var routes []*url.URL
+	for _, port := range n.Peers {
+		routes = append(routes, &url.URL{Scheme: "nats", Host: fmt.Sprintf("127.0.0.1:%d", port)})
+	}
+	s, err := server.NewServer(&server.Options{
+		ServerName: n.Name, Host: "127.0.0.1", Port: n.Port, NoSigs: true, NoLog: true, JetStream: true, StoreDir: n.Dir,
+		JetStreamMaxStore: 16 << 30, JetStreamMaxMemory: 64 << 20,
+		Cluster: server.ClusterOpts{Name: "nats", Host: "127.0.0.1", Port: n.Routes}, Routes: routes,
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	s.Start()
+	s.WaitForShutdown()
+	return 0
+}
+
+// cluster is three servers in processes of their own, as a StatefulSet has them.
+type cluster struct {
+	t     testing.TB
+	nodes []node
+	cmds  []*exec.Cmd
+	urls  string
+}
+
+// startCluster starts them and does not wait for them.
+func startCluster(t testing.TB) *cluster {
+	t.Helper()
+	const size = 3
+	c := &cluster{t: t, cmds: make([]*exec.Cmd, size)}
+	var ports []int
+	for range 2 * size {
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		must(t, err)
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		defer func() { _ = l.Close() }() // not before all are known, so that they differ
+	}
+	var urls []string
+	for i := range size {
+		c.nodes = append(c.nodes, node{
+			Name: fmt.Sprint("nats-", i), Dir: t.TempDir(), Port: ports[i], Routes: ports[size+i], Peers: ports[size:],
+		})
+		urls = append(urls, fmt.Sprintf("nats://127.0.0.1:%d", ports[i]))
+	}
+	c.urls = strings.Join(urls, ",")
+	t.Cleanup(func() {
+		for i := range c.cmds {
+			c.kill(i)
+		}
+	})
+	return c
+}
+
+func (c *cluster) start(i int) {
+	c.t.Helper()
+	config, err := json.Marshal(c.nodes[i])
+	must(c.t, err)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), nodeEnv+"="+string(config))
+	cmd.Stderr = os.Stderr
+	must(c.t, cmd.Start())
+	c.cmds[i] = cmd
+}
+
+func (c *cluster) kill(i int) {
+	if c.cmds[i] != nil {
+		_ = c.cmds[i].Process.Kill()
+		_ = c.cmds[i].Wait()
+		c.cmds[i] = nil
+	}
+}
+
+// replicas opens one Bus for each server.
+func (c *cluster) replicas() []*Bus {
+	c.t.Helper()
+	buses := make([]*Bus, len(c.nodes))
+	var g errgroup.Group
+	for i := range buses {
+		g.Go(func() (err error) {
+			buses[i], err = Open(testContext(c.t), testOptions("", func(o *Options) { o.URL, o.Replicas, o.Shards = c.urls, len(buses), 4 }))
+			return err
+		})
+	}
+	err := g.Wait()
+	for _, b := range buses {
+		if b != nil {
+			c.t.Cleanup(func() { closeBus(c.t, b) })
+			start(c.t, b.Run)
+		}
+	}
+	must(c.t, err)
+	return buses
+}
+
+// Replicas that start together with an empty cluster find no leader at first, then too few peers, and make the same streams at once.
+// Fails when one of these ends a start, or when a request that nobody answered is waited for until the patience is over.
+//
+// T4 then for a server that is killed, the one that leads a consumer: a trigger is handed out soon after the others have agreed on
+// leaders. An owner that goes on asking the consumer that it hears nothing of doubles the longest wait.
+func TestThreeReplicasStartOnAnEmptyClusterAndOutliveAServer(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	c := startCluster(t)
+	for i := range c.nodes {
+		c.start(i)
+	}
+	buses := c.replicas()
+	for _, b := range buses {
+		for b.Ready() != nil {
+			must(t, wait(testContext(t), 50*time.Millisecond))
+		}
+	}
+	took := time.Since(began)
+	t.Logf("ready after %s", took)
+	if took > 20*time.Second { // some three when nothing else runs
+		t.Error("that took too long")
+	}
+
+	w := &waits{from: map[string]time.Time{}}
+	for _, b := range buses {
+		start(t, func(ctx context.Context) error { return b.Triggers(ctx, w.serve) })
+	}
+	stop := start(t, func(ctx context.Context) error { return w.publish(ctx, buses) })
+	must(t, wait(testContext(t), 2*time.Second))
+	consumer, err := buses[0].streams[streamTriggers].Consumer(testContext(t), consumerName(triggerRole(0)))
+	must(t, err)
+	leader := slices.IndexFunc(c.nodes, func(n node) bool { return n.Name == consumer.CachedInfo().Cluster.Leader })
+	c.kill(leader)
+	killed := time.Now()
+	must(t, wait(testContext(t), 2*time.Second))
+	c.start(leader)
+	back := time.Now()
+	must(t, wait(testContext(t), 6*time.Second))
+	stop()
+	for w.open() > 0 {
+		if time.Since(back) > testTimeout {
+			t.Fatalf("%d triggers were not handed out", w.open())
+		}
+		_ = wait(t.Context(), 50*time.Millisecond)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	slices.Sort(w.took)
+	t.Logf("%d triggers, killed for %s: p50 %s, p99 %s, longest %s", len(w.took), back.Sub(killed), w.took[len(w.took)/2],
+		w.took[len(w.took)*99/100], w.took[len(w.took)-1])
+	if longest := w.took[len(w.took)-1]; longest > 20*time.Second {
+		t.Errorf("one took %s", longest)
+	}
+}
+
+// waits measures how long triggers take from their acceptance until they are handed out.
+type waits struct {
+	mu   sync.Mutex
+	from map[string]time.Time
+	took []time.Duration
+}
+
+func (w *waits) open() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.from)
+}
+
+func (w *waits) publish(ctx context.Context, buses []*Bus) error {
+	for i := 0; wait(ctx, 20*time.Millisecond) == nil; i++ {
+		key := fmt.Sprint(i)
+		w.mu.Lock()
+		w.from[key] = time.Now() // it may be handed out before the publisher hears of it
+		w.mu.Unlock()
+		if buses[i%len(buses)].PublishTriggers(ctx, testTrigger(fmt.Sprint("team", i%16), key, 1)) != nil {
+			w.mu.Lock()
+			delete(w.from, key) // refused, and perhaps there all the same
+			w.mu.Unlock()
+		}
+	}
+	return nil
+}
+
+func (w *waits) serve(ctx context.Context, _ int, in <-chan event.Held[event.Trigger]) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case h, open := <-in:
+			if !open {
+				return nil
+			}
+			w.mu.Lock()
+			if from, ok := w.from[h.Value.Key]; ok {
+				w.took = append(w.took, time.Since(from))
+				delete(w.from, h.Value.Key)
+			}
+			w.mu.Unlock()
+			go func() { _ = h.Done(context.WithoutCancel(ctx)) }()
+		}
+	}
+}

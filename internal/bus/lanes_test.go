@@ -1,0 +1,93 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"notifier/internal/event"
+)
+
+// T6 and E4: a namespace whose events take long to route is waited for by nobody else, in however many batches the others come, and its
+// own stay in order. Fails when one call is made at a time, when a record that is heavy goes together with others, or when a record goes
+// before the call with the one before it of its namespace has ended.
+func TestT6OneNamespacesHeavyEventsAreNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	publish := func(id, namespace string) {
+		_, err := b.PublishEvent(ctx, testRecord(id, namespace, "app"))
+		must(t, err)
+	}
+	heavy := func(r *event.Record) bool { return strings.HasPrefix(r.ID, "heavy") }
+	var mu sync.Mutex
+	busy, order := map[string]bool{}, map[string][]string{}
+	held, entered, quick := make(chan struct{}), make(chan struct{}, 100), make(chan string, 1000)
+	route := func(ctx context.Context, batch []*event.Record) error {
+		mu.Lock()
+		namespaces := map[string]bool{}
+		for _, r := range batch {
+			namespace := r.Event.InvolvedObject.Namespace
+			if busy[namespace] {
+				t.Errorf("%s goes beside another of its namespace", r.ID)
+			}
+			namespaces[namespace] = true
+			order[namespace] = append(order[namespace], r.ID)
+		}
+		for namespace := range namespaces {
+			busy[namespace] = true
+		}
+		mu.Unlock()
+		if heavy(batch[0]) {
+			if len(namespaces) > 1 {
+				t.Errorf("%s goes with others", batch[0].ID)
+			}
+			entered <- struct{}{}
+			select {
+			case <-held:
+			case <-ctx.Done():
+			}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for namespace := range namespaces {
+			delete(busy, namespace)
+		}
+		for _, r := range batch {
+			quick <- r.ID
+		}
+		return ctx.Err()
+	}
+	publish("heavy-0", "many")
+	start(t, func(ctx context.Context) error { return b.Events(ctx, heavy, route) })
+	receive(t, entered)
+	var want []string
+	var many []*event.Record
+	for i := 1; i < 2*recordBatch; i++ {
+		id := fmt.Sprintf("light-%d", i)
+		if i%10 == 0 {
+			id = fmt.Sprintf("heavy-%d", i)
+		}
+		many = append(many, testRecord(id, "many", "app"))
+		want = append(want, id)
+	}
+	publishRecords(t, b, many...)
+	for i := range 3 * recordBatch { // each of them would be in another batch if it waited
+		id := fmt.Sprint("other-", i)
+		publish(id, "other")
+		if got := receive(t, quick); got != id {
+			t.Fatalf("%s was routed, want %s", got, id)
+		}
+	}
+	close(held)
+	for range 2 * recordBatch {
+		receive(t, quick)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if got := strings.Join(order["many"], " "); got != strings.Join(append([]string{"heavy-0"}, want...), " ") {
+		t.Errorf("routed as %s", got)
+	}
+}

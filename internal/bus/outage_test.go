@@ -1,0 +1,160 @@
+package bus
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"notifier/internal/event"
+)
+
+// link is a network between a replica and a server that can lose what is on its way.
+type link struct {
+	URL string
+
+	lossy atomic.Bool // swallows what the server sends
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+func newLink(t testing.TB, url string) *link {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	must(t, err)
+	l := &link{URL: "nats://" + listener.Addr().String()}
+	address := strings.TrimPrefix(url, "nats://")
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			upstream, err := (&net.Dialer{}).Dial("tcp", address)
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			l.mu.Lock()
+			l.conns = append(l.conns, client, upstream)
+			l.mu.Unlock()
+			running.Go(func() { _, _ = io.Copy(upstream, client); _ = upstream.Close() })
+			running.Go(func() { _, _ = io.Copy(lossyWriter{client, l}, upstream); _ = client.Close() })
+		}
+	})
+	t.Cleanup(func() { _ = listener.Close(); l.cut(); running.Wait() })
+	return l
+}
+
+// cut ends all connections.
+func (l *link) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.conns {
+		_ = c.Close()
+	}
+	l.conns = nil
+}
+
+type lossyWriter struct {
+	net.Conn
+	link *link
+}
+
+func (w lossyWriter) Write(b []byte) (int, error) {
+	if w.link.lossy.Load() {
+		return len(b), nil
+	}
+	return w.Conn.Write(b)
+}
+
+// T4: what the server had handed out when a connection broke, and that never arrived, is handed out again when it is back.
+// Fails when an ownership goes on over a reconnection: the server holds such messages for their owner until event.HoldTime is over.
+func TestT4WhatWasOnItsWayWhenTheConnectionBrokeComesSoon(t *testing.T) {
+	t.Parallel()
+	url := remote(t)
+	network := newLink(t, url)
+	connect := func(name, url string) *Bus {
+		return open(t, "", func(o *Options) { o.URL, o.ReplicaID, o.Shards = url, name, 1 })
+	}
+	owner, other := connect("owner", network.URL), connect("other", url)
+	start(t, owner.Run)
+	held := make(chan event.Held[event.Trigger])
+	start(t, triggerTo(owner, held))
+	ctx := testContext(t)
+	must(t, other.PublishTriggers(ctx, testTrigger("team", "before", 1)))
+	must(t, receive(t, held).Done(ctx))
+
+	network.lossy.Store(true)
+	const lost = 5
+	for i := range lost {
+		must(t, other.PublishTriggers(ctx, testTrigger("team", fmt.Sprint("lost", i), 1)))
+	}
+	for pending := 0; pending < lost; { // the server has handed them out
+		c, err := other.streams[streamTriggers].Consumer(ctx, consumerName(triggerRole(0)))
+		must(t, err)
+		pending = c.CachedInfo().NumAckPending
+	}
+	network.cut()
+	network.lossy.Store(false)
+	back := time.Now()
+	for range lost {
+		must(t, receive(t, held).Done(ctx))
+	}
+	took := time.Since(back)
+	t.Logf("handed out %s after the network was back", took)
+	if took > 10*time.Second {
+		t.Error("that took too long")
+	}
+}
+
+// A server that was restarted has forgotten the bucket of members, which is kept in its memory.
+// Fails when nobody asks for another watch of the bucket: the terms lapse, and nothing is served for some seconds.
+func TestTheFleetGoesOnWhenTheServerIsBack(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := startServer(t, dir, server.RANDOM_PORT)
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	f := fleetOn(t, s.ClientURL())
+	one, _, _ := f.join("one")
+	two, _, _ := f.join("two")
+	f.await("one", "two")
+	terms := []uint64{one.members.term.Load().number, two.members.term.Load().number}
+	port := s.Addr().(*net.TCPAddr).Port
+	stopped := time.Now()
+	s.Shutdown()
+	s.WaitForShutdown()
+	s = startServer(t, dir, port)
+	back := time.Now()
+	ctx := testContext(t)
+	for i := 0; i < 16; {
+		if err := publishDeliveries(ctx, one, []event.Delivery{testDelivery(fmt.Sprint(i), "team", fmt.Sprint("p", i))}); err == nil {
+			i++
+		}
+	}
+	for range 16 {
+		_ = receive(t, f.held).Done(ctx)
+	}
+	took := time.Since(back)
+	t.Logf("all were handed out %s after the server was back", took)
+	if took > 20*time.Second { // half a second when nothing else runs
+		t.Error("that took too long")
+	}
+	for !heardOf(one, "two", back) || !heardOf(two, "one", back) {
+		must(t, wait(ctx, memberRetry))
+	}
+	// The last heartbeat was sent memberBeat before the server stopped, or later; on a busy machine the next may come after the term.
+	lapsed := memberBeat+back.Sub(stopped)+took >= selfTTL
+	for i, b := range []*Bus{one, two} {
+		if number := b.members.term.Load().number; number != terms[i] && !lapsed {
+			t.Errorf("the term of replica %d lapsed %d times", i, number-terms[i])
+		}
+	}
+}

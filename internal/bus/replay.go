@@ -1,0 +1,90 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"notifier/internal/event"
+)
+
+// DeadProviders lists the Providers of a shard that have dead letters.
+func (b *Bus) DeadProviders(ctx context.Context, shard int) ([]event.First, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*apiTimeout)
+	defer cancel()
+	info, err := b.streams[streamDeadLetters].Info(ctx, jetstream.WithSubjectFilter(prefixDead+everythingElse))
+	if err != nil {
+		return nil, fmt.Errorf("list the dead letters: %w", err)
+	}
+	var found []event.First
+	for subject, n := range info.State.Subjects {
+		namespace, provider, ok := strings.Cut(strings.TrimPrefix(subject, prefixDead), ".")
+		f := event.First{Count: int(n)}
+		if f.Namespace, err = untoken(namespace); err != nil || !ok {
+			continue
+		}
+		if f.Provider, err = untoken(provider); err != nil || f.Provider == "" {
+			continue // of a message that nobody could read
+		}
+		if shardOf(b.opts.Shards, f.Namespace, f.Provider) == shard {
+			found = append(found, f)
+		}
+	}
+	return found, nil
+}
+
+// DeadLetters returns the dead letters of a Provider that are no older than since, in the order in which they were written.
+func (b *Bus) DeadLetters(ctx context.Context, namespace, provider string, since time.Time) ([]event.Dead, error) {
+	var letters []event.Dead
+	stream, subject := b.streams[streamDeadLetters], deadSubject(namespace, provider)
+	for seq := uint64(1); ; seq++ {
+		raw, err := b.nextOf(ctx, stream, seq, subject)
+		switch {
+		case errors.Is(err, jetstream.ErrMsgNotFound):
+			return letters, nil
+		case err != nil:
+			return nil, fmt.Errorf("read dead letters: %w", err)
+		}
+		seq = raw.Sequence
+		if raw.Time.Before(since) {
+			continue
+		}
+		d, err := decodeDelivery(&nats.Msg{Subject: raw.Subject, Header: raw.Header, Data: raw.Data})
+		if err != nil {
+			continue // what could not be read then cannot be sent now
+		}
+		letters = append(letters, event.Dead{Delivery: d, Label: header(raw.Header, headerLabel), Seq: seq})
+	}
+}
+
+// nextOf returns the first message of a subject that is not before seq.
+func (b *Bus) nextOf(ctx context.Context, stream jetstream.Stream, seq uint64, subject string) (*jetstream.RawStreamMsg, error) {
+	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+	defer cancel()
+	return stream.GetMsg(ctx, seq, jetstream.WithGetMsgSubject(subject))
+}
+
+// Replay publishes a delivery anew that was a dead letter, and takes the letter away. The caller has counted up its Replays and
+// its Parks. It is handed out like a delivery off the schedule, so a delivery that was sent after all is found in the history. After a
+// crash in between the letter is still there, and another replay finds the delivery sent or waiting.
+func (b *Bus) Replay(ctx context.Context, letter event.Dead) error {
+	d := &letter.Delivery
+	id := d.ID + "#replay" + strconv.Itoa(d.Replays) + "#" + strconv.Itoa(d.Parks)
+	m, err := encodeDelivery(dueSubject(b.shardOfDelivery(d), d), id, d)
+	if err != nil {
+		return fmt.Errorf("replay dead letter: %w", err)
+	}
+	if _, err := b.publish(ctx, streamDeliveries, m); err != nil {
+		return fmt.Errorf("replay dead letter: %w", err)
+	}
+	if err := b.remove(ctx, streamDeadLetters, letter.Seq); err != nil {
+		return fmt.Errorf("replay dead letter: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,168 @@
+package receiver
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+)
+
+// hookPanicked is the answer after a panic, if no other Receiver on the path has a better one.
+var hookPanicked = silent(http.StatusInternalServerError, "panic", "")
+
+// trial is what one of several Receivers on a path made of a request.
+type trial struct {
+	rt           *route
+	delivery     delivery
+	answer       *answer
+	refusal, err error
+}
+
+// undecided reports whether it could not be said whether the request is authentic.
+func (t *trial) undecided() bool {
+	if t.refusal != nil {
+		return errors.Is(t.refusal, ErrIssuerUnavailable) || errors.Is(t.refusal, errNoTurn)
+	}
+	return !t.delivery.authentic
+}
+
+// serveAll serves a request on a path that several Receivers have. They verify it at the same time, each for itself, and those that find
+// it authentic are served. Receivers that take the path for proof are tried last, if no other may have been meant.
+//
+// The outcome of one Receiver is not shown to another. A request counts for the Receivers that find it authentic, or else for one of them.
+func (w *Webhooks) serveAll(rw http.ResponseWriter, r *http.Request, s *stand) *answer {
+	if a := early(r); a != nil {
+		abandon(rw, r)
+		w.record(r.Context(), s.routes[0], delivery{}, a, nil)
+		return a
+	}
+	body := &sharedBody{request: r, pass: pass{bodies: [3]bodyHold{{room: s.bodies}, {}, {room: &w.gate.bodies}}, wait: w.gate.wait}}
+	defer body.pass.drop()
+	trials := w.try(r.Context(), body, s.routes, false)
+	if !slices.ContainsFunc(trials, func(t trial) bool { return t.delivery.authentic || t.undecided() }) {
+		trials = append(trials, w.try(r.Context(), body, s.routes, true)...)
+	}
+	body.once.Do(func() { abandon(rw, r) })
+	if body.err != nil {
+		abandon(rw, r)
+	}
+	return w.conclude(r, trials)
+}
+
+// try has Receivers verify a request and act on it: those that take the path for proof, or the others.
+func (w *Webhooks) try(ctx context.Context, body *sharedBody, routes []*route, byPath bool) []trial {
+	trials := make([]trial, 0, len(routes))
+	for _, rt := range routes {
+		if provesByPath(rt.hook.Verifier) == byPath {
+			trials = append(trials, trial{rt: rt, answer: hookPanicked})
+		}
+	}
+	var wg sync.WaitGroup
+	for i := range trials {
+		wg.Go(func() {
+			t := &trials[i]
+			defer func() {
+				if p := recover(); p != nil {
+					panicked(p, w.log.log, w.metrics.panics)
+				}
+			}()
+			t.delivery, t.answer, t.refusal, t.err = w.judge(unanswered{}, body.forOne(ctx), t.rt)
+		})
+	}
+	wg.Wait()
+	return trials
+}
+
+// conclude records what became of a request, and returns the answer: that it was not stored if that is so for one for whom it is
+// authentic, else the best that one of them gives, since what the others lack is their own. Where it is authentic for nobody the sender
+// is to try again if that could not be said, and else hears from the first.
+func (w *Webhooks) conclude(r *http.Request, trials []trial) *answer {
+	var best *answer
+	for i := range trials {
+		t := &trials[i]
+		if !t.delivery.authentic {
+			continue
+		}
+		w.record(r.Context(), t.rt, t.delivery, t.answer, t.err)
+		switch {
+		case best == nil, t.answer == hookUnavailable, best != hookUnavailable && best.status >= 300 && t.answer.status < 300:
+			best = t.answer
+		}
+	}
+	if best != nil {
+		return best
+	}
+	t := &trials[max(0, slices.IndexFunc(trials, func(t trial) bool { return t.undecided() }))]
+	if t.refusal != nil {
+		t.answer = w.failed(t.rt, t.refusal)
+	}
+	w.record(r.Context(), t.rt, t.delivery, t.answer, t.err)
+	return t.answer
+}
+
+// sharedBody is the body of a request that several Receivers verify. It is read once, as soon as one of them asks for it, and held
+// until all are done.
+type sharedBody struct {
+	request *http.Request
+	pass    pass
+	once    sync.Once
+	bytes   []byte
+	err     error
+}
+
+// forOne is the request as one of the Receivers sees it.
+func (b *sharedBody) forOne(ctx context.Context) *http.Request {
+	r := b.request.WithContext(ctx)
+	r.Body = &sharedReader{body: b}
+	return r
+}
+
+// sharedReader reads a shared body from its beginning.
+type sharedReader struct {
+	body *sharedBody
+	at   int
+}
+
+func (s *sharedReader) all() ([]byte, error) {
+	b := s.body
+	b.once.Do(func() {
+		held := holding{max: MaxBody, take: b.pass.grow}
+		b.err = held.read(b.request)
+		b.bytes = held.bytes
+	})
+	return b.bytes, b.err
+}
+
+func (s *sharedReader) Read(p []byte) (int, error) {
+	all, err := s.all()
+	if err != nil {
+		return 0, err
+	}
+	n := copy(p, all[s.at:])
+	s.at += n
+	if s.at == len(all) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+func (*sharedReader) Close() error { return nil }
+
+// keep reads a body into memory, into the request's own room or, if others read it as well, into theirs.
+func keep(r *http.Request, p *pass) ([]byte, error) {
+	if shared, ok := r.Body.(*sharedReader); ok {
+		return shared.all()
+	}
+	kept := holding{max: MaxBody, take: p.grow}
+	err := kept.read(r)
+	return kept.bytes, err
+}
+
+// unanswered is where a Receiver among several answers to: its answer is one of several, and the connection is not its own.
+type unanswered struct{}
+
+func (unanswered) Header() http.Header         { return http.Header{} }
+func (unanswered) Write(p []byte) (int, error) { return len(p), nil }
+func (unanswered) WriteHeader(int)             {}

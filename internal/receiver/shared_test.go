@@ -1,0 +1,232 @@
+package receiver
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"notifier/internal/event"
+)
+
+// withToken makes the hook's verifier one of a type with another token.
+func withToken(t testing.TB, kind, secret string) hookOption {
+	return func(h *Hook) {
+		v, err := NewVerifier(kind, Credentials{Token: []byte(secret)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Verifier = v
+	}
+}
+
+// reached are the namespaces of what was published, in order and once each.
+func (r *recorder) reached() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var namespaces []string
+	for _, t := range r.published {
+		namespaces = append(namespaces, t.Namespace)
+	}
+	slices.Sort(namespaces)
+	return slices.Compact(namespaces)
+}
+
+// countingReader says whether a body was read.
+type countingReader struct {
+	strings.Reader
+	read atomic.Int64
+}
+
+func (c *countingReader) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.read.Add(int64(n))
+	return n, err
+}
+
+// T1: an older Receiver whose name and namespace make the path of another tenant's, which has no token. Fails when it gets that one's
+// webhooks, keeps them from it, learns that they came, or shows in the answer to anyone.
+func TestT1ASquatterOnAPathWithoutATokenGetsAndHindersNothing(t *testing.T) {
+	path := Path("", "app", "team-a")
+	if path != Path("", "appte", "am-a") {
+		t.Fatal("the paths do not collide")
+	}
+	issuer := newFakeIssuer(t, issuerURL, "a")
+	oidc := func(repository string) hookOption {
+		return func(h *Hook) {
+			v, err := NewVerifier("generic-oidc", Credentials{Issuers: newIssuers(t, issuer, ""), OIDC: []OIDCProvider{{
+				IssuerURL:   issuerURL,
+				Validations: []OIDCValidation{{Expression: "claims.repository == '" + repository + "'", Message: "not mine: " + repository}},
+			}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.Verifier = v
+		}
+	}
+	request := func(repository string) *http.Request {
+		r := httptest.NewRequest(http.MethodPost, path, strings.NewReader("{}"))
+		if repository != "" {
+			r.Header = bearer(issuer.token(t, "a", Claims{"repository": repository}))
+		}
+		return r
+	}
+	victim := newHook(t, "team-a/app", onPath(path), created(2), oidc("org/app"))
+	for name, squatter := range map[string]*Hook{
+		"that has the tokens of others": newHook(t, "am-a/appte", onPath(path), created(1), oidc("org/squatter")),
+		"that is suspended": newHook(t, "am-a/appte", onPath(path), created(1), oidc("org/squatter"), func(h *Hook) {
+			h.Suspended = true
+		}),
+		"to whom the path is proof":  newHook(t, "am-a/te", onPath(path), created(1), withType(t, "generic")),
+		"that expects a signature":   newHook(t, "am-a/te", onPath(path), created(1), withToken(t, "github", "app")),
+		"that keeps what it is sent": newHook(t, "am-a/te", onPath(path), created(1), withType(t, "dockerhub")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			bus := &recorder{}
+			table := newTable(t, unlimited(), squatter, victim)
+			door := newWebhooks(t, table, bus)
+			for range 3 {
+				if resp := do(door, request("org/app")); resp.StatusCode != http.StatusOK {
+					t.Errorf("the webhook of the other tenant: %d %s", resp.StatusCode, bodyOf(t, resp))
+				}
+			}
+			if got := bus.reached(); !slices.Equal(got, []string{"team-a"}) {
+				t.Errorf("triggered in %q", got)
+			}
+			if s, _ := table.lookup(path); len(s.routes) == 2 {
+				other := s.routes[slices.IndexFunc(s.routes, func(r *route) bool { return r.hook == squatter })]
+				if got := other.ledger.tally.version(); got != 0 {
+					t.Errorf("%d webhooks of the other tenant are counted", got)
+				}
+			}
+			for _, forged := range []string{"", "org/nobody"} {
+				if resp := do(door, request(forged)); resp.StatusCode != http.StatusBadRequest {
+					t.Errorf("%q: %d %s", forged, resp.StatusCode, bodyOf(t, resp))
+				}
+			}
+			if got := bus.reached(); !slices.Equal(got, []string{"team-a"}) {
+				t.Errorf("triggered in %q", got)
+			}
+		})
+	}
+}
+
+// Two Receivers whose tokens, names and namespaces make one path. Fails when one is not served what it can verify, or is what it cannot.
+func TestT1EachReceiverOnAPathIsServedWhatItsOwnKeyVerifies(t *testing.T) {
+	path := Path(token, "main", "payments")
+	if path != Path(token+"ma", "in", "payments") {
+		t.Fatal("the paths do not collide")
+	}
+	bus := &recorder{}
+	door := newWebhooks(t, newTable(t, unlimited(),
+		newHook(t, "payments/main", onPath(path), created(1)),
+		newHook(t, "ments/inpay", onPath(path), created(2), withToken(t, "github", token+"ma")),
+		newHook(t, "third/any", onPath(path), created(0), withType(t, "generic")),
+		newHook(t, "fourth/keeps", onPath(path), created(3), withToken(t, "standard-webhooks", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"))), bus)
+	for _, step := range []struct {
+		key  string
+		want []string
+	}{
+		{token, []string{"payments"}},
+		{token + "ma", []string{"ments"}},
+		{"nobody's", []string{"third"}}, // who asks for no proof and has a path that is a secret, when nobody else may have been meant
+	} {
+		bus.published = nil
+		if resp := do(door, push(path, step.key, `{"ref":"main"}`)); resp.StatusCode != http.StatusOK {
+			t.Errorf("%s: %d", step.key, resp.StatusCode)
+		}
+		if got := bus.reached(); !slices.Equal(got, step.want) {
+			t.Errorf("signed with %s: triggered in %q, want %q", step.key, got, step.want)
+		}
+	}
+}
+
+// T3, T6: what one Receiver makes of a webhook shows to no other, but that it was stored for all. Fails when a Receiver that is suspended,
+// does not list the event, or panics shows in the answer to a webhook that another one took, and when one that was not stored does not.
+func TestT3OfSeveralReceiversOnAPathNoneHindersAnother(t *testing.T) {
+	path := Path(token, "main", "payments")
+	one, two := newHook(t, "payments/main", onPath(path), created(2)), "ments/mainpay"
+	for name, tc := range map[string]struct {
+		other  hookOption
+		down   string
+		status int
+		panics float64
+	}{
+		"both take it":             {func(*Hook) {}, "", http.StatusOK, 0},
+		"the other is suspended":   {func(h *Hook) { h.Suspended = true }, "", http.StatusOK, 0},
+		"the other lists no event": {withEvents("release"), "", http.StatusOK, 0},
+		"the other panics":         {func(h *Hook) { h.Verifier = brokenVerifier{h.Verifier} }, "", http.StatusOK, 1},
+		"the other is not stored":  {func(*Hook) {}, "ments", http.StatusServiceUnavailable, 0},
+		"it is not stored":         {func(*Hook) {}, "payments", http.StatusServiceUnavailable, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var stored atomic.Int64
+			door := newWebhooks(t, newTable(t, unlimited(), one, newHook(t, two, onPath(path), created(1), tc.other)),
+				triggersFunc(func(_ context.Context, trigger event.Trigger) error {
+					if trigger.Namespace == tc.down {
+						return errors.New("the disk is full")
+					}
+					stored.Add(1)
+					return nil
+				}))
+			resp := do(door, push(path, token, "{}"))
+			if resp.StatusCode != tc.status || stored.Load() == 0 {
+				t.Errorf("answered %d %s, %d stored", resp.StatusCode, bodyOf(t, resp), stored.Load())
+			}
+			if got := testutil.ToFloat64(door.metrics.panics); got != tc.panics {
+				t.Errorf("%v panics are counted", got)
+			}
+		})
+	}
+}
+
+// brokenVerifier panics.
+type brokenVerifier struct{ Verifier }
+
+func (brokenVerifier) Begin(context.Context, http.Header) (Check, error) { panic("a fault of ours") }
+
+// T5: several Receivers on a path make a rejected webhook no dearer for anyone but by their checks. Fails when the body of one whose
+// headers prove nothing is read, when it is read beyond its bound or held after the answer, and when a flood of failures is not
+// charged, or charged to a sender who knows the token.
+func TestT5ARejectedWebhookOfSeveralReceiversIsCheap(t *testing.T) {
+	path := Path(token, "main", "payments")
+	limits := unlimited()
+	limits.Failure = Budget{Rate: 0.001, Burst: 3}
+	bus := &recorder{}
+	table := newTable(t, limits, newHook(t, "payments/main", onPath(path)),
+		newHook(t, "ments/mainpay", onPath(path), withToken(t, "nexus", token)))
+	door := newWebhooks(t, table, bus)
+	body := &countingReader{Reader: *strings.NewReader(strings.Repeat("x", 1<<20))}
+	unsigned := httptest.NewRequest(http.MethodPost, path, body)
+	if resp := do(door, unsigned); resp.StatusCode != http.StatusBadRequest || body.read.Load() != 0 {
+		t.Errorf("unsigned: %d, %d bytes read", resp.StatusCode, body.read.Load())
+	}
+	long := push(path, token, strings.Repeat("x", MaxBody+1))
+	long.ContentLength = -1
+	if resp := do(door, long); resp.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("too long: %d", resp.StatusCode)
+	}
+	statuses := map[int]int{}
+	for range 20 {
+		statuses[do(door, push(path, "wrong", "{}")).StatusCode]++
+		if resp := do(door, push(path, token, "{}")); resp.StatusCode != http.StatusOK {
+			t.Errorf("the one who knows the token: %d", resp.StatusCode)
+		}
+	}
+	if statuses[http.StatusTooManyRequests] != 18 || statuses[http.StatusBadRequest] != 2 {
+		t.Errorf("forged: %v", statuses)
+	}
+	if !slices.Equal(bus.reached(), []string{"payments"}) {
+		t.Errorf("triggered in %q", bus.reached())
+	}
+	s, _ := table.lookup(path)
+	if !door.gate.bodies.free(limits.Bodies.Total) || !s.bodies.free(limits.Bodies.Path) {
+		t.Error("room for a body is held after the answer")
+	}
+}

@@ -1,0 +1,92 @@
+package reconcile
+
+import (
+	"fmt"
+	"math/rand/v2"
+	memory "runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"notifier/internal/alerts"
+	"notifier/internal/reconcile/kube"
+)
+
+// Who is within the limit, and who is told to look again, is what counting all older ones says, whatever comes and goes in what order.
+// Fails when note leaves out who moves up, or who moves down.
+func TestWhoIsAmongTheOldestIsKnownAfterAnyChange(t *testing.T) {
+	const limit, names = 3, 12
+	random := rand.New(rand.NewPCG(1, 2))
+	s, alive := newAges(limit), map[string]time.Time{}
+	served := func(name string) bool {
+		older := 0
+		for other, created := range alive {
+			if (age{created, other}).compare(age{alive[name], name}) < 0 {
+				older++
+			}
+		}
+		return older < limit
+	}
+	for range 5000 {
+		before := map[string]bool{}
+		for name := range alive {
+			before[name] = served(name)
+		}
+		changed := fmt.Sprint("alert-", random.IntN(names))
+		var created *time.Time
+		if random.IntN(3) > 0 {
+			at := time.Unix(int64(random.IntN(6)), 0)
+			created = &at
+			alive[changed] = at
+		} else {
+			delete(alive, changed)
+		}
+		moved := s.note(kube.Key{Namespace: "team-a", Name: changed}, created)
+		for name, at := range alive {
+			k := kube.Key{Namespace: "team-a", Name: name}
+			if s.over(k, at) == served(name) {
+				t.Fatalf("%s: over %v, served %v of %v", name, s.over(k, at), served(name), alive)
+			}
+			was, known := before[name]
+			if known && name != changed && was != served(name) && !slices.Contains(moved, k) {
+				t.Fatalf("%s crossed the limit by %s and is not looked at: %v", name, changed, moved)
+			}
+		}
+	}
+	if len(alive) == 0 || len(s.namespaces["team-a"].sorted) != len(alive) {
+		t.Errorf("remembers %v of %v", s.namespaces["team-a"], alive)
+	}
+}
+
+// T6: ranking a namespace of very many Alerts takes a time that grows with their number, not its square. Fails when to look at an Alert
+// makes a list of all others of its namespace, which is memory.
+func TestT6ToLookAtAnAlertCostsNothingForTheOthersOfItsNamespace(t *testing.T) {
+	objects := []runtime.Object{newProvider("chat")}
+	for i := range 2000 {
+		objects = append(objects, newAlert(fmt.Sprint("alert-", i)))
+	}
+	s := settings{objects: objects, change: func(o *Options) { o.MaxAlertsPerNamespace = 1000 }}
+	play(t, s, func(w *world) {
+		c := &alertController{
+			alerts: w.Reconciler.alerts.objects, ages: newAges(1000), table: alerts.NewTable(), verdicts: newVerdicts(),
+			decided: func(kube.Key) {},
+		}
+		look := func() {
+			for i := range 100 {
+				a, _ := c.alerts.Get(kube.Key{Namespace: "team-a", Name: fmt.Sprint("alert-", i)})
+				c.keys(a)
+				_ = c.reconcile(t.Context(), kube.KeyOf(a))
+			}
+		}
+		look()
+		var before, after memory.MemStats
+		memory.ReadMemStats(&before)
+		look()
+		memory.ReadMemStats(&after)
+		if bytes := (after.TotalAlloc - before.TotalAlloc) / 100; bytes > 16<<10 {
+			t.Errorf("to look at one makes %d bytes", bytes)
+		}
+	})
+}

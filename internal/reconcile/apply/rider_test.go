@@ -1,0 +1,227 @@
+package apply
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"notifier/internal/event"
+)
+
+// standing accepts webhooks as the bus does: one that asks for the same as a trigger of the same Receiver that waits rides on it, and
+// is never a message of its own.
+type standing struct {
+	mu      sync.Mutex
+	waiting map[string]*ridden // by Receiver and key
+}
+
+// ridden is a message that stands for later ones until it is taken or settled.
+type ridden struct {
+	fakeHold
+	table *standing
+	key   string
+}
+
+func (s *standing) covers(t event.Trigger) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.waiting[t.Receiver+t.Key] != nil
+}
+
+// hold is the message of a trigger, which stands for later ones from now on.
+func (s *standing) hold(t event.Trigger) *ridden {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting == nil {
+		s.waiting = map[string]*ridden{}
+	}
+	h := &ridden{table: s, key: t.Receiver + t.Key}
+	s.waiting[h.key] = h
+	return h
+}
+
+func (r *ridden) leave() {
+	r.table.mu.Lock()
+	defer r.table.mu.Unlock()
+	if r.table.waiting[r.key] == r {
+		delete(r.table.waiting, r.key)
+	}
+}
+
+// Take implements event.Taker.
+func (r *ridden) Take() { r.leave(); r.fakeHold.Take() }
+
+func (r *ridden) Done(ctx context.Context) error {
+	<-time.After(5 * time.Millisecond) // the bus confirms
+	r.leave()
+	return r.fakeHold.Done(ctx)
+}
+
+// stampedFrom reports whether some request for the object is stamped no earlier than that.
+func (w *world) stampedFrom(accepted time.Time, name string) bool {
+	w.t.Helper()
+	for _, p := range w.api.seen() {
+		stamp, err := time.Parse(time.RFC3339Nano, p.stamp)
+		w.must(err)
+		if p.object() == name && !stamp.Before(accepted) {
+			return true
+		}
+	}
+	return false
+}
+
+// T4: what may be ridden on is taken before a request is stamped. A trigger whose acceptance is older than that of the one at work
+// comes late, as those of two Receivers do, and a third webhook rides on it before its message has ended. Fails when offer folds
+// the late one into the work under way without taking it, or takes it and leaves it at the request under way.
+func TestT4AWebhookThatRidesOnATriggerThatCameLateGetsARequestOfItsOwn(t *testing.T) {
+	for name, busy := range map[string]time.Duration{
+		"while the request is under way": 3 * time.Second,
+		"while the next one is awaited":  0,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, bus := newWorld(t), &standing{}
+				defer w.stop()
+				one := w.receiver("team-a", "one", "deployer", repo("app"))
+				two := w.receiver("team-a", "two", "deployer", repo("app"))
+				w.hook(one) // its slot is not free for an interval, so that the next trigger waits for it
+				pass(100 * time.Millisecond)
+				late := trigger(two, two.Targets[0])
+				pass(time.Millisecond)
+				first := w.hook(one)
+				if busy > 0 {
+					w.api.mu.Lock()
+					w.api.delay = busy
+					w.api.mu.Unlock()
+					pass(2 * time.Second)
+				}
+				h := bus.hold(late)
+				w.bus.in <- event.Held[event.Trigger]{Value: late, Settler: h}
+				pass(time.Millisecond / 2) // it is not confirmed yet
+				rider := trigger(two, two.Targets[0])
+				if !bus.covers(rider) { // it is a message of its own
+					w.send(rider)
+				}
+				pass(time.Minute)
+				w.want(first, "done")
+				w.want(&h.fakeHold, "done")
+				if !w.stampedFrom(rider.Accepted, "app") {
+					t.Errorf("accepted %v, and no request is stamped from then on: %+v", rider.Accepted, w.api.seen())
+				}
+			})
+		})
+	}
+}
+
+// Fails when a trigger that another takes the place of is not taken: its message ends beside the work, and is ridden on until then.
+func TestT4WhatIsReplacedIsTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, bus := newWorld(t), &standing{}
+		defer w.stop()
+		one := w.receiver("team-a", "one", "deployer", repo("app"))
+		two := w.receiver("team-a", "two", "deployer", repo("app"))
+		w.api.mu.Lock()
+		w.api.delay = 5 * time.Second
+		w.api.mu.Unlock()
+		w.hook(one)
+		pass(500 * time.Millisecond)
+		replaced := trigger(one, one.Targets[0])
+		w.bus.in <- event.Held[event.Trigger]{Value: replaced, Settler: bus.hold(replaced)}
+		pass(500*time.Millisecond - time.Nanosecond) // an interval after the first was resolved
+		w.hook(two)
+		pass(time.Millisecond)
+		if bus.covers(replaced) {
+			t.Error("the target was resolved, and webhooks ride on the trigger before")
+		}
+	})
+}
+
+// T4: the bus keeps one message of a key on disk, the last, and that one may have been accepted before the one at work. Fails when it is
+// ended before the request is made: a crash or another owner then finds nothing.
+func TestT4TheMessageThatIsOnDiskIsHeldUntilTheRequestIsMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.stop()
+		w.api.respond(always(http.StatusServiceUnavailable))
+		one := w.receiver("team-a", "one", "deployer", repo("app"))
+		two := w.receiver("team-a", "two", "deployer", repo("app"))
+		late := trigger(two, two.Targets[0])
+		pass(time.Millisecond)
+		first := w.hook(one)
+		pass(time.Millisecond)
+		last := w.send(late)
+		pass(10 * time.Second)
+		w.want(first, "done")
+		w.want(last, "held")
+		w.bus.endTerm()
+		w.want(last, "returned")
+	})
+}
+
+// T4 over everything that may coincide: for a webhook accepted at time t there is a request stamped at t or later, whatever rode on
+// what, and in whichever order the triggers came.
+func FuzzT4EveryWebhookGetsARequestStampedAfterIt(f *testing.F) {
+	for seed := range uint64(24) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 0))
+			upTo := func(d time.Duration) time.Duration { return time.Duration(random.Int64N(int64(d))) }
+			w, bus := newWorld(t), &standing{}
+			defer w.stop()
+			w.api.delay = upTo(2 * time.Second)
+			failing := random.IntN(3) == 0
+			w.api.respond(func(p patch) (int, http.Header) {
+				if failing && p.at.UnixNano()%5 == 0 {
+					return http.StatusServiceUnavailable, nil
+				}
+				return http.StatusOK, nil
+			})
+			w.selector["team=a"] = []string{"app"}
+			var receivers []Receiver
+			for i, target := range []event.Target{repo("app"), repo("app"), selecting("team", "a"), repo("app")} {
+				account := "deployer"
+				if i == 3 {
+					account = "other"
+				}
+				receivers = append(receivers, w.receiver("team-a", string(rune('a'+i)), account, target))
+			}
+			receivers = receivers[:2+random.IntN(3)]
+			for burst := range 40 { // what comes later must not hide what is missing
+				var accepted []time.Time
+				var wg sync.WaitGroup
+				for range 2 + random.IntN(6) {
+					pass(upTo(5 * time.Millisecond))
+					r := receivers[random.IntN(len(receivers))]
+					webhook, publishing := trigger(r, r.Targets[0]), upTo(20*time.Millisecond)
+					accepted = append(accepted, webhook.Accepted)
+					wg.Go(func() {
+						if bus.covers(webhook) {
+							return
+						}
+						<-time.After(publishing)
+						w.bus.in <- event.Held[event.Trigger]{Value: webhook, Settler: bus.hold(webhook)}
+					})
+				}
+				wg.Wait()
+				pass(time.Minute)
+				for i, at := range accepted {
+					if !w.stampedFrom(at, "app") {
+						t.Errorf("webhook %d of burst %d, accepted %v, got no request", i, burst, at)
+					}
+				}
+			}
+			patches := w.api.seen()
+			for i := 1; i < len(patches); i++ {
+				if gap := patches[i].at.Sub(patches[i-1].at); gap < time.Second+w.api.delay {
+					t.Errorf("requests %d and %d are %v apart", i-1, i, gap)
+				}
+			}
+		})
+	})
+}

@@ -1,0 +1,96 @@
+package apply
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"notifier/internal/event"
+)
+
+// lateWatcher is a Selector that has seen no object yet.
+type lateWatcher struct {
+	fakeSelector
+	seen atomic.Bool
+}
+
+func (l *lateWatcher) Selects(namespace string, target event.Target, name string) (selected, watched bool) {
+	selected, watched = l.fakeSelector.Selects(namespace, target, name)
+	return selected && l.seen.Load(), watched
+}
+
+// T4 with replicas: another one, which accepted the webhook, may have seen before this one what is asked for. Fails when a trigger
+// ends because its Receiver, its target or the object that a filter chose is not known here at once; when it is tried for ever; and
+// when one that is known to be asked for no more is waited for.
+func TestT4ATriggerThatComesBeforeItsReceiverIsSeenHereIsApplied(t *testing.T) {
+	all := repo("*")
+	for name, c := range map[string]struct {
+		target event.Target
+		// before is what is known of the Receiver when the trigger comes, seen what is known 300 ms later.
+		before, seen func(*world, Receiver)
+		// at and later are what the message is after a second, and after UnseenFor.
+		at, later string
+		wrote     bool
+	}{
+		"the Receiver is seen later": {
+			target: repo("app"), seen: func(w *world, r Receiver) { w.receivers.put(r) }, at: "done", later: "done", wrote: true,
+		},
+		"the Receiver took the place of one of that name": {
+			target: repo("app"), at: "done", later: "done", wrote: true,
+			before: func(w *world, r Receiver) { r.UID, r.Generation = "older", 7; w.receivers.put(r) },
+			seen:   func(w *world, r Receiver) { w.receivers.put(r) },
+		},
+		"the target is seen later": {
+			target: repo("app"), at: "done", later: "done", wrote: true,
+			before: func(w *world, r Receiver) {
+				r.Generation, r.Targets = 1, []event.Target{repo("other")}
+				w.receivers.put(r)
+			},
+			seen: func(w *world, r Receiver) { w.receivers.put(r) },
+		},
+		"the object that a filter chose is seen later": {
+			target: all, at: "done", later: "done", wrote: true,
+			before: func(w *world, r Receiver) { w.receivers.put(r) },
+			seen:   func(w *world, _ Receiver) { w.opts.Selector.(*lateWatcher).seen.Store(true) },
+		},
+		"the Receiver is never seen": {target: repo("app"), at: "held", later: "done"},
+		"the target was taken out": {
+			target: repo("app"), at: "done", later: "done",
+			before: func(w *world, r Receiver) {
+				r.Generation, r.Targets = 3, []event.Target{repo("other")}
+				w.receivers.put(r)
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, func(o *Options) { o.Selector = &lateWatcher{fakeSelector: fakeSelector{"": []string{"app"}}} })
+				defer w.stop()
+				r := w.receiver("team-a", "github", "deployer", c.target)
+				w.receivers.remove("team-a", "github")
+				r.Generation, r.Created = 2, time.Now()
+				if c.before != nil {
+					c.before(w, r)
+				}
+				webhook := trigger(r, r.Targets[0].Named("app"))
+				webhook.Generation = r.Generation
+				h := w.send(webhook)
+				pass(300 * time.Millisecond)
+				if len(w.api.seen()) > 0 {
+					t.Errorf("written before: %+v", w.api.seen())
+				}
+				if c.seen != nil {
+					c.seen(w, r)
+				}
+				pass(time.Second)
+				w.want(h, c.at)
+				pass(UnseenFor + 10*time.Second)
+				w.want(h, c.later)
+				if wrote := w.stampedFrom(webhook.Accepted, "app"); wrote != c.wrote {
+					t.Errorf("written: %+v", w.api.seen())
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,95 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// The pauses while the API server does not answer.
+const (
+	minOutagePause = 250 * time.Millisecond
+	maxOutagePause = 2 * time.Second
+)
+
+// Outage delays all requests of one kind together while the API server does not answer, so that all go on at most two seconds after its
+// return: an informer left to itself would by then wait for up to a minute. Log is required.
+type Outage struct {
+	Log *slog.Logger
+
+	mu    sync.Mutex
+	pause time.Duration
+	until time.Time
+}
+
+// Try calls ask, and again for as long as its error says that the API server does not answer. It returns ask's error, or ctx's.
+func (o *Outage) Try(ctx context.Context, ask func() error) error {
+	for {
+		if !o.Wait(ctx) {
+			return context.Cause(ctx)
+		}
+		err := ask()
+		switch {
+		case ctx.Err() != nil:
+			return err
+		case !IsAway(err):
+			o.Over()
+			return err
+		}
+		o.Begin(err)
+	}
+}
+
+// Wait waits until the next try is due, and reports whether ctx is still there.
+func (o *Outage) Wait(ctx context.Context) bool {
+	for {
+		o.mu.Lock()
+		left := time.Until(o.until)
+		o.mu.Unlock()
+		if left <= 0 {
+			return ctx.Err() == nil
+		}
+		if !Sleep(ctx, left) {
+			return false
+		}
+	}
+}
+
+// Begin notes that a try got no answer, and why. Tries that were made together count as one.
+func (o *Outage) Begin(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if time.Now().Before(o.until) {
+		return
+	}
+	if o.pause == 0 {
+		o.Log.Warn("the API server does not answer, trying again", "error", err)
+	}
+	o.pause = min(max(2*o.pause, minOutagePause), maxOutagePause)
+	o.until = time.Now().Add(o.pause/2 + rand.N(o.pause/2))
+}
+
+// Over notes that the API server answered.
+func (o *Outage) Over() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.pause > 0 {
+		o.Log.Info("the API server answers again")
+	}
+	o.pause, o.until = 0, time.Time{}
+}
+
+// IsAway reports whether an error says that the API server cannot answer now, whatever it is asked.
+func IsAway(err error) bool {
+	if err == nil {
+		return false
+	}
+	var answer apierrors.APIStatus
+	return !errors.As(err, &answer) || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err) || apierrors.IsTimeout(err) ||
+		apierrors.IsServerTimeout(err)
+}

@@ -1,0 +1,76 @@
+package kube_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"notifier/internal/reconcile/kube"
+)
+
+// Fails when what waits for the API server goes on later than two seconds after its return, or asks it all the time meanwhile.
+func TestWhatWaitsForTheAPIServerGoesOnSoonAfterItsReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		outage := kube.Outage{Log: slog.New(slog.NewTextHandler(&log, nil))}
+		back := time.Now().Add(5 * time.Minute)
+		asked := 0
+		err := outage.Try(t.Context(), func() error {
+			if asked++; time.Now().Before(back) {
+				return errors.New("connection refused")
+			}
+			return nil
+		})
+		if late := time.Since(back); err != nil || late > 2*time.Second {
+			t.Errorf("%v after its return: %v", late, err)
+		}
+		if asked > 300 {
+			t.Errorf("asked %d times in five minutes", asked)
+		}
+		if n := strings.Count(log.String(), "\n"); n != 2 {
+			t.Errorf("%d lines of log:\n%s", n, &log)
+		}
+	})
+}
+
+func TestAnAnswerOfTheAPIServerIsNotWaitedFor(t *testing.T) {
+	resource := schema.GroupResource{Resource: "secrets"}
+	for name, c := range map[string]struct {
+		err  error
+		away bool
+	}{
+		"none":           {nil, false},
+		"not found":      {apierrors.NewNotFound(resource, "a"), false},
+		"forbidden":      {apierrors.NewForbidden(resource, "a", nil), false},
+		"too old":        {apierrors.NewResourceExpired("old"), false},
+		"refused":        {errors.New("connection refused"), true},
+		"unavailable":    {apierrors.NewServiceUnavailable("starting"), true},
+		"too many":       {apierrors.NewTooManyRequests("slow down", 1), true},
+		"gateway":        {apierrors.NewGenericServerResponse(http.StatusGatewayTimeout, "GET", resource, "", "", 0, true), true},
+		"internal error": {&apierrors.StatusError{ErrStatus: metav1.Status{Code: 500, Reason: metav1.StatusReasonInternalError}}, false},
+	} {
+		if kube.IsAway(c.err) != c.away {
+			t.Errorf("%s: away is %t", name, !c.away)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	outage := kube.Outage{Log: slog.New(slog.DiscardHandler)}
+	asked := 0
+	err := outage.Try(ctx, func() error {
+		asked++
+		cancel()
+		return errors.New("connection refused")
+	})
+	if err == nil || asked != 1 {
+		t.Errorf("asked %d times after the end: %v", asked, err)
+	}
+}

@@ -1,0 +1,140 @@
+package reconcile
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+
+	"notifier/internal/reconcile/kube"
+)
+
+// secretServer answers as an API server that has one Secret; a watch gets the texts of told, one by one.
+func secretServer(t *testing.T, asked func(*http.Request), told <-chan string) secretClient {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked(r)
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Query().Get("watch") == "" {
+			fmt.Fprint(w, secretJSON("hook", "one", "7"))
+			return
+		}
+		w.(http.Flusher).Flush()
+		for text := range told {
+			fmt.Fprint(w, text)
+			w.(http.Flusher).Flush()
+		}
+	}))
+	t.Cleanup(server.Close)
+	c, err := newSecretClient(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func secretJSON(name, token, version string) string {
+	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":%q,"namespace":"team-a","resourceVersion":%q},"data":{"token":%q}}`,
+		name, version, base64.StdEncoding.EncodeToString([]byte(token)))
+}
+
+// Fails when a request reads more than the one Secret, or when the watch has no selector.
+func TestSecretsAreAskedForByNameAndNeverListed(t *testing.T) {
+	var asked []string
+	told := make(chan string)
+	close(told)
+	c := secretServer(t, func(r *http.Request) {
+		q := r.URL.Query()
+		asked = append(asked, strings.Join([]string{r.Method, r.URL.Path, q.Get("watch"), q.Get("fieldSelector"), q.Get("resourceVersion")}, " "))
+	}, told)
+	key := kube.Key{Namespace: "team-a", Name: "hook"}
+	object, err := c.Get(t.Context(), key, "0")
+	if err != nil || string(object.Data["token"]) != "one" {
+		t.Errorf("got %v, %v", object, err)
+	}
+	w, err := c.Watch(t.Context(), key, "7", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	if _, err := w.Next(); !errors.Is(err, io.EOF) {
+		t.Errorf("a watch that the server ended: %v", err)
+	}
+	want := []string{
+		"GET /api/v1/namespaces/team-a/secrets/hook   0",
+		"GET /api/v1/namespaces/team-a/secrets true metadata.name=hook 7",
+	}
+	if strings.Join(asked, "\n") != strings.Join(want, "\n") {
+		t.Errorf("asked for %q", asked)
+	}
+}
+
+// Fails when what came with the event before is lost, when an event has to come in one piece, or when what cannot be read is quoted.
+func TestAWatchOfASecretTellsEveryEventHoweverItIsCut(t *testing.T) {
+	event := func(kind, object string) string { return fmt.Sprintf(`{"type":%q,"object":%s}`, kind, object) + "\n" }
+	added, modified := event("ADDED", secretJSON("hook", "one", "7")), event("MODIFIED", secretJSON("hook", "two", "8"))
+	told := make(chan string, 100)
+	for _, text := range []string{
+		added + modified + event("BOOKMARK", secretJSON("", "", "9"))[:40], event("BOOKMARK", secretJSON("", "", "9"))[40:],
+		event("DELETED", secretJSON("hook", "two", "10")),
+		event("ERROR", `{"kind":"Status","status":"Failure","reason":"Expired","code":410}`),
+		event("ADDED", `{"data":{"token":7}}`),
+	} {
+		told <- text
+	}
+	close(told)
+	c := secretServer(t, func(*http.Request) {}, told)
+	w, err := c.Watch(t.Context(), kube.Key{Namespace: "team-a", Name: "hook"}, "0", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	var got []string
+	for range 4 {
+		e, err := w.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		state := contentOfEvent(e)
+		got = append(got, state)
+	}
+	if want := "ADDED 7 one, MODIFIED 8 two, BOOKMARK 9 , DELETED 10 two"; strings.Join(got, ", ") != want {
+		t.Errorf("got %q", got)
+	}
+	refused, err := w.Next()
+	if err != nil || refused.Type != watch.Error || !apierrors.IsResourceExpired(apierrors.FromObject(refused.Object)) {
+		t.Errorf("a watch that is too old: %v, %v", refused, err)
+	}
+	if _, err := w.Next(); err == nil || strings.Contains(err.Error(), "token") {
+		t.Errorf("a Secret that is none: %v", err)
+	}
+}
+
+// Fails when Stop leaves a Next waiting.
+func TestStoppingAWatchOfASecretEndsIt(t *testing.T) {
+	told := make(chan string)
+	c := secretServer(t, func(*http.Request) {}, told)
+	w, err := c.Watch(t.Context(), kube.Key{Namespace: "team-a", Name: "hook"}, "0", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer close(told)
+	ended := make(chan error)
+	go func() {
+		_, err := w.Next()
+		ended <- err
+	}()
+	w.Stop()
+	if err := <-ended; err == nil {
+		t.Error("Next returned an event")
+	}
+}

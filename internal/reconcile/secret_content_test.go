@@ -1,0 +1,242 @@
+package reconcile
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+
+	v1 "notifier/api/v1"
+	"notifier/api/v1beta3"
+)
+
+func secretOf(t corev1.SecretType, name string, data ...string) *corev1.Secret {
+	s := newSecret(name, data...)
+	s.Type = t
+	return s
+}
+
+// selfSigned is a number of certificates, as long as they fit into a number of bytes, one at least, and the key of all in PEM.
+func selfSigned(t *testing.T, fit int) (certs, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := x509.MarshalECPrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := int64(1); ; i++ {
+		template := &x509.Certificate{
+			SerialNumber: big.NewInt(i), Subject: pkix.Name{CommonName: fmt.Sprint("ca", i)}, NotAfter: time.Now().Add(time.Hour), IsCA: true,
+		}
+		der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+		if i > 1 && len(certs)+len(next) > fit {
+			return certs, string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded}))
+		}
+		certs += next
+	}
+}
+
+// E7: fails when a Provider or a Receiver gets the value of a Secret that belongs to the cluster: its maker need not be one who may
+// read it.
+func TestE7ASecretThatBelongsToTheClusterIsNotUsed(t *testing.T) {
+	for kind, denied := range map[corev1.SecretType]bool{
+		corev1.SecretTypeServiceAccountToken: true, corev1.SecretTypeDockerConfigJson: true, corev1.SecretTypeBasicAuth: true,
+		corev1.SecretTypeSSHAuth: true, corev1.SecretTypeBootstrapToken: true, corev1.SecretTypeTLS: true,
+		"helm.sh/release.v1": true, "cluster.x-k8s.io/secret": true, "kubernetes.io/": true,
+		corev1.SecretTypeOpaque: false, "": false, "example.com/webhook": false, "notkubernetes.io/x": false, "kubernetes.io": false,
+	} {
+		t.Run(string(kind), func(t *testing.T) {
+			secrets := []*corev1.Secret{secretOf(kind, "s", "token", "hush", "address", "https://hush.example.com")}
+			receiver := newReceiver("app", func(r *v1.Receiver) { r.Spec.SecretRef.Name = "s" })
+			provider := newProvider("chat", func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("s") })
+			proxied := newProvider("proxied", func(p *v1beta3.Provider) { p.Spec.ProxySecretRef = ref("s") })
+			play(t, settings{objects: []apiruntime.Object{receiver, provider, proxied}, secrets: secrets}, func(w *world) {
+				want := "True Succeeded"
+				if denied {
+					want = "False SecretDenied"
+				}
+				for name, message := range map[string]string{
+					"app": w.ready("Receiver", "app", want), "chat": w.ready("Provider", "chat", want), "proxied": w.ready("Provider", "proxied", want),
+				} {
+					if strings.Contains(message, "hush") || denied && !strings.Contains(message, `Secret "s"`) {
+						t.Errorf("%s is told: %s", name, message)
+					}
+				}
+				if served := w.hooks.get("team-a/app") != nil; served == denied {
+					t.Errorf("Receiver served: %t", served)
+				}
+				for _, e := range w.secrets.entries {
+					if denied && len(e.data) > 0 {
+						t.Error("its values are kept")
+					}
+				}
+				if denied { // the way out is to replace it
+					w.removeSecret("s")
+					w.applySecret(newSecret("s", "token", "mine", "address", "https://example.com"))
+					w.ready("Provider", "chat", "True Succeeded")
+					w.ready("Receiver", "app", "True Succeeded")
+				}
+			})
+		})
+	}
+}
+
+// A Secret of type kubernetes.io/tls is what Flux's documentation makes for certSecretRef. Fails when it is refused there, or when
+// more of it is used than the certificate, its key and the authority.
+func TestASecretOfTypeTLSIsForTLSAlone(t *testing.T) {
+	cert, key := selfSigned(t, 0)
+	tls := secretOf(corev1.SecretTypeTLS, "tls", "ca.crt", cert, "tls.crt", cert, "tls.key", key, "token", "hush")
+	account := secretOf(corev1.SecretTypeServiceAccountToken, "account", "ca.crt", cert, "token", "hush")
+	withCert := func(name, secret string) *v1beta3.Provider {
+		return newProvider(name, func(p *v1beta3.Provider) { p.Spec.CertSecretRef = ref(secret) })
+	}
+	both := withCert("both", "tls")
+	both.Spec.SecretRef = ref("tls")
+	s := settings{
+		objects: []apiruntime.Object{withCert("good", "tls"), withCert("bad", "account"), both},
+		secrets: []*corev1.Secret{tls, account},
+	}
+	play(t, s, func(w *world) {
+		w.ready("Provider", "good", "True Succeeded")
+		w.ready("Provider", "bad", "False SecretDenied")
+		w.ready("Provider", "both", "False SecretDenied")
+		for _, e := range w.secrets.entries {
+			if e.data["token"] != "" {
+				t.Error("the token is kept")
+			}
+		}
+	})
+}
+
+// Fails when a Secret without the label is used where the installation requires it, or when adding and removing the label is not
+// noticed.
+func TestOnlyLabelledSecretsAreUsedWhereThatIsRequired(t *testing.T) {
+	labelled := func(token string) *corev1.Secret {
+		s := newSecret("hook", "token", token)
+		s.Labels = map[string]string{"notification.toolkit.fluxcd.io/secret": "Enabled"}
+		return s
+	}
+	s := settings{
+		objects: []apiruntime.Object{newReceiver("app"), newProvider("chat", func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("hook") })},
+		secrets: []*corev1.Secret{newSecret("hook", "token", "hush")},
+		change:  func(o *Options) { o.RequireSecretLabel = true },
+	}
+	play(t, s, func(w *world) {
+		message := w.ready("Provider", "chat", "False SecretDenied")
+		if !strings.Contains(message, "notification.toolkit.fluxcd.io/secret: Enabled") {
+			t.Errorf("message: %s", message)
+		}
+		w.ready("Receiver", "app", "False SecretDenied")
+		pass(10 * time.Second)
+		w.applySecret(labelled("hush"))
+		w.ready("Provider", "chat", "True Succeeded")
+		w.ready("Receiver", "app", "True Succeeded")
+		w.applySecret(newSecret("hook", "token", "hush"))
+		w.ready("Provider", "chat", "False SecretDenied")
+		w.ready("Receiver", "app", "False SecretDenied")
+		if w.hooks.get("team-a/app") != nil {
+			t.Error("the Receiver is still served")
+		}
+	})
+}
+
+// Fails when a value over its bound is used or kept, or its owner is not told.
+func TestAValueOverItsBoundIsRefused(t *testing.T) {
+	long := strings.Repeat("hush", maxSecretValue/4) + "!"
+	s := settings{
+		objects: []apiruntime.Object{newReceiver("app"), newProvider("chat", func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("hook") })},
+		secrets: []*corev1.Secret{newSecret("hook", "token", long)},
+	}
+	play(t, s, func(w *world) {
+		for _, message := range []string{
+			w.ready("Receiver", "app", "False InvalidConfig"), w.ready("Provider", "chat", "False InvalidConfig"),
+		} {
+			if !strings.Contains(message, "token") || strings.Contains(message, "hush") {
+				t.Errorf("message: %s", message)
+			}
+		}
+		w.applySecret(newSecret("hook", "token", long[1:]))
+		w.ready("Receiver", "app", "True Succeeded")
+		w.ready("Provider", "chat", "True Succeeded")
+		w.applySecret(newSecret("hook", "token", long))
+		w.ready("Receiver", "app", "False InvalidConfig")
+	})
+}
+
+// T6: fails when each of the objects that name one large Secret has a copy of it.
+func TestT6ALargeSecretIsKeptOnceForAllWhoNameIt(t *testing.T) {
+	const n = 300
+	certs, _ := selfSigned(t, maxAuthoritiesValue)
+	value := strings.Repeat("x", maxSecretValue)
+	data := []string{
+		"token", value, "username", value, "password", value, "address", "https://example.com", "other", strings.Repeat("y", 700<<10),
+		"ca.crt", certs,
+	}
+	s := settings{secrets: []*corev1.Secret{newSecret("big", data...)}}
+	for i := range n {
+		s.objects = append(s.objects, newProvider(fmt.Sprintf("p%d", i), func(p *v1beta3.Provider) {
+			p.Spec.SecretRef, p.Spec.CertSecretRef = ref("big"), ref("big")
+			p.Spec.Type = v1beta3.SlackProvider
+			p.Spec.Channel = "general"
+		}))
+	}
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := heap()
+	play(t, s, func(w *world) {
+		w.ready("Provider", "p0", "True Succeeded")
+		if grown := (heap() - before) >> 20; grown > 24 {
+			t.Errorf("%d objects that name one Secret of 1 MiB grew the heap by %d MiB", n, grown)
+		}
+	})
+}
+
+// Fails when the first user of a Secret that was missing is not told that another's read, for other keys, found it.
+func TestAUserOfAMissingSecretIsToldWhenAnothersReadFindsIt(t *testing.T) {
+	withSecrets(t, func(t *testing.T, k *keeper) {
+		k.watches = rate.NewLimiter(0, 0) // no watch is there to tell
+		k.holds(t, chatUser, want{name: "hook", keys: []string{"address"}}, false, nil)
+		k.vault.put(hookKey, map[string]string{"token": "one", "address": "x"})
+		k.holds(t, appUser, token, true, map[string]string{"token": "one"})
+		if told := k.takeTold(); !slices.Contains(told, chatUser) {
+			t.Errorf("told: %v", told)
+		}
+	})
+}
+
+// Fails when a user is told of a change because another one wants more keys.
+func TestThatAnotherWantsMoreKeysIsNoChange(t *testing.T) {
+	withSecrets(t, func(t *testing.T, k *keeper) {
+		k.vault.put(hookKey, map[string]string{"token": "one", "address": "x"})
+		k.holds(t, appUser, token, true, map[string]string{"token": "one"})
+		k.holds(t, chatUser, want{name: "hook", keys: []string{"address"}}, true, map[string]string{"address": "x"})
+		if told := k.takeTold(); told != nil {
+			t.Errorf("told: %v", told)
+		}
+	})
+}

@@ -1,0 +1,113 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
+
+	"notifier/internal/reconcile/kube"
+)
+
+// holdMany has a number of Secrets held by as many Receivers, ten to a namespace, and watched.
+func (k *keeper) holdMany(t *testing.T, n int) (keys []kube.Key) {
+	t.Helper()
+	for i := range n {
+		key := kube.Key{Namespace: fmt.Sprintf("team-%d", i/10), Name: fmt.Sprintf("s%d", i)}
+		k.vault.put(key, map[string]string{"token": "one"})
+		k.holds(t, secretUser{"Receiver", key}, want{name: key.Name, keys: []string{"token"}}, true, map[string]string{"token": "one"})
+		keys = append(keys, key)
+	}
+	pass(time.Minute)
+	return keys
+}
+
+// Fails when each of thousands of watches finds out for itself that the API server is away, when one begins anew more than once after
+// its return, or when a Secret that was rotated meanwhile is not served within ten seconds.
+func TestAfterAnOutageEverySecretIsWatchedAgainOnce(t *testing.T) {
+	withSecrets(t, func(t *testing.T, k *keeper) {
+		const n = 5000
+		k.watches = rate.NewLimiter(500, 5000) // as Options.secretLimits makes it
+		keys := k.holdMany(t, n)
+		k.vault.goAway()
+		k.vault.mu.Lock()
+		k.vault.tried = 0
+		k.vault.mu.Unlock()
+		pass(time.Minute)
+		k.vault.mu.Lock()
+		tried := k.vault.tried
+		k.vault.mu.Unlock()
+		if tried > 60*watchBeginners {
+			t.Errorf("%d tries in a minute of outage", tried)
+		}
+		last := keys[n-1]
+		k.vault.put(last, map[string]string{"token": "two"})
+		k.vault.comeBack()
+		pass(10 * time.Second)
+		k.holds(t, secretUser{"Receiver", last}, want{name: last.Name, keys: []string{"token"}}, true, map[string]string{"token": "two"})
+		pass(time.Minute)
+		k.vault.mu.Lock()
+		defer k.vault.mu.Unlock()
+		if k.vault.tried > n+watchBeginners {
+			t.Errorf("%d watches for %d Secrets after the return", k.vault.tried, n)
+		}
+	})
+}
+
+// T6: fails when a namespace of many Secrets has another wait for all of its watches.
+func TestT6NamespacesTakeTurnsInBeingWatched(t *testing.T) {
+	withSecrets(t, func(t *testing.T, k *keeper) {
+		k.watches = rate.NewLimiter(10, 1)
+		for i := range 1000 {
+			name := fmt.Sprintf("s%d", i)
+			k.holds(t, secretUser{"Receiver", kube.Key{Namespace: "many", Name: name}}, want{name: name, keys: []string{"token"}}, false, nil)
+		}
+		k.holds(t, appUser, token, false, nil)
+		pass(5 * time.Second)
+		k.vault.put(hookKey, map[string]string{"token": "one"})
+		pass(time.Second)
+		k.holds(t, appUser, token, true, map[string]string{"token": "one"})
+	})
+}
+
+// Fails when watches are begun while a start still needs the API server, or never because it takes for ever.
+func TestNoSecretIsWatchedBeforeTheStartIsOver(t *testing.T) {
+	for name, ends := range map[string]bool{"a start that ends": true, "a start that does not": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				v, started := newVault(), make(chan struct{})
+				s := newSecrets(secretsOptions{
+					source: v, reads: rate.NewLimiter(rate.Inf, 1), watches: rate.NewLimiter(rate.Inf, 1),
+					changed: func(secretUser) {}, started: over(), quiet: started, metrics: newMetrics(prometheus.NewRegistry()), log: discard(),
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				var wg sync.WaitGroup
+				defer wg.Wait()
+				defer cancel()
+				wg.Go(func() { _ = s.Run(ctx) })
+				v.put(hookKey, map[string]string{"token": "one"})
+				if _, err := s.Hold(ctx, appUser, token); err != nil {
+					t.Fatal(err)
+				}
+				pass(startGrace - time.Second)
+				if n := v.open(); n != 0 {
+					t.Errorf("%d watches during the start", n)
+				}
+				if ends {
+					close(started)
+				} else {
+					pass(time.Second)
+				}
+				pass(time.Second)
+				if n := v.open(); n != 1 {
+					t.Errorf("%d watches after the start", n)
+				}
+			})
+		})
+	}
+}

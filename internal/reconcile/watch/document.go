@@ -1,0 +1,83 @@
+package watch
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// document is as much of a Flux object's JSON as is read. A large cluster sends a hundred megabytes of it at a start, of which this is
+// a tenth: the rest is skipped and never made into Go values.
+type document struct {
+	APIVersion string `json:"apiVersion"`
+	Metadata   struct {
+		Namespace         string            `json:"namespace"`
+		Name              string            `json:"name"`
+		UID               types.UID         `json:"uid"`
+		ResourceVersion   string            `json:"resourceVersion"`
+		Generation        int64             `json:"generation"`
+		CreationTimestamp metav1.Time       `json:"creationTimestamp"`
+		DeletionTimestamp *metav1.Time      `json:"deletionTimestamp"`
+		Labels            map[string]string `json:"labels"`
+		Annotations       map[string]string `json:"annotations"`
+	} `json:"metadata"`
+	Status status `json:"status"`
+	refusal
+}
+
+// refusal has the fields of the answer that the API server sends in place of an object when a watch cannot go on.
+type refusal struct {
+	Code    int32               `json:"code"`
+	Reason  metav1.StatusReason `json:"reason"`
+	Message string              `json:"message"`
+}
+
+// asStatus returns the refusal as Kubernetes' own type.
+func (r refusal) asStatus() *metav1.Status {
+	return &metav1.Status{
+		Status: metav1.StatusFailure, Code: cmp.Or(r.Code, http.StatusInternalServerError), Reason: r.Reason, Message: r.Message,
+	}
+}
+
+// status is as much of a status as any kind's is read. Each kind has some of the fields.
+type status struct {
+	ObservedGeneration    int64             `json:"observedGeneration"`
+	Conditions            []statusCondition `json:"conditions"`
+	LastAppliedRevision   string            `json:"lastAppliedRevision"`
+	LastAttemptedRevision string            `json:"lastAttemptedRevision"`
+	LastPushCommit        string            `json:"lastPushCommit"`
+	ObservedSourcesDigest string            `json:"observedSourcesDigest"`
+	LatestImage           string            `json:"latestImage"`
+	Artifact              struct {
+		Revision string `json:"revision"`
+	} `json:"artifact"`
+	LatestRef struct {
+		Tag    string `json:"tag"`
+		Digest string `json:"digest"`
+	} `json:"latestRef"`
+	History []struct {
+		ChartVersion string `json:"chartVersion"`
+	} `json:"history"`
+}
+
+type statusCondition struct {
+	Type               string `json:"type"`
+	Status             string `json:"status"`
+	Reason             string `json:"reason"`
+	Message            string `json:"message"`
+	LastTransitionTime string `json:"lastTransitionTime"`
+	ObservedGeneration int64  `json:"observedGeneration"`
+}
+
+// tolerate drops the error of a value that is not of the type which its field has: the field is left empty then, and the rest is read.
+// A malformed status of one object must not stop its kind.
+func tolerate(err error) error {
+	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return nil
+	}
+	return err
+}

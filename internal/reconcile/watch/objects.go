@@ -1,0 +1,142 @@
+package watch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"notifier/internal/reconcile/kube"
+)
+
+// Objects reaches the objects of the kinds that are watched.
+type Objects interface {
+	// ListerWatcher returns how to list and to watch a kind by a resource, in one namespace or, for the empty one, in all. Its objects
+	// are of the type that the cache holds.
+	ListerWatcher(kind *Kind, resource schema.GroupVersionResource, namespace string) cache.ListerWatcher
+}
+
+// objectList is a list of objects, as an informer wants it.
+type objectList struct {
+	metav1.TypeMeta
+	metav1.ListMeta
+	Items []*object
+}
+
+// DeepCopyObject returns the list itself, which is never changed.
+func (l *objectList) DeepCopyObject() runtime.Object { return l }
+
+// version1 is the version in which the options of a request are encoded, whatever the version of the objects is.
+var version1 = schema.GroupVersion{Version: "v1"}
+
+// optionsCodec encodes the options of a list or watch as parameters of a request.
+var optionsCodec = func() runtime.ParameterCodec {
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, version1)
+	return runtime.NewParameterCodec(scheme)
+}()
+
+// ListerWatcher reads objects by requests to the API server.
+func (s *Server) ListerWatcher(kind *Kind, resource schema.GroupVersionResource, namespace string) cache.ListerWatcher {
+	shared := newWords()
+	request := func(o *metav1.ListOptions) *rest.Request {
+		r := s.client.Get().AbsPath("/apis", resource.Group, resource.Version)
+		if namespace != "" {
+			r = r.Suffix("namespaces", namespace)
+		}
+		return r.Suffix(resource.Resource).SpecificallyVersionedParams(o, optionsCodec, version1)
+	}
+	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			body, err := s.stream(ctx, request, o)
+			if err != nil {
+				return nil, fmt.Errorf("list %s: %w", kind.Kind, err)
+			}
+			defer body.Close()
+			return decodeList(kind, shared, body)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.Watch = true
+			body, err := s.stream(ctx, request, o)
+			if err != nil {
+				return nil, fmt.Errorf("watch %s: %w", kind.Kind, err)
+			}
+			return watch.NewStreamWatcher(newObjectStream(kind, shared, body), brokenStream), nil
+		},
+	}, kube.ListFirst{})
+}
+
+// stream asks until the API server answers.
+func (s *Server) stream(ctx context.Context, request func(*metav1.ListOptions) *rest.Request, o metav1.ListOptions) (body io.ReadCloser, err error) {
+	err = s.away.Try(ctx, func() (err error) {
+		body, err = request(&o).Stream(ctx)
+		return err
+	})
+	return body, err
+}
+
+// brokenStream is how an informer is told that what a watch sent cannot be read.
+var brokenStream = apierrors.NewClientErrorReporter(http.StatusInternalServerError, http.MethodGet, "ClientWatchDecoding")
+
+func decodeList(kind *Kind, shared *words, body io.Reader) (*objectList, error) {
+	list := &objectList{}
+	err := kube.DecodeList(body, &list.ListMeta, func(d *json.Decoder) error {
+		var item document
+		if err := tolerate(d.Decode(&item)); err != nil {
+			return err
+		}
+		o := newObject(kind, &item)
+		o.share(shared)
+		list.Items = append(list.Items, o)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", kind.Kind, err)
+	}
+	return list, nil
+}
+
+// objectStream decodes what a watch tells.
+type objectStream struct {
+	kind   *Kind
+	shared *words
+	body   io.ReadCloser
+	events *json.Decoder
+}
+
+func newObjectStream(kind *Kind, shared *words, body io.ReadCloser) *objectStream {
+	return &objectStream{kind: kind, shared: shared, body: body, events: json.NewDecoder(body)}
+}
+
+// Decode returns the next event. It reports the end of the watch as io.EOF.
+func (s *objectStream) Decode() (watch.EventType, runtime.Object, error) {
+	var told struct {
+		Type   watch.EventType `json:"type"`
+		Object document        `json:"object"`
+	}
+	if err := tolerate(s.events.Decode(&told)); err != nil {
+		return "", nil, err
+	}
+	switch told.Type {
+	case watch.Error:
+		return watch.Error, told.Object.asStatus(), nil
+	case watch.Added, watch.Modified, watch.Deleted, watch.Bookmark:
+		o := newObject(s.kind, &told.Object)
+		o.share(s.shared)
+		return told.Type, o, nil
+	default:
+		return "", nil, fmt.Errorf("watch %s: told of %q", s.kind.Kind, told.Type)
+	}
+}
+
+// Close ends the watch.
+func (s *objectStream) Close() { _ = s.body.Close() }

@@ -1,0 +1,89 @@
+package watch
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+// repositoryJSON is a GitRepository; version is also the revision of its artifact.
+func repositoryJSON(name, version string) string {
+	return fmt.Sprintf(`{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","metadata":{"name":%q,"namespace":"team-a","uid":"u",
+		"resourceVersion":%q,"managedFields":[{"manager":"x"}]},"spec":{"url":"x"},"status":{"artifact":{"revision":%[2]q},
+		"conditions":[{"type":"Ready","status":"True"}]}}`, name, version)
+}
+
+// Fails when something of a list or a watch is lost or not understood, when a malformed object stops the others, or when a watch that
+// is too old is not known as such.
+func TestObjectsAreReadAsTheAPIServerSendsThem(t *testing.T) {
+	const malformed = `{"metadata":{"name":"odd","namespace":"team-a","resourceVersion":"3"},"status":{"artifact":"none","conditions":{}}}`
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.Path+"?"+r.URL.RawQuery)
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Query().Get("watch") == "" {
+			fmt.Fprintf(w, `{"kind":"GitRepositoryList","metadata":{"resourceVersion":"9"},"items":[%s,%s]}`, repositoryJSON("a", "1"), malformed)
+			return
+		}
+		for _, told := range []struct{ kind, object string }{
+			{"ADDED", repositoryJSON("b", "10")},
+			{"MODIFIED", malformed},
+			{"DELETED", repositoryJSON("b", "12")},
+			{"BOOKMARK", `{"kind":"GitRepository","metadata":{"resourceVersion":"13","annotations":{"k8s.io/initial-events-end":"true"}}}`},
+			{"ERROR", `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"too old","reason":"Expired","code":410}`},
+		} {
+			fmt.Fprintf(w, `{"type":%q,"object":%s}`+"\n", told.kind, told.object)
+		}
+	}))
+	defer server.Close()
+	s, err := NewServer(&rest.Config{Host: server.URL}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resource := kustomizations.GroupVersion().WithResource("gitrepositories")
+	lw := cache.ToListerWatcherWithContext(s.ListerWatcher(kindNamed("GitRepository"), resource, "team-a"))
+	listed, err := lw.ListWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := listed.(*objectList)
+	if list.ResourceVersion != "9" || len(list.Items) != 2 || list.Items[0].revision != "1" || list.Items[1].Name != "odd" {
+		t.Errorf("listed %+v", list)
+	}
+	w, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "9"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	var got []string
+	for e := range w.ResultChan() {
+		if e.Type == watch.Error {
+			if !apierrors.IsResourceExpired(apierrors.FromObject(e.Object)) {
+				t.Errorf("a watch that is too old: %v", e.Object)
+			}
+			continue
+		}
+		o := e.Object.(*object)
+		got = append(got, fmt.Sprint(e.Type, o.Name, o.ResourceVersion))
+		if e.Type == watch.Bookmark && o.Annotations[metav1.InitialEventsAnnotationKey] != "true" {
+			t.Error("the bookmark that ends the first events is not known")
+		}
+	}
+	if want := []string{"ADDEDb10", "MODIFIEDodd3", "DELETEDb12", "BOOKMARK13"}; !slices.Equal(got, want) {
+		t.Errorf("watched %v, want %v", got, want)
+	}
+	path := "/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/team-a/gitrepositories?"
+	if len(asked) != 2 || !strings.HasPrefix(asked[0], path) || !strings.HasPrefix(asked[1], path) || !strings.Contains(asked[1], "resourceVersion=9") {
+		t.Errorf("asked for %q", asked)
+	}
+}

@@ -1,0 +1,40 @@
+package watch
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"strings"
+	"testing"
+	"unsafe"
+)
+
+// Fails when objects that have much in common keep a copy of it each, when two that differ share, or when what tenants choose grows
+// the table without bound.
+func TestWhatObjectsHaveInCommonIsKeptOnce(t *testing.T) {
+	w := newWords()
+	a, b := w.one(strings.Clone("main@sha1:1")), w.one(strings.Clone("main@sha1:1"))
+	if unsafe.StringData(a) != unsafe.StringData(b) {
+		t.Error("a string is kept twice")
+	}
+	one, other := w.set(map[string]string{"a": "b", "c": "d"}), w.set(map[string]string{"c": "d", "a": "b"})
+	if reflect.ValueOf(one).Pointer() != reflect.ValueOf(other).Pointer() {
+		t.Error("a map is kept twice")
+	}
+	for _, m := range []map[string]string{{"a": "b"}, {"a": "b\x00c\x00d"}, {"a": "b", "c": "e"}, {}, nil} {
+		if got := w.set(maps.Clone(m)); len(got) != len(m) || len(m) > 0 && !maps.Equal(got, m) {
+			t.Errorf("%v became %v", m, got)
+		}
+	}
+	for i := range 3 * maxWords {
+		w.one(fmt.Sprint("word", i))
+		w.set(map[string]string{"label": fmt.Sprint(i)})
+	}
+	if len(w.texts) > maxWords || len(w.labels) > maxWords {
+		t.Errorf("%d texts, %d sets of labels", len(w.texts), len(w.labels))
+	}
+	long := strings.Repeat("x", maxWordLength+1)
+	if w.one(long) != long || w.texts[long] != "" {
+		t.Error("a long text is changed or kept")
+	}
+}
