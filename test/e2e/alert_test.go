@@ -163,3 +163,61 @@ func (s *stage) observed(kind, name string) {
 		return fmt.Errorf("generation %d is not observed: %v", obj.GetGeneration(), conditions)
 	}))
 }
+
+// E2, E5: what a Provider refused since its address was wrong is told as lost on the Alert and the Provider, and comes, in order, when its
+// Secret is mended. Fails when a new version of a Secret is none of the Provider's, when nothing is replayed, or when nothing is told.
+func TestE2MendingASecretBringsBackWhatTheProviderRefused(t *testing.T) {
+	s := play(t)
+	sink := s.NewSink()
+	sink.AnswerWith(func(r harness.Received) harness.Answer {
+		if r.Path == "/wrong" {
+			return harness.Answer{Status: http.StatusForbidden}
+		}
+		return harness.Answer{}
+	})
+	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
+	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/wrong"), anyKustomization))
+	for _, message := range []string{"first lost", "second lost"} {
+		s.failure(message)
+	}
+	for _, kind := range []string{"Alert", "Provider"} {
+		c := s.condition(kind, "all", "DeliveriesLost", metav1.ConditionTrue, "DeliveryGivenUp")
+		if !strings.Contains(c.Message, "given up") {
+			t.Errorf("%s says %q", kind, c.Message)
+		}
+	}
+	s.Must(harness.Eventually(s.Within(soon), func(context.Context) error { return s.hasEvent("Provider", "all", "DeliveryGivenUp") }))
+	s.waitMessages(sink, "first lost", "second lost") // refused both
+	sink.Forget()
+	s.Must(s.Tenant.Secret(s.Ctx, "all-address", map[string]string{"address": sink.URL("/right")}))
+	s.waitMessages(sink, "first lost", "second lost")
+	var got []string
+	for _, r := range sink.Received() {
+		got = append(got, r.Path)
+	}
+	all := messages(s, sink)
+	if len(all) != 2 || !strings.Contains(all[0], "first") || got[0] != "/right" {
+		t.Errorf("after it was mended: %v at %v", all, got)
+	}
+}
+
+// E5: fails when an event for a type that is not supported is kept, or when nobody is told.
+func TestE5ForAnUnsupportedTypeNothingIsKeptAndTheAlertSaysSo(t *testing.T) {
+	s := play(t)
+	witness := s.NewSink()
+	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
+	s.Must(s.Tenant.Object(s.Ctx, "Provider", "odd", nil, `{"type":"zulip","address":"https://zulip.example"}`))
+	s.condition("Provider", "odd", "Ready", metav1.ConditionFalse, "UnsupportedType")
+	s.Must(s.Tenant.Object(s.Ctx, "Alert", "odd", nil, alertSpec("odd", "")))
+	if c := s.condition("Alert", "odd", "Ready", metav1.ConditionFalse, "ProviderNotReady"); !strings.Contains(c.Message, "not kept") {
+		t.Errorf("the Alert says %q", c.Message)
+	}
+	s.Must(s.Tenant.Alert(s.Ctx, "witness", "generic", witness.URL("/"), anyKustomization))
+	s.failure("for nobody")
+	s.waitMessages(witness, "for nobody")
+	for _, kind := range []string{"Alert", "Provider"} {
+		if c := s.condition(kind, "odd", "DeliveriesLost", metav1.ConditionTrue, ""); !strings.Contains(c.Message, "1 given up") {
+			t.Errorf("%s says %q", kind, c.Message)
+		}
+	}
+}

@@ -312,3 +312,24 @@ func (s *stage) stillOnly(sink *harness.Sink, count int) {
 		s.Errorf("got %d notifications, want %d: %q", got, count, messages(s, sink))
 	}
 }
+
+// E9: whoever knows an object's UID can say that it failed in words that an Alert leaves out. Fails when a POST settles a transition without
+// a look at what the object itself says. An empty matchLabels selects all objects that there are, also one without labels: fails when
+// the door or the watcher takes it for one that is not known.
+func TestE9AForgedFailureThatAlertsLeaveOutSilencesNothing(t *testing.T) {
+	s := play(t)
+	sink := s.NewSink()
+	s.Must(s.Tenant.Secret(s.Ctx, "all", map[string]string{"address": sink.URL("/")}))
+	s.Must(s.Tenant.Object(s.Ctx, "Provider", "all", nil, `{"type":"generic","secretRef":{"name":"all"}}`))
+	s.Must(s.Tenant.Object(s.Ctx, "Alert", "all", nil, `{"providerRef":{"name":"all"},"exclusionList":["noise"],
+		"eventSources":[{"kind":"Kustomization","name":"*","matchLabels":{}}]}`))
+	_, err := s.Tenant.WaitCondition(s.Ctx, "Alert", "all", "Ready", metav1.ConditionTrue, "")
+	s.Must(err)
+	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
+	s.Must(s.Tenant.SetReady(s.Ctx, "Kustomization", "app", true, "ReconciliationSucceeded", "first state", "main@sha1:1"))
+	s.waitMessages(sink, "first state")
+
+	s.post(s.Tenant, "app", "error", "BuildFailed", "noise", "main@sha1:2", http.StatusAccepted)
+	s.Must(s.Tenant.SetReady(s.Ctx, "Kustomization", "app", false, "BuildFailed", "the genuine failure", "main@sha1:2"))
+	s.waitMessages(sink, "the genuine failure")
+}

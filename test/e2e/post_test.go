@@ -22,6 +22,9 @@ func TestWhatIsNoEventIsRefusedAtTheEventsDoor(t *testing.T) {
 	event["involvedObject"].(map[string]any)["namespace"] = ""
 	nowhere, err := json.Marshal(event)
 	s.Must(err)
+	event["involvedObject"].(map[string]any)["namespace"], event["timestamp"] = s.Tenant.Namespace, "9999-12-31T23:59:59-00:01"
+	never, err := json.Marshal(event)
+	s.Must(err)
 	for name, tc := range map[string]struct {
 		method, path, body string
 		status             int
@@ -35,6 +38,7 @@ func TestWhatIsNoEventIsRefusedAtTheEventsDoor(t *testing.T) {
 		"an object of no namespace":   {http.MethodPost, "/", string(nowhere), http.StatusBadRequest},
 		"a field of another type":     {http.MethodPost, "/", `{"involvedObject":"app"}`, http.StatusBadRequest},
 		"a time that is none":         {http.MethodPost, "/", strings.Replace(string(whole), `"timestamp":"`, `"timestamp":"x`, 1), http.StatusBadRequest},
+		"a time that none can keep":   {http.MethodPost, "/", string(never), http.StatusBadRequest},
 		"10,000 levels":               {http.MethodPost, "/", strings.Repeat(`{"metadata":`, 10_001), http.StatusBadRequest},
 		"another method":              {http.MethodGet, "/", "", http.StatusMethodNotAllowed},
 		"a webhook at the wrong door": {http.MethodPost, world.HookPath("t", "app", "x"), "{}", http.StatusNotFound},

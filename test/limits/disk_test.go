@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -86,6 +87,31 @@ func TestAFullDiskLosesNothingThatWasAccepted(t *testing.T) {
 	s.accepted("last")
 	s.waitTold(sink, "last")
 	t.Logf("%d events were accepted, before and while the disk was full", len(ledger))
+}
+
+// E2 for a volume that was restored to a smaller disk, or a disk that another filled. Fails when the embedded server's limit is that
+// of the smaller disk while it still reserves what the larger one allowed: it then does not start.
+func TestE2ADataDirectoryOnASmallerDiskStartsWithWhatItHolds(t *testing.T) {
+	s := scoped(t)
+	large, err := harness.TempDir("data")
+	s.Must(err)
+	s.startScoped(world.NotifierOptions{DataDir: large})
+	sink := s.NewSink()
+	s.Must(sink.Down())
+	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
+	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
+	_, err = s.Tenant.WaitCondition(s.Ctx, "Alert", "all", "Ready", metav1.ConditionTrue, "")
+	s.Must(err)
+	s.accepted("kept")
+	s.Must(s.Kill())
+
+	small := s.newRoom().dir
+	s.Must(os.CopyFS(small, os.DirFS(large)))
+	s.Must(sink.Up(s.Ctx))
+	s.startScoped(world.NotifierOptions{DataDir: small})
+	s.waitTold(sink, "kept")
+	s.accepted("after")
+	s.waitTold(sink, "after")
 }
 
 // offer sends an event and a webhook to a process whose disk is full. Both doors may still take some, which the disk has place

@@ -91,14 +91,30 @@ func (w *World) Launch(ctx context.Context, o NotifierOptions) (*Notifier, error
 	}, nil
 }
 
-// Ready waits until the process says that it is.
-func (n *Notifier) Ready(ctx context.Context) error {
+// Serving waits until the process says that it is ready.
+func (n *Notifier) Serving(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	if err := n.process.Ready(ctx, n.HealthURL+"/readyz"); err != nil {
 		return fmt.Errorf("%w\n%s", err, tail(n.Logs()))
 	}
 	return nil
+}
+
+// Ready waits until the process is ready and has read all Flux objects.
+func (n *Notifier) Ready(ctx context.Context) error {
+	if err := n.Serving(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	return harness.Eventually(ctx, func(ctx context.Context) error {
+		resp, err := n.Do(ctx, http.MethodGet, n.HealthURL+"/readyz", nil, nil)
+		if err == nil && (resp.Status != http.StatusOK || !strings.Contains(string(resp.Body), "[+] objects")) {
+			err = fmt.Errorf("/readyz: %s", resp.Body)
+		}
+		return err
+	})
 }
 
 // Process is the running process, another one after every Restart.

@@ -37,6 +37,7 @@ type counter struct {
 	url   string
 	count atomic.Int64
 	last  atomic.Int64 // Unix nanoseconds
+	down  atomic.Bool  // it refuses with 503, and does not count that
 }
 
 func newCounter() (*counter, error) {
@@ -46,8 +47,12 @@ func newCounter() (*counter, error) {
 	}
 	c := &counter{url: "http://" + l.Addr().String() + "/"}
 	go func() { // ends with the process
-		_ = http.Serve(l, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_ = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
+			if c.down.Load() {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
 			c.last.Store(time.Now().UnixNano())
 			c.count.Add(1)
 		}))

@@ -60,9 +60,12 @@ func (b *bench) steps() []step {
 		{name: "1,000 Receivers against a bare handler", run: b.manyReceivers},
 		{name: "rejected webhooks", run: b.rejected},
 		{name: "from POST to the sink, idle", run: b.idleLatency},
+		{name: "drain of a backlog", run: b.drain},
+		{name: "restart with 100,000 deliveries waiting", run: b.restartWaiting},
 		{name: many, run: b.manyAlerts},
 		{name: "memory with 10,000 Alerts", run: b.memory, needs: many},
 		{name: "start to ready with everything", run: b.startToReady, needs: many},
+		{name: "scale: the worst figure of a cluster of many namespaces", run: b.scale},
 	}
 }
 

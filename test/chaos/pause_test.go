@@ -1,0 +1,100 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"notifier/test/harness"
+	"notifier/test/world"
+)
+
+const (
+	// paused is longer than any lease of the replica that is stopped.
+	paused = 8 * time.Second
+	// afterwards is how long both are watched when it goes on, and bothLead how long both may say that they lead: metrics are read
+	// one after the other.
+	afterwards = 4 * time.Second
+	bothLead   = 300 * time.Millisecond
+	// leastGap between two requests for an object: the stamp is taken when the slot opens, the request itself takes a little.
+	leastGap = 900 * time.Millisecond
+)
+
+// T4, E3 for a replica that hangs, as on a machine that is short of memory, until another has taken its work over. Fails when it goes on
+// with what it holds: an object then gets two requests within an interval, and deliveries are sent that the other has sent.
+func TestT4E3AReplicaThatWasStoppedDoesNotGoOnWithItsWork(t *testing.T) {
+	ctx, w := open(t)
+	w = shipped(ctx, t, w)
+	nats, err := harness.StartNATS(ctx, harness.NATSOptions{})
+	must(t, err)
+	t.Cleanup(func() { _ = nats.Stop() })
+	sink, err := harness.NewSink()
+	must(t, err)
+	t.Cleanup(func() { _ = sink.Down() })
+	replica := world.NotifierOptions{Args: []string{
+		"--nats-url", nats.URL, "--enable-leader-election",
+		"--leader-election-lease-duration", "4s", "--leader-election-renew-deadline", "3s", "--leader-election-retry-period", "500ms",
+	}}
+	victim := start(ctx, t, w, replica) // the first leads
+	other := start(ctx, t, w, replica)
+	l := prepare(ctx, t, w, sink)
+	l.fleet = []*world.Notifier{other}
+	for _, target := range l.targets {
+		must(t, harness.Eventually(ctx, func(ctx context.Context) error { return serves(ctx, other, target.path) }))
+	}
+	must(t, harness.Eventually(ctx, func(ctx context.Context) error { return leads(ctx, victim) }))
+	audit, err := w.Audit()
+	must(t, err)
+	loadCtx, stopLoad := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { l.run(loadCtx) })
+	must(t, pause(ctx, 2*time.Second))
+	stopped := time.Now()
+	must(t, victim.Process().Pause())
+	must(t, pause(ctx, paused))
+	must(t, leads(ctx, other))
+	resumed := time.Now()
+	must(t, victim.Process().Resume())
+	for time.Since(resumed) < afterwards {
+		if leads(ctx, victim) == nil && leads(ctx, other) == nil && time.Since(resumed) > bothLead {
+			t.Errorf("both lead %s after the one went on", time.Since(resumed))
+			break
+		}
+	}
+	stopLoad()
+	running.Wait()
+	l.balance(ctx, []time.Time{stopped})
+	twice := requestedTwice(t, audit)
+	t.Logf("objects with two requests within one interval: %d", len(twice))
+	for object, gap := range twice {
+		t.Errorf("T4: %s got two requests %s apart", object, gap)
+	}
+}
+
+func leads(ctx context.Context, n *world.Notifier) error {
+	leading, err := n.Metric(ctx, "notifier_leading")
+	if err == nil && leading != 1 {
+		err = fmt.Errorf("%s does not lead", n.HealthURL)
+	}
+	return err
+}
+
+// requestedTwice returns the objects that were asked to reconcile twice within one interval.
+func requestedTwice(t *testing.T, audit *harness.Audit) map[string]time.Duration {
+	t.Helper()
+	entries, err := audit.Find(func(e harness.AuditEntry) bool {
+		return e.Verb == "patch" && e.ObjectRef.Resource == "gitrepositories" && e.Impersonated() != "" && e.ResponseStatus.Code == 200
+	})
+	must(t, err)
+	last, twice := map[string]time.Time{}, map[string]time.Duration{}
+	for _, e := range entries {
+		object := e.ObjectRef.Namespace + "/" + e.ObjectRef.Name
+		if gap := e.Received.Sub(last[object]).Abs(); gap < leastGap {
+			twice[object] = gap
+		}
+		last[object] = e.Received
+	}
+	return twice
+}

@@ -1,0 +1,85 @@
+package limits
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"notifier/test/harness"
+	"notifier/test/world"
+)
+
+// E1: what was accepted before a crash, of a namespace that was deleted and made again meanwhile, is not for the new tenant. Fails when
+// an Alert gets events that were accepted before it was made.
+func TestE1EventsFromBeforeACrashAreNotForWhoHasTheNamespaceNow(t *testing.T) {
+	s := scoped(t)
+	sink, message := s.NewSink(), func(text string) []byte {
+		event, err := json.Marshal(map[string]any{
+			"involvedObject": map[string]any{
+				"kind": "Kustomization", "namespace": s.Tenant.Namespace, "name": "app", "apiVersion": "kustomize.toolkit.fluxcd.io/v1",
+				"uid": "0f3c3f3e-8a45-4e54-9d3f-3f8f0f1f2a77",
+			},
+			"severity": "error", "reason": "BuildFailed", "message": text, "reportingController": "kustomize-controller",
+		})
+		s.Must(err)
+		return event
+	}
+	post := func(ctx context.Context, text string) error {
+		resp, err := s.Do(ctx, http.MethodPost, s.EventsURL+"/", nil, message(text))
+		if err == nil && resp.Status != http.StatusAccepted {
+			err = fmt.Errorf("POST of an event: got %d %q, want 202", resp.Status, resp.Body)
+		}
+		return err
+	}
+
+	// An API server that cannot be reached: nothing is routed, and events are accepted all the same.
+	dir, err := harness.TempDir("identity")
+	s.Must(err)
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	s.Must(s.World.KubeconfigAs(s.Ctx, world.SystemNamespace, world.ServiceAccount, kubeconfig))
+	unreachable, err := clientcmd.LoadFromFile(kubeconfig)
+	s.Must(err)
+	for _, cluster := range unreachable.Clusters {
+		cluster.Server = "https://127.0.0.1:1"
+	}
+	s.Must(clientcmd.WriteToFile(*unreachable, kubeconfig))
+	s.Notifier, err = s.World.Launch(s.Ctx, world.NotifierOptions{
+		Kubeconfig: kubeconfig, Args: []string{"--watch-all-namespaces=false"}, Env: []string{"RUNTIME_NAMESPACE=" + s.Tenant.Namespace},
+	})
+	s.Must(err)
+	t.Cleanup(func() { _ = s.Kill() })
+	defer s.showLog()
+	s.Must(harness.Eventually(s.Ctx, func(ctx context.Context) error { return post(ctx, "of the tenant before: 0") }))
+	for i := 1; i < 20; i++ {
+		s.Must(post(s.Ctx, fmt.Sprintf("of the tenant before: %d", i)))
+	}
+	s.Must(s.Kill())
+
+	s.Must(s.World.DeleteNamespace(s.Ctx, s.Tenant.Namespace))
+	name, err := s.World.Namespace(s.Ctx, s.Tenant.Namespace)
+	s.Must(err)
+	if name != s.Tenant.Namespace {
+		t.Fatalf("made %s, not %s", name, s.Tenant.Namespace)
+	}
+	s.Must(s.Tenant.Secret(s.Ctx, "all", map[string]string{"address": sink.URL("/")}))
+	s.Must(s.Tenant.Object(s.Ctx, "Provider", "all", nil, `{"type":"generic","secretRef":{"name":"all"}}`))
+	s.Must(s.Tenant.Object(s.Ctx, "Alert", "all", nil, `{"providerRef":{"name":"all"},"eventSources":[`+anyKustomization+`]}`))
+	s.Must(s.World.KubeconfigAs(s.Ctx, world.SystemNamespace, world.ServiceAccount, kubeconfig))
+	s.Must(s.Restart(s.Ctx))
+
+	// One object's events arrive in order: what is accepted now comes last.
+	s.Must(post(s.Ctx, "of the tenant now"))
+	got, err := sink.Wait(s.Ctx, func(got []harness.Received) bool {
+		return len(got) > 0 && strings.Contains(string(got[len(got)-1].Body), "of the tenant now")
+	})
+	s.Must(err)
+	if len(got) != 1 {
+		t.Errorf("the new tenant was told %d events of the one before", len(got)-1)
+	}
+}

@@ -1,0 +1,56 @@
+package limits
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"notifier/test/world"
+)
+
+// T6: fails when another namespace's events wait until one for very many Alerts, all over their quota, is routed.
+func TestT6AnEventForManyAlertsOverTheirQuotaIsWaitedForByNobodyElse(t *testing.T) {
+	const alerts = 200
+	s := open(t)
+	s.Start(world.NotifierOptions{Args: []string{"--namespace-quota=16"}})
+	defer s.showLog()
+	many, sink := s.Tenant, s.NewSink()
+	s.Must(many.Object(s.Ctx, "Kustomization", "app", nil, ""))
+	g, ctx := errgroup.WithContext(s.Ctx)
+	g.SetLimit(16)
+	for i := range alerts {
+		g.Go(func() error {
+			return many.Object(ctx, "Alert", fmt.Sprint("alert-", i), nil, `{"providerRef":{"name":"none"},"eventSources":[`+anyKustomization+`]}`)
+		})
+	}
+	s.Must(g.Wait())
+	other := s.NewTenant()
+	s.Must(other.Object(s.Ctx, "Kustomization", "app", nil, ""))
+	s.Must(other.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization)) // and so the others are compiled
+	post := func(tenant *world.Tenant, message string) {
+		event, err := tenant.Event(s.Ctx, "Kustomization", "app", "error", "BuildFailed", message, "main@sha1:"+message)
+		s.Must(err)
+		resp, err := s.Post(s.Ctx, event)
+		s.Must(err)
+		if resp.Status != http.StatusAccepted {
+			t.Fatalf("POST of an event: got %d %q", resp.Status, resp.Body)
+		}
+	}
+	var slowest time.Duration
+	for i := range 2 {
+		for j := range 8 {
+			post(many, fmt.Sprintf("of many %d.%d", i, j))
+		}
+		message, begin := fmt.Sprint("of the other ", i), time.Now()
+		post(other, message)
+		s.waitTold(sink, message)
+		slowest = max(slowest, time.Since(begin))
+	}
+	t.Logf("the other namespace's slower of 2 took %s", slowest)
+	if slowest > 3*time.Second {
+		t.Error("it waited for the events of many Alerts")
+	}
+}
