@@ -87,7 +87,7 @@ func (s *shard) try(work context.Context, it *item, dest *Destination) (verdict,
 	if err == nil {
 		return verdict{action: record, outcome: outcomeSent, label: labelNone}, attempt{made: true, took: took}
 	}
-	if work.Err() != nil {
+	if work.Err() != nil || !event.Owned(work) {
 		return verdict{action: giveBack}, attempt{}
 	}
 	failure := event.AsError(err)

@@ -103,7 +103,8 @@ func (l *load) compare(o *object, got []receipt, kills []time.Time) (lost, dupli
 			l.t.Errorf("E3: %q came under two delivery IDs, %s and %s", r.message, earlier.id, r.id)
 		}
 		if !slices.ContainsFunc(kills, func(k time.Time) bool { return around(k, earlier.at, r.at) }) {
-			l.t.Errorf("E3: %q came twice, %s and %s, with no kill between", r.message, earlier.at, r.at)
+			last := kills[len(kills)-1]
+			l.t.Errorf("E3: %q came twice, with no kill between: %s and %s after the last", r.message, earlier.at.Sub(last), r.at.Sub(last))
 		}
 	}
 	for _, message := range o.accepted {

@@ -43,7 +43,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	ctx, cancel := context.WithCancel(req.Context())
 	defer cancel() // after the body was read
-	req = req.Clone(ctx)
+	req = fenced(req.Clone(ctx))
 	maps.Copy(req.Header, t.header)
 	req.Header.Set("Via", "1.1 notifier")
 	if req.Header.Get("User-Agent") == "" {

@@ -1,0 +1,53 @@
+package provider
+
+import (
+	"crypto/tls"
+	"encoding/pem"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"notifier/internal/event"
+)
+
+// E3: a process that is stopped while it connects to a destination goes on with a request that the next owner has made meanwhile.
+// Fails when only the beginning of a send asks the fence.
+func TestE3NoWholeRequestIsWrittenOnceAnotherReplicaOwnsTheDelivery(t *testing.T) {
+	var replaced atomic.Bool
+	var requests atomic.Int32
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if body, err := io.ReadAll(r.Body); err == nil && string(body) == "{}" {
+			requests.Add(1)
+		}
+	}))
+	var first sync.Once
+	server.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		first.Do(func() { replaced.Store(true) })
+		return nil, nil
+	}}
+	server.StartTLS()
+	defer server.Close()
+	client, err := NewClient(Config{
+		Address: server.URL,
+		Network: Network{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+		TLS:     TLS{CA: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})},
+	}, ClientOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	post := func() error {
+		return client.Post(event.WithFence(t.Context(), func() bool { return !replaced.Load() }), nil, []byte("{}"))
+	}
+	if err := post(); err == nil {
+		t.Error("another replica took over while the connection was made: sent")
+	}
+	replaced.Store(false)
+	if err := post(); err != nil || requests.Load() != 1 {
+		t.Errorf("the owner itself: %d requests, %v", requests.Load(), err)
+	}
+}
