@@ -76,8 +76,11 @@ type nothing struct{}
 
 func (nothing) PublishTriggers(context.Context, ...event.Trigger) error   { return nil }
 func (nothing) PublishEvent(context.Context, *event.Record) (bool, error) { return false, nil }
-func (nothing) Pending(string) bool                                       { return false }
-func (nothing) Lookup(string, string, string) (event.Object, bool)        { return event.Object{}, false }
+func (nothing) LastEvent(context.Context, string, string, string) (*event.Record, bool, error) {
+	return nil, false, nil
+}
+func (nothing) Pending(string) bool                                { return false }
+func (nothing) Lookup(string, string, string) (event.Object, bool) { return event.Object{}, false }
 
 // Fails when one listener answers what belongs to another, such as metrics or events on the port that strangers reach.
 func TestEachDoorAnswersItsOwnRequestsAndNobodyElses(t *testing.T) {

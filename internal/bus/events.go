@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -21,6 +22,21 @@ const followRetry = time.Second
 // It refuses with ErrFull when the records that were not routed yet take most of the stream: publishing more would make the
 // stream discard them.
 func (b *Bus) PublishEvent(ctx context.Context, r *event.Record) (duplicate bool, err error) {
+	return b.publishRecord(r, func(m *nats.Msg) (ack, error) {
+		return b.events.commit(ctx, entry{msg: m, namespace: r.Event.InvolvedObject.Namespace})
+	})
+}
+
+// PublishEventAfter is PublishEvent unless EVENTS has got an event of the object since the one at seq, zero for none at all: then it
+// refuses with event.ErrOvertaken, also if that one is r itself, of an attempt whose answer was lost.
+func (b *Bus) PublishEventAfter(ctx context.Context, r *event.Record, seq uint64) (duplicate bool, err error) {
+	return b.publishRecord(r, func(m *nats.Msg) (ack, error) {
+		m.Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(seq, 10))
+		return b.publish(ctx, streamEvents, m)
+	})
+}
+
+func (b *Bus) publishRecord(r *event.Record, commit func(*nats.Msg) (ack, error)) (duplicate bool, err error) {
 	if err := r.Event.Validate(); err != nil {
 		return false, fmt.Errorf("publish event: %w", err)
 	}
@@ -32,7 +48,7 @@ func (b *Bus) PublishEvent(ctx context.Context, r *event.Record) (duplicate bool
 	if err != nil {
 		return false, fmt.Errorf("publish event: %w", err)
 	}
-	a, err := b.events.commit(ctx, entry{msg: m, namespace: r.Event.InvolvedObject.Namespace})
+	a, err := commit(m)
 	if err != nil {
 		return false, fmt.Errorf("publish event: %w", err)
 	}
@@ -70,8 +86,8 @@ func (b *Bus) Events(
 }
 
 // FollowEvents calls h with every event accepted since from, in stream order, until ctx ends. Every replica that asks sees all
-// events. A record is read from its headers: its Event has the object, the reason, the severity and the time, no message, but for a
-// POSTed failure the first event.MessageStart bytes of it, and no metadata. Following survives the loss of the connection, and then goes on where it was.
+// events. A record is read from its headers: its Event has the object, the reason, the severity and the time, of the metadata no more
+// than the revision, and no message but for the first event.MessageStart bytes of a POSTed failure's. Following survives the loss of the connection, and then goes on where it was.
 func (b *Bus) FollowEvents(ctx context.Context, from time.Time, h func(*event.Record)) error {
 	seq := uint64(0)
 	for ctx.Err() == nil {

@@ -223,6 +223,7 @@ func TestAFollowerSeesHowAPostedFailureBegins(t *testing.T) {
 	record := testRecord("1", "team", "app")
 	record.Outcome, record.Doubted, record.Labels = event.OutcomeFailed, true, map[string]string{}
 	record.Event.Message = "é\n%" + strings.Repeat("x", event.MessageStart)
+	record.Event.SetRevision("main@sha1:abc")
 	_, err := b.PublishEvent(testContext(t), record)
 	must(t, err)
 	got := make(chan *event.Record, 1)
@@ -230,7 +231,7 @@ func TestAFollowerSeesHowAPostedFailureBegins(t *testing.T) {
 		return b.FollowEvents(ctx, time.Now().Add(-time.Hour), func(r *event.Record) { got <- r })
 	})
 	r := receive(t, got)
-	if r.Event.Message != record.Event.Message[:event.MessageStart] || !r.Doubted || r.Labels == nil {
+	if r.Event.Message != record.Event.Message[:event.MessageStart] || !r.Doubted || r.Labels == nil || r.Event.Revision() != "main@sha1:abc" {
 		t.Errorf("got %+v", r)
 	}
 }
@@ -263,5 +264,29 @@ func flood(t *testing.T, b *Bus) {
 		if i > 1000 {
 			t.Fatal("never full")
 		}
+	}
+}
+
+// E4: fails when the stream is not asked for the object's last event, or when another object's counts.
+func TestE4AnEventIsNotPublishedAfterANewerOneOfItsObject(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	first := testRecord("first", "team", "app")
+	_, err := b.PublishEventAfter(ctx, first, 0)
+	must(t, err)
+	_, err = b.PublishEvent(ctx, testRecord("other", "team", "other"))
+	must(t, err)
+	if _, err := b.PublishEventAfter(ctx, testRecord("stale", "team", "app"), 0); !errors.Is(err, event.ErrOvertaken) {
+		t.Errorf("after none, though there is one: %v", err)
+	}
+	_, err = b.PublishEventAfter(ctx, testRecord("second", "team", "app"), first.Seq)
+	must(t, err)
+	if _, err := b.PublishEventAfter(ctx, testRecord("late", "team", "app"), first.Seq); !errors.Is(err, event.ErrOvertaken) {
+		t.Errorf("after the first, though there is a second: %v", err)
+	}
+	last, _, err := b.LastEvent(ctx, "team", "Kustomization", "app")
+	must(t, err)
+	if last.ID != "second" {
+		t.Errorf("the last event is %q", last.ID)
 	}
 }

@@ -22,6 +22,7 @@ const (
 	headerKnown     = "Notifier-Known"
 	headerDoubted   = "Notifier-Doubted"
 	headerMessage   = "Notifier-Message"
+	headerRevision  = "Notifier-Revision"
 	headerLabels    = "Notifier-Labels"
 	headerAccepted  = "Notifier-Accepted"
 	headerKind      = "Notifier-Kind"
@@ -131,6 +132,9 @@ func encodeRecord(r *event.Record) (*nats.Msg, error) {
 	if r.Source == event.SourcePost && r.Outcome == event.OutcomeFailed { // what a watcher compares with the object
 		setHeader(h, headerMessage, r.Event.Message[:min(len(r.Event.Message), event.MessageStart)])
 	}
+	if revision := r.Event.Revision(); len(revision) <= maxRevision {
+		setHeader(h, headerRevision, revision)
+	}
 	if r.Labels != nil {
 		labels, err := encodeJSON(r.Labels)
 		if err != nil {
@@ -147,8 +151,11 @@ func encodeRecord(r *event.Record) (*nats.Msg, error) {
 // maxLabels bounds an object's labels as they cross the bus, in bytes of JSON: the server takes 64 KiB of headers.
 const maxLabels = 16 << 10
 
-// recordFromHeaders reads everything but the metadata of the event and its message; of that of a POSTed failure the first
-// event.MessageStart bytes.
+// maxRevision bounds a revision as headers have it, in bytes.
+const maxRevision = 1 << 10
+
+// recordFromHeaders reads everything but the metadata of the event, of which it reads the revision, and its message, of which it reads the
+// first event.MessageStart bytes where it is a POSTed failure's.
 func recordFromHeaders(h nats.Header) (*event.Record, error) {
 	r := &event.Record{
 		ID: header(h, nats.MsgIdHdr), Source: event.Source(header(h, headerSource)), Outcome: event.Outcome(header(h, headerOutcome)),
@@ -163,6 +170,9 @@ func recordFromHeaders(h nats.Header) (*event.Record, error) {
 	}
 	if r.ID == "" {
 		return nil, errors.New("message has no ID")
+	}
+	if revision := header(h, headerRevision); revision != "" {
+		r.Event.SetRevision(revision)
 	}
 	if labels := header(h, headerLabels); labels != "" {
 		if err := json.Unmarshal([]byte(labels), &r.Labels); err != nil {

@@ -12,6 +12,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 	"golang.org/x/sync/errgroup"
+
+	"notifier/internal/event"
 )
 
 // ErrFull is returned when a stream's bound leaves no room. What was to be published was not accepted.
@@ -42,6 +44,7 @@ const (
 	codeStorageExceeded       = 10047
 	codeStoreFailed           = 10077
 	codeMessageTooLarge       = 10054
+	codeWrongLastSequence     = 10071
 )
 
 const (
@@ -100,6 +103,8 @@ func readAck(stream string, reply *nats.Msg) (ack, error) {
 			return ack{}, fmt.Errorf("%w: %w", ErrFull, a.Error)
 		case codeMessageTooLarge:
 			return ack{}, fmt.Errorf("%w: %w", ErrTooLarge, a.Error)
+		case codeWrongLastSequence:
+			return ack{}, fmt.Errorf("%w: %w", event.ErrOvertaken, a.Error)
 		}
 		return ack{}, a.Error
 	}

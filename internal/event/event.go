@@ -142,6 +142,14 @@ func (e *Event) TrimMetadata() {
 }
 
 // Revision returns the revision the event is about, which the reporting controller puts under "<API group>/revision".
-func (e Event) Revision() string {
-	return e.Metadata[e.InvolvedObject.Group()+"/revision"]
+func (e Event) Revision() string { return e.Metadata[e.revisionKey()] }
+
+// SetRevision sets what Revision returns.
+func (e *Event) SetRevision(revision string) {
+	if e.Metadata == nil {
+		e.Metadata = map[string]string{}
+	}
+	e.Metadata[e.revisionKey()] = revision
 }
+
+func (e Event) revisionKey() string { return e.InvolvedObject.Group() + "/revision" }

@@ -47,6 +47,15 @@ func PostID(e Event) string {
 	return d.hex(idBytes)
 }
 
+// AgainID is the identity of a POSTed event that says once more what the one with an ID said, after the event with the ID since has told
+// the opposite.
+func AgainID(id, since string) string {
+	d := newDigest("again")
+	d.field(id)
+	d.field(since)
+	return d.hex(idBytes)
+}
+
 // TransitionID is the identity of a transition that a watcher tells: the object's UID, the outcome, the time of the
 // transition, and ordinal, the number of transitions of this object told before, which tells two within one second apart.
 func TransitionID(namespace, uid string, outcome Outcome, at time.Time, ordinal uint64) string {

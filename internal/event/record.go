@@ -1,6 +1,12 @@
 package event
 
-import "time"
+import (
+	"errors"
+	"time"
+)
+
+// ErrOvertaken says that an event was not published because a newer one of its object had been.
+var ErrOvertaken = errors.New("a newer event of the object was published")
 
 // Source tells which of the two ways into the bus an event took.
 type Source string

@@ -20,6 +20,8 @@ import (
 // the stream already holds an event with this record's ID.
 type Events interface {
 	PublishEvent(ctx context.Context, r *event.Record) (duplicate bool, err error)
+	// LastEvent returns the last event of an object that the stream has.
+	LastEvent(ctx context.Context, namespace, kind, name string) (*event.Record, bool, error)
 }
 
 // ownVia is the name that this process's own notifications carry (RFC 9110, section 7.6.3): one that comes back through the events door,
@@ -148,8 +150,8 @@ func NewEvents(o EventsOptions) (*EventsHandler, error) {
 
 func (h *EventsHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.handler.ServeHTTP(w, r) }
 
-// The answers of the events door that do not depend on the request. A budget answers 503: emitters take 429 for success. A state
-// that lasts for seconds names no Retry-After: emitters would wait that long four times. Without it they try after 1, 3, 7 and 15 s.
+// The answers of the events door that do not depend on the request. A budget answers 503: emitters take 429 for success. No 503 has a
+// Retry-After: emitters would try four times at that distance in place of after 1, 3, 7 and 15 s, and give up the sooner (ADR 0018).
 var (
 	postUnknown     = silent(http.StatusNotFound, "unknown", "")
 	postMethod      = refused(http.StatusMethodNotAllowed, "method", "method must be POST", "")
@@ -157,10 +159,10 @@ var (
 	postEncoded     = refused(http.StatusUnsupportedMediaType, "encoding", "content encoding not supported", "")
 	postTooLarge    = refused(http.StatusRequestEntityTooLarge, "too_large", "event is too large", "")
 	postUnreadable  = refused(http.StatusBadRequest, "unreadable", "body could not be read", "")
-	postBusy        = refused(http.StatusServiceUnavailable, "busy", "too many requests at once", "1")
+	postBusy        = refused(http.StatusServiceUnavailable, "busy", "too many requests at once", "")
 	postStarting    = refused(http.StatusServiceUnavailable, "starting", "objects of this kind are still being read", "")
-	postOverBudget  = refused(http.StatusServiceUnavailable, "over_budget", "too many events", "1")
-	postUnavailable = refused(http.StatusServiceUnavailable, "unavailable", "not stored, try again", "2")
+	postOverBudget  = refused(http.StatusServiceUnavailable, "over_budget", "too many events", "")
+	postUnavailable = refused(http.StatusServiceUnavailable, "unavailable", "not stored, try again", "")
 	postAccepted    = silent(http.StatusAccepted, "accepted", "")
 	postDuplicate   = refused(http.StatusTooManyRequests, "duplicate", "duplicate event", "")
 )
@@ -234,6 +236,9 @@ func (h *EventsHandler) publish(ctx context.Context, record *event.Record) (*ans
 	ctx, cancel := context.WithTimeout(ctx, postTime)
 	defer cancel()
 	duplicate, err := h.options.Events.PublishEvent(ctx, record)
+	if err == nil && duplicate {
+		duplicate, err = h.publishAgain(ctx, record)
+	}
 	switch {
 	case err == nil && duplicate:
 		return postDuplicate, nil

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -45,6 +46,17 @@ func (l *eventLog) PublishEvent(_ context.Context, r *event.Record) (bool, error
 	l.seen[r.ID] = true
 	l.records = append(l.records, r)
 	return false, nil
+}
+
+func (l *eventLog) LastEvent(_ context.Context, namespace, kind, name string) (*event.Record, bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range slices.Backward(l.records) {
+		if o := r.Event.InvolvedObject; o.Namespace == namespace && o.Kind == kind && o.Name == name {
+			return r, true, nil
+		}
+	}
+	return nil, false, nil
 }
 
 // cache is a watchers' cache of one Kustomization.
@@ -154,7 +166,7 @@ func TestTheEventsDoorAnswers(t *testing.T) {
 			if stored := len(bus.records) == 1; stored != (tc.status == 202) {
 				t.Errorf("answered %d, stored: %v", tc.status, stored)
 			}
-			if tc.status == 503 && resp.Header.Get("Retry-After") == "" || tc.status == 405 && resp.Header.Get("Allow") != "POST" {
+			if tc.status == 503 && resp.Header.Get("Retry-After") != "" || tc.status == 405 && resp.Header.Get("Allow") != "POST" {
 				t.Errorf("headers %v", resp.Header)
 			}
 		})
@@ -260,7 +272,7 @@ func TestE9ABudgetIs503AndForgersHaveTheirOwn(t *testing.T) {
 	}
 	for i, want := range []int{202, 202, 503, 503} {
 		resp := do(h, event("forged", i))
-		if resp.StatusCode != want || want == 503 && resp.Header.Get("Retry-After") == "" {
+		if resp.StatusCode != want || want == 503 && resp.Header.Get("Retry-After") != "" {
 			t.Errorf("forged event %d: %d, want %d", i, resp.StatusCode, want)
 		}
 	}
@@ -274,7 +286,7 @@ func TestAnAddressOverItsBudgetIs503BeforeItsBodyIsRead(t *testing.T) {
 	do(h, post("{"))
 	r := post(posted(nil))
 	r.Body = http.NoBody
-	if resp := do(h, r); resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" {
+	if resp := do(h, r); resp.StatusCode != 503 || resp.Header.Get("Retry-After") != "" {
 		t.Errorf("got %d, want 503", resp.StatusCode)
 	}
 	r = post(posted(nil))

@@ -127,11 +127,11 @@ func (s *stage) offer(path, message string) (accepted, ended bool) {
 	case resp.Status == http.StatusAccepted:
 		accepted = true
 	default:
-		s.unavailable("an event", resp)
+		s.unavailable("an event", resp, false)
 	}
 	hook, err := s.GitHub(s.Ctx, path, "t", "push", world.GitHubPush)
 	if err == nil && hook.Status/100 != 2 {
-		s.unavailable("a webhook", hook)
+		s.unavailable("a webhook", hook, true)
 	}
 	// When both doors refuse the process is done for.
 	return accepted, err != nil || !accepted && hook.Status/100 != 2

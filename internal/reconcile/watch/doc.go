@@ -12,18 +12,18 @@
 // Lead tells each object's terminal states (succeeded or failed, at a revision) to the bus, one event a transition. Flux's
 // controllers POST most of them as well; those are delivered as they come, and the watcher only fills the gaps:
 //
-//   - What was last told of an object is kept in the bus's key-value store. Only a terminal state unlike the last one told
-//     or waiting is a transition. It waits Options.Settle and is then published, unless a POST about the same UID with the
-//     same outcome came in: that POST is used up, and the transition is recorded as told. A POST proves nothing (invariant E9), so
-//     one of a failure counts only if it says what the object's own conditions say, one of a success only if it came at most
+//   - What was last told of an object is kept in the bus's key-value store. Only a terminal state unlike the last one told is a
+//     transition. It waits until it has settled (docs/adr/0019) and is then published, unless a POST about the same UID with the
+//     same outcome and revision came in: that POST is used up, and the transition is recorded as told. A POST proves nothing (invariant
+//     E9), so one of a failure counts only if it says what the object's own conditions say, one of a success only if it came at most
 //     seconds before the state, and one that the door doubted not at all.
-//   - Order: the transitions of one object are told in the order they were observed, each after the one before it was
-//     published and recorded. Objects are independent of each other.
+//   - One state of an object waits at a time: a later one of its outcome takes its place, and it is dropped when the object has left it.
+//   - Order: a transition is published after the one before it was recorded, and only if no event of the object came in since it was
+//     decided. Objects are independent of each other.
 //   - Loss: an event is published before it is recorded, with an ID derived from what is recorded, so a crash between the
 //     two repeats it under the same ID. Transitions that wait are lost in a crash; a new leader finds the state they led to,
 //     because it differs from what is recorded, and tells it unless the object's last event shows that it was told.
-//   - Back-pressure: when the bus fails, transitions wait in memory and are tried again; at most 64 an object, beyond which
-//     the newest takes the place of the last one waiting. They point into the cache and copy nothing.
+//   - Back-pressure: when the bus fails, transitions wait in memory and are tried again. They point into the cache and copy nothing.
 //
 // The first time a kind is seen on a cluster its objects are recorded silently.
 package watch

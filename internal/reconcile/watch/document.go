@@ -49,7 +49,6 @@ type status struct {
 	Conditions            []statusCondition `json:"conditions"`
 	LastAppliedRevision   string            `json:"lastAppliedRevision"`
 	LastAttemptedRevision string            `json:"lastAttemptedRevision"`
-	LastPushCommit        string            `json:"lastPushCommit"`
 	ObservedSourcesDigest string            `json:"observedSourcesDigest"`
 	LatestImage           string            `json:"latestImage"`
 	Artifact              struct {

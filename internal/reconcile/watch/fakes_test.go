@@ -84,6 +84,10 @@ type fakeBus struct {
 	ids      map[string]bool
 	follower func(*event.Record)
 	fail     bool
+	// loseAnswers is how many events of watchers are stored and not confirmed.
+	loseAnswers int
+	// beforePublish is called before a watcher's event is published, beforeLast before the last event of an object is read.
+	beforePublish, beforeLast func()
 }
 
 var errBus = errors.New("the bus is away")
@@ -106,10 +110,34 @@ func (b *fakeBus) PublishEvent(ctx context.Context, r *event.Record) (bool, erro
 	return false, nil
 }
 
+func (b *fakeBus) PublishEventAfter(ctx context.Context, r *event.Record, seq uint64) (bool, error) {
+	if b.beforePublish != nil {
+		b.beforePublish()
+	}
+	o := r.Event.InvolvedObject
+	last, found, err := b.LastEvent(ctx, o.Namespace, o.Kind, o.Name)
+	if err != nil {
+		return false, err
+	}
+	if found && last.Seq != seq {
+		return false, event.ErrOvertaken
+	}
+	duplicate, err := b.PublishEvent(ctx, r)
+	if err == nil && b.loseAnswers > 0 {
+		b.loseAnswers--
+		clear(b.ids) // it takes longer to try again than the stream knows duplicates
+		return false, errBus
+	}
+	return duplicate, err
+}
+
 // headersOf is what a follower gets of a record.
 func headersOf(r *event.Record) *event.Record {
 	h := *r
 	h.Event = event.Event{InvolvedObject: r.Event.InvolvedObject, Severity: r.Event.Severity, Timestamp: r.Event.Timestamp, Message: r.Event.Message}
+	if revision := r.Event.Revision(); revision != "" {
+		h.Event.SetRevision(revision)
+	}
 	return &h
 }
 
@@ -130,6 +158,9 @@ func (b *fakeBus) FollowEvents(ctx context.Context, from time.Time, h func(*even
 }
 
 func (b *fakeBus) LastEvent(_ context.Context, namespace, kind, name string) (*event.Record, bool, error) {
+	if b.beforeLast != nil {
+		b.beforeLast()
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.fail {

@@ -11,6 +11,12 @@ type Kind struct {
 	Controller string
 	// revision extracts from a status what the object's last reconciliation was about; failed says how it ended.
 	revision func(s *status, failed bool) string
+	// awaits are the reasons under which an object waits for its source, which its controller does not POST. With awaitsIdle an object
+	// that is Reconciling does not wait: it has failed under such a reason.
+	awaits     []string
+	awaitsIdle bool
+	// postsLast says that the controller POSTs a success after it has written it. All others, and all failures, are POSTed before.
+	postsLast bool
 }
 
 // crd is the name of the definition of the kind.
@@ -21,22 +27,38 @@ const (
 	imageGroup   = "image.toolkit.fluxcd.io"
 	sources      = "source-controller"
 	imageReflect = "image-reflector-controller"
+	sourceWatch  = "source-watcher"
+
+	artifactFailed = "ArtifactFailed"
+	sourceNotReady = "SourceNotReady"
 )
 
 // kinds is the table of what is watched. Kind names are unique in it: events name objects by kind, without a group.
 var kinds = []*Kind{
-	{sourceGroup, "GitRepository", "gitrepositories", sources, artifactRevision},
-	{sourceGroup, "OCIRepository", "ocirepositories", sources, artifactRevision},
-	{sourceGroup, "Bucket", "buckets", sources, artifactRevision},
-	{sourceGroup, "HelmRepository", "helmrepositories", sources, artifactRevision},
-	{sourceGroup, "HelmChart", "helmcharts", sources, artifactRevision},
-	{sourceGroup, "ExternalArtifact", "externalartifacts", "source-watcher", artifactRevision},
-	{"source.extensions.fluxcd.io", "ArtifactGenerator", "artifactgenerators", "source-watcher", sourcesDigest},
-	{"kustomize.toolkit.fluxcd.io", "Kustomization", "kustomizations", "kustomize-controller", kustomizationRevision},
-	{"helm.toolkit.fluxcd.io", "HelmRelease", "helmreleases", "helm-controller", helmRevision},
-	{imageGroup, "ImageRepository", "imagerepositories", imageReflect, noRevision},
-	{imageGroup, "ImagePolicy", "imagepolicies", imageReflect, policyRevision},
-	{imageGroup, "ImageUpdateAutomation", "imageupdateautomations", "image-automation-controller", pushedCommit},
+	{Group: sourceGroup, Kind: "GitRepository", Resource: "gitrepositories", Controller: sources, revision: artifactRevision},
+	{Group: sourceGroup, Kind: "OCIRepository", Resource: "ocirepositories", Controller: sources, revision: artifactRevision},
+	{Group: sourceGroup, Kind: "Bucket", Resource: "buckets", Controller: sources, revision: artifactRevision},
+	{Group: sourceGroup, Kind: "HelmRepository", Resource: "helmrepositories", Controller: sources, revision: artifactRevision},
+	{
+		Group: sourceGroup, Kind: "HelmChart", Resource: "helmcharts", Controller: sources, revision: artifactRevision,
+		awaits: []string{"NoSourceArtifact"},
+	},
+	{Group: sourceGroup, Kind: "ExternalArtifact", Resource: "externalartifacts", Controller: sourceWatch, revision: artifactRevision},
+	{Group: "source.extensions.fluxcd.io", Kind: "ArtifactGenerator", Resource: "artifactgenerators", Controller: sourceWatch, revision: sourcesDigest},
+	{
+		Group: "kustomize.toolkit.fluxcd.io", Kind: "Kustomization", Resource: "kustomizations", Controller: "kustomize-controller",
+		revision: kustomizationRevision, awaits: []string{artifactFailed, sourceNotReady}, awaitsIdle: true, postsLast: true,
+	},
+	{
+		Group: "helm.toolkit.fluxcd.io", Kind: "HelmRelease", Resource: "helmreleases", Controller: "helm-controller",
+		revision: helmRevision, awaits: []string{artifactFailed, sourceNotReady},
+	},
+	{Group: imageGroup, Kind: "ImageRepository", Resource: "imagerepositories", Controller: imageReflect, revision: noRevision},
+	{Group: imageGroup, Kind: "ImagePolicy", Resource: "imagepolicies", Controller: imageReflect, revision: policyRevision},
+	{
+		Group: imageGroup, Kind: "ImageUpdateAutomation", Resource: "imageupdateautomations", Controller: "image-automation-controller",
+		revision: noRevision,
+	},
 }
 
 // kindNamed returns the kind of that name, nil if it is not watched.
@@ -58,15 +80,25 @@ func Kinds() []Kind {
 	return all
 }
 
-func artifactRevision(s *status, _ bool) string { return s.Artifact.Revision }
+// artifactRevision is nothing of a source that failed: the artifact it still has is of an earlier success.
+func artifactRevision(s *status, failed bool) string {
+	if failed {
+		return ""
+	}
+	return s.Artifact.Revision
+}
 
-// noRevision is for image repositories: every scan of a registry has a revision of its own, but what matters of it is told by
-// the policies that select from the tags.
+// noRevision is for image repositories and automations: every scan of a registry has a revision of its own, but what matters of it is told
+// by the policies that select from the tags; and what an automation pushed its status does not say in words, but the source that is pushed
+// to tells it.
 func noRevision(*status, bool) string { return "" }
 
-func sourcesDigest(s *status, _ bool) string { return s.ObservedSourcesDigest }
-
-func pushedCommit(s *status, _ bool) string { return s.LastPushCommit }
+func sourcesDigest(s *status, failed bool) string {
+	if failed {
+		return ""
+	}
+	return s.ObservedSourcesDigest
+}
 
 func kustomizationRevision(s *status, failed bool) string {
 	if failed {
@@ -89,7 +121,10 @@ func helmRevision(s *status, failed bool) string {
 }
 
 // policyRevision is the image that the policy selected; versions before v1 of the API have it as one string.
-func policyRevision(s *status, _ bool) string {
+func policyRevision(s *status, failed bool) string {
+	if failed {
+		return ""
+	}
 	if s.LatestRef.Tag == "" && s.LatestRef.Digest == "" {
 		return s.LatestImage
 	}

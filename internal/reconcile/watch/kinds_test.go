@@ -2,6 +2,7 @@ package watch
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -17,15 +18,15 @@ func TestEveryKindHasItsControllerAndRevision(t *testing.T) {
 		kind, crd, controller, status string
 		succeeded, failed             string
 	}{
-		{"GitRepository", "gitrepositories.source.toolkit.fluxcd.io", "source-controller", artifact, "main@sha1:abc", "main@sha1:abc"},
-		{"OCIRepository", "ocirepositories.source.toolkit.fluxcd.io", "source-controller", artifact, "main@sha1:abc", "main@sha1:abc"},
-		{"Bucket", "buckets.source.toolkit.fluxcd.io", "source-controller", artifact, "main@sha1:abc", "main@sha1:abc"},
-		{"HelmRepository", "helmrepositories.source.toolkit.fluxcd.io", "source-controller", artifact, "main@sha1:abc", "main@sha1:abc"},
-		{"HelmChart", "helmcharts.source.toolkit.fluxcd.io", "source-controller", artifact, "main@sha1:abc", "main@sha1:abc"},
-		{"ExternalArtifact", "externalartifacts.source.toolkit.fluxcd.io", "source-watcher", artifact, "main@sha1:abc", "main@sha1:abc"},
+		{"GitRepository", "gitrepositories.source.toolkit.fluxcd.io", "source-controller", artifact, "main@sha1:abc", ""},
+		{"OCIRepository", "ocirepositories.source.toolkit.fluxcd.io", "source-controller", artifact, "main@sha1:abc", ""},
+		{"Bucket", "buckets.source.toolkit.fluxcd.io", "source-controller", artifact, "main@sha1:abc", ""},
+		{"HelmRepository", "helmrepositories.source.toolkit.fluxcd.io", "source-controller", artifact, "main@sha1:abc", ""},
+		{"HelmChart", "helmcharts.source.toolkit.fluxcd.io", "source-controller", artifact, "main@sha1:abc", ""},
+		{"ExternalArtifact", "externalartifacts.source.toolkit.fluxcd.io", "source-watcher", artifact, "main@sha1:abc", ""},
 		{
 			"ArtifactGenerator", "artifactgenerators.source.extensions.fluxcd.io", "source-watcher",
-			`{"observedSourcesDigest":"sha256:1"}`, "sha256:1", "sha256:1",
+			`{"observedSourcesDigest":"sha256:1"}`, "sha256:1", "",
 		},
 		{
 			"Kustomization", "kustomizations.kustomize.toolkit.fluxcd.io", "kustomize-controller",
@@ -43,13 +44,13 @@ func TestEveryKindHasItsControllerAndRevision(t *testing.T) {
 		},
 		{
 			"ImagePolicy", "imagepolicies.image.toolkit.fluxcd.io", "image-reflector-controller",
-			`{"latestRef":{"name":"ghcr.io/a/b","tag":"v1","digest":"sha256:1"}}`, "v1@sha256:1", "v1@sha256:1",
+			`{"latestRef":{"name":"ghcr.io/a/b","tag":"v1","digest":"sha256:1"}}`, "v1@sha256:1", "",
 		},
-		{"ImagePolicy", "imagepolicies.image.toolkit.fluxcd.io", "image-reflector-controller", `{"latestRef":{"tag":"v1"}}`, "v1", "v1"},
-		{"ImagePolicy", "imagepolicies.image.toolkit.fluxcd.io", "image-reflector-controller", `{"latestImage":"a/b:v0"}`, "a/b:v0", "a/b:v0"},
+		{"ImagePolicy", "imagepolicies.image.toolkit.fluxcd.io", "image-reflector-controller", `{"latestRef":{"tag":"v1"}}`, "v1", ""},
+		{"ImagePolicy", "imagepolicies.image.toolkit.fluxcd.io", "image-reflector-controller", `{"latestImage":"a/b:v0"}`, "a/b:v0", ""},
 		{
 			"ImageUpdateAutomation", "imageupdateautomations.image.toolkit.fluxcd.io", "image-automation-controller",
-			`{"lastPushCommit":"abc"}`, "abc", "abc",
+			`{"lastPushCommit":"abc"}`, "", "",
 		},
 		{"Kustomization", "kustomizations.kustomize.toolkit.fluxcd.io", "kustomize-controller", `{"lastAppliedRevision":7}`, "", ""},
 		{"HelmRelease", "helmreleases.helm.toolkit.fluxcd.io", "helm-controller", `{"history":["x"]}`, "", ""},
@@ -108,16 +109,6 @@ func TestWhichStatesAreTerminal(t *testing.T) {
 		"the health check was cancelled": {
 			`"generation":2`, `"conditions":[{"type":"Ready","status":"False","reason":"HealthCheckCanceled"}]`, "",
 		},
-		"no artifact, retrying": {
-			`"generation":2`,
-			`"conditions":[{"type":"Ready","status":"False","reason":"ArtifactFailed"},{"type":"Reconciling","status":"True"}]`,
-			"",
-		},
-		"no artifact, given up": {
-			`"generation":2`,
-			`"conditions":[{"type":"Ready","status":"False","reason":"ArtifactFailed"},{"type":"Stalled","status":"True"}]`,
-			event.OutcomeFailed,
-		},
 		"the condition is about older spec": {
 			`"generation":2`, `"conditions":[{"type":"Ready","status":"True","observedGeneration":1}]`, "",
 		},
@@ -148,6 +139,39 @@ func TestWhichStatesAreTerminal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := fromJSON(t, "GitRepository", `{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","metadata":{`+
 				c.metadata+`,"uid":"u"},"status":{`+c.status+`}}`)
+			got, terminal := o.terminal()
+			if got.Outcome != c.want || terminal != (c.want != "") {
+				t.Errorf("got %q, %v, want %q", got.Outcome, terminal, c.want)
+			}
+		})
+	}
+}
+
+// An object that waits for its source says Ready=False as a failed one does. Fails when awaitsSource does not tell them apart: as recorded of
+// source- and kustomize-controller, and for HelmRelease as helm-controller's code has it.
+func TestWaitingForASourceIsNoFailure(t *testing.T) {
+	const missing = `GitRepository.source.toolkit.fluxcd.io \"app\" not found`
+	for name, c := range map[string]struct {
+		kind, reason, message string
+		reconciling           bool
+		want                  event.Outcome
+	}{
+		"a Kustomization without an artifact":            {"Kustomization", "ArtifactFailed", "Source artifact not found, retrying in 30s", false, ""},
+		"a Kustomization whose source is not ready":      {"Kustomization", "SourceNotReady", "x", false, ""},
+		"a Kustomization whose source does not exist":    {"Kustomization", "ArtifactFailed", missing, false, event.OutcomeFailed},
+		"a Kustomization whose path does not exist":      {"Kustomization", "ArtifactFailed", "kustomization path not found: stat x", true, event.OutcomeFailed},
+		"a Kustomization that failed":                    {"Kustomization", "BuildFailed", "x", true, event.OutcomeFailed},
+		"a HelmRelease whose chart is not ready":         {"HelmRelease", "SourceNotReady", "HelmChart 'app' is not ready", true, ""},
+		"a HelmRelease whose chart cannot be read (yet)": {"HelmRelease", "ArtifactFailed", "could not load chart", true, ""},
+		"a HelmRelease whose source does not exist":      {"HelmRelease", "ArtifactFailed", "could not get Source object: " + missing, true, event.OutcomeFailed},
+		"a HelmRelease that failed":                      {"HelmRelease", "InstallFailed", "x", false, event.OutcomeFailed},
+		"a HelmChart whose source has no artifact":       {"HelmChart", "NoSourceArtifact", "no artifact available for GitRepository source 'app'", true, ""},
+		"a source that cannot be stored":                 {"GitRepository", "ArtifactFailed", "x", false, event.OutcomeFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := fromJSON(t, c.kind, fmt.Sprintf(`{"metadata":{"uid":"u"},"status":{"conditions":[
+				{"type":"Ready","status":"False","reason":%q,"message":"%s"},{"type":"Reconciling","status":%q}]}}`,
+				c.reason, c.message, map[bool]string{true: "True", false: "False"}[c.reconciling]))
 			got, terminal := o.terminal()
 			if got.Outcome != c.want || terminal != (c.want != "") {
 				t.Errorf("got %q, %v, want %q", got.Outcome, terminal, c.want)

@@ -7,6 +7,7 @@ const (
 	resultPublished = "published" // by an event of the watcher
 	resultPosted    = "posted"    // by a POST that came in as well
 	resultKnown     = "known"     // by an event that was found on the bus after a change of leader or a crash
+	resultLeft      = "left"      // not at all: the object has left the state before it had settled
 	resultBaseline  = "baseline"  // silently, as the state in which the kind was first seen
 )
 
@@ -22,7 +23,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	m := &metrics{
 		transitions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "notifier_watch_transitions_total",
-			Help: "Transitions of Flux objects recorded as told, by how they were told.",
+			Help: "Transitions of Flux objects, by how they were told.",
 		}, []string{"result"}),
 		errors: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "notifier_watch_errors_total",
@@ -41,7 +42,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Help: "Whether transitions of the kind are told by this replica.",
 		}, []string{"kind"}),
 	}
-	for _, result := range []string{resultPublished, resultPosted, resultKnown, resultBaseline} {
+	for _, result := range []string{resultPublished, resultPosted, resultKnown, resultLeft, resultBaseline} {
 		m.transitions.WithLabelValues(result)
 	}
 	for _, k := range kinds {

@@ -21,8 +21,8 @@ type note struct {
 	uid      string
 	outcome  event.Outcome
 	accepted time.Time
-	// message is how the event's message begins.
-	message string
+	// message is how the event's message begins, revision what it is about if it says so.
+	message, revision string
 }
 
 // noteLead is by how much a POST may be older than the state that it is about: controllers say how a reconciliation ended before they
@@ -35,6 +35,8 @@ const noteLead = 10 * time.Second
 func (x note) tells(tr *transition, prior told) bool {
 	switch {
 	case x.uid != tr.UID, x.outcome != tr.Outcome, x.accepted.Before(prior.Observed):
+		return false
+	case x.revision != "" && tr.Revision != "" && x.revision != tr.Revision:
 		return false
 	case tr.Outcome == event.OutcomeFailed:
 		return tr.object.tells(x.message)
@@ -100,11 +102,22 @@ func (n *notes) take(it item, tr *transition, prior told) bool {
 	return !used.IsZero()
 }
 
+// forget drops the notes by which a state is told that the object has left.
+func (n *notes) forget(it item, uid string, outcome event.Outcome) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.remove(it, func(x note) bool { return x.uid == uid && x.outcome == outcome })
+}
+
 // drop forgets the object's notes accepted before a time.
 func (n *notes) drop(it item, before time.Time) {
+	n.remove(it, func(x note) bool { return x.accepted.Before(before) })
+}
+
+func (n *notes) remove(it item, unwanted func(note) bool) {
 	var kept []*list.Element
 	for _, e := range n.byItem[it] {
-		if e.Value.(note).accepted.Before(before) {
+		if unwanted(e.Value.(note)) {
 			n.all.Remove(e)
 			continue
 		}

@@ -128,10 +128,6 @@ func truncate(s string, limit int) string {
 	return strings.Clone(s[:limit])
 }
 
-// reasonArtifactFailed is the reason of a source that could not be stored or fetched; while the controller tries again it says
-// nothing about the end.
-const reasonArtifactFailed = "ArtifactFailed"
-
 // terminal returns the state that the object's last reconciliation ended in. It reports false while one is under way, or when
 // what the status says is about an older generation, and for an object that is being deleted.
 func (o *object) terminal() (state, bool) {
@@ -147,10 +143,23 @@ func (o *object) terminal() (state, bool) {
 	switch {
 	case o.DeletionTimestamp != nil, event.Unsettled(o.ready.reason), o.outdated():
 		return state{}, false
-	case s.Outcome == event.OutcomeFailed && o.ready.reason == reasonArtifactFailed && o.reconciling:
+	case s.Outcome == event.OutcomeFailed && o.awaitsSource():
 		return state{}, false
 	}
 	return s, true
+}
+
+// notFound ends the API server's message that an object does not exist.
+const notFound = "\" not found"
+
+// awaitsSource reports whether the object failed for want of its source alone, which is no end: it goes on by itself once the source is
+// there, and if the source fails that is told of the source. A Kustomization that really failed under the same reason is tried again,
+// and says so by Reconciling. Where the source does not exist nobody else tells it.
+func (o *object) awaitsSource() bool {
+	if !slices.Contains(o.kind.awaits, o.ready.reason) || strings.HasSuffix(o.ready.message, notFound) {
+		return false
+	}
+	return !o.reconciling || !o.kind.awaitsIdle
 }
 
 // noLabels are those of an object without labels; nil stands for an object that is not known.

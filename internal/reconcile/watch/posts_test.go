@@ -207,7 +207,7 @@ func TestATransitionThatComesBothWaysIsToldOnce(t *testing.T) {
 	}
 }
 
-// Fails when a settled transition leaves the notes from before it: the POST about the first failure would count for the second.
+// Fails when a state that was left leaves its notes: the POST about the first failure would count for the second.
 func TestAPostTellsOneTransitionOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -223,11 +223,11 @@ func TestAPostTellsOneTransitionOnly(t *testing.T) {
 		pass(time.Second)
 		w.put(kustomization{failed: true})
 		pass(time.Minute)
-		w.wantTold("succeeded app r1", "failed app r1")
+		w.wantTold("failed app r1")
 	})
 }
 
-// Fails when late does not look at the last event.
+// Fails when tells (of the notes) does not compare revisions.
 func TestALatePostAboutTheLastRevisionDoesNotTellTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -3,10 +3,20 @@ package watch
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
 	"notifier/internal/event"
+)
+
+const (
+	// emitterTime is how long a controller tries to POST an event: at once and after 1, 3, 7 and 15 s, each time for up to 5 s.
+	emitterTime = 20 * time.Second
+	// postsSince is how long ago a kind's last POST may be for its controller to be taken for one that POSTs.
+	postsSince = time.Hour
+	// maxOvertaken is how often a transition that is about to be published waits for what came in at the same moment.
+	maxOvertaken = 3
 )
 
 // settle tells the transition of an object that has waited longest, once its time has come.
@@ -27,13 +37,13 @@ func (t *teller) settle(ctx context.Context, it item) error {
 		return err
 	}
 	if prior.state == tr.state { // an earlier attempt recorded it and did not learn so, or another leader did
-		t.settled(it, prior)
+		if t.claim(it, tr) {
+			t.settled(it, prior)
+		}
 		return nil
 	}
-	if wait, err := t.decide(ctx, it, tr, prior); err != nil || wait > 0 {
-		if err == nil {
-			t.queue.AddAfter(it, wait)
-		}
+	last, decided, err := t.decide(ctx, it, tr, prior)
+	if err != nil || !decided {
 		return err
 	}
 	next := told{state: tr.state, Since: tr.object.ready.since, Observed: tr.observed, Ordinal: 1}
@@ -41,10 +51,9 @@ func (t *teller) settle(ctx context.Context, it item) error {
 		next.Ordinal = prior.Ordinal + 1
 	}
 	if tr.result == resultPublished && !tr.published {
-		if _, err := t.opts.Events.PublishEvent(ctx, newRecord(tr, prior, next)); err != nil {
-			return fmt.Errorf("publish transition: %w", err)
+		if done, err := t.publish(ctx, it, tr, newRecord(tr, prior, next), last); err != nil || !done {
+			return err
 		}
-		tr.published = true
 	}
 	if err := t.write(ctx, it, next, revision); err != nil {
 		return err
@@ -56,76 +65,155 @@ func (t *teller) settle(ctx context.Context, it item) error {
 	return nil
 }
 
-// decide settles how the transition is told, once and for all: another attempt to publish keeps to it. It returns how long to
-// wait before it can say.
-func (t *teller) decide(ctx context.Context, it item, tr *transition, prior told) (wait time.Duration, err error) {
-	if tr.decided {
-		return 0, nil
+// decide settles how the transition is told, once and for all: another attempt to publish keeps to it. It reports false when it cannot
+// say yet and has seen to it that it is asked again, or when another state has taken the transition's place. It returns the object's
+// last event, nil for none.
+func (t *teller) decide(ctx context.Context, it item, tr *transition, prior told) (last *event.Record, decided bool, err error) {
+	if tr.decided && tr.result != resultPublished {
+		return nil, true, nil
 	}
-	if tr.found {
-		known, err := t.known(ctx, it, tr, prior)
-		if err != nil {
-			return 0, err
+	if !tr.decided && !tr.found {
+		if !t.isDue(it, tr) {
+			return nil, false, nil
 		}
+		if t.notes.take(it, tr, prior) {
+			t.metrics.notes.Set(float64(t.notes.len()))
+			tr.result = resultPosted
+			return nil, t.claim(it, tr), nil
+		}
+	}
+	last, err = t.last(ctx, it)
+	switch {
+	case err != nil:
+		return nil, false, err
+	case tr.decided:
+		return last, true, nil
+	case tr.found && t.known(last, tr, prior):
+		tr.result = resultKnown
+		return nil, t.claim(it, tr), nil
+	case tr.found:
 		tr.found = false
-		if known {
-			tr.decided, tr.result = true, resultKnown
-			return 0, nil
-		}
+		t.queue.Add(it)
+		return nil, false, nil
 	}
-	if wait := time.Until(tr.observed.Add(t.opts.Settle)); wait > 0 {
-		return wait, nil
+	if wait := t.contradicted(last, tr); wait > 0 {
+		t.queue.AddAfter(it, wait)
+		return nil, false, nil
 	}
-	late, err := t.late(ctx, it, tr, prior)
-	if err != nil {
-		return 0, err
-	}
-	tr.decided, tr.result = true, resultPublished
-	if t.notes.take(it, tr, prior) && !late {
-		tr.result = resultPosted
-	}
-	t.metrics.notes.Set(float64(t.notes.len()))
-	return 0, nil
+	tr.result = resultPublished
+	return last, t.claim(it, tr), nil
 }
 
-// late reports whether the POSTs that came in are about prior and not about tr, where the two differ by revision alone: a
-// controller that keeps failing repeats its POST, and nothing but the revision tells that from a POST about the next one. Notes do
-// not have it, but the object's last event does.
-func (t *teller) late(ctx context.Context, it item, tr *transition, prior told) (bool, error) {
-	if prior.UID != tr.UID || prior.Outcome != tr.Outcome {
+// isDue reports whether the time of the transition has come, and otherwise has it looked at again when it may have: at its time, or when
+// the object, which is at work, comes back to the state.
+func (t *teller) isDue(it item, tr *transition) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if wait := time.Until(t.due(it, tr)); wait > 0 {
+		t.queue.AddAfter(it, wait)
+		return false
+	}
+	s := t.subjects[it]
+	return s != nil && s.standing
+}
+
+// claim decides the transition unless another has taken its place.
+func (t *teller) claim(it item, tr *transition) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.subjects[it]
+	if s == nil || len(s.pending) == 0 || s.pending[0] != tr {
+		return false
+	}
+	tr.decided = true
+	return true
+}
+
+// contradicted returns for how long the transition must wait because of a POST that came in after it and does not tell it: the object is
+// about to leave the state then, and what is told after a newer event of the object would be out of order (invariant E4). A POST proves
+// nothing (invariant E9), so the wait is bounded, and the transition is told when the object has stayed.
+func (t *teller) contradicted(last *event.Record, tr *transition) time.Duration {
+	if last == nil || last.Source != event.SourcePost || !last.Known || last.Doubted ||
+		last.Event.InvolvedObject.UID != tr.UID || !last.Accepted.After(tr.observed) {
+		return 0
+	}
+	until := last.Accepted.Add(t.opts.Settle)
+	if latest := tr.first.Add(maxWait); until.After(latest) {
+		until = latest
+	}
+	return time.Until(until)
+}
+
+// publish tells the transition. If an event of the object came in since last, it is decided anew: it may be told by that already, or may
+// not be told after it.
+func (t *teller) publish(ctx context.Context, it item, tr *transition, r *event.Record, last *event.Record) (done bool, err error) {
+	after := uint64(0)
+	if last != nil {
+		after = last.Seq
+	}
+	if last != nil && last.ID == r.ID {
+		tr.published = true // by an attempt that did not learn so
+		return true, nil
+	}
+	if tr.overtaken < maxOvertaken {
+		_, err = t.opts.Events.PublishEventAfter(ctx, r, after)
+	} else {
+		_, err = t.opts.Events.PublishEvent(ctx, r)
+	}
+	if errors.Is(err, event.ErrOvertaken) {
+		tr.overtaken++
+		t.unclaim(it, tr)
 		return false, nil
 	}
+	if err != nil {
+		return false, fmt.Errorf("publish transition: %w", err)
+	}
+	tr.published = true
+	return true, nil
+}
+
+// unclaim undoes claim. If the object has gone on meanwhile, the transition is what it only passed through.
+func (t *teller) unclaim(it item, tr *transition) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.queue.Add(it)
+	tr.decided = false
+	if s := t.subjects[it]; len(s.pending) > 1 {
+		s.pending = s.pending[1:]
+		t.metrics.waiting.Dec()
+		t.metrics.transitions.WithLabelValues(resultLeft).Inc()
+	}
+}
+
+// last returns the last event of the object, nil for none.
+func (t *teller) last(ctx context.Context, it item) (*event.Record, error) {
 	r, found, err := t.opts.Events.LastEvent(ctx, it.namespace, it.kind.Kind, it.name)
 	if err != nil {
-		return false, fmt.Errorf("last event of object: %w", err)
+		return nil, fmt.Errorf("last event of object: %w", err)
 	}
-	if !found || !r.Known || r.Doubted || r.Event.InvolvedObject.UID != tr.UID { // proves nothing (E9)
-		return false, nil
+	if !found {
+		return nil, nil
 	}
-	return r.Event.Revision() != "" && r.Event.Revision() == prior.Revision, nil
+	return r, nil
 }
 
 // known reports whether the object's last event on the bus told the state already: it was published but the crash came before
 // the record, or it was POSTed and the transition that it told was lost while it waited.
-func (t *teller) known(ctx context.Context, it item, tr *transition, prior told) (bool, error) {
-	r, found, err := t.opts.Events.LastEvent(ctx, it.namespace, it.kind.Kind, it.name)
-	if err != nil {
-		return false, fmt.Errorf("last event of object: %w", err)
-	}
+func (t *teller) known(r *event.Record, tr *transition, prior told) bool {
 	switch {
-	case !found, r.Event.InvolvedObject.UID != tr.UID, r.Outcome != tr.Outcome:
-		return false, nil
+	case r == nil, r.Event.InvolvedObject.UID != tr.UID, r.Outcome != tr.Outcome:
+		return false
 	case r.Source != event.SourceWatch && (!r.Known || r.Doubted): // proves nothing (E9)
-		return false, nil
+		return false
 	case r.Source != event.SourceWatch && r.Outcome == event.OutcomeFailed && !tr.object.tells(r.Event.Message): // nor does that
-		return false, nil
+		return false
 	case prior.UID == tr.UID && r.Accepted.Before(prior.Observed): // about what came before
-		return false, nil
+		return false
 	}
 	if revision := r.Event.Revision(); revision != "" && tr.Revision != "" {
-		return revision == tr.Revision, nil
+		return revision == tr.Revision
 	}
-	return !r.Event.Timestamp.Before(tr.object.ready.since.Add(-t.opts.Settle)), nil
+	return !r.Event.Timestamp.Before(tr.object.ready.since.Add(-t.opts.Settle))
 }
 
 // newRecord is the event that tells the transition into next from prior.

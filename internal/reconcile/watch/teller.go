@@ -32,33 +32,6 @@ type told struct {
 	Ordinal uint64 `json:"ordinal"`
 }
 
-// transition is a terminal state of an object that waits to be told, or with gone the end of the object.
-type transition struct {
-	state
-	object   *object
-	observed time.Time
-	gone     bool
-
-	// found says that the state was there when the leader or the kind started, so that it may have been told before.
-	// From here on the fields belong to the worker that settles the transition.
-	found bool
-	// decided says that how the transition is told is settled; published that an event of the watcher says so.
-	decided   bool
-	result    string
-	published bool
-}
-
-// subject is what the teller knows of one object.
-type subject struct {
-	told told
-	// seen is the resource version last looked at. Informers repeat older ones after a list.
-	seen    string
-	pending []*transition
-}
-
-// maxPending bounds the transitions of one object that wait; beyond it the newest takes the place of the last one waiting.
-const maxPending = 64
-
 // The pauses between attempts when the bus fails.
 const (
 	minBusPause = 200 * time.Millisecond
@@ -74,8 +47,13 @@ type teller struct {
 	notes   *notes
 	queue   workqueue.TypedRateLimitingInterface[item]
 
+	// began is when this term did.
+	began time.Time
+
 	mu       sync.Mutex
 	subjects map[item]*subject
+	// posted is when a POST about an object of a kind was last accepted.
+	posted map[*Kind]time.Time
 	// recorded are the kinds whose baseline is recorded; speaking has the informer whose observations count.
 	recorded map[*Kind]bool
 	speaking map[*Kind]*informer
@@ -92,6 +70,7 @@ type cacheView interface {
 func (w *Watcher) Lead(ctx context.Context) error {
 	t := &teller{
 		opts: &w.opts, log: w.log, metrics: w.metrics, cache: w, notes: newNotes(),
+		began: time.Now(), posted: map[*Kind]time.Time{},
 		subjects: map[item]*subject{}, recorded: map[*Kind]bool{}, speaking: map[*Kind]*informer{},
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[item](minBusPause, maxBusPause)),
@@ -170,85 +149,6 @@ func (t *teller) next(ctx context.Context) bool {
 	return true
 }
 
-// observe takes in an object as the informer saw it.
-func (t *teller) observe(in *informer, o *object) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.speaking[in.kind] == in {
-		t.consider(o, false)
-	}
-}
-
-// consider queues the object's state if it is terminal and unlike the last one told or waiting. The caller holds the lock.
-func (t *teller) consider(o *object, found bool) {
-	it := item{o.kind, o.Namespace, o.Name}
-	s := t.subjects[it]
-	if s != nil && kube.Older(o.ResourceVersion, s.seen) {
-		return
-	}
-	st, terminal := o.terminal()
-	if s == nil && terminal {
-		s = &subject{}
-		t.subjects[it] = s
-	}
-	if s == nil {
-		return
-	}
-	s.seen = o.ResourceVersion
-	if terminal && len(s.pending) == 0 && s.told.state == st {
-		s.told.state = st // the same, in the strings of the object
-	}
-	if !terminal || s.last() == st {
-		return
-	}
-	t.push(it, s, &transition{state: st, object: o, observed: time.Now(), found: found})
-}
-
-// last is the state last told or waiting, zero if there is none.
-func (s *subject) last() state {
-	if n := len(s.pending); n > 0 {
-		return s.pending[n-1].state
-	}
-	return s.told.state
-}
-
-// push adds a transition to those that wait. The caller holds the lock.
-func (t *teller) push(it item, s *subject, tr *transition) {
-	if len(s.pending) == maxPending {
-		s.pending = s.pending[:maxPending-1]
-		t.metrics.waiting.Dec()
-		if !tr.gone && s.last() == tr.state {
-			return
-		}
-	}
-	s.pending = append(s.pending, tr)
-	t.metrics.waiting.Inc()
-	if tr.found || tr.gone {
-		t.queue.Add(it)
-		return
-	}
-	t.queue.AddAfter(it, t.opts.Settle)
-}
-
-// forget takes in the deletion of an object. What waits to be told of it still is.
-func (t *teller) forget(in *informer, namespace, name string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.speaking[in.kind] == in {
-		t.end(item{in.kind, namespace, name})
-	}
-}
-
-// end queues the end of an object. The caller holds the lock.
-func (t *teller) end(it item) {
-	s := t.subjects[it]
-	if s == nil || len(s.pending) > 0 && s.pending[len(s.pending)-1].gone {
-		return
-	}
-	s.seen = ""
-	t.push(it, s, &transition{gone: true, observed: time.Now()})
-}
-
 // follow takes notes of the POSTs that come in, from a while before this replica led.
 func (t *teller) follow(ctx context.Context) {
 	const before = 2 * time.Minute
@@ -278,7 +178,13 @@ func (t *teller) follow(ctx context.Context) {
 func (t *teller) take(r *event.Record) {
 	o := r.Event.InvolvedObject
 	kind := kindNamed(o.Kind)
-	if kind == nil || r.Source != event.SourcePost || !r.Known || r.Doubted || r.Outcome == event.OutcomeNone {
+	if kind == nil || r.Source != event.SourcePost || !r.Known || r.Doubted {
+		return
+	}
+	t.mu.Lock()
+	t.posted[kind] = r.Accepted
+	t.mu.Unlock()
+	if r.Outcome == event.OutcomeNone {
 		return
 	}
 	if in := t.cache.informerOf(kind); in != nil {
@@ -288,7 +194,7 @@ func (t *teller) take(r *event.Record) {
 	}
 	t.notes.add(note{
 		item: item{kind, o.Namespace, o.Name}, uid: o.UID, outcome: r.Outcome, accepted: r.Accepted,
-		message: r.Event.Message,
+		message: r.Event.Message, revision: r.Event.Revision(),
 	})
 	t.metrics.notes.Set(float64(t.notes.len()))
 }

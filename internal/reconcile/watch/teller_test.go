@@ -112,7 +112,7 @@ func TestAPostOfATransitionLostInACrashIsNotRepeated(t *testing.T) {
 	})
 }
 
-// Fails when states are compared with the last told alone and not with those that wait, or when Settle starts anew with each.
+// Fails when states are compared by revision alone, or when two transitions into one state have one ID.
 func TestAFlapAtOneRevisionIsToldEachTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -120,10 +120,9 @@ func TestAFlapAtOneRevisionIsToldEachTime(t *testing.T) {
 		w.put(kustomization{})
 		defer w.silent()()
 		for _, failed := range []bool{true, false, true} {
-			w.put(kustomization{failed: failed}) // their POSTs are answered 429, so no record of them exists
-			pass(time.Second)
+			w.put(kustomization{failed: failed})
+			pass(6 * time.Second)
 		}
-		pass(time.Minute)
 		w.wantTold("failed app r1", "succeeded app r1", "failed app r1")
 		ids := map[string]bool{}
 		for _, r := range w.bus.events {
@@ -133,6 +132,38 @@ func TestAFlapAtOneRevisionIsToldEachTime(t *testing.T) {
 			t.Errorf("%d IDs, want 3", len(ids))
 		}
 	})
+}
+
+// E6: a state that an object only passes through is no event. Fails when arrive keeps a state that the object has left, does not replace
+// one by a later one of its outcome, or has a state settle from when it was first seen in another form.
+func TestE6WhatAnObjectPassesThroughIsNotTold(t *testing.T) {
+	for name, tc := range map[string]struct {
+		states []kustomization
+		want   []string
+	}{
+		"a failure that was mended before it settled":        {[]kustomization{{failed: true}, {}}, nil},
+		"a failure, a recovery and the failure again":        {[]kustomization{{failed: true}, {}, {failed: true}}, []string{"failed app r1"}},
+		"revisions in quick succession":                      {[]kustomization{{revision: "r2"}, {revision: "r3"}, {revision: "r4"}}, []string{"succeeded app r4"}},
+		"a success beside the old revision, then the new":    {[]kustomization{{failed: true}, {revision: "r0"}, {revision: "r2"}}, []string{"succeeded app r2"}},
+		"no revision while the source is stored once more":   {[]kustomization{{unknown: true}, {revision: "-"}, {}}, nil},
+		"a failure that is tried again and stays":            {[]kustomization{{failed: true}, {unknown: true}, {failed: true}}, []string{"failed app r1"}},
+		"a failure that is tried again, which takes a while": {[]kustomization{{failed: true}, {unknown: true}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.define("Kustomization", "v1")
+				w.put(kustomization{})
+				defer w.silent()()
+				for _, k := range tc.states {
+					w.put(k)
+					pass(time.Second)
+				}
+				pass(time.Minute)
+				w.wantTold(tc.want...)
+			})
+		})
+	}
 }
 
 // Fails when consider does not compare resource versions: after a list, informers repeat updates that came before it.
@@ -152,7 +183,7 @@ func TestAnOlderStateThatComesLateIsNoTransition(t *testing.T) {
 	})
 }
 
-// Fails when a failed attempt drops the transition or lets the next one of the object overtake it.
+// Fails when a failed attempt drops the transition, or lets the next one of the object overtake it.
 func TestTransitionsOutlastTheBusInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -161,11 +192,11 @@ func TestTransitionsOutlastTheBusInOrder(t *testing.T) {
 		defer w.silent()()
 		w.bus.setFail(true)
 		w.put(kustomization{failed: true})
-		pass(time.Second)
-		w.put(kustomization{revision: "r2"})
 		pass(10 * time.Minute)
 		w.bus.setFail(false)
 		w.state.setFail(true)
+		pass(time.Minute)
+		w.put(kustomization{revision: "r2"})
 		pass(time.Minute)
 		w.state.setFail(false)
 		pass(time.Minute)
@@ -173,7 +204,7 @@ func TestTransitionsOutlastTheBusInOrder(t *testing.T) {
 	})
 }
 
-// Fails when push has no bound, and when the last state does not survive it.
+// Fails when more than one state of an object waits, and when the last does not survive.
 func TestAFlappingObjectIsBoundedAndItsLastStateIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -186,9 +217,24 @@ func TestAFlappingObjectIsBoundedAndItsLastStateIsTold(t *testing.T) {
 		}
 		w.bus.setFail(false)
 		pass(10 * time.Minute)
-		got := w.bus.told()
-		if len(got) != maxPending || got[len(got)-1] != "failed app r500" {
-			t.Errorf("told %d, the last %q; want %d, the last the newest", len(got), got[len(got)-1], maxPending)
+		w.wantTold("failed app r500")
+	})
+}
+
+// E4: fails when an object that never rests is never told of.
+func TestAnObjectThatNeverRestsIsToldOfEachMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		w.put(kustomization{})
+		defer w.silent()()
+		for i := range 130 {
+			w.put(kustomization{revision: fmt.Sprint("r", i+2)})
+			pass(time.Second)
+		}
+		pass(time.Minute)
+		if got := w.bus.told(); len(got) != 3 || got[2] != "succeeded app r131" {
+			t.Errorf("told %v, want two on the way and the last", got)
 		}
 	})
 }
@@ -229,8 +275,8 @@ func TestAnObjectMadeAgainIsToldAnew(t *testing.T) {
 	})
 }
 
-// Fails when deletion drops what waits.
-func TestAFailureIsToldOfAnObjectDeletedRightAfter(t *testing.T) {
+// E6: fails when deletion keeps what waits, or the record of what was told.
+func TestE6AStateThatEndsWithItsObjectBeforeItSettledIsNotTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.define("Kustomization", "v1")
@@ -240,7 +286,7 @@ func TestAFailureIsToldOfAnObjectDeletedRightAfter(t *testing.T) {
 		pass(time.Second)
 		w.remove("app")
 		pass(time.Minute)
-		w.wantTold("failed app r1")
+		w.wantTold()
 		if w.state.has(stateKey) {
 			t.Error("the record outlives the object")
 		}

@@ -25,8 +25,11 @@ import (
 type Events interface {
 	// PublishEvent puts the record on the bus and returns once it is kept; duplicate says that its ID was there already.
 	PublishEvent(ctx context.Context, r *event.Record) (duplicate bool, err error)
-	// FollowEvents hands over every record accepted since from; of its event, the object is enough. It returns when ctx ends or on
-	// an error.
+	// PublishEventAfter is PublishEvent, but returns event.ErrOvertaken when an event of the object came in after the one at seq, zero for
+	// none.
+	PublishEventAfter(ctx context.Context, r *event.Record, seq uint64) (duplicate bool, err error)
+	// FollowEvents hands over every record accepted since from; of its event the object, the revision, and of a failure how its message
+	// begins are enough. It returns when ctx ends or on an error.
 	FollowEvents(ctx context.Context, from time.Time, h func(*event.Record)) error
 	// LastEvent returns the last record kept about an object.
 	LastEvent(ctx context.Context, namespace, kind, name string) (*event.Record, bool, error)

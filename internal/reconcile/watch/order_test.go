@@ -1,0 +1,181 @@
+package watch
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"notifier/internal/event"
+)
+
+// With its POSTs answered late: kustomize-controller writes a success before it POSTs it, and tries for 15 s. Fails when due does not know
+// that, or has everyone wait as long where nobody POSTs.
+func TestASuccessThatIsPostedLastIsWaitedForWherePostsComeIn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		posting bool
+		posted  time.Duration
+		want    []string
+	}{
+		"the fifth try":                {posting: true, posted: 15 * time.Second},
+		"every try failed":             {posting: true, want: []string{"succeeded app r2"}},
+		"nobody POSTs: after 5 s":      {want: []string{"succeeded app r2"}},
+		"nobody POSTs, until somebody": {posted: 7 * time.Second, want: []string{"succeeded app r2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.define("Kustomization", "v1")
+				w.put(kustomization{})
+				defer w.silent()()
+				if tc.posting {
+					w.accept(post(event.OutcomeSucceeded, "uid-1", "r1"))
+					pass(30 * time.Minute)
+				}
+				w.put(kustomization{revision: "r2"})
+				pass(6 * time.Second)
+				if got := len(w.bus.told()); (got == 1) == tc.posting {
+					t.Errorf("%d told after 6 s", got)
+				}
+				if tc.posted > 0 {
+					pass(tc.posted - 6*time.Second)
+					w.accept(post(event.OutcomeSucceeded, "uid-1", "r2"))
+				}
+				pass(time.Minute)
+				w.wantTold(tc.want...)
+			})
+		})
+	}
+}
+
+// After a start: what controllers could not POST while nobody served is tried for 20 s more. Fails when due ignores when the term began.
+func TestAfterAStartTheEmittersTriesAreWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		w.put(kustomization{})
+		w.put(kustomization{name: "silent", uid: "uid-2"})
+		w.silent()()
+		w.put(kustomization{revision: "r2"})
+		w.put(kustomization{name: "silent", uid: "uid-2", revision: "r2"})
+		_, stop := w.replica(true)
+		defer stop()
+		pass(14 * time.Second)
+		w.wantTold()
+		w.accept(post(event.OutcomeSucceeded, "uid-1", "r2"))
+		pass(time.Minute)
+		w.wantTold("succeeded silent r2")
+	})
+}
+
+// E4: fails when contradicted does not look at the last event, so that a failure is told after a POST about what came after it; and when
+// the wait has no end, so that a POST silences it (E9).
+func TestE4AStateIsNotToldAfterANewerPost(t *testing.T) {
+	for name, tc := range map[string]struct {
+		leaves bool
+		want   []string
+	}{
+		"the object goes on, as its POST says": {leaves: true},
+		"the object stays, whatever is POSTed": {want: []string{"failed app r1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.define("Kustomization", "v1")
+				w.put(kustomization{})
+				defer w.silent()()
+				w.put(kustomization{failed: true})
+				pass(4 * time.Second)
+				w.accept(post(event.OutcomeNone, "uid-1", "r2"))
+				pass(3 * time.Second)
+				w.wantTold()
+				if tc.leaves {
+					w.put(kustomization{unknown: true})
+				}
+				for range 100 {
+					w.accept(post(event.OutcomeNone, "uid-1", "r2"))
+					pass(time.Second)
+				}
+				w.wantTold(tc.want...)
+			})
+		})
+	}
+}
+
+// E4: fails when publish does not ask for the object's last event to be what decide saw.
+func TestE4AnEventOfTheSameMomentIsNotOvertaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		w.put(kustomization{})
+		defer w.silent()()
+		w.bus.beforePublish = func() {
+			w.bus.beforePublish = nil
+			r := post(event.OutcomeFailed, "uid-1", "r1")
+			if _, err := w.bus.PublishEvent(context.Background(), r); err != nil {
+				t.Error(err)
+			}
+		}
+		w.put(kustomization{failed: true})
+		pass(time.Minute)
+		w.wantTold()
+		if got := decodeTold(w.state.values[stateKey].value); got.Outcome != event.OutcomeFailed {
+			t.Errorf("recorded %+v, want the failure", got)
+		}
+	})
+}
+
+// E6: the object goes on while its state is being decided, or published beside a POST. Fails when claim does not look at what waits by then,
+// or unclaim keeps a state that the object has left.
+func TestE6AStateThatIsLeftAtTheLastMomentIsNotTold(t *testing.T) {
+	for name, moment := range map[string]func(w *world, recover func()){
+		"before it is decided": func(w *world, recover func()) {
+			w.bus.beforeLast = func() {
+				w.bus.beforeLast = nil
+				recover()
+			}
+		},
+		"when a POST came in": func(w *world, recover func()) {
+			w.bus.beforePublish = func() {
+				w.bus.beforePublish = nil
+				recover()
+				if _, err := w.bus.PublishEvent(context.Background(), post(event.OutcomeNone, "uid-1", "r2")); err != nil {
+					w.t.Error(err)
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.define("Kustomization", "v1")
+				w.put(kustomization{})
+				defer w.silent()()
+				moment(w, func() {
+					w.must(w.dynamic.Tracker().Update(kustomizations, w.object(kustomization{revision: "r2"}), "team-a"))
+					<-time.After(time.Millisecond) // the informer has it
+				})
+				w.put(kustomization{failed: true})
+				pass(time.Minute)
+				w.wantTold("succeeded app r2")
+			})
+		})
+	}
+}
+
+// E3: fails when publish takes its own event, the answer to which was lost, for a newer one.
+func TestE3AnAnswerThatWasLostDoesNotTellTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		w.put(kustomization{})
+		defer w.silent()()
+		w.bus.loseAnswers = 1
+		w.put(kustomization{failed: true})
+		pass(time.Minute)
+		w.wantTold("failed app r1")
+		if got := decodeTold(w.state.values[stateKey].value); got.Outcome != event.OutcomeFailed {
+			t.Errorf("recorded %+v, want the failure", got)
+		}
+	})
+}

@@ -1,0 +1,198 @@
+package watch
+
+import (
+	"time"
+
+	"notifier/internal/event"
+	"notifier/internal/reconcile/kube"
+)
+
+// subject is what the teller knows of one object.
+type subject struct {
+	told told
+	// seen is the resource version last looked at. Informers repeat older ones after a list.
+	seen string
+	// standing says that the object is in a terminal state now: the one that waits, or else the one told last.
+	standing bool
+	// pending are, in this order, a transition that is decided and not yet recorded, the end of the object, and one transition that
+	// waits. Each of them may be missing.
+	pending []*transition
+}
+
+// transition is a terminal state of an object that waits to be told, or with gone the end of the object. Its state, object and times are
+// never changed: another takes its place.
+type transition struct {
+	state
+	object *object
+	// observed is when the state was first seen, first when the first was that others of its outcome have replaced.
+	observed, first time.Time
+	gone            bool
+	// decided says that how the transition is told is settled. From then on nothing takes its place.
+	decided bool
+
+	// found says that the state was there when the leader or the kind started, so that it may have been told before.
+	// From here on the fields belong to the worker that settles the transition.
+	found     bool
+	result    string
+	published bool
+	// overtaken counts the events of the object that came in while this one was being published.
+	overtaken int
+}
+
+// maxWait is how long a state may wait while its object goes on from revision to revision, or while POSTs about the object come in that do
+// not tell it.
+const maxWait = time.Minute
+
+// waiting is the transition that is not decided, nil for none.
+func (s *subject) waiting() *transition {
+	if n := len(s.pending); n > 0 && !s.pending[n-1].decided && !s.pending[n-1].gone {
+		return s.pending[n-1]
+	}
+	return nil
+}
+
+// decided is the state last told, or sure to be; zero if there is none.
+func (s *subject) decided() state {
+	n := len(s.pending)
+	if s.waiting() != nil {
+		n--
+	}
+	switch {
+	case n == 0:
+		return s.told.state
+	case s.pending[n-1].gone:
+		return state{}
+	default:
+		return s.pending[n-1].state
+	}
+}
+
+// observe takes in an object as the informer saw it.
+func (t *teller) observe(in *informer, o *object) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.speaking[in.kind] == in {
+		t.consider(o, false)
+	}
+}
+
+// consider has the object's state wait if it is terminal and unlike the last one told. The caller holds the lock.
+func (t *teller) consider(o *object, found bool) {
+	it := item{o.kind, o.Namespace, o.Name}
+	s := t.subjects[it]
+	if s != nil && kube.Older(o.ResourceVersion, s.seen) {
+		return
+	}
+	st, terminal := o.terminal()
+	if s == nil && terminal {
+		s = &subject{}
+		t.subjects[it] = s
+	}
+	if s == nil {
+		return
+	}
+	s.seen = o.ResourceVersion
+	s.standing = terminal
+	if !terminal {
+		return
+	}
+	if len(s.pending) == 0 && s.told.state == st {
+		s.told.state = st // the same, in the strings of the object
+		return
+	}
+	t.arrive(it, s, &transition{state: st, object: o, observed: time.Now(), found: found})
+}
+
+// arrive takes in the terminal state that an object has come to. What it only passed through is not told (invariant E6): a state that
+// waits is dropped when the object has left it, for another outcome or back to what was told, and replaced by a later one of the same
+// outcome. Controllers write a status in two requests, of which the first has the new outcome beside the old revision. The caller holds
+// the lock.
+func (t *teller) arrive(it item, s *subject, tr *transition) {
+	tr.first = tr.observed
+	w := s.waiting()
+	switch {
+	case tr.state == s.decided():
+		if w != nil {
+			t.leave(it, s)
+		}
+		return
+	case w == nil:
+	case w.state == tr.state:
+		t.queue.Add(it) // it may have been due while the object was at work
+		return
+	case w.UID == tr.UID && w.Outcome == tr.Outcome:
+		tr.first = w.first
+		t.drop(s)
+	default:
+		t.leave(it, s)
+	}
+	t.push(it, s, tr)
+}
+
+// leave drops the transition that waits because its object has left the state. POSTs that told it tell no later one.
+func (t *teller) leave(it item, s *subject) {
+	w := s.waiting()
+	t.notes.forget(it, w.UID, w.Outcome)
+	t.drop(s)
+	t.metrics.transitions.WithLabelValues(resultLeft).Inc()
+}
+
+func (t *teller) drop(s *subject) {
+	s.pending = s.pending[:len(s.pending)-1]
+	t.metrics.waiting.Dec()
+}
+
+// push adds a transition to those that are pending. The caller holds the lock.
+func (t *teller) push(it item, s *subject, tr *transition) {
+	s.pending = append(s.pending, tr)
+	t.metrics.waiting.Inc()
+	if tr.found || tr.gone {
+		t.queue.Add(it)
+		return
+	}
+	t.queue.AddAfter(it, time.Until(t.due(it, tr)))
+}
+
+// due is when the transition may be told: when a POST about it would have come. The caller holds the lock.
+func (t *teller) due(it item, tr *transition) time.Time {
+	due := tr.observed.Add(t.opts.Settle)
+	if tr.Outcome == event.OutcomeSucceeded && it.kind.postsLast && t.posting(it.kind, tr.observed) {
+		due = tr.observed.Add(emitterTime)
+	}
+	if latest := tr.first.Add(maxWait); due.After(latest) {
+		due = latest
+	}
+	return due
+}
+
+// posting reports whether a POST about an object of the kind may have been on its way at a time: there were some not long ago, or this
+// term has just begun and knows of none. What controllers could not POST while nobody served they may still be trying to. The caller
+// holds the lock.
+func (t *teller) posting(kind *Kind, at time.Time) bool {
+	return at.Sub(t.posted[kind]) < postsSince || at.Sub(t.began) < emitterTime
+}
+
+// forget takes in the deletion of an object. A state that waits to be told of it has been left.
+func (t *teller) forget(in *informer, namespace, name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.speaking[in.kind] == in {
+		t.end(item{in.kind, namespace, name})
+	}
+}
+
+// end queues the end of an object. The caller holds the lock.
+func (t *teller) end(it item) {
+	s := t.subjects[it]
+	if s == nil {
+		return
+	}
+	if s.waiting() != nil {
+		t.leave(it, s)
+	}
+	s.seen, s.standing = "", false
+	if n := len(s.pending); n > 0 && s.pending[n-1].gone {
+		return
+	}
+	t.push(it, s, &transition{gone: true, observed: time.Now()})
+}
