@@ -148,7 +148,8 @@ func (t *Tenant) Delete(ctx context.Context, kind, name string) error {
 	return err
 }
 
-// SetReady writes the status of a Flux object as its controller would: Ready with the outcome, and the revision.
+// SetReady writes the status of a Flux object as its controller does, in two requests: the condition Ready with the outcome, and then the
+// rest, of which the revision is.
 func (t *Tenant) SetReady(ctx context.Context, kind, name string, ok bool, reason, message, revision string) error {
 	obj, err := t.Get(ctx, kind, name)
 	if err != nil {
@@ -158,22 +159,30 @@ func (t *Tenant) SetReady(ctx context.Context, kind, name string, ok bool, reaso
 		Type: "Ready", Status: metav1.ConditionFalse, Reason: reason, Message: message,
 		ObservedGeneration: obj.GetGeneration(), LastTransitionTime: metav1.NewTime(time.Now()),
 	}
-	status := map[string]any{"observedGeneration": obj.GetGeneration(), "lastAttemptedRevision": revision}
+	rest := map[string]any{"observedGeneration": obj.GetGeneration(), "lastAttemptedRevision": revision}
 	if ok {
 		condition.Status = metav1.ConditionTrue
-		status["lastAppliedRevision"] = revision
+		rest["lastAppliedRevision"] = revision
 	}
 	if revision != "" && Kinds[kind].Group == "source.toolkit.fluxcd.io" {
-		status["artifact"] = map[string]any{"revision": revision}
+		rest["artifact"] = map[string]any{"revision": revision}
 	}
-	status["conditions"] = []metav1.Condition{condition}
-	patch, err := json.Marshal(map[string]any{"status": status})
-	if err != nil {
-		return err
+	conditions := map[string]any{"conditions": []metav1.Condition{condition}}
+	if _, found, _ := unstructured.NestedFieldNoCopy(obj.Object, "status", "observedGeneration"); !found {
+		conditions["observedGeneration"] = -1
 	}
-	_, err = t.Dynamic.Resource(Kinds[kind]).Namespace(t.Namespace).
-		Patch(ctx, name, "application/merge-patch+json", patch, metav1.PatchOptions{FieldManager: "flux"}, "status")
-	return err
+	for _, status := range []map[string]any{conditions, rest} {
+		patch, err := json.Marshal(map[string]any{"status": status})
+		if err != nil {
+			return err
+		}
+		_, err = t.Dynamic.Resource(Kinds[kind]).Namespace(t.Namespace).
+			Patch(ctx, name, "application/merge-patch+json", patch, metav1.PatchOptions{FieldManager: "flux"}, "status")
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ImageReceiver writes an ImagePolicy and an ImageUpdateAutomation, both of the name given, and a Receiver that asks for the second
