@@ -125,6 +125,25 @@ func TestE4AnEventOfTheSameMomentIsNotOvertaken(t *testing.T) {
 	})
 }
 
+// Fails when a state is told in the words in which it was first seen.
+func TestAStateIsToldInItsNewestWords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		w.put(kustomization{})
+		defer w.silent()()
+		for _, message := range []string{"timed out after 1s", "timed out after 2s"} {
+			w.put(kustomization{failed: true, message: message})
+			pass(time.Second)
+		}
+		pass(time.Minute)
+		w.wantTold("failed app r1")
+		if got := w.bus.events[0].Event.Message; got != "timed out after 2s" {
+			t.Errorf("told %q", got)
+		}
+	})
+}
+
 // E6: the object goes on while its state is being decided, or published beside a POST. Fails when claim does not look at what waits by then,
 // or unclaim keeps a state that the object has left.
 func TestE6AStateThatIsLeftAtTheLastMomentIsNotTold(t *testing.T) {

@@ -92,7 +92,9 @@ func (t *teller) decide(ctx context.Context, it item, tr *transition, prior told
 		tr.result = resultKnown
 		return nil, t.claim(it, tr), nil
 	case tr.found:
+		t.mu.Lock()
 		tr.found = false
+		t.mu.Unlock()
 		t.queue.Add(it)
 		return nil, false, nil
 	}

@@ -29,10 +29,10 @@ type transition struct {
 	gone            bool
 	// decided says that how the transition is told is settled. From then on nothing takes its place.
 	decided bool
-
 	// found says that the state was there when the leader or the kind started, so that it may have been told before.
+	found bool
+
 	// From here on the fields belong to the worker that settles the transition.
-	found     bool
 	result    string
 	published bool
 	// overtaken counts the events of the object that came in while this one was being published.
@@ -118,7 +118,9 @@ func (t *teller) arrive(it item, s *subject, tr *transition) {
 		return
 	case w == nil:
 	case w.state == tr.state:
-		t.queue.Add(it) // it may have been due while the object was at work
+		tr.observed, tr.first, tr.found = w.observed, w.first, w.found
+		s.pending[len(s.pending)-1] = tr // in its newest words
+		t.queue.Add(it)                  // it may have been due while the object was at work
 		return
 	case w.UID == tr.UID && w.Outcome == tr.Outcome:
 		tr.first = w.first
