@@ -28,6 +28,11 @@ func (c *Cluster) Apply(ctx context.Context, manifests string) ([]*unstructured.
 	return c.apply(ctx, manifests, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
 }
 
+// ApplyAs is Apply by another field manager.
+func (c *Cluster) ApplyAs(ctx context.Context, manager, manifests string) ([]*unstructured.Unstructured, error) {
+	return c.apply(ctx, manifests, metav1.ApplyOptions{FieldManager: manager, Force: true})
+}
+
 // DryRun is Apply without a trace: the API server does everything but write.
 func (c *Cluster) DryRun(ctx context.Context, manifests string) ([]*unstructured.Unstructured, error) {
 	return c.apply(ctx, manifests, metav1.ApplyOptions{FieldManager: fieldManager, Force: true, DryRun: []string{metav1.DryRunAll}})
