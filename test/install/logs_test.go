@@ -53,6 +53,7 @@ func TestFluxLogsFindsWhatTheProcessSaysOfAnObject(t *testing.T) {
 	sink.Answer(harness.Answer{Status: http.StatusNotFound}) // for good, so it is given up
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	s.Must(s.Tenant.SlackAlert(s.Ctx, "all", sink.URL("/")))
+	s.Must(s.Tenant.SlackAlert(s.Ctx, "fine", s.NewSink().URL("/")))
 	path := s.Receiver(s.Tenant, "hook", "t", "")
 	sent := time.Now()
 	s.Push(path, "t", http.StatusOK)
@@ -68,6 +69,7 @@ func TestFluxLogsFindsWhatTheProcessSaysOfAnObject(t *testing.T) {
 		{Kind: "Receiver", Name: "hook", Level: "info", Message: "webhook"},
 		{Kind: "GitRepository", Name: "app", Level: "info", Message: "reconcile requested"},
 		{Kind: "Alert", Name: "all", Level: "error", Message: "delivery"},
+		{Kind: "Alert", Name: "fine", Level: "info", Message: "delivery"},
 	} {
 		s.Must(harness.Eventually(s.Within(30*time.Second), func(context.Context) error {
 			entries, err := fluxLogs(n.Logs())
