@@ -38,6 +38,15 @@ func (c *Cluster) DryRun(ctx context.Context, manifests string) ([]*unstructured
 	return c.apply(ctx, manifests, metav1.ApplyOptions{FieldManager: fieldManager, Force: true, DryRun: []string{metav1.DryRunAll}})
 }
 
+// Read reads an object as the API server has it.
+func (c *Cluster) Read(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	client, err := c.resource(ctx, obj)
+	if err != nil {
+		return nil, err
+	}
+	return client.Get(ctx, obj.GetName(), metav1.GetOptions{})
+}
+
 func (c *Cluster) apply(ctx context.Context, manifests string, options metav1.ApplyOptions) ([]*unstructured.Unstructured, error) {
 	objects, err := Decode(manifests)
 	if err != nil {
