@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -155,7 +156,7 @@ type aboutHandler struct {
 
 func (h aboutHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	if !h.groups {
-		h.attrs = append(h.attrs[:len(h.attrs):len(h.attrs)], attrs...)
+		h.attrs = append(slices.Clip(h.attrs), attrs...)
 	}
 	h.Handler = h.Handler.WithAttrs(attrs)
 	return h

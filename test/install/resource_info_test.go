@@ -106,3 +106,28 @@ func TestDashboardsGetTheResourceInfoThatTheyRead(t *testing.T) {
 		}
 	}
 }
+
+// The panels of Flux's dashboard of the control plane, and the alert on duplicates that Flux's documentation shows, read these from each
+// controller's Pod. Fails when the process has one of them not, under another name, or without the label that is selected by.
+func TestDashboardsOfTheControlPlaneFindTheProcess(t *testing.T) {
+	s := open(t)
+	n := s.process()
+	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
+	event, err := s.Tenant.Event(s.Ctx, "Kustomization", "app", "info", "ReconciliationSucceeded", "applied", "main@sha1:1")
+	s.Must(err)
+	for range 2 { // the second is a duplicate
+		_, err = n.Post(s.Ctx, event)
+		s.Must(err)
+	}
+	for _, m := range [][]string{
+		{"gotk_event_http_request_duration_seconds", "code", "202"}, {"gotk_event_http_request_duration_seconds", "code", "429"},
+		{"rest_client_requests_total", "code", "200", "method", "GET"},
+		{"go_info"}, {"go_memstats_alloc_bytes"}, {"process_cpu_seconds_total"},
+	} {
+		got, err := n.Metric(s.Ctx, m[0], m[1:]...)
+		s.Must(err)
+		if got == 0 {
+			t.Errorf("%v is not there", m)
+		}
+	}
+}

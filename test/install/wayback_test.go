@@ -133,7 +133,7 @@ func TestTheWayBackAndForthKeepsWhatWaits(t *testing.T) {
 	s.Must(err)
 	s.pruned(hook, "spec", "serviceAccountName") // for good: Flux wrote the object
 	s.Must(sink.Up(s.Ctx))
-	n = s.inFlux(dataDir)
+	s.inFlux(dataDir)
 	_, err = sink.Wait(s.Within(time.Minute), func(all []harness.Received) bool { return len(all) > 0 })
 	s.Must(err)
 	if all := sink.Received(); len(all) != 1 || !strings.Contains(string(all[0].Body), "no such file") {
