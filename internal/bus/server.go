@@ -130,7 +130,7 @@ func lockDir(ctx context.Context, dir string, log *slog.Logger) (*os.File, error
 			_ = f.Close()
 			return nil, fmt.Errorf("lock data directory: %w", err)
 		case !told:
-			log.Warn("waiting for another process to give the data directory back", "atMost", openPatience.String())
+			log.Info("waiting for another process to give the data directory back", "atMost", openPatience.String())
 		}
 		if wait(ctx, openRetry) != nil {
 			_ = f.Close()
