@@ -120,26 +120,26 @@ func (s *stage) prune(schema map[string]any, field string) {
 	}
 }
 
-// fluxFromGit is config/flux/component in the place where Flux's Git repository has it, beside what flux bootstrap writes.
-func (s *stage) fluxFromGit(components ...string) string {
+// fluxFromGit is what Flux makes of its Git repository: the kustomization.yaml beside what flux bootstrap writes, with components of ours
+// and whatever else is in it.
+func (s *stage) fluxFromGit(rest string, components ...string) string {
 	s.Helper()
 	dir := s.TempDir()
 	root, err := harness.ProductDir()
 	s.Must(err)
 	s.Must(os.WriteFile(filepath.Join(dir, "gotk-components.yaml"), []byte(s.fluxInstall()), 0o600))
-	k := "resources: [gotk-components.yaml]\n"
-	if len(components) > 0 {
-		k += "components:\n"
-	}
+	k := map[string][]string{"resources": {"gotk-components.yaml"}}
 	for _, c := range components {
 		path, err := filepath.Rel(dir, filepath.Join(root, "config", c))
 		s.Must(err)
-		k += "- " + path + "\n"
+		k["components"] = append(k["components"], path)
 	}
-	s.Must(os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(k), 0o600))
+	text, err := yaml.Marshal(k)
+	s.Must(err)
+	s.Must(os.WriteFile(filepath.Join(dir, "kustomization.yaml"), append(text, rest...), 0o600))
 	m, err := world.Build(dir)
 	s.Must(err)
-	text, err := m.AsYaml()
+	all, err := m.AsYaml()
 	s.Must(err)
-	return string(text)
+	return string(all)
 }

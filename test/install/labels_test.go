@@ -24,7 +24,7 @@ func TestFluxsToolsFindTheInstallation(t *testing.T) {
 	s := open(t)
 	ours, err := manifests("flux")
 	s.Must(err)
-	for name, text := range map[string]string{"config/flux": ours, "config/flux/component": s.fluxFromGit("flux/component")} {
+	for name, text := range map[string]string{"config/flux": ours, "config/flux/component": s.fluxFromGit("", "flux/component")} {
 		objects, err := harness.Decode(text)
 		s.Must(err)
 		labelled := 0

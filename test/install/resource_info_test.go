@@ -120,9 +120,12 @@ func TestDashboardsOfTheControlPlaneFindTheProcess(t *testing.T) {
 		s.Must(err)
 	}
 	for _, m := range [][]string{
-		{"gotk_event_http_request_duration_seconds", "code", "202"}, {"gotk_event_http_request_duration_seconds", "code", "429"},
+		{"gotk_event_http_request_duration_seconds", "code", "202"},
+		{"gotk_event_http_request_duration_seconds", "code", "429"},
 		{"rest_client_requests_total", "code", "200", "method", "GET"},
-		{"go_info"}, {"go_memstats_alloc_bytes"}, {"process_cpu_seconds_total"},
+		{"go_info"},
+		{"go_memstats_alloc_bytes"},
+		{"process_cpu_seconds_total"},
 	} {
 		got, err := n.Metric(s.Ctx, m[0], m[1:]...)
 		s.Must(err)

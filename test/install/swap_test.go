@@ -128,12 +128,12 @@ func TestOursOverFluxInstallIsOurs(t *testing.T) {
 // prunes once the component is gone again is more than ours: a definition, with which every Alert would go, or the volume.
 func TestByGitThereAndBack(t *testing.T) {
 	s := swap(t)
-	s.as(byKustomize, s.fluxFromGit())
+	s.as(byKustomize, s.fluxFromGit(""))
 	s.runsFluxs()
-	there := s.fluxFromGit("flux/component")
+	there := s.fluxFromGit("", "flux/component")
 	s.as(byKustomize, there)
 	s.runsOurs()
-	back := s.fluxFromGit()
+	back := s.fluxFromGit("")
 	s.as(byKustomize, back)
 	d := s.runsFluxs()
 	if len(d.Spec.Template.Spec.Volumes) != 1 || d.Spec.Template.Spec.Containers[0].StartupProbe != nil {
