@@ -240,6 +240,6 @@ func (s *shard) account(d *event.Delivery, dest *Destination, v verdict) {
 	if outcome == outcomeKnown || outcome == outcomeSkipped {
 		log = s.log.Debug
 	}
-	log("delivery", "outcome", outcome, "id", d.ID, "object", d.Event.InvolvedObject.String(), "alert", d.Alert,
+	log("delivery", "outcome", outcome, "id", d.ID, "namespace", d.Namespace, "object", d.Event.InvolvedObject.String(), "alert", d.Alert,
 		"provider", d.Provider, "attempts", d.Attempts, "reason", v.reason)
 }

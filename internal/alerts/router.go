@@ -233,7 +233,7 @@ func (r *Router) cutShort(a *Alert) {
 	if !r.budget.cut(a) {
 		return
 	}
-	r.Log.Warn("patterns took too long, event passed unfiltered", "alert", a.Key())
+	r.Log.Warn("patterns took too long, event passed unfiltered", "namespace", a.Namespace, "alert", a.Name)
 	r.reportPatterns(a, StateFailing, ReasonPatternsTimed,
 		"inclusionList and exclusionList of the namespace's Alerts took too long; meanwhile events pass unfiltered")
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime/debug"
 	"runtime/metrics"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -60,10 +61,14 @@ type App struct {
 func New(ctx context.Context, o Options) (*App, error) {
 	a := &App{options: o, log: newLogger(o.LogOutput, o.LogLevel, o.LogEncoding), registry: prometheus.NewRegistry()}
 	setGCPercent(gcPercent)
+	if limit, ok := memoryLimit(os.Getenv("GOMEMLIMIT")); ok {
+		debug.SetMemoryLimit(limit)
+	}
 	a.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	reconcile.RouteClientLogs(a.log)
+	reconcile.CountClientRequests(a.registry)
 	for _, f := range o.AcceptedFlags {
 		a.log.Info("a flag of Flux's notification-controller is accepted", "flag", f.Name, "meaning", f.Meaning)
 	}
@@ -148,6 +153,17 @@ func setGCPercent(percent int) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(percent)
 	}
+}
+
+// memoryLimit is what the collector keeps the process below where GOMEMLIMIT is a bare number of bytes. A Deployment writes it so from
+// the container's limit: a tenth of it is left for what the collector does not count, so that it works before the kernel kills. A limit
+// with a unit was chosen by somebody and stays.
+func memoryLimit(variable string) (int64, bool) {
+	limit, err := strconv.ParseInt(variable, 10, 64)
+	if err != nil || limit <= 0 {
+		return 0, false
+	}
+	return limit - limit/10, true
 }
 
 // maxGarbage is how much garbage there may be in bytes, whatever gcPercent says: where what lives is hundreds of megabytes, half as much

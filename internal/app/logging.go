@@ -1,9 +1,17 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	v1 "notifier/api/v1"
+	"notifier/api/v1beta3"
 )
 
 // parseLevel reads the levels that Flux names; warn is allowed as well.
@@ -21,15 +29,170 @@ func parseLevel(level string) (slog.Level, error) {
 	return 0, fmt.Errorf("%q is not one of debug, info, warn, error", level)
 }
 
-// newLogger writes to w; both arguments were validated.
+// newLogger writes to w; both arguments were validated. The lines are those of Flux's controllers, for flux logs and for whatever else
+// reads them: ts, level, msg and error, and controllerKind, name and namespace of the object that a line is about.
 func newLogger(w io.Writer, level, encoding string) *slog.Logger {
 	lowest, err := parseLevel(level)
 	if err != nil {
 		lowest = slog.LevelInfo
 	}
-	o := &slog.HandlerOptions{Level: lowest}
+	o := &slog.HandlerOptions{Level: lowest, ReplaceAttr: asFlux}
 	if encoding == "console" {
-		return slog.New(slog.NewTextHandler(w, o))
+		return slog.New(aboutHandler{Handler: slog.NewTextHandler(w, o)})
 	}
-	return slog.New(slog.NewJSONHandler(w, o))
+	return slog.New(aboutHandler{Handler: slog.NewJSONHandler(w, o)})
+}
+
+// The keys of a line that more than one function here knows.
+const (
+	keyError     = "error"
+	keyKind      = "kind"
+	keyName      = "name"
+	keyNamespace = "namespace"
+)
+
+// timeFormat is ISO 8601 in milliseconds.
+const timeFormat = "2006-01-02T15:04:05.000Z07:00"
+
+// maxLogValue bounds one value of a line, in which a byte may be written as six, maxLogStack a stack: flux logs ends at a line of more
+// than 64 KiB.
+const (
+	maxLogValue = 4 << 10
+	maxLogStack = 24 << 10
+)
+
+// asFlux gives an attribute the key and the form that it has in Flux's logs. flux logs ends at a line where one of the keys that it
+// reads has a value other than a string.
+func asFlux(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) == 0 {
+		switch a.Key {
+		case slog.TimeKey:
+			if t, ok := a.Value.Any().(time.Time); ok {
+				return slog.String("ts", t.UTC().Format(timeFormat))
+			}
+		case slog.LevelKey:
+			if level, ok := a.Value.Any().(slog.Level); ok {
+				return slog.String(slog.LevelKey, levelName(level))
+			}
+		case "err": // client-go's
+			return slog.String(keyError, bounded(text(a.Value), maxLogValue))
+		case "stack":
+			return slog.String(a.Key, bounded(text(a.Value), maxLogStack))
+		case keyError, keyName, keyNamespace, "logger", "controller", "controllerKind":
+			return slog.String(a.Key, bounded(text(a.Value), maxLogValue))
+		}
+	}
+	switch a.Value.Kind() {
+	case slog.KindString:
+		a.Value = slog.StringValue(bounded(a.Value.String(), maxLogValue))
+	case slog.KindAny:
+		if _, ok := a.Value.Any().(error); ok {
+			a.Value = slog.StringValue(bounded(text(a.Value), maxLogValue))
+		}
+	default:
+	}
+	return a
+}
+
+// levelName is one of the three levels that Flux's logs and flux logs --level know: what is a warning here is an error there.
+func levelName(l slog.Level) string {
+	switch {
+	case l < slog.LevelInfo:
+		return "debug"
+	case l < slog.LevelWarn:
+		return "info"
+	default:
+		return "error"
+	}
+}
+
+func text(v slog.Value) string {
+	if err, ok := v.Any().(error); ok {
+		return err.Error()
+	}
+	return v.String()
+}
+
+// bounded cuts a text that is too long for a line.
+func bounded(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	end := most
+	for !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + " (cut)"
+}
+
+// about is the object that a line is about.
+type about struct{ kind, name string }
+
+// take looks at one attribute. A kind and a name that a line gives itself go before those of a Receiver, Alert or Provider in it, and an
+// Alert before the Provider that it names.
+func (o *about) take(a slog.Attr, owners map[string]string) {
+	switch a.Key {
+	case keyKind:
+		o.kind = text(a.Value)
+	case keyName:
+		o.name = text(a.Value)
+	case "receiver", "alert", "provider":
+		owners[a.Key] = text(a.Value)
+	}
+}
+
+// ownerKinds are the attributes that name one of our objects, in the order in which they count.
+var ownerKinds = []struct{ key, kind string }{
+	{"receiver", v1.ReceiverKind}, {"alert", v1beta3.AlertKind}, {"provider", v1beta3.ProviderKind},
+}
+
+// aboutHandler adds to each line about an object the keys under which Flux's controllers name theirs.
+type aboutHandler struct {
+	slog.Handler
+	// attrs are those that the logger was given, groups whether it has a group: what is in one says nothing about the line.
+	attrs  []slog.Attr
+	groups bool
+}
+
+func (h aboutHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	if !h.groups {
+		h.attrs = append(slices.Clip(h.attrs), attrs...)
+	}
+	h.Handler = h.Handler.WithAttrs(attrs)
+	return h
+}
+
+func (h aboutHandler) WithGroup(name string) slog.Handler {
+	h.groups = h.groups || name != ""
+	h.Handler = h.Handler.WithGroup(name)
+	return h
+}
+
+func (h aboutHandler) Handle(ctx context.Context, r slog.Record) error {
+	if h.groups {
+		return h.Handler.Handle(ctx, r)
+	}
+	var o about
+	owners := map[string]string{}
+	for _, a := range h.attrs {
+		o.take(a, owners)
+	}
+	r.Attrs(func(a slog.Attr) bool {
+		o.take(a, owners)
+		return true
+	})
+	named := o.name != ""
+	for _, owner := range ownerKinds {
+		if name := owners[owner.key]; o == (about{}) && name != "" {
+			o = about{owner.kind, name}
+		}
+	}
+	if o.kind != "" && o.name != "" {
+		r = r.Clone()
+		r.AddAttrs(slog.String("controller", strings.ToLower(o.kind)), slog.String("controllerKind", o.kind))
+		if !named {
+			r.AddAttrs(slog.String(keyName, o.name))
+		}
+	}
+	return h.Handler.Handle(ctx, r)
 }

@@ -10,3 +10,13 @@ func TestGarbageIsBoundedWhereMuchLives(t *testing.T) {
 		}
 	}
 }
+
+// Fails when the collector may fill all that the container has, or a limit that somebody chose is changed.
+func TestATenthOfTheContainersMemoryIsLeft(t *testing.T) {
+	for variable, want := range map[string]int64{"1073741824": 966367642, "10": 9, "920MiB": 0, "": 0, "off": 0, "-5": 0} {
+		got, ok := memoryLimit(variable)
+		if got != want || ok != (want != 0) {
+			t.Errorf("GOMEMLIMIT=%s: got %d, %t, want %d", variable, got, ok, want)
+		}
+	}
+}

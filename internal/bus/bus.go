@@ -69,7 +69,7 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 		}
 	}()
 	if o.URL == "" {
-		if b.embedded, err = startEmbedded(o.DataDir, &b.opts.Budgets, o.Log); err != nil {
+		if b.embedded, err = startEmbedded(ctx, o.DataDir, &b.opts.Budgets, o.Log); err != nil {
 			return nil, err
 		}
 	}

@@ -24,10 +24,47 @@ import (
 func TestASecondProcessCannotOpenADataDirectory(t *testing.T) {
 	dir := t.TempDir()
 	open(t, dir, nil)
-	_, err := Open(testContext(t), testOptions(dir, nil))
+	ctx, cancel := context.WithTimeout(testContext(t), 2*openRetry)
+	defer cancel()
+	_, err := Open(ctx, testOptions(dir, nil))
 	if err == nil || !strings.Contains(err.Error(), "in use by another process") {
 		t.Errorf("second Open: %v", err)
 	}
+}
+
+// firstLine is a log that closes a channel at its first line.
+type firstLine struct {
+	once *sync.Once
+	said chan struct{}
+}
+
+func (l firstLine) Write(p []byte) (int, error) {
+	l.once.Do(func() { close(l.said) })
+	return len(p), nil
+}
+
+// A Deployment that rolls starts a Pod while the one before it still ends. Fails when the second process does not wait for the first
+// one's lock, or ends with an error while it may still come.
+func TestTheNextProcessWaitsForTheDataDirectory(t *testing.T) {
+	dir, said := t.TempDir(), make(chan struct{})
+	log := slog.New(slog.NewTextHandler(firstLine{&sync.Once{}, said}, nil))
+	first, err := lockDir(testContext(t), dir, log)
+	must(t, err)
+	locked := make(chan error, 1)
+	go func() {
+		second, err := lockDir(testContext(t), dir, log)
+		if err == nil {
+			err = second.Close()
+		}
+		locked <- err
+	}()
+	select {
+	case <-said:
+	case err := <-locked:
+		t.Fatalf("the second process did not wait: %v", err)
+	}
+	must(t, first.Close())
+	must(t, <-locked)
 }
 
 // Fails when agreeOnShards is not asked: what waits under the shards 2 to 7 would be read by nobody.

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -34,11 +35,11 @@ type embedded struct {
 }
 
 // startEmbedded takes the data directory for this process alone and starts a server on it. It scales the budgets down to the disk.
-func startEmbedded(dir string, budgets *Budgets, log *slog.Logger) (_ *embedded, err error) {
+func startEmbedded(ctx context.Context, dir string, budgets *Budgets, log *slog.Logger) (_ *embedded, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make data directory: %w", err)
 	}
-	lock, err := lockDir(dir)
+	lock, err := lockDir(ctx, dir, log)
 	if err != nil {
 		return nil, err
 	}
@@ -111,20 +112,31 @@ func (e *embedded) stop() {
 	_ = e.lock.Close() // the lock goes with the file
 }
 
-// lockDir refuses a directory that another process uses: two servers on one store destroy it.
-func lockDir(dir string) (*os.File, error) {
+// lockDir keeps other processes from a directory: two servers on one store destroy it. The process before this one may still be about to
+// end, so it waits for that one's lock, for openPatience at most.
+func lockDir(ctx context.Context, dir string, log *slog.Logger) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open lock of data directory: %w", err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		_ = f.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
+	ctx, cancel := context.WithTimeout(ctx, openPatience)
+	defer cancel()
+	for told := false; ; told = true {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch {
+		case err == nil:
+			return f, nil
+		case !errors.Is(err, syscall.EWOULDBLOCK):
+			_ = f.Close()
+			return nil, fmt.Errorf("lock data directory: %w", err)
+		case !told:
+			log.Info("waiting for another process to give the data directory back", "atMost", openPatience.String())
+		}
+		if wait(ctx, openRetry) != nil {
+			_ = f.Close()
 			return nil, fmt.Errorf("data directory %s is in use by another process", dir)
 		}
-		return nil, fmt.Errorf("lock data directory: %w", err)
 	}
-	return f, nil
 }
 
 // measure returns how many bytes a directory's files take, and how many are free.

@@ -144,7 +144,7 @@ func NewEvents(o EventsOptions) (*EventsHandler, error) {
 		w.Header().Set("Allow", http.MethodPost)
 		h.answer(w, r, postMethod, nil, nil)
 	})
-	h.handler = recovered(mux, o.Log, h.metrics.panics)
+	h.handler = newPostTimes(o.Registerer).timed(recovered(mux, o.Log, h.metrics.panics))
 	return h, nil
 }
 

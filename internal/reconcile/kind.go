@@ -41,7 +41,7 @@ func (k *kindOf[T, L]) wire(
 	queue := func(stage string, workers int) kube.ControllerOptions {
 		return kube.ControllerOptions{
 			Name: k.name, Workers: workers, MinBackoff: r.options.MinRetryDelay, MaxBackoff: r.options.MaxRetryDelay,
-			Observe: r.metrics.observe(k.name, stage), Log: r.log.With("controller", k.name, "stage", stage),
+			Observe: r.metrics.observe(k.name, stage), Log: r.log.With("kind", k.name, "stage", stage),
 		}
 	}
 	compile := queue(stageCompile, r.options.Workers)

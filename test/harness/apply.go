@@ -28,9 +28,23 @@ func (c *Cluster) Apply(ctx context.Context, manifests string) ([]*unstructured.
 	return c.apply(ctx, manifests, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
 }
 
+// ApplyAs is Apply by another field manager.
+func (c *Cluster) ApplyAs(ctx context.Context, manager, manifests string) ([]*unstructured.Unstructured, error) {
+	return c.apply(ctx, manifests, metav1.ApplyOptions{FieldManager: manager, Force: true})
+}
+
 // DryRun is Apply without a trace: the API server does everything but write.
 func (c *Cluster) DryRun(ctx context.Context, manifests string) ([]*unstructured.Unstructured, error) {
 	return c.apply(ctx, manifests, metav1.ApplyOptions{FieldManager: fieldManager, Force: true, DryRun: []string{metav1.DryRunAll}})
+}
+
+// Read reads an object as the API server has it.
+func (c *Cluster) Read(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	client, err := c.resource(ctx, obj)
+	if err != nil {
+		return nil, err
+	}
+	return client.Get(ctx, obj.GetName(), metav1.GetOptions{})
 }
 
 func (c *Cluster) apply(ctx context.Context, manifests string, options metav1.ApplyOptions) ([]*unstructured.Unstructured, error) {

@@ -81,10 +81,14 @@ func Manifests(name string) (resmap.ResMap, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := krusty.MakeKustomizer(krusty.MakeDefaultOptions())
-	m, err := k.Run(filesys.MakeFsOnDisk(), filepath.Join(dir, "config", name))
+	m, err := Build(filepath.Join(dir, "config", name))
 	if err != nil {
 		return nil, fmt.Errorf("build config/%s: %w", name, err)
 	}
 	return m, nil
+}
+
+// Build builds the kustomization of a directory.
+func Build(dir string) (resmap.ResMap, error) {
+	return krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
 }

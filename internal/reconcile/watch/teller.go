@@ -141,7 +141,8 @@ func (t *teller) next(ctx context.Context) bool {
 			return false
 		}
 		t.metrics.errors.Inc()
-		t.log.Warn("transition not told yet, it will be tried again", "object", it.String(), "error", err)
+		t.log.Warn("transition not told yet, it will be tried again",
+			"kind", it.kind.Kind, "namespace", it.namespace, "name", it.name, "error", err)
 		t.queue.AddRateLimited(it)
 		return true
 	}

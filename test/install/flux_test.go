@@ -1,0 +1,145 @@
+package install
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"notifier/test/harness"
+	"notifier/test/scene"
+	"notifier/test/world"
+)
+
+// fluxNamespace is where config/flux installs.
+const fluxNamespace = "flux-system"
+
+// The field managers of those who install: kubectl as the pages use it, flux install, and Flux from Git.
+const (
+	byKubectl   = "kubectl"
+	byFlux      = "flux"
+	byKustomize = "kustomize-controller"
+)
+
+// cluster is a cluster of their own for the tests that put Flux's definitions in place of ours and back. They run one after the other.
+var cluster = scene.Opening(func(ctx context.Context) (*world.World, error) { return world.New(ctx, true) })
+
+// swap is the stage of one of them. Nothing of an installation in flux-system is there at its begin.
+func swap(t *testing.T) *stage {
+	t.Helper()
+	w, err := cluster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stage{scene.New(t, w, nil)}
+	s.namespace(fluxNamespace)
+	s.deleteDeployment()
+	return s
+}
+
+// onlyOurs are the fields of our definitions that Flux's do not have, in the order of docs/flux.md. Their API server prunes them.
+var onlyOurs = map[string][]string{
+	"Receiver": {
+		"spec.serviceAccountName", "spec.rateLimit", "spec.eventSources", "spec.resources[].matchExpressions", "status.deliveries",
+	},
+	"Alert":    {"status"},
+	"Provider": {"status"},
+}
+
+// fluxTypes are the types of Receivers that Flux's definition lists.
+var fluxTypes = []any{
+	"generic", "generic-hmac", "generic-oidc", "github", "gitlab", "bitbucket", "harbor", "dockerhub", "quay", "gcr", "nexus", "acr", "cdevents",
+}
+
+// fluxInstall is what flux install applies, its definitions first.
+func (s *stage) fluxInstall() string {
+	s.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", "flux-install.yaml"))
+	s.Must(err)
+	return s.fluxDefinitions() + "---\n" + string(text)
+}
+
+// fluxDefinitions are Flux's custom resource definitions: ours, without what only ours have and with Flux's labels.
+func (s *stage) fluxDefinitions() string {
+	s.Helper()
+	ours, err := manifests("crd")
+	s.Must(err)
+	definitions, err := harness.Decode(ours)
+	s.Must(err)
+	var all []string
+	for _, d := range definitions {
+		d.SetLabels(map[string]string{
+			"app.kubernetes.io/component": "notification-controller", "app.kubernetes.io/instance": fluxNamespace,
+			"app.kubernetes.io/part-of": "flux", "app.kubernetes.io/version": "v2.8.0",
+		})
+		versions, _, err := unstructured.NestedSlice(d.Object, "spec", "versions")
+		s.Must(err)
+		kind, _, err := unstructured.NestedString(d.Object, "spec", "names", "kind")
+		s.Must(err)
+		version := versions[0].(map[string]any)
+		schema := version["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)
+		for _, field := range onlyOurs[kind] {
+			s.prune(schema, field)
+		}
+		if kind != "Receiver" {
+			version["subresources"] = map[string]any{}
+		} else {
+			s.Must(unstructured.SetNestedSlice(schema, fluxTypes, "properties", "spec", "properties", "type", "enum"))
+			unstructured.RemoveNestedField(schema, "properties", "spec", "x-kubernetes-validations") // which speak of pruned fields
+		}
+		s.Must(unstructured.SetNestedSlice(d.Object, versions, "spec", "versions"))
+		text, err := yaml.Marshal(d.Object)
+		s.Must(err)
+		all = append(all, string(text))
+	}
+	return strings.Join(all, "---\n")
+}
+
+// prune takes a field out of a schema, and fails the test if it is not there.
+func (s *stage) prune(schema map[string]any, field string) {
+	s.Helper()
+	path := strings.Split(field, ".")
+	for i, name := range path {
+		name, list := strings.CutSuffix(name, "[]")
+		properties, ok := schema["properties"].(map[string]any)
+		if !ok || properties[name] == nil {
+			s.Fatalf("our definition has no field %s", field)
+		}
+		if i == len(path)-1 {
+			delete(properties, name)
+			return
+		}
+		schema = properties[name].(map[string]any)
+		if list {
+			schema = schema["items"].(map[string]any)
+		}
+	}
+}
+
+// fluxFromGit is what Flux makes of its Git repository: the kustomization.yaml beside what flux bootstrap writes, with components of ours
+// and whatever else is in it.
+func (s *stage) fluxFromGit(rest string, components ...string) string {
+	s.Helper()
+	dir := s.TempDir()
+	root, err := harness.ProductDir()
+	s.Must(err)
+	s.Must(os.WriteFile(filepath.Join(dir, "gotk-components.yaml"), []byte(s.fluxInstall()), 0o600))
+	k := map[string][]string{"resources": {"gotk-components.yaml"}}
+	for _, c := range components {
+		path, err := filepath.Rel(dir, filepath.Join(root, "config", c))
+		s.Must(err)
+		k["components"] = append(k["components"], path)
+	}
+	text, err := yaml.Marshal(k)
+	s.Must(err)
+	s.Must(os.WriteFile(filepath.Join(dir, "kustomization.yaml"), append(text, rest...), 0o600))
+	m, err := world.Build(dir)
+	s.Must(err)
+	all, err := m.AsYaml()
+	s.Must(err)
+	return string(all)
+}

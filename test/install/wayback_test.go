@@ -1,0 +1,184 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"notifier/test/harness"
+	"notifier/test/world"
+)
+
+// leftovers are the kinds of what Flux has no object for, in the order of the command in docs/flux.md.
+var leftovers = []schema.GroupVersionResource{
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"},
+	{Version: "v1", Resource: "serviceaccounts"},
+	{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"},
+	{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"},
+	{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicybindings"},
+}
+
+const ourName = "app.kubernetes.io/name=notifier"
+
+// deleteLeftovers does what the page says: kubectl -n flux-system delete <kinds> -l app.kubernetes.io/name=notifier.
+func (s *stage) deleteLeftovers() {
+	s.Helper()
+	root, err := harness.ProductDir()
+	s.Must(err)
+	page, err := os.ReadFile(filepath.Join(root, "docs", "flux.md"))
+	s.Must(err)
+	var names []string
+	for _, kind := range leftovers {
+		names = append(names, kind.Resource)
+		err := s.World.Dynamic.Resource(kind).DeleteCollection(s.Ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: ourName})
+		if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) { // of a namespaced kind
+			err = s.World.Dynamic.Resource(kind).Namespace(fluxNamespace).
+				DeleteCollection(s.Ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: ourName})
+		}
+		s.Must(err)
+	}
+	if command := "kubectl -n flux-system delete " + strings.Join(names, ",") + " -l " + ourName; !strings.Contains(string(page), command) {
+		s.Errorf("docs/flux.md does not have the command\n%s", command)
+	}
+}
+
+// inFlux starts the process as the service account that config/flux makes.
+func (s *stage) inFlux(dataDir string) *world.Notifier {
+	s.Helper()
+	kubeconfig := filepath.Join(s.TempDir(), "kubeconfig")
+	s.Must(s.World.KubeconfigAs(s.Ctx, fluxNamespace, world.ServiceAccount, kubeconfig))
+	n, err := s.World.Start(s.Ctx, world.NotifierOptions{
+		DataDir: dataDir, Kubeconfig: kubeconfig, Env: []string{"RUNTIME_NAMESPACE=" + fluxNamespace},
+	})
+	s.Must(err)
+	s.Cleanup(func() { _ = n.Kill() })
+	return n
+}
+
+// waits makes an event whose delivery has to wait, since its destination is down.
+func (s *stage) waits(n *world.Notifier, sink *harness.Sink) {
+	s.Helper()
+	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
+	s.Must(s.Tenant.SlackAlert(s.Ctx, "all", sink.URL("/")))
+	s.Must(sink.Down())
+	event, err := s.Tenant.Event(s.Ctx, "Kustomization", "app", "error", "BuildFailed", "no such file", "main@sha1:1")
+	s.Must(err)
+	resp, err := n.Post(s.Ctx, event)
+	s.Must(err)
+	if resp.Status != http.StatusAccepted {
+		s.Fatalf("event: got %d %q", resp.Status, resp.Body)
+	}
+	s.Must(harness.Eventually(s.Within(30*time.Second), func(ctx context.Context) error {
+		tries, err := n.Metric(ctx, "notifier_deliveries_total", "outcome", "retry")
+		if err == nil && tries == 0 {
+			err = errors.New("it was not tried yet")
+		}
+		return err
+	}))
+}
+
+// What docs/flux.md says of the way back by command, done on the real API server, and of the way there once more. Fails when the way
+// back leaves something of ours that Flux would run with or takes something of Flux's, the volume or a definition; when Flux's
+// definitions keep other fields than the page says; and when what waited is not sent, or an object is held by Flux's finalizer, after
+// the return.
+func TestTheWayBackAndForthKeepsWhatWaits(t *testing.T) {
+	s := swap(t)
+	ours, err := manifests("flux")
+	s.Must(err)
+	s.as(byKubectl, ours)
+	dataDir := s.TempDir()
+	n := s.inFlux(dataDir)
+	sink := s.NewSink()
+	s.waits(n, sink)
+	s.Notifier = n
+	s.Receiver(s.Tenant, "hook", "t", `,"serviceAccountName":"deployer","rateLimit":{"perMinute":60}`)
+	s.annotate("Receiver", "hook", `{"metadata":{"annotations":{"notification.toolkit.fluxcd.io/service-account":"deployer"}}}`)
+	s.Must(n.Stop())
+
+	s.deleteDeployment()
+	s.as(byFlux, s.fluxInstall())
+	s.deleteLeftovers()
+	s.onlyFluxs(ours)
+	hook, err := s.Tenant.Get(s.Ctx, "Receiver", "hook")
+	s.Must(err)
+	s.pruned(hook, "spec", "serviceAccountName")
+	s.pruned(hook, "spec", "rateLimit")
+	alert, err := s.Tenant.Get(s.Ctx, "Alert", "all")
+	s.Must(err)
+	s.pruned(alert, "status")
+	if hook.GetAnnotations()["notification.toolkit.fluxcd.io/service-account"] != "deployer" {
+		t.Error("Flux's definition prunes the annotation")
+	}
+	// As Flux's controller does when it sees the Receiver.
+	s.annotate("Receiver", "hook", `{"metadata":{"finalizers":["finalizers.fluxcd.io"]}}`)
+
+	s.as(byKubectl, ours)
+	s.runsOurs()
+	hook, err = s.Tenant.Get(s.Ctx, "Receiver", "hook")
+	s.Must(err)
+	s.pruned(hook, "spec", "serviceAccountName") // for good: Flux wrote the object
+	s.Must(sink.Up(s.Ctx))
+	s.inFlux(dataDir)
+	_, err = sink.Wait(s.Within(time.Minute), func(all []harness.Received) bool { return len(all) > 0 })
+	s.Must(err)
+	if all := sink.Received(); len(all) != 1 || !strings.Contains(string(all[0].Body), "no such file") {
+		t.Errorf("got %d notifications: %s", len(all), all[0].Body)
+	}
+	s.Must(s.Tenant.Delete(s.Ctx, "Receiver", "hook"))
+	s.Must(harness.Eventually(s.Within(30*time.Second), func(ctx context.Context) error {
+		_, err := s.Tenant.Get(ctx, "Receiver", "hook")
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("the Receiver is still there: %w", err)
+	}))
+}
+
+// annotate merges something into an object's metadata.
+func (s *stage) annotate(kind, name, patch string) {
+	s.Helper()
+	objects := s.World.Dynamic.Resource(world.Kinds[kind]).Namespace(s.Tenant.Namespace)
+	_, err := objects.Patch(s.Ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	s.Must(err)
+}
+
+// pruned checks that an object does not have a field.
+func (s *stage) pruned(obj *unstructured.Unstructured, field ...string) {
+	s.Helper()
+	if _, found, err := unstructured.NestedFieldNoCopy(obj.Object, field...); found || err != nil {
+		s.Errorf("%s %s has %s (%v)", obj.GetKind(), obj.GetName(), strings.Join(field, "."), err)
+	}
+}
+
+// onlyFluxs checks what is there after the way back: all of Flux's, and of ours the volume.
+func (s *stage) onlyFluxs(ours string) {
+	s.Helper()
+	d := s.runsFluxs()
+	if spec := d.Spec.Template.Spec; len(spec.Volumes) != 1 || spec.Containers[0].StartupProbe != nil {
+		s.Errorf("Flux's controller runs with something of ours: %+v", spec)
+	}
+	stays := s.identities(s.fluxInstall())
+	for id, obj := range s.identities(ours) {
+		_, isFluxs := stays[id]
+		if _, err := s.World.Read(s.Ctx, obj); apierrors.IsNotFound(err) == (isFluxs || obj.GetKind() == "PersistentVolumeClaim") {
+			s.Errorf("%s: Flux's %t, got %v", id, isFluxs, err)
+		}
+	}
+	_, err := s.World.Client.CoreV1().ServiceAccounts(fluxNamespace).Get(s.Ctx, deploymentName, metav1.GetOptions{})
+	s.Must(err)
+}
