@@ -95,9 +95,12 @@ func eachWay(t *testing.T, test func(s *stage)) {
 func (s *stage) deployed() (a, b *team) {
 	s.Helper()
 	a, b = s.newTeam(s.Tenant), s.newTeam(s.NewTenant())
+	first := map[*team]string{}
 	for _, m := range []*team{a, b} {
-		revision := m.push("first", m.configMap("{v: one}"))
+		first[m] = m.push("first", m.configMap("{v: one}"))
 		m.deploy()
+	}
+	for m, revision := range first {
 		m.toldApplied("first", revision, "created")
 	}
 	return a, b
