@@ -77,7 +77,8 @@ func Build(ctx context.Context, dir, pkg, out string, race bool) error {
 	}
 	defer unlock()
 
-	args := []string{"build", "-o", out}
+	// Without what only a debugger reads, a program is linked faster and takes half the room.
+	args := []string{"build", "-o", out, "-ldflags=-s -w"}
 	if race && CanRace() {
 		args = append(args, "-race")
 	}
@@ -106,6 +107,16 @@ func BuildProgram(ctx context.Context, pkg string, race bool) (string, error) {
 		return "", err
 	}
 	return buildInto(ctx, dir, pkg, race)
+}
+
+// BuildPinned builds a program of another module, such as github.com/fluxcd/source-controller, in the version that the
+// go.mod in a directory of this module pins, and returns the program's path.
+func BuildPinned(ctx context.Context, pins, pkg string) (string, error) {
+	dir, err := ModuleDir()
+	if err != nil {
+		return "", err
+	}
+	return buildInto(ctx, filepath.Join(dir, pins), pkg, false)
 }
 
 // buildInto builds into BinDir under the package's name.

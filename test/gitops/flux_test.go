@@ -1,0 +1,159 @@
+package gitops
+
+import (
+	"context"
+	"debug/buildinfo"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"notifier/test/harness"
+	"notifier/test/scene"
+	"notifier/test/world"
+)
+
+// Fails when another version than a released one is built.
+func TestTheControllersAreReleasesOfFlux(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), scene.OpenTimeout)
+	defer cancel()
+	programs, err := Build(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, module := range map[string]string{programs.Source: sourceModule, programs.Kustomize: kustomizeModule} {
+		info, err := buildinfo.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := info.Main; m.Path != module || m.Version != "v1.9.0" || m.Sum == "" || m.Replace != nil {
+			t.Errorf("%s is built from %+v", path, m)
+		}
+	}
+}
+
+// A restart of source-controller without its storage goes through every source: Ready is Unknown and the artifact gone, then both are
+// back at the same revision. Fails when one of these states is told, or when what a push brings afterwards is not.
+func TestARestartOfSourceControllerWithEmptyStorageIsNoNews(t *testing.T) {
+	eachWay(t, func(s *stage) {
+		a, b := s.deployed()
+		s.Must(s.flux.Source.Stop())
+		s.Must(s.flux.LoseStorage())
+		s.Must(s.flux.Source.Again(s.Ctx))
+		for _, m := range []*team{a, b} {
+			s.Must(harness.Eventually(s.Within(soon), m.artifactServed))
+		}
+		s.nothingMore(a, b)
+
+		r1 := a.pushAndCall("after the restart", a.configMap("{v: two}"))
+		a.toldApplied("after the restart", r1, "configured")
+		s.nothingMore(a, b)
+	})
+}
+
+// Fails when what a source and its Kustomization go through before both are there is told: the Kustomization has failed until the
+// source has its first artifact, without a POST; or when a state is told twice.
+func TestAFirstCommitIsToldOnce(t *testing.T) {
+	eachWay(t, func(s *stage) {
+		a, b := s.deployed()
+		s.nothingMore(a, b)
+	})
+}
+
+// The interval is an hour, so that it is the webhook that makes source-controller fetch. Fails when the request to reconcile does not
+// reach it, when a message has another revision than the pushed one, comes twice or not at all, or goes to the other tenant.
+func TestAWebhookBringsACommitThatIsToldOnceAndToItsTenantAlone(t *testing.T) {
+	eachWay(t, func(s *stage) {
+		a, b := s.deployed()
+		r1 := a.pushAndCall("steady push", a.configMap("{v: two}"))
+		a.toldApplied("steady push", r1, "configured")
+		b.only()
+		r1 = b.pushAndCall("the other tenant's", b.configMap("{v: two}"))
+		b.toldApplied("the other tenant's", r1, "configured")
+		r2 := a.pushAndCall("nothing to apply", a.configMap("{v: two} # the same"))
+		a.toldApplied("nothing to apply", r2, "")
+		s.nothingMore(a, b)
+
+		obj, err := a.Get(s.Ctx, "GitRepository", "app")
+		s.Must(err)
+		handled, _, err := unstructured.NestedString(obj.Object, "status", "lastHandledReconcileAt")
+		s.Must(err)
+		if asked := obj.GetAnnotations()[world.RequestedAt]; handled == "" || handled != asked {
+			s.Errorf("source-controller handled the request %q, and %q was made", handled, asked)
+		}
+	})
+}
+
+// Fails when a failure or its end is told twice, the retries of the failure are told, or the failure goes to the other tenant.
+func TestABrokenManifestAndItsFixAreToldOnce(t *testing.T) {
+	eachWay(t, func(s *stage) {
+		a, b := s.deployed()
+		r1 := a.pushAndCall("broken", a.configMap("{v: {nested: 1}}"))
+		a.told(a.stored("broken", r1), a.failed("app", "ReconciliationFailed", fmt.Sprintf("ConfigMap/%[1]s/app dry-run failed: "+
+			"failed to create typed patch object (%[1]s/app; /v1, Kind=ConfigMap): .data.v: expected string, "+
+			`got &value.valueUnstructured{Value:map[string]interface {}{"nested":1}}`, a.Namespace), r1))
+		s.Must(harness.Eventually(s.Within(soon), a.retried()))
+		r2 := a.pushAndCall("fixed", a.configMap("{v: two}"))
+		a.toldApplied("fixed", r2, "configured")
+		s.nothingMore(a, b)
+	})
+}
+
+// The controllers are locked down as for several tenants. Fails when the lockdown is not in force, when its refusals are told to the
+// tenant that they protect, or not to the one that they concern.
+func TestWhatTheLockdownRefusesIsToldToItsTenantAlone(t *testing.T) {
+	eachWay(t, func(s *stage) {
+		a, b := s.deployed()
+		r1 := b.pushAndCall("not mine", a.configMap("{v: stolen}"))
+		b.told(b.stored("not mine", r1), b.failed("app", "ReconciliationFailed", fmt.Sprintf("ConfigMap/%[1]s/app dry-run failed (Forbidden): "+
+			`configmaps "app" is forbidden: User %[2]q cannot patch resource "configmaps" in API group "" in the namespace %[1]q`,
+			a.Namespace, harness.ServiceAccountUser(b.Namespace, applier)), r1))
+		b.kustomization("theirs", a.Namespace)
+		b.told(b.failed("theirs", "AccessDenied", fmt.Sprintf("can't access 'GitRepository/%s/app', "+
+			"cross-namespace references have been blocked", a.Namespace), ""))
+		s.nothingMore(a, b)
+	})
+}
+
+// artifactServed fails until source-controller serves the artifact that the GitRepository names.
+func (m *team) artifactServed(ctx context.Context) error {
+	obj, err := m.Get(ctx, "GitRepository", "app")
+	if err != nil {
+		return err
+	}
+	url, found, err := unstructured.NestedString(obj.Object, "status", "artifact", "url")
+	if err != nil || !found {
+		return errors.Join(err, errors.New("no artifact"))
+	}
+	resp, err := m.stage.Do(ctx, http.MethodGet, url, nil, nil)
+	if err == nil && resp.Status != http.StatusOK {
+		err = fmt.Errorf("the artifact: %d", resp.Status)
+	}
+	return err
+}
+
+// retried returns a function that fails until kustomize-controller has tried the revision that failed once more, and failed again.
+func (m *team) retried() func(context.Context) error {
+	tries := map[string]bool{}
+	return func(ctx context.Context) error {
+		obj, err := m.Get(ctx, "Kustomization", "app")
+		if err != nil {
+			return err
+		}
+		conditions, err := world.Conditions(obj)
+		if err != nil {
+			return err
+		}
+		for _, c := range conditions {
+			if c.Type == "Ready" && c.Status == "False" {
+				tries[c.LastTransitionTime.String()] = true
+			}
+		}
+		if len(tries) < 3 {
+			return fmt.Errorf("it failed %d times", len(tries))
+		}
+		return nil
+	}
+}

@@ -1,0 +1,143 @@
+package gitops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"notifier/test/harness"
+	"notifier/test/scene"
+	"notifier/test/world"
+)
+
+func TestMain(m *testing.M) { harness.Main(m) }
+
+const (
+	// applier is the service account as which a tenant's Kustomizations apply.
+	applier = "applier"
+	// calm is how long the watchers have nothing to tell before a test believes that all has been told.
+	calm = 3 * time.Second
+	// soon bounds the time from a cause to its messages.
+	soon = time.Minute
+)
+
+// shared is a cluster with a notifier and the real Flux.
+type shared struct {
+	notifier *world.Notifier
+	flux     *Flux
+	git      *GitServer
+	// posts says that Flux POSTs its events to notifier; otherwise only the objects' status tells.
+	posts bool
+}
+
+// ways are both ways to run: a controller that POSTs is waited for longer, so each has a cluster of its own.
+var ways = map[string]func() (*shared, error){
+	"POSTs":        scene.Opening(func(ctx context.Context) (*shared, error) { return open(ctx, true) }),
+	"status alone": scene.Opening(func(ctx context.Context) (*shared, error) { return open(ctx, false) }),
+}
+
+func open(ctx context.Context, posts bool) (*shared, error) {
+	programs, err := Build(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := harness.StartControlPlane(ctx, harness.ClusterOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if err := Install(ctx, cluster); err != nil {
+		return nil, err
+	}
+	w, err := world.Open(ctx, cluster, true)
+	if err != nil {
+		return nil, err
+	}
+	s := &shared{posts: posts}
+	if s.notifier, err = w.Start(ctx, world.NotifierOptions{}); err != nil {
+		return nil, err
+	}
+	if s.git, err = ServeGit(ctx); err != nil {
+		return nil, err
+	}
+	o := Options{ServiceAccount: applier}
+	if posts {
+		o.Events = s.notifier.EventsURL
+	}
+	s.flux, err = programs.Start(ctx, cluster, o)
+	return s, err
+}
+
+// stage is what a test plays on.
+type stage struct {
+	*scene.Scene
+	*shared
+}
+
+// eachWay runs a test with events that are POSTed, and beside it without. The tests themselves follow one another: that there is nothing
+// more to tell is known of all tenants together.
+func eachWay(t *testing.T, test func(s *stage)) {
+	for name, open := range ways {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			all, err := open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			test(&stage{Scene: scene.New(t, all.notifier.World(), all.notifier), shared: all})
+		})
+	}
+}
+
+// deployed makes two teams whose apps are applied and who were told so, each once.
+func (s *stage) deployed() (a, b *team) {
+	s.Helper()
+	a, b = s.newTeam(s.Tenant), s.newTeam(s.NewTenant())
+	first := map[*team]string{}
+	for _, m := range []*team{a, b} {
+		first[m] = m.push("first", m.configMap("{v: one}"))
+		m.deploy()
+	}
+	for m, revision := range first {
+		m.toldApplied("first", revision, "created")
+	}
+	return a, b
+}
+
+// nothingMore waits until all that is to be told has been, and ends the test when one of the teams was told anything but that.
+func (s *stage) nothingMore(teams ...*team) {
+	s.Helper()
+	var since time.Time
+	s.Must(harness.Eventually(s.Within(soon), func(ctx context.Context) error {
+		waiting, err := s.Metric(ctx, "notifier_watch_transitions_waiting")
+		switch {
+		case err != nil:
+			return err
+		case waiting > 0:
+			since = time.Time{}
+			return fmt.Errorf("%v transitions wait", waiting)
+		case since.IsZero():
+			since = time.Now()
+		}
+		if time.Since(since) < calm {
+			return errors.New("a moment ago a transition waited")
+		}
+		return nil
+	}))
+	for _, m := range teams {
+		m.only()
+	}
+}
+
+// logs is what both controllers wrote about a namespace.
+func (s *stage) logs(namespace string) string {
+	var about []string
+	for l := range strings.SplitSeq(s.flux.Source.Logs()+"\n"+s.flux.Kustomize.Logs(), "\n") {
+		if strings.Contains(l, namespace) {
+			about = append(about, l)
+		}
+	}
+	return strings.Join(about, "\n")
+}
