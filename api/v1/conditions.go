@@ -10,6 +10,9 @@ const (
 	ReconcilingCondition = "Reconciling"
 	// StalledCondition is True when only a change of the object can make it Ready.
 	StalledCondition = "Stalled"
+	// ServingCondition is False on a Receiver that serves a part of its spec, and says which part it does not and why: resources of
+	// another namespace, or those beyond a limit. It does not touch Ready.
+	ServingCondition = "Serving"
 	// WriteDeniedCondition is True on a Receiver after the API server refused a reconcile request that was made as the
 	// Receiver's service account. It does not touch Ready: webhooks are still accepted and other targets still served.
 	WriteDeniedCondition = "WriteDenied"

@@ -85,9 +85,9 @@ func TestWhatKeepsAReceiverFromBeingServed(t *testing.T) {
 		event   string
 		retried bool
 	}{
-		"a resource of another namespace, whatever else is right": {
-			change: resource(v1.CrossNamespaceObjectReference{Kind: "GitRepository", Name: "app", Namespace: "team-b"}),
-			reason: v1.CrossNamespaceDeniedReason, says: `spec.resources[1] is in namespace "team-b"`,
+		"no resource of its own namespace": {
+			change: func(r *v1.Receiver) { r.Spec.Resources[0].Namespace = "team-b" },
+			reason: v1.CrossNamespaceDeniedReason, says: `spec.resources[0] is in namespace "team-b"`,
 		},
 		"a type that is not built": {
 			change: func(r *v1.Receiver) { r.Spec.Type = "carrier-pigeon" },

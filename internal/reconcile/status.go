@@ -166,8 +166,11 @@ func (s *statusController[T, L]) record(o T, v verdict, written bool) {
 		return
 	}
 	eventType := corev1.EventTypeNormal
-	if !v.ready {
+	switch {
+	case !v.ready:
 		eventType = corev1.EventTypeWarning
+	case v.lack.reason != "":
+		eventType, v.event, v.told = corev1.EventTypeWarning, v.lack.reason, v.lack.message
 	}
 	s.events.Event(s.kind, o.GetNamespace(), o.GetName(), string(o.GetUID()), eventType, v.event, v.told)
 }
