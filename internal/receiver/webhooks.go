@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -235,10 +236,10 @@ func (d *delivery) triggers(hook *Hook) []event.Trigger {
 	return hook.Targets
 }
 
-// early is the answer that a request gets whatever its sender can prove, nil for none.
-func early(r *http.Request) *answer {
+// early is the answer that a request for one of the routes gets whatever its sender can prove, nil for none.
+func early(r *http.Request, routes ...*route) *answer {
 	switch {
-	case r.Method != http.MethodPost:
+	case !slices.ContainsFunc(routes, func(rt *route) bool { return takesMethod(rt.hook.Verifier.Type(), r.Method) }):
 		return hookMethod
 	case !identityEncoded(r.Header):
 		return hookEncoded
@@ -251,7 +252,7 @@ func early(r *http.Request) *answer {
 // admit reads and judges a request on a known path. There is neither answer nor refusal for one that is to trigger. What it held in
 // memory is free again when it returns.
 func (w *Webhooks) admit(rw http.ResponseWriter, r *http.Request, rt *route) (d delivery, a *answer, refusal error) {
-	if a := early(r); a != nil {
+	if a := early(r, rt); a != nil {
 		abandon(rw, r)
 		return delivery{}, a, nil
 	}
