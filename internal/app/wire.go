@@ -28,7 +28,7 @@ func (a *App) wire(ctx context.Context) error {
 		a.wireLeader,
 		a.wireWatcher,
 		func() error { return a.wireReconcile(hooks, subscriptions, table, destinations) },
-		func() error { return a.wireApplier(hooks) },
+		a.wireApplier,
 		func() error { return a.wireReports(hooks, subscriptions) },
 		func() error { return a.wireSubscriber(subscriptions) },
 		func() error { return a.wireAlerts(table, destinations) },
@@ -95,10 +95,10 @@ func (a *App) wireWatcher() (err error) {
 	return err
 }
 
-func (a *App) wireApplier(hooks *receiver.Table) (err error) {
+func (a *App) wireApplier() (err error) {
 	a.applier, err = apply.New(apply.Options{
 		Bus: a.bus, Receivers: a.reconcile.Receivers(), Compiled: a.reconcile.Complete(), Selector: a.watcher,
-		Discovery: a.clients.server, Client: a.clients.apply, Reports: a.bus.Health(), Applied: hooks.Applied,
+		Discovery: a.clients.server, Client: a.clients.apply, Reports: a.bus.Health(),
 		Interval: a.options.TriggerInterval, QPS: float64(a.options.TriggerQPS), Burst: max(1, int(2*a.options.TriggerQPS)),
 		Log: a.log.With("component", "apply"), Registerer: a.registry,
 	})
