@@ -15,7 +15,7 @@ import (
 
 // Bounds on what one Receiver may ask for. Labels are bounded because they cross the bus with every trigger.
 const (
-	maxResources = 64
+	maxResources = 512 // that are served, the first ones
 	maxLabels    = 32
 	maxDemands   = 16      // matchExpressions of one resource
 	maxLabelText = 8 << 10 // bytes of all labels and expressions of a Receiver
@@ -63,11 +63,15 @@ func planReceiver(r *v1.Receiver, defaultServiceAccount string) (receiverPlan, *
 	return plan, nil
 }
 
-// ownResources are the entries of spec.resources in the Receiver's own namespace, with their places in the spec.
-func ownResources(r *v1.Receiver) iter.Seq2[int, v1.ReceiverResource] {
+// servedResources are the first entries of spec.resources in the Receiver's own namespace, with their places in the spec.
+func servedResources(r *v1.Receiver) iter.Seq2[int, v1.ReceiverResource] {
 	return func(yield func(int, v1.ReceiverResource) bool) {
+		left := maxResources
 		for i, res := range r.Spec.Resources {
-			if isOwn(r, res.CrossNamespaceObjectReference) && !yield(i, res) {
+			if !isOwn(r, res.CrossNamespaceObjectReference) {
+				continue
+			}
+			if left--; left < 0 || !yield(i, res) {
 				return
 			}
 		}
@@ -147,15 +151,17 @@ func checkServiceAccount(_ *v1.Receiver, plan *receiverPlan) *fault {
 	return nil
 }
 
-func checkLimits(r *v1.Receiver, _ *receiverPlan) *fault {
+func checkLimits(r *v1.Receiver, plan *receiverPlan) *fault {
 	if n := len(r.Spec.Resources); n > maxResources {
-		return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf("spec.resources has %d entries, more than %d", n, maxResources)}
+		plan.lack.add(v1.LimitExceededReason, fmt.Sprintf(
+			`spec.resources has %d entries, and only the first %d are served: use the name "*" with matchLabels, or another Receiver`,
+			n, maxResources))
 	}
 	if n := len(r.Spec.Events); n > maxEvents {
 		return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf("spec.events has %d entries, more than %d", n, maxEvents)}
 	}
 	labels := 0
-	for _, res := range ownResources(r) {
+	for _, res := range servedResources(r) {
 		for key, value := range res.MatchLabels {
 			labels += len(key) + len(value)
 		}
@@ -176,7 +182,7 @@ func checkLimits(r *v1.Receiver, _ *receiverPlan) *fault {
 // filterText is how many bytes the filters of a Receiver have.
 func filterText(r *v1.Receiver) int {
 	n := len(r.Spec.ResourceFilter)
-	for _, res := range ownResources(r) {
+	for _, res := range servedResources(r) {
 		n += len(res.Filter)
 	}
 	return n

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -70,6 +71,31 @@ func TestAForeignEventSourceIsDeniedAndTheOthersTrigger(t *testing.T) {
 		if short != "False CrossNamespaceDenied" || !strings.Contains(message, `spec.eventSources[1] is in namespace "team-b"`) ||
 			!strings.Contains(message, "it and 1 more like it are not served") {
 			t.Errorf("Serving: %s %s", short, message)
+		}
+	})
+}
+
+// Fails when the cap is one off, when another than the first is served, when what is beyond it takes the others along, or when nobody is told.
+func TestOfTooManyResourcesTheFirst512AreServed(t *testing.T) {
+	s := settings{secrets: []*corev1.Secret{newSecret("hook", "token", "t1")}}
+	play(t, s, func(w *world) {
+		for _, count := range []int{512, 513} {
+			w.apply("Receiver", newReceiver("app", func(r *v1.Receiver) {
+				r.Spec.Resources = nil
+				for i := range count {
+					r.Spec.Resources = append(r.Spec.Resources, reference("", "GitRepository", fmt.Sprintf("app-%d", i)))
+				}
+			}))
+			w.ready("Receiver", "app", "True Succeeded")
+			hook := w.hooks.get("team-a/app")
+			if hook == nil || len(hook.Targets) != 512 || hook.Targets[511].Target.Name != "app-511" {
+				t.Errorf("of %d resources served: %+v", count, hook)
+			}
+			short, message := w.condition("Receiver", "app", v1.ServingCondition)
+			if count > 512 != strings.HasPrefix(message, "spec.resources has 513 entries, and only the first 512 are served") ||
+				count > 512 != (short == "False LimitExceeded") {
+				t.Errorf("of %d resources: %s %s", count, short, message)
+			}
 		}
 	})
 }

@@ -67,7 +67,7 @@ func checkUnfiltered(r *v1.Receiver) *fault {
 	if r.Spec.ResourceFilter != "" {
 		return unsupported("spec.resourceFilter")
 	}
-	for i, res := range ownResources(r) {
+	for i, res := range servedResources(r) {
 		if res.Filter != "" {
 			return unsupported(fmt.Sprintf("spec.resources[%d].filter", i))
 		}

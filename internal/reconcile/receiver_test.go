@@ -136,14 +136,6 @@ func TestWhatKeepsAReceiverFromBeingServed(t *testing.T) {
 			change: func(r *v1.Receiver) { r.Spec.SecretRef.Name = "empty" },
 			reason: v1.TokenNotFoundReason, says: `key "token" is missing or empty`, event: "Failed", retried: true,
 		},
-		"65 resources": {
-			change: func(r *v1.Receiver) {
-				for i := range 64 {
-					resource(v1.CrossNamespaceObjectReference{Kind: "GitRepository", Name: fmt.Sprintf("r%d", i)})(r)
-				}
-			},
-			reason: v1.LimitExceededReason, says: "65 entries, more than 64",
-		},
 		"all names without labels": {
 			change: resource(v1.CrossNamespaceObjectReference{Kind: "GitRepository", Name: "*"}),
 			reason: v1.ValidationFailedReason, says: `name "*" needs matchLabels or matchExpressions`,
