@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"io"
+	"strings"
 
 	"golang.org/x/time/rate"
 
@@ -92,11 +93,20 @@ func (c *providerController) unread(p *v1beta3.Provider, err error) error {
 
 func (c *providerController) serve(p *v1beta3.Provider, sender registry.Sender, version string) {
 	c.put(p, &alerts.Destination{Sender: sender, Version: version})
-	v := served(p, v1.SucceededReason, "Provider initialized")
+	v := served(p, v1.SucceededReason, "Provider initialized"+ignoring(sender))
 	if p.Spec.Suspend {
 		v = served(p, v1.SuspendedReason, "spec.suspend is set: nothing is sent")
 	}
 	c.decide(p, v)
+}
+
+// ignoring says which headers of the Secret are not sent, nothing if all are.
+func ignoring(sender registry.Sender) string {
+	s, ok := sender.(interface{ Ignored() []string })
+	if !ok || len(s.Ignored()) == 0 {
+		return ""
+	}
+	return "; of the Secret's key headers these are ignored: " + strings.Join(s.Ignored(), ", ")
 }
 
 // refuse takes the Provider out of use. What is on its way to it waits.

@@ -22,7 +22,7 @@ func ref(name string) *v1.LocalObjectReference { return &v1.LocalObjectReference
 func TestWhatBecomesOfAProvider(t *testing.T) {
 	secrets := []*corev1.Secret{
 		newSecret("full", "address", " https://hush.example.com/in \n", "token", "hush"),
-		newSecret("headers", "headers", "X-A: [hush"),
+		newSecret("headers", "headers", "X-A: [hush"), newSecret("ours", "headers", "via: hush\nHOST: hush\nX-A: hush"),
 		newSecret("address", "address", "ftp://hush"),
 		newSecret("nothing"),
 		newSecret("certs", "ca.crt", "hush"),
@@ -64,6 +64,10 @@ func TestWhatBecomesOfAProvider(t *testing.T) {
 		},
 		"an address of the Secret that is none": {
 			change: func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("address") }, ready: "False InvalidConfig", says: "scheme",
+		},
+		"headers that are ours": {
+			change: func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("ours") },
+			ready:  "True Succeeded", says: "Provider initialized; of the Secret's key headers these are ignored: Host, Via",
 		},
 		"headers that are no map": {
 			change: func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("headers") },
