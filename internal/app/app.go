@@ -64,9 +64,7 @@ func New(ctx context.Context, o Options) (*App, error) {
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	reconcile.RouteClientLogs(a.log)
-	for _, f := range o.AcceptedFlags {
-		a.log.Info("a flag of Flux's notification-controller is accepted", "flag", f.Name, "meaning", f.Meaning)
-	}
+	tellSettings(a.log, o, os.Getenv)
 	var err error
 	if a.clients, err = newClients(o, a.log.With("component", "api")); err != nil {
 		return nil, err

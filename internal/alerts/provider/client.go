@@ -75,7 +75,7 @@ func NewClient(cfg Config, o ClientOptions) (*Client, error) {
 		// Without pings a dead HTTP/2 connection is picked again and again until the kernel gives it up.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: pingInterval, PingTimeout: pingInterval},
 	}
-	t := &transport{base: base, network: cfg.Network, header: o.Header, maxReply: o.MaxReply}
+	t := &transport{base: base, network: cfg.Network, header: o.Header, maxReply: o.MaxReply, resolves: cfg.Proxy.Address != ""}
 	return &Client{
 		http: &http.Client{
 			Transport: t,

@@ -26,9 +26,10 @@
 // # Addresses
 //
 // Addresses are tenant input and are reached from the process's place in the network, so Network decides on each IP address
-// at the moment of dialling, whatever name or notation led to it. Behind a proxy the proxy's address is checked at dialling,
-// and the destination's name is resolved here only to be checked: the proxy then resolves it on its own, so a name that
-// answers differently to the proxy is the proxy's to refuse.
+// at the moment of dialling, whatever name or notation led to it. Behind a proxy the proxy's address is checked at dialling, and the
+// destination's if the URL has one instead of a name. What names a tenant's own proxy resolves is its owner's to decide. For the
+// environment's proxy a name is also resolved here, to be checked, and passes if it has no address here: the proxy then resolves it on its
+// own, so a name that answers differently to the proxy is the proxy's to refuse.
 //
 // Every request carries "Via: 1.1 notifier", which tenants cannot change: by it the process's own doors can recognize a
 // notification that was addressed to them and end the loop.

@@ -27,8 +27,10 @@ const (
 
 // transport makes one request, decides what its answer means and hands on nothing but a short successful answer.
 type transport struct {
-	base     *http.Transport
-	network  Network
+	base    *http.Transport
+	network Network
+	// resolves says that the proxy is the tenant's, who decides what it resolves.
+	resolves bool
 	header   http.Header
 	maxReply int
 }
@@ -73,7 +75,9 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // checkBehindProxy checks the destination's host when a proxy will dial it in our place. Without a proxy, and for the proxy
-// itself, the dialler checks.
+// itself, the dialler checks. A proxy of the tenant's own may know names that nobody knows here, and reaches what its owner lets it reach.
+// The environment's is the administrator's: what a tenant's name means here must be allowed, and what has no meaning here is the
+// proxy's to resolve.
 func (t *transport) checkBehindProxy(req *http.Request) error {
 	if t.base.Proxy == nil {
 		return nil
@@ -84,6 +88,9 @@ func (t *transport) checkBehindProxy(req *http.Request) error {
 	}
 	if proxy == nil {
 		return nil
+	}
+	if t.resolves {
+		return t.network.checkNamed(req.URL.Hostname())
 	}
 	return t.network.checkHost(req.Context(), req.URL.Hostname())
 }
