@@ -214,6 +214,28 @@ func TestE2MendingASecretBringsBackWhatTheProviderRefused(t *testing.T) {
 	}
 }
 
+// E7: fails when what Slack answers is lost as "HTTP 404", or when anything else of a destination's answer reaches the Provider.
+func TestSlacksOwnWordReachesTheProvider(t *testing.T) {
+	s := play(t)
+	sink := s.NewSink()
+	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
+	s.Must(s.Tenant.SlackAlert(s.Ctx, "chat", sink.URL("/")))
+	for body, want := range map[string]string{"no_service": "HTTP 404: no_service", "s3cret of the network": "HTTP 404"} {
+		sink.AnswerWith(func(harness.Received) harness.Answer { return harness.Answer{Status: http.StatusNotFound, Body: body} })
+		s.failure("before " + want)
+		s.Must(harness.Eventually(s.Within(soon), func(context.Context) error {
+			c := s.condition("Provider", "chat", "Delivering", metav1.ConditionFalse, "DeliveryFailed")
+			if strings.Contains(c.Message, "s3cret") {
+				t.Fatalf("the answer shows: %s", c.Message)
+			}
+			if first, _, _ := strings.Cut(c.Message, ";"); !strings.HasSuffix(first, want) {
+				return fmt.Errorf("got %q, want it to say %q", c.Message, want)
+			}
+			return nil
+		}))
+	}
+}
+
 // E5: fails when an event for a type that is not supported is kept, or when nobody is told.
 func TestE5ForAnUnsupportedTypeNothingIsKeptAndTheAlertSaysSo(t *testing.T) {
 	s := play(t)

@@ -18,10 +18,13 @@
 // Notification.DeliveryID, which is the same at every attempt. (Below Send, net/http repeats a request by itself only when the
 // idle connection it was written to turns out to be dead.)
 //
+// A refusal's reason is its status, with a word of the answer if the type knows that word, from a closed list, as all of the answer or the
+// code in it. Nothing else of an answer is shown, not even its length.
+//
 // # Secrets
 //
 // Token, address, header values and proxy credentials are secrets throughout, wherever they came from. No error text, and no
-// formatting of a Config, holds any part of them or of a destination's answer.
+// formatting of a Config, holds any part of them or, but for known words, of a destination's answer.
 //
 // # Addresses
 //

@@ -73,6 +73,17 @@ func Truncate(s string, maxRunes int) string {
 	return s
 }
 
+// KnownWord returns word if it is one of known, else nothing. What a destination answers is its own text; a word that is known says nothing
+// but itself.
+func KnownWord(word string, known ...[]string) string {
+	for _, list := range known {
+		if i := slices.Index(list, word); i >= 0 {
+			return list[i]
+		}
+	}
+	return ""
+}
+
 // BreakLinks keeps text from hiding an address behind a label in Markdown: "[label](address)" is shown as it is written. The
 // text of an event comes from tools, commits and unauthenticated senders, and readers trust what a bot links to.
 func BreakLinks(s string) string { return strings.ReplaceAll(s, "](", "]\u200B(") }

@@ -21,6 +21,8 @@ const (
 	// either the connection is closed instead.
 	drainBytes = 4 << 10
 	drainTime  = time.Second
+	// MaxRefusal is the longest answer, in bytes, of which a word is shown.
+	MaxRefusal = 1 << 10
 	// MaxRetryAfter is the longest wait that a destination can ask for.
 	MaxRetryAfter = time.Hour
 )
@@ -33,6 +35,7 @@ type transport struct {
 	resolves bool
 	header   http.Header
 	maxReply int
+	word     func(answer []byte) string
 }
 
 // RoundTrip returns an answer only if it is 2xx, as 200 and with its body read; everything else is an *event.Error.
@@ -57,8 +60,11 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode/100 != 2 {
-		drain(resp.Body, cancel)
-		return nil, statusError(resp.StatusCode, resp.Header.Get("Retry-After"), time.Now())
+		e := statusError(resp.StatusCode, resp.Header.Get("Retry-After"), time.Now())
+		if word := t.refusal(resp.Body, cancel); word != "" {
+			e.Reason += ": " + word
+		}
+		return nil, e
 	}
 	var reply []byte
 	if t.maxReply == 0 {
@@ -72,6 +78,22 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	read.StatusCode, read.Status = http.StatusOK, "200 OK"
 	read.Body, read.ContentLength = io.NopCloser(bytes.NewReader(reply)), int64(len(reply))
 	return &read, nil
+}
+
+// refusal returns what may be shown of the answer that a refusal comes with, read within bounds.
+func (t *transport) refusal(body io.Reader, cancel context.CancelFunc) string {
+	if t.word == nil {
+		drain(body, cancel)
+		return ""
+	}
+	timer := time.AfterFunc(drainTime, cancel)
+	answer, err := io.ReadAll(io.LimitReader(body, MaxRefusal+1))
+	timer.Stop()
+	drain(body, cancel)
+	if err != nil || len(answer) > MaxRefusal {
+		return ""
+	}
+	return t.word(answer)
 }
 
 // checkBehindProxy checks the destination's host when a proxy will dial it in our place. Without a proxy, and for the proxy

@@ -29,12 +29,33 @@ type Sender struct {
 
 // New builds a Sender.
 func New(cfg provider.Config) (*Sender, error) {
-	client, err := provider.NewClient(cfg, provider.ClientOptions{})
+	client, err := provider.NewClient(cfg, provider.ClientOptions{Word: word})
 	if err != nil {
 		return nil, err
 	}
 	host := strings.ToLower(strings.TrimSuffix(client.Host(), "."))
 	return &Sender{client: client, connector: strings.HasSuffix(host, ".webhook.office.com")}, nil
+}
+
+// answers are the codes of workflows, and the short texts of connectors, with which they refuse.
+var answers = []string{
+	"DirectApiAuthorizationRequired", "DirectApiInvalidAuthorizationScheme", "InvalidRequestContent", "TriggerInputSchemaMismatch",
+	"WorkflowNotFound", "WorkflowTriggerIsNotEnabled", "WorkflowTriggerNotFound",
+	"Bad payload received by generic incoming webhook.", "Connector configuration not found", "Invalid webhook URL",
+	"Summary or Text is required.",
+}
+
+// word returns what is shown of the answer to a refusal.
+func word(answer []byte) string {
+	var reply struct {
+		Error struct {
+			Code string `json:"code"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(answer, &reply) != nil {
+		reply.Error.Code = strings.TrimSpace(string(answer))
+	}
+	return provider.KnownWord(reply.Error.Code, answers)
 }
 
 // Close drops idle connections.

@@ -42,7 +42,7 @@ type Sender struct {
 // New builds a Sender. For the API, token and channel are required.
 func New(cfg provider.Config) (*Sender, error) {
 	s := &Sender{token: cfg.Token, channel: cfg.Channel, username: cfg.Username}
-	var o provider.ClientOptions
+	o := provider.ClientOptions{Word: word}
 	address := strings.TrimSpace(cfg.Address)
 	if slices.Contains(apis, address) {
 		if cfg.Token == "" || cfg.Channel == "" {
@@ -138,6 +138,24 @@ var (
 		"team_not_found", "token_expired", "token_revoked", "too_many_attachments", "two_factor_setup_required",
 	}
 )
+
+// answers are the short answers of incoming webhooks and workflows with which they refuse.
+var answers = []string{
+	"action_prohibited", "channel_is_archived", "invalid_payload", "invalid_token", "invalid_workflow_input", "no_active_hooks", "no_service",
+	"no_service_id", "no_team", "posting_to_general_channel_denied", "rollup_error", "service_disabled", "team_disabled",
+	"trigger_not_found", "user_not_found", "workflow_not_published",
+}
+
+// word returns what is shown of the answer to a refusal: a webhook answers a word, a workflow and the API a word in JSON.
+func word(answer []byte) string {
+	var reply struct {
+		Error string `json:"error"`
+	}
+	if json.Unmarshal(answer, &reply) != nil {
+		reply.Error = strings.TrimSpace(string(answer))
+	}
+	return provider.KnownWord(reply.Error, answers, refused, busy)
+}
 
 // apiClient reads the API's answers before Slack's library does, which takes an answer without "ok" and without "error" for a
 // success, and fails on a success that repeats the message in a form it does not know. Either would break a promise: the one
