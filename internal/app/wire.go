@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 
+	"golang.org/x/time/rate"
+
 	"notifier/internal/alerts"
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/registry"
@@ -80,6 +82,7 @@ func (a *App) wireReconcile(
 	a.reconcile, err = reconcile.New(reconcile.Options{
 		Clients: a.clients.kinds, Hooks: hooks, Subscriptions: subscriptions, Alerts: table, Destinations: destinations,
 		Health: a.bus.Health(), Alive: a.bus.Alive, Events: a.recorder, Issuers: issuers, Network: network, Namespace: a.namespace(),
+		Limits:  registry.Limits{Slack: registry.Limit{Rate: rate.Limit(a.options.SlackRate), Burst: a.options.SlackBurst}},
 		Objects: a.watcher, Quiet: a.watcher.Filled(), DefaultServiceAccount: a.options.DefaultServiceAccount, MaxAlertsPerNamespace: a.options.MaxAlertsPerNamespace,
 		RequireSecretLabel: a.options.RequireSecretLabel, StatusWorkers: a.options.Concurrent, SecretQPS: float64(a.options.SecretQPS),
 		Log: a.log.With("component", "reconcile"), Registerer: a.registry,

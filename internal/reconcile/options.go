@@ -16,6 +16,7 @@ import (
 	"notifier/api/v1beta3"
 	"notifier/internal/alerts"
 	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/registry"
 	"notifier/internal/receiver"
 	"notifier/internal/reconcile/kube"
 )
@@ -84,6 +85,8 @@ type Options struct {
 	Namespace string
 	// DefaultServiceAccount is the account of Receivers that name none.
 	DefaultServiceAccount string
+	// Limits are those of Providers that name none.
+	Limits registry.Limits
 	// MaxAlertsPerNamespace is how many Alerts of a namespace are served, the oldest; zero for all.
 	MaxAlertsPerNamespace int
 	// RequireSecretLabel says that only Secrets with the label v1.SecretLabel are used.

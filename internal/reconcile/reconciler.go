@@ -114,6 +114,7 @@ func (r *Reconciler) wireProviders() error {
 	r.providers = kind
 	c := &providerController{
 		providers: kind.objects, secrets: r.secrets, destinations: r.options.Destinations, network: r.options.Network,
+		limits:   r.options.Limits,
 		verdicts: kind.verdicts, handled: newRemembered[string](), decided: r.providerDecided,
 	}
 	kind.wire(r, c.reconcile, nil, nil)

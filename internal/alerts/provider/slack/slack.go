@@ -63,6 +63,12 @@ func New(cfg provider.Config) (*Sender, error) {
 	return s, nil
 }
 
+// OnSlack reports whether the address is Slack's own. Others speak its webhooks as well.
+func (s *Sender) OnSlack() bool {
+	host := "." + strings.ToLower(strings.TrimSuffix(s.client.Host(), "."))
+	return strings.HasSuffix(host, ".slack.com") || strings.HasSuffix(host, ".slack-gov.com")
+}
+
 // Close drops idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
