@@ -56,6 +56,14 @@ const (
 	ProviderNotFoundReason = "ProviderNotFound"
 	// ProviderNotReadyReason: the Alert's Provider exists and is not Ready.
 	ProviderNotReadyReason = "ProviderNotReady"
+	// ObjectsMatchReason: objects of the namespace are what the spec names; of Matching.
+	ObjectsMatchReason = "ObjectsMatch"
+	// NothingMatchesReason: an object that the spec names does not exist, or none does; of Matching.
+	NothingMatchesReason = "NothingMatches"
+	// UnknownKindReason: the spec names a kind that seems to be misspelt; of Matching.
+	UnknownKindReason = "UnknownKind"
+	// NotWatchedReason: the spec names only kinds whose objects are not known here; of Matching.
+	NotWatchedReason = "NotWatched"
 	// ForbiddenReason: the API server refused a write for lack of permission; of WriteDenied.
 	ForbiddenReason = "Forbidden"
 	// EventLoopReason: events follow triggers, over and over; of LoopDetected.

@@ -83,11 +83,20 @@ func (a *App) wireReconcile(
 		Clients: a.clients.kinds, Hooks: hooks, Subscriptions: subscriptions, Alerts: table, Destinations: destinations,
 		Health: a.bus.Health(), Alive: a.bus.Alive, Events: a.recorder, Issuers: issuers, Network: network, Namespace: a.namespace(),
 		Limits:  registry.Limits{Slack: registry.Limit{Rate: rate.Limit(a.options.SlackRate), Burst: a.options.SlackBurst}},
-		Objects: a.watcher, Quiet: a.watcher.Filled(), DefaultServiceAccount: a.options.DefaultServiceAccount, MaxAlertsPerNamespace: a.options.MaxAlertsPerNamespace,
+		Objects: a.watcher, Kinds: kindNames(), Quiet: a.watcher.Filled(), DefaultServiceAccount: a.options.DefaultServiceAccount, MaxAlertsPerNamespace: a.options.MaxAlertsPerNamespace,
 		RequireSecretLabel: a.options.RequireSecretLabel, StatusWorkers: a.options.Concurrent, SecretQPS: float64(a.options.SecretQPS),
 		Log: a.log.With("component", "reconcile"), Registerer: a.registry,
 	})
 	return err
+}
+
+// kindNames are the names of the kinds that are watched.
+func kindNames() []string {
+	var names []string
+	for _, k := range watch.Kinds() {
+		names = append(names, k.Kind)
+	}
+	return names
 }
 
 func (a *App) wireWatcher() (err error) {

@@ -75,8 +75,9 @@ type Options struct {
 	Alive func(replica string) bool
 	// Issuers is given to every Receiver whose senders have tokens of an issuer.
 	Issuers *receiver.Issuers
-	// Objects is what the filters of Receivers read.
-	Objects receiver.FilterObjects
+	// Objects is what the filters of Receivers read, and Kinds are the kinds that it has where the cluster serves them.
+	Objects WatchedObjects
+	Kinds   []string
 	// Quiet closes when the more urgent reads of a start are over. Secrets are watched from then on, or half a minute after the start.
 	Quiet <-chan struct{}
 	// Network is given to every Provider.
