@@ -86,7 +86,7 @@ func TestTheWorstTextStillFits(t *testing.T) {
 			e.Metadata[strings.Repeat(r, 500)+fmt.Sprint(i)] = strings.Repeat(r, 2000)
 		}
 		for _, connector := range []bool{true, false} {
-			body, err := (&Sender{connector: connector}).body(e)
+			body, err := (&Sender{connector: connector}).body(provider.Notification{Event: e})
 			if err != nil || len(body) > maxCard || !json.Valid(body) {
 				t.Errorf("%s, connector %v: %d bytes, %v; want valid JSON of at most %d", name, connector, len(body), err, maxCard)
 			}
@@ -115,5 +115,22 @@ func TestTeamsOwnWordsAreShownAndNothingElse(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", body, got.Reason, want)
 		}
 		_ = s.Close()
+	}
+}
+
+// Fails when the markup of the Alert's author is escaped, or when that of anybody else is not.
+func TestTheMarkupOfTheAlertsAuthorIsKept(t *testing.T) {
+	n := providertest.Notifications(t)["info"]
+	const markup = "[a](https://b)"
+	n.Event.Metadata = map[string]string{"summary": markup, "annotation": markup}
+	n.Authored = []string{"summary"}
+	for _, connector := range []bool{true, false} {
+		body, err := (&Sender{connector: connector}).body(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(string(body), markup); got != 1 {
+			t.Errorf("connector %t: the markup stands %d times as it was written, want once: %s", connector, got, body)
+		}
 	}
 }

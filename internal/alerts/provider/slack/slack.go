@@ -74,7 +74,7 @@ func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification as one attachment.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	msg := s.message(n.Event)
+	msg := s.message(n)
 	return s.client.Call(ctx, func(ctx context.Context, h *http.Client) error {
 		if s.endpoint == "" {
 			return slack.PostWebhookCustomHTTPContext(ctx, s.client.Address(), h, msg)
@@ -86,7 +86,8 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	})
 }
 
-func (s *Sender) message(e event.Event) *slack.WebhookMessage {
+func (s *Sender) message(n provider.Notification) *slack.WebhookMessage {
+	e := n.Event
 	object := escape(e.InvolvedObject.String(), maxFallback)
 	line, _, _ := strings.Cut(strings.TrimSpace(e.Message), "\n")
 	a := slack.Attachment{
@@ -99,8 +100,9 @@ func (s *Sender) message(e event.Event) *slack.WebhookMessage {
 	if e.Severity == event.SeverityError {
 		a.Color = "danger"
 	}
-	for _, f := range provider.Facts(e, maxFact) {
-		a.Fields = append(a.Fields, slack.AttachmentField{Title: escape(f.Name, maxFact), Value: escape(f.Value, maxFact)})
+	for _, f := range provider.Facts(n, maxFact) {
+		title, value := f.Show(func(s string) string { return escape(s, maxFact) })
+		a.Fields = append(a.Fields, slack.AttachmentField{Title: title, Value: value})
 	}
 	username := s.username
 	if username == "" {

@@ -169,6 +169,24 @@ func TestWebhookTokenIsABearerToken(t *testing.T) {
 	}
 }
 
+// Fails when the markup of the Alert's author is escaped, or when that of anybody else is not.
+func TestTheMarkupOfTheAlertsAuthorIsKept(t *testing.T) {
+	n := providertest.Notifications(t)["info"]
+	const markup = "<!here> & <https://a|b>"
+	n.Event.Message = markup
+	n.Event.Metadata = map[string]string{"summary": markup, "annotation": markup}
+	n.Authored = []string{"summary"}
+	a := (&Sender{}).message(n).Attachments[0]
+	const escaped = "&lt;!here&gt; &amp; &lt;https://a|b&gt;"
+	if a.Text != escaped || len(a.Fields) != 2 || a.Fields[0].Value != markup || a.Fields[1].Value != escaped {
+		t.Errorf("text %q, fields %+v", a.Text, a.Fields)
+	}
+	n.Authored = nil // an old delivery
+	if got := (&Sender{}).message(n).Attachments[0].Fields[0].Value; got != escaped {
+		t.Errorf("of nobody known: %q", got)
+	}
+}
+
 // Fails when the text is escaped before it is cut, which would leave halves of escapes.
 func FuzzEscape(f *testing.F) {
 	f.Add("<!channel> & more", 10)
