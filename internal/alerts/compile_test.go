@@ -107,9 +107,8 @@ func TestOfTooManyInclusionsTheFirstAreServed(t *testing.T) {
 			t.Errorf("%s: %d are served, %d excluded, %q", name, len(a.include), len(a.exclude), a.Unserved)
 		}
 	}
-	var l LimitError
 	_, err := Compile(spec(func(s *AlertSpec) { s.Exclusion = make([]string, 257) }))
-	if !errors.As(err, &l) {
+	if _, ok := errors.AsType[LimitError](err); !ok {
 		t.Errorf("too many exclusions are told as %T", err)
 	}
 }

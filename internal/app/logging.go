@@ -1,11 +1,10 @@
 package app
 
 import (
-	"strings"
-
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 )
 
 // parseLevel reads the levels that Flux names; warn is allowed as well.

@@ -143,6 +143,7 @@ type nothingWatched struct{}
 func (nothingWatched) Pending(string) bool { return false }
 
 func (nothingWatched) Select(string, event.Target) (names []string, watched bool) { return nil, false }
+
 func (nothingWatched) Selects(string, event.Target, string) (selected, watched bool) {
 	return false, false
 }

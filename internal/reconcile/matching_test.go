@@ -60,15 +60,18 @@ func TestWhatMatchesIsCountedAndWhatMatchesNothingTold(t *testing.T) {
 			[]v1.CrossNamespaceObjectReference{source("Kustomization", "*")}, "True ObjectsMatch", []string{"2 objects match"},
 		},
 		"one, twice": {
-			[]v1.CrossNamespaceObjectReference{source("GitRepository", "*"), source("GitRepository", "repo")}, "True ObjectsMatch",
+			[]v1.CrossNamespaceObjectReference{source("GitRepository", "*"), source("GitRepository", "repo")},
+			"True ObjectsMatch",
 			[]string{"1 object matches"},
 		},
 		"one of several kinds has none": {
-			[]v1.CrossNamespaceObjectReference{source("Kustomization", "*"), source("HelmRelease", "*")}, "True ObjectsMatch",
+			[]v1.CrossNamespaceObjectReference{source("Kustomization", "*"), source("HelmRelease", "*")},
+			"True ObjectsMatch",
 			[]string{"2 objects match", `spec.eventSources[1]: HelmRelease "*" matches none`},
 		},
 		"a kind that is misspelt": {
-			[]v1.CrossNamespaceObjectReference{source("Kustomization", "*"), source("HelmRelase", "*")}, "False UnknownKind",
+			[]v1.CrossNamespaceObjectReference{source("Kustomization", "*"), source("HelmRelase", "*")},
+			"False UnknownKind",
 			[]string{"2 objects match", "spec.eventSources[1]: no kind HelmRelase is known, is HelmRelease meant?"},
 		},
 		"a kind in small letters": {
@@ -87,7 +90,8 @@ func TestWhatMatchesIsCountedAndWhatMatchesNothingTold(t *testing.T) {
 			[]v1.CrossNamespaceObjectReference{source("Terraform", "*")}, "Unknown NotWatched", []string{"of 1 entries the kind is not watched"},
 		},
 		"an object that is not there": {
-			[]v1.CrossNamespaceObjectReference{source("Kustomization", "*"), source("Kustomization", "ap")}, "False NothingMatches",
+			[]v1.CrossNamespaceObjectReference{source("Kustomization", "*"), source("Kustomization", "ap")},
+			"False NothingMatches",
 			[]string{"2 objects match", `spec.eventSources[1]: Kustomization "ap" does not exist`},
 		},
 		"an object without the label": {
