@@ -148,18 +148,21 @@ func (a *Alert) setPatterns(inclusion, exclusion []string) error {
 type patternRoom struct{ patterns, instructions int }
 
 // compile compiles a list as far as there is room, and returns for how many there was none, and the faults of the others. A pattern at
-// fault takes a place.
+// fault takes the room of one of its length that is not: it was parsed as well.
 func (r *patternRoom) compile(list string, expressions []string) (compiled []pattern, left int, faults []error) {
 	for i, expr := range expressions {
 		if r.patterns == 0 {
 			return compiled, len(expressions) - i, faults
 		}
 		p, err := compilePattern(expr)
+		if err != nil {
+			p.size = min(2*len(expr), patternBounds.Size)
+		}
 		switch {
-		case err != nil:
-			faults = append(faults, &PatternError{List: list, Index: i, Err: err})
 		case p.size > r.instructions:
 			return compiled, len(expressions) - i, faults
+		case err != nil:
+			faults = append(faults, &PatternError{List: list, Index: i, Err: err})
 		default:
 			compiled = append(compiled, p)
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -110,6 +111,22 @@ func TestOfTooManyInclusionsTheFirstAreServed(t *testing.T) {
 	_, err := Compile(spec(func(s *AlertSpec) { s.Exclusion = make([]string, 257) }))
 	if _, ok := errors.AsType[LimitError](err); !ok {
 		t.Errorf("too many exclusions are told as %T", err)
+	}
+}
+
+// T6: fails when patterns at fault cost nothing: those of one Alert could take gigabytes to parse.
+func TestPatternsAtFaultTakeRoomAsWell(t *testing.T) {
+	bad := strings.Repeat(`\pL`, 8<<10/3)
+	list := slices.Repeat([]string{bad}, 200)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, err := Compile(spec(func(s *AlertSpec) { s.Inclusion = list })); err == nil {
+		t.Fatal("they compile")
+	}
+	runtime.ReadMemStats(&after)
+	allocated := after.TotalAlloc - before.TotalAlloc
+	if allocated > 256<<20 {
+		t.Errorf("%d MiB are allocated for patterns that are refused", allocated>>20)
 	}
 }
 
