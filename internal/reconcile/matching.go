@@ -126,19 +126,24 @@ func (m matcher) count(t *tally, namespace string, one mention) {
 
 // message begins with the number of objects.
 func (t *tally) message() string {
-	parts := []string{fmt.Sprintf("%d objects match", len(t.found))}
-	if len(t.found) == 1 {
-		parts[0] = "1 object matches"
-	}
+	parts := []string{numbered(len(t.found), "object matches", "objects match")}
 	all := slices.Concat(t.faults, t.idle)
 	parts = append(parts, all[:min(len(all), maxTold)]...)
 	if more := len(all) - maxTold; more > 0 {
-		parts = append(parts, fmt.Sprintf("%d more entries match none", more))
+		parts = append(parts, numbered(more, "more entry matches none", "more entries match none"))
 	}
 	if t.uncounted > 0 {
-		parts = append(parts, fmt.Sprintf("of %d entries the kind is not watched, and not counted", t.uncounted))
+		parts = append(parts, numbered(t.uncounted, "entry is", "entries are")+" of a kind that is not watched, and not counted")
 	}
 	return clip(strings.Join(parts, "; "), maxEventMessage)
+}
+
+// numbered is a number with what there is so many of.
+func numbered(n int, one, more string) string {
+	if n == 1 {
+		more = one
+	}
+	return fmt.Sprintf("%d %s", n, more)
 }
 
 // nearest returns the watched kind that a name is likely meant to be, nothing if there is none.

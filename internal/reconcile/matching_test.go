@@ -87,7 +87,7 @@ func TestWhatMatchesIsCountedAndWhatMatchesNothingTold(t *testing.T) {
 			[]v1.CrossNamespaceObjectReference{source("Ticket", "*")}, "Unknown NotWatched", nil,
 		},
 		"a kind of somebody else": {
-			[]v1.CrossNamespaceObjectReference{source("Terraform", "*")}, "Unknown NotWatched", []string{"of 1 entries the kind is not watched"},
+			[]v1.CrossNamespaceObjectReference{source("Terraform", "*")}, "Unknown NotWatched", []string{"1 entry is of a kind that is not watched"},
 		},
 		"an object that is not there": {
 			[]v1.CrossNamespaceObjectReference{source("Kustomization", "*"), source("Kustomization", "ap")},
