@@ -3,6 +3,7 @@ package reconcile
 import (
 	"iter"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,6 +42,23 @@ func (w watchedObjects) Selects(namespace string, t event.Target, name string) (
 		selected = selected || n == name
 	}
 	return selected && watched, watched
+}
+
+// changingObjects is a watchers' cache that a test changes.
+type changingObjects struct{ now atomic.Pointer[watchedObjects] }
+
+func (c *changingObjects) Pending(kind string) bool { return c.now.Load().Pending(kind) }
+
+func (c *changingObjects) Objects(string, event.Target) (objects iter.Seq2[string, map[string]any], watched bool) {
+	return nil, false
+}
+
+func (c *changingObjects) Select(namespace string, t event.Target) (names []string, watched bool) {
+	return c.now.Load().Select(namespace, t)
+}
+
+func (c *changingObjects) Selects(namespace string, t event.Target, name string) (selected, watched bool) {
+	return c.now.Load().Selects(namespace, t, name)
 }
 
 var fluxKinds = []string{"GitRepository", "HelmRelease", "Kustomization", "ImagePolicy", "Bucket"}
@@ -163,10 +181,11 @@ func TestAReceiverTellsWhatItsTargetsMatch(t *testing.T) {
 
 // Fails when nobody looks again: an Alert is often made before what it is about.
 func TestWhatComesLaterIsCountedLater(t *testing.T) {
-	objects := watchedObjects{"Kustomization": {}}
+	var objects changingObjects
+	objects.now.Store(&watchedObjects{"Kustomization": {}})
 	s := settings{objects: []runtime.Object{newProvider("chat"), newAlert("alert", func(a *v1beta3.Alert) {
 		a.CreationTimestamp = metav1.NewTime(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)) // when the bubble begins
-	})}, change: watching(objects)}
+	})}, change: func(o *Options) { o.Objects, o.Kinds = &objects, fluxKinds }}
 	play(t, s, func(w *world) {
 		is := func(want string) {
 			t.Helper()
@@ -175,13 +194,13 @@ func TestWhatComesLaterIsCountedLater(t *testing.T) {
 			}
 		}
 		is("False NothingMatches")
-		objects["Kustomization"] = []string{"app"}
+		objects.now.Store(&watchedObjects{"Kustomization": {"app"}})
 		pass(lookAgainSoon + time.Second)
 		is("True ObjectsMatch")
-		objects["Kustomization"] = []string{}
+		objects.now.Store(&watchedObjects{"Kustomization": {}})
 		pass(lookAgainLate + 2*time.Minute)
 		is("False NothingMatches")
-		objects["Kustomization"] = []string{"app"}
+		objects.now.Store(&watchedObjects{"Kustomization": {"app"}})
 		pass(lookAgainOften + 10*time.Second)
 		is("True ObjectsMatch")
 	})
