@@ -45,7 +45,9 @@ func (w watchedObjects) Selects(namespace string, t event.Target, name string) (
 }
 
 // changingObjects is a watchers' cache that a test changes.
-type changingObjects struct{ now atomic.Pointer[watchedObjects] }
+type changingObjects struct {
+	now atomic.Pointer[watchedObjects]
+}
 
 func (c *changingObjects) Pending(kind string) bool { return c.now.Load().Pending(kind) }
 
