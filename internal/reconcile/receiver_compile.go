@@ -152,10 +152,16 @@ func checkServiceAccount(_ *v1.Receiver, plan *receiverPlan) *fault {
 }
 
 func checkLimits(r *v1.Receiver, plan *receiverPlan) *fault {
-	if n := len(r.Spec.Resources); n > maxResources {
+	own := 0
+	for _, res := range r.Spec.Resources {
+		if isOwn(r, res.CrossNamespaceObjectReference) {
+			own++
+		}
+	}
+	if own > maxResources {
 		plan.lack.add(v1.LimitExceededReason, fmt.Sprintf(
 			`spec.resources has %d entries, and only the first %d are served: use the name "*" with matchLabels, or another Receiver`,
-			n, maxResources))
+			own, maxResources))
 	}
 	if n := len(r.Spec.Events); n > maxEvents {
 		return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf("spec.events has %d entries, more than %d", n, maxEvents)}

@@ -85,6 +85,9 @@ func TestOfTooManyResourcesTheFirst512AreServed(t *testing.T) {
 				for i := range count {
 					r.Spec.Resources = append(r.Spec.Resources, reference("", "GitRepository", fmt.Sprintf("app-%d", i)))
 				}
+				foreign := reference("", "GitRepository", "theirs") // which takes nobody's place
+				foreign.Namespace = "team-b"
+				r.Spec.Resources = append([]v1.ReceiverResource{foreign}, r.Spec.Resources...)
 			}))
 			w.ready("Receiver", "app", "True Succeeded")
 			hook := w.hooks.get("team-a/app")
@@ -92,8 +95,8 @@ func TestOfTooManyResourcesTheFirst512AreServed(t *testing.T) {
 				t.Errorf("of %d resources served: %+v", count, hook)
 			}
 			short, message := w.condition("Receiver", "app", v1.ServingCondition)
-			if count > 512 != strings.HasPrefix(message, "spec.resources has 513 entries, and only the first 512 are served") ||
-				count > 512 != (short == "False LimitExceeded") {
+			if count > 512 != strings.Contains(message, "spec.resources has 513 entries, and only the first 512 are served") ||
+				short != "False CrossNamespaceDenied" {
 				t.Errorf("of %d resources: %s %s", count, short, message)
 			}
 		}
