@@ -95,7 +95,7 @@ func TestOfTooManyResourcesTheFirst512AreServed(t *testing.T) {
 				t.Errorf("of %d resources served: %+v", count, hook)
 			}
 			short, message := w.condition("Receiver", "app", v1.ServingCondition)
-			if count > 512 != strings.Contains(message, "spec.resources has 513 entries, and only the first 512 are served") ||
+			if count > 512 != strings.Contains(message, "entries, and only the first 512 are served") ||
 				short != "False CrossNamespaceDenied" {
 				t.Errorf("of %d resources: %s %s", count, short, message)
 			}
