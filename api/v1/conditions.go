@@ -10,6 +10,9 @@ const (
 	ReconcilingCondition = "Reconciling"
 	// StalledCondition is True when only a change of the object can make it Ready.
 	StalledCondition = "Stalled"
+	// ServingCondition is False on a Receiver that serves a part of its spec, and says which part it does not and why: resources of
+	// another namespace, or those beyond a limit. It does not touch Ready.
+	ServingCondition = "Serving"
 	// WriteDeniedCondition is True on a Receiver after the API server refused a reconcile request that was made as the
 	// Receiver's service account. It does not touch Ready: webhooks are still accepted and other targets still served.
 	WriteDeniedCondition = "WriteDenied"
@@ -53,6 +56,14 @@ const (
 	ProviderNotFoundReason = "ProviderNotFound"
 	// ProviderNotReadyReason: the Alert's Provider exists and is not Ready.
 	ProviderNotReadyReason = "ProviderNotReady"
+	// ObjectsMatchReason: objects of the namespace are what the spec names; of Matching.
+	ObjectsMatchReason = "ObjectsMatch"
+	// NothingMatchesReason: an object that the spec names does not exist, or none does; of Matching.
+	NothingMatchesReason = "NothingMatches"
+	// UnknownKindReason: the spec names a kind that seems to be misspelt; of Matching.
+	UnknownKindReason = "UnknownKind"
+	// NotWatchedReason: the spec names only kinds whose objects are not known here; of Matching.
+	NotWatchedReason = "NotWatched"
 	// ForbiddenReason: the API server refused a write for lack of permission; of WriteDenied.
 	ForbiddenReason = "Forbidden"
 	// EventLoopReason: events follow triggers, over and over; of LoopDetected.

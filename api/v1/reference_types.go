@@ -32,7 +32,7 @@ type CrossNamespaceObjectReference struct {
 	Name string `json:"name"`
 
 	// Namespace of the objects. It defaults to the namespace of the object that holds the reference, and no other namespace
-	// is served: the holder turns Ready=False with reason CrossNamespaceDenied.
+	// is served: the entry is shown with reason CrossNamespaceDenied, and the others work.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional

@@ -52,6 +52,21 @@ const (
 	IncidentIOProvider                = "incident.io"
 )
 
+// ProviderRateLimit is how much a destination takes.
+type ProviderRateLimit struct {
+	// PerSecond is how many messages a second are sent on average.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	// +required
+	PerSecond int32 `json:"perSecond"`
+
+	// Burst is how many are sent at once after a pause. It defaults to perSecond.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	// +optional
+	Burst int32 `json:"burst,omitempty"`
+}
+
 // ProviderSpec says where events are sent and with which credentials.
 // +kubebuilder:validation:XValidation:rule="!has(self.commitStatusExpr) || self.type in ['github', 'gitlab', 'gitea', 'bitbucketserver', 'bitbucket', 'azuredevops']",message="commitStatusExpr belongs to the types github, gitlab, gitea, bitbucketserver, bitbucket and azuredevops only"
 type ProviderSpec struct {
@@ -113,6 +128,11 @@ type ProviderSpec struct {
 	// "tls.key" together are the client's certificate. The older keys "caFile", "certFile" and "keyFile" are understood.
 	// +optional
 	CertSecretRef *v1.LocalObjectReference `json:"certSecretRef,omitempty"`
+
+	// RateLimit bounds what is sent to the destination. Messages beyond it wait, errors for the shortest time. Where it is left out, the
+	// installation's default holds for addresses on slack.com, and nothing for others.
+	// +optional
+	RateLimit *ProviderRateLimit `json:"rateLimit,omitempty"`
 
 	// Suspend stops new events from being sent to the Provider until it is unset.
 	// +optional

@@ -97,6 +97,9 @@ func limitFlags(fs *pflag.FlagSet, o *app.Options) {
 		"webhooks that are read at the same time, a sixteenth of them on one path and a quarter in one namespace; 0 is no limit")
 	fs.Int64Var(&o.MaxBodiesInFlight, "max-body-bytes-in-flight", o.MaxBodiesInFlight,
 		"bytes of webhook bodies that are kept in memory at the same time, shared out like --max-in-flight; 0 is no limit")
+	fs.Float64Var(&o.SlackRate, "slack-rate", o.SlackRate,
+		"messages a second to one Provider on slack.com whose spec.rateLimit says nothing; 0 is no limit")
+	fs.IntVar(&o.SlackBurst, "slack-burst", o.SlackBurst, "messages that such a Provider is sent at once before --slack-rate holds")
 	fs.Float64Var(&o.EventsClientRate, "events-client-rate", o.EventsClientRate,
 		"events a second accepted from one client address; 0 is no limit")
 	fs.Float64Var(&o.EventsNamespaceRate, "events-namespace-rate", o.EventsNamespaceRate,

@@ -44,6 +44,8 @@ type Alert struct {
 	Provider             string
 	// Denied are the sources that name another namespace and are therefore not served (invariant E1).
 	Denied []Source
+	// Unserved says which patterns are beyond a bound and not served, empty for none.
+	Unserved string
 
 	suspended        bool
 	errorsOnly       bool

@@ -112,7 +112,7 @@ func (s *shard) send(work context.Context, d *event.Delivery, dest *Destination)
 			err = event.NewError(event.Retry, labelPanic, "internal error in the sender", errPanic)
 		}
 	}()
-	return dest.Sender.Send(ctx, provider.Notification{Event: d.Event, DeliveryID: d.ID, Alert: d.Alert})
+	return dest.Sender.Send(ctx, provider.Notification{Event: d.Event, Authored: d.Authored, DeliveryID: d.ID, Alert: d.Alert})
 }
 
 // judge decides what follows a failed attempt, writes it into d and tells the Alert's owner.

@@ -2,15 +2,19 @@ package alerts
 
 import (
 	"errors"
+	"fmt"
 	"math"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"notifier/internal/patterns"
 )
+
+// tooLong is a pattern beyond the bound on one.
+var tooLong = strings.Repeat("a", 8<<10+1)
 
 func spec(change func(*AlertSpec)) AlertSpec {
 	s := AlertSpec{
@@ -32,16 +36,28 @@ func TestABadSpecIsAnErrorThatNamesThePlace(t *testing.T) {
 			spec(func(s *AlertSpec) { s.Exclusion = []string{"fine", "(unclosed"} }), "spec.exclusionList[1]: pattern is not valid",
 		},
 		"a pattern that is too long": {
-			spec(func(s *AlertSpec) { s.Inclusion = []string{strings.Repeat("a", patterns.MaxSource+1)} }), "spec.inclusionList[0]: pattern is longer",
+			spec(func(s *AlertSpec) { s.Inclusion = []string{tooLong} }), "spec.inclusionList[0]: pattern is longer",
 		},
 		"a pattern that would cost seconds": {
 			spec(func(s *AlertSpec) { s.Inclusion = []string{`((\pL?x?y?){0,30}z?){0,33}`} }), "spec.inclusionList[0]: pattern is too expensive",
 		},
+		"an exclusion that is too long": {
+			spec(func(s *AlertSpec) { s.Exclusion = []string{"fine", tooLong} }),
+			"spec.exclusionList[1]: pattern is longer than 8192 bytes; so that it is not ignored, the Alert matches nothing",
+		},
 		"nested repetitions whose product overflows": {
 			spec(func(s *AlertSpec) { s.Inclusion = []string{`((((((a*){1000}b)*c){500}){2}){1000}|d)`} }), "spec.inclusionList[0]: pattern is",
 		},
-		"too many patterns": {
-			spec(func(s *AlertSpec) { s.Inclusion, s.Exclusion = make([]string, 16), make([]string, 17) }), "33 patterns",
+		"too many exclusions": {
+			spec(func(s *AlertSpec) { s.Exclusion = make([]string, 257) }),
+			"spec.exclusionList has 257 patterns, and only the first 256 could be served: so that none is ignored, the Alert matches nothing",
+		},
+		"exclusions that are too dear together": {
+			spec(func(s *AlertSpec) { s.Exclusion = slices.Repeat([]string{strings.Repeat("a", 8<<10)}, 8) }),
+			"spec.exclusionList has 8 patterns, and only the first 7 could be served",
+		},
+		"exclusions that leave no room": {
+			spec(func(s *AlertSpec) { s.Inclusion, s.Exclusion = []string{"x"}, make([]string, 256) }), "leaves no room for spec.inclusionList",
 		},
 		"an unknown severity": {spec(func(s *AlertSpec) { s.Severity = "warning" }), "spec.eventSeverity"},
 		"no provider":         {spec(func(s *AlertSpec) { s.Provider = "" }), "spec.providerRef.name"},
@@ -56,9 +72,61 @@ func TestABadSpecIsAnErrorThatNamesThePlace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a, err := Compile(tc.spec)
 			if err == nil || !strings.Contains(err.Error(), tc.want) || a != nil {
-				t.Errorf("got %v, %v", a, err)
+				t.Errorf("got an Alert: %t, %v", a != nil, err)
 			}
 		})
+	}
+}
+
+// Fails when the two lists are counted each on its own or another than the first is served, when an inclusion that is not served is not told,
+// and when all are served whatever they cost.
+func TestOfTooManyInclusionsTheFirstAreServed(t *testing.T) {
+	numbered := func(n int) []string {
+		list := make([]string, n)
+		for i := range list {
+			list[i] = fmt.Sprintf("number %d$", i)
+		}
+		return list
+	}
+	for name, tc := range map[string]struct {
+		inclusion, exclusion []string
+		served               int
+		says                 string
+	}{
+		"as many as there may be": {numbered(200), numbered(56), 200, ""},
+		"too many":                {numbered(300), numbered(56), 200, "spec.inclusionList has 300 patterns, and only the first 200 are served"},
+		"too dear together": {
+			append(slices.Repeat([]string{strings.Repeat("a", 8<<10)}, 7), append(numbered(1), strings.Repeat("b", 8<<10))...), nil, 8,
+			"spec.inclusionList has 9 patterns, and only the first 8 are served",
+		},
+	} {
+		a, err := Compile(spec(func(s *AlertSpec) { s.Inclusion, s.Exclusion = tc.inclusion, tc.exclusion }))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if len(a.include) != tc.served || len(a.exclude) != len(tc.exclusion) || !strings.HasPrefix(a.Unserved, tc.says) || (a.Unserved == "") != (tc.says == "") {
+			t.Errorf("%s: %d are served, %d excluded, %q", name, len(a.include), len(a.exclude), a.Unserved)
+		}
+	}
+	_, err := Compile(spec(func(s *AlertSpec) { s.Exclusion = make([]string, 257) }))
+	if _, ok := errors.AsType[LimitError](err); !ok {
+		t.Errorf("too many exclusions are told as %T", err)
+	}
+}
+
+// T6: fails when patterns at fault cost nothing: those of one Alert could take gigabytes to parse.
+func TestPatternsAtFaultTakeRoomAsWell(t *testing.T) {
+	bad := strings.Repeat(`\pL`, 8<<10/3)
+	list := slices.Repeat([]string{bad}, 200)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, err := Compile(spec(func(s *AlertSpec) { s.Inclusion = list })); err == nil {
+		t.Fatal("they compile")
+	}
+	runtime.ReadMemStats(&after)
+	allocated := after.TotalAlloc - before.TotalAlloc
+	if allocated > 256<<20 {
+		t.Errorf("%d MiB are allocated for patterns that are refused", allocated>>20)
 	}
 }
 
@@ -185,7 +253,7 @@ func TestOneNamespaceCannotSpendTheOthersTime(t *testing.T) {
 
 // TestTheWorstPatternIsStopped measures real time: the dearest pattern that compiles, on the dearest text.
 func TestTheWorstPatternIsStopped(t *testing.T) {
-	worst, err := compilePattern(`(?:\pL{1,30}){1,32}\d`)
+	worst, err := compilePattern(strings.Repeat(`(?:[ж-яЖ]{1,30}){1,32}`, 8) + `[ж-я]{1,100}\d`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +267,7 @@ func TestTheWorstPatternIsStopped(t *testing.T) {
 	if !ended && took > 2*eventTime {
 		t.Errorf("stopped only after %v", took)
 	}
-	if math.Abs(float64(worst.size-patterns.MaxSize)) > 200 {
+	if math.Abs(float64(worst.size-patternBounds.Size)) > 200 {
 		t.Errorf("size %d is not near the bound", worst.size)
 	}
 }

@@ -26,7 +26,7 @@
 //   - Order: all known deliveries of one object to one Provider form a line, those on the schedule included; only the head of a
 //     line is sent, and the next one when the outcome of the head is on the bus (E4). At takeover one look at the bus tells what
 //     was parked, and how many others each Provider has, which come in order: what was parked is sent once those were taken in.
-//     Deliveries of different objects overtake each other, and those whose events their objects do not bear out go last (E9).
+//     Deliveries of different objects overtake each other: errors go first, and events that their objects do not bear out last (E9).
 //   - Waiting: a queue holds what it will soon send. The rest is written to the schedule once, for the end of its lifetime, and read
 //     from there, the oldest first, when the queue has room for it (shelf). So a backlog goes at the pace of its destination,
 //     waiting costs no writes, and the loop waits neither for a destination nor for the bus (E5).

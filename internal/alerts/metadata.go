@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -16,11 +17,19 @@ const (
 	statusUpdate = "update"
 )
 
-// mergeMetadata returns the metadata of an event as an Alert's Provider gets it, in a new map, and the keys on which two
-// sources disagreed, sorted. From low to high precedence: the object's annotations, the Alert's own metadata, its summary, what
-// the controller put under its API group. Everything else in the event's metadata is dropped.
-func mergeMetadata(e event.Event, a *Alert) (merged map[string]string, conflicts []string) {
-	merged = make(map[string]string, len(e.Metadata)+len(a.metadata)+1)
+// merging is the metadata of an event as an Alert's Provider gets it, the keys of what the Alert's author wrote of it, and the keys on
+// which two sources disagreed, both sorted.
+type merging struct {
+	metadata            map[string]string
+	authored, conflicts []string
+}
+
+// mergeMetadata merges, from low to high precedence: the object's annotations, the Alert's own metadata, its summary, what the
+// controller put under its API group. Everything else in the event's metadata is dropped.
+func mergeMetadata(e event.Event, a *Alert) merging {
+	merged := make(map[string]string, len(e.Metadata)+len(a.metadata)+1)
+	authored := make(map[string]bool, len(a.metadata)+1)
+	var conflicts []string
 	set := func(k, v string) {
 		if old, taken := merged[k]; taken && old != v && !slices.Contains(conflicts, k) {
 			conflicts = append(conflicts, k)
@@ -34,18 +43,21 @@ func mergeMetadata(e event.Event, a *Alert) (merged map[string]string, conflicts
 	}
 	for k, v := range a.metadata {
 		set(k, v)
+		authored[k] = true
 	}
 	if a.summary != "" {
 		set(summaryKey, a.summary)
+		authored[summaryKey] = true
 	}
 	prefix := e.InvolvedObject.Group() + "/"
 	for k, v := range e.Metadata {
 		if rest, ok := strings.CutPrefix(k, prefix); ok && rest != "" && !internalKey(rest) {
 			set(rest, v)
+			delete(authored, rest)
 		}
 	}
 	slices.Sort(conflicts)
-	return merged, conflicts
+	return merging{merged, slices.Sorted(maps.Keys(authored)), conflicts}
 }
 
 // internalKey names the controllers' metadata that serves to tell events apart and says nothing to a reader.

@@ -87,13 +87,34 @@ type entry struct {
 	recalling bool
 	// givenUp says that it is to be given up once it is read, and why.
 	givenUp cause
-	// known is false for an event that its object does not bear out (Delivery.Known), bound is true when the Provider existed as the
-	// event was routed.
-	known, bound bool
+	// rank is what it is sent by; until it is known, that of most. What stands before an error is as urgent.
+	rank rank
+	// bound is true when the Provider existed as the event was routed.
+	bound bool
 	// unsent is the item's while it is away.
 	unsent bool
 	// parked says that the schedule was given it. If another message brings the delivery, that copy is left there.
 	parked bool
+}
+
+// rank says which of the deliveries about different objects are sent first, the least rank.
+type rank int8
+
+const (
+	rankError rank = iota
+	rankInfo
+	// rankUnknown is that of an event that its object does not bear out (Delivery.Known): anyone may have posted it (invariant E9).
+	rankUnknown
+)
+
+func rankOf(d *event.Delivery) rank {
+	switch {
+	case !d.Known:
+		return rankUnknown
+	case d.Event.Severity == event.SeverityError:
+		return rankError
+	}
+	return rankInfo
 }
 
 // overdueAfter is how long after its time an absent delivery is waited for before the bus is asked about it, seenFor how long the answer

@@ -98,11 +98,24 @@ func playOrder(t *testing.T, seed uint64) {
 		return nil
 	}
 	session := 0
-	w.destination("chat", m.sender(session))
+	serve := func() {
+		d := &Destination{UID: "p-chat", Type: "generic", Sender: m.sender(session)}
+		if seed%4 == 3 { // slower than what comes, so that most waits on the shelf
+			d.Limit, d.Burst = 0.4, 3
+		}
+		w.destinations.Put("team-a", "chat", d)
+	}
+	serve()
 	s, stop := w.run()
 	for range deliveries {
 		pass(time.Duration(rng.IntN(1500)) * time.Millisecond)
 		d := w.delivery("chat", fmt.Sprint("app", rng.IntN(objects)))
+		switch d.Order % 5 {
+		case 0, 3:
+			d.Event.Severity = event.SeverityError
+		case 1:
+			d.Known = seed%2 == 0
+		}
 		m.mu.Lock()
 		m.orders[d.ID] = d.Order
 		m.down = m.down != (rng.IntN(40) == 0)
@@ -122,7 +135,7 @@ func playOrder(t *testing.T, seed uint64) {
 			} else {
 				<-done
 			}
-			w.destination("chat", m.sender(session))
+			serve()
 			s, stop = w.run()
 		}
 	}

@@ -15,9 +15,17 @@ const (
 	// cheapSteps is the product of program and text below which a match is not worth interrupting: a few milliseconds at
 	// the 10 to 20 ns that a step costs.
 	cheapSteps = 200_000
-	// clockStride is how many characters pass between two looks at the clock.
+	// clockStride is how many characters pass between two looks at the clock, fewer where the product of program and text is then more
+	// than clockSteps.
 	clockStride = 64
+	clockSteps  = 128_000
 )
+
+// patternBounds are those of one pattern; programs bounds the instructions of all of an Alert together, so that the many are no dearer in
+// memory and in time to compile than the few.
+var patternBounds = patterns.Bounds{Source: 8 << 10, Size: 16_000}
+
+const programs = 64_000
 
 // pattern is a compiled regular expression whose matching can be cut short.
 type pattern struct {
@@ -29,7 +37,7 @@ type pattern struct {
 }
 
 func compilePattern(expr string) (pattern, error) {
-	re, size, err := patterns.Compile(expr)
+	re, size, err := patternBounds.Compile(expr)
 	if err != nil {
 		return pattern{}, err
 	}
@@ -51,23 +59,25 @@ func (p *pattern) match(text string, m *meter) (matched, ended bool) {
 	}
 	// The reader is where a match in progress can be stopped: to the matcher the text then seems to end, and what it answers is
 	// disregarded.
-	r := &meteredReader{text: text, meter: m}
+	r := &meteredReader{text: text, meter: m, stride: min(clockStride, max(1, clockSteps/p.size))}
 	matched = p.re.MatchReader(r)
 	return matched, !r.stopped
 }
 
 // meteredReader reads a text until it ends or the meter runs out.
 type meteredReader struct {
-	text    string
-	at      int
+	text string
+	at   int
+	// passed counts the characters since the last look at the clock, which is due after stride.
 	passed  int
+	stride  int
 	meter   *meter
 	stopped bool
 }
 
 // ReadRune implements io.RuneReader.
 func (r *meteredReader) ReadRune() (rune, int, error) {
-	if r.passed++; r.passed >= clockStride {
+	if r.passed++; r.passed >= r.stride {
 		r.passed = 0
 		r.stopped = r.stopped || r.meter.exhausted()
 	}

@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -92,7 +93,7 @@ func (q *queue) place(object string, order uint64, id string, now time.Time) (*l
 	}
 	e, added := l.add(order, id)
 	if added {
-		e.back, e.known = instantOf(now), true
+		e.back, e.rank = instantOf(now), rankInfo
 		q.away++
 		q.entries++
 		q.share.add(q.entries)
@@ -123,7 +124,7 @@ func (q *queue) forget(l *line, e *entry, now time.Time) {
 // hold makes an item of an entry that was away.
 func (q *queue) hold(l *line, e *entry, d event.Delivery, s event.Settler) *item {
 	it := &item{d: d, settler: s, queue: q, line: l, entry: e, unsent: e.unsent}
-	q.learn(e, &d)
+	q.learn(l, e, &d)
 	e.item, e.missing, e.shelved = it, 0, false
 	q.away--
 	q.refresh(l)
@@ -131,16 +132,40 @@ func (q *queue) hold(l *line, e *entry, d event.Delivery, s event.Settler) *item
 }
 
 // learn notes what only the delivery itself tells.
-func (q *queue) learn(e *entry, d *event.Delivery) {
+func (q *queue) learn(l *line, e *entry, d *event.Delivery) {
 	e.routed = instantOf(d.Routed)
 	q.countUnknown(e, -1)
-	e.known, e.bound = d.Known, d.ProviderUID != ""
+	e.rank, e.bound = rankOf(d), d.ProviderUID != ""
 	q.countUnknown(e, 1)
+	q.hurry(l, e)
 	o := owner{d.Alert, d.AlertUID}
 	if q.owners[o] == nil {
 		q.owners[o] = &o
 	}
 	e.owner = q.owners[o]
+}
+
+// hurry makes what stands before an error in its line as urgent, but what its object does not bear out.
+func (q *queue) hurry(l *line, e *entry) {
+	i, _ := l.find(e.order, e.id)
+	if e.rank == rankInfo && i+1 < len(l.entries) && l.entries[i+1].rank == rankError {
+		e.rank = rankError
+	}
+	if e.rank != rankError {
+		return
+	}
+	for _, before := range slices.Backward(l.entries[:i]) {
+		switch {
+		case before.rank == rankError:
+			return // and so is what stands before it
+		case before.rank == rankUnknown:
+		case before.item == nil || !q.dequeue(before.item):
+			before.rank = rankError
+		default:
+			before.rank = rankError
+			q.enqueue(before.item)
+		}
+	}
 }
 
 // release makes an entry absent again, expected back at a time or shelved.
@@ -151,16 +176,9 @@ func (q *queue) release(it *item, back time.Time, shelved bool) {
 	q.refresh(it.line)
 }
 
-// compareItems puts what is sent first before the rest: the deliveries whose events their objects bear out, in order, and then the
-// others, which anyone may have posted (invariant E9). The lines keep one object's in order all the same.
+// compareItems puts what is sent first before the rest, by rank and then in order. The lines keep one object's in order all the same.
 func compareItems(x, y *item) int {
-	if x.entry.known != y.entry.known {
-		if x.entry.known {
-			return -1
-		}
-		return 1
-	}
-	return comparePlaces(x.entry.order, x.entry.id, y.entry.order, y.entry.id)
+	return cmp.Or(cmp.Compare(x.entry.rank, y.entry.rank), comparePlaces(x.entry.order, x.entry.id, y.entry.order, y.entry.id))
 }
 
 func (q *queue) enqueue(it *item) {
@@ -168,10 +186,13 @@ func (q *queue) enqueue(it *item) {
 	q.waiting = slices.Insert(q.waiting, i, it)
 }
 
-func (q *queue) dequeue(it *item) {
-	if i, found := slices.BinarySearchFunc(q.waiting, it, compareItems); found {
+// dequeue reports whether the item was waiting.
+func (q *queue) dequeue(it *item) bool {
+	i, found := slices.BinarySearchFunc(q.waiting, it, compareItems)
+	if found {
 		q.waiting = slices.Delete(q.waiting, i, i+1)
 	}
+	return found
 }
 
 // next returns the first item that may be tried now, or nil and the time at which one may be, zero if that is not known. With awaits

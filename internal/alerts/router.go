@@ -190,18 +190,19 @@ func (r *Router) dispatch(rec *event.Record, a *Alert, ds []event.Delivery) []ev
 	}
 	// The record is shared by all Alerts: the copy gets a map of its own, so that no Alert sees another's metadata.
 	e := rec.Event
-	merged, conflicts := mergeMetadata(rec.Event, a)
-	e.Metadata = merged
+	merged := mergeMetadata(rec.Event, a)
+	e.Metadata = merged.metadata
 	now := time.Now()
-	if len(conflicts) > 0 && a.conflictDue(now) {
-		r.Recorder.Event(kindAlert, a.Namespace, a.Name, a.UID, warning, ReasonMetadataConflict, conflictMessage(rec.Event.InvolvedObject, conflicts))
+	if len(merged.conflicts) > 0 && a.conflictDue(now) {
+		r.Recorder.Event(kindAlert, a.Namespace, a.Name, a.UID, warning, ReasonMetadataConflict,
+			conflictMessage(rec.Event.InvolvedObject, merged.conflicts))
 	}
 	return append(ds, event.Delivery{
 		ID:        event.DeliveryID(rec, a.UID, a.Provider),
 		Order:     rec.Seq,
 		Namespace: a.Namespace, Alert: a.Name, AlertUID: a.UID,
 		Provider: a.Provider, ProviderUID: providerUID, Destination: version,
-		Event:   e,
+		Event: e, Authored: merged.authored,
 		Routed:  now,
 		Recheck: rec.Recheck, Known: rec.Known && !rec.Doubted,
 	})

@@ -262,11 +262,11 @@ func TestMetadataIsMergedByPrecedence(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := compiled(t, spec(func(s *AlertSpec) { s.Metadata, s.Summary = tc.alert, tc.summary }))
 			e := recordOf(func(r *event.Record) { r.Event.Metadata = tc.event }).Event
-			got, conflicts := mergeMetadata(e, a)
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			got := mergeMetadata(e, a)
+			if diff := cmp.Diff(tc.want, got.metadata); diff != "" {
 				t.Error(diff)
 			}
-			if diff := cmp.Diff(tc.conflicts, conflicts); diff != "" {
+			if diff := cmp.Diff(tc.conflicts, got.conflicts); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -184,7 +184,7 @@ func (s *shard) admit(work context.Context, h event.Held[event.Delivery]) {
 		s.join(e.item, h)
 		return
 	}
-	behind := q.backlogged(l, e, now)
+	behind := q.backlogged(l, e, rankOf(&d), now)
 	it := s.take(q, l, e, d, h.Settler)
 	if behind || q.closed(now) && !now.Before(expiry(&it.d)) {
 		s.putBack(work, it, now)
@@ -195,12 +195,13 @@ func (s *shard) admit(work context.Context, h event.Held[event.Delivery]) {
 	s.pump(work, q)
 }
 
-// backlogged reports whether an entry has to wait on the shelf: its predecessor does, or so many do that memory is theirs.
-func (q *queue) backlogged(l *line, e *entry, now time.Time) bool {
+// backlogged reports whether an entry has to wait on the shelf: its predecessor does, or so many do that memory is theirs, unless it goes
+// before all of them.
+func (q *queue) backlogged(l *line, e *entry, r rank, now time.Time) bool {
 	if head := l.head(); head != e && head.shelved {
 		return true
 	}
-	return len(q.shelf) > 0 && len(q.waiting) >= q.depth(now)/2
+	return len(q.shelf) > 0 && r >= q.shelf[0].next.rank && len(q.waiting) >= q.depth(now)/2
 }
 
 // join adds a further message to a delivery that is held already.

@@ -103,7 +103,7 @@ var causes = [...]struct{ label, reason string }{
 func (s *shard) enforceShare(work context.Context, q *queue) {
 	excess, most := q.share.excess(q.entries-q.givenUp, s.Quota)
 	if unknown := q.unknown - max(1, most/unknownShare); unknown > 0 {
-		s.giveUpOldest(work, q, unknown, causeUnverified, func(e *entry) bool { return !e.known })
+		s.giveUpOldest(work, q, unknown, causeUnverified, func(e *entry) bool { return e.rank == rankUnknown })
 		excess, _ = q.share.excess(q.entries-q.givenUp, s.Quota)
 	}
 	if excess > 0 {
@@ -140,7 +140,7 @@ func (q *queue) noteGivenUp(e *entry, why cause) {
 
 // countUnknown adds n to the count of unknown entries if the entry is one of them.
 func (q *queue) countUnknown(e *entry, n int) {
-	if !e.known && e.givenUp == causeNone {
+	if e.rank == rankUnknown && e.givenUp == causeNone {
 		q.unknown += n
 	}
 }
@@ -158,7 +158,7 @@ func (q *queue) oldestWaiting(match func(*entry) bool) *item {
 
 // oldestShelved returns the line whose next entry is the oldest that matches, nil if there is none.
 func (q *queue) oldestShelved(match func(*entry) bool) *line {
-	if len(q.shelf) > 0 && q.shelf[0].next.known && match(q.shelf[0].next) {
+	if len(q.shelf) > 0 && q.shelf[0].next.rank == rankInfo && match(q.shelf[0].next) { // before which there are none but by age
 		return q.shelf[0]
 	}
 	var oldest *line

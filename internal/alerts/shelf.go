@@ -29,8 +29,8 @@ func (s shelf) Len() int { return len(s) }
 
 func (s shelf) Less(i, j int) bool {
 	x, y := s[i].next, s[j].next
-	if x.known != y.known {
-		return x.known
+	if x.rank != y.rank {
+		return x.rank < y.rank
 	}
 	return x.before(y)
 }
@@ -126,14 +126,22 @@ func (s *shard) refill(work context.Context, q *queue, now time.Time) {
 	}
 }
 
-// room is how many deliveries to recall for a queue: what it may hold, once a good part of that is free.
+// urgent reports whether what is on the shelf goes before something that waits, which then takes its place there.
+func (q *queue) urgent() bool {
+	return len(q.shelf) > 0 && len(q.waiting) > 0 && q.shelf[0].next.rank < q.waiting[len(q.waiting)-1].entry.rank
+}
+
+// room is how many deliveries to recall for a queue: what it may hold, once a good part of that is free or something is urgent.
 func (s *shard) room(q *queue, now time.Time) int {
 	depth := q.depth(now)
 	if s.heldBytes.Load() > maxHeldBytes/2 { // every queue may add a batch
 		depth = badDepth
 	}
 	room := depth - len(q.waiting)
-	if room < depth/4 {
+	switch {
+	case q.urgent():
+		room = max(room, badDepth)
+	case room < depth/4:
 		return 0
 	}
 	free := maxHeld - len(s.items) + s.parking
@@ -209,7 +217,7 @@ func (s *shard) place(work context.Context, q *queue, p shelved, r *event.Recall
 		return
 	}
 	d := &r.Held.Value
-	q.learn(e, d)
+	q.learn(p.line, e, d)
 	e.missing = 0
 	switch {
 	case e.givenUp == causeNone && s.ended(q, d, now):

@@ -69,9 +69,7 @@ func New(ctx context.Context, o Options) (*App, error) {
 	)
 	reconcile.RouteClientLogs(a.log)
 	reconcile.CountClientRequests(a.registry)
-	for _, f := range o.AcceptedFlags {
-		a.log.Info("a flag of Flux's notification-controller is accepted", "flag", f.Name, "meaning", f.Meaning)
-	}
+	tellSettings(a.log, o, os.Getenv)
 	var err error
 	if a.clients, err = newClients(o, a.log.With("component", "api")); err != nil {
 		return nil, err

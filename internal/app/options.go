@@ -16,6 +16,7 @@ import (
 
 	"notifier/internal/alerts"
 	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/registry"
 	"notifier/internal/receiver"
 )
 
@@ -46,6 +47,9 @@ type Options struct {
 	RateLimitInterval time.Duration
 	NamespaceQuota    int
 	DeadLetterReplay  time.Duration
+	// SlackRate and SlackBurst hold for Providers on slack.com that name no limit.
+	SlackRate  float64
+	SlackBurst int
 
 	TriggerInterval     time.Duration
 	ReceiverRate        float64
@@ -85,7 +89,7 @@ type AcceptedFlag struct{ Name, Meaning string }
 
 // DefaultOptions are the settings of a process that was given no flag.
 func DefaultOptions() Options {
-	door := receiver.DefaultLimits()
+	door, destinations := receiver.DefaultLimits(), registry.DefaultLimits()
 	return Options{
 		EventsAddr: ":9090", ReceiverAddr: ":9292", MetricsAddr: ":8080", HealthAddr: ":9440",
 		LogLevel: "info", LogEncoding: "json",
@@ -93,7 +97,8 @@ func DefaultOptions() Options {
 		GoogleIssuer: receiver.GoogleIssuer, MaxAlertsPerNamespace: 1000,
 		DataDir: "/data", StreamReplicas: 1, RateLimitInterval: 5 * time.Minute, NamespaceQuota: 10000,
 		DeadLetterReplay: alerts.DefaultReplayWindow,
-		TriggerInterval:  time.Second, ReceiverRate: door.Receiver.Rate, ReceiverBurst: door.Receiver.Burst, NamespaceRate: door.Tenant.Rate,
+		SlackRate:        float64(destinations.Slack.Rate), SlackBurst: destinations.Slack.Burst,
+		TriggerInterval: time.Second, ReceiverRate: door.Receiver.Rate, ReceiverBurst: door.Receiver.Burst, NamespaceRate: door.Tenant.Rate,
 		ClientFailureRate: door.Unknown.Rate, PathFailureRate: door.Failure.Rate,
 		MaxInFlight: door.Requests.Total, MaxBodiesInFlight: door.Bodies.Total,
 		EventsClientRate: 2000, EventsNamespaceRate: 500,
@@ -235,6 +240,7 @@ func (o Options) validateLimits(bad badFlag) {
 		{"path-failure-rate", o.PathFailureRate},
 		{"events-client-rate", o.EventsClientRate},
 		{"events-namespace-rate", o.EventsNamespaceRate},
+		{"slack-rate", o.SlackRate},
 	} {
 		if !(r.rate >= 0) || math.IsInf(r.rate, 1) {
 			bad(r.flag, "%v is not a rate: use 0 for no limit", r.rate)
@@ -242,6 +248,9 @@ func (o Options) validateLimits(bad badFlag) {
 	}
 	if o.ReceiverRate > 0 && o.ReceiverBurst < 1 {
 		bad("receiver-burst", "%d is not a positive number", o.ReceiverBurst)
+	}
+	if o.SlackRate > 0 && o.SlackBurst < 1 {
+		bad("slack-burst", "%d is not a positive number", o.SlackBurst)
 	}
 	for _, q := range []struct {
 		flag string

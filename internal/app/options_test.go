@@ -41,6 +41,8 @@ func TestABadSettingIsAnErrorThatNamesItsFlag(t *testing.T) {
 		"trigger-interval":               func(o *app.Options) { o.TriggerInterval = time.Millisecond },
 		"receiver-rate":                  func(o *app.Options) { o.ReceiverRate = -1 },
 		"receiver-burst":                 func(o *app.Options) { o.ReceiverBurst = 0 },
+		"slack-rate":                     func(o *app.Options) { o.SlackRate = -1 },
+		"slack-burst":                    func(o *app.Options) { o.SlackBurst = 0 },
 		"namespace-rate":                 func(o *app.Options) { o.NamespaceRate = math.NaN() },
 		"client-failure-rate":            func(o *app.Options) { o.ClientFailureRate = -1 },
 		"path-failure-rate":              func(o *app.Options) { o.PathFailureRate = math.Inf(1) },

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 
+	"golang.org/x/time/rate"
+
 	"notifier/internal/alerts"
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/registry"
@@ -28,7 +30,7 @@ func (a *App) wire(ctx context.Context) error {
 		a.wireLeader,
 		a.wireWatcher,
 		func() error { return a.wireReconcile(hooks, subscriptions, table, destinations) },
-		func() error { return a.wireApplier(hooks) },
+		a.wireApplier,
 		func() error { return a.wireReports(hooks, subscriptions) },
 		func() error { return a.wireSubscriber(subscriptions) },
 		func() error { return a.wireAlerts(table, destinations) },
@@ -80,11 +82,21 @@ func (a *App) wireReconcile(
 	a.reconcile, err = reconcile.New(reconcile.Options{
 		Clients: a.clients.kinds, Hooks: hooks, Subscriptions: subscriptions, Alerts: table, Destinations: destinations,
 		Health: a.bus.Health(), Alive: a.bus.Alive, Events: a.recorder, Issuers: issuers, Network: network, Namespace: a.namespace(),
-		Objects: a.watcher, Quiet: a.watcher.Filled(), DefaultServiceAccount: a.options.DefaultServiceAccount, MaxAlertsPerNamespace: a.options.MaxAlertsPerNamespace,
+		Limits:  registry.Limits{Slack: registry.Limit{Rate: rate.Limit(a.options.SlackRate), Burst: a.options.SlackBurst}},
+		Objects: a.watcher, Kinds: kindNames(), Quiet: a.watcher.Filled(), DefaultServiceAccount: a.options.DefaultServiceAccount, MaxAlertsPerNamespace: a.options.MaxAlertsPerNamespace,
 		RequireSecretLabel: a.options.RequireSecretLabel, StatusWorkers: a.options.Concurrent, SecretQPS: float64(a.options.SecretQPS),
 		Log: a.log.With("component", "reconcile"), Registerer: a.registry,
 	})
 	return err
+}
+
+// kindNames are the names of the kinds that are watched.
+func kindNames() []string {
+	var names []string
+	for _, k := range watch.Kinds() {
+		names = append(names, k.Kind)
+	}
+	return names
 }
 
 func (a *App) wireWatcher() (err error) {
@@ -95,10 +107,10 @@ func (a *App) wireWatcher() (err error) {
 	return err
 }
 
-func (a *App) wireApplier(hooks *receiver.Table) (err error) {
+func (a *App) wireApplier() (err error) {
 	a.applier, err = apply.New(apply.Options{
 		Bus: a.bus, Receivers: a.reconcile.Receivers(), Compiled: a.reconcile.Complete(), Selector: a.watcher,
-		Discovery: a.clients.server, Client: a.clients.apply, Reports: a.bus.Health(), Applied: hooks.Applied,
+		Discovery: a.clients.server, Client: a.clients.apply, Reports: a.bus.Health(),
 		Interval: a.options.TriggerInterval, QPS: float64(a.options.TriggerQPS), Burst: max(1, int(2*a.options.TriggerQPS)),
 		Log: a.log.With("component", "apply"), Registerer: a.registry,
 	})

@@ -17,6 +17,9 @@ type Delivery struct {
 	ProviderUID string `json:"providerUID,omitempty"`
 	// Event carries the metadata as the Alert merged it.
 	Event Event `json:"event"`
+	// Authored are the keys of the metadata whose values the Alert's author wrote, sorted. All else comes from objects and controllers, and
+	// through them from Git, tools and whoever reaches the events endpoint.
+	Authored []string `json:"authored,omitempty"`
 	// Known says that the event is about an object that the cluster has and is not doubted (Record.Known, Record.Doubted).
 	Known bool `json:"known,omitempty"`
 	// Routed is when the delivery was first written to the bus.

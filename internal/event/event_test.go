@@ -203,3 +203,24 @@ func TestMetadataIsTrimmedFromItsLargestEntries(t *testing.T) {
 		t.Error("the caller's map was changed")
 	}
 }
+
+// Fails when a delivery forgets on the bus what the Alert's author wrote, or when one of before that was kept says that he wrote something.
+func TestADeliveryKeepsWhatTheAlertsAuthorWrote(t *testing.T) {
+	body, err := json.Marshal(event.Delivery{ID: "1", Event: sample(), Authored: []string{"summary"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := strings.Replace(string(body), `"authored":["summary"],`, "", 1)
+	if old == string(body) {
+		t.Fatal("it is not told")
+	}
+	for text, want := range map[string][]string{string(body): {"summary"}, old: nil} {
+		var got event.Delivery
+		if err := json.Unmarshal([]byte(text), &got); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got.Authored); diff != "" {
+			t.Errorf("%s: (-want +got):\n%s", text, diff)
+		}
+	}
+}

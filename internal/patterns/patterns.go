@@ -14,17 +14,28 @@ import (
 )
 
 const (
-	// MaxSource bounds the source of a pattern in bytes.
-	MaxSource = 1 << 10
-	// MaxSize bounds the instructions of the compiled program. A pattern without repetitions that is MaxSource long stays below it.
-	MaxSize = 2000
 	// sizeCeiling ends the counting long before the numbers overflow.
 	sizeCeiling = 1 << 30
+	// classRunes are the bounds of ranges in a character class that take as much memory as an instruction.
+	classRunes = 16
 )
 
-// Compile returns a pattern and its Size. The error quotes the source alone.
-func Compile(source string) (*regexp.Regexp, int, error) {
-	size, err := Size(source)
+// Bounds are what a pattern may be.
+type Bounds struct {
+	// Source bounds the source in bytes.
+	Source int
+	// Size bounds the instructions of the compiled program. Less than two for a byte of Source refuse long patterns without repetitions.
+	Size int
+}
+
+// LimitError says that a pattern, which may be valid, is beyond Bounds.
+type LimitError string
+
+func (e LimitError) Error() string { return string(e) }
+
+// Compile returns a pattern and its Size. The error quotes the source alone; it is a LimitError for a pattern that is beyond the bounds.
+func (b Bounds) Compile(source string) (*regexp.Regexp, int, error) {
+	size, err := b.Measure(source)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -56,19 +67,19 @@ func one(source string) (*regexp.Regexp, error) {
 	return re, nil
 }
 
-// Size returns how many instructions a pattern compiles to, estimated from above, or why it is not compiled. It is measured on the
+// Measure returns how many instructions a pattern compiles to, estimated from above, or why it is not compiled. It is measured on the
 // tree, since compiling a program of the worst size would itself take hundreds of megabytes.
-func Size(source string) (int, error) {
-	if len(source) > MaxSource {
-		return 0, fmt.Errorf("pattern is longer than %d bytes", MaxSource)
+func (b Bounds) Measure(source string) (int, error) {
+	if len(source) > b.Source {
+		return 0, LimitError(fmt.Sprintf("pattern is longer than %d bytes", b.Source))
 	}
 	tree, err := syntax.Parse(source, syntax.Perl)
 	if err != nil {
 		return 0, fmt.Errorf("pattern is not valid: %w", err)
 	}
 	size := instructions(tree)
-	if size > MaxSize {
-		return 0, fmt.Errorf("pattern is too expensive: its repetitions multiply to a program of more than %d instructions", MaxSize)
+	if size > b.Size {
+		return 0, LimitError(fmt.Sprintf("pattern is too expensive: its repetitions multiply to a program of more than %d instructions", b.Size))
 	}
 	return size, nil
 }
@@ -82,6 +93,8 @@ func instructions(tree *syntax.Regexp) int {
 	switch tree.Op {
 	case syntax.OpLiteral:
 		return max(1, len(tree.Rune))
+	case syntax.OpCharClass:
+		return 1 + len(tree.Rune)/classRunes
 	case syntax.OpCapture, syntax.OpStar:
 		return sub + 2
 	case syntax.OpPlus, syntax.OpQuest:

@@ -1,11 +1,14 @@
 package patterns
 
 import (
+	"errors"
 	"regexp/syntax"
 	"runtime"
 	"strings"
 	"testing"
 )
+
+var bounds = Bounds{Source: 1 << 10, Size: 2000}
 
 // Fails when instructions counts less than the compiler makes, for any kind of node.
 func TestProgramSizeIsAnUpperBound(t *testing.T) {
@@ -14,7 +17,7 @@ func TestProgramSizeIsAnUpperBound(t *testing.T) {
 		"^a$", `\bfoo\B`, "[a-z]{10}", `(\d+\.){3}\d+`, "((a{5}){5}){5}", "(a*)*", "(a?b?)*", "(|a)*", ".*failed.*", "(?s).{0,100}",
 		"[^x]{2,}", "((a|b)*c){3,4}",
 	} {
-		size, err := Size(source)
+		size, err := bounds.Measure(source)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,25 +36,30 @@ func TestProgramSizeIsAnUpperBound(t *testing.T) {
 	}
 }
 
-// Fails when MaxSize is too small for a long pattern without repetitions.
+// Fails when a long pattern without repetitions is counted as more than its bytes come to.
 func TestALongPatternWithoutRepetitionsIsAccepted(t *testing.T) {
-	words := strings.Repeat("failed|", MaxSource/7)
-	for _, source := range []string{words + "x", strings.Repeat("a", MaxSource)} {
-		if _, _, err := Compile(source); err != nil {
+	words := strings.Repeat("failed|", bounds.Source/7)
+	for _, source := range []string{words + "x", strings.Repeat("a", bounds.Source), strings.Repeat("[a-z]", bounds.Source/5)} {
+		if _, _, err := bounds.Compile(source); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-// Fails when Compile does not ask for the Size.
+// Fails when Compile does not measure, when what a class takes is not counted, or when a bound is told like a fault of the pattern.
 func TestAPatternBeyondABoundIsRefused(t *testing.T) {
 	for source, want := range map[string]string{
-		strings.Repeat("a", MaxSource+1): "longer than",
-		"(unclosed":                      "not valid",
-		`((\pL?x?y?){0,30}z?){0,33}`:     "too expensive",
+		strings.Repeat("a", bounds.Source+1): "longer than",
+		"(unclosed":                          "not valid",
+		`((\d?x?y?){0,30}z?){0,33}`:          "too expensive",
+		strings.Repeat(`\pL`, 100):           "too expensive",
 	} {
-		if _, _, err := Compile(source); err == nil || !strings.Contains(err.Error(), want) {
+		_, _, err := bounds.Compile(source)
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40q: got %v, want %q", source, err, want)
+		}
+		if _, beyond := errors.AsType[LimitError](err); beyond == (want == "not valid") {
+			t.Errorf("%.40q: %v is told as beyond a bound: %t", source, err, beyond)
 		}
 	}
 }
@@ -60,11 +68,11 @@ func TestAPatternBeyondABoundIsRefused(t *testing.T) {
 func TestAPatternIsKeptOnceAndNoLongerThanItIsUsed(t *testing.T) {
 	const source = "^only in this test$"
 	func() {
-		first, _, err := Compile(source)
+		first, _, err := bounds.Compile(source)
 		if err != nil {
 			t.Fatal(err)
 		}
-		second, _, err := Compile(source)
+		second, _, err := bounds.Compile(source)
 		if err != nil || first != second {
 			t.Errorf("two programs for one pattern: %v", err)
 		}

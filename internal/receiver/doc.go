@@ -12,7 +12,7 @@
 //	202  the same, and the Receiver or its namespace is over its budget: {"accepted": true, "folded": true}
 //	400  not authentic, an event that is not listed, or a body that could not be read
 //	404  no Receiver serves this path
-//	405  the path is known, the method is not POST
+//	405  the path is known, the method is not POST, and its type takes no other: generic and generic-hmac take any
 //	413  the body is above 3 MiB
 //	415  the body is encoded
 //	429  an unknown path, or a failed authentication, over its budget; never an authentic delivery

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// dockerHub cannot sign: like generic it authenticates by its path.
+// dockerHub cannot sign: like generic it authenticates by its path. Its fields only feed filters.
 type dockerHub struct{ generic }
 
 func newDockerHub(Credentials) (Verifier, error) { return dockerHub{}, nil }
@@ -13,19 +13,5 @@ func newDockerHub(Credentials) (Verifier, error) { return dockerHub{}, nil }
 func (dockerHub) Type() string { return "dockerhub" }
 
 func (dockerHub) Parse(_ context.Context, _ http.Header, body []byte) (Content, error) {
-	var payload struct {
-		Push struct {
-			Tag string `json:"tag"`
-		} `json:"push_data"`
-		Repository struct {
-			URL string `json:"repo_url"`
-		} `json:"repository"`
-	}
-	if err := decodeJSON(body, &payload); err != nil {
-		return Content{}, err
-	}
-	if payload.Push.Tag == "" || payload.Repository.URL == "" {
-		return Content{}, refusedField
-	}
-	return Content{Document: body}, nil
+	return anyPayload(body)
 }

@@ -24,18 +24,20 @@ func decodeJSON(body []byte, payload any) error {
 	return nil
 }
 
-// anyString and anyObject are elements whose type counts and whose value does not. They have no size, so that a list of them
-// costs no memory, however long its sender makes it.
-type (
-	anyString struct{}
-	anyObject struct{}
-)
+// anyPayload is what a body says of a type that only filters read: it has to be JSON.
+func anyPayload(body []byte) (Content, error) {
+	if !json.Valid(body) {
+		return Content{}, refusedJSON
+	}
+	return Content{Document: body}, nil
+}
 
-func (*anyString) UnmarshalJSON(data []byte) error { return startsWith(data, '"') }
-func (*anyObject) UnmarshalJSON(data []byte) error { return startsWith(data, '{') }
+// anyObject is an element of which only counts that it is an object. It has no size, so that a list of them costs no memory, however long
+// its sender makes it.
+type anyObject struct{}
 
-func startsWith(data []byte, first byte) error {
-	if data[0] != first {
+func (*anyObject) UnmarshalJSON(data []byte) error {
+	if data[0] != '{' {
 		return refusedField
 	}
 	return nil

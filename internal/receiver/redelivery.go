@@ -38,7 +38,7 @@ func keyOf(id string, digest bodyDigest) (deliveryKey, bool) {
 }
 
 // redeliveries remembers the accepted deliveries of one Receiver. What it does not know, because it was forgotten, or because
-// another replica accepted it, is a delivery like any other: recognising one saves work and is never needed.
+// another replica accepted it, is told as a delivery like any other.
 type redeliveries struct {
 	mu sync.Mutex
 	// seen is in the order of acceptance from index oldest on, and from its beginning again.
@@ -51,16 +51,16 @@ type acceptance struct {
 	at  time.Time
 }
 
-// find returns when a delivery was first accepted.
-func (r *redeliveries) find(key deliveryKey, now time.Time) (first time.Time, found bool) {
+// has reports whether a delivery was accepted before.
+func (r *redeliveries) has(key deliveryKey, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.seen {
 		if r.seen[i].key == key && now.Sub(r.seen[i].at) < rememberFor {
-			return r.seen[i].at, true
+			return true
 		}
 	}
-	return time.Time{}, false
+	return false
 }
 
 // add remembers a delivery whose triggers are on the bus.

@@ -186,7 +186,6 @@ func (t *Table) expire(now time.Time) {
 		o.ledger.seen.expire(now)
 	}
 	for namespace, n := range t.tenants {
-		n.asked.expire(now)
 		t.forget(namespace, n, now)
 	}
 }

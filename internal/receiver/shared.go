@@ -33,7 +33,7 @@ func (t *trial) undecided() bool {
 //
 // The outcome of one Receiver is not shown to another. A request counts for the Receivers that find it authentic, or else for one of them.
 func (w *Webhooks) serveAll(rw http.ResponseWriter, r *http.Request, s *stand) *answer {
-	if a := early(r); a != nil {
+	if a := early(r, s.routes...); a != nil {
 		abandon(rw, r)
 		w.record(r.Context(), s.routes[0], delivery{}, a, nil)
 		return a
@@ -55,7 +55,7 @@ func (w *Webhooks) serveAll(rw http.ResponseWriter, r *http.Request, s *stand) *
 func (w *Webhooks) try(ctx context.Context, body *sharedBody, routes []*route, byPath bool) []trial {
 	trials := make([]trial, 0, len(routes))
 	for _, rt := range routes {
-		if provesByPath(rt.hook.Verifier) == byPath {
+		if provesByPath(rt.hook.Verifier) == byPath && takesMethod(rt.hook.Verifier.Type(), body.request.Method) {
 			trials = append(trials, trial{rt: rt, answer: hookPanicked})
 		}
 	}

@@ -63,7 +63,6 @@ type tenant struct {
 	room       room
 	reserve    *semaphore.Weighted // of places for requests
 	deliveries *rate.Limiter
-	asked      asked
 }
 
 // NewTable returns an empty table. moved is called, from within Put and Delete, with the key of another Receiver that gained or lost a

@@ -102,15 +102,17 @@ var types = []struct {
 	keys []string
 	// noSecret says that the type has no Secret, and with it no token.
 	noSecret bool
-	make     func(Credentials) (Verifier, error)
+	// anyMethod says that a webhook may be of another method than POST.
+	anyMethod bool
+	make      func(Credentials) (Verifier, error)
 }{
 	{name: "acr", make: newACR},
 	{name: "bitbucket", make: newBitbucket},
 	{name: "cdevents", make: newCDEvents},
 	{name: "dockerhub", make: newDockerHub},
 	{name: "gcr", keys: gcrKeys, make: newGCR},
-	{name: "generic", make: newGeneric},
-	{name: "generic-hmac", make: newHMAC},
+	{name: "generic", anyMethod: true, make: newGeneric},
+	{name: "generic-hmac", anyMethod: true, make: newHMAC},
 	{name: "generic-oidc", noSecret: true, make: newGenericOIDC},
 	{name: "gitea", make: newGitea},
 	{name: "github", make: newGitHub},
@@ -139,6 +141,19 @@ func NeedsSecret(kind string) bool {
 		}
 	}
 	return true
+}
+
+// takesMethod reports whether webhooks of a type may be of a method.
+func takesMethod(kind, method string) bool {
+	if method == http.MethodPost {
+		return true
+	}
+	for _, t := range types {
+		if t.name == kind {
+			return t.anyMethod
+		}
+	}
+	return false
 }
 
 // Types returns the supported values of a Receiver's spec.type.

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -188,16 +189,10 @@ func (w *Webhooks) judge(rw http.ResponseWriter, r *http.Request, rt *route) (d 
 	// Who is over its own budget takes nothing of its neighbours'.
 	within := rt.owner.deliveries.AllowN(now, 1) && rt.tenant.deliveries.AllowN(now, 1)
 	key, named := keyOf(d.event.Delivery, d.digest)
-	first, repeated := time.Time{}, false
-	if named {
-		first, repeated = rt.ledger.seen.find(key, now)
-	}
-	// What counts is what the repeat would trigger now: the Receiver may select something else than it did, and what was triggered
-	// then stays on the bus until it is applied.
-	if !repeated || !rt.tenant.asked.since(first, d.triggers(rt.hook)) {
-		if err := w.trigger(r.Context(), rt, d, now); err != nil {
-			return d, hookUnavailable, nil, err
-		}
+	// Whoever sends a webhook again wants it to count again: its objects are asked as for any other, and a flood of repeats is folded.
+	repeated := named && rt.ledger.seen.has(key, now)
+	if err := w.trigger(r.Context(), rt, d, now); err != nil {
+		return d, hookUnavailable, nil, err
 	}
 	if named && !repeated {
 		rt.ledger.seen.add(key, now)
@@ -227,18 +222,10 @@ type delivery struct {
 	unfiltered int
 }
 
-// triggers are what the delivery is to publish.
-func (d *delivery) triggers(hook *Hook) []event.Trigger {
-	if hook.Filter != nil {
-		return d.selected
-	}
-	return hook.Targets
-}
-
-// early is the answer that a request gets whatever its sender can prove, nil for none.
-func early(r *http.Request) *answer {
+// early is the answer that a request for one of the routes gets whatever its sender can prove, nil for none.
+func early(r *http.Request, routes ...*route) *answer {
 	switch {
-	case r.Method != http.MethodPost:
+	case !slices.ContainsFunc(routes, func(rt *route) bool { return takesMethod(rt.hook.Verifier.Type(), r.Method) }):
 		return hookMethod
 	case !identityEncoded(r.Header):
 		return hookEncoded
@@ -251,7 +238,7 @@ func early(r *http.Request) *answer {
 // admit reads and judges a request on a known path. There is neither answer nor refusal for one that is to trigger. What it held in
 // memory is free again when it returns.
 func (w *Webhooks) admit(rw http.ResponseWriter, r *http.Request, rt *route) (d delivery, a *answer, refusal error) {
-	if a := early(r); a != nil {
+	if a := early(r, rt); a != nil {
 		abandon(rw, r)
 		return delivery{}, a, nil
 	}

@@ -37,13 +37,12 @@ func compileAlert(a *v1beta3.Alert) (*alerts.Alert, *fault) {
 	}
 	compiled, err := alerts.Compile(spec)
 	if err == nil {
-		f := deniedSources(compiled)
-		if f == nil {
-			f = unservedSources(a)
-		}
-		return compiled, f
+		return compiled, joined(deniedSources(compiled), unservedSources(a), unservedPatterns(compiled))
 	}
 	f := &fault{reason: v1.InvalidConfigReason, message: oneLine(err)}
+	if _, beyond := errors.AsType[alerts.LimitError](err); beyond {
+		f.reason = v1.LimitExceededReason
+	}
 	faulty, only := patternErrors(err)
 	if !only {
 		return alerts.Inert(spec), f
@@ -56,7 +55,30 @@ func compileAlert(a *v1beta3.Alert) (*alerts.Alert, *fault) {
 	if compiled, err = alerts.Compile(spec); err != nil {
 		return alerts.Inert(spec), f
 	}
-	return compiled, f
+	return compiled, joined(f, deniedSources(compiled), unservedSources(a), unservedPatterns(compiled))
+}
+
+// joined tells several faults under the reason of the first, nil for none.
+func joined(faults ...*fault) *fault {
+	var all *fault
+	for _, f := range faults {
+		switch {
+		case f == nil:
+		case all == nil:
+			all = f
+		default:
+			all.message += "; " + f.message
+		}
+	}
+	return all
+}
+
+// unservedPatterns is the fault of an Alert that has more patterns than are served.
+func unservedPatterns(a *alerts.Alert) *fault {
+	if a.Unserved == "" {
+		return nil
+	}
+	return &fault{reason: v1.LimitExceededReason, message: a.Unserved}
 }
 
 // deniedSources is the fault of an Alert whose sources name other namespaces (invariant E1). Its other sources work.

@@ -69,9 +69,25 @@ func TestWhatBecomesOfAnAlert(t *testing.T) {
 			change: func(a *v1beta3.Alert) { a.Spec.InclusionList = []string{"("} },
 			ready:  "False InvalidConfig", says: "spec.inclusionList[0]", unused: true, stalled: true,
 		},
-		"too many patterns": {
-			change: func(a *v1beta3.Alert) { a.Spec.ExclusionList = slices.Repeat([]string{"x"}, 33) },
-			ready:  "False InvalidConfig", says: "33 patterns", unused: true, stalled: true,
+		"more inclusions than are served": {
+			change: func(a *v1beta3.Alert) { a.Spec.InclusionList = slices.Repeat([]string{"x"}, 257) },
+			ready:  "False LimitExceeded", says: "257 patterns, and only the first 256 are served", stalled: true,
+		},
+		"more exclusions than can be served": {
+			change: func(a *v1beta3.Alert) { a.Spec.ExclusionList = slices.Repeat([]string{"x"}, 257) },
+			ready:  "False LimitExceeded", says: "the Alert matches nothing", unused: true, stalled: true,
+		},
+		"an exclusion that is too long": {
+			change: func(a *v1beta3.Alert) { a.Spec.ExclusionList = []string{strings.Repeat("x", 9000)} },
+			ready:  "False LimitExceeded", says: "spec.exclusionList[0]: pattern is longer", unused: true, stalled: true,
+		},
+		"a bad inclusion and a foreign source": {
+			change: func(a *v1beta3.Alert) {
+				a.Spec.InclusionList = []string{"(", "fine"}
+				a.Spec.EventSources = append(a.Spec.EventSources,
+					v1.CrossNamespaceObjectReference{Kind: "Kustomization", Name: "secret", Namespace: "team-b"})
+			},
+			ready: "False InvalidConfig", says: `is in namespace "team-b"`, stalled: true,
 		},
 		"more sources than are served": {
 			change: func(a *v1beta3.Alert) {

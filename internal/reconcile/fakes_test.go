@@ -142,6 +142,12 @@ type nothingWatched struct{}
 
 func (nothingWatched) Pending(string) bool { return false }
 
+func (nothingWatched) Select(string, event.Target) (names []string, watched bool) { return nil, false }
+
+func (nothingWatched) Selects(string, event.Target, string) (selected, watched bool) {
+	return false, false
+}
+
 func (nothingWatched) Objects(string, event.Target) (objects iter.Seq2[string, map[string]any], watched bool) {
 	return nil, false
 }

@@ -26,7 +26,8 @@ import (
 const (
 	// DeliveringCondition says on a Provider whether the destination takes what is sent.
 	DeliveringCondition = "Delivering"
-	// MatchingCondition says on an Alert whether its patterns are evaluated within their time.
+	// MatchingCondition says on an Alert and on a Receiver how many objects it names, and on an Alert whether its patterns are evaluated
+	// within their time.
 	MatchingCondition = "Matching"
 	// DeliveriesLostCondition says on an Alert and on a Provider that deliveries were given up in the last hour. It is shown once there
 	// were any.
@@ -166,6 +167,12 @@ func deliveryMessage(h alerts.Health) string {
 	return message
 }
 
+// tooExpensive reports whether an Alert shows that its patterns take more than their time.
+func tooExpensive(conditions []metav1.Condition) bool {
+	c := meta.FindStatusCondition(conditions, MatchingCondition)
+	return c != nil && c.Reason == alerts.ReasonPatternsTimed
+}
+
 // healthTable holds the feed's latest reports. It is bounded by the feed: the bus keeps one value an object.
 type healthTable struct {
 	log     *slog.Logger
@@ -231,6 +238,8 @@ func (t *healthTable) show(kind string, k kube.Key, uid types.UID, generation in
 			continue
 		case !r.closing && r.uid != string(uid):
 			continue
+		case r.condition.Reason == alerts.ReasonPatternsInTime && !tooExpensive(*conditions):
+			continue // the condition says something else now
 		}
 		r.condition.ObservedGeneration = generation
 		meta.SetStatusCondition(conditions, r.condition)

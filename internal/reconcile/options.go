@@ -16,6 +16,7 @@ import (
 	"notifier/api/v1beta3"
 	"notifier/internal/alerts"
 	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/registry"
 	"notifier/internal/receiver"
 	"notifier/internal/reconcile/kube"
 )
@@ -74,8 +75,9 @@ type Options struct {
 	Alive func(replica string) bool
 	// Issuers is given to every Receiver whose senders have tokens of an issuer.
 	Issuers *receiver.Issuers
-	// Objects is what the filters of Receivers read.
-	Objects receiver.FilterObjects
+	// Objects is what the filters of Receivers read, and Kinds are the kinds that it has where the cluster serves them.
+	Objects WatchedObjects
+	Kinds   []string
 	// Quiet closes when the more urgent reads of a start are over. Secrets are watched from then on, or half a minute after the start.
 	Quiet <-chan struct{}
 	// Network is given to every Provider.
@@ -84,6 +86,8 @@ type Options struct {
 	Namespace string
 	// DefaultServiceAccount is the account of Receivers that name none.
 	DefaultServiceAccount string
+	// Limits are those of Providers that name none.
+	Limits registry.Limits
 	// MaxAlertsPerNamespace is how many Alerts of a namespace are served, the oldest; zero for all.
 	MaxAlertsPerNamespace int
 	// RequireSecretLabel says that only Secrets with the label v1.SecretLabel are used.

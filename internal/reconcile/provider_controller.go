@@ -1,8 +1,10 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"io"
+	"strings"
 
 	"golang.org/x/time/rate"
 
@@ -20,7 +22,9 @@ type providerController struct {
 	secrets      *secrets
 	destinations *alerts.Destinations
 	network      provider.Network
-	verdicts     *verdicts
+	// limits are those of Providers that name none.
+	limits   registry.Limits
+	verdicts *verdicts
 	// decided is told the key of every verdict that is new.
 	decided func(kube.Key)
 	// handled is the reconcile request that was last acted upon. Only reconcile uses it, one key at a time.
@@ -91,12 +95,25 @@ func (c *providerController) unread(p *v1beta3.Provider, err error) error {
 }
 
 func (c *providerController) serve(p *v1beta3.Provider, sender registry.Sender, version string) {
-	c.put(p, &alerts.Destination{Sender: sender, Version: version})
-	v := served(p, v1.SucceededReason, "Provider initialized")
+	limit := c.limits.Of(sender)
+	if l := p.Spec.RateLimit; l != nil {
+		limit = registry.Limit{Rate: rate.Limit(l.PerSecond), Burst: int(cmp.Or(l.Burst, l.PerSecond))}
+	}
+	c.put(p, &alerts.Destination{Sender: sender, Version: version, Limit: limit.Rate, Burst: limit.Burst})
+	v := served(p, v1.SucceededReason, "Provider initialized"+ignoring(sender))
 	if p.Spec.Suspend {
 		v = served(p, v1.SuspendedReason, "spec.suspend is set: nothing is sent")
 	}
 	c.decide(p, v)
+}
+
+// ignoring says which headers of the Secret are not sent, nothing if all are.
+func ignoring(sender registry.Sender) string {
+	s, ok := sender.(interface{ Ignored() []string })
+	if !ok || len(s.Ignored()) == 0 {
+		return ""
+	}
+	return "; of the Secret's key headers these are ignored: " + strings.Join(s.Ignored(), ", ")
 }
 
 // refuse takes the Provider out of use. What is on its way to it waits.
@@ -109,10 +126,6 @@ func (c *providerController) refuse(p *v1beta3.Provider, f fault) {
 func (c *providerController) put(p *v1beta3.Provider, d *alerts.Destination) {
 	before := c.destinations.Get(p.Namespace, p.Name)
 	d.UID, d.Type, d.Suspended, d.Unsupported = string(p.UID), p.Spec.Type, p.Spec.Suspend, !isSupported(p.Spec.Type)
-	d.Limit = rate.Inf
-	if d.Sender != nil {
-		d.Limit, d.Burst = registry.DefaultLimit(p.Spec.Type)
-	}
 	c.destinations.Put(p.Namespace, p.Name, d)
 	closeSender(before)
 }

@@ -14,6 +14,7 @@ import (
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
 	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/registry"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -22,7 +23,7 @@ func ref(name string) *v1.LocalObjectReference { return &v1.LocalObjectReference
 func TestWhatBecomesOfAProvider(t *testing.T) {
 	secrets := []*corev1.Secret{
 		newSecret("full", "address", " https://hush.example.com/in \n", "token", "hush"),
-		newSecret("headers", "headers", "X-A: [hush"),
+		newSecret("headers", "headers", "X-A: [hush"), newSecret("ours", "headers", "via: hush\nHOST: hush\nX-A: hush"),
 		newSecret("address", "address", "ftp://hush"),
 		newSecret("nothing"),
 		newSecret("certs", "ca.crt", "hush"),
@@ -64,6 +65,10 @@ func TestWhatBecomesOfAProvider(t *testing.T) {
 		},
 		"an address of the Secret that is none": {
 			change: func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("address") }, ready: "False InvalidConfig", says: "scheme",
+		},
+		"headers that are ours": {
+			change: func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("ours") },
+			ready:  "True Succeeded", says: "Provider initialized; of the Secret's key headers these are ignored: Host, Via",
 		},
 		"headers that are no map": {
 			change: func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("headers") },
@@ -122,16 +127,29 @@ func TestWhatBecomesOfAProvider(t *testing.T) {
 	}
 }
 
-func TestAProvidersLimitIsItsTypes(t *testing.T) {
-	slack := newProvider("chat", func(p *v1beta3.Provider) {
-		p.Spec.Type, p.Spec.Channel, p.Spec.Suspend = v1beta3.SlackProvider, "general", true
-	})
-	play(t, settings{objects: []runtime.Object{slack, newProvider("hook")}}, func(w *world) {
-		if d := w.options.Destinations.Get("team-a", "chat"); d.Limit != 1 || d.Burst == 0 || !d.Suspended || d.Type != "slack" {
-			t.Errorf("slack: %+v", d)
-		}
-		if d := w.options.Destinations.Get("team-a", "hook"); d.Burst != 0 || d.Suspended {
-			t.Errorf("generic: %+v", d)
+// Fails when spec.rateLimit is dropped or does not win, when a burst that is left out admits nothing, or when the default does not reach
+// Slack, or reaches others.
+func TestAProvidersLimitIsItsOwnOrSlacks(t *testing.T) {
+	of := func(name, providerType, address string, limit *v1beta3.ProviderRateLimit) *v1beta3.Provider {
+		return newProvider(name, func(p *v1beta3.Provider) {
+			p.Spec.Type, p.Spec.Address, p.Spec.Channel, p.Spec.RateLimit, p.Spec.Suspend = providerType, address, "general", limit, true
+		})
+	}
+	const slack, other = "https://hooks.slack.com/services/x", "https://mattermost.example.com/hooks/x"
+	s := settings{objects: []runtime.Object{
+		of("slack", "slack", slack, nil), of("other", "slack", other, nil), of("hook", "generic", other, nil),
+		of("own", "slack", slack, &v1beta3.ProviderRateLimit{PerSecond: 20, Burst: 100}),
+		of("burstless", "generic", other, &v1beta3.ProviderRateLimit{PerSecond: 5}),
+	}}
+	s.change = func(o *Options) { o.Limits = registry.Limits{Slack: registry.Limit{Rate: 2, Burst: 7}} }
+	play(t, s, func(w *world) {
+		for name, want := range map[string]registry.Limit{
+			"slack": {Rate: 2, Burst: 7}, "other": {}, "hook": {}, "own": {Rate: 20, Burst: 100}, "burstless": {Rate: 5, Burst: 5},
+		} {
+			d := w.options.Destinations.Get("team-a", name)
+			if d.Limit != want.Rate || d.Burst != want.Burst || !d.Suspended {
+				t.Errorf("%s: %+v", name, d)
+			}
 		}
 	})
 }

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -14,7 +15,7 @@ import (
 
 // Bounds on what one Receiver may ask for. Labels are bounded because they cross the bus with every trigger.
 const (
-	maxResources = 64
+	maxResources = 512 // that are served, the first ones
 	maxLabels    = 32
 	maxDemands   = 16      // matchExpressions of one resource
 	maxLabelText = 8 << 10 // bytes of all labels and expressions of a Receiver
@@ -36,9 +37,11 @@ type receiverPlan struct {
 	events map[string]bool
 	// sources are those of a Receiver of type event.
 	sources []receiver.EventSource
+	// lack is what of the spec is not served.
+	lack lack
 }
 
-// planReceiver checks a Receiver's spec. It is the second wall of invariant T1: a spec that names another namespace is no plan.
+// planReceiver checks a Receiver's spec. It is the second wall of invariant T1: what names another namespace is in no plan.
 func planReceiver(r *v1.Receiver, defaultServiceAccount string) (receiverPlan, *fault) {
 	if kube.IsUndecodable(r) {
 		return receiverPlan{}, undecodable()
@@ -60,20 +63,58 @@ func planReceiver(r *v1.Receiver, defaultServiceAccount string) (receiverPlan, *
 	return plan, nil
 }
 
-func checkNamespaces(r *v1.Receiver, _ *receiverPlan) *fault {
-	for i, res := range r.Spec.Resources {
-		if res.Namespace != "" && res.Namespace != r.Namespace {
-			return &fault{reason: v1.CrossNamespaceDeniedReason, message: fmt.Sprintf(
-				"spec.resources[%d] is in namespace %q: a Receiver reaches objects of its own namespace only, so no webhook is served",
-				i, res.Namespace)}
+// servedResources are the first entries of spec.resources in the Receiver's own namespace, with their places in the spec.
+func servedResources(r *v1.Receiver) iter.Seq2[int, v1.ReceiverResource] {
+	return func(yield func(int, v1.ReceiverResource) bool) {
+		left := maxResources
+		for i, res := range r.Spec.Resources {
+			if !isOwn(r, res.CrossNamespaceObjectReference) {
+				continue
+			}
+			if left--; left < 0 || !yield(i, res) {
+				return
+			}
 		}
 	}
-	for i, source := range r.Spec.EventSources {
-		if source.Namespace != "" && source.Namespace != r.Namespace {
-			return &fault{reason: v1.CrossNamespaceDeniedReason, message: fmt.Sprintf(
-				"spec.eventSources[%d] is in namespace %q: a Receiver sees events of its own namespace only, so none triggers",
-				i, source.Namespace)}
+}
+
+func isOwn(r *v1.Receiver, ref v1.CrossNamespaceObjectReference) bool {
+	return ref.Namespace == "" || ref.Namespace == r.Namespace
+}
+
+// checkNamespaces notes what is in another namespace, which is not served. A Receiver with nothing else is refused.
+func checkNamespaces(r *v1.Receiver, plan *receiverPlan) *fault {
+	references := make([]v1.CrossNamespaceObjectReference, len(r.Spec.Resources))
+	for i, res := range r.Spec.Resources {
+		references[i] = res.CrossNamespaceObjectReference
+	}
+	for _, list := range []struct {
+		field, why string
+		references []v1.CrossNamespaceObjectReference
+	}{
+		{"resources", "reaches objects", references}, {"eventSources", "sees events", r.Spec.EventSources},
+	} {
+		first := slices.IndexFunc(list.references, func(ref v1.CrossNamespaceObjectReference) bool { return !isOwn(r, ref) })
+		if first < 0 {
+			continue
 		}
+		message := fmt.Sprintf("spec.%s[%d] is in namespace %q: a Receiver %s of its own namespace only", list.field, first,
+			list.references[first].Namespace, list.why)
+		foreign := 0
+		for _, ref := range list.references {
+			if !isOwn(r, ref) {
+				foreign++
+			}
+		}
+		switch {
+		case foreign == len(list.references):
+			return &fault{reason: v1.CrossNamespaceDeniedReason, message: message + ", and no other entry is left to serve"}
+		case foreign > 1:
+			message += fmt.Sprintf("; it and %d more like it are not served, the others are", foreign-1)
+		default:
+			message += "; it is not served, the others are"
+		}
+		plan.lack.add(v1.CrossNamespaceDeniedReason, message)
 	}
 	return nil
 }
@@ -110,15 +151,23 @@ func checkServiceAccount(_ *v1.Receiver, plan *receiverPlan) *fault {
 	return nil
 }
 
-func checkLimits(r *v1.Receiver, _ *receiverPlan) *fault {
-	if n := len(r.Spec.Resources); n > maxResources {
-		return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf("spec.resources has %d entries, more than %d", n, maxResources)}
+func checkLimits(r *v1.Receiver, plan *receiverPlan) *fault {
+	own := 0
+	for _, res := range r.Spec.Resources {
+		if isOwn(r, res.CrossNamespaceObjectReference) {
+			own++
+		}
+	}
+	if own > maxResources {
+		plan.lack.add(v1.LimitExceededReason, fmt.Sprintf(
+			`spec.resources has %d entries, and only the first %d are served: use the name "*" with matchLabels, or another Receiver`,
+			own, maxResources))
 	}
 	if n := len(r.Spec.Events); n > maxEvents {
 		return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf("spec.events has %d entries, more than %d", n, maxEvents)}
 	}
 	labels := 0
-	for _, res := range r.Spec.Resources {
+	for _, res := range servedResources(r) {
 		for key, value := range res.MatchLabels {
 			labels += len(key) + len(value)
 		}
@@ -139,7 +188,7 @@ func checkLimits(r *v1.Receiver, _ *receiverPlan) *fault {
 // filterText is how many bytes the filters of a Receiver have.
 func filterText(r *v1.Receiver) int {
 	n := len(r.Spec.ResourceFilter)
-	for _, res := range r.Spec.Resources {
+	for _, res := range servedResources(r) {
 		n += len(res.Filter)
 	}
 	return n

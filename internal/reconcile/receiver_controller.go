@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "notifier/api/v1"
 	"notifier/internal/event"
@@ -116,7 +117,7 @@ func (c *receiverController) reconcile(ctx context.Context, k kube.Key) error {
 		c.refuse(object, *f)
 		return nil
 	}
-	c.serve(object, hooks)
+	c.serve(object, hooks, plan.lack)
 	return nil
 }
 
@@ -241,8 +242,9 @@ func triggerOf(r *v1.Receiver, plan receiverPlan, t event.Target) event.Trigger 
 	}
 }
 
-// serve puts the hooks in the place of whatever the Receiver served before, an earlier token's path included.
-func (c *receiverController) serve(r *v1.Receiver, hooks []*receiver.Hook) {
+// serve puts the hooks in the place of whatever the Receiver served before, an earlier token's path included. They lack what is not
+// served of the spec.
+func (c *receiverController) serve(r *v1.Receiver, hooks []*receiver.Hook, lack lack) {
 	err := c.hooks.Put(kube.KeyOf(r).String(), hooks...)
 	switch {
 	case errors.Is(err, receiver.ErrPathCrowded):
@@ -256,7 +258,7 @@ func (c *receiverController) serve(r *v1.Receiver, hooks []*receiver.Hook) {
 	path := hooks[0].Path
 	v := served(r, v1.SucceededReason, "Receiver initialized for path: "+path)
 	v.told = "Receiver initialized"
-	v.path = path
+	v.path, v.lack = path, lack
 	c.decide(r, v)
 }
 
@@ -289,6 +291,14 @@ func (c *receiverController) forget(k kube.Key) {
 // showReceiver writes the parts of the status that only a Receiver has.
 func showReceiver(r *v1.Receiver, v verdict) {
 	r.Status.WebhookPath = v.path
+	if v.lack.reason == "" {
+		meta.RemoveStatusCondition(r.Conditions(), v1.ServingCondition)
+	} else {
+		meta.SetStatusCondition(r.Conditions(), metav1.Condition{
+			Type: v1.ServingCondition, Status: metav1.ConditionFalse, Reason: v.lack.reason, Message: v.lack.message,
+			ObservedGeneration: v.generation,
+		})
+	}
 	if r.Spec.Type != v1.EventReceiver { // nobody is left to take it back
 		meta.RemoveStatusCondition(r.Conditions(), v1.LoopDetectedCondition)
 	}

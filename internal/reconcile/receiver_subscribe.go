@@ -41,6 +41,9 @@ func planSources(r *v1.Receiver, plan *receiverPlan) *fault {
 		return f
 	}
 	for i, s := range r.Spec.EventSources {
+		if !isOwn(r, s) {
+			continue // checkNamespaces has noted it
+		}
 		if s.Kind == "" || s.Name == "" {
 			return invalid("spec.eventSources[%d]: kind or name is empty", i)
 		}
@@ -64,7 +67,7 @@ func checkUnfiltered(r *v1.Receiver) *fault {
 	if r.Spec.ResourceFilter != "" {
 		return unsupported("spec.resourceFilter")
 	}
-	for i, res := range r.Spec.Resources {
+	for i, res := range servedResources(r) {
 		if res.Filter != "" {
 			return unsupported(fmt.Sprintf("spec.resources[%d].filter", i))
 		}
@@ -91,7 +94,9 @@ func (c *receiverController) subscribe(r *v1.Receiver, plan receiverPlan) {
 	if n := len(plan.sources); n > 1 {
 		sources = fmt.Sprintf("%d sources", n)
 	}
-	c.decide(r, served(r, v1.SucceededReason, "Receiver initialized for events of "+sources))
+	v := served(r, v1.SucceededReason, "Receiver initialized for events of "+sources)
+	v.lack = plan.lack
+	c.decide(r, v)
 }
 
 // unsubscribe ends what events trigger. A Receiver of type event that is refused stays known, so that its status is still told

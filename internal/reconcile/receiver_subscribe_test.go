@@ -74,9 +74,9 @@ func TestWhatKeepsAReceiverFromBeingTriggeredByEvents(t *testing.T) {
 		change       func(*v1.Receiver)
 		reason, says string
 	}{
-		"a source of another namespace, whatever else is right": {
-			change: source(v1.CrossNamespaceObjectReference{Kind: "ImagePolicy", Name: "app", Namespace: "team-b"}),
-			reason: v1.CrossNamespaceDeniedReason, says: `spec.eventSources[1] is in namespace "team-b"`,
+		"no source of its own namespace": {
+			change: func(r *v1.Receiver) { r.Spec.EventSources[0].Namespace = "team-b" },
+			reason: v1.CrossNamespaceDeniedReason, says: `spec.eventSources[0] is in namespace "team-b"`,
 		},
 		"a resource of another namespace": {
 			change: func(r *v1.Receiver) { r.Spec.Resources[0].Namespace = "team-b" },

@@ -64,7 +64,7 @@ func planTargets(r *v1.Receiver, plan *receiverPlan) *fault {
 	filtered := len(common) > 0
 	rules := make([]plannedRule, 0, len(r.Spec.Resources))
 	seen := map[string]bool{}
-	for i, res := range r.Spec.Resources {
+	for i, res := range servedResources(r) {
 		name := fmt.Sprintf("spec.resources[%d]", i)
 		target, err := planTarget(res)
 		if err != nil {

@@ -73,6 +73,14 @@ type oneRepository string
 
 func (oneRepository) Pending(string) bool { return false }
 
+func (o oneRepository) Select(string, event.Target) (names []string, watched bool) {
+	return []string{string(o)}, true
+}
+
+func (o oneRepository) Selects(_ string, _ event.Target, name string) (selected, watched bool) {
+	return name == string(o), true
+}
+
 func (o oneRepository) Objects(string, event.Target) (objects iter.Seq2[string, map[string]any], watched bool) {
 	return func(yield func(string, map[string]any) bool) {
 		yield(string(o), map[string]any{"metadata": map[string]any{"name": string(o)}})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/cache"
 
 	v1 "notifier/api/v1"
@@ -79,10 +80,17 @@ func (r *Reconciler) wireReceivers() error {
 		exists: func(k kube.Key) bool { _, ok := kind.objects.Get(k); return ok },
 		again:  func(k kube.Key, after time.Duration) { kind.status.queue.EnqueueAfter(k, after) },
 	}
+	matches := matcher{r.options.Objects, r.options.Kinds}
 	kind.wire(r, c.reconcile, nil, func(o *v1.Receiver, v verdict) {
 		showReceiver(o, v)
+		if v.ready {
+			matches.show(o, mentionedBy(o))
+		} else {
+			meta.RemoveStatusCondition(o.Conditions(), MatchingCondition)
+		}
 		r.deliveries.show(o)
 	})
+	kind.status.again = func(o *v1.Receiver) time.Duration { return matches.again(o) }
 	kind.status.writer.Kept = r.deliveries.wrote
 	c.queue = kind.compile
 	return kind.watch(c.keys)
@@ -102,7 +110,11 @@ func (r *Reconciler) wireAlerts() error {
 	if limit := r.options.MaxAlertsPerNamespace; limit > 0 {
 		c.ages = newAges(limit)
 	}
-	kind.wire(r, c.reconcile, withProvider(r.providers.objects, r.providers.verdicts), nil)
+	matches := matcher{r.options.Objects, r.options.Kinds}
+	kind.wire(r, c.reconcile, withProvider(r.providers.objects, r.providers.verdicts), func(o *v1beta3.Alert, _ verdict) {
+		matches.show(o, sourcesOf(o))
+	})
+	kind.status.again = func(o *v1beta3.Alert) time.Duration { return matches.again(o) }
 	return kind.watch(c.keys)
 }
 
@@ -114,6 +126,7 @@ func (r *Reconciler) wireProviders() error {
 	r.providers = kind
 	c := &providerController{
 		providers: kind.objects, secrets: r.secrets, destinations: r.options.Destinations, network: r.options.Network,
+		limits:   r.options.Limits,
 		verdicts: kind.verdicts, handled: newRemembered[string](), decided: r.providerDecided,
 	}
 	kind.wire(r, c.reconcile, nil, nil)

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,6 +42,8 @@ type statusOptions[T subject, L runtime.Object] struct {
 	refine func(T, verdict) verdict
 	// show writes the parts of the status that only this kind has.
 	show func(T, verdict)
+	// again, unless nil, is how soon an object is to be looked at again.
+	again func(T) time.Duration
 }
 
 // statusDelay lets the cache catch up with our own last write, which would end in a conflict otherwise.
@@ -90,9 +93,17 @@ func (s *statusController[T, L]) reconcile(ctx context.Context, k kube.Key) erro
 	if s.refine != nil {
 		v = s.refine(object, v)
 	}
-	wrote, err := s.writer.Write(ctx, object, func(o T) { s.apply(o, v) })
+	written := object
+	wrote, err := s.writer.Write(ctx, object, func(o T) {
+		s.apply(o, v)
+		written = o
+	})
 	if err != nil {
 		return err
+	}
+	if s.again != nil {
+		after := s.again(written)
+		s.queue.EnqueueAfter(k, after+rand.N(after/10)) // spread a little, for those that were made together
 	}
 	found := s.take(k)
 	if wrote && isNews(object, v, found) || !wrote && !s.writer.HasStatus() {
@@ -166,8 +177,11 @@ func (s *statusController[T, L]) record(o T, v verdict, written bool) {
 		return
 	}
 	eventType := corev1.EventTypeNormal
-	if !v.ready {
+	switch {
+	case !v.ready:
 		eventType = corev1.EventTypeWarning
+	case v.lack.reason != "":
+		eventType, v.event, v.told = corev1.EventTypeWarning, v.lack.reason, v.lack.message
 	}
 	s.events.Event(s.kind, o.GetNamespace(), o.GetName(), string(o.GetUID()), eventType, v.event, v.told)
 }

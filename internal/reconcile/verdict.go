@@ -20,6 +20,18 @@ type fault struct {
 	event string
 }
 
+// lack is what of a spec is not served while the rest is. Its reason is that of a condition, empty for nothing.
+type lack struct{ reason, message string }
+
+// add notes more that is not served, under the first reason.
+func (l *lack) add(reason, message string) {
+	if l.reason == "" {
+		l.reason, l.message = reason, message
+		return
+	}
+	l.message = clip(l.message+"; "+message, maxEventMessage)
+}
+
 // verdict is what compiling an object came to. It is kept until the object is gone, for the status to be written from.
 type verdict struct {
 	uid        types.UID
@@ -32,6 +44,8 @@ type verdict struct {
 	event, told string
 	// path is a Receiver's webhook path, requestedAt the reconcile request that was handled.
 	path, requestedAt string
+	// lack is what a Receiver that is served does not serve of its spec.
+	lack lack
 }
 
 // served is the verdict on an object that is in use.

@@ -64,8 +64,9 @@ func TestABadPatternIsShownAndHarmsNoOtherAlert(t *testing.T) {
 	}
 }
 
-// Fails when the cap is not checked or is one off, or when the patterns of the two lists are capped each on its own.
-func TestAnAlertOf32PatternsWorksAndOneOf33DoesNot(t *testing.T) {
+// Fails when fewer than 256 patterns of 8 KiB are served, when what is beyond goes untold, or when an exclusion beyond is ignored: what it
+// was to keep back would be sent.
+func TestOfAnAlertsPatternsTheFirst256AreServedAndNoExclusionIsIgnored(t *testing.T) {
 	s := play(t)
 	sink := s.NewSink()
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
@@ -79,16 +80,28 @@ func TestAnAlertOf32PatternsWorksAndOneOf33DoesNot(t *testing.T) {
 		return string(text)
 	}
 	s.Must(s.Tenant.Alert(s.Ctx, "many", "generic", sink.URL("/"), anyKustomization))
-	s.Must(s.Tenant.Object(s.Ctx, "Alert", "many", nil, alertSpec("many", `,"inclusionList":`+patterns(16)+`,"exclusionList":`+patterns(16)[:1]+`"never"]`)))
+	long := `["` + strings.Repeat("never|", (8<<10-7)/6) + `pattern"]`
+	s.Must(s.Tenant.Object(s.Ctx, "Alert", "many", nil, alertSpec("many", `,"inclusionList":`+long)))
 	s.condition("Alert", "many", "Ready", metav1.ConditionTrue, "")
-	s.Must(s.Tenant.Object(s.Ctx, "Alert", "many", nil, alertSpec("many", `,"inclusionList":`+patterns(32))))
-	s.condition("Alert", "many", "Ready", metav1.ConditionTrue, "")
-	s.failure("pattern-31")
-	s.waitMessages(sink, "pattern-31")
-	s.Must(s.Tenant.Object(s.Ctx, "Alert", "many", nil, alertSpec("many", `,"inclusionList":`+patterns(17)+`,"exclusionList":`+patterns(16))))
-	c := s.condition("Alert", "many", "Ready", metav1.ConditionFalse, "InvalidConfig")
-	if !strings.Contains(c.Message, "33 patterns, more than 32") {
+	s.Must(s.Tenant.Object(s.Ctx, "Alert", "many", nil, alertSpec("many", `,"inclusionList":`+patterns(257))))
+	c := s.condition("Alert", "many", "Ready", metav1.ConditionFalse, "LimitExceeded")
+	if !strings.Contains(c.Message, "257 patterns, and only the first 256 are served") {
 		t.Errorf("the message does not name the limit: %s", c.Message)
+	}
+	s.failure("pattern-256")
+	s.failure("pattern-255")
+	s.waitMessages(sink, "pattern-255")
+	s.Must(s.Tenant.Object(s.Ctx, "Alert", "many", nil, alertSpec("many", `,"exclusionList":`+patterns(257))))
+	c = s.condition("Alert", "many", "Ready", metav1.ConditionFalse, "LimitExceeded")
+	if !strings.Contains(c.Message, "matches nothing") {
+		t.Errorf("the message does not say what follows: %s", c.Message)
+	}
+	witness := s.NewSink()
+	s.Must(s.Tenant.Alert(s.Ctx, "witness", "generic", witness.URL("/"), anyKustomization))
+	s.failure("pattern-256 again")
+	s.waitMessages(witness, "pattern-256 again")
+	if n := messagesWith(s, sink, "pattern-256"); n != 0 {
+		t.Errorf("%d messages that are beyond the inclusions, or that an exclusion was to keep back, were sent", n)
 	}
 }
 
@@ -198,6 +211,28 @@ func TestE2MendingASecretBringsBackWhatTheProviderRefused(t *testing.T) {
 	all := messages(s, sink)
 	if len(all) != 2 || !strings.Contains(all[0], "first") || got[0] != "/right" {
 		t.Errorf("after it was mended: %v at %v", all, got)
+	}
+}
+
+// E7: fails when what Slack answers is lost as "HTTP 404", or when anything else of a destination's answer reaches the Provider.
+func TestSlacksOwnWordReachesTheProvider(t *testing.T) {
+	s := play(t)
+	sink := s.NewSink()
+	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
+	s.Must(s.Tenant.SlackAlert(s.Ctx, "chat", sink.URL("/")))
+	for body, want := range map[string]string{"no_service": "HTTP 404: no_service", "s3cret of the network": "HTTP 404"} {
+		sink.AnswerWith(func(harness.Received) harness.Answer { return harness.Answer{Status: http.StatusNotFound, Body: body} })
+		s.failure("before " + want)
+		s.Must(harness.Eventually(s.Within(soon), func(context.Context) error {
+			c := s.condition("Provider", "chat", "Delivering", metav1.ConditionFalse, "DeliveryFailed")
+			if strings.Contains(c.Message, "s3cret") {
+				t.Fatalf("the answer shows: %s", c.Message)
+			}
+			if first, _, _ := strings.Cut(c.Message, ";"); !strings.HasSuffix(first, want) {
+				return fmt.Errorf("got %q, want it to say %q", c.Message, want)
+			}
+			return nil
+		}))
 	}
 }
 

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -13,41 +14,45 @@ import (
 	"notifier/test/world"
 )
 
-// T1: fails when the Receiver's compile step ignores resources[].namespace, or when it serves the other resources all the same.
-func TestT1AReceiverThatNamesAnotherNamespaceServesNothing(t *testing.T) {
+// T1: a foreign resource is shown as denied, and never written to or read; the Receiver's own are served. Fails when the Receiver's compile
+// step ignores resources[].namespace, takes a foreign entry for one of its own namespace, or serves nothing for its sake.
+func TestT1AForeignResourceIsDeniedAndTheReceiversOwnAreServed(t *testing.T) {
 	s := play(t)
 	victim := s.NewTenant()
 	s.Must(victim.Object(s.Ctx, "GitRepository", "app", nil, ""))
+	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", "app", nil, ""))
 	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", "own", nil, ""))
 	s.Must(s.Tenant.Secret(s.Ctx, "grab-token", map[string]string{"token": "t"}))
 	s.Must(s.Tenant.Object(s.Ctx, "Receiver", "grab", nil, `{"type":"generic","secretRef":{"name":"grab-token"},"resources":[
 		{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","name":"own"},
 		{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","name":"app","namespace":"`+victim.Namespace+`"}]}`))
-	_, err := s.Tenant.WaitCondition(s.Ctx, "Receiver", "grab", "Ready", metav1.ConditionFalse, "CrossNamespaceDenied")
-	s.Must(err)
-
-	path := world.HookPath("t", "grab", s.Tenant.Namespace)
-	resp, err := s.Do(s.Ctx, http.MethodPost, s.HooksURL+path, nil, []byte("{}"))
-	s.Must(err)
-	if resp.Status != http.StatusNotFound {
-		t.Errorf("its webhook was answered %d, want 404", resp.Status)
+	c := s.condition("Receiver", "grab", "Serving", metav1.ConditionFalse, "CrossNamespaceDenied")
+	if !strings.Contains(c.Message, "spec.resources[1] is in namespace \""+victim.Namespace+"\"") {
+		t.Errorf("the message does not name the entry: %s", c.Message)
 	}
-	// A webhook of the tenant's own, later on the same bus, has been applied: had the first led to anything, so would it have.
-	own := s.Receiver(s.Tenant, "own", "t2", "")
-	sent := time.Now()
-	s.Push(own, "t2", http.StatusOK)
-	_, err = s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
+	s.Must(harness.Eventually(s.Within(soon), func(context.Context) error {
+		return s.hasEvent("Receiver", "grab", "CrossNamespaceDenied")
+	}))
+	path, err := s.Tenant.ReceiverPath(s.Ctx, "grab")
 	s.Must(err)
-	for _, o := range []struct {
-		t    *world.Tenant
-		name string
-	}{{victim, "app"}, {s.Tenant, "own"}} {
-		at, err := o.t.Requested(s.Ctx, "GitRepository", o.name)
+	sent := time.Now()
+	s.mustTell("its webhook", s.hook(http.MethodPost, path, nil, "{}"), http.StatusOK)
+	_, err = s.Tenant.WaitRequested(s.Ctx, "GitRepository", "own", sent)
+	s.Must(err)
+	// A webhook later on the same bus has been applied: had the first led to anything else, so would it have.
+	s.marker("marker")
+	for _, tenant := range []*world.Tenant{victim, s.Tenant} { // nor is the foreign entry taken for one of the Receiver's namespace
+		at, err := tenant.Requested(s.Ctx, "GitRepository", "app")
 		s.Must(err)
 		if !at.IsZero() {
-			t.Errorf("%s/%s was asked to reconcile at %s", o.t.Namespace, o.name, at)
+			t.Errorf("%s/app was asked to reconcile at %s", tenant.Namespace, at)
 		}
 	}
+	// With nothing else to serve it is refused.
+	s.Must(s.Tenant.Object(s.Ctx, "Receiver", "grab", nil, `{"type":"generic","secretRef":{"name":"grab-token"},"resources":[
+		{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","name":"app","namespace":"`+victim.Namespace+`"}]}`))
+	s.condition("Receiver", "grab", "Ready", metav1.ConditionFalse, "CrossNamespaceDenied")
+	s.mustTell("without resources of its own", s.hook(http.MethodPost, path, nil, "{}"), http.StatusNotFound)
 }
 
 // T2: fails when the applier leaves the impersonation header out, or takes another name than the live Receiver's. The proof is the

@@ -153,6 +153,21 @@ func TestOnlyAKnownPathTellsThatTheMethodIsWrong(t *testing.T) {
 	s.neverRequested(s.Tenant, "GitRepository", "app")
 }
 
+// Fails when a GET or a PUT is refused for type generic, which Flux documents to take any request, or asks nothing to reconcile.
+func TestAGenericHookTakesGETAndPUT(t *testing.T) {
+	s := play(t)
+	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", "app", nil, ""))
+	path, err := s.Tenant.Receiver(s.Ctx, "app", "t", `{"type":"generic","secretRef":{"name":"app-token"},
+		"resources":[{"kind":"GitRepository","name":"app"}]}`)
+	s.Must(err)
+	for _, method := range []string{http.MethodGet, http.MethodPut} {
+		sent := time.Now()
+		s.mustTell(method, s.hook(method, path, nil, ""), http.StatusOK)
+		_, err := s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
+		s.Must(err)
+	}
+}
+
 // Fails when a type reads another header than its sender writes.
 func TestEachReceiverTypeTakesWhatItsSenderSends(t *testing.T) {
 	s := play(t)

@@ -47,7 +47,7 @@ var onlyOurs = map[string][]string{
 		"spec.serviceAccountName", "spec.rateLimit", "spec.eventSources", "spec.resources[].matchExpressions", "status.deliveries",
 	},
 	"Alert":    {"status"},
-	"Provider": {"status"},
+	"Provider": {"spec.rateLimit", "status"},
 }
 
 // fluxTypes are the types of Receivers that Flux's definition lists.

@@ -30,7 +30,7 @@ func TestAnExpensivePatternIsItsOwnersProblem(t *testing.T) {
 
 	// 540 bytes that cost Go's linear matcher 11 s on 156 kB.
 	exclude(strings.Repeat("((a{0,30}){0,30})", 30) + "$")
-	message := s.ready("Alert", "slow", metav1.ConditionFalse, "InvalidConfig")
+	message := s.ready("Alert", "slow", metav1.ConditionFalse, "LimitExceeded")
 	if !strings.Contains(message, "exclusionList[0]") || !strings.Contains(message, "expensive") {
 		t.Errorf("the message does not say which pattern is too expensive: %s", message)
 	}

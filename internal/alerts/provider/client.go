@@ -30,6 +30,9 @@ type ClientOptions struct {
 	// MaxReply is the length of the answer that the type reads, in bytes. Zero: the type does not read answers, and a
 	// 2xx is a success however its body ends.
 	MaxReply int
+	// Word returns what may be shown of the answer that a refusal comes with, of a closed list that the type knows, or nothing. It is
+	// given answers of at most MaxRefusal bytes, and nothing else of them is kept.
+	Word func(answer []byte) string
 }
 
 // Client is one destination's HTTP client, with connections of its own.
@@ -75,7 +78,7 @@ func NewClient(cfg Config, o ClientOptions) (*Client, error) {
 		// Without pings a dead HTTP/2 connection is picked again and again until the kernel gives it up.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: pingInterval, PingTimeout: pingInterval},
 	}
-	t := &transport{base: base, network: cfg.Network, header: o.Header, maxReply: o.MaxReply}
+	t := &transport{base: base, network: cfg.Network, header: o.Header, maxReply: o.MaxReply, resolves: cfg.Proxy.Address != "", word: o.Word}
 	return &Client{
 		http: &http.Client{
 			Transport: t,

@@ -17,6 +17,8 @@ const DefaultTimeout = 15 * time.Second
 type Notification struct {
 	// Event carries the metadata as the Alert merged it.
 	Event event.Event
+	// Authored are the keys of the metadata that the Alert's author wrote (event.Delivery.Authored).
+	Authored []string
 	// DeliveryID is the same at every attempt to send this notification.
 	DeliveryID string
 	// Alert is the name of the Alert that asked for it, in the namespace of the event's object.

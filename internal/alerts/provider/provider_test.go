@@ -105,14 +105,15 @@ func TestACancelledSendSaysSo(t *testing.T) {
 
 func TestFactsBeginWithTheSummaryAndAreBounded(t *testing.T) {
 	e := event.Event{Metadata: map[string]string{"b": "2", "summary": "s", "a": "1", "zz": strings.Repeat("ä", 20)}}
-	want := []Fact{{"summary", "s"}, {"a", "1"}, {"b", "2"}, {"zz", strings.Repeat("ä", 9) + "…"}}
-	if diff := cmp.Diff(want, Facts(e, 10)); diff != "" {
+	n := Notification{Event: e, Authored: []string{"b", "gone"}}
+	want := []Fact{{"summary", "s", false}, {"a", "1", false}, {"b", "2", true}, {"zz", strings.Repeat("ä", 9) + "…", false}}
+	if diff := cmp.Diff(want, Facts(n, 10)); diff != "" {
 		t.Error(diff)
 	}
 	for i := range 40 {
 		e.Metadata[fmt.Sprintf("k%02d", i)] = "v"
 	}
-	facts := Facts(e, 10)
+	facts := Facts(n, 10)
 	if n := len(facts); n != maxFacts+1 || facts[n-1].Value != "12 more left out" {
 		t.Errorf("%d facts, the last %v", n, facts[n-1])
 	}

@@ -6,20 +6,30 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"notifier/internal/event"
 )
 
-// Fact is one entry of an event's metadata, to be shown.
-type Fact struct{ Name, Value string }
+// Fact is one entry of an event's metadata, to be shown. Authored says that the Alert's author wrote it, whose markup means what it says: the
+// destination is the author's own.
+type Fact struct {
+	Name, Value string
+	Authored    bool
+}
+
+// Show returns the fact's name and value as a destination gets them: as they are written by the Alert's author, else escaped.
+func (f Fact) Show(escape func(string) string) (name, value string) {
+	if f.Authored {
+		return f.Name, f.Value
+	}
+	return escape(f.Name), escape(f.Value)
+}
 
 // maxFacts bounds how many facts a message shows; metadata is outside input and may hold any number.
 const maxFacts = 32
 
-// Facts returns the event's metadata in the order to show it: the summary first, the rest by name. Beyond 32 a last fact says
+// Facts returns the notification's metadata in the order to show it: the summary first, the rest by name. Beyond 32 a last fact says
 // how many were left out. Names and values longer than maxRunes are cut.
-func Facts(e event.Event, maxRunes int) []Fact {
-	names := slices.SortedFunc(maps.Keys(e.Metadata), func(a, b string) int {
+func Facts(n Notification, maxRunes int) []Fact {
+	names := slices.SortedFunc(maps.Keys(n.Event.Metadata), func(a, b string) int {
 		if first := boolOrder(a == "summary", b == "summary"); first != 0 {
 			return first
 		}
@@ -31,10 +41,12 @@ func Facts(e event.Event, maxRunes int) []Fact {
 	}
 	facts := make([]Fact, 0, len(names)+1)
 	for _, name := range names {
-		facts = append(facts, Fact{Truncate(name, maxRunes), Truncate(e.Metadata[name], maxRunes)})
+		facts = append(facts, Fact{
+			Truncate(name, maxRunes), Truncate(n.Event.Metadata[name], maxRunes), slices.Contains(n.Authored, name),
+		})
 	}
 	if left > 0 {
-		facts = append(facts, Fact{"…", fmt.Sprintf("%d more left out", left)})
+		facts = append(facts, Fact{Name: "…", Value: fmt.Sprintf("%d more left out", left)})
 	}
 	return facts
 }
@@ -71,6 +83,17 @@ func Truncate(s string, maxRunes int) string {
 		keep--
 	}
 	return s
+}
+
+// KnownWord returns word if it is one of known, else nothing. What a destination answers is its own text; a word that is known says nothing
+// but itself.
+func KnownWord(word string, known ...[]string) string {
+	for _, list := range known {
+		if i := slices.Index(list, word); i >= 0 {
+			return list[i]
+		}
+	}
+	return ""
 }
 
 // BreakLinks keeps text from hiding an address behind a label in Markdown: "[label](address)" is shown as it is written. The

@@ -21,16 +21,21 @@ const (
 	// either the connection is closed instead.
 	drainBytes = 4 << 10
 	drainTime  = time.Second
+	// MaxRefusal is the longest answer, in bytes, of which a word is shown.
+	MaxRefusal = 1 << 10
 	// MaxRetryAfter is the longest wait that a destination can ask for.
 	MaxRetryAfter = time.Hour
 )
 
 // transport makes one request, decides what its answer means and hands on nothing but a short successful answer.
 type transport struct {
-	base     *http.Transport
-	network  Network
+	base    *http.Transport
+	network Network
+	// resolves says that the proxy is the tenant's, who decides what it resolves.
+	resolves bool
 	header   http.Header
 	maxReply int
+	word     func(answer []byte) string
 }
 
 // RoundTrip returns an answer only if it is 2xx, as 200 and with its body read; everything else is an *event.Error.
@@ -55,8 +60,11 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode/100 != 2 {
-		drain(resp.Body, cancel)
-		return nil, statusError(resp.StatusCode, resp.Header.Get("Retry-After"), time.Now())
+		e := statusError(resp.StatusCode, resp.Header.Get("Retry-After"), time.Now())
+		if word := t.refusal(resp.Body, cancel); word != "" {
+			e.Reason += ": " + word
+		}
+		return nil, e
 	}
 	var reply []byte
 	if t.maxReply == 0 {
@@ -72,8 +80,26 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &read, nil
 }
 
+// refusal returns what may be shown of the answer that a refusal comes with, read within bounds.
+func (t *transport) refusal(body io.Reader, cancel context.CancelFunc) string {
+	if t.word == nil {
+		drain(body, cancel)
+		return ""
+	}
+	timer := time.AfterFunc(drainTime, cancel)
+	answer, err := io.ReadAll(io.LimitReader(body, MaxRefusal+1))
+	timer.Stop()
+	drain(body, cancel)
+	if err != nil || len(answer) > MaxRefusal {
+		return ""
+	}
+	return t.word(answer)
+}
+
 // checkBehindProxy checks the destination's host when a proxy will dial it in our place. Without a proxy, and for the proxy
-// itself, the dialler checks.
+// itself, the dialler checks. A proxy of the tenant's own may know names that nobody knows here, and reaches what its owner lets it reach.
+// The environment's is the administrator's: what a tenant's name means here must be allowed, and what has no meaning here is the
+// proxy's to resolve.
 func (t *transport) checkBehindProxy(req *http.Request) error {
 	if t.base.Proxy == nil {
 		return nil
@@ -84,6 +110,9 @@ func (t *transport) checkBehindProxy(req *http.Request) error {
 	}
 	if proxy == nil {
 		return nil
+	}
+	if t.resolves {
+		return t.network.checkNamed(req.URL.Hostname())
 	}
 	return t.network.checkHost(req.Context(), req.URL.Hostname())
 }

@@ -18,6 +18,9 @@ const (
 	compileWork = 50
 )
 
+// bounds are those of a pattern, which is compiled at a webhook's time when it comes with it.
+var bounds = patterns.Bounds{Source: 1 << 10, Size: 2000}
+
 // errPattern stands for any fault of a pattern that was read, and quotes nothing of it.
 var errPattern = errors.New("pattern is not valid")
 
@@ -29,7 +32,7 @@ func (c *call) matching() error {
 		if !ok {
 			return errPattern
 		}
-		compiled, size, err := patterns.Compile(string(source))
+		compiled, size, err := bounds.Compile(string(source))
 		if err != nil {
 			return err
 		}
@@ -39,10 +42,10 @@ func (c *call) matching() error {
 	}
 	c.work = func(args []ref.Val) uint64 {
 		source, _ := args[1].(types.String)
-		if len(source) > patterns.MaxSource {
+		if len(source) > bounds.Source {
 			return maxWork + 1
 		}
-		size, err := patterns.Size(string(source))
+		size, err := bounds.Measure(string(source))
 		if err != nil {
 			return text(source)
 		}
@@ -53,7 +56,7 @@ func (c *call) matching() error {
 		if !ok {
 			return types.NewErr("no such overload")
 		}
-		compiled, _, err := patterns.Compile(string(source))
+		compiled, _, err := bounds.Compile(string(source))
 		if err != nil {
 			return types.WrapErr(errPattern)
 		}

@@ -60,9 +60,6 @@ type Options struct {
 	Discovery Discovery
 	Client    *Client
 	Reports   Reports
-	// Applied, if not nil, is told of every trigger for all objects of which a request succeeded: the objects of its key were asked
-	// to reconcile, stamped no earlier than stamp. It must not block.
-	Applied func(namespace, key string, stamp time.Time)
 	// Interval is the least time between two requests for one object, 1 s by default.
 	Interval time.Duration
 	// QPS and Burst bound the requests to the API server, 100 and 200 by default.

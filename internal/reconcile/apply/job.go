@@ -208,7 +208,7 @@ func (a *Applier) finish(j *job) settle {
 		return func(context.Context) {}
 	}
 	a.forget(j)
-	held, wish, result := j.held, j.wish, j.result
+	held, result := j.held, j.result
 	if j.partial {
 		result = resultReturned
 	}
@@ -217,10 +217,6 @@ func (a *Applier) finish(j *job) settle {
 		if result == resultReturned {
 			a.giveBack(held)
 			return
-		}
-		if result == resultApplied && a.opts.Applied != nil {
-			// Each request was stamped no earlier than the newest trigger of the job was accepted.
-			a.opts.Applied(wish.Namespace, wish.Key, wish.Accepted)
 		}
 		a.confirm(ctx, held)
 	}

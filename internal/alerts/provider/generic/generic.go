@@ -38,7 +38,7 @@ const (
 	headerComponent = "Gotk-Component"
 )
 
-// reserved are the headers that a Secret may not set.
+// reserved are the headers that a Secret does not set: those of it are left out, as an HTTP client would.
 var reserved = []string{
 	"Connection", "Content-Encoding", "Content-Length", "Expect", "Host", headerKey, "Keep-Alive", "Proxy-Authenticate",
 	"Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Via",
@@ -49,21 +49,26 @@ type Sender struct {
 	client *provider.Client
 	header http.Header
 	key    []byte // nil: unsigned
+	// ignored are the headers of the Secret that are left out.
+	ignored []string
 }
+
+// Ignored returns the names of the Secret's headers that are not sent, of a closed set of names.
+func (s *Sender) Ignored() []string { return s.ignored }
 
 // New builds a Sender of type generic or generic-hmac; the latter needs a token.
 func New(cfg provider.Config) (*Sender, error) {
 	s := &Sender{}
-	forbidden := reserved
+	ours := reserved
 	var keyErr error
 	if cfg.Type == typeHMAC {
-		forbidden = append(slices.Clip(forbidden), headerSignature)
+		ours = append(slices.Clip(ours), headerSignature)
 		if s.key = []byte(cfg.Token); len(s.key) == 0 {
 			keyErr = errors.New("generic-hmac needs a token to sign with")
 		}
 	}
 	var headerErr, clientErr error
-	s.header, headerErr = header(cfg.Headers, forbidden)
+	s.header, s.ignored, headerErr = header(cfg.Headers, ours)
 	s.client, clientErr = provider.NewClient(cfg, provider.ClientOptions{})
 	if err := errors.Join(keyErr, headerErr, clientErr); err != nil {
 		return nil, err
@@ -71,37 +76,37 @@ func New(cfg provider.Config) (*Sender, error) {
 	return s, nil
 }
 
-// header checks the headers of a Secret. Its errors name a header only if it is one of forbidden: any other name may be part
-// of a value that was badly quoted.
-func header(values map[string]string, forbidden []string) (http.Header, error) {
+// header checks the headers of a Secret and leaves out those that are ours, which it returns by name. Its errors name none: a name may be
+// part of a value that was badly quoted.
+func header(values map[string]string, ours []string) (h http.Header, ignored []string, err error) {
 	if len(values) > maxHeaders {
-		return nil, errors.New("headers has too many entries")
+		return nil, nil, errors.New("headers has too many entries")
 	}
-	h := make(http.Header, len(values))
+	h = make(http.Header, len(values))
 	size := 0
 	for name, value := range values {
 		value = strings.TrimSpace(value)
 		size += len(name) + len(value)
 		canonical := http.CanonicalHeaderKey(name)
-		for _, f := range forbidden {
-			if canonical == f {
-				return nil, errors.New("headers may not set " + f)
-			}
+		if i := slices.Index(ours, canonical); i >= 0 {
+			ignored = append(ignored, ours[i])
+			continue
 		}
 		switch {
 		case !httpguts.ValidHeaderFieldName(name):
-			return nil, errors.New("headers has an entry whose name is not valid")
+			return nil, nil, errors.New("headers has an entry whose name is not valid")
 		case !httpguts.ValidHeaderFieldValue(value):
-			return nil, errors.New("headers has an entry whose value is not valid")
+			return nil, nil, errors.New("headers has an entry whose value is not valid")
 		case h[canonical] != nil:
-			return nil, errors.New("headers has two entries of one name")
+			return nil, nil, errors.New("headers has two entries of one name")
 		}
 		h[canonical] = []string{value}
 	}
 	if size > maxHeaderBytes {
-		return nil, errors.New("headers is too long")
+		return nil, nil, errors.New("headers is too long")
 	}
-	return h, nil
+	slices.Sort(ignored)
+	return h, slices.Compact(ignored), nil
 }
 
 // Close drops idle connections.

@@ -29,7 +29,7 @@ type Sender struct {
 
 // New builds a Sender.
 func New(cfg provider.Config) (*Sender, error) {
-	client, err := provider.NewClient(cfg, provider.ClientOptions{})
+	client, err := provider.NewClient(cfg, provider.ClientOptions{Word: word})
 	if err != nil {
 		return nil, err
 	}
@@ -37,12 +37,33 @@ func New(cfg provider.Config) (*Sender, error) {
 	return &Sender{client: client, connector: strings.HasSuffix(host, ".webhook.office.com")}, nil
 }
 
+// answers are the codes of workflows, and the short texts of connectors, with which they refuse.
+var answers = []string{
+	"DirectApiAuthorizationRequired", "DirectApiInvalidAuthorizationScheme", "InvalidRequestContent", "TriggerInputSchemaMismatch",
+	"WorkflowNotFound", "WorkflowTriggerIsNotEnabled", "WorkflowTriggerNotFound",
+	"Bad payload received by generic incoming webhook.", "Connector configuration not found", "Invalid webhook URL",
+	"Summary or Text is required.",
+}
+
+// word returns what is shown of the answer to a refusal.
+func word(answer []byte) string {
+	var reply struct {
+		Error struct {
+			Code string `json:"code"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(answer, &reply) != nil {
+		reply.Error.Code = strings.TrimSpace(string(answer))
+	}
+	return provider.KnownWord(reply.Error.Code, answers)
+}
+
 // Close drops idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification as a card.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	body, err := s.body(n.Event)
+	body, err := s.body(n)
 	if err != nil {
 		return event.NewError(event.Permanent, provider.LabelPayload, "message could not be encoded", err)
 	}
@@ -50,13 +71,13 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 }
 
 // body returns the card with as much of the event as fits.
-func (s *Sender) body(e event.Event) (body []byte, err error) {
+func (s *Sender) body(n provider.Notification) (body []byte, err error) {
 	for _, size := range sizes {
 		var card any
 		if s.connector {
-			card = newMessageCard(e, size.message, size.fact)
+			card = newMessageCard(n, size.message, size.fact)
 		} else {
-			card = newWorkflowMessage(e, size.message, size.fact)
+			card = newWorkflowMessage(n, size.message, size.fact)
 		}
 		if body, err = json.Marshal(card); err != nil || len(body) <= maxCard {
 			break
@@ -65,15 +86,17 @@ func (s *Sender) body(e event.Event) (body []byte, err error) {
 	return body, err
 }
 
-func newMessageCard(e event.Event, maxMessage, maxFact int) messageCard {
+func newMessageCard(n provider.Notification, maxMessage, maxFact int) messageCard {
+	e := n.Event
 	object := html(e.InvolvedObject.String(), maxFact)
 	color := "0076D7"
 	if e.Severity == event.SeverityError {
 		color = "FF0000"
 	}
 	facts := []namedFact{}
-	for _, f := range provider.Facts(e, maxFact) {
-		facts = append(facts, namedFact{Name: html(f.Name, maxFact), Value: html(f.Value, maxFact)})
+	for _, f := range provider.Facts(n, maxFact) {
+		name, value := f.Show(func(s string) string { return html(s, maxFact) })
+		facts = append(facts, namedFact{Name: name, Value: value})
 	}
 	return messageCard{
 		Type: "MessageCard", Context: "http://schema.org/extensions", ThemeColor: color, Summary: object,
@@ -81,7 +104,8 @@ func newMessageCard(e event.Event, maxMessage, maxFact int) messageCard {
 	}
 }
 
-func newWorkflowMessage(e event.Event, maxMessage, maxFact int) workflowMessage {
+func newWorkflowMessage(n provider.Notification, maxMessage, maxFact int) workflowMessage {
+	e := n.Event
 	message := textBlock{Type: "TextBlock", Text: text(e.Message, maxMessage), Wrap: true}
 	if e.Severity == event.SeverityError {
 		message.Color = "attention"
@@ -90,10 +114,11 @@ func newWorkflowMessage(e event.Event, maxMessage, maxFact int) workflowMessage 
 		textBlock{Type: "TextBlock", Text: text(e.InvolvedObject.String(), maxFact), Size: "large", Weight: "bolder", Wrap: true},
 		message,
 	}
-	if facts := provider.Facts(e, maxFact); len(facts) > 0 {
+	if facts := provider.Facts(n, maxFact); len(facts) > 0 {
 		set := factSet{Type: "FactSet"}
 		for _, f := range facts {
-			set.Facts = append(set.Facts, titleFact{Title: text(f.Name, maxFact), Value: text(f.Value, maxFact)})
+			title, value := f.Show(func(s string) string { return text(s, maxFact) })
+			set.Facts = append(set.Facts, titleFact{Title: title, Value: value})
 		}
 		items = append(items, set)
 	}

@@ -3,6 +3,8 @@ package msteams
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -84,10 +86,51 @@ func TestTheWorstTextStillFits(t *testing.T) {
 			e.Metadata[strings.Repeat(r, 500)+fmt.Sprint(i)] = strings.Repeat(r, 2000)
 		}
 		for _, connector := range []bool{true, false} {
-			body, err := (&Sender{connector: connector}).body(e)
+			body, err := (&Sender{connector: connector}).body(provider.Notification{Event: e})
 			if err != nil || len(body) > maxCard || !json.Valid(body) {
 				t.Errorf("%s, connector %v: %d bytes, %v; want valid JSON of at most %d", name, connector, len(body), err, maxCard)
 			}
+		}
+	}
+}
+
+// Fails when a code that workflows are known to answer is lost, or when anything else of an answer is shown.
+func TestTeamsOwnWordsAreShownAndNothingElse(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"error":{"code":"WorkflowTriggerIsNotEnabled","message":"The workflow 'hush' is off"}}`: "HTTP 400: WorkflowTriggerIsNotEnabled",
+		`Summary or Text is required.`:        "HTTP 400: Summary or Text is required.",
+		`{"error":{"code":"hush"}}`:           "HTTP 400",
+		`{"error":"DirectApi"}`:               "HTTP 400",
+		`WorkflowTriggerIsNotEnabled of hush`: "HTTP 400",
+	} {
+		sink := providertest.NewSink(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, body)
+		})
+		s, err := New(provider.Config{Address: sink.URL, Network: providertest.Loopback()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"])); got.Reason != want {
+			t.Errorf("%s: got %q, want %q", body, got.Reason, want)
+		}
+		_ = s.Close()
+	}
+}
+
+// Fails when the markup of the Alert's author is escaped, or when that of anybody else is not.
+func TestTheMarkupOfTheAlertsAuthorIsKept(t *testing.T) {
+	n := providertest.Notifications(t)["info"]
+	const markup = "[a](https://b)"
+	n.Event.Metadata = map[string]string{"summary": markup, "annotation": markup}
+	n.Authored = []string{"summary"}
+	for _, connector := range []bool{true, false} {
+		body, err := (&Sender{connector: connector}).body(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(string(body), markup); got != 1 {
+			t.Errorf("connector %t: the markup stands %d times as it was written, want once: %s", connector, got, body)
 		}
 	}
 }

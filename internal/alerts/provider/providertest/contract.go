@@ -45,6 +45,7 @@ func Run(t *testing.T, s Subject) {
 	t.Run("an answer that drips is a success and ends here", s.drip)
 	t.Run("no address that is denied is reached, in any notation", s.denied)
 	t.Run("proxies are used with their credentials", s.proxies)
+	t.Run("a name that only the tenant's proxy resolves is reached by it", s.onlyTheProxyResolves)
 	t.Run("a proxy opens no address that is denied", s.deniedBehindProxy)
 	t.Run("a proxy that fails is worth another try", s.failingProxy)
 	t.Run("the environment's proxy is used only if told so", s.environmentProxy)

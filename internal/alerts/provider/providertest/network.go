@@ -97,22 +97,48 @@ func (s Subject) proxies(t *testing.T) {
 	}
 }
 
-// deniedBehindProxy fails when only the proxy's own address is checked.
+// onlyTheProxyResolves fails when a destination's name is looked up here although a tenant's proxy resolves it.
+func (s Subject) onlyTheProxyResolves(t *testing.T) {
+	sink := NewSink(t, nil)
+	proxy := HTTPProxy(t, sink.Listener.Addr(), "user", proxySecret)
+	socks := SOCKSProxy(t, sink.Listener.Addr(), "user", proxySecret)
+	// One name is unknown here, the other means something else.
+	network := provider.Network{Allow: loopbackProxyOnly, Resolver: DNS(t, map[string]string{"inner.test": "127.0.0.2"})}
+	for _, address := range []string{"http://known-to-the-proxy.test", "http://inner.test"} {
+		for _, proxyAddress := range []string{proxy.URL, "socks5://" + socks.String()} {
+			cfg := s.config(address)
+			cfg.Network, cfg.Proxy = network, provider.Proxy{Address: proxyAddress, Username: "user", Password: proxySecret}
+			if err := s.send(t, cfg); err != nil {
+				t.Errorf("%s by %.6s: %v", address, proxyAddress, err)
+			}
+		}
+	}
+	if n := len(sink.Requests()); n != 4 {
+		t.Errorf("the destination got %d requests, want 4", n)
+	}
+}
+
+// deniedBehindProxy fails when only the proxy's own address is checked, not the one that stands in the URL, and when the proxy's is not.
 func (s Subject) deniedBehindProxy(t *testing.T) {
 	sink := NewSink(t, nil)
 	proxy := HTTPProxy(t, sink.Listener.Addr(), "user", proxySecret)
 	socks := SOCKSProxy(t, sink.Listener.Addr(), "user", proxySecret)
-	resolver := DNS(t, map[string]string{"inner.test": "127.0.0.2", "proxy.test": "127.0.0.1", "far.test": "192.0.2.1"})
-	for _, address := range []string{"http://inner.test", "https://inner.test", "http://localhost", "https://localhost:8443"} {
+	resolver := DNS(t, map[string]string{"proxy.test": "127.0.0.1", "far.test": "192.0.2.1"})
+	for _, address := range []string{"http://localhost", "https://localhost:8443", "http://LOCALHOST.", "http://a.localhost"} {
+		cfg := s.config(address)
+		cfg.Network = provider.Network{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.9/32")}, Resolver: resolver}
+		cfg.Proxy = provider.Proxy{Address: "http://127.0.0.9:1", Username: "user", Password: proxySecret}
+		want(t, s.send(t, cfg), event.Permanent, provider.LabelDenied)
+	}
+	for _, address := range []string{"http://127.0.0.2", "http://169.254.169.254", "https://[::1]", "http://2130706434", "http://0x7f.2"} {
 		for _, proxyAddress := range []string{proxy.URL, "socks5://" + socks.String()} {
 			cfg := s.config(address)
 			cfg.Network = provider.Network{Allow: loopbackProxyOnly, Resolver: resolver}
-			if strings.Contains(address, "localhost") {
-				cfg.Network.Allow = []netip.Prefix{netip.MustParsePrefix("127.0.0.9/32")}
-				proxyAddress = "http://127.0.0.9:1"
-			}
 			cfg.Proxy = provider.Proxy{Address: proxyAddress, Username: "user", Password: proxySecret}
-			want(t, s.send(t, cfg), event.Permanent, provider.LabelDenied)
+			if sender, err := s.New(cfg); err == nil {
+				t.Errorf("%s behind a proxy is taken", address)
+				_ = sender.(io.Closer).Close()
+			}
 		}
 	}
 	_, port, _ := net.SplitHostPort(proxy.Listener.Addr().String())
@@ -147,7 +173,8 @@ func (s Subject) failingProxy(t *testing.T) {
 	}
 }
 
-// environmentProxy fails when the transport takes http.ProxyFromEnvironment, as Go's default does.
+// environmentProxy fails when the transport takes http.ProxyFromEnvironment, as Go's default does, when a name that only the proxy knows
+// is never tried, and when what a name means here is not looked at: the proxy is the administrator's.
 func (s Subject) environmentProxy(t *testing.T) {
 	sink := NewSink(t, nil)
 	proxy := HTTPProxy(t, sink.Listener.Addr(), "user", proxySecret)
@@ -170,6 +197,21 @@ func (s Subject) environmentProxy(t *testing.T) {
 	cfg.Network.EnvironmentProxy = true
 	if err := s.send(t, cfg); err != nil {
 		t.Errorf("by the environment's proxy: %v", err)
+	}
+	cfg = s.config("http://known-to-the-proxy.test")
+	cfg.Network = provider.Network{
+		Allow: loopbackProxyOnly, Resolver: DNS(t, map[string]string{"inner.test": "127.0.0.2"}), EnvironmentProxy: true,
+	}
+	if err := s.send(t, cfg); err != nil {
+		t.Errorf("a name that only the proxy knows: %v", err)
+	}
+	for _, address := range []string{"http://inner.test", "http://localhost:1"} {
+		denied := s.config(address)
+		denied.Network = cfg.Network
+		if address == "http://localhost:1" { // which is never sent to a proxy
+			denied.Network.Allow = nil
+		}
+		want(t, s.send(t, denied), event.Permanent, provider.LabelDenied)
 	}
 }
 

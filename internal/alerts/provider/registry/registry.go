@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/time/rate"
 
@@ -26,15 +25,12 @@ type Sender interface {
 type destination struct {
 	types []string
 	new   func(provider.Config) (Sender, error)
-	limit rate.Limit // zero: none is published
-	burst int
 }
 
 var destinations = []destination{
 	{types: generic.Types, new: builder(generic.New)},
 	{types: msteams.Types, new: builder(msteams.New)},
-	// Slack publishes one message a second and channel, with short bursts, and may disable an app that ignores it.
-	{types: slack.Types, new: builder(slack.New), limit: rate.Every(time.Second), burst: 3},
+	{types: slack.Types, new: builder(slack.New)},
 }
 
 // builder hides a constructor's own type, keeping a nil pointer from becoming a Sender that is not nil.
@@ -78,14 +74,28 @@ func New(cfg provider.Config) (Sender, error) {
 	return d.new(cfg)
 }
 
-// DefaultLimit returns how many messages a second the destination of a type publishes that it takes, and in what bursts. It is
-// rate.Inf for a type that publishes none.
-func DefaultLimit(typ string) (limit rate.Limit, burst int) {
-	d, ok := find(typ)
-	if !ok || d.limit == 0 {
-		return rate.Inf, 0
+// Limit is how many messages a second a destination takes, and in what bursts. A Rate of 0 is no limit.
+type Limit struct {
+	Rate  rate.Limit
+	Burst int
+}
+
+// Limits are the limits of destinations whose Providers name none.
+type Limits struct {
+	// Slack is for addresses on slack.com: Slack publishes one message a second and channel, with short bursts, and may disable an
+	// app that ignores it.
+	Slack Limit
+}
+
+// DefaultLimits are what the destinations publish.
+func DefaultLimits() Limits { return Limits{Slack: Limit{Rate: 1, Burst: 3}} }
+
+// Of returns the limit of a destination.
+func (l Limits) Of(s Sender) Limit {
+	if s, ok := s.(*slack.Sender); ok && s.OnSlack() {
+		return l.Slack
 	}
-	return d.limit, d.burst
+	return Limit{}
 }
 
 func find(typ string) (destination, bool) {

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/time/rate"
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/registry"
@@ -44,15 +43,23 @@ func TestAFaultyConfigBuildsNothing(t *testing.T) {
 	}
 }
 
-func TestOnlySlackIsLimitedByDefault(t *testing.T) {
-	for _, typ := range append(registry.Types(), "unknown") {
-		limit, burst := registry.DefaultLimit(typ)
-		if typ == "slack" {
-			if limit != 1 || burst != 3 {
-				t.Errorf("slack: %v a second in bursts of %d", limit, burst)
-			}
-		} else if limit != rate.Inf {
-			t.Errorf("%s: %v a second", typ, limit)
+// Fails when the limit goes by the type, which Mattermost and others have as well, or by a part of the host's name.
+func TestOnlyAddressesOfSlackAreLimitedByDefault(t *testing.T) {
+	for address, limited := range map[string]bool{
+		"https://hooks.slack.com/services/T0/B0/x": true, "https://HOOKS.SLACK.COM./services/x": true, "https://hooks.slack-gov.com/services/x": true,
+		"https://slack.com/api/chat.postMessage": true,
+		"https://mattermost.example.com/hooks/x": false, "https://notslack.com/x": false, "https://slack.com.example.com/x": false,
+	} {
+		s, err := registry.New(provider.Config{Type: "slack", Address: address, Token: "t", Channel: "c"})
+		if err != nil {
+			t.Fatal(err)
 		}
+		if got := registry.DefaultLimits().Of(s); (got == registry.Limit{Rate: 1, Burst: 3}) != limited || !limited && got != (registry.Limit{}) {
+			t.Errorf("%s: %+v", address, got)
+		}
+	}
+	s, err := registry.New(provider.Config{Type: "generic", Address: "https://hooks.slack.com/x"})
+	if err != nil || registry.DefaultLimits().Of(s) != (registry.Limit{}) {
+		t.Errorf("generic: %v", err)
 	}
 }

@@ -42,7 +42,7 @@ type Sender struct {
 // New builds a Sender. For the API, token and channel are required.
 func New(cfg provider.Config) (*Sender, error) {
 	s := &Sender{token: cfg.Token, channel: cfg.Channel, username: cfg.Username}
-	var o provider.ClientOptions
+	o := provider.ClientOptions{Word: word}
 	address := strings.TrimSpace(cfg.Address)
 	if slices.Contains(apis, address) {
 		if cfg.Token == "" || cfg.Channel == "" {
@@ -63,12 +63,18 @@ func New(cfg provider.Config) (*Sender, error) {
 	return s, nil
 }
 
+// OnSlack reports whether the address is Slack's own. Others speak its webhooks as well.
+func (s *Sender) OnSlack() bool {
+	host := "." + strings.ToLower(strings.TrimSuffix(s.client.Host(), "."))
+	return strings.HasSuffix(host, ".slack.com") || strings.HasSuffix(host, ".slack-gov.com")
+}
+
 // Close drops idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification as one attachment.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	msg := s.message(n.Event)
+	msg := s.message(n)
 	return s.client.Call(ctx, func(ctx context.Context, h *http.Client) error {
 		if s.endpoint == "" {
 			return slack.PostWebhookCustomHTTPContext(ctx, s.client.Address(), h, msg)
@@ -80,7 +86,8 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	})
 }
 
-func (s *Sender) message(e event.Event) *slack.WebhookMessage {
+func (s *Sender) message(n provider.Notification) *slack.WebhookMessage {
+	e := n.Event
 	object := escape(e.InvolvedObject.String(), maxFallback)
 	line, _, _ := strings.Cut(strings.TrimSpace(e.Message), "\n")
 	a := slack.Attachment{
@@ -93,8 +100,9 @@ func (s *Sender) message(e event.Event) *slack.WebhookMessage {
 	if e.Severity == event.SeverityError {
 		a.Color = "danger"
 	}
-	for _, f := range provider.Facts(e, maxFact) {
-		a.Fields = append(a.Fields, slack.AttachmentField{Title: escape(f.Name, maxFact), Value: escape(f.Value, maxFact)})
+	for _, f := range provider.Facts(n, maxFact) {
+		title, value := f.Show(func(s string) string { return escape(s, maxFact) })
+		a.Fields = append(a.Fields, slack.AttachmentField{Title: title, Value: value})
 	}
 	username := s.username
 	if username == "" {
@@ -138,6 +146,24 @@ var (
 		"team_not_found", "token_expired", "token_revoked", "too_many_attachments", "two_factor_setup_required",
 	}
 )
+
+// answers are the short answers of incoming webhooks and workflows with which they refuse.
+var answers = []string{
+	"action_prohibited", "channel_is_archived", "invalid_payload", "invalid_token", "invalid_workflow_input", "no_active_hooks", "no_service",
+	"no_service_id", "no_team", "posting_to_general_channel_denied", "rollup_error", "service_disabled", "team_disabled",
+	"trigger_not_found", "user_not_found", "workflow_not_published",
+}
+
+// word returns what is shown of the answer to a refusal: a webhook answers a word, a workflow and the API a word in JSON.
+func word(answer []byte) string {
+	var reply struct {
+		Error string `json:"error"`
+	}
+	if json.Unmarshal(answer, &reply) != nil {
+		reply.Error = strings.TrimSpace(string(answer))
+	}
+	return provider.KnownWord(reply.Error, answers, refused, busy)
+}
 
 // apiClient reads the API's answers before Slack's library does, which takes an answer without "ok" and without "error" for a
 // success, and fails on a success that repeats the message in a form it does not know. Either would break a promise: the one

@@ -100,6 +100,40 @@ func TestAPIAnswersAreReadAndClassified(t *testing.T) {
 	}
 }
 
+// Fails when a word that Slack is known to answer is lost, or when anything else of an answer is shown, its length for instance: it is
+// whatever the tenant's address answers.
+func TestSlacksOwnWordsAreShownAndNothingElse(t *testing.T) {
+	for name, c := range map[string]struct {
+		status       int
+		body, reason string
+	}{
+		"a channel that is gone":    {404, "channel_not_found", "HTTP 404: channel_not_found"},
+		"a webhook that is gone":    {404, "no_service\n", "HTTP 404: no_service"},
+		"a wrong token":             {403, "invalid_token", "HTTP 403: invalid_token"},
+		"trouble of its own":        {500, "rollup_error", "HTTP 500: rollup_error"},
+		"a workflow's word":         {400, `{"ok":false,"error":"invalid_workflow_input"}`, "HTTP 400: invalid_workflow_input"},
+		"a word that nobody knows":  {404, "xoxb-secret", "HTTP 404"},
+		"a known word and more":     {404, "no_service xoxb-secret", "HTTP 404"},
+		"an unknown word in JSON":   {404, `{"error":"xoxb-secret"}`, "HTTP 404"},
+		"a word in another's JSON":  {404, `{"message":"no_service"}`, "HTTP 404"},
+		"nothing":                   {404, "", "HTTP 404"},
+		"a known word after much":   {404, strings.Repeat(" ", provider.MaxRefusal) + "no_service", "HTTP 404"},
+		"a known word before much":  {404, "no_service" + strings.Repeat(" ", provider.MaxRefusal), "HTTP 404"},
+		"no text":                   {404, "\xff\x00", "HTTP 404"},
+		"a redirect with the words": {302, "no_service", "HTTP 302 (redirects are not followed): no_service"},
+	} {
+		sink := providertest.NewSink(t, says(c.status, c.body))
+		s, err := New(provider.Config{Address: sink.URL, Network: providertest.Loopback()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"])); got.Reason != c.reason {
+			t.Errorf("%s: got %q, want %q", name, got.Reason, c.reason)
+		}
+		_ = s.Close()
+	}
+}
+
 // Fails when the library gets to decode the message that the answer repeats: the send would be repeated.
 func TestAnOddSuccessOfTheAPIIsASuccess(t *testing.T) {
 	s, _ := newAPI(t, says(200, `{"ok":true,"ts":1,"message":{"blocks":7,"attachments":"x"}}`))
@@ -132,6 +166,24 @@ func TestWebhookTokenIsABearerToken(t *testing.T) {
 	}
 	if _, err := New(provider.Config{Address: sink.URL, Token: "a\nb", Network: providertest.Loopback()}); err == nil {
 		t.Error("New took a token over two lines")
+	}
+}
+
+// Fails when the markup of the Alert's author is escaped, or when that of anybody else is not.
+func TestTheMarkupOfTheAlertsAuthorIsKept(t *testing.T) {
+	n := providertest.Notifications(t)["info"]
+	const markup = "<!here> & <https://a|b>"
+	n.Event.Message = markup
+	n.Event.Metadata = map[string]string{"summary": markup, "annotation": markup}
+	n.Authored = []string{"summary"}
+	a := (&Sender{}).message(n).Attachments[0]
+	const escaped = "&lt;!here&gt; &amp; &lt;https://a|b&gt;"
+	if a.Text != escaped || len(a.Fields) != 2 || a.Fields[0].Value != markup || a.Fields[1].Value != escaped {
+		t.Errorf("text %q, fields %+v", a.Text, a.Fields)
+	}
+	n.Authored = nil // an old delivery
+	if got := (&Sender{}).message(n).Attachments[0].Fields[0].Value; got != escaped {
+		t.Errorf("of nobody known: %q", got)
 	}
 }
 

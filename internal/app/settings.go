@@ -1,0 +1,23 @@
+package app
+
+import (
+	"log/slog"
+	"strings"
+)
+
+// tellSettings logs what was set and does not do what its author may expect.
+func tellSettings(log *slog.Logger, o Options, env func(string) string) {
+	for _, f := range o.AcceptedFlags {
+		log.Info("a flag of Flux's notification-controller is accepted", "flag", f.Name, "meaning", f.Meaning)
+	}
+	var set []string
+	for _, name := range []string{"HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"} {
+		if env(name) != "" {
+			set = append(set, name) // not its value, which may hold a password
+		}
+	}
+	if len(set) > 0 && !o.EnvironmentProxy {
+		log.Warn("destinations of Providers are not reached through the environment's proxy; "+
+			"--destinations-use-environment-proxy has them reached through it", "set", strings.Join(set, ", "))
+	}
+}

@@ -1,0 +1,32 @@
+package app
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// Fails when a proxy in the environment is ignored in silence, when its address, which may hold a password, is logged, and when the warning
+// comes although there is no proxy or it is used.
+func TestAProxyThatIsSetAndNotUsedIsWarnedOfAtStart(t *testing.T) {
+	for name, tc := range map[string]struct {
+		env    map[string]string
+		used   bool
+		warned string
+	}{
+		"the name that Deployments use": {map[string]string{"HTTPS_PROXY": "http://user:hush@proxy"}, false, "HTTPS_PROXY"},
+		"both, in lower case":           {map[string]string{"https_proxy": "hush", "http_proxy": "hush"}, false, "https_proxy, http_proxy"},
+		"one that is used":              {map[string]string{"HTTPS_PROXY": "hush"}, true, ""},
+		"none":                          {map[string]string{"NO_PROXY": "*"}, false, ""},
+	} {
+		var log bytes.Buffer
+		o := DefaultOptions()
+		o.EnvironmentProxy = tc.used
+		tellSettings(newLogger(&log, "info", "json"), o, func(name string) string { return tc.env[name] })
+		got := log.String()
+		if (got != "") != (tc.warned != "") || strings.Contains(got, "hush") ||
+			tc.warned != "" && (!strings.Contains(got, `"set":"`+tc.warned+`"`) || !strings.Contains(got, "--destinations-use-environment-proxy")) {
+			t.Errorf("%s: logged %q", name, got)
+		}
+	}
+}

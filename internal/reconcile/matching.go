@@ -1,0 +1,233 @@
+package reconcile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "notifier/api/v1"
+	"notifier/api/v1beta3"
+	"notifier/internal/alerts"
+	"notifier/internal/event"
+	"notifier/internal/receiver"
+)
+
+// WatchedObjects is the watchers' cache.
+type WatchedObjects interface {
+	receiver.FilterObjects
+	// Select returns the names of the objects of a namespace that a target selects, and Selects whether the one of that name is among
+	// them. They report false for a kind that is not watched.
+	Select(namespace string, target event.Target) (names []string, watched bool)
+	Selects(namespace string, target event.Target, name string) (selected, watched bool)
+}
+
+// Bounds on what is looked at for one object's condition, and told there.
+const (
+	maxLookedAt  = 64
+	maxTold      = 5
+	maxKindEdits = 3
+)
+
+// Objects come and go without a change of whoever names them, so they are looked for again: soon where they may just be about to be made.
+const (
+	lookAgainSoon  = 5 * time.Second
+	lookAgainOften = time.Minute
+	lookAgainLate  = 10 * time.Minute
+	youngFor       = time.Minute
+)
+
+// mention is one entry of a spec that names objects of the namespace.
+type mention struct {
+	field  string
+	target event.Target
+	// versioned says that the spec gives the API version.
+	versioned bool
+}
+
+// matcher tells the owners of Alerts and Receivers how many objects they name, and which entries name none.
+type matcher struct {
+	objects WatchedObjects
+	// kinds are those that are watched where the cluster serves them.
+	kinds []string
+}
+
+// tally is what was found out about the entries of one spec.
+type tally struct {
+	// found are the objects, as kind/name.
+	found map[string]struct{}
+	// faults are what somebody has to mend, idle the entries that match nothing and may do so.
+	faults, idle []string
+	misspelt     bool
+	// uncounted are the entries of kinds that are not watched.
+	uncounted int
+}
+
+// condition returns the condition Matching of an object that mentions others, and false while the cache does not know them all.
+func (m matcher) condition(namespace string, mentions []mention) (metav1.Condition, bool) {
+	t := tally{found: map[string]struct{}{}}
+	for _, one := range mentions[:min(len(mentions), maxLookedAt)] {
+		if m.objects.Pending(one.target.Kind) {
+			return metav1.Condition{}, false
+		}
+		m.count(&t, namespace, one)
+	}
+	c := metav1.Condition{Type: MatchingCondition, Status: metav1.ConditionTrue, Reason: v1.ObjectsMatchReason, Message: t.message()}
+	switch {
+	case t.misspelt:
+		c.Status, c.Reason = metav1.ConditionFalse, v1.UnknownKindReason
+	case len(t.faults) > 0 || len(t.found)+t.uncounted == 0:
+		c.Status, c.Reason = metav1.ConditionFalse, v1.NothingMatchesReason
+	case len(t.found) == 0:
+		c.Status, c.Reason = metav1.ConditionUnknown, v1.NotWatchedReason
+	}
+	return c, true
+}
+
+// count looks for the objects of one entry.
+func (m matcher) count(t *tally, namespace string, one mention) {
+	target := one.target
+	what := fmt.Sprintf("%s: %s %q", one.field, target.Kind, target.Name)
+	if !slices.Contains(m.kinds, target.Kind) {
+		if near := m.nearest(target.Kind); near != "" {
+			t.misspelt = true
+			t.faults = append(t.faults, fmt.Sprintf("%s: no kind %s is known, is %s meant?", one.field, target.Kind, near))
+		} else {
+			t.uncounted++
+		}
+		return
+	}
+	var names []string
+	var watched, selected bool
+	if target.Selects() {
+		names, watched = m.objects.Select(namespace, target)
+	} else if selected, watched = m.objects.Selects(namespace, target, target.Name); selected {
+		names = []string{target.Name}
+	}
+	for _, name := range names {
+		t.found[target.Kind+"/"+name] = struct{}{}
+	}
+	switch {
+	case !watched && one.versioned: // a kind of another group with the same name
+		t.uncounted++
+	case !watched:
+		t.idle = append(t.idle, what+" is of a kind that the cluster does not serve")
+	case len(names) == 0 && target.Selects():
+		t.idle = append(t.idle, what+" matches none")
+	case len(names) == 0 && target.MatchLabels != nil:
+		t.faults = append(t.faults, what+" does not exist, or lacks a label")
+	case len(names) == 0:
+		t.faults = append(t.faults, what+" does not exist")
+	}
+}
+
+// message begins with the number of objects.
+func (t *tally) message() string {
+	parts := []string{numbered(len(t.found), "object matches", "objects match")}
+	all := slices.Concat(t.faults, t.idle)
+	parts = append(parts, all[:min(len(all), maxTold)]...)
+	if more := len(all) - maxTold; more > 0 {
+		parts = append(parts, numbered(more, "more entry matches none", "more entries match none"))
+	}
+	if t.uncounted > 0 {
+		parts = append(parts, numbered(t.uncounted, "entry is", "entries are")+" of a kind that is not watched, and not counted")
+	}
+	return clip(strings.Join(parts, "; "), maxEventMessage)
+}
+
+// numbered is a number with what there is so many of.
+func numbered(n int, one, more string) string {
+	if n == 1 {
+		more = one
+	}
+	return fmt.Sprintf("%d %s", n, more)
+}
+
+// nearest returns the watched kind that a name is likely meant to be, nothing if there is none.
+func (m matcher) nearest(kind string) string {
+	best, least := "", maxKindEdits+1
+	for _, known := range m.kinds {
+		n := edits(strings.ToLower(kind), strings.ToLower(known))
+		if n <= len(known)/4 && n < least { // more in a short word make another one
+			best, least = known, n
+		}
+	}
+	return best
+}
+
+// edits is how many letters one word has to have put in, taken out or replaced to become the other. Both are short: a kind has at most
+// 63 letters.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := diagonal
+			if a[i] != b[j] {
+				replaced++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replaced, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// show writes the condition Matching. That patterns are too expensive is the more urgent news.
+func (m matcher) show(o subject, mentions []mention) {
+	if tooExpensive(*o.Conditions()) {
+		return
+	}
+	if c, ok := m.condition(o.GetNamespace(), mentions); ok {
+		c.ObservedGeneration = o.GetGeneration()
+		meta.SetStatusCondition(o.Conditions(), c)
+	}
+}
+
+// again is how soon the objects are looked for again.
+func (m matcher) again(o subject) time.Duration {
+	c := meta.FindStatusCondition(*o.Conditions(), MatchingCondition)
+	switch {
+	case (c == nil || c.Status != metav1.ConditionTrue) && time.Since(o.GetCreationTimestamp().Time) < youngFor:
+		return lookAgainSoon
+	case c == nil || c.Status != metav1.ConditionTrue:
+		return lookAgainOften
+	}
+	return lookAgainLate
+}
+
+// sourcesOf are the objects that an Alert names in its own namespace.
+func sourcesOf(a *v1beta3.Alert) []mention {
+	return mentionsOf(a.Namespace, a.Spec.EventSources[:min(len(a.Spec.EventSources), alerts.MaxSources)])
+}
+
+func mentionsOf(namespace string, sources []v1.CrossNamespaceObjectReference) []mention {
+	var all []mention
+	for i, s := range sources {
+		if s.Namespace == "" || s.Namespace == namespace { // sources go by kind alone, whatever their version
+			all = append(all, mention{
+				field:  fmt.Sprintf("spec.eventSources[%d]", i),
+				target: event.Target{Kind: s.Kind, Name: s.Name, MatchLabels: s.MatchLabels},
+			})
+		}
+	}
+	return all
+}
+
+// mentionedBy are the objects that a Receiver names in its own namespace.
+func mentionedBy(r *v1.Receiver) []mention {
+	all := mentionsOf(r.Namespace, r.Spec.EventSources)
+	for i, res := range servedResources(r) {
+		if target, err := planTarget(res); err == nil {
+			all = append(all, mention{fmt.Sprintf("spec.resources[%d]", i), target, res.APIVersion != ""})
+		}
+	}
+	return all
+}

@@ -1,0 +1,237 @@
+package reconcile
+
+import (
+	"iter"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	v1 "notifier/api/v1"
+	"notifier/api/v1beta3"
+	"notifier/internal/event"
+)
+
+// watchedObjects is a watchers' cache of team-a: the names of the objects by kind. A kind with a nil list is still being read.
+type watchedObjects map[string][]string
+
+func (w watchedObjects) Pending(kind string) bool { list, ok := w[kind]; return ok && list == nil }
+
+func (w watchedObjects) Objects(string, event.Target) (objects iter.Seq2[string, map[string]any], watched bool) {
+	return nil, false
+}
+
+func (w watchedObjects) Select(namespace string, t event.Target) (names []string, watched bool) {
+	names, watched = w[t.Kind]
+	if namespace != "team-a" {
+		panic("a look at another namespace")
+	}
+	if len(t.MatchLabels) > 0 {
+		names = nil
+	}
+	return names, watched && !strings.HasPrefix(t.APIVersion, "example.com/")
+}
+
+func (w watchedObjects) Selects(namespace string, t event.Target, name string) (selected, watched bool) {
+	names, watched := w.Select(namespace, t)
+	for _, n := range names {
+		selected = selected || n == name
+	}
+	return selected && watched, watched
+}
+
+// changingObjects is a watchers' cache that a test changes.
+type changingObjects struct {
+	now atomic.Pointer[watchedObjects]
+}
+
+func (c *changingObjects) Pending(kind string) bool { return c.now.Load().Pending(kind) }
+
+func (c *changingObjects) Objects(string, event.Target) (objects iter.Seq2[string, map[string]any], watched bool) {
+	return nil, false
+}
+
+func (c *changingObjects) Select(namespace string, t event.Target) (names []string, watched bool) {
+	return c.now.Load().Select(namespace, t)
+}
+
+func (c *changingObjects) Selects(namespace string, t event.Target, name string) (selected, watched bool) {
+	return c.now.Load().Selects(namespace, t, name)
+}
+
+var fluxKinds = []string{"GitRepository", "HelmRelease", "Kustomization", "ImagePolicy", "Bucket"}
+
+func TestWhatMatchesIsCountedAndWhatMatchesNothingTold(t *testing.T) {
+	source := func(kind, name string) v1.CrossNamespaceObjectReference {
+		return v1.CrossNamespaceObjectReference{Kind: kind, Name: name}
+	}
+	labelled, foreign := source("Kustomization", "app"), source("Kustomizaton", "secret")
+	labelled.MatchLabels, foreign.Namespace = map[string]string{"a": "b"}, "team-b"
+	for name, tc := range map[string]struct {
+		sources []v1.CrossNamespaceObjectReference
+		want    string
+		says    []string
+	}{
+		"some of a kind": {
+			[]v1.CrossNamespaceObjectReference{source("Kustomization", "*")}, "True ObjectsMatch", []string{"2 objects match"},
+		},
+		"one, twice": {
+			[]v1.CrossNamespaceObjectReference{source("GitRepository", "*"), source("GitRepository", "repo")},
+			"True ObjectsMatch",
+			[]string{"1 object matches"},
+		},
+		"one of several kinds has none": {
+			[]v1.CrossNamespaceObjectReference{source("Kustomization", "*"), source("HelmRelease", "*")},
+			"True ObjectsMatch",
+			[]string{"2 objects match", `spec.eventSources[1]: HelmRelease "*" matches none`},
+		},
+		"a kind that is misspelt": {
+			[]v1.CrossNamespaceObjectReference{source("Kustomization", "*"), source("HelmRelase", "*")},
+			"False UnknownKind",
+			[]string{"2 objects match", "spec.eventSources[1]: no kind HelmRelase is known, is HelmRelease meant?"},
+		},
+		"a kind in small letters": {
+			[]v1.CrossNamespaceObjectReference{source("gitrepository", "repo")}, "False UnknownKind", []string{"is GitRepository meant?"},
+		},
+		"a kind in plural": {
+			[]v1.CrossNamespaceObjectReference{source("HelmReleases", "repo")}, "False UnknownKind", []string{"is HelmRelease meant?"},
+		},
+		"a kind in plural that ends in y": {
+			[]v1.CrossNamespaceObjectReference{source("GitRepositories", "repo")}, "False UnknownKind", []string{"is GitRepository meant?"},
+		},
+		"a short kind of somebody else": {
+			[]v1.CrossNamespaceObjectReference{source("Ticket", "*")}, "Unknown NotWatched", nil,
+		},
+		"a kind of somebody else": {
+			[]v1.CrossNamespaceObjectReference{source("Terraform", "*")}, "Unknown NotWatched", []string{"1 entry is of a kind that is not watched"},
+		},
+		"an object that is not there": {
+			[]v1.CrossNamespaceObjectReference{source("Kustomization", "*"), source("Kustomization", "ap")},
+			"False NothingMatches",
+			[]string{"2 objects match", `spec.eventSources[1]: Kustomization "ap" does not exist`},
+		},
+		"an object without the label": {
+			[]v1.CrossNamespaceObjectReference{labelled}, "False NothingMatches", []string{`Kustomization "app" does not exist, or lacks a label`},
+		},
+		"nothing of the kind": {
+			[]v1.CrossNamespaceObjectReference{source("HelmRelease", "*")}, "False NothingMatches", []string{"0 objects match", "matches none"},
+		},
+		"a kind that the cluster does not serve": {
+			[]v1.CrossNamespaceObjectReference{source("Bucket", "b")}, "False NothingMatches", []string{"the cluster does not serve"},
+		},
+		"a foreign one is not looked for": {
+			[]v1.CrossNamespaceObjectReference{source("Kustomization", "*"), foreign}, "True ObjectsMatch", []string{"2 objects match"},
+		},
+		"a kind that is still being read": {[]v1.CrossNamespaceObjectReference{source("ImagePolicy", "*")}, "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := settings{objects: []runtime.Object{newProvider("chat"), newAlert("alert", func(a *v1beta3.Alert) { a.Spec.EventSources = tc.sources })}}
+			s.change = watching(watchedObjects{
+				"Kustomization": {"app", "db"}, "GitRepository": {"repo"}, "HelmRelease": {}, "ImagePolicy": nil,
+			})
+			play(t, s, func(w *world) {
+				short, message := w.condition("Alert", "alert", MatchingCondition)
+				if short != tc.want {
+					t.Errorf("got %s %q, want %s", short, message, tc.want)
+				}
+				for _, says := range tc.says {
+					if !strings.Contains(message, says) {
+						t.Errorf("message: got %q, want %q in it", message, says)
+					}
+				}
+			})
+		})
+	}
+}
+
+func watching(objects watchedObjects) func(*Options) {
+	return func(o *Options) { o.Objects, o.Kinds = objects, fluxKinds }
+}
+
+// Fails when a Receiver's targets, or the sources of one of type event, are not looked at, when an apiVersion of another group is told as a
+// fault, or when a Receiver that is not served goes on showing what it matched.
+func TestAReceiverTellsWhatItsTargetsMatch(t *testing.T) {
+	s := settings{secrets: []*corev1.Secret{newSecret("hook", "token", "t1")}}
+	s.change = watching(watchedObjects{"GitRepository": {"app"}, "ImagePolicy": {}})
+	play(t, s, func(w *world) {
+		check := func(r *v1.Receiver, want, says string) {
+			t.Helper()
+			w.apply("Receiver", r)
+			if short, message := w.condition("Receiver", r.Name, MatchingCondition); short != want || !strings.Contains(message, says) {
+				t.Errorf("got %s %q, want %s %q", short, message, want, says)
+			}
+		}
+		check(newReceiver("app"), "True ObjectsMatch", "1 object matches")
+		check(newReceiver("app", func(r *v1.Receiver) {
+			r.Spec.Resources = append(r.Spec.Resources, reference("", "GitRepositry", "app"))
+		}), "False UnknownKind", "spec.resources[1]: no kind GitRepositry is known, is GitRepository meant?")
+		check(newReceiver("app", func(r *v1.Receiver) { r.Spec.Resources[0].Name = "other" }), "False NothingMatches", `"other" does not exist`)
+		check(newReceiver("app", func(r *v1.Receiver) {
+			r.Spec.Resources[0] = reference("example.com/v1", "GitRepository", "app")
+		}), "Unknown NotWatched", "not watched")
+		check(newEventReceiver("event"), "False NothingMatches", `spec.eventSources[0]: ImagePolicy "app" does not exist`)
+		w.apply("Receiver", newReceiver("app", func(r *v1.Receiver) { r.Spec.ServiceAccountName = "not one!" }))
+		if short, _ := w.condition("Receiver", "app", MatchingCondition); short != "" {
+			t.Errorf("without service: %s", short)
+		}
+	})
+}
+
+// Fails when nobody looks again: an Alert is often made before what it is about.
+func TestWhatComesLaterIsCountedLater(t *testing.T) {
+	var objects changingObjects
+	objects.now.Store(&watchedObjects{"Kustomization": {}})
+	s := settings{objects: []runtime.Object{newProvider("chat"), newAlert("alert", func(a *v1beta3.Alert) {
+		a.CreationTimestamp = metav1.NewTime(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)) // when the bubble begins
+	})}, change: func(o *Options) { o.Objects, o.Kinds = &objects, fluxKinds }}
+	play(t, s, func(w *world) {
+		is := func(want string) {
+			t.Helper()
+			if short, message := w.condition("Alert", "alert", MatchingCondition); short != want {
+				t.Errorf("got %s %q, want %s", short, message, want)
+			}
+		}
+		is("False NothingMatches")
+		objects.now.Store(&watchedObjects{"Kustomization": {"app"}})
+		pass(lookAgainSoon + time.Second)
+		is("True ObjectsMatch")
+		objects.now.Store(&watchedObjects{"Kustomization": {}})
+		pass(lookAgainLate + 2*time.Minute)
+		is("False NothingMatches")
+		objects.now.Store(&watchedObjects{"Kustomization": {"app"}})
+		pass(lookAgainOften + 10*time.Second)
+		is("True ObjectsMatch")
+	})
+}
+
+// Fails when what is told of patterns that take too long is overwritten, or stays when it is over.
+func TestPatternsThatTakeTooLongAreToldBeforeWhatMatches(t *testing.T) {
+	s := settings{objects: []runtime.Object{newProvider("chat"), newAlert("alert")}, change: watching(watchedObjects{"Kustomization": {"app"}})}
+	play(t, s, func(w *world) {
+		for _, step := range []struct{ told, want string }{
+			{`{"uid":"uid-alert","state":"failing","reason":"PatternsTooExpensive","message":"m"}`, "False PatternsTooExpensive"},
+			{`{"uid":"uid-alert","state":"ok","reason":"PatternsInTime","message":"m"}`, "True ObjectsMatch"},
+		} {
+			w.feed.put("Alert/team-a/alert", step.told)
+			w.settle()
+			if short, message := w.condition("Alert", "alert", MatchingCondition); short != step.want {
+				t.Errorf("got %s %q, want %s", short, message, step.want)
+			}
+		}
+	})
+}
+
+func TestEditsCountWhatTurnsOneWordIntoTheOther(t *testing.T) {
+	for pair, want := range map[string]int{
+		"/": 0, "a/": 1, "/ab": 2, "kitten/sitting": 3, "bucket/bucket": 0, "helmrelase/helmrelease": 1, "gitrepo/gitrepository": 6,
+	} {
+		a, b, _ := strings.Cut(pair, "/")
+		if got := edits(a, b); got != want {
+			t.Errorf("%s: got %d, want %d", pair, got, want)
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"notifier/test/harness"
+)
+
+// tells waits until the condition Matching has the status and its message holds the text.
+func (s *stage) tells(kind, name string, status metav1.ConditionStatus, text string) {
+	s.Helper()
+	s.Must(harness.Eventually(s.Within(2*soon), func(context.Context) error {
+		if c := s.condition(kind, name, "Matching", status, ""); !strings.Contains(c.Message, text) {
+			return fmt.Errorf("%s %s says %q, want %q", kind, name, c.Message, text)
+		}
+		return nil
+	}))
+}
+
+// Fails when a kind that is misspelt, or an object that does not exist, goes untold on the Alert or the Receiver that names it, when it is told
+// as a permission that is missing, when it takes Ready away, and when the object's coming is not seen.
+func TestAMisspeltKindAndWhatMatchesNothingAreTold(t *testing.T) {
+	s := play(t)
+	sink := s.NewSink()
+	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
+	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
+	s.tells("Alert", "all", metav1.ConditionTrue, "1 object matches")
+	s.Must(s.Tenant.Object(s.Ctx, "Alert", "misspelt", nil,
+		`{"providerRef":{"name":"all"},"eventSources":[{"kind":"Kustomisation","name":"*"}]}`))
+	s.tells("Alert", "misspelt", metav1.ConditionFalse, "no kind Kustomisation is known, is Kustomization meant?")
+	s.condition("Alert", "misspelt", "Ready", metav1.ConditionTrue, "")
+
+	spec := func(kind string) string {
+		return `{"type":"generic","secretRef":{"name":"hook-token"},"resources":[{"kind":"` + kind + `","name":"repo"}]}`
+	}
+	_, err := s.Tenant.Receiver(s.Ctx, "hook", "t", spec("GitRepositry"))
+	s.Must(err)
+	s.tells("Receiver", "hook", metav1.ConditionFalse, "is GitRepository meant?")
+	_, err = s.Tenant.Receiver(s.Ctx, "hook", "t", spec("GitRepository"))
+	s.Must(err)
+	s.tells("Receiver", "hook", metav1.ConditionFalse, `GitRepository "repo" does not exist`)
+	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", "repo", nil, ""))
+	s.tells("Receiver", "hook", metav1.ConditionTrue, "1 object matches")
+}

@@ -1,0 +1,54 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"notifier/test/harness"
+)
+
+// E2, E4: fails when spec.rateLimit of a Provider is not heeded, or when errors wait behind the rest.
+func TestOf100MessagesAtOnceErrorsComeFirst(t *testing.T) {
+	s := play(t)
+	sink := s.NewSink()
+	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
+	s.Must(s.Tenant.Object(s.Ctx, "Provider", "all", nil,
+		`{"type":"generic","secretRef":{"name":"all-address"},"rateLimit":{"perSecond":4,"burst":1}}`))
+	s.condition("Provider", "all", "Ready", metav1.ConditionTrue, "")
+	s.observed("Provider", "all")
+	const count, errors = 100, 5
+	for i := range count {
+		s.Must(s.Tenant.Object(s.Ctx, "Kustomization", fmt.Sprint("app-", i), nil, ""))
+	}
+	begin := time.Now()
+	for i := range count {
+		severity := "info"
+		if i >= count-errors {
+			severity = "error"
+		}
+		name := fmt.Sprint("app-", i)
+		s.post(s.Tenant, name, severity, "Said", severity+" about "+name, "main@sha1:1", http.StatusAccepted)
+	}
+	if _, err := sink.Wait(s.Within(time.Minute), func(all []harness.Received) bool { return len(all) >= count }); err != nil {
+		t.Fatalf("%v: %d messages", err, len(sink.Received()))
+	}
+	took := time.Since(begin)
+	last := 0
+	for i, m := range messages(s, sink) {
+		if strings.HasPrefix(m, "error") {
+			last = i
+		}
+	}
+	t.Logf("%d messages took %s, the last error was number %d", count, took.Round(time.Second), last)
+	if last > count/2 {
+		t.Errorf("the last error was number %d", last)
+	}
+	if took < 20*time.Second {
+		t.Errorf("%d messages at 4 a second came within %s", count, took)
+	}
+}
