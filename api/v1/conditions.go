@@ -63,6 +63,9 @@ const (
 const (
 	// ReconcileRequestAnnotation, set to a new value, asks a Flux controller to reconcile the object now.
 	ReconcileRequestAnnotation = "reconcile.fluxcd.io/requestedAt"
+	// ServiceAccountAnnotation on a Receiver means the same as spec.serviceAccountName, which wins where both are given. Flux's own
+	// definition of a Receiver drops the field and keeps the annotation.
+	ServiceAccountAnnotation = Group + "/service-account"
 	// SecretLabel, with the value SecretLabelValue, says of a Secret that Receivers and Providers may use it. It counts where the
 	// installation requires it.
 	SecretLabel      = Group + "/secret"
