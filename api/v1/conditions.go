@@ -10,8 +10,9 @@ const (
 	ReconcilingCondition = "Reconciling"
 	// StalledCondition is True when only a change of the object can make it Ready.
 	StalledCondition = "Stalled"
-	// WriteDeniedCondition is True on a Receiver after the API server refused a reconcile request that was made as the
-	// Receiver's service account. It does not touch Ready: webhooks are still accepted and other targets still served.
+	// WriteDeniedCondition is True on a Receiver whose service account may not write what the Receiver names, which is asked before the
+	// first webhook, or after the API server refused a reconcile request that was made as that account. It does not touch Ready:
+	// webhooks are still accepted and other targets still served.
 	WriteDeniedCondition = "WriteDenied"
 	// LoopDetectedCondition is True on a Receiver of type event whose own triggers seem to cause the events that it subscribes to.
 	// It then triggers seldom, until that ends or its spec changes. It does not touch Ready.
@@ -53,8 +54,15 @@ const (
 	ProviderNotFoundReason = "ProviderNotFound"
 	// ProviderNotReadyReason: the Alert's Provider exists and is not Ready.
 	ProviderNotReadyReason = "ProviderNotReady"
-	// ForbiddenReason: the API server refused a write for lack of permission; of WriteDenied.
+	// ForbiddenReason: the Receiver's service account lacks the permission for a write, or the API server refused one; of WriteDenied,
+	// as are the three that follow.
 	ForbiddenReason = "Forbidden"
+	// ServiceAccountNotFoundReason: the Receiver's service account does not exist, and nothing is granted to its name.
+	ServiceAccountNotFoundReason = "ServiceAccountNotFound"
+	// KindNotFoundReason: the cluster has no kind that the Receiver names, or has it in several API groups.
+	KindNotFoundReason = "KindNotFound"
+	// ImpersonationRefusedReason: the installation may not act as the Receiver's service account; its administrator must act.
+	ImpersonationRefusedReason = "ImpersonationRefused"
 	// EventLoopReason: events follow triggers, over and over; of LoopDetected.
 	EventLoopReason = "EventLoop"
 )

@@ -1,9 +1,13 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"notifier/internal/alerts"
 	"notifier/internal/alerts/provider"
@@ -96,12 +100,18 @@ func (a *App) wireWatcher() (err error) {
 }
 
 func (a *App) wireApplier(hooks *receiver.Table) (err error) {
-	a.applier, err = apply.New(apply.Options{
+	o := apply.Options{
 		Bus: a.bus, Receivers: a.reconcile.Receivers(), Compiled: a.reconcile.Complete(), Selector: a.watcher,
 		Discovery: a.clients.server, Client: a.clients.apply, Reports: a.bus.Health(), Applied: hooks.Applied,
+		Access: a.clients.access, ReviewInterval: a.options.AccessReviewInterval,
 		Interval: a.options.TriggerInterval, QPS: float64(a.options.TriggerQPS), Burst: max(1, int(2*a.options.TriggerQPS)),
 		Log: a.log.With("component", "apply"), Registerer: a.registry,
-	})
+	}
+	o.Account.Namespace, o.Account.Name = cmp.Or(a.options.RuntimeNamespace, metav1.NamespaceDefault), a.options.DefaultServiceAccount
+	for _, k := range watch.Kinds() {
+		o.Kinds = append(o.Kinds, schema.GroupResource{Group: k.Group, Resource: k.Resource})
+	}
+	a.applier, err = apply.New(o)
 	return err
 }
 
