@@ -26,5 +26,6 @@ func (a *App) checks() []check {
 			return nil
 		}},
 		{name: "impersonation", advisory: true, test: a.applier.Impersonation},
+		{name: "definitions", advisory: true, test: a.definitions.Whole},
 	}
 }

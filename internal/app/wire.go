@@ -32,6 +32,7 @@ func (a *App) wire(ctx context.Context) error {
 		a.wireLeader,
 		a.wireWatcher,
 		func() error { return a.wireReconcile(hooks, subscriptions, table, destinations) },
+		a.wireDefinitions,
 		func() error { return a.wireApplier(hooks) },
 		func() error { return a.wireReports(hooks, subscriptions) },
 		func() error { return a.wireSubscriber(subscriptions) },
@@ -86,6 +87,14 @@ func (a *App) wireReconcile(
 		Health: a.bus.Health(), Alive: a.bus.Alive, Events: a.recorder, Issuers: issuers, Network: network, Namespace: a.namespace(),
 		Objects: a.watcher, Quiet: a.watcher.Filled(), DefaultServiceAccount: a.options.DefaultServiceAccount, MaxAlertsPerNamespace: a.options.MaxAlertsPerNamespace,
 		RequireSecretLabel: a.options.RequireSecretLabel, StatusWorkers: a.options.Concurrent, SecretQPS: float64(a.options.SecretQPS),
+		Log: a.log.With("component", "reconcile"), Registerer: a.registry,
+	})
+	return err
+}
+
+func (a *App) wireDefinitions() (err error) {
+	a.definitions, err = reconcile.NewDefinitions(reconcile.DefinitionsOptions{
+		Get: a.clients.server.Definition, Every: a.options.AccessReviewInterval,
 		Log: a.log.With("component", "reconcile"), Registerer: a.registry,
 	})
 	return err

@@ -93,17 +93,11 @@ func TestAnAPIServerBefore136IsToldWithTheOverlayThatMendsIt(t *testing.T) {
 
 // Fails when a ClusterRole that lacks the rules is told as an old API server, or not at all.
 func TestAnInstallationWithoutItsRulesIsToldToApplyThem(t *testing.T) {
-	t.Parallel()
-	w, err := scene.Opening(func(ctx context.Context) (*world.World, error) { return world.New(ctx, true) })()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = w.Stop() })
-	s := &stage{scene.New(t, w, nil)}
+	s := ofItsOwn(t)
 	roles := s.World.Client.RbacV1().ClusterRoles()
 	without := func(lacks func(verb, resource string) bool) {
 		t.Helper()
-		s.Must(w.Reinstall(s.Ctx))
+		s.Must(s.World.Reinstall(s.Ctx))
 		role, err := roles.Get(s.Ctx, "notifier", metav1.GetOptions{})
 		s.Must(err)
 		kept := role.Rules[:0]
@@ -137,7 +131,7 @@ func TestAnInstallationWithoutItsRulesIsToldToApplyThem(t *testing.T) {
 	_, err = s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
 	s.Must(err)
 
-	s.Must(w.Reinstall(s.Ctx))
+	s.Must(s.World.Reinstall(s.Ctx))
 	s.said("[+] impersonation")
 	s.cleared("app")
 	if n := strings.Count(s.Logs(), "service accounts can be impersonated now"); n == 0 {
