@@ -116,7 +116,9 @@ func TestAnInstallationWithoutItsRulesIsToldToApplyThem(t *testing.T) {
 	s.receiver("app", "default", app)
 	s.denied("app", "ImpersonationRefused", "config/rbac")
 
-	without(func(verb, resource string) bool { return strings.HasPrefix(verb, "impersonate-on:") && resource == "gitrepositories" })
+	without(func(verb, resource string) bool {
+		return strings.HasPrefix(verb, "impersonate-on:") && resource == "gitrepositories"
+	})
 	s.said("[~] impersonation: ", "gitrepositories.source.toolkit.fluxcd.io", "config/rbac")
 	s.denied("app", "ImpersonationRefused", "gitrepositories.source.toolkit.fluxcd.io")
 
@@ -126,7 +128,7 @@ func TestAnInstallationWithoutItsRulesIsToldToApplyThem(t *testing.T) {
 	path := world.HookPath("t", "app", s.Tenant.Namespace)
 	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", "app", nil, ""))
 	sent := time.Now()
-	_, err = s.Do(s.Ctx, http.MethodPost, s.HooksURL+path, nil, []byte("{}"))
+	_, err := s.Do(s.Ctx, http.MethodPost, s.HooksURL+path, nil, []byte("{}"))
 	s.Must(err)
 	_, err = s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
 	s.Must(err)
