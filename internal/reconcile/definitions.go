@@ -210,8 +210,7 @@ func lacks(t reflect.Type, s *shape, path string) []string {
 		return nil
 	}
 	var paths []string
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "" { // inline
 			paths = append(paths, lacks(f.Type, s, path)...)

@@ -23,7 +23,8 @@ func TestADenialIsToldByAnEventOnceForEachChange(t *testing.T) {
 			events []string
 		}{
 			{
-				[]string{denied("Forbidden", "Bucket", "no Role")}, `True Forbidden: service account "weak" may not patch Buckets "app": no Role`,
+				[]string{denied("Forbidden", "Bucket", "no Role")},
+				`True Forbidden: service account "weak" may not patch Buckets "app": no Role`,
 				[]string{`Warning Forbidden: service account "weak" may not patch Buckets "app": no Role`},
 			},
 			{
@@ -33,11 +34,13 @@ func TestADenialIsToldByAnEventOnceForEachChange(t *testing.T) {
 			},
 			{
 				[]string{denied("ServiceAccountNotFound", "Bucket", "no account"), denied("ServiceAccountNotFound", "Git", "no account")},
-				"True ServiceAccountNotFound: no account", []string{"Warning ServiceAccountNotFound: no account"},
+				"True ServiceAccountNotFound: no account",
+				[]string{"Warning ServiceAccountNotFound: no account"},
 			},
 			{
 				[]string{denied("ServiceAccountNotFound", "Git", "no account"), denied("ImpersonationRefused", "Git", "old")},
-				"True ImpersonationRefused: no account; old", []string{"Warning ImpersonationRefused: no account; old"},
+				"True ImpersonationRefused: no account; old",
+				[]string{"Warning ImpersonationRefused: no account; old"},
 			},
 			{nil, "False Succeeded: no write is being refused", nil},
 		} {

@@ -192,8 +192,10 @@ func (a *Applier) anyAccount() (namespace, name string) {
 func (a *Applier) Run(ctx context.Context) error {
 	var asking sync.WaitGroup
 	defer asking.Wait()
+	asks, stopAsking := context.WithCancel(ctx)
+	defer stopAsking()
 	if a.opts.Access != nil {
-		asking.Go(func() { a.authority.run(ctx) })
+		asking.Go(func() { a.authority.run(asks) })
 	}
 	select {
 	case <-ctx.Done():
@@ -211,7 +213,7 @@ func (a *Applier) Run(ctx context.Context) error {
 	wg.Go(func() { a.book.run(work, a.opts.Reports) })
 	if a.opts.Access != nil {
 		a.reviews.open()
-		asking.Go(func() { a.reviews.run(ctx) })
+		asking.Go(func() { a.reviews.run(asks) })
 	}
 	for range a.opts.Workers {
 		wg.Go(func() {

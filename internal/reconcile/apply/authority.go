@@ -191,6 +191,13 @@ func (u *authority) refusal() string {
 	return u.state.refused
 }
 
+// mute reports whether the process may not even ask as service accounts, so that nothing can be found out about them.
+func (u *authority) mute() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.state.lacking == noReview
+}
+
 // mayPatch reports whether the process may patch an object while it acts as a service account, as far as RBAC of its own goes.
 func (u *authority) mayPatch(ctx context.Context, resource schema.GroupResource, namespace, name string) (bool, error) {
 	u.mu.Lock()

@@ -14,6 +14,9 @@ import (
 
 // findings are what a review found of one Receiver.
 type findings struct {
+	of Receiver
+	// since is how old the answers may be that it was made from.
+	since  time.Time
 	denied []Denied
 	// unknown are the kinds of which nothing was found out; again says that they are worth another question soon.
 	unknown map[string]bool
@@ -55,7 +58,7 @@ var errSpent = errors.New("the namespace's questions are used up")
 
 // find asks what the Receiver's account may, with answers that are no older than since.
 func (v *reviewer) find(ctx context.Context, r Receiver, since time.Time) *findings {
-	f := &findings{unknown: map[string]bool{}}
+	f := &findings{of: r, since: since, unknown: map[string]bool{}}
 	type group struct{ apiVersion, kind string }
 	var order []group
 	targets := map[group][]event.Target{}
@@ -66,15 +69,15 @@ func (v *reviewer) find(ctx context.Context, r Receiver, since time.Time) *findi
 		}
 		targets[g] = append(targets[g], t)
 	}
-	why := v.a.authority.refusal()
+	why, mute := v.a.authority.refusal(), v.a.authority.mute()
 	for _, g := range order {
 		switch {
-		case f.full() || ctx.Err() != nil:
+		case f.full() || mute || ctx.Err() != nil:
 			f.unknown[g.kind] = true
 		case why != "": // of all kinds alike, and without a question
 			f.denied = append(f.denied, r.review(g.kind, g.kind, "*", refusedTo(why)))
 		default:
-			v.findKind(ctx, r, targets[g], since, f)
+			v.findKind(ctx, targets[g], f)
 		}
 	}
 	return f
@@ -97,7 +100,8 @@ func refusedTo(why string) *refusal {
 
 // findKind asks about the targets of one kind: about all objects at once, and about each by its name if that is refused, since a Role
 // may name some.
-func (v *reviewer) findKind(ctx context.Context, r Receiver, targets []event.Target, since time.Time, f *findings) {
+func (v *reviewer) findKind(ctx context.Context, targets []event.Target, f *findings) {
+	r := f.of
 	kind, apiVersion := targets[0].Kind, targets[0].APIVersion
 	found, err := v.a.mapper.resource(ctx, r.Namespace, apiVersion, kind)
 	if unresolvable(err) {
@@ -109,7 +113,7 @@ func (v *reviewer) findKind(ctx context.Context, r Receiver, targets []event.Tar
 	resource := found.GroupResource()
 	if err == nil {
 		var why *refusal
-		switch why, err = v.ask(ctx, r, resource, "", since); {
+		switch why, err = v.ask(ctx, f, resource, ""); {
 		case err == nil && why == nil:
 			return
 		case err == nil && why.all:
@@ -122,7 +126,7 @@ func (v *reviewer) findKind(ctx context.Context, r Receiver, targets []event.Tar
 			break
 		}
 		t.APIVersion = found.GroupVersion().String()
-		err = v.findTarget(ctx, r, t, resource, since, f)
+		err = v.findTarget(ctx, t, resource, f)
 	}
 	if err != nil {
 		f.leave(kind, err)
@@ -131,22 +135,20 @@ func (v *reviewer) findKind(ctx context.Context, r Receiver, targets []event.Tar
 
 // findTarget asks about a target's objects, each by its name. Where a selector finds only such as are refused they are one denial,
 // where it finds none there is nothing to be refused.
-func (v *reviewer) findTarget(
-	ctx context.Context, r Receiver, t event.Target, resource schema.GroupResource, since time.Time, f *findings,
-) error {
+func (v *reviewer) findTarget(ctx context.Context, t event.Target, resource schema.GroupResource, f *findings) error {
 	names := []string{t.Name}
 	if t.Selects() {
-		names, _ = v.a.opts.Selector.Select(r.Namespace, t)
+		names, _ = v.a.opts.Selector.Select(f.of.Namespace, t)
 		names = names[:min(len(names), maxDenied)]
 	}
 	var denied []Denied
 	for _, object := range names {
-		why, err := v.ask(ctx, r, resource, object, since)
+		why, err := v.ask(ctx, f, resource, object)
 		if err != nil {
 			return err
 		}
 		if why != nil {
-			denied = append(denied, r.review(t.Kind, resource.String(), object, why))
+			denied = append(denied, f.of.review(t.Kind, resource.String(), object, why))
 		}
 	}
 	if t.Selects() && len(denied) == len(names) && len(denied) > 0 {
@@ -158,7 +160,8 @@ func (v *reviewer) findTarget(
 }
 
 // ask returns why a write of the Receiver's would be refused, nil if it would not.
-func (v *reviewer) ask(ctx context.Context, r Receiver, resource schema.GroupResource, object string, since time.Time) (*refusal, error) {
+func (v *reviewer) ask(ctx context.Context, f *findings, resource schema.GroupResource, object string) (*refusal, error) {
+	r, since := f.of, f.since
 	q := question{r.ServiceAccount, resource, object}
 	v.mu.Lock()
 	round := v.namespaces[r.Namespace]

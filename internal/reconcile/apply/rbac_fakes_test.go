@@ -27,6 +27,8 @@ type fakeRBAC struct {
 	accounts map[string]bool
 	// old says that the server does not know constrained impersonation.
 	old, away bool
+	// mute says that the process may not ask as accounts, though it may write as them.
+	mute bool
 	asked     []query
 	existed   int
 }
@@ -83,7 +85,9 @@ func (f *fakeRBAC) RoundTrip(r *http.Request) (*http.Response, error) {
 	f.asked = append(f.asked, query{time.Now(), user, what.Verb, what.Resource, what.Namespace, what.Name})
 	switch {
 	case user == "":
-		review.Status.Allowed = what.Verb != verbImpersonate || f.may["plain"]
+		review.Status.Allowed = (what.Verb != verbImpersonate || f.may["plain"]) && (what.Verb != verbReviewSo || !f.mute)
+	case f.mute:
+		return status(http.StatusForbidden, `User "notifier" cannot impersonate-on:serviceaccount:create resource "selfsubjectaccessreviews"`)
 	case f.old && !f.may["plain"]:
 		return status(http.StatusForbidden, `serviceaccounts "x" is forbidden: User "notifier" cannot impersonate resource "serviceaccounts"`)
 	default:

@@ -208,7 +208,7 @@ func (v *reviewer) untilPlace(namespace string) time.Duration {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(namespace)) // a hash never fails
 	every := int64(v.a.opts.ReviewInterval)
-	place := int64(h.Sum64() % uint64(every)) //nolint:gosec // an interval is positive
+	place := int64(h.Sum64() % uint64(every))
 	return time.Duration(every - (time.Now().UnixNano()%every-place+every)%every)
 }
 

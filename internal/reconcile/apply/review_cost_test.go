@@ -1,6 +1,8 @@
 package apply
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -8,7 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	v1 "notifier/api/v1"
+	"notifier/internal/event"
 )
 
 // Fails when a replica asks for namespaces of shards that it does not own, or goes on when it has lost one.
@@ -151,3 +156,53 @@ func TestAnOldServerIsToldOnEveryReceiverAndAskedOnce(t *testing.T) {
 		}
 	})
 }
+
+// With the ClusterRole of an earlier version writes pass and reviews do not. Fails when that is told as a refusal of writes, or when it
+// is tried over and over.
+func TestWhereReviewsAreNotAllowedNothingIsSaidOfReceivers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newRBAC()
+		f.mute = true
+		w := newWorld(t, reviewing(t, f))
+		defer w.stop()
+		for i := range 50 {
+			w.receiver(fmt.Sprint("team-", i), "hook", "weak", repo("app"))
+		}
+		pass(time.Hour)
+		if n := len(f.questions(time.Time{})); n > 0 {
+			t.Errorf("asked %d times", n)
+		}
+		w.wantShown("team-1/hook")
+		if err := w.applier.Impersonation(); err == nil || !strings.Contains(err.Error(), "config/rbac") {
+			t.Errorf("the process says %v", err)
+		}
+		f.change(func() { f.mute = false })
+		pass(11 * time.Minute)
+		w.wantShown("team-1/hook", "Forbidden "+repositories+" app")
+	})
+}
+
+// Fails when what asks outlives the bus, on which the Applier ends.
+func TestReviewsEndWithTheBus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.stop()
+		o := w.opts
+		o.Registerer, o.Bus = prometheus.NewRegistry(), lostBus{}
+		reviewing(t, newRBAC())(&o)
+		a, err := New(o)
+		w.must(err)
+		if err := a.Run(t.Context()); err == nil {
+			t.Error("the loss of the bus is not told")
+		}
+	})
+}
+
+// lostBus is gone from the beginning.
+type lostBus struct{}
+
+func (lostBus) Triggers(context.Context, func(context.Context, int, <-chan event.Held[event.Trigger]) error) error {
+	return errors.New("the bus is lost")
+}
+
+func (lostBus) TriggerShard(string) int { return 0 }
