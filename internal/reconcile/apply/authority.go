@@ -155,7 +155,7 @@ func (u *authority) find(ctx context.Context) (authorityState, error) {
 	}
 	var lacking []string
 	for _, kind := range u.kinds {
-		allowed, err := u.access.self(ctx, action{verb: verbPatchSo, resource: kind})
+		allowed, err := u.access.self(ctx, action{verb: verbPatchSo, resource: kind, namespace: namespace})
 		if err != nil {
 			return state, err
 		}

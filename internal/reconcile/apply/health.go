@@ -185,6 +185,16 @@ func (d Denied) expected(review Denied) bool {
 		d.Kind == review.Kind && (d.Object == review.Object || review.Object == "*")
 }
 
+// forget takes back what is shown of a namespace's Receivers that are none of those that live: they are no more, or their spec does not
+// stand, so that they ask for nothing.
+func (b *book) forget(namespace string, live []Receiver) {
+	lives := make(map[string]bool, len(live))
+	for _, r := range live {
+		lives[r.Name] = true
+	}
+	b.remove(namespace, func(receiver string, _ Denied) bool { return !lives[receiver] })
+}
+
 // same reports whether two denials are of one object.
 func (d Denied) same(other Denied) bool {
 	return d.Kind == other.Kind && d.Resource == other.Resource && d.Object == other.Object

@@ -28,9 +28,9 @@ type fakeRBAC struct {
 	// old says that the server does not know constrained impersonation.
 	old, away bool
 	// mute says that the process may not ask as accounts, though it may write as them.
-	mute bool
-	asked     []query
-	existed   int
+	mute    bool
+	asked   []query
+	existed int
 }
 
 func newRBAC() *fakeRBAC {

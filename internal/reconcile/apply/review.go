@@ -118,14 +118,14 @@ func (v *reviewer) changed(namespace, receiver string) {
 	}
 }
 
-// all has every namespace for which mine says so reviewed in turn.
+// all has every namespace for which mine says so reviewed in turn, when what was reported of their Receivers before has been read.
 func (v *reviewer) all(mine func(namespace string) bool) {
 	if !v.running() {
 		return
 	}
 	for _, namespace := range v.a.opts.Receivers.Namespaces() {
 		if mine(namespace) {
-			v.rounds.Add(name{namespace: namespace})
+			v.rounds.AddAfter(name{namespace: namespace}, reviewDelay)
 		}
 	}
 }
@@ -158,6 +158,9 @@ func (v *reviewer) turn(ctx context.Context, namespace string) {
 func (v *reviewer) begin(namespace string) (asked int, ok bool) {
 	receivers := v.a.opts.Receivers.InNamespace(namespace)
 	owned := v.a.shardOf(namespace) != nil
+	if owned {
+		v.a.book.forget(namespace, receivers)
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if !owned || len(receivers) == 0 {

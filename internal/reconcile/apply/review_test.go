@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -164,7 +165,9 @@ func TestAReviewTakesThePlaceOfWhatAWriteMetWith(t *testing.T) {
 		w.selector[selecting("a", "b").Selector()] = []string{"one", "two"}
 		w.hook(w.receiver("team-a", "hook", "weak", selecting("a", "b")))
 		pass(3 * time.Second)
-		w.wantShown("team-a/hook", "Forbidden "+repositories+" one", "Forbidden "+repositories+" two")
+		if got := w.shown("team-a/hook"); len(got) != 2 { // in the order in which they were written
+			t.Errorf("what the writes met with: %q", got)
+		}
 		f.change(func() { f.away = false })
 		pass(6 * time.Minute)
 		w.wantShown("team-a/hook", "Forbidden "+repositories+" *")
@@ -248,6 +251,55 @@ func TestAReviewForgetsWhatAReceiverNoLongerNames(t *testing.T) {
 		pass(3 * time.Second)
 		w.wantShown("team-a/hook")
 	})
+}
+
+// Fails when what was found of a Receiver stays when its spec does not stand any more.
+func TestAReviewForgetsAReceiverThatDoesNotLive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newRBAC()
+		w := newWorld(t, reviewing(t, f))
+		defer w.stop()
+		w.receiver("team-a", "hook", "weak", repo("app"))
+		w.receiver("team-a", "other", "weak", repo("app"))
+		pass(10 * time.Second)
+		w.receivers.remove("team-a", "hook")
+		pass(6 * time.Minute)
+		w.wantShown("team-a/hook")
+		w.wantShown("team-a/other", "Forbidden "+repositories+" app")
+		w.receivers.remove("team-a", "other")
+		pass(6 * time.Minute)
+		w.wantShown("team-a/other")
+	})
+}
+
+// What was reported before a takeover is read first. Fails when a review that comes before replaces what a write met with.
+func TestAReviewAfterATakeoverKeepsWhatAWriteMetWith(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newRBAC()
+		first := newWorld(t, reviewing(t, f))
+		f.may["weak gitrepositories app"] = true
+		first.api.respond(always(http.StatusUnprocessableEntity))
+		first.selector[selecting("a", "b").Selector()] = []string{"other"}
+		first.hook(first.receiver("team-a", "hook", "weak", repo("app"), selecting("a", "b")))
+		pass(3 * time.Second)
+		want := []string{" " + repositories + " app", "Forbidden " + repositories + " *"}
+		first.wantShown("team-a/hook", want...)
+		first.stop()
+		next := newWorld(t, reviewing(t, f), func(o *Options) {
+			o.Reports, o.Receivers, o.Selector = slowReports{first.reports}, first.receivers, first.selector
+		})
+		defer next.stop()
+		pass(10 * time.Minute)
+		first.wantShown("team-a/hook", want...)
+	})
+}
+
+// slowReports takes a while to say what is kept.
+type slowReports struct{ *fakeReports }
+
+func (s slowReports) Watch(ctx context.Context, h func(string, []byte)) error {
+	<-time.After(reviewDelay / 2)
+	return s.fakeReports.Watch(ctx, h)
 }
 
 // Fails when an API server that gives no answer is taken to have said something.
