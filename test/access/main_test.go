@@ -47,30 +47,41 @@ func play(t *testing.T) *stage {
 	return &stage{scene.New(t, n.World(), n)}
 }
 
-// denied waits for condition WriteDenied of a Receiver with the reason, and for the Event that says the same, and checks that they
-// have the words.
+// denied waits until condition WriteDenied of a Receiver has the reason and the words, for the Event that says the same, and checks that
+// Ready is not touched.
 func (s *stage) denied(receiver, reason string, words ...string) {
 	s.Helper()
-	obj, err := s.Tenant.WaitCondition(s.Ctx, "Receiver", receiver, "WriteDenied", metav1.ConditionTrue, reason)
-	s.Must(err)
-	all, err := world.Conditions(obj)
-	s.Must(err)
-	message := meta.FindStatusCondition(all, "WriteDenied").Message
-	for _, word := range words {
-		if !strings.Contains(message, word) {
-			s.Errorf("%s: WriteDenied does not say %q: %s", receiver, word, message)
+	var c *metav1.Condition
+	s.Must(harness.Eventually(s.Within(30*time.Second), func(ctx context.Context) error {
+		obj, err := s.Tenant.Get(ctx, "Receiver", receiver)
+		if err != nil {
+			return err
 		}
-	}
-	if ready := meta.FindStatusCondition(all, "Ready"); ready == nil || ready.Status != metav1.ConditionTrue {
-		s.Errorf("%s: Ready is touched: %+v", receiver, ready)
-	}
+		all, err := world.Conditions(obj)
+		if err != nil {
+			return err
+		}
+		if ready := meta.FindStatusCondition(all, "Ready"); ready == nil || ready.Status != metav1.ConditionTrue {
+			return fmt.Errorf("%s: Ready is %+v", receiver, ready)
+		}
+		c = meta.FindStatusCondition(all, "WriteDenied")
+		if c == nil || c.Status != metav1.ConditionTrue || c.Reason != reason {
+			return fmt.Errorf("%s: WriteDenied is %+v", receiver, c)
+		}
+		for _, word := range words {
+			if !strings.Contains(c.Message, word) {
+				return fmt.Errorf("%s: WriteDenied does not say %q: %s", receiver, word, c.Message)
+			}
+		}
+		return nil
+	}))
 	s.Must(harness.Eventually(s.Within(10*time.Second), func(ctx context.Context) error {
 		events, err := s.World.Client.CoreV1().Events(s.Tenant.Namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
 		}
 		for _, e := range events.Items {
-			if e.InvolvedObject.Name == receiver && e.Type == "Warning" && e.Reason == reason && e.Message == message {
+			if e.InvolvedObject.Name == receiver && e.Type == "Warning" && e.Reason == reason && e.Message == c.Message {
 				return nil
 			}
 		}
