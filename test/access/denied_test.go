@@ -1,12 +1,10 @@
 package access
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -124,44 +122,4 @@ func TestAReviewTakesBackOnlyWhatARoleMends(t *testing.T) {
 		s.Must(err)
 	}
 	s.denied("app", "Forbidden", "frozen")
-}
-
-// The cost: what is asked for a Receiver in an interval is one question where all is well, however many Receivers there are of the
-// account and kind, and a few where it is not. Fails when answers are not shared, or when a Receiver asks at the pace of its status.
-func TestWhatIsAskedOfTheAPIServerIsBounded(t *testing.T) {
-	s := play(t)
-	s.Must(s.Tenant.ServiceAccount(s.Ctx, s.Tenant.Namespace, "weak"))
-	for i := range 10 {
-		s.receiver(fmt.Sprint("well-", i), "default", app)
-	}
-	s.receiver("ill", "weak", app)
-	s.denied("ill", "Forbidden")
-	s.never("well-9")
-	begin := time.Now()
-	audit, err := s.World.Audit()
-	s.Must(err)
-	const rounds = 3
-	s.Must(harness.Eventually(s.Ctx, func(context.Context) error {
-		if time.Since(begin) < rounds*interval {
-			return fmt.Errorf("%s are not over", rounds*interval)
-		}
-		return nil
-	}))
-	entries, err := audit.Entries()
-	s.Must(err)
-	asked := map[string]int{}
-	for _, e := range entries {
-		switch user := e.Impersonated(); {
-		case e.ObjectRef.Resource == "selfsubjectaccessreviews" && strings.Contains(user, ":"+s.Tenant.Namespace+":"):
-			asked[user[strings.LastIndex(user, ":")+1:]]++
-		case e.ObjectRef.Resource == "serviceaccounts" && e.ObjectRef.Namespace == s.Tenant.Namespace && e.Verb == "get":
-			asked["exists"]++
-		}
-	}
-	t.Logf("asked in %d intervals: %v", rounds, asked)
-	for who, most := range map[string]int{"default": rounds + 1, "weak": 2 * (rounds + 1), "nobody": 2 * (rounds + 1), "exists": 2 * (rounds + 1)} {
-		if n := asked[who]; n < rounds-1 || n > most {
-			t.Errorf("%s: asked %d times in %d intervals, want %d to %d", who, n, rounds, rounds-1, most)
-		}
-	}
 }
