@@ -14,23 +14,10 @@ import (
 
 	"notifier/test/crds"
 	"notifier/test/harness"
-	"notifier/test/scene"
 	"notifier/test/world"
 )
 
 const account = "notification.toolkit.fluxcd.io/service-account"
-
-// ofItsOwn opens a stage on a cluster whose definitions the test may replace.
-func ofItsOwn(t *testing.T) *stage {
-	t.Helper()
-	t.Parallel()
-	w, err := scene.Opening(func(ctx context.Context) (*world.World, error) { return world.New(ctx, true) })()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = w.Stop() })
-	return &stage{scene.New(t, w, nil)}
-}
 
 // fluxDefinitions installs Flux's own definitions over ours and waits until the API server drops what they do not have.
 func (s *stage) fluxDefinitions() {

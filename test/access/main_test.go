@@ -34,6 +34,29 @@ var shared = scene.Opening(func(ctx context.Context) (*world.Notifier, error) {
 	return w.Start(ctx, world.NotifierOptions{Args: flags})
 })
 
+// clusters bounds how many clusters of single tests there are at once, beside the shared one: each is an API server.
+var clusters = make(chan struct{}, 2)
+
+// ofItsOwn opens a stage on a cluster of the test's own, whose definitions and roles it may change. Args are the control plane's.
+func ofItsOwn(t *testing.T, args ...string) *stage {
+	t.Helper()
+	t.Parallel()
+	clusters <- struct{}{}
+	t.Cleanup(func() { <-clusters })
+	w, err := scene.Opening(func(ctx context.Context) (*world.World, error) {
+		cluster, err := harness.StartControlPlane(ctx, harness.ClusterOptions{Args: args})
+		if err != nil {
+			return nil, err
+		}
+		return world.Open(ctx, cluster, true)
+	})()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.Stop() })
+	return &stage{scene.New(t, w, nil)}
+}
+
 type stage struct{ *scene.Scene }
 
 // play opens the stage with one tenant and the process that the tests of an up-to-date API server share.

@@ -1,7 +1,6 @@
 package access
 
 import (
-	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -9,30 +8,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"notifier/test/harness"
-	"notifier/test/scene"
 	"notifier/test/world"
 )
 
-// onAnOldServer opens a stage of its own, on an API server that knows no constrained impersonation, as before Kubernetes 1.36.
-func onAnOldServer(t *testing.T) *stage {
-	t.Helper()
-	t.Parallel()
-	w, err := scene.Opening(func(ctx context.Context) (*world.World, error) {
-		cluster, err := harness.StartControlPlane(ctx, harness.ClusterOptions{
-			Args: []string{"--apiserver-flag=--feature-gates=ConstrainedImpersonation=false"},
-		})
-		if err != nil {
-			return nil, err
-		}
-		return world.Open(ctx, cluster, true)
-	})()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = w.Stop() })
-	return &stage{scene.New(t, w, nil)}
-}
+// before136 is the control plane's argument for an API server that knows no constrained impersonation, as before Kubernetes 1.36.
+const before136 = "--apiserver-flag=--feature-gates=ConstrainedImpersonation=false"
 
 // legacy installs config/legacy-impersonation, but for what needs a kubelet or a volume.
 func (s *stage) legacy() {
@@ -52,7 +32,7 @@ func (s *stage) legacy() {
 // Fails when RBAC is believed, which says that the rules allow; when it is told in one place only; when a webhook is what it takes to
 // be told; or when it stays after the overlay was installed.
 func TestAnAPIServerBefore136IsToldWithTheOverlayThatMendsIt(t *testing.T) {
-	s := onAnOldServer(t)
+	s := ofItsOwn(t, before136)
 	overlay := []string{"1.36", "config/legacy-impersonation"}
 	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", "app", nil, ""))
 	path := world.HookPath("t", "before", s.Tenant.Namespace)
