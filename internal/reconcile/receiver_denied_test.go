@@ -45,8 +45,14 @@ func TestADenialIsToldByAnEventOnceForEachChange(t *testing.T) {
 			{nil, "False Succeeded: no write is being refused", nil},
 		} {
 			value := `{"uid":"uid-app","denied":[` + strings.Join(step.denied, ",") + `]}`
-			for range 2 { // the second time nothing is new
+			for i := range 2 { // the second time nothing is new of it, though the status is written
 				w.feed.put("Receiver/team-a/app", value)
+				w.settle()
+				r := w.live("Receiver", "app").DeepCopyObject().(*v1.Receiver)
+				r.Annotations = map[string]string{v1.ReconcileRequestAnnotation: fmt.Sprint(step.want, i)}
+				if err := w.cluster.Tracker.Update(resources["Receiver"], r, "team-a"); err != nil {
+					t.Fatal(err)
+				}
 				w.settle()
 			}
 			pass(time.Hour)
