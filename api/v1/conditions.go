@@ -13,8 +13,9 @@ const (
 	// ServingCondition is False on a Receiver that serves a part of its spec, and says which part it does not and why: resources of
 	// another namespace, or those beyond a limit. It does not touch Ready.
 	ServingCondition = "Serving"
-	// WriteDeniedCondition is True on a Receiver after the API server refused a reconcile request that was made as the
-	// Receiver's service account. It does not touch Ready: webhooks are still accepted and other targets still served.
+	// WriteDeniedCondition is True on a Receiver whose service account may not write what the Receiver names, which is asked before the
+	// first webhook, or after the API server refused a reconcile request that was made as that account. It does not touch Ready:
+	// webhooks are still accepted and other targets still served.
 	WriteDeniedCondition = "WriteDenied"
 	// LoopDetectedCondition is True on a Receiver of type event whose own triggers seem to cause the events that it subscribes to.
 	// It then triggers seldom, until that ends or its spec changes. It does not touch Ready.
@@ -64,8 +65,15 @@ const (
 	UnknownKindReason = "UnknownKind"
 	// NotWatchedReason: the spec names only kinds whose objects are not known here; of Matching.
 	NotWatchedReason = "NotWatched"
-	// ForbiddenReason: the API server refused a write for lack of permission; of WriteDenied.
+	// ForbiddenReason: the Receiver's service account lacks the permission for a write, or the API server refused one; of WriteDenied,
+	// as are the three that follow.
 	ForbiddenReason = "Forbidden"
+	// ServiceAccountNotFoundReason: the Receiver's service account does not exist, and nothing is granted to its name.
+	ServiceAccountNotFoundReason = "ServiceAccountNotFound"
+	// KindNotFoundReason: the cluster has no kind that the Receiver names, or has it in several API groups.
+	KindNotFoundReason = "KindNotFound"
+	// ImpersonationRefusedReason: the installation may not act as the Receiver's service account; its administrator must act.
+	ImpersonationRefusedReason = "ImpersonationRefused"
 	// EventLoopReason: events follow triggers, over and over; of LoopDetected.
 	EventLoopReason = "EventLoop"
 )
@@ -74,6 +82,9 @@ const (
 const (
 	// ReconcileRequestAnnotation, set to a new value, asks a Flux controller to reconcile the object now.
 	ReconcileRequestAnnotation = "reconcile.fluxcd.io/requestedAt"
+	// ServiceAccountAnnotation on a Receiver means the same as spec.serviceAccountName, which wins where both are given. Flux's own
+	// definition of a Receiver drops the field and keeps the annotation.
+	ServiceAccountAnnotation = Group + "/service-account"
 	// SecretLabel, with the value SecretLabelValue, says of a Secret that Receivers and Providers may use it. It counts where the
 	// installation requires it.
 	SecretLabel      = Group + "/secret"

@@ -113,6 +113,9 @@ func kubeFlags(fs *pflag.FlagSet, o *app.Options) {
 	fs.IntVar(&o.KubeAPIBurst, "kube-api-burst", o.KubeAPIBurst, "requests to the Kubernetes API at once before --kube-api-qps holds")
 	fs.Float32Var(&o.SecretQPS, "secret-read-qps", o.SecretQPS, "reads of Secrets a second, apart from --kube-api-qps")
 	fs.Float32Var(&o.TriggerQPS, "trigger-qps", o.TriggerQPS, "reconcile requests a second over all tenants, apart from --kube-api-qps")
+	fs.DurationVar(&o.AccessReviewInterval, "access-review-interval", o.AccessReviewInterval,
+		"time after which the Kubernetes API is asked again whether service accounts may write what Receivers name, "+
+			"and which fields its definitions of the three kinds have")
 	fs.IntVar(&o.Concurrent, "concurrent", o.Concurrent, "statuses of one kind that are written at the same time")
 	fs.BoolVar(&o.LeaderElection, "enable-leader-election", o.LeaderElection,
 		"elect one of several replicas to watch Flux objects and to write status")

@@ -45,9 +45,11 @@ type App struct {
 	leader    *reconcile.Leader
 	reconcile *reconcile.Reconciler
 	watcher   *watch.Watcher
-	applier   *apply.Applier
-	router    *alerts.Router
-	deliverer *alerts.Deliverer
+	// definitions knows whether the cluster's definitions of the three kinds are whole.
+	definitions *reconcile.Definitions
+	applier     *apply.Applier
+	router      *alerts.Router
+	deliverer   *alerts.Deliverer
 	// reports tells how Alerts and Providers fare, deliveries what came in for Receivers.
 	reports    *healthReports
 	deliveries *receiver.Reporter
@@ -111,6 +113,7 @@ func (a *App) Run(ctx context.Context) error {
 			{"watchers", func(ctx context.Context) error { return a.watcher.Run(ctx, a.reconcile.Complete()) }},
 			{"reports", a.reports.run}, // what the work reports at its end included
 			{"deliveries", a.deliveries.Run},
+			{"definitions", a.definitions.Run},
 			{"leader", func(ctx context.Context) error { return a.leader.Run(ctx, a.reconcile.Lead, a.watcher.Lead) }},
 		}},
 		{"work", workGrace, []part{

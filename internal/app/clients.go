@@ -23,6 +23,7 @@ type clients struct {
 	metadata metadata.Interface
 	server   *watch.Server
 	apply    *apply.Client // --trigger-qps
+	access   *apply.Access
 }
 
 func newClients(o Options, log *slog.Logger) (clients, error) {
@@ -37,13 +38,14 @@ func newClients(o Options, log *slog.Logger) (clients, error) {
 	unlimited.QPS = -1
 
 	var c clients
-	var errs [6]error
+	var errs [7]error
 	c.kinds, errs[0] = reconcile.NewClients(config, log)
 	c.core, errs[1] = kubernetes.NewForConfig(config)
 	c.lease, errs[2] = kubernetes.NewForConfig(unlimited)
 	c.metadata, errs[3] = metadata.NewForConfig(unlimited)
 	c.server, errs[4] = watch.NewServer(unlimited, log)
 	c.apply, errs[5] = apply.NewClient(unlimited)
+	c.access, errs[6] = apply.NewAccess(unlimited)
 	if err := errors.Join(errs[:]...); err != nil {
 		return clients{}, fmt.Errorf("kubernetes clients: %w", err)
 	}

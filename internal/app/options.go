@@ -71,6 +71,8 @@ type Options struct {
 	SecretQPS    float32
 	TriggerQPS   float32
 	Concurrent   int
+	// AccessReviewInterval is how often the API server is asked what service accounts may.
+	AccessReviewInterval time.Duration
 
 	LeaderElection        bool
 	LeaderReleaseOnCancel bool
@@ -103,6 +105,7 @@ func DefaultOptions() Options {
 		MaxInFlight: door.Requests.Total, MaxBodiesInFlight: door.Bodies.Total,
 		EventsClientRate: 2000, EventsNamespaceRate: 500,
 		KubeAPIQPS: 50, KubeAPIBurst: 300, SecretQPS: 500, TriggerQPS: 200, Concurrent: 4,
+		AccessReviewInterval:  5 * time.Minute,
 		LeaderReleaseOnCancel: true,
 		LeaderLeaseDuration:   35 * time.Second, LeaderRenewDeadline: 30 * time.Second, LeaderRetryPeriod: 5 * time.Second,
 		LogOutput: os.Stderr,
@@ -259,6 +262,9 @@ func (o Options) validateLimits(bad badFlag) {
 		if !(q.qps > 0) {
 			bad(q.flag, "%v is not a positive number", q.qps)
 		}
+	}
+	if o.AccessReviewInterval < time.Second || o.AccessReviewInterval > 24*time.Hour {
+		bad("access-review-interval", "%s is not between 1s and 24h", o.AccessReviewInterval)
 	}
 	if o.KubeAPIBurst < 1 {
 		bad("kube-api-burst", "%d is not a positive number", o.KubeAPIBurst)

@@ -57,6 +57,7 @@ func TestABadSettingIsAnErrorThatNamesItsFlag(t *testing.T) {
 		"kube-api-burst":                 func(o *app.Options) { o.KubeAPIBurst = 0 },
 		"secret-read-qps":                func(o *app.Options) { o.SecretQPS = 0 },
 		"trigger-qps":                    func(o *app.Options) { o.TriggerQPS = 0 },
+		"access-review-interval":         func(o *app.Options) { o.AccessReviewInterval = 0 },
 		"concurrent":                     func(o *app.Options) { o.Concurrent = 0 },
 		"leader-election-lease-duration": func(o *app.Options) { o.LeaderLeaseDuration = time.Second },
 	} {

@@ -81,6 +81,8 @@ func (c *cluster) Live(_, name string) (r apply.Receiver, live bool) {
 	r, live = c.receivers[name]
 	return
 }
+func (*cluster) Namespaces() []string                        { return nil }
+func (*cluster) Follow(func(namespace, name string))         {}
 func (c *cluster) InNamespace(string) (all []apply.Receiver) { return nil }
 
 // T4, with the real bus and applier: while a request is under way a trigger comes that was accepted before it, and then a webhook that may

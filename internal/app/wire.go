@@ -1,11 +1,14 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 
 	"golang.org/x/time/rate"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"notifier/internal/alerts"
 	"notifier/internal/alerts/provider"
@@ -30,6 +33,7 @@ func (a *App) wire(ctx context.Context) error {
 		a.wireLeader,
 		a.wireWatcher,
 		func() error { return a.wireReconcile(hooks, subscriptions, table, destinations) },
+		a.wireDefinitions,
 		a.wireApplier,
 		func() error { return a.wireReports(hooks, subscriptions) },
 		func() error { return a.wireSubscriber(subscriptions) },
@@ -99,6 +103,14 @@ func kindNames() []string {
 	return names
 }
 
+func (a *App) wireDefinitions() (err error) {
+	a.definitions, err = reconcile.NewDefinitions(reconcile.DefinitionsOptions{
+		Get: a.clients.server.Definition, Every: a.options.AccessReviewInterval,
+		Log: a.log.With("component", "reconcile"), Registerer: a.registry,
+	})
+	return err
+}
+
 func (a *App) wireWatcher() (err error) {
 	a.watcher, err = watch.New(watch.Options{
 		Metadata: a.clients.metadata, Objects: a.clients.server, Discovery: a.clients.server, Namespace: a.namespace(),
@@ -108,12 +120,18 @@ func (a *App) wireWatcher() (err error) {
 }
 
 func (a *App) wireApplier() (err error) {
-	a.applier, err = apply.New(apply.Options{
+	o := apply.Options{
 		Bus: a.bus, Receivers: a.reconcile.Receivers(), Compiled: a.reconcile.Complete(), Selector: a.watcher,
 		Discovery: a.clients.server, Client: a.clients.apply, Reports: a.bus.Health(),
+		Access: a.clients.access, ReviewInterval: a.options.AccessReviewInterval,
 		Interval: a.options.TriggerInterval, QPS: float64(a.options.TriggerQPS), Burst: max(1, int(2*a.options.TriggerQPS)),
 		Log: a.log.With("component", "apply"), Registerer: a.registry,
-	})
+	}
+	o.Account.Namespace, o.Account.Name = cmp.Or(a.options.RuntimeNamespace, metav1.NamespaceDefault), a.options.DefaultServiceAccount
+	for _, k := range watch.Kinds() {
+		o.Kinds = append(o.Kinds, schema.GroupResource{Group: k.Group, Resource: k.Resource})
+	}
+	a.applier, err = apply.New(o)
 	return err
 }
 

@@ -21,7 +21,7 @@ func (b *Bus) PublishTriggers(ctx context.Context, triggers ...event.Trigger) er
 		if t.Namespace == "" || t.Key == "" {
 			return errors.New("publish trigger: no namespace or no key")
 		}
-		subject := triggerSubject(shardOf(b.opts.Shards, t.Namespace), t)
+		subject := triggerSubject(b.TriggerShard(t.Namespace), t)
 		if b.standing.covers(subject, t.ReceiverUID) {
 			b.metrics.folded.Inc()
 			continue
@@ -51,6 +51,9 @@ func (b *Bus) Triggers(
 	})
 	return nil
 }
+
+// TriggerShard returns the shard that the triggers of a namespace are in.
+func (b *Bus) TriggerShard(namespace string) int { return shardOf(b.opts.Shards, namespace) }
 
 // triggerRole has no bound on what is handed out: there is one message a target.
 func triggerRole(shard int) role {

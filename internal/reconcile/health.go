@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -105,13 +106,33 @@ func writeReport(h apply.Health) report {
 			Message: "no write is being refused",
 		}}
 	}
-	lines := make([]string, len(h.Denied))
-	for i, d := range h.Denied {
-		lines[i] = fmt.Sprintf("service account %q may not %s %s %q: %s", d.ServiceAccount, d.Verb, d.Resource, d.Object, d.Message)
+	var lines []string
+	reason := v1.ForbiddenReason
+	for _, d := range h.Denied {
+		if line := denialLine(d); !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+		if slices.Index(denialReasons, d.Reason) > slices.Index(denialReasons, reason) {
+			reason = d.Reason
+		}
 	}
 	return report{uid: h.UID, condition: metav1.Condition{
-		Type: v1.WriteDeniedCondition, Status: metav1.ConditionTrue, Reason: v1.ForbiddenReason, Message: strings.Join(lines, "; "),
+		Type: v1.WriteDeniedCondition, Status: metav1.ConditionTrue, Reason: reason, Message: strings.Join(lines, "; "),
 	}}
+}
+
+// denialReasons are the reasons of WriteDenied. Of several the last is shown: it is the one to be mended first.
+var denialReasons = []string{v1.ForbiddenReason, v1.KindNotFoundReason, v1.ServiceAccountNotFoundReason, v1.ImpersonationRefusedReason}
+
+// denialLine says what is refused and what to do.
+func denialLine(d apply.Denied) string {
+	switch d.Reason {
+	case v1.ServiceAccountNotFoundReason, v1.ImpersonationRefusedReason:
+		return d.Message
+	case v1.KindNotFoundReason:
+		return fmt.Sprintf("%s %q cannot be written: %s", d.Kind, d.Object, d.Message)
+	}
+	return fmt.Sprintf("service account %q may not %s %s %q: %s", d.ServiceAccount, d.Verb, d.Resource, d.Object, d.Message)
 }
 
 // loopReport is a Receiver's as well: whether its triggers come back to it as events.

@@ -46,10 +46,7 @@ func planReceiver(r *v1.Receiver, defaultServiceAccount string) (receiverPlan, *
 	if kube.IsUndecodable(r) {
 		return receiverPlan{}, undecodable()
 	}
-	plan := receiverPlan{serviceAccount: r.Spec.ServiceAccountName, events: receiver.EventSet(r.Spec.Events)}
-	if plan.serviceAccount == "" {
-		plan.serviceAccount = defaultServiceAccount
-	}
+	plan := receiverPlan{serviceAccount: accountOf(r, defaultServiceAccount), events: receiver.EventSet(r.Spec.Events)}
 	for _, check := range []func(*v1.Receiver, *receiverPlan) *fault{
 		checkNamespaces, checkType, checkProviders, checkSecretRef, checkServiceAccount, checkLimits, checkTexts, planTargets, planSources,
 	} {
@@ -143,12 +140,28 @@ func checkSecretRef(r *v1.Receiver, plan *receiverPlan) *fault {
 	return nil
 }
 
-// checkServiceAccount holds invariant T2: who cannot be named is not impersonated.
-func checkServiceAccount(_ *v1.Receiver, plan *receiverPlan) *fault {
-	if len(validation.IsDNS1123Subdomain(plan.serviceAccount)) > 0 {
-		return &fault{reason: v1.ValidationFailedReason, message: "spec.serviceAccountName is not the name of a service account"}
+// accountOf is the service account that writes for a Receiver: the one in the field, else in the annotation, else the default. An
+// annotation that is there and empty names nobody, and is not the default: that one may be allowed more than its writer meant.
+func accountOf(r *v1.Receiver, defaultServiceAccount string) string {
+	if r.Spec.ServiceAccountName != "" {
+		return r.Spec.ServiceAccountName
 	}
-	return nil
+	if named, ok := r.Annotations[v1.ServiceAccountAnnotation]; ok {
+		return named
+	}
+	return defaultServiceAccount
+}
+
+// checkServiceAccount holds invariant T2: who cannot be named is not impersonated.
+func checkServiceAccount(r *v1.Receiver, plan *receiverPlan) *fault {
+	if len(validation.IsDNS1123Subdomain(plan.serviceAccount)) == 0 {
+		return nil
+	}
+	where := "spec.serviceAccountName"
+	if r.Spec.ServiceAccountName == "" {
+		where = "the annotation " + v1.ServiceAccountAnnotation
+	}
+	return &fault{reason: v1.ValidationFailedReason, message: where + " is not the name of a service account of this namespace"}
 }
 
 func checkLimits(r *v1.Receiver, plan *receiverPlan) *fault {

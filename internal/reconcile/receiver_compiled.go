@@ -17,6 +17,8 @@ import (
 type compiled struct {
 	uid        types.UID
 	generation int64
+	// account is who writes. An annotation may name it, which no generation tells.
+	account string
 	// plan is of the spec, or unplanned says why there is none.
 	plan      receiverPlan
 	unplanned *fault
@@ -50,10 +52,11 @@ func (c *receiverController) plan(ctx context.Context, r *v1.Receiver) (*compile
 	k := kube.KeyOf(r)
 	before, ok := c.compiled.get(k)
 	readable := !kube.IsUndecodable(r) // one that is not may become so with no new generation
-	if ok && readable && before.uid == r.UID && before.generation == r.Generation {
+	account := accountOf(r, c.account)
+	if ok && readable && before.uid == r.UID && before.generation == r.Generation && before.account == account {
 		return before, nil
 	}
-	made := &compiled{uid: r.UID, generation: r.Generation}
+	made := &compiled{uid: r.UID, generation: r.Generation, account: account}
 	if err := c.inTurn(ctx, r.Namespace, filterText(r), func() {
 		made.plan, made.unplanned = planReceiver(r, c.account)
 	}); err != nil {

@@ -18,9 +18,13 @@ import (
 type Receivers struct {
 	mu    sync.RWMutex
 	named map[string]map[string]*apply.Receiver // by namespace, then name
+	// changed is told of Receivers that come or change.
+	changed func(namespace, name string)
 }
 
-func newReceivers() *Receivers { return &Receivers{named: map[string]map[string]*apply.Receiver{}} }
+func newReceivers() *Receivers {
+	return &Receivers{named: map[string]map[string]*apply.Receiver{}, changed: func(string, string) {}}
+}
 
 // Live returns the live Receiver of that name.
 func (r *Receivers) Live(namespace, name string) (apply.Receiver, bool) {
@@ -44,14 +48,32 @@ func (r *Receivers) InNamespace(namespace string) []apply.Receiver {
 	return all
 }
 
+// Namespaces returns those that have live Receivers.
+func (r *Receivers) Namespaces() []string {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return slices.Collect(maps.Keys(r.named))
+}
+
+// Follow has changed called with every Receiver that comes, or comes to ask for something else or as another account.
+func (r *Receivers) Follow(changed func(namespace, name string)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.changed = changed
+}
+
 func (r *Receivers) put(live apply.Receiver) {
 	live = live.Indexed()
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	if r.named[live.Namespace] == nil {
 		r.named[live.Namespace] = map[string]*apply.Receiver{}
 	}
+	before, changed := r.named[live.Namespace][live.Name], r.changed
 	r.named[live.Namespace][live.Name] = &live
+	r.mu.Unlock()
+	if before == nil || before.UID != live.UID || before.Generation != live.Generation || before.ServiceAccount != live.ServiceAccount {
+		changed(live.Namespace, live.Name)
+	}
 }
 
 func (r *Receivers) remove(k kube.Key) {

@@ -109,6 +109,9 @@ func (s *statusController[T, L]) reconcile(ctx context.Context, k kube.Key) erro
 	if wrote && isNews(object, v, found) || !wrote && !s.writer.HasStatus() {
 		s.record(object, v, wrote)
 	}
+	if wrote {
+		s.recordDenied(object)
+	}
 	return nil
 }
 

@@ -25,6 +25,7 @@ var allowed = []string{
 	"patch receivers.notification.toolkit.fluxcd.io", "patch alerts.notification.toolkit.fluxcd.io", "patch providers.notification.toolkit.fluxcd.io",
 	// As whom it asks for a reconcile, and what it may do then.
 	"impersonate:serviceaccount serviceaccounts.authentication.k8s.io",
+	"impersonate-on:serviceaccount:create selfsubjectaccessreviews.authorization.k8s.io",
 	// Everybody may ask who he is and what he may.
 	"create selfsubjectaccessreviews.authorization.k8s.io", "create selfsubjectrulesreviews.authorization.k8s.io",
 	"create selfsubjectreviews.authentication.k8s.io",

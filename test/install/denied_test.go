@@ -9,6 +9,7 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -139,6 +140,25 @@ func TestT2ImpersonationIsGoodForOneVerbOnFluxKindsOnly(t *testing.T) {
 	s.forbidden("patch a ConfigMap", err)
 	_, err = strong.CoreV1().ServiceAccounts(tenant.Namespace).CreateToken(s.Ctx, "strong", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	s.forbidden("make a token", err)
+
+	// What the account may is asked as the account, and nothing else is.
+	review := authorizationv1.ResourceAttributes{Verb: "patch", Group: "source.toolkit.fluxcd.io", Resource: "gitrepositories", Namespace: tenant.Namespace}
+	access := strong.AuthorizationV1()
+	answer, err := access.SelfSubjectAccessReviews().Create(s.Ctx, &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &review},
+	}, metav1.CreateOptions{})
+	s.Must(err)
+	if !answer.Status.Allowed {
+		t.Errorf("the account may patch, and the review says no: %+v", answer.Status)
+	}
+	_, err = access.SubjectAccessReviews().Create(s.Ctx, &authorizationv1.SubjectAccessReview{
+		Spec: authorizationv1.SubjectAccessReviewSpec{User: account, ResourceAttributes: &review},
+	}, metav1.CreateOptions{})
+	s.forbidden("a review of others", err)
+	_, err = access.SelfSubjectRulesReviews().Create(s.Ctx, &authorizationv1.SelfSubjectRulesReview{
+		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: tenant.Namespace},
+	}, metav1.CreateOptions{})
+	s.forbidden("a list of all rules", err)
 
 	for what, as := range map[string]rest.ImpersonationConfig{
 		"a user":                       {UserName: "somebody"},

@@ -39,7 +39,7 @@ func Open(ctx context.Context, cluster *harness.Cluster, race bool) (*World, err
 		return nil, err
 	}
 	w := &World{Cluster: cluster, Program: program}
-	return w, w.install(ctx)
+	return w, w.Reinstall(ctx)
 }
 
 // New is Open on a control plane of its own.
@@ -51,8 +51,8 @@ func New(ctx context.Context, race bool) (*World, error) {
 	return Open(ctx, cluster, race)
 }
 
-// install applies config/default but for what needs a kubelet or a volume.
-func (w *World) install(ctx context.Context) error {
+// Reinstall applies config/default but for what needs a kubelet or a volume.
+func (w *World) Reinstall(ctx context.Context) error {
 	manifests, err := Manifests("default")
 	if err != nil {
 		return err

@@ -34,6 +34,7 @@ const account = "notifier"
 var mayWrite = []string{
 	"create /events",
 	"create coordination.k8s.io/leases",
+	"impersonate-on:serviceaccount:create authorization.k8s.io/selfsubjectaccessreviews",
 	"impersonate-on:serviceaccount:patch helm.toolkit.fluxcd.io/helmreleases",
 	"impersonate-on:serviceaccount:patch image.toolkit.fluxcd.io/imagepolicies",
 	"impersonate-on:serviceaccount:patch image.toolkit.fluxcd.io/imagerepositories",

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 
 	"notifier/internal/event"
@@ -20,6 +22,8 @@ import (
 type Bus interface {
 	// Triggers calls serve for each shard whose ownership begins, with a context that ends with it, until ctx ends.
 	Triggers(ctx context.Context, serve func(ctx context.Context, shard int, in <-chan event.Held[event.Trigger]) error) error
+	// TriggerShard returns the shard of a namespace.
+	TriggerShard(namespace string) int
 }
 
 // Receiver is what counts of a live Receiver.
@@ -36,7 +40,13 @@ type Receiver struct {
 // Receivers are the live ones, each Indexed.
 type Receivers interface {
 	Live(namespace, name string) (Receiver, bool)
+	// InNamespace returns those of a namespace, ordered by name.
 	InNamespace(namespace string) []Receiver
+	// Namespaces returns those that have live Receivers.
+	Namespaces() []string
+	// Follow has changed called with every Receiver that comes, or comes to ask for something else or as another account, from now on.
+	// It must not block.
+	Follow(changed func(namespace, name string))
 }
 
 // Selector finds objects by their labels in the watchers' cache; watched is false when it does not hold all of the kind. Only the
@@ -60,6 +70,14 @@ type Options struct {
 	Discovery Discovery
 	Client    *Client
 	Reports   Reports
+	// Access, if not nil, is asked what service accounts may before there is anything to write.
+	Access *Access
+	// ReviewInterval is how often it is asked the same again, 5 min by default.
+	ReviewInterval time.Duration
+	// Account is the service account that stands for all while there is no Receiver, in a namespace that is served.
+	Account struct{ Namespace, Name string }
+	// Kinds are the resources that the installation is made to write.
+	Kinds []schema.GroupResource
 	// Interval is the least time between two requests for one object, 1 s by default.
 	Interval time.Duration
 	// QPS and Burst bound the requests to the API server, 100 and 200 by default.
@@ -78,6 +96,7 @@ func (o *Options) validate() error {
 	setDefault(&o.Burst, 200)
 	setDefault(&o.Workers, 16)
 	setDefault(&o.Timeout, 10*time.Second)
+	setDefault(&o.ReviewInterval, 5*time.Minute)
 	var errs []error
 	for _, need := range []struct {
 		name    string
@@ -97,8 +116,8 @@ func (o *Options) validate() error {
 			errs = append(errs, fmt.Errorf("%s is missing", need.name))
 		}
 	}
-	if o.Interval < 0 || o.QPS < 0 || o.Burst < 0 || o.Workers < 0 || o.Timeout < 0 {
-		errs = append(errs, errors.New("a negative Interval, QPS, Burst, Workers or Timeout"))
+	if o.Interval < 0 || o.QPS < 0 || o.Burst < 0 || o.Workers < 0 || o.Timeout < 0 || o.ReviewInterval < 0 {
+		errs = append(errs, errors.New("a negative Interval, QPS, Burst, Workers, Timeout or ReviewInterval"))
 	}
 	return errors.Join(errs...)
 }
@@ -118,6 +137,9 @@ type Applier struct {
 	limiter *rate.Limiter
 	mapper  *mapper
 	book    *book
+	// authority and reviews ask what is refused before it is tried.
+	authority *authority
+	reviews   *reviewer
 	// queue holds what is due. Run makes it, before anything that uses it runs.
 	queue workqueue.TypedDelayingInterface[item]
 	// settling bounds the confirmations from the bus that are awaited beside the work.
@@ -126,6 +148,8 @@ type Applier struct {
 	mu    sync.Mutex
 	jobs  map[jobKey]*job
 	slots map[slotKey]*slot
+	// shards are those that this replica owns.
+	shards map[int]*shard
 }
 
 // maxSettling bounds the messages whose end the bus is confirming at a time.
@@ -136,17 +160,40 @@ func New(opts Options) (*Applier, error) {
 	if err := opts.validate(); err != nil {
 		return nil, fmt.Errorf("apply options: %w", err)
 	}
-	return &Applier{
+	a := &Applier{
 		opts: opts, log: opts.Log, metrics: newMetrics(opts.Registerer),
 		limiter: rate.NewLimiter(rate.Limit(opts.QPS), opts.Burst),
 		mapper:  newMapper(opts.Discovery), book: newBook(opts.Log),
 		settling: make(chan struct{}, maxSettling),
-		jobs:     map[jobKey]*job{}, slots: map[slotKey]*slot{},
-	}, nil
+		jobs:     map[jobKey]*job{}, slots: map[slotKey]*slot{}, shards: map[int]*shard{},
+	}
+	a.authority, a.reviews = newAuthority(&a.opts, a.metrics.faulty, a.anyAccount), newReviewer(a)
+	a.authority.turned = func() { a.reviews.all(func(string) bool { return true }) }
+	opts.Receivers.Follow(a.reviews.changed)
+	return a, nil
+}
+
+// anyAccount is a service account that may have to be impersonated.
+func (a *Applier) anyAccount() (namespace, name string) {
+	namespaces := a.opts.Receivers.Namespaces()
+	slices.Sort(namespaces) // the same one each time
+	for _, namespace := range namespaces {
+		if all := a.opts.Receivers.InNamespace(namespace); len(all) > 0 {
+			return namespace, all[0].ServiceAccount
+		}
+	}
+	return a.opts.Account.Namespace, a.opts.Account.Name
 }
 
 // Run applies triggers until ctx ends or the bus is lost, and joins all it started. It is called once.
 func (a *Applier) Run(ctx context.Context) error {
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	asks, stopAsking := context.WithCancel(ctx)
+	defer stopAsking()
+	if a.opts.Access != nil {
+		asking.Go(func() { a.authority.run(asks) })
+	}
 	select {
 	case <-ctx.Done():
 		return nil
@@ -161,6 +208,10 @@ func (a *Applier) Run(ctx context.Context) error {
 	defer stop()
 	defer a.queue.ShutDown()
 	wg.Go(func() { a.book.run(work, a.opts.Reports) })
+	if a.opts.Access != nil {
+		a.reviews.open()
+		asking.Go(func() { a.reviews.run(asks) })
+	}
 	for range a.opts.Workers {
 		wg.Go(func() {
 			for a.next(work) {

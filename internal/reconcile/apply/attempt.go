@@ -4,6 +4,11 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	v1 "notifier/api/v1"
+	"notifier/internal/event"
 )
 
 // errNotOwned says that another replica may write by now: a second request would be one too many within the interval.
@@ -194,10 +199,18 @@ func (a *Applier) conclude(k slotKey, at *attempt, o outcome) (settle settle, me
 
 // refusedAgain shows a refusal to the Receiver, and reports whether it was the last.
 func (a *Applier) refusedAgain(k slotKey, at *attempt, o outcome) (last bool) {
-	a.book.deny(o.receiver, Denied{
+	d := Denied{
 		ServiceAccount: o.receiver.ServiceAccount, Verb: "patch", Resource: o.resource, Kind: k.object.kind, Object: k.object.name,
 		Message: o.err.Error(), // the API server's words, which are about the tenant's own object
-	})
+	}
+	switch {
+	case unresolvable(o.err):
+		d = denial(o.receiver, event.Target{Kind: k.object.kind, Name: k.object.name}, o.err)
+	case apierrors.IsForbidden(o.err):
+		d.Reason = v1.ForbiddenReason
+		a.reviews.changed(k.namespace, o.receiver.Name) // which tells a missing permission from what another is to mend
+	}
+	a.book.deny(o.receiver, d)
 	at.pause = longer(at.pause, minRefusedPause)
 	at.notBefore = time.Now().Add(at.pause)
 	if at.notBefore.After(at.job.wish.Accepted.Add(RefusedFor)) {

@@ -30,6 +30,15 @@ type Client struct{ rest rest.Interface }
 // NewClient returns a client of the API server that config names. A config that impersonates somebody itself is an error: its
 // identity would be mixed with the tenants'. The budget of requests is the Applier's, so config's own is taken off.
 func NewClient(config *rest.Config) (*Client, error) {
+	client, err := newREST(config)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{rest: client}, nil
+}
+
+// newREST returns the client of requests that name by themselves as whom they are made.
+func newREST(config *rest.Config) (rest.Interface, error) {
 	i := config.Impersonate
 	if i.UserName != "" || i.UID != "" || len(i.Groups) > 0 || len(i.Extra) > 0 {
 		return nil, errors.New("the applier's configuration must not impersonate anybody itself")
@@ -44,7 +53,7 @@ func NewClient(config *rest.Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("applier's client: %w", err)
 	}
-	return &Client{rest: client}, nil
+	return client, nil
 }
 
 // request is one reconcile request to be written.

@@ -36,6 +36,10 @@ func (c *crowd) Live(namespace, name string) (Receiver, bool) {
 	return c.live.Live(namespace, name)
 }
 
+func (c *crowd) Namespaces() []string { return nil }
+
+func (c *crowd) Follow(func(namespace, name string)) {}
+
 func (c *crowd) InNamespace(namespace string) []Receiver {
 	c.listed++
 	return c.live.InNamespace(namespace)

@@ -36,6 +36,8 @@ func (b *fakeBus) Triggers(ctx context.Context, serve func(context.Context, int,
 	return ctx.Err()
 }
 
+func (b *fakeBus) TriggerShard(string) int { return 0 }
+
 func (b *fakeBus) endTerm() {
 	b.mu.Lock()
 	end := b.end
@@ -44,15 +46,38 @@ func (b *fakeBus) endTerm() {
 }
 
 type fakeReceivers struct {
-	mu   sync.Mutex
-	live []Receiver
+	mu      sync.Mutex
+	live    []Receiver
+	changed func(namespace, name string)
 }
 
 func (f *fakeReceivers) put(r Receiver) {
 	f.remove(r.Namespace, r.Name)
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.live = append(f.live, r.Indexed())
+	changed := f.changed
+	f.mu.Unlock()
+	if changed != nil {
+		changed(r.Namespace, r.Name)
+	}
+}
+
+func (f *fakeReceivers) Follow(changed func(namespace, name string)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.changed = changed
+}
+
+func (f *fakeReceivers) Namespaces() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var all []string
+	for _, r := range f.live {
+		if !slices.Contains(all, r.Namespace) {
+			all = append(all, r.Namespace)
+		}
+	}
+	return all
 }
 
 func (f *fakeReceivers) remove(namespace, name string) {

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode"
 
+	v1 "notifier/api/v1"
 	"notifier/internal/event"
 	"notifier/internal/reconcile/kube"
 )
@@ -34,7 +35,12 @@ type Denied struct {
 	Kind     string `json:"kind"`
 	// Object is the object's name, or "*" when the selector could not be resolved.
 	Object string `json:"object"`
-	// Message is the API server's reason, cut to one line.
+	// Reason is one of the reasons of condition WriteDenied, v1.ForbiddenReason if it is empty.
+	Reason string `json:"reason,omitempty"`
+	// Reviewed says that a review found it, so that a review takes it back. Otherwise it is the API server's answer to a write, for
+	// whatever reason, and stays until a write succeeds.
+	Reviewed bool `json:"reviewed,omitempty"`
+	// Message is the API server's reason, cut to one line, or what is to be done.
 	Message string    `json:"message"`
 	Since   time.Time `json:"since"`
 }
@@ -87,8 +93,10 @@ func (b *book) deny(r Receiver, d Denied) {
 	if p.health.UID != r.UID {
 		p.health = Health{UID: r.UID}
 	}
-	same := func(x Denied) bool { return x.Kind == d.Kind && x.Resource == d.Resource && x.Object == d.Object }
-	i := slices.IndexFunc(p.health.Denied, same)
+	if slices.ContainsFunc(p.health.Denied, d.expected) {
+		return // the review says what is to be done about it
+	}
+	i := slices.IndexFunc(p.health.Denied, d.same)
 	switch {
 	case i < 0 && len(p.health.Denied) >= maxDenied:
 		return
@@ -110,7 +118,8 @@ func (b *book) deny(r Receiver, d Denied) {
 // the same account is mended by it as well.
 func (b *book) allow(namespace, account string, receivers map[string]bool, resource string, o object) {
 	b.remove(namespace, func(receiver string, d Denied) bool {
-		return d.Object == o.name && (d.Resource == resource || d.Resource == o.kind) && // the kind while it was not served
+		named := d.Object == o.name || d.Object == "*" && d.Reviewed        // it said that all that are selected are refused
+		return named && (d.Resource == resource || d.Resource == o.kind) && // the kind while it was not served
 			(d.ServiceAccount == account || receivers[receiver])
 	})
 }
@@ -125,11 +134,70 @@ func (b *book) resolved(r Receiver, target event.Target) {
 		return
 	}
 	b.strike(r.Namespace, r.Name, p, func(d Denied) bool {
-		named := slices.ContainsFunc(r.Targets, func(t event.Target) bool {
-			return t.Kind == d.Kind && (t.Name == d.Object || t.Selects())
-		})
-		return !named || d.ServiceAccount != r.ServiceAccount || target.Selects() && d.Object == "*" && d.Kind == target.Kind
+		return !r.concerns(d) || target.Selects() && d.Object == "*" && d.Kind == target.Kind && !d.Reviewed
 	})
+}
+
+// concerns reports whether a denial is about something that the Receiver may ask for, as the account that it has now.
+func (r Receiver) concerns(d Denied) bool {
+	return d.ServiceAccount == r.ServiceAccount && slices.ContainsFunc(r.Targets, func(t event.Target) bool {
+		return t.Kind == d.Kind && (t.Name == d.Object || t.Selects())
+	})
+}
+
+// reviewed notes what a review of the Receiver found, in the place of what an earlier one did. Of the kinds for which open says so
+// nothing was found out.
+func (b *book) reviewed(r Receiver, found []Denied, open func(kind string) bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var before []Denied
+	if p := b.pages[r.Namespace][r.Name]; p != nil && p.health.UID == r.UID {
+		before = p.health.Denied
+	}
+	var now []Denied
+	for _, d := range before {
+		again := slices.ContainsFunc(found, d.same) || slices.ContainsFunc(found, d.expected)
+		if !again && r.concerns(d) && (!d.Reviewed || open(d.Kind)) {
+			now = append(now, d)
+		}
+	}
+	for _, d := range found {
+		if len(now) >= maxDenied {
+			break
+		}
+		d.Message, d.Since = safeReason(d.Message), time.Now().UTC()
+		if i := slices.IndexFunc(before, d.same); i >= 0 {
+			d.Since = before[i].Since
+		}
+		now = append(now, d)
+	}
+	if slices.Equal(before, now) {
+		return
+	}
+	p := b.page(r.Namespace, r.Name)
+	p.health, p.own, p.gone = Health{UID: r.UID, Denied: now}, true, false
+	b.mark(r.Namespace, r.Name)
+}
+
+// expected reports whether the denial is the refusal of a write for want of a permission that a review found wanting.
+func (d Denied) expected(review Denied) bool {
+	return review.Reviewed && !d.Reviewed && d.Reason == v1.ForbiddenReason && d.ServiceAccount == review.ServiceAccount &&
+		d.Kind == review.Kind && (d.Object == review.Object || review.Object == "*")
+}
+
+// forget takes back what is shown of a namespace's Receivers that are none of those that live: they are no more, or their spec does not
+// stand, so that they ask for nothing.
+func (b *book) forget(namespace string, live []Receiver) {
+	lives := make(map[string]bool, len(live))
+	for _, r := range live {
+		lives[r.Name] = true
+	}
+	b.remove(namespace, func(receiver string, _ Denied) bool { return !lives[receiver] })
+}
+
+// same reports whether two denials are of one object.
+func (d Denied) same(other Denied) bool {
+	return d.Kind == other.Kind && d.Resource == other.Resource && d.Object == other.Object
 }
 
 // removed notes that the Receiver asks no more for an object.

@@ -25,7 +25,7 @@ type Discovery interface {
 }
 
 // errNotServed says that the cluster has no namespaced kind of that name and version.
-var errNotServed = errors.New("not a namespaced kind that the cluster serves")
+var errNotServed = errors.New("the cluster serves no namespaced kind of that name and apiVersion: correct them, or have its definition installed")
 
 // ambiguousError says that a target without an API version could be of several groups.
 type ambiguousError struct {

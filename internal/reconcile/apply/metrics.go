@@ -20,6 +20,14 @@ const (
 	resultUnseen  = "unseen"  // what names the target may not have been seen yet
 )
 
+// The answers about a service account.
+const (
+	reviewAllowed = "allowed"
+	reviewDenied  = "denied"
+	reviewRefused = "refused" // the process may not act as the account
+	reviewError   = "error"
+)
+
 // patchResults are the labels of the verdicts on writes.
 var patchResults = map[verdict]string{
 	applied: "ok", refused: "refused", gone: "not_found", conflicted: "conflict", failed: "error",
@@ -31,6 +39,9 @@ type metrics struct {
 	shared   prometheus.Counter
 	pending  prometheus.Gauge
 	latency  prometheus.Histogram
+	// faulty and reviews are of what is asked before a write.
+	faulty  prometheus.Gauge
+	reviews *prometheus.CounterVec
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -57,6 +68,17 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2, 5, 10, 30, 60, 300, 600},
 		}),
 	}
+	m.faulty = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "notifier_impersonation_refused",
+		Help: "1 while something, which /readyz names, keeps the process from writing as service accounts.",
+	})
+	m.reviews = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "notifier_access_reviews_total",
+		Help: "Questions to the Kubernetes API about what service accounts may, by its answer.",
+	}, []string{"result"})
+	for _, result := range []string{reviewAllowed, reviewDenied, reviewRefused, reviewError} {
+		m.reviews.WithLabelValues(result)
+	}
 	for _, label := range patchResults {
 		m.patches.WithLabelValues(label)
 	}
@@ -65,6 +87,6 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	} {
 		m.triggers.WithLabelValues(result)
 	}
-	r.MustRegister(m.patches, m.triggers, m.shared, m.pending, m.latency)
+	r.MustRegister(m.patches, m.triggers, m.shared, m.pending, m.latency, m.faulty, m.reviews)
 	return m
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	v1 "notifier/api/v1"
 	"notifier/internal/event"
 )
 
@@ -25,7 +26,7 @@ func gaps(patches []patch) []int {
 // T4: a refused request is tried from 5 s to 1 min apart for 10 minutes, and shown. Fails when a refusal ends the trigger, when
 // its pauses are others, and when it is tried for ever.
 func TestT4ARefusalIsTriedForTenMinutesAndShown(t *testing.T) {
-	for _, code := range []int{http.StatusForbidden, http.StatusUnprocessableEntity} {
+	for code, reason := range map[int]string{http.StatusForbidden: v1.ForbiddenReason, http.StatusUnprocessableEntity: ""} {
 		t.Run(http.StatusText(code), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
@@ -40,7 +41,7 @@ func TestT4ARefusalIsTriedForTenMinutesAndShown(t *testing.T) {
 				}
 				want := Health{UID: r.UID, Denied: []Denied{{
 					ServiceAccount: "weak", Verb: "patch", Resource: "gitrepositories.source.toolkit.fluxcd.io", Kind: "GitRepository",
-					Object: "app", Message: "system:serviceaccount:team-a:weak: cannot patch app",
+					Object: "app", Reason: reason, Message: "system:serviceaccount:team-a:weak: cannot patch app",
 				}}}
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("shown after the first refusal (-want +got):\n%s", diff)

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	v1 "notifier/api/v1"
 	"notifier/internal/event"
 )
 
@@ -171,10 +172,14 @@ func (a *Applier) objects(ctx context.Context, r Receiver, target event.Target) 
 
 // denial is what is shown of a target that was refused before any request.
 func denial(r Receiver, target event.Target, err error) Denied {
-	return Denied{
+	d := Denied{
 		ServiceAccount: r.ServiceAccount, Verb: "patch", Resource: target.Kind, Kind: target.Kind, Object: target.Name,
 		Message: err.Error(),
 	}
+	if unresolvable(err) {
+		d.Reason, d.Reviewed = v1.KindNotFoundReason, true
+	}
+	return d
 }
 
 func groupOf(apiVersion string) string {

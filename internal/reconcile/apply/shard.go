@@ -24,13 +24,18 @@ type shard struct {
 }
 
 // serve applies the triggers of one shard until ctx ends, then finishes what is in flight and gives the rest back.
-func (a *Applier) serve(ctx context.Context, _ int, in <-chan event.Held[event.Trigger]) error {
+func (a *Applier) serve(ctx context.Context, number int, in <-chan event.Held[event.Trigger]) error {
 	sh := &shard{
 		began: time.Now(), owned: event.FenceOf(ctx), jobs: map[jobKey]*job{}, namespaces: map[string]bool{}, empty: make(chan struct{}),
 	}
+	a.mu.Lock()
+	a.shards[number] = sh
+	a.mu.Unlock()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer a.drain(ctx, sh)
+	defer a.lose(number)
+	a.reviews.all(func(namespace string) bool { return a.opts.Bus.TriggerShard(namespace) == number })
 	working := time.NewTicker(event.HoldTime / 3)
 	defer working.Stop()
 	for {
@@ -56,6 +61,32 @@ func (a *Applier) serve(ctx context.Context, _ int, in <-chan event.Held[event.T
 			}
 		}
 	}
+}
+
+// lose ends the reviews of a shard.
+func (a *Applier) lose(number int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.shards, number)
+}
+
+// shardOf returns the shard of a namespace, nil unless this replica owns it.
+func (a *Applier) shardOf(namespace string) *shard {
+	number := a.opts.Bus.TriggerShard(namespace)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.shards[number]
+}
+
+// keepsNamespace reports whether the replica still owns the shard, and notes that what it reports of the namespace ends with that.
+func (a *Applier) keepsNamespace(sh *shard, namespace string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if sh.closed || !sh.owned() {
+		return false
+	}
+	sh.namespaces[namespace] = true
+	return true
 }
 
 // keep tells the bus that the shard's triggers are still held.

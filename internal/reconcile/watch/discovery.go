@@ -87,6 +87,15 @@ func (s *Server) All(ctx context.Context) ([]apidiscovery.APIGroupDiscovery, err
 	return groups, nil
 }
 
+// Definition returns a custom resource's definition, as JSON.
+func (s *Server) Definition(ctx context.Context, name string) ([]byte, error) {
+	body, err := s.client.Get().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", name).DoRaw(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("definition %s: %w", name, err)
+	}
+	return body, nil
+}
+
 func (s *Server) get(ctx context.Context, answer any, path ...string) error {
 	body, err := s.client.Get().AbsPath(path...).DoRaw(ctx)
 	if err != nil {

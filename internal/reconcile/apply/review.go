@@ -1,0 +1,244 @@
+package apply
+
+import (
+	"context"
+	"hash/fnv"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+
+	"notifier/internal/reconcile/kube"
+)
+
+const (
+	// reviewDelay is how long after its compile a Receiver is reviewed: what was applied along with it is there by then.
+	reviewDelay = time.Second
+	// reviewWorkers is how many reviews are made at once of Receivers that changed, and of all in turn.
+	reviewWorkers = 2
+	// maxQuestions bounds what is asked for a namespace in one interval, turnQuestions in one turn. What is left over is asked in the
+	// next.
+	maxQuestions  = 128
+	turnQuestions = 16
+	// minDenialPause is the pause after which a Receiver that something was found for is reviewed again. It doubles up to the interval,
+	// since RBAC often arrives after the Receiver.
+	minDenialPause = 5 * time.Second
+	// answerTime is for how long an answer counts for another Receiver that is reviewed out of turn.
+	answerTime = 3 * time.Second
+)
+
+// reviewer finds out, before any webhook and then again at an interval, which writes the API server would refuse. Each namespace is
+// reviewed by the replica that owns its shard, all of its Receivers together, so that what several ask for is asked once.
+type reviewer struct {
+	a *Applier
+	// fresh holds the Receivers that changed; rounds holds namespaces, without a name, and Receivers that something was found for.
+	// Namespaces take turns in both.
+	fresh, rounds workqueue.TypedDelayingInterface[name]
+	opened        chan struct{} // closed when the queues are there
+
+	mu sync.Mutex
+	// namespaces are those that have Receivers and whose next turn is set.
+	namespaces map[string]*round
+}
+
+// round is one namespace's. The reviewer's lock guards it.
+type round struct {
+	// pending are the Receivers whose turn is yet to come, began is when the first one's came.
+	pending []string
+	began   time.Time
+	// asked counts the questions until a time.
+	asked int
+	until time.Time
+	// answers are those of this round, pauses those of Receivers that something was found for.
+	answers map[question]answered
+	pauses  map[string]time.Duration
+}
+
+func newReviewer(a *Applier) *reviewer {
+	return &reviewer{a: a, opened: make(chan struct{}), namespaces: map[string]*round{}}
+}
+
+// open makes the queues. It is called once.
+func (v *reviewer) open() {
+	byNamespace := func(n name) string { return n.namespace }
+	v.fresh, v.rounds = kube.NewQueue(byNamespace), kube.NewQueue(byNamespace)
+	close(v.opened)
+}
+
+func (v *reviewer) running() bool {
+	select {
+	case <-v.opened:
+		return true
+	default:
+		return false
+	}
+}
+
+// run reviews until ctx ends.
+func (v *reviewer) run(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for _, queue := range []workqueue.TypedDelayingInterface[name]{v.fresh, v.rounds} {
+		for range reviewWorkers {
+			wg.Go(func() {
+				for v.next(ctx, queue) {
+				}
+			})
+		}
+		defer queue.ShutDown()
+	}
+	<-ctx.Done()
+}
+
+func (v *reviewer) next(ctx context.Context, queue workqueue.TypedDelayingInterface[name]) bool {
+	n, shutdown := queue.Get()
+	if shutdown {
+		return false
+	}
+	defer queue.Done(n)
+	if n.name == "" {
+		v.turn(ctx, n.namespace)
+	} else {
+		v.review(ctx, n, time.Now().Add(-answerTime))
+	}
+	return true
+}
+
+// changed has a Receiver reviewed soon, if this replica owns its shard by then. It does not block and takes no lock of the Applier's.
+func (v *reviewer) changed(namespace, receiver string) {
+	if !v.running() {
+		return // who takes the shard over reviews all
+	}
+	v.fresh.AddAfter(name{namespace, receiver}, reviewDelay)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.namespaces[namespace] == nil {
+		v.namespaces[namespace] = newRound()
+		v.rounds.AddAfter(name{namespace: namespace}, v.untilPlace(namespace))
+	}
+}
+
+// all has every namespace for which mine says so reviewed in turn, when what was reported of their Receivers before has been read.
+func (v *reviewer) all(mine func(namespace string) bool) {
+	if !v.running() {
+		return
+	}
+	for _, namespace := range v.a.opts.Receivers.Namespaces() {
+		if mine(namespace) {
+			v.rounds.AddAfter(name{namespace: namespace}, reviewDelay)
+		}
+	}
+}
+
+func newRound() *round {
+	return &round{answers: map[question]answered{}, pauses: map[string]time.Duration{}}
+}
+
+// turn reviews a namespace's Receivers, as many as one turn has questions for.
+func (v *reviewer) turn(ctx context.Context, namespace string) {
+	asked, ok := v.begin(namespace)
+	limit := min(asked+turnQuestions, maxQuestions)
+	for ok && ctx.Err() == nil {
+		receiver, began, left := v.take(namespace, limit)
+		switch {
+		case receiver != "":
+			v.review(ctx, name{namespace, receiver}, began)
+		case left && limit < maxQuestions:
+			v.rounds.Add(name{namespace: namespace}) // behind the others
+			return
+		default:
+			v.rounds.AddAfter(name{namespace: namespace}, v.untilPlace(namespace))
+			return
+		}
+	}
+}
+
+// begin begins a namespace's turn, and its round if the one before is over. It returns how much was asked in this interval, and false
+// if nothing is to be asked by this replica.
+func (v *reviewer) begin(namespace string) (asked int, ok bool) {
+	receivers := v.a.opts.Receivers.InNamespace(namespace)
+	owned := v.a.shardOf(namespace) != nil
+	if owned {
+		v.a.book.forget(namespace, receivers)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !owned || len(receivers) == 0 {
+		delete(v.namespaces, namespace)
+		return 0, false
+	}
+	r := v.namespaces[namespace]
+	if r == nil {
+		r = newRound()
+		v.namespaces[namespace] = r
+	}
+	if now := time.Now(); !now.Before(r.until) {
+		r.asked, r.until = 0, now.Add(v.untilPlace(namespace))
+	}
+	if len(r.pending) > 0 {
+		return r.asked, true
+	}
+	pauses := r.pauses
+	r.began, r.answers, r.pauses = time.Now(), map[question]answered{}, map[string]time.Duration{}
+	for _, one := range receivers {
+		r.pending = append(r.pending, one.Name)
+		if pause := pauses[one.Name]; pause > 0 {
+			r.pauses[one.Name] = pause
+		}
+	}
+	return r.asked, true
+}
+
+// take returns the Receiver of a namespace whose turn it is and when the round began, no Receiver if none is left or if as much as the
+// limit was asked.
+func (v *reviewer) take(namespace string, limit int) (receiver string, began time.Time, left bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	r := v.namespaces[namespace]
+	switch {
+	case r == nil || len(r.pending) == 0:
+		return "", time.Time{}, false
+	case r.asked >= limit:
+		return "", time.Time{}, true
+	}
+	receiver, r.pending = r.pending[0], r.pending[1:]
+	return receiver, r.began, true
+}
+
+// untilPlace is the time until a namespace's place in the interval comes, more than zero and at most one interval. Namespaces have
+// their places spread over it.
+func (v *reviewer) untilPlace(namespace string) time.Duration {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(namespace)) // a hash never fails
+	every := int64(v.a.opts.ReviewInterval)
+	place := int64(h.Sum64() % uint64(every))
+	return time.Duration(every - (time.Now().UnixNano()%every-place+every)%every)
+}
+
+// review reviews one Receiver with answers that are no older than since, and has what was found shown.
+func (v *reviewer) review(ctx context.Context, n name, since time.Time) {
+	r, ok := v.a.opts.Receivers.Live(n.namespace, n.name)
+	sh := v.a.shardOf(n.namespace)
+	if !ok || sh == nil {
+		return
+	}
+	found := v.find(ctx, r, since)
+	if ctx.Err() != nil || !v.a.keepsNamespace(sh, n.namespace) {
+		return
+	}
+	v.a.book.reviewed(r, found.denied, found.open)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	round := v.namespaces[n.namespace]
+	if round == nil {
+		return
+	}
+	if len(found.denied) == 0 && !found.again {
+		delete(round.pauses, n.name)
+		return
+	}
+	if pause := max(2*round.pauses[n.name], minDenialPause); pause < v.a.opts.ReviewInterval {
+		round.pauses[n.name] = pause
+		v.rounds.AddAfter(n, pause)
+	}
+}

@@ -1,0 +1,225 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	v1 "notifier/api/v1"
+	"notifier/api/v1beta3"
+	"notifier/internal/reconcile/kube"
+)
+
+// DefinitionsOptions configure Definitions. All are required.
+type DefinitionsOptions struct {
+	// Get reads a custom resource's definition by its name, as JSON.
+	Get func(ctx context.Context, name string) ([]byte, error)
+	// Every is how often the definitions are read.
+	Every      time.Duration
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
+}
+
+// Definitions knows whether the definitions in the cluster have all fields of the three kinds. The API server drops the others without
+// a word: an installation of Flux over this one takes spec.serviceAccountName away, for instance.
+type Definitions struct {
+	DefinitionsOptions
+	lacking *prometheus.GaugeVec
+
+	mu    sync.Mutex
+	known bool
+	words string
+}
+
+// definition is what is compared of one kind: the version that this program reads, and its Go type.
+type definition struct {
+	kind, name, version string
+	object              reflect.Type
+}
+
+var definitions = []definition{
+	{v1.ReceiverKind, "receivers." + v1.Group, v1.GroupVersion.Version, reflect.TypeFor[v1.Receiver]()},
+	{v1beta3.AlertKind, "alerts." + v1.Group, v1beta3.GroupVersion.Version, reflect.TypeFor[v1beta3.Alert]()},
+	{v1beta3.ProviderKind, "providers." + v1.Group, v1beta3.GroupVersion.Version, reflect.TypeFor[v1beta3.Provider]()},
+}
+
+// NewDefinitions checks the options.
+func NewDefinitions(o DefinitionsOptions) (*Definitions, error) {
+	if o.Get == nil || o.Every <= 0 || o.Log == nil || o.Registerer == nil {
+		return nil, errors.New("definitions: an option is missing")
+	}
+	d := &Definitions{DefinitionsOptions: o, lacking: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "notifier_definition_fields_missing",
+		Help: "Fields of the kind that its definition in the cluster lacks, so that the API server drops them.",
+	}, []string{"kind"})}
+	for _, def := range definitions {
+		d.lacking.WithLabelValues(def.kind)
+	}
+	o.Registerer.MustRegister(d.lacking)
+	return d, nil
+}
+
+const (
+	// definitionsRetry is the pause after definitions that could not be read, definitionsTimeout ends the reading of all.
+	definitionsRetry   = 10 * time.Second
+	definitionsTimeout = 30 * time.Second
+	// maxMissing bounds the fields of one kind that are named.
+	maxMissing = 8
+)
+
+// Run reads the definitions at once and then at an interval, until ctx ends.
+func (d *Definitions) Run(ctx context.Context) error {
+	for {
+		pause := d.Every + rand.N(d.Every/10+1)
+		if err := d.check(ctx); err != nil && ctx.Err() == nil {
+			d.Log.Warn("definitions not read, it will be tried again", "error", err)
+			pause = min(pause, definitionsRetry)
+		}
+		if !kube.Sleep(ctx, pause) {
+			return nil
+		}
+	}
+}
+
+// check compares all definitions, and tells what changed.
+func (d *Definitions) check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, definitionsTimeout)
+	defer cancel()
+	var faults []string
+	for _, def := range definitions {
+		body, err := d.Get(ctx, def.name)
+		switch {
+		case apierrors.IsNotFound(err):
+			faults = append(faults, def.name+" is not installed")
+			continue
+		case err != nil:
+			return err
+		}
+		missing, err := def.missing(body)
+		if err != nil {
+			return err
+		}
+		d.lacking.WithLabelValues(def.kind).Set(float64(len(missing)))
+		if n := len(missing); n > 0 {
+			text := def.name + " lacks " + strings.Join(missing[:min(n, maxMissing)], ", ")
+			if n > maxMissing {
+				text += fmt.Sprintf(" and %d more", n-maxMissing)
+			}
+			faults = append(faults, text)
+		}
+	}
+	words := strings.Join(faults, "; ")
+	if words != "" {
+		words += ": apply config/crd of this version again"
+	}
+	d.mu.Lock()
+	before := d.words
+	d.words, d.known = words, true
+	d.mu.Unlock()
+	switch {
+	case words == before:
+	case words != "":
+		d.Log.Warn("the cluster's definitions are not this version's, and what they lack is dropped", "reason", words)
+	default:
+		d.Log.Info("the cluster's definitions are this version's now")
+	}
+	return nil
+}
+
+// Whole says what the definitions in the cluster lack, nil for nothing.
+func (d *Definitions) Whole() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case !d.known:
+		return errors.New("not read yet")
+	case d.words != "":
+		return errors.New(d.words)
+	}
+	return nil
+}
+
+// shape is what is compared of a definition's schema.
+type shape struct {
+	Properties map[string]*shape `json:"properties"`
+	Items      *shape            `json:"items"`
+	// Preserve says that unknown fields are kept.
+	Preserve bool `json:"x-kubernetes-preserve-unknown-fields"`
+}
+
+// missing returns the paths of the fields that a definition does not keep, in the order of the Go type.
+func (def definition) missing(body []byte) ([]string, error) {
+	var crd struct {
+		Spec struct {
+			Versions []struct {
+				Name         string
+				Served       bool
+				Schema       struct{ OpenAPIV3Schema *shape }
+				Subresources struct{ Status *struct{} }
+			}
+		}
+	}
+	if err := json.Unmarshal(body, &crd); err != nil {
+		return nil, fmt.Errorf("definition %s: %w", def.name, err)
+	}
+	for _, version := range crd.Spec.Versions {
+		if version.Name != def.version || !version.Served {
+			continue
+		}
+		at := cmp.Or(version.Schema.OpenAPIV3Schema, &shape{})
+		spec, status := at.Properties["spec"], at.Properties["status"]
+		if version.Subresources.Status == nil {
+			status = nil // it can be kept and not be written
+		}
+		field := func(name string) reflect.Type {
+			f, _ := def.object.FieldByName(name)
+			return f.Type
+		}
+		return slices.Concat(lacks(field("Spec"), spec, "spec"), lacks(field("Status"), status, "status")), nil
+	}
+	return []string{"version " + def.version}, nil
+}
+
+// lacks returns the paths of a type's fields that a schema does not have. Of what it lacks as a whole no parts are named.
+func lacks(t reflect.Type, s *shape, path string) []string {
+	if s == nil {
+		return []string{path}
+	}
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		if t.Kind() == reflect.Slice {
+			if s = s.Items; s == nil {
+				return nil
+			}
+			path += "[]"
+		}
+		t = t.Elem()
+	}
+	if s.Preserve || t.Kind() != reflect.Struct || !strings.HasPrefix(t.PkgPath(), apiPackages) {
+		return nil
+	}
+	var paths []string
+	for f := range t.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "" { // inline
+			paths = append(paths, lacks(f.Type, s, path)...)
+			continue
+		}
+		paths = append(paths, lacks(f.Type, s.Properties[name], path+"."+name)...)
+	}
+	return paths
+}
+
+// apiPackages begins the names of the packages whose types are looked into; Kubernetes' own are as they are.
+var apiPackages = strings.TrimSuffix(reflect.TypeFor[v1.Receiver]().PkgPath(), "v1")

@@ -1,0 +1,92 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"notifier/test/harness"
+	"notifier/test/world"
+)
+
+// rounds is for how many intervals requests are counted.
+const rounds = 4
+
+// asked counts, over some intervals, what the API server's audit log has of questions as each of the tenant's accounts, and under
+// "exists" of looks at the accounts themselves.
+func (s *stage) asked() map[string]int {
+	s.Helper()
+	begin := time.Now()
+	audit, err := s.World.Audit()
+	s.Must(err)
+	s.Must(harness.Eventually(s.Ctx, func(context.Context) error {
+		if time.Since(begin) < rounds*interval {
+			return fmt.Errorf("%s are not over", rounds*interval)
+		}
+		return nil
+	}))
+	entries, err := audit.Entries()
+	s.Must(err)
+	asked := map[string]int{}
+	for _, e := range entries {
+		switch user := e.Impersonated(); {
+		case e.ObjectRef.Resource == "selfsubjectaccessreviews" && strings.Contains(user, ":"+s.Tenant.Namespace+":"):
+			asked[user[strings.LastIndex(user, ":")+1:]]++
+		case e.ObjectRef.Resource == "serviceaccounts" && e.ObjectRef.Namespace == s.Tenant.Namespace && e.Verb == "get":
+			asked["exists"]++
+		}
+	}
+	s.Logf("asked in %d intervals: %v", rounds, asked)
+	return asked
+}
+
+// crowd makes ten Receivers of the account default, which may, and one of the account weak, which may not, and waits until they have
+// been reviewed. The account of the first Receiver by name may be the one by which the process tries whether it may impersonate.
+func (s *stage) crowd() {
+	s.Helper()
+	for _, name := range []string{"first", "weak"} {
+		s.Must(s.Tenant.ServiceAccount(s.Ctx, s.Tenant.Namespace, name))
+	}
+	s.receiver("a", "first", app)
+	for i := range 10 {
+		s.receiver(fmt.Sprint("well-", i), "default", app)
+	}
+	s.receiver("ill", "weak", app)
+	s.denied("ill", "Forbidden")
+	s.never("well-9")
+}
+
+// The cost: what is asked for Receivers in an interval is one question where all is well, however many there are of the account and
+// kind, and a few where it is not. Fails when answers are not shared, or when a Receiver asks at the pace of its status.
+func TestWhatIsAskedOfTheAPIServerIsBounded(t *testing.T) {
+	s := play(t)
+	s.crowd()
+	asked := s.asked()
+	for who, each := range map[string]int{"default": 1, "weak": 2, "exists": 3} {
+		if n := asked[who]; n < each*(rounds-1) || n > each*(rounds+1) {
+			t.Errorf("%s: asked %d times in %d intervals, want %d each", who, n, rounds, each)
+		}
+	}
+}
+
+// Fails when each replica asks for all namespaces.
+func TestOneOfTwoReplicasAsks(t *testing.T) {
+	s := ofItsOwn(t)
+	nats, err := harness.StartNATS(s.Ctx, harness.NATSOptions{})
+	s.Must(err)
+	t.Cleanup(func() { _ = nats.Stop() })
+	replica := world.NotifierOptions{Args: append([]string{
+		"--nats-url", nats.URL, "--enable-leader-election",
+		"--leader-election-lease-duration", "4s", "--leader-election-renew-deadline", "3s", "--leader-election-retry-period", "500ms",
+	}, flags...)}
+	s.Start(replica)
+	s.Start(replica)
+	s.crowd()
+	for who, n := range s.asked() {
+		if most := 2*rounds - 1; who == "default" && n > most {
+			t.Errorf("asked %d times as %s in %d intervals", n, who, rounds)
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"notifier/test/crds"
+	"notifier/test/harness"
+	"notifier/test/world"
+)
+
+const account = "notification.toolkit.fluxcd.io/service-account"
+
+// fluxDefinitions installs Flux's own definitions over ours and waits until the API server drops what they do not have.
+func (s *stage) fluxDefinitions() {
+	s.Helper()
+	definitions, err := crds.FluxNotification(s.Ctx)
+	s.Must(err)
+	_, err = s.World.Apply(s.Ctx, definitions)
+	s.Must(err)
+	s.Must(harness.Eventually(s.Within(20*time.Second), func(ctx context.Context) error {
+		obj, err := s.create(ctx, "probe", metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if _, kept, _ := unstructured.NestedString(obj.Object, "spec", "serviceAccountName"); err == nil && kept {
+			err = errors.New("the field is still kept")
+		}
+		return err
+	}))
+}
+
+// create makes a Receiver of type generic for the GitRepository "app" that names its service account by field and by annotation.
+func (s *stage) create(ctx context.Context, name string, o metav1.CreateOptions) (*unstructured.Unstructured, error) {
+	obj := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "notification.toolkit.fluxcd.io/v1", "kind": "Receiver",
+		"metadata": map[string]any{"name": name, "namespace": s.Tenant.Namespace, "annotations": map[string]any{account: "deployer"}},
+		"spec": map[string]any{
+			"type": "generic", "secretRef": map[string]any{"name": name + "-token"}, "serviceAccountName": "deployer",
+			"resources": []any{map[string]any{"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository", "name": "app"}},
+		},
+	}}
+	created, err := s.World.Dynamic.Resource(world.Kinds["Receiver"]).Namespace(s.Tenant.Namespace).Create(ctx, obj, o)
+	if created == nil {
+		created = &unstructured.Unstructured{}
+	}
+	return created, err
+}
+
+// T2: fails when the annotation is not read, which leaves the account "default" to write with Flux's definition; and when the process
+// does not tell, at its start, while it runs, and when it is mended, that the cluster's definitions are not its own.
+func TestFluxsDefinitionsOverOursAreToldAndTheAnnotationNamesTheAccount(t *testing.T) {
+	s := ofItsOwn(t)
+	s.Must(s.Tenant.ServiceAccount(s.Ctx, s.Tenant.Namespace, "deployer"))
+	s.Must(s.Tenant.Grant(s.Ctx, s.Tenant.Namespace, "deployer", []string{"patch"}, world.Patchable...))
+	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", "app", nil, ""))
+	s.Must(s.Tenant.Secret(s.Ctx, "app-token", map[string]string{"token": "t"}))
+	s.Start(world.NotifierOptions{Args: flags})
+	s.said("[+] definitions")
+	s.missing("Receiver", func(n float64) bool { return n == 0 })
+
+	s.fluxDefinitions()
+	says := []string{"receivers.notification.toolkit.fluxcd.io lacks", "spec.serviceAccountName", "alerts.notification.toolkit.fluxcd.io lacks status", "config/crd"}
+	s.said("[~] definitions: ", says...)
+	s.logged(says...)
+	s.missing("Receiver", func(n float64) bool { return n > 0 })
+	s.missing("Provider", func(n float64) bool { return n > 0 })
+
+	audit, err := s.World.Audit()
+	s.Must(err)
+	obj, err := s.create(s.Ctx, "app", metav1.CreateOptions{})
+	s.Must(err)
+	if name, kept, _ := unstructured.NestedString(obj.Object, "spec", "serviceAccountName"); kept {
+		t.Fatalf("the field is kept: %s", name)
+	}
+	path, err := s.Tenant.ReceiverPath(s.Ctx, "app")
+	s.Must(err)
+	sent := time.Now()
+	resp, err := s.Do(s.Ctx, http.MethodPost, s.HooksURL+path, nil, []byte("{}"))
+	s.Must(err)
+	if resp.Status != http.StatusOK {
+		t.Fatalf("webhook: got %d %q", resp.Status, resp.Body)
+	}
+	_, err = s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
+	s.Must(err)
+	write, err := audit.Wait(s.Ctx, func(e harness.AuditEntry) bool {
+		return e.Verb == "patch" && strings.HasSuffix(strings.Split(e.RequestURI, "?")[0], "/gitrepositories/app")
+	})
+	s.Must(err)
+	if want := harness.ServiceAccountUser(s.Tenant.Namespace, "deployer"); write.Impersonated() != want {
+		t.Errorf("written as %q, want %q", write.Impersonated(), want)
+	}
+
+	// Flux's were there first: the same is said at a start.
+	s.Must(s.Stop())
+	s.Must(s.Restart(s.Ctx))
+	s.said("[~] definitions: ", says...)
+	s.logged(says...)
+	s.Must(s.World.Reinstall(s.Ctx))
+	s.said("[+] definitions")
+	s.logged("definitions are this version's now")
+	s.missing("Receiver", func(n float64) bool { return n == 0 })
+}
+
+// missing waits until the metric of the fields that a kind's definition lacks is as it should be.
+func (s *stage) missing(kind string, good func(float64) bool) {
+	s.Helper()
+	s.Must(harness.Eventually(s.Within(20*time.Second), func(ctx context.Context) error {
+		n, err := s.Metric(ctx, "notifier_definition_fields_missing", "kind", kind)
+		if err == nil && !good(n) {
+			err = fmt.Errorf("%v fields of %s are missing", n, kind)
+		}
+		return err
+	}))
+}

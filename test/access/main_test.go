@@ -1,0 +1,203 @@
+// Package access tests what an installation and its tenants hear of writes that would be refused, before there is anything to write:
+// permissions and accounts that are missing, API servers that know no constrained impersonation, and definitions of Flux's own.
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"notifier/test/harness"
+	"notifier/test/scene"
+	"notifier/test/world"
+)
+
+func TestMain(m *testing.M) { harness.Main(m) }
+
+// interval is how often the processes here ask again.
+const interval = 4 * time.Second
+
+var flags = []string{"--access-review-interval", interval.String(), "--log-level", "debug"}
+
+var shared = scene.Opening(func(ctx context.Context) (*world.Notifier, error) {
+	w, err := world.New(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	return w.Start(ctx, world.NotifierOptions{Args: flags})
+})
+
+// clusters bounds how many clusters of single tests there are at once, beside the shared one: each is an API server.
+var clusters = make(chan struct{}, 2)
+
+// ofItsOwn opens a stage on a cluster of the test's own, whose definitions and roles it may change. Args are the control plane's.
+func ofItsOwn(t *testing.T, args ...string) *stage {
+	t.Helper()
+	t.Parallel()
+	clusters <- struct{}{}
+	t.Cleanup(func() { <-clusters })
+	w, err := scene.Opening(func(ctx context.Context) (*world.World, error) {
+		cluster, err := harness.StartControlPlane(ctx, harness.ClusterOptions{Args: args})
+		if err != nil {
+			return nil, err
+		}
+		return world.Open(ctx, cluster, true)
+	})()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.Stop() })
+	return &stage{scene.New(t, w, nil)}
+}
+
+type stage struct{ *scene.Scene }
+
+// play opens the stage with one tenant and the process that the tests of an up-to-date API server share.
+func play(t *testing.T) *stage {
+	t.Helper()
+	t.Parallel()
+	n, err := shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &stage{scene.New(t, n.World(), n)}
+}
+
+// denied waits until condition WriteDenied of a Receiver has the reason and the words, for the Event that says the same, and checks that
+// Ready is not touched.
+func (s *stage) denied(receiver, reason string, words ...string) {
+	s.Helper()
+	var c *metav1.Condition
+	s.Must(harness.Eventually(s.Within(30*time.Second), func(ctx context.Context) error {
+		obj, err := s.Tenant.Get(ctx, "Receiver", receiver)
+		if err != nil {
+			return err
+		}
+		all, err := world.Conditions(obj)
+		if err != nil {
+			return err
+		}
+		if ready := meta.FindStatusCondition(all, "Ready"); ready == nil || ready.Status != metav1.ConditionTrue {
+			return fmt.Errorf("%s: Ready is %+v", receiver, ready)
+		}
+		c = meta.FindStatusCondition(all, "WriteDenied")
+		if c == nil || c.Status != metav1.ConditionTrue || c.Reason != reason {
+			return fmt.Errorf("%s: WriteDenied is %+v", receiver, c)
+		}
+		for _, word := range words {
+			if !strings.Contains(c.Message, word) {
+				return fmt.Errorf("%s: WriteDenied does not say %q: %s", receiver, word, c.Message)
+			}
+		}
+		return nil
+	}))
+	s.Must(harness.Eventually(s.Within(10*time.Second), func(ctx context.Context) error {
+		events, err := s.World.Client.CoreV1().Events(s.Tenant.Namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, e := range events.Items {
+			if e.InvolvedObject.Name == receiver && e.Type == "Warning" && e.Reason == reason && e.Message == c.Message {
+				return nil
+			}
+		}
+		return fmt.Errorf("no Warning Event %s on %s among %d", reason, receiver, len(events.Items))
+	}))
+}
+
+// cleared waits until condition WriteDenied of a Receiver is taken back, no longer than the interval and what a status takes to be
+// written.
+func (s *stage) cleared(receiver string) {
+	s.Helper()
+	begin := time.Now()
+	_, err := s.Tenant.WaitCondition(s.Within(interval+5*time.Second), "Receiver", receiver, "WriteDenied", metav1.ConditionFalse, "")
+	s.Must(err)
+	s.Logf("cleared after %s", time.Since(begin).Round(10*time.Millisecond))
+}
+
+// never fails the test if a Receiver has condition WriteDenied True by the time that its review is over, which one that is made later
+// and refused tells.
+func (s *stage) never(receiver string) {
+	s.Helper()
+	s.Must(s.Tenant.ServiceAccount(s.Ctx, s.Tenant.Namespace, "nobody"))
+	s.receiver("later", "nobody", `{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","name":"app"}`)
+	s.denied("later", "Forbidden")
+	obj, err := s.Tenant.Get(s.Ctx, "Receiver", receiver)
+	s.Must(err)
+	all, err := world.Conditions(obj)
+	s.Must(err)
+	if c := meta.FindStatusCondition(all, "WriteDenied"); c != nil && c.Status == metav1.ConditionTrue {
+		s.Errorf("%s: %s", receiver, c.Message)
+	}
+}
+
+// receiver makes a Receiver of type generic with resources, and waits until it is ready.
+func (s *stage) receiver(name, account, resources string) string {
+	s.Helper()
+	path, err := s.Tenant.Receiver(s.Ctx, name, "t", fmt.Sprintf(
+		`{"type":"generic","secretRef":{"name":"%s-token"},"serviceAccountName":%q,"resources":[%s]}`, name, account, resources))
+	s.Must(err)
+	return path
+}
+
+// said waits until /readyz is 200 and has a line that begins so and has the words.
+func (s *stage) said(begins string, words ...string) {
+	s.Helper()
+	s.Must(harness.Eventually(s.Within(30*time.Second), func(ctx context.Context) error {
+		resp, err := s.Do(ctx, http.MethodGet, s.HealthURL+"/readyz", nil, nil)
+		if err != nil {
+			return err
+		}
+		if resp.Status != http.StatusOK {
+			return fmt.Errorf("/readyz is %d: %s", resp.Status, resp.Body)
+		}
+		for line := range strings.Lines(string(resp.Body)) {
+			if !strings.HasPrefix(line, begins) {
+				continue
+			}
+			for _, word := range words {
+				if !strings.Contains(line, word) {
+					return fmt.Errorf("/readyz does not say %q: %s", word, line)
+				}
+			}
+			return nil
+		}
+		return fmt.Errorf("/readyz has no line %q: %s", begins, resp.Body)
+	}))
+}
+
+// metric waits until a metric has the value.
+func (s *stage) metric(name string, want float64) {
+	s.Helper()
+	s.Must(harness.Eventually(s.Within(20*time.Second), func(ctx context.Context) error {
+		got, err := s.Metric(ctx, name)
+		if err == nil && got != want {
+			err = fmt.Errorf("%s is %v, want %v", name, got, want)
+		}
+		return err
+	}))
+}
+
+// logged waits for a line of the log that has the words.
+func (s *stage) logged(words ...string) {
+	s.Helper()
+	s.Must(harness.Eventually(s.Within(20*time.Second), func(context.Context) error {
+		for line := range strings.Lines(s.Logs()) {
+			missing := false
+			for _, word := range words {
+				missing = missing || !strings.Contains(line, word)
+			}
+			if !missing {
+				return nil
+			}
+		}
+		return errors.New("the log has no line with " + strings.Join(words, " and "))
+	}))
+}

@@ -1,0 +1,122 @@
+package access
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"notifier/test/world"
+)
+
+// before136 is the control plane's argument for an API server that knows no constrained impersonation, as before Kubernetes 1.36.
+const before136 = "--apiserver-flag=--feature-gates=ConstrainedImpersonation=false"
+
+// legacy installs config/legacy-impersonation, but for what needs a kubelet or a volume.
+func (s *stage) legacy() {
+	s.Helper()
+	manifests, err := world.Manifests("legacy-impersonation")
+	s.Must(err)
+	for _, r := range manifests.Resources() {
+		if strings.HasSuffix(r.GetName(), "-legacy-impersonation") {
+			text, err := r.AsYAML()
+			s.Must(err)
+			_, err = s.World.Apply(s.Ctx, string(text))
+			s.Must(err)
+		}
+	}
+}
+
+// Fails when RBAC is believed, which says that the rules allow; when it is told in one place only; when a webhook is what it takes to
+// be told; or when it stays after the overlay was installed.
+func TestAnAPIServerBefore136IsToldWithTheOverlayThatMendsIt(t *testing.T) {
+	s := ofItsOwn(t, before136)
+	overlay := []string{"1.36", "config/legacy-impersonation"}
+	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", "app", nil, ""))
+	path := world.HookPath("t", "before", s.Tenant.Namespace)
+	s.Must(s.Tenant.Secret(s.Ctx, "before-token", map[string]string{"token": "t"}))
+	s.Must(s.Tenant.Object(s.Ctx, "Receiver", "before", nil, `{"type":"generic","secretRef":{"name":"before-token"},"resources":[`+app+`]}`))
+	s.Start(world.NotifierOptions{Args: flags})
+
+	s.said("[~] impersonation: ", overlay...)
+	s.metric("notifier_impersonation_refused", 1)
+	s.logged(append(overlay, "cannot be impersonated")...)
+	s.denied("before", "ImpersonationRefused", overlay...)
+	s.receiver("after", "default", app)
+	s.denied("after", "ImpersonationRefused", overlay...)
+
+	resp, err := s.Do(s.Ctx, http.MethodPost, s.HooksURL+path, nil, []byte("{}"))
+	s.Must(err)
+	if resp.Status != http.StatusOK {
+		t.Errorf("webhook: got %d %q", resp.Status, resp.Body)
+	}
+	s.logged("reconcile request refused")
+	s.denied("before", "ImpersonationRefused", overlay...) // the same condition, not the API server's words beside it
+
+	s.legacy()
+	s.said("[+] impersonation")
+	s.metric("notifier_impersonation_refused", 0)
+	s.cleared("before")
+	s.cleared("after")
+	sent := time.Now()
+	_, err = s.Do(s.Ctx, http.MethodPost, s.HooksURL+path, nil, []byte("{}"))
+	s.Must(err)
+	_, err = s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
+	s.Must(err)
+	// What accounts may is asked there as well.
+	s.Must(s.Tenant.ServiceAccount(s.Ctx, s.Tenant.Namespace, "weak"))
+	s.receiver("weak", "weak", app)
+	s.denied("weak", "Forbidden", `service account "weak" may not patch`)
+}
+
+// Fails when a ClusterRole that lacks the rules is told as an old API server, or not at all.
+func TestAnInstallationWithoutItsRulesIsToldToApplyThem(t *testing.T) {
+	s := ofItsOwn(t)
+	roles := s.World.Client.RbacV1().ClusterRoles()
+	without := func(lacks func(verb, resource string) bool) {
+		t.Helper()
+		s.Must(s.World.Reinstall(s.Ctx))
+		role, err := roles.Get(s.Ctx, "notifier", metav1.GetOptions{})
+		s.Must(err)
+		kept := role.Rules[:0]
+		for _, rule := range role.Rules {
+			if !lacks(rule.Verbs[0], rule.Resources[0]) {
+				kept = append(kept, rule)
+			}
+		}
+		role.Rules = kept
+		_, err = roles.Update(s.Ctx, role, metav1.UpdateOptions{})
+		s.Must(err)
+	}
+	without(func(verb, _ string) bool { return verb == "impersonate:serviceaccount" })
+	s.Start(world.NotifierOptions{Args: flags})
+	s.said("[~] impersonation: ", "may not impersonate", "config/rbac")
+	s.receiver("app", "default", app)
+	s.denied("app", "ImpersonationRefused", "config/rbac")
+
+	without(func(verb, resource string) bool {
+		return strings.HasPrefix(verb, "impersonate-on:") && resource == "gitrepositories"
+	})
+	s.said("[~] impersonation: ", "gitrepositories.source.toolkit.fluxcd.io", "config/rbac")
+	s.denied("app", "ImpersonationRefused", "gitrepositories.source.toolkit.fluxcd.io")
+
+	// Writes may pass where only the reviews are left out, as with the ClusterRole of an earlier version: nothing is said of Receivers.
+	without(func(verb, _ string) bool { return verb == "impersonate-on:serviceaccount:create" })
+	s.said("[~] impersonation: ", "may not ask", "config/rbac")
+	path := world.HookPath("t", "app", s.Tenant.Namespace)
+	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", "app", nil, ""))
+	sent := time.Now()
+	_, err := s.Do(s.Ctx, http.MethodPost, s.HooksURL+path, nil, []byte("{}"))
+	s.Must(err)
+	_, err = s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
+	s.Must(err)
+
+	s.Must(s.World.Reinstall(s.Ctx))
+	s.said("[+] impersonation")
+	s.cleared("app")
+	if n := strings.Count(s.Logs(), "service accounts can be impersonated now"); n == 0 {
+		t.Error("the log does not say that it was mended")
+	}
+}
