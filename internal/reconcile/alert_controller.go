@@ -95,6 +95,10 @@ func withProvider(providers *kube.Informer[*v1beta3.Provider], known *verdicts) 
 			return refused(a, fault{reason: v1.ProviderNotReadyReason, retried: true, message: fmt.Sprintf(
 				"Provider %q is of a type that is not supported; events are not kept for it", k.Name)})
 		}
+		if ok && p.reason == v1.SuspendedReason {
+			return served(a, v1.SuspendedReason, fmt.Sprintf(
+				"Provider %q is suspended: nothing is sent to it, and what happens meanwhile is not kept", k.Name))
+		}
 		if !ok || !p.ready {
 			return refused(a, fault{reason: v1.ProviderNotReadyReason, retried: true, message: fmt.Sprintf(
 				"Provider %q is not ready; events are kept for it", k.Name)})

@@ -288,6 +288,7 @@ func (c *receiverController) forget(k kube.Key) {
 
 // showReceiver writes the parts of the status that only a Receiver has.
 func showReceiver(r *v1.Receiver, v verdict) {
+	r.Status.ObservedGeneration = v.generation
 	r.Status.WebhookPath = v.path
 	if r.Spec.Type != v1.EventReceiver { // nobody is left to take it back
 		meta.RemoveStatusCondition(r.Conditions(), v1.LoopDetectedCondition)

@@ -79,11 +79,11 @@ func (r *Reconciler) wireReceivers() error {
 		exists: func(k kube.Key) bool { _, ok := kind.objects.Get(k); return ok },
 		again:  func(k kube.Key, after time.Duration) { kind.status.queue.EnqueueAfter(k, after) },
 	}
-	kind.wire(r, c.reconcile, nil, func(o *v1.Receiver, v verdict) {
-		showReceiver(o, v)
-		r.deliveries.show(o)
+	kind.wire(r, c.reconcile, statusOptions[*v1.Receiver, *v1.ReceiverList]{
+		outcome: v1.ReadyCondition, show: showReceiver, wrote: r.deliveries.wrote,
+		detail:   func(o *v1.Receiver, _ []report) { r.deliveries.show(o) },
+		detailed: func(o *v1.Receiver) bool { return o.Status.Deliveries != nil || o.Status.Problem != "" },
 	})
-	kind.status.writer.Kept = r.deliveries.wrote
 	c.queue = kind.compile
 	return kind.watch(c.keys)
 }
@@ -102,7 +102,10 @@ func (r *Reconciler) wireAlerts() error {
 	if limit := r.options.MaxAlertsPerNamespace; limit > 0 {
 		c.ages = newAges(limit)
 	}
-	kind.wire(r, c.reconcile, withProvider(r.providers.objects, r.providers.verdicts), nil)
+	kind.wire(r, c.reconcile, statusOptions[*v1beta3.Alert, *v1beta3.AlertList]{
+		outcome: v1.ServingCondition, refine: withProvider(r.providers.objects, r.providers.verdicts),
+		detail: detailAlert, detailed: alertDetailed,
+	})
 	return kind.watch(c.keys)
 }
 
@@ -116,7 +119,9 @@ func (r *Reconciler) wireProviders() error {
 		providers: kind.objects, secrets: r.secrets, destinations: r.options.Destinations, network: r.options.Network,
 		verdicts: kind.verdicts, handled: newRemembered[string](), decided: r.providerDecided,
 	}
-	kind.wire(r, c.reconcile, nil, nil)
+	kind.wire(r, c.reconcile, statusOptions[*v1beta3.Provider, *v1beta3.ProviderList]{
+		outcome: v1.ServingCondition, detail: detailProvider, detailed: providerDetailed,
+	})
 	return kind.watch(c.keys)
 }
 
@@ -289,7 +294,7 @@ func (r *Reconciler) healthTold(key string, value []byte) {
 	switch kind {
 	case v1.ReceiverKind, loopKind:
 		r.receivers.status.queue.Enqueue(k)
-	case v1beta3.AlertKind, alerts.AlertLosses:
+	case v1beta3.AlertKind, alerts.AlertLosses, alerts.AlertMatched, alerts.AlertSent:
 		r.alerts.status.queue.Enqueue(k)
 	case v1beta3.ProviderKind, alerts.ProviderLosses:
 		r.providers.status.queue.Enqueue(k)

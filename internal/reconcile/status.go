@@ -25,10 +25,10 @@ type EventRecorder interface {
 type subject interface {
 	kube.Object
 	Conditions() *[]metav1.Condition
-	ObservedGeneration() *int64
+	Problem() *string
 }
 
-// statusOptions configure a statusController; all but refine and show are required.
+// statusOptions configure a statusController; those of the kind itself may be nil.
 type statusOptions[T subject, L runtime.Object] struct {
 	kind     string
 	resource kube.Resource[T, L]
@@ -37,10 +37,18 @@ type statusOptions[T subject, L runtime.Object] struct {
 	health   *healthTable
 	leading  *atomic.Bool
 	events   EventRecorder
+	// outcome is the condition that a verdict becomes: Ready or, for a kind whose Ready only says that an object was accepted, Serving.
+	outcome string
 	// refine adds to a verdict what only the moment of writing knows.
 	refine func(T, verdict) verdict
 	// show writes the parts of the status that only this kind has.
 	show func(T, verdict)
+	// detail writes the parts of the status that Flux's own definition of the kind lacks, from what was reported on the object.
+	detail func(T, []report)
+	// detailed reports whether an object has any of them.
+	detailed func(T) bool
+	// wrote is told of each object whose status was written.
+	wrote func(T)
 }
 
 // statusDelay lets the cache catch up with our own last write, which would end in a conflict otherwise.
@@ -51,6 +59,8 @@ type statusController[T subject, L runtime.Object] struct {
 	statusOptions[T, L]
 	writer *kube.StatusWriter[T, L]
 	queue  *kube.Controller
+	// pruned says that the kind's definition lacks what detail writes.
+	pruned pruned
 
 	mu sync.Mutex
 	// told holds the verdicts that were told by an Event in this leadership, so that none is told twice: neither when the cache is
@@ -63,6 +73,7 @@ type statusController[T subject, L runtime.Object] struct {
 
 func newStatusController[T subject, L runtime.Object](o statusOptions[T, L], queue kube.ControllerOptions) *statusController[T, L] {
 	s := &statusController[T, L]{statusOptions: o, writer: kube.NewStatusWriter(o.resource), told: map[kube.Key]verdict{}, found: map[kube.Key]struct{}{}}
+	s.writer.Kept = s.kept
 	queue.Name = o.kind + " status"
 	queue.Reconcile = s.reconcile
 	queue.Delay = statusDelay
@@ -90,12 +101,19 @@ func (s *statusController[T, L]) reconcile(ctx context.Context, k kube.Key) erro
 	if s.refine != nil {
 		v = s.refine(object, v)
 	}
-	wrote, err := s.writer.Write(ctx, object, func(o T) { s.apply(o, v) })
+	var now []metav1.Condition
+	wrote, err := s.writer.Write(ctx, object, func(o T) {
+		s.apply(o, v)
+		now = *o.Conditions()
+	})
 	if err != nil {
 		return err
 	}
+	if wrote {
+		s.warn(object, now)
+	}
 	found := s.take(k)
-	if wrote && isNews(object, v, found) || !wrote && !s.writer.HasStatus() {
+	if wrote && s.isNews(object, v, found) || !wrote && !s.writer.HasStatus() {
 		s.record(object, v, wrote)
 	}
 	return nil
@@ -113,45 +131,74 @@ func (s *statusController[T, L]) take(k kube.Key) bool {
 // apply writes a verdict and the object's health into its status.
 func (s *statusController[T, L]) apply(o T, v verdict) {
 	conditions := o.Conditions()
-	*o.ObservedGeneration() = v.generation
-	ready := metav1.Condition{
-		Type: v1.ReadyCondition, Status: metav1.ConditionFalse, Reason: v.reason, Message: v.message, ObservedGeneration: v.generation,
+	if s.outcome == v1.ReadyCondition {
+		applyReady(conditions, v)
+	} else {
+		applyAccepted(conditions, v)
 	}
-	if v.ready {
-		ready.Status = metav1.ConditionTrue
+	reports := s.health.show(s.kind, kube.KeyOf(o), o.GetUID(), v.generation, conditions)
+	if s.show != nil {
+		s.show(o, v)
 	}
-	meta.SetStatusCondition(conditions, ready)
-	// What kstatus, and with it Flux's health checks, need to tell "not yet" from "never".
+	if s.pruned.lately(time.Now()) {
+		return
+	}
+	if s.detail != nil {
+		s.detail(o, reports)
+	}
+	*o.Problem() = problemOf(o)
+}
+
+// applyReady writes the conditions of a kind whose Ready tells the verdict, with what kstatus, and with it Flux's health checks,
+// need to tell "not yet" from "never".
+func applyReady(conditions *[]metav1.Condition, v verdict) {
+	meta.SetStatusCondition(conditions, v.condition(v1.ReadyCondition, v.ready))
 	switch {
 	case v.ready:
 		meta.RemoveStatusCondition(conditions, v1.ReconcilingCondition)
 		meta.RemoveStatusCondition(conditions, v1.StalledCondition)
 	case v.retried:
 		meta.RemoveStatusCondition(conditions, v1.StalledCondition)
-		meta.SetStatusCondition(conditions, metav1.Condition{
-			Type: v1.ReconcilingCondition, Status: metav1.ConditionTrue, Reason: v1.ProgressingWithRetryReason,
-			Message: v.message, ObservedGeneration: v.generation,
-		})
+		reconciling := v.condition(v1.ReconcilingCondition, true)
+		reconciling.Reason = v1.ProgressingWithRetryReason
+		meta.SetStatusCondition(conditions, reconciling)
 	default:
 		meta.RemoveStatusCondition(conditions, v1.ReconcilingCondition)
-		meta.SetStatusCondition(conditions, metav1.Condition{
-			Type: v1.StalledCondition, Status: metav1.ConditionTrue, Reason: v.reason, Message: v.message, ObservedGeneration: v.generation,
-		})
+		meta.SetStatusCondition(conditions, v.condition(v1.StalledCondition, true))
 	}
-	s.health.show(s.kind, kube.KeyOf(o), o.GetUID(), v.generation, conditions)
-	if s.show != nil {
-		s.show(o, v)
+}
+
+// applyAccepted writes those of a kind that Flux takes for ready whatever it says: nothing but Serving tells what is wrong.
+func applyAccepted(conditions *[]metav1.Condition, v verdict) {
+	meta.SetStatusCondition(conditions, v.condition(v1.ServingCondition, v.serving()))
+	accepted := v
+	if !v.serving() {
+		accepted.reason, accepted.message = v1.AcceptedReason, "accepted; the condition Serving tells why not all of it is in use"
+	}
+	meta.SetStatusCondition(conditions, accepted.condition(v1.ReadyCondition, true))
+	meta.RemoveStatusCondition(conditions, v1.ReconcilingCondition)
+	meta.RemoveStatusCondition(conditions, v1.StalledCondition)
+}
+
+// kept is told what status was sent to the API server and what it kept of it.
+func (s *statusController[T, L]) kept(sent, kept T) {
+	if s.detailed != nil && s.detailed(sent) && !s.detailed(kept) {
+		s.pruned.note(time.Now())
+	}
+	if s.wrote != nil {
+		s.wrote(sent)
 	}
 }
 
 // isNews reports whether a verdict says anything else than the status that the object, found by this leadership or not, had before.
-func isNews[T subject](before T, v verdict, found bool) bool {
-	ready := meta.FindStatusCondition(*before.Conditions(), v1.ReadyCondition)
-	if ready == nil {
+func (s *statusController[T, L]) isNews(before T, v verdict, found bool) bool {
+	told := meta.FindStatusCondition(*before.Conditions(), s.outcome)
+	if told == nil {
 		return !found || !v.ready
 	}
-	return ready.ObservedGeneration != v.generation || ready.Reason != v.reason || ready.Message != v.message ||
-		(ready.Status == metav1.ConditionTrue) != v.ready
+	is := v.condition(s.outcome, v.ready && (s.outcome == v1.ReadyCondition || v.serving()))
+	is.LastTransitionTime = told.LastTransitionTime
+	return is != *told
 }
 
 // record tells a verdict by an Event. Of a kind without status it is not told that all is well from the start: every leadership
@@ -170,6 +217,20 @@ func (s *statusController[T, L]) record(o T, v verdict, written bool) {
 		eventType = corev1.EventTypeWarning
 	}
 	s.events.Event(s.kind, o.GetNamespace(), o.GetName(), string(o.GetUID()), eventType, v.event, v.told)
+}
+
+// warn tells what went wrong with an object at work by Events, once a change. It had its conditions before and has others now.
+func (s *statusController[T, L]) warn(before T, now []metav1.Condition) {
+	for _, t := range troubles {
+		is := meta.FindStatusCondition(now, t.condition)
+		if !t.announced || is == nil || is.Status != t.when {
+			continue
+		}
+		was := meta.FindStatusCondition(*before.Conditions(), t.condition)
+		if was == nil || was.Status != is.Status || was.Message != is.Message {
+			s.events.Event(s.kind, before.GetNamespace(), before.GetName(), string(before.GetUID()), corev1.EventTypeWarning, is.Reason, is.Message)
+		}
+	}
 }
 
 func (s *statusController[T, L]) forget(k kube.Key) {
