@@ -155,6 +155,11 @@ func (r *Reconciler) Receivers() *Receivers { return r.live }
 // Complete closes when every Receiver, Alert and Provider that was present at start is compiled and the tables were told so.
 func (r *Reconciler) Complete() <-chan struct{} { return r.complete }
 
+// Objects counts the objects of the three kinds that there are.
+func (r *Reconciler) Objects() (receivers, alerts, providers int) {
+	return len(r.receivers.objects.All()), len(r.alerts.objects.All()), len(r.providers.objects.All())
+}
+
 // Waiting names the kinds that are not compiled yet, for a readiness answer.
 func (r *Reconciler) Waiting() []string {
 	var waiting []string
@@ -189,8 +194,6 @@ func (r *Reconciler) Run(ctx context.Context) error {
 			return nil
 		}
 		close(r.complete)
-		r.log.Info("compiled", "receivers", len(r.receivers.objects.All()), "alerts", len(r.alerts.objects.All()),
-			"providers", len(r.providers.objects.All()))
 		// Statuses come last, so that a start shows no state between.
 		for _, run := range []func(context.Context, *errgroup.Group){r.providers.runStatus, r.alerts.runStatus, r.receivers.runStatus} {
 			run(ctx, group)

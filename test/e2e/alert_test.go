@@ -156,7 +156,7 @@ func (s *stage) observed(kind, name string) {
 			return err
 		}
 		for _, c := range conditions {
-			if c.Type == "Serving" && c.ObservedGeneration == obj.GetGeneration() {
+			if c.Type == world.Outcome(kind) && c.ObservedGeneration == obj.GetGeneration() {
 				return nil
 			}
 		}
