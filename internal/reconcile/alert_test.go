@@ -50,11 +50,11 @@ func TestWhatBecomesOfAnAlert(t *testing.T) {
 		},
 		"a Provider that does not exist": {
 			change: func(a *v1beta3.Alert) { a.Spec.ProviderRef.Name = "absent" },
-			ready:  "False ProviderNotFound", says: `Provider "absent" does not exist; events are kept`,
+			ready:  "False ProviderNotFound", says: `Provider "absent" does not exist: make it, or correct spec.providerRef; events are kept`,
 		},
 		"a Provider that is not ready": {
 			change: func(a *v1beta3.Alert) { a.Spec.ProviderRef.Name = "broken" },
-			ready:  "False ProviderNotReady", says: `Provider "broken" is not ready; events are kept`,
+			ready:  "False ProviderNotReady", says: `Provider "broken" cannot be sent to (InvalidConfig): see its status; events are kept`,
 		},
 		"an exclusion that does not compile excludes nothing": {
 			change: func(a *v1beta3.Alert) { a.Spec.ExclusionList = []string{"fine", "("} },

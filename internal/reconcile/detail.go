@@ -70,13 +70,26 @@ func problemOf(o subject) string {
 // receiverProblem is what is wrong with a Receiver that serves.
 func receiverProblem(r *v1.Receiver) string {
 	if r.Spec.Suspend {
-		return "spec.suspend is set: webhooks are refused"
+		return "spec.suspend is set: webhooks are refused; unset it to go on"
 	}
 	d := r.Status.Deliveries
 	if d == nil || d.LastError == nil || d.Last != nil && !d.Last.Time.Before(&d.LastError.Time) {
 		return ""
 	}
-	return "the last webhook was not accepted (" + d.LastError.Result + "): " + d.LastError.Reason
+	problem := "the last webhook was not accepted: " + d.LastError.Reason
+	if advice := webhookAdvice[d.LastError.Result]; advice != "" {
+		problem += "; " + advice
+	}
+	return problem
+}
+
+// webhookAdvice says what to do about a webhook that was not accepted, by its result.
+var webhookAdvice = map[string]string{
+	"unauthentic": "compare the sender's secret with the key \"token\" of the Secret",
+	"event":       "add it to spec.events, or have the sender leave it out",
+	"payload":     "see which format the sender has to be set to",
+	"too_large":   "have the sender leave something out",
+	"filter":      "correct the filter, which read what is not there",
 }
 
 // inLine makes a message one line of a table.

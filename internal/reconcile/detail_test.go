@@ -104,7 +104,7 @@ func TestTheProblemIsTheFirstThingThatIsWrong(t *testing.T) {
 		shown("Provider", "chat", "HTTP 403: no")
 		w.apply("Provider", newProvider("chat", func(p *v1beta3.Provider) { p.Spec.Address = "" }))
 		shown("Provider", "chat", "address is empty")
-		shown("Alert", "alert", `Provider "chat" is not ready`)
+		shown("Alert", "alert", `Provider "chat" cannot be sent to (InvalidConfig)`)
 		w.feed.put("Receiver/team-a/app", weakDenied)
 		w.settle()
 		shown("Receiver", "app", `"weak" may not patch`)
@@ -117,7 +117,7 @@ func TestTheProblemIsTheFirstThingThatIsWrong(t *testing.T) {
 func TestAReceiversProblemIsTheLastWebhookThatWasRefused(t *testing.T) {
 	r := newReceiver("app")
 	at := func(second int64) *v1.ReceiverDelivery {
-		return &v1.ReceiverDelivery{Time: metav1.Unix(second, 0), Result: "unauthentic", Reason: "the signature does not match"}
+		return &v1.ReceiverDelivery{Time: metav1.Unix(second, 0), Result: "method", Reason: "method must be POST"}
 	}
 	for _, tc := range []struct {
 		deliveries *v1.ReceiverDeliveries
@@ -125,8 +125,8 @@ func TestAReceiversProblemIsTheLastWebhookThatWasRefused(t *testing.T) {
 	}{
 		{nil, ""},
 		{&v1.ReceiverDeliveries{Last: at(5)}, ""},
-		{&v1.ReceiverDeliveries{LastError: at(5)}, "the last webhook was not accepted (unauthentic): the signature does not match"},
-		{&v1.ReceiverDeliveries{Last: at(4), LastError: at(5)}, "the last webhook was not accepted (unauthentic): the signature does not match"},
+		{&v1.ReceiverDeliveries{LastError: at(5)}, "the last webhook was not accepted: method must be POST"},
+		{&v1.ReceiverDeliveries{Last: at(4), LastError: at(5)}, "the last webhook was not accepted: method must be POST"},
 		{&v1.ReceiverDeliveries{Last: at(6), LastError: at(5)}, ""},
 	} {
 		r.Status.Deliveries = tc.deliveries
