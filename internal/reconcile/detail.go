@@ -69,14 +69,18 @@ func problemOf(o subject) string {
 
 // receiverProblem is what is wrong with a Receiver that serves.
 func receiverProblem(r *v1.Receiver) string {
+	subject := "webhook"
+	if r.Spec.Type == v1.EventReceiver {
+		subject = "event"
+	}
 	if r.Spec.Suspend {
-		return "spec.suspend is set: webhooks are refused; unset it to go on"
+		return "spec.suspend is set: no " + subject + " triggers; unset it to go on"
 	}
 	d := r.Status.Deliveries
 	if d == nil || d.LastError == nil || d.Last != nil && !d.Last.Time.Before(&d.LastError.Time) {
 		return ""
 	}
-	problem := "the last webhook was not accepted: " + d.LastError.Reason
+	problem := "the last " + subject + " was not accepted: " + d.LastError.Reason
 	if advice := webhookAdvice[d.LastError.Result]; advice != "" {
 		problem += "; " + advice
 	}
