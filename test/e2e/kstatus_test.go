@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -37,14 +38,10 @@ func secretOf(data map[string]string) func(s *stage, name string) {
 	}
 }
 
-// healthRows are all states that the kinds come to. "$NAME" stands for the object's name, and "$SINK" for a destination.
-func healthRows() map[string]healthRow {
+// providerHealth are the states that Providers come to. In specs "$NAME" stands for the object's name, and "$SINK" for a destination.
+func providerHealth() map[string]healthRow {
 	const current, yes, no = status.CurrentStatus, metav1.ConditionTrue, metav1.ConditionFalse
 	const toSecret = `{"type":"generic","secretRef":{"name":"$NAME-secret"}}`
-	alertOn := func(fields string) string { return alertSpec("$NAME", fields) }
-	generic := func(s *stage, name string) {
-		s.Must(s.Tenant.Object(s.Ctx, "Provider", name, nil, `{"type":"generic","address":"https://example.com"}`))
-	}
 	return map[string]healthRow{
 		"a Provider that is served": {
 			kind: "Provider", spec: `{"type":"generic","address":"https://example.com"}`, condition: "Serving", conditionStatus: yes, want: current,
@@ -100,8 +97,25 @@ func healthRows() map[string]healthRow {
 			},
 			condition: "Serving", conditionStatus: no, reason: "InvalidConfig", want: current,
 		},
+	}
+}
+
+// provider makes the Provider of an object's name.
+func provider(spec string) func(s *stage, name string) {
+	return func(s *stage, name string) {
+		s.Helper()
+		s.Must(s.Tenant.Object(s.Ctx, "Provider", name, nil, spec))
+	}
+}
+
+// alertHealth are those of Alerts.
+func alertHealth() map[string]healthRow {
+	const current, yes, no = status.CurrentStatus, metav1.ConditionTrue, metav1.ConditionFalse
+	alertOn := func(fields string) string { return alertSpec("$NAME", fields) }
+	good, odd := provider(`{"type":"generic","address":"https://example.com"}`), provider(`{"type":"zulip","address":"https://zulip.example"}`)
+	return map[string]healthRow{
 		"an Alert that is served": {
-			kind: "Alert", spec: alertOn(""), before: generic, condition: "Serving", conditionStatus: yes, want: current,
+			kind: "Alert", spec: alertOn(""), before: good, condition: "Serving", conditionStatus: yes, want: current,
 		},
 		"an Alert whose Provider is missing": {
 			kind: "Alert", spec: alertOn(""), condition: "Serving", conditionStatus: no, reason: "ProviderNotFound", want: current,
@@ -110,48 +124,49 @@ func healthRows() map[string]healthRow {
 			kind: "Alert", spec: alertOn(""),
 			later: func(s *stage, name string) {
 				s.condition("Alert", name, "Serving", no, "ProviderNotFound")
-				generic(s, name)
+				good(s, name)
 			},
 			condition: "Serving", conditionStatus: yes, want: current,
 		},
 		"an Alert whose Provider is of a type that is not built": {
 			kind: "Alert", spec: alertOn(""),
-			before: func(s *stage, name string) {
-				s.Must(s.Tenant.Object(s.Ctx, "Provider", name, nil, `{"type":"zulip","address":"https://zulip.example"}`))
-			},
+			before:    odd,
 			condition: "Serving", conditionStatus: no, reason: "ProviderNotReady", want: current,
 		},
 		"an Alert whose Provider is suspended": {
 			kind: "Alert", spec: alertOn(""),
-			before: func(s *stage, name string) {
-				s.Must(s.Tenant.Object(s.Ctx, "Provider", name, nil, `{"type":"generic","address":"https://example.com","suspend":true}`))
-			},
+			before:    provider(`{"type":"generic","address":"https://example.com","suspend":true}`),
 			condition: "Serving", conditionStatus: no, reason: "Suspended", want: current,
 		},
 		"an Alert that is suspended": {
-			kind: "Alert", spec: alertOn(`,"suspend":true`), before: generic,
+			kind: "Alert", spec: alertOn(`,"suspend":true`), before: good,
 			condition: "Serving", conditionStatus: no, reason: "Suspended", want: current,
 		},
 		"an Alert with one bad pattern": {
-			kind: "Alert", spec: alertOn(`,"inclusionList":["fine","("]`), before: generic,
+			kind: "Alert", spec: alertOn(`,"inclusionList":["fine","("]`), before: good,
 			condition: "Serving", conditionStatus: no, reason: "InvalidConfig", want: current,
 		},
 		"an Alert with a source in another namespace": {
-			kind: "Alert", before: generic,
+			kind: "Alert", before: good,
 			spec:      `{"providerRef":{"name":"$NAME"},"eventSources":[{"kind":"Kustomization","name":"*","namespace":"kube-system"}]}`,
 			condition: "Serving", conditionStatus: no, reason: "CrossNamespaceDenied", want: current,
 		},
 		"an Alert that lost deliveries": {
 			kind: "Alert", spec: alertOn(""),
-			before: func(s *stage, name string) {
-				s.Must(s.Tenant.Object(s.Ctx, "Provider", name, nil, `{"type":"zulip","address":"https://zulip.example"}`))
-			},
+			before: odd,
 			later: func(s *stage, name string) {
 				s.condition("Alert", name, "Serving", no, "")
 				s.tell(name)
 			},
 			condition: "DeliveriesLost", conditionStatus: yes, want: current,
 		},
+	}
+}
+
+// receiverHealth are those of Receivers.
+func receiverHealth() map[string]healthRow {
+	const current, yes, no = status.CurrentStatus, metav1.ConditionTrue, metav1.ConditionFalse
+	return map[string]healthRow{
 		"a Receiver that is served": {
 			kind: "Receiver", spec: receiverOn(""), before: secretOf(map[string]string{"token": "t"}),
 			condition: "Ready", conditionStatus: yes, want: current,
@@ -225,7 +240,11 @@ func TestHealthChecksFindWhatTheyFoundWithFlux(t *testing.T) {
 	sink.AnswerWith(func(r harness.Received) harness.Answer {
 		return harness.Answer{Status: map[string]int{"/refused": http.StatusForbidden, "/down": http.StatusServiceUnavailable}[r.Path]}
 	})
-	for name, row := range healthRows() {
+	all := map[string]healthRow{}
+	for _, rows := range []map[string]healthRow{providerHealth(), alertHealth(), receiverHealth()} {
+		maps.Copy(all, rows)
+	}
+	for name, row := range all {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := &stage{s.Scene.Under(t)}

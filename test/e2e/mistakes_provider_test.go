@@ -17,12 +17,25 @@ const (
 	notAKey         = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"
 )
 
-// providerMistakes are those that are seen on a Provider before anything is sent.
+// withAddress is a field of a Provider, and openly the beginning of one's spec that needs no more.
+const (
+	withAddress = `,"address":"https://example.com"`
+	openly      = `{"type":"generic"` + withAddress
+)
+
+// unserved completes those that are seen on a Provider before anything is sent.
+func unserved(rows map[string]mistake) map[string]mistake {
+	for name, m := range rows {
+		m.kind, m.condition = "Provider", "Serving"
+		m.columns = map[string]string{"Delivering": "", "Last": "", "Waiting": ""}
+		rows[name] = m
+	}
+	return rows
+}
+
+// providerMistakes are in a Provider's spec and in the Secret of its credentials.
 func providerMistakes() map[string]mistake {
-	const address = `,"address":"https://example.com"`
-	open := `{"type":"generic"` + address
-	idle := map[string]string{"Delivering": "", "Last": "", "Waiting": ""}
-	rows := map[string]mistake{
+	return unserved(map[string]mistake{
 		"a type that is not built": {
 			spec: `{"type":"zulip","address":"https://zulip.example"}`, problem: `type "zulip" is not supported`,
 			next: "supported are generic", reason: "UnsupportedType",
@@ -65,30 +78,40 @@ func providerMistakes() map[string]mistake {
 			secret: map[string]string{"token": hush}, problem: "chat.postMessage needs spec.channel", reason: "InvalidConfig",
 		},
 		"a token with a line break": {
-			spec:   `{"type":"slack","channel":"general"` + address + `,"secretRef":{"name":"$NAME"}}`,
+			spec:   `{"type":"slack","channel":"general"` + withAddress + `,"secretRef":{"name":"$NAME"}}`,
 			secret: map[string]string{"token": hush + "\n"}, problem: "token holds characters that no bearer token has", reason: "InvalidConfig",
 		},
 		"a signature without a token": {
-			spec: `{"type":"generic-hmac"` + address + `}`, problem: "generic-hmac needs a token to sign with", reason: "InvalidConfig",
+			spec: `{"type":"generic-hmac"` + withAddress + `}`, problem: "generic-hmac needs a token to sign with", reason: "InvalidConfig",
 		},
+		"a Provider is suspended": {
+			spec: openly + `,"suspend":true}`, problem: "spec.suspend is set: nothing is sent", next: "unset it to go on", reason: "Suspended",
+			event: "-",
+		},
+	})
+}
+
+// wayMistakes are in what a Provider says about the way to its destination: headers, proxies, certificates, addresses that are blocked.
+func wayMistakes() map[string]mistake {
+	return unserved(map[string]mistake{
 		"headers that are no map": {
-			spec: generic(address), secret: map[string]string{"headers": "Authorization " + hush},
+			spec: generic(withAddress), secret: map[string]string{"headers": "Authorization " + hush},
 			problem: "the Secret's key headers is not a map of strings in YAML", reason: "InvalidConfig",
 		},
 		"a header whose name is none": {
-			spec: generic(address), secret: map[string]string{"headers": `"X Team": ` + hush},
+			spec: generic(withAddress), secret: map[string]string{"headers": `"X Team": ` + hush},
 			problem: "headers has an entry whose name is not valid", reason: "InvalidConfig",
 		},
 		"a proxy's Secret is missing": {
-			spec: open + `,"proxySecretRef":{"name":"absent"}}`, problem: "named by spec.proxySecretRef, does not exist",
+			spec: openly + `,"proxySecretRef":{"name":"absent"}}`, problem: "named by spec.proxySecretRef, does not exist",
 			next: "make it, or correct the name", reason: "SecretNotFound",
 		},
 		"a proxy's Secret has no address": {
-			spec: open + `,"proxySecretRef":{"name":"$NAME"}}`, secret: map[string]string{"proxy": hush},
+			spec: openly + `,"proxySecretRef":{"name":"$NAME"}}`, secret: map[string]string{"proxy": hush},
 			problem: `the Secret of spec.proxySecretRef has no key "address"`, reason: "InvalidConfig",
 		},
 		"a proxy with another scheme": {
-			spec: open + `,"proxySecretRef":{"name":"$NAME"}}`, secret: map[string]string{"address": "socks4://" + hush},
+			spec: openly + `,"proxySecretRef":{"name":"$NAME"}}`, secret: map[string]string{"address": "socks4://" + hush},
 			problem: "proxy: address has another scheme than http or https or socks5", reason: "InvalidConfig",
 		},
 		"an address that is blocked": {
@@ -96,39 +119,31 @@ func providerMistakes() map[string]mistake {
 			next: "--allow-destinations", reason: "InvalidConfig",
 		},
 		"a proxy that is blocked": {
-			spec: open + `,"proxySecretRef":{"name":"$NAME"}}`, secret: map[string]string{"address": "http://169.254.169.254:3128"},
+			spec: openly + `,"proxySecretRef":{"name":"$NAME"}}`, secret: map[string]string{"address": "http://169.254.169.254:3128"},
 			problem: "proxy: destination address is not allowed", next: "--allow-destinations", reason: "InvalidConfig",
 		},
 		"a certificate's Secret is missing": {
-			spec: open + `,"certSecretRef":{"name":"absent"}}`, problem: "named by spec.certSecretRef, does not exist",
+			spec: openly + `,"certSecretRef":{"name":"absent"}}`, problem: "named by spec.certSecretRef, does not exist",
 			next: "make it, or correct the name", reason: "SecretNotFound",
 		},
 		"a certificate's Secret has other keys": {
-			spec: open + `,"certSecretRef":{"name":"$NAME"}}`, secret: map[string]string{"ca.pem": hush},
+			spec: openly + `,"certSecretRef":{"name":"$NAME"}}`, secret: map[string]string{"ca.pem": hush},
 			problem: `has none of the keys "ca.crt", "tls.crt" and "tls.key"`, reason: "InvalidConfig",
 		},
 		"an authority that is no certificate": {
-			spec: open + `,"certSecretRef":{"name":"$NAME"}}`, secret: map[string]string{"ca.crt": hush},
+			spec: openly + `,"certSecretRef":{"name":"$NAME"}}`, secret: map[string]string{"ca.crt": hush},
 			problem: "CA holds no valid certificate", reason: "InvalidConfig",
 		},
 		"a client's certificate without its key": {
-			spec: open + `,"certSecretRef":{"name":"$NAME"}}`, secret: map[string]string{"tls.crt": notACertificate},
+			spec: openly + `,"certSecretRef":{"name":"$NAME"}}`, secret: map[string]string{"tls.crt": notACertificate},
 			problem: "client certificate and key come together or not at all", reason: "InvalidConfig",
 		},
 		"a client's certificate with another key": {
-			spec:    open + `,"certSecretRef":{"name":"$NAME"}}`,
+			spec:    openly + `,"certSecretRef":{"name":"$NAME"}}`,
 			secret:  map[string]string{"tls.crt": notACertificate, "tls.key": notAKey},
 			problem: "client certificate and key are not a valid pair", reason: "InvalidConfig",
 		},
-		"a Provider is suspended": {
-			spec: open + `,"suspend":true}`, problem: "spec.suspend is set: nothing is sent", next: "unset it to go on", reason: "Suspended", event: "-",
-		},
-	}
-	for name, m := range rows {
-		m.kind, m.condition, m.columns = "Provider", "Serving", idle
-		rows[name] = m
-	}
-	return rows
+	})
 }
 
 // sendingMistakes are those that are seen on a Provider when something is sent. tls is an address with a certificate that nobody knows.
@@ -136,7 +151,7 @@ func sendingMistakes(tls string) map[string]mistake {
 	to := func(address, fields string) string {
 		return `{"type":"generic","address":"` + address + `"` + fields + `}`
 	}
-	rows := map[string]mistake{
+	return failing(map[string]mistake{
 		"a wrong token": {
 			spec: to("$SINK/wrong-token", ""), problem: "HTTP 401", next: "check the token", reason: "DeliveryFailed",
 		},
@@ -174,7 +189,11 @@ func sendingMistakes(tls string) map[string]mistake {
 			spec:   to("http://192.0.2.1", `,"proxySecretRef":{"name":"$NAME"}`),
 			secret: map[string]string{"address": "http://127.0.0.1:1"}, problem: "proxy: connection refused", next: "check the proxy",
 		},
-	}
+	})
+}
+
+// failing completes those that are seen when something is sent.
+func failing(rows map[string]mistake) map[string]mistake {
 	for name, m := range rows {
 		m.kind, m.condition = "Provider", "Delivering"
 		if m.reason == "" { // it becomes DestinationUnavailable

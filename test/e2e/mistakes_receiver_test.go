@@ -57,19 +57,20 @@ func weakAccount(s *stage, name string) {
 	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", name, nil, ""))
 }
 
-// receiverMistakes are those that are seen on a Receiver.
-func receiverMistakes() map[string]mistake {
-	token := map[string]string{"token": hush}
-	notReady := map[string]string{"Ready": "False", "Accepted": "", "Last": ""}
-	refused := map[string]string{"Ready": "True", "Accepted": "", "Last": ""}
-	of := func(m mistake) mistake {
-		m.kind = "Receiver"
-		if m.condition == "" && m.reason != "" {
-			m.condition, m.columns = "Ready", notReady
-		}
-		return m
+// notReady completes those that are seen on a Receiver before any webhook comes.
+func notReady(rows map[string]mistake) map[string]mistake {
+	for name, m := range rows {
+		m.kind, m.condition = "Receiver", "Ready"
+		m.columns = map[string]string{"Ready": "False", "Accepted": "", "Last": ""}
+		rows[name] = m
 	}
-	rows := map[string]mistake{
+	return rows
+}
+
+// tokenMistakes are in what a Receiver needs beside its targets.
+func tokenMistakes() map[string]mistake {
+	token := map[string]string{"token": hush}
+	return notReady(map[string]mistake{
 		"a Receiver's Secret is missing": {
 			spec: onGitHub(""), problem: "does not exist", next: `make it, with a key "token"`, reason: "TokenNotFound", event: "Failed",
 		},
@@ -102,6 +103,13 @@ func receiverMistakes() map[string]mistake {
 			spec: onGitHub(`,"interval":"99999999999h"`), secret: token,
 			problem: "a value is outside what its field can hold, a duration that overflows for instance", reason: "ValidationFailed",
 		},
+	})
+}
+
+// targetMistakes are in a Receiver's resources and filters.
+func targetMistakes() map[string]mistake {
+	token := map[string]string{"token": hush}
+	return notReady(map[string]mistake{
 		"a Receiver's filter does not parse": {
 			spec: onGitHub(`,"resourceFilter":"res.metadata.name =="`), secret: token,
 			problem: "spec.resourceFilter", next: "Syntax error", reason: "InvalidCELExpression", event: "ValidationFailed",
@@ -147,6 +155,14 @@ func receiverMistakes() map[string]mistake {
 				"resources":[{"kind":"GitRepository","name":"app"}]}`,
 			problem: "spec.resourceFilter is not supported for type event", reason: "UnsupportedField", event: "ValidationFailed",
 		},
+	})
+}
+
+// webhookMistakes are seen on a Receiver that serves.
+func webhookMistakes() map[string]mistake {
+	token := map[string]string{"token": hush}
+	refused := map[string]string{"Ready": "True", "Accepted": "", "Last": ""}
+	rows := map[string]mistake{
 		"a Receiver that may not patch": {
 			spec: onGitHub(`,"serviceAccountName":"weak"`), secret: token, before: weakAccount, act: pushes(hush, "push"),
 			problem: `service account "weak" may not patch gitrepositories.source.toolkit.fluxcd.io`,
@@ -171,7 +187,8 @@ func receiverMistakes() map[string]mistake {
 		},
 	}
 	for name, m := range rows {
-		rows[name] = of(m)
+		m.kind = "Receiver"
+		rows[name] = m
 	}
 	return rows
 }

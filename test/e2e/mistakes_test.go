@@ -53,7 +53,10 @@ func TestAMistakeIsToldWithWhatToDoNext(t *testing.T) {
 	tls.StartTLS()
 	t.Cleanup(tls.Close)
 	all := map[string]mistake{}
-	for _, rows := range []map[string]mistake{receiverMistakes(), providerMistakes(), sendingMistakes(tls.URL), alertMistakes(sink.URL(""))} {
+	for _, rows := range []map[string]mistake{
+		tokenMistakes(), targetMistakes(), webhookMistakes(), providerMistakes(), wayMistakes(), sendingMistakes(tls.URL),
+		alertMistakes(sink.URL("")),
+	} {
 		for name, m := range rows {
 			if _, twice := all[name]; twice {
 				t.Fatalf("two mistakes are called %q", name)
