@@ -26,22 +26,25 @@ type Activity struct {
 	At  time.Time `json:"at"`
 }
 
+// alertName is an Alert.
+type alertName struct{ namespace, name string }
+
 // activities report one sort of activity.
 type activities struct {
 	kind    string
 	reports Reporter
 
 	mu   sync.Mutex
-	told map[string]Activity // by the Alert's key in the feed
+	told map[alertName]Activity
 }
 
 func newActivities(kind string, r Reporter) *activities {
-	return &activities{kind: kind, reports: r, told: map[string]Activity{}}
+	return &activities{kind: kind, reports: r, told: map[alertName]Activity{}}
 }
 
 // note reports that an Alert was active, unless that was reported lately.
 func (a *activities) note(namespace, name, uid string, now time.Time) {
-	key := healthKey(a.kind, namespace, name)
+	key := alertName{namespace, name}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	last, known := a.told[key]
@@ -57,5 +60,5 @@ func (a *activities) note(namespace, name, uid string, now time.Time) {
 	if err != nil { // a string and a time always encode
 		panic(err)
 	}
-	a.reports.Report(key, b)
+	a.reports.Report(healthKey(a.kind, namespace, name), b)
 }

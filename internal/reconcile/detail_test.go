@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
@@ -153,6 +154,46 @@ func TestATroubleIsToldOnceAChange(t *testing.T) {
 			{delivery("failing", "HTTP 403", 2, time.Time{}), 1},
 			{delivery("ok", "fine", 0, time.Now()), 0},
 			{delivery("failing", "HTTP 403", 2, time.Now()), 1},
+		} {
+			w.feed.put("Provider/team-a/chat", step.report)
+			w.settle()
+			if events := w.events.take(); len(events) != step.want {
+				t.Errorf("after %s: %q, want %d", step.report, events, step.want)
+			}
+		}
+		w.apply("Provider", newProvider("chat", func(p *v1beta3.Provider) { p.Spec.Address = "" }))
+		w.feed.put("Provider/team-a/chat", delivery("failing", "the address is empty", 2, time.Now()))
+		w.settle()
+		told := 0
+		for _, e := range w.events.take() {
+			if strings.HasPrefix(e, "Provider ") {
+				told++
+			}
+		}
+		if told != 1 {
+			t.Errorf("what keeps a Provider from being served is told %d times", told)
+		}
+	})
+}
+
+// On definitions without a status. Fails when trouble at work is not told there, or is told with each report.
+func TestATroubleIsToldWhereThereIsNoStatus(t *testing.T) {
+	s := oneOfEach()
+	s.prepare = func(w *world) {
+		w.cluster.PrependReactor("update", "providers", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewNotFound(v1beta3.Resource("providers").GroupResource(), "x")
+		})
+	}
+	play(t, s, func(w *world) {
+		w.events.take()
+		for _, step := range []struct {
+			report string
+			want   int
+		}{
+			{delivery("failing", "HTTP 500", 1, time.Time{}), 1},
+			{delivery("failing", "HTTP 500", 2, time.Time{}), 0},
+			{delivery("ok", "fine", 0, time.Now()), 0},
+			{delivery("failing", "HTTP 500", 2, time.Now()), 1},
 		} {
 			w.feed.put("Provider/team-a/chat", step.report)
 			w.settle()

@@ -66,13 +66,18 @@ type statusController[T subject, L runtime.Object] struct {
 	// told holds the verdicts that were told by an Event in this leadership, so that none is told twice: neither when the cache is
 	// behind our own write, nor when the kind has no status to compare with. It has no more entries than there are objects.
 	told map[kube.Key]verdict
+	// conditions are those of this leadership, where the kind has no status to compare with.
+	conditions map[kube.Key][]metav1.Condition
 	// found are the objects that were there when this leadership began and were not looked at since. That all is well with one is no
 	// news, though its status does not say so yet: thousands would get an Event when the program is installed.
 	found map[kube.Key]struct{}
 }
 
 func newStatusController[T subject, L runtime.Object](o statusOptions[T, L], queue kube.ControllerOptions) *statusController[T, L] {
-	s := &statusController[T, L]{statusOptions: o, writer: kube.NewStatusWriter(o.resource), told: map[kube.Key]verdict{}, found: map[kube.Key]struct{}{}}
+	s := &statusController[T, L]{
+		statusOptions: o, writer: kube.NewStatusWriter(o.resource), told: map[kube.Key]verdict{}, found: map[kube.Key]struct{}{},
+		conditions: map[kube.Key][]metav1.Condition{},
+	}
 	s.writer.Kept = s.kept
 	queue.Name = o.kind + " status"
 	queue.Reconcile = s.reconcile
@@ -109,8 +114,11 @@ func (s *statusController[T, L]) reconcile(ctx context.Context, k kube.Key) erro
 	if err != nil {
 		return err
 	}
-	if wrote {
-		s.warn(object, now)
+	switch {
+	case wrote:
+		s.warn(object, *object.Conditions(), now)
+	case !s.writer.HasStatus():
+		s.warn(object, s.unwritten(k, now), now)
 	}
 	found := s.take(k)
 	if wrote && s.isNews(object, v, found) || !wrote && !s.writer.HasStatus() {
@@ -219,16 +227,27 @@ func (s *statusController[T, L]) record(o T, v verdict, written bool) {
 	s.events.Event(s.kind, o.GetNamespace(), o.GetName(), string(o.GetUID()), eventType, v.event, v.told)
 }
 
-// warn tells what went wrong with an object at work by Events, once a change. It had its conditions before and has others now.
-func (s *statusController[T, L]) warn(before T, now []metav1.Condition) {
+// unwritten keeps the conditions of an object that has no status to keep them, and returns those before.
+func (s *statusController[T, L]) unwritten(k kube.Key, now []metav1.Condition) (before []metav1.Condition) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, s.conditions[k] = s.conditions[k], now
+	return before
+}
+
+// warn tells what went wrong with an object at work by Events, once a change. It had conditions before and has others now.
+func (s *statusController[T, L]) warn(o T, before, now []metav1.Condition) {
 	for _, t := range troubles {
 		is := meta.FindStatusCondition(now, t.condition)
 		if !t.announced || is == nil || is.Status != t.when {
 			continue
 		}
-		was := meta.FindStatusCondition(*before.Conditions(), t.condition)
+		if t.condition == DeliveringCondition && meta.IsStatusConditionFalse(now, v1.ServingCondition) {
+			continue // it follows from what the verdict's Event told
+		}
+		was := meta.FindStatusCondition(before, t.condition)
 		if was == nil || was.Status != is.Status || was.Message != is.Message {
-			s.events.Event(s.kind, before.GetNamespace(), before.GetName(), string(before.GetUID()), corev1.EventTypeWarning, is.Reason, is.Message)
+			s.events.Event(s.kind, o.GetNamespace(), o.GetName(), string(o.GetUID()), corev1.EventTypeWarning, is.Reason, is.Message)
 		}
 	}
 }
@@ -237,6 +256,7 @@ func (s *statusController[T, L]) forget(k kube.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.told, k)
+	delete(s.conditions, k)
 	delete(s.found, k)
 }
 
@@ -247,6 +267,7 @@ func (s *statusController[T, L]) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.told)
+	clear(s.conditions)
 	s.found = make(map[kube.Key]struct{}, len(objects))
 	for _, o := range objects {
 		s.found[kube.KeyOf(o)] = struct{}{}
