@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -56,9 +57,12 @@ func TestTheLogTellsAStartInOneLineAndWhoseDeliveriesAndWebhooksItTells(t *testi
 			}
 		}
 	}
-	if n := len(s.logLines("serving")); n != 1 {
-		t.Errorf("%d lines say that it serves, want 1", n)
-	}
+	s.Must(harness.Eventually(s.Within(2*soon), func(context.Context) error {
+		if n := len(s.logLines("serving")); n != 1 {
+			return fmt.Errorf("%d lines say that it serves, want 1", n)
+		}
+		return nil
+	}))
 	roles := s.logLines("role taken over")
 	for _, l := range roles {
 		if !strings.EqualFold(l.Level, "debug") {
