@@ -196,10 +196,10 @@ func receiverHealth() map[string]healthRow {
 			condition: "Ready", conditionStatus: yes, want: current,
 		},
 		"a Receiver that may not write": {
-			kind: "Receiver", spec: receiverOn(`,"serviceAccountName":"nobody"`),
+			kind: "Receiver", spec: receiverOn(`,"serviceAccountName":"weak"`),
 			before: func(s *stage, name string) {
 				secretOf(map[string]string{"token": "t"})(s, name)
-				s.Must(s.Tenant.Object(s.Ctx, "GitRepository", name, nil, ""))
+				weakAccount(s, name)
 			},
 			later: func(s *stage, name string) {
 				path, err := s.Tenant.ReceiverPath(s.Ctx, name)
