@@ -2,17 +2,20 @@ package v1
 
 // Condition types of the three kinds.
 const (
-	// ReadyCondition says whether the object does its work now: True, a Receiver answers its webhooks, an Alert matches
-	// events, a Provider is sent to. The message tells the owner what to mend when it is False.
+	// ReadyCondition says of a Receiver whether it answers its webhooks, or its events trigger; the message tells the owner what
+	// to mend when it is False. Of an Alert and a Provider it says that the object was accepted, and is never False: Flux gives
+	// these kinds no status, so that health checks take them for ready at once, and whatever waits for them must not begin to
+	// fail. Whether they do their work is said by ServingCondition.
 	ReadyCondition = "Ready"
-	// ReconcilingCondition is True while something outside the object (a Secret that is missing, say) keeps it from being
+	// ServingCondition says whether all that an Alert or a Provider asks for is in use: an Alert matches events, a Provider is
+	// sent to. The message tells the owner what to mend when it is False. A Receiver has it, and False, when it serves a part of its
+	// spec: not resources of another namespace, say, or those beyond a limit. That does not touch its Ready.
+	ServingCondition = "Serving"
+	// ReconcilingCondition is True on a Receiver while something outside it (a Secret that is missing, say) keeps it from being
 	// Ready and the program tries again by itself.
 	ReconcilingCondition = "Reconciling"
-	// StalledCondition is True when only a change of the object can make it Ready.
+	// StalledCondition is True on a Receiver when only a change of it can make it Ready.
 	StalledCondition = "Stalled"
-	// ServingCondition is False on a Receiver that serves a part of its spec, and says which part it does not and why: resources of
-	// another namespace, or those beyond a limit. It does not touch Ready.
-	ServingCondition = "Serving"
 	// WriteDeniedCondition is True on a Receiver whose service account may not write what the Receiver names, which is asked before the
 	// first webhook, or after the API server refused a reconcile request that was made as that account. It does not touch Ready:
 	// webhooks are still accepted and other targets still served.
@@ -26,6 +29,8 @@ const (
 const (
 	// SucceededReason: the object is in use.
 	SucceededReason = "Succeeded"
+	// AcceptedReason: the object was taken in; of Ready on an Alert or a Provider that is not in use as it should be.
+	AcceptedReason = "Accepted"
 	// ProgressingWithRetryReason: not ready yet, and tried again without a change of the object.
 	ProgressingWithRetryReason = "ProgressingWithRetry"
 	// SuspendedReason: spec.suspend is set.
@@ -55,7 +60,7 @@ const (
 	PathConflictReason = "PathConflict"
 	// ProviderNotFoundReason: the Alert names a Provider that does not exist.
 	ProviderNotFoundReason = "ProviderNotFound"
-	// ProviderNotReadyReason: the Alert's Provider exists and is not Ready.
+	// ProviderNotReadyReason: the Alert's Provider exists and is not sent to.
 	ProviderNotReadyReason = "ProviderNotReady"
 	// ObjectsMatchReason: objects of the namespace are what the spec names; of Matching.
 	ObjectsMatchReason = "ObjectsMatch"

@@ -217,6 +217,10 @@ type ReceiverStatus struct {
 	// Deliveries tells what came in, at most a few seconds late.
 	// +optional
 	Deliveries *ReceiverDeliveries `json:"deliveries,omitempty"`
+
+	// Problem is the first thing that is wrong, on one line. It is empty while all is well.
+	// +optional
+	Problem string `json:"problem,omitempty"`
 }
 
 // ReceiverDeliveries counts what came in for a Receiver, over all replicas.
@@ -293,6 +297,9 @@ type ReceiverDelivery struct {
 // +kubebuilder:metadata:annotations="kustomize.toolkit.fluxcd.io/substitute=disabled"
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description=""
 // +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status",description=""
+// +kubebuilder:printcolumn:name="Accepted",type="integer",JSONPath=".status.deliveries.accepted",description="How many webhooks or events triggered"
+// +kubebuilder:printcolumn:name="Last",type="date",JSONPath=".status.deliveries.last.time",description="How long ago the last of them came"
+// +kubebuilder:printcolumn:name="Problem",type="string",JSONPath=".status.problem",description="The first thing that is wrong"
 // +kubebuilder:printcolumn:name="Status",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].message",description=""
 type Receiver struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -306,8 +313,8 @@ type Receiver struct {
 // Conditions returns the status's list of conditions, to read and to change.
 func (r *Receiver) Conditions() *[]metav1.Condition { return &r.Status.Conditions }
 
-// ObservedGeneration returns the status's field, to read and to change.
-func (r *Receiver) ObservedGeneration() *int64 { return &r.Status.ObservedGeneration }
+// Problem returns the status's field, to read and to change.
+func (r *Receiver) Problem() *string { return &r.Status.Problem }
 
 // Interval returns how often the Secret is read again.
 func (r *Receiver) Interval() time.Duration {

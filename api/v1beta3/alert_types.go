@@ -58,15 +58,25 @@ type AlertSpec struct {
 	Suspend bool `json:"suspend,omitempty"`
 }
 
-// AlertStatus is what the program last found out about an Alert.
+// AlertStatus is what the program last found out about an Alert. It has no observedGeneration, by which health checks would wait for
+// this program where they did not wait for Flux's: the conditions tell which generation each speaks of.
 type AlertStatus struct {
-	// Conditions of the Alert: Ready.
+	// Conditions of the Alert: Ready, which says that it was accepted, Serving, whether all it asks for is in use, Matching and
+	// DeliveriesLost.
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// ObservedGeneration is the generation of the spec that the conditions speak of.
+	// LastMatched is when an event was last selected, on ten minutes.
 	// +optional
-	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	LastMatched *metav1.Time `json:"lastMatched,omitempty"`
+
+	// LastSent is when the Provider's destination last accepted a notification of the Alert, on ten minutes.
+	// +optional
+	LastSent *metav1.Time `json:"lastSent,omitempty"`
+
+	// Problem is the first thing that is wrong, on one line. It is empty while all is well.
+	// +optional
+	Problem string `json:"problem,omitempty"`
 }
 
 // Alert sends the events of selected objects of its namespace to a Provider.
@@ -79,21 +89,23 @@ type AlertStatus struct {
 // +kubebuilder:metadata:annotations="kustomize.toolkit.fluxcd.io/substitute=disabled"
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description=""
 // +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status",description=""
-// +kubebuilder:printcolumn:name="Status",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].message",description=""
+// +kubebuilder:printcolumn:name="Matched",type="date",JSONPath=".status.lastMatched",description="How long ago an event was last selected"
+// +kubebuilder:printcolumn:name="Sent",type="date",JSONPath=".status.lastSent",description="How long ago a notification was last accepted by the destination"
+// +kubebuilder:printcolumn:name="Problem",type="string",JSONPath=".status.problem",description="The first thing that is wrong"
+// +kubebuilder:printcolumn:name="Status",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].message",description="",priority=1
 type Alert struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec AlertSpec `json:"spec,omitempty"`
-	// +kubebuilder:default:={"observedGeneration":-1}
+	Spec   AlertSpec   `json:"spec,omitempty"`
 	Status AlertStatus `json:"status,omitempty"`
 }
 
 // Conditions returns the status's list of conditions, to read and to change.
 func (a *Alert) Conditions() *[]metav1.Condition { return &a.Status.Conditions }
 
-// ObservedGeneration returns the status's field, to read and to change.
-func (a *Alert) ObservedGeneration() *int64 { return &a.Status.ObservedGeneration }
+// Problem returns the status's field, to read and to change.
+func (a *Alert) Problem() *string { return &a.Status.Problem }
 
 // AlertList is a list of Alerts.
 //

@@ -144,15 +144,24 @@ type ProviderSpec struct {
 	CommitStatusExpr string `json:"commitStatusExpr,omitempty"`
 }
 
-// ProviderStatus is what the program last found out about a Provider.
+// ProviderStatus is what the program last found out about a Provider. Like AlertStatus, it has no observedGeneration.
 type ProviderStatus struct {
-	// Conditions of the Provider: Ready. A destination that refuses messages for good is told here.
+	// Conditions of the Provider: Ready, which says that it was accepted, Serving, whether it is sent to, Delivering, whether the
+	// destination takes what is sent, and DeliveriesLost.
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// ObservedGeneration is the generation of the spec that the conditions speak of.
+	// LastDelivered is when the destination last accepted a notification, on ten minutes while all is well.
 	// +optional
-	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	LastDelivered *metav1.Time `json:"lastDelivered,omitempty"`
+
+	// Waiting is how many notifications wait because the Provider cannot be delivered to.
+	// +optional
+	Waiting int64 `json:"waiting,omitempty"`
+
+	// Problem is the first thing that is wrong, on one line. It is empty while all is well.
+	// +optional
+	Problem string `json:"problem,omitempty"`
 }
 
 // Provider is a destination for events: a chat, an alerting or tracing service, a Git host, or any HTTP server.
@@ -165,21 +174,24 @@ type ProviderStatus struct {
 // +kubebuilder:metadata:annotations="kustomize.toolkit.fluxcd.io/substitute=disabled"
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description=""
 // +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status",description=""
-// +kubebuilder:printcolumn:name="Status",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].message",description=""
+// +kubebuilder:printcolumn:name="Delivering",type="string",JSONPath=".status.conditions[?(@.type==\"Delivering\")].status",description="Whether the destination takes what is sent"
+// +kubebuilder:printcolumn:name="Last",type="date",JSONPath=".status.lastDelivered",description="How long ago a notification was last accepted"
+// +kubebuilder:printcolumn:name="Waiting",type="integer",JSONPath=".status.waiting",description="How many notifications wait because they cannot be delivered"
+// +kubebuilder:printcolumn:name="Problem",type="string",JSONPath=".status.problem",description="The first thing that is wrong"
+// +kubebuilder:printcolumn:name="Status",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].message",description="",priority=1
 type Provider struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec ProviderSpec `json:"spec,omitempty"`
-	// +kubebuilder:default:={"observedGeneration":-1}
+	Spec   ProviderSpec   `json:"spec,omitempty"`
 	Status ProviderStatus `json:"status,omitempty"`
 }
 
 // Conditions returns the status's list of conditions, to read and to change.
 func (p *Provider) Conditions() *[]metav1.Condition { return &p.Status.Conditions }
 
-// ObservedGeneration returns the status's field, to read and to change.
-func (p *Provider) ObservedGeneration() *int64 { return &p.Status.ObservedGeneration }
+// Problem returns the status's field, to read and to change.
+func (p *Provider) Problem() *string { return &p.Status.Problem }
 
 // Timeout returns how long one attempt to send may take.
 func (p *Provider) Timeout() time.Duration {

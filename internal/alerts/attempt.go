@@ -70,7 +70,7 @@ func (s *shard) try(work context.Context, it *item, dest *Destination) (verdict,
 		switch sent, err := s.wasSent(work, d); {
 		case err != nil:
 			s.metrics.busErrors.Inc()
-			s.log.Debug("history not read", "error", err)
+			s.log.Debug("history not read", "namespace", d.Namespace, "error", err)
 			return verdict{action: again, at: time.Now().Add(askAgain)}, attempt{}
 		case sent:
 			return verdict{action: drop, outcome: outcomeKnown}, attempt{}
@@ -176,18 +176,18 @@ func (s *shard) settle(work context.Context, it *item, v verdict) bool {
 	if v.action != record && work.Err() != nil {
 		return false // there may be many, and whoever gets them next decides as well
 	}
-	if !s.persist(work, write) {
+	if !s.persist(work, d.Namespace, write) {
 		return false
 	}
 	if it.recalled && v.action != park {
-		return s.persist(work, it.settler.Done) // nobody hands it out again before its lifetime ends
+		return s.persist(work, d.Namespace, it.settler.Done) // nobody hands it out again before its lifetime ends
 	}
 	s.done(work, it.settler)
 	return true
 }
 
-// persist calls the bus until it has done what it is asked, or the drain has cut the work off.
-func (s *shard) persist(work context.Context, write func(context.Context) error) bool {
+// persist calls the bus until it has done what it is asked for a namespace, or the drain has cut the work off.
+func (s *shard) persist(work context.Context, namespace string, write func(context.Context) error) bool {
 	for gap := busGap; ; gap = min(2*gap, maxBusGap) {
 		ctx, cancel := busContext(work)
 		err := write(ctx)
@@ -196,7 +196,7 @@ func (s *shard) persist(work context.Context, write func(context.Context) error)
 			return true
 		}
 		s.metrics.busErrors.Inc()
-		s.log.Warn("outcome of a delivery not stored", "error", err)
+		s.log.Warn("outcome of a delivery not stored", "namespace", namespace, "error", err)
 		select {
 		case <-work.Done():
 			return false
@@ -236,6 +236,9 @@ func (s *shard) account(d *event.Delivery, dest *Destination, v verdict) {
 		label = labelNone
 	}
 	s.metrics.count(dest, outcome, label)
+	if outcome == outcomeSent {
+		s.sent.note(d.Namespace, d.Alert, d.AlertUID, time.Now())
+	}
 	log := s.log.Info
 	if outcome == outcomeKnown || outcome == outcomeSkipped {
 		log = s.log.Debug

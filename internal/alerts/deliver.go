@@ -103,6 +103,8 @@ type Deliverer struct {
 	oldest sync.Map // int → oldest
 	shares shares
 	losses *losses
+	// sent is when Alerts were last delivered.
+	sent *activities
 	// heldBytes is the size of the events that all shards hold.
 	heldBytes atomic.Int64
 }
@@ -115,7 +117,10 @@ func NewDeliverer(o DelivererOptions) (*Deliverer, error) {
 	if o.DrainTimeout == 0 {
 		o.DrainTimeout = DefaultDrainTimeout
 	}
-	d := &Deliverer{DelivererOptions: o, losses: newLosses(o.Reports), metrics: newDeliverMetrics(o.Registerer, o.Types)}
+	d := &Deliverer{
+		DelivererOptions: o, losses: newLosses(o.Reports), sent: newActivities(AlertSent, o.Reports),
+		metrics: newDeliverMetrics(o.Registerer, o.Types),
+	}
 	promauto.With(o.Registerer).NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "notifier_delivery_held_bytes", Help: "Bytes of the events that are held in memory for their destinations.",
 	}, func() float64 { return float64(d.heldBytes.Load()) })

@@ -42,14 +42,18 @@ func (h *health) succeeded(uid string, at time.Time) {
 
 // failed notes a failed attempt. While the breaker is open, that is the reason that counts.
 func (h *health) failed(uid string, open bool, e *event.Error, at time.Time) {
+	reason := ReasonRetrying
 	switch {
 	case e.Class == event.Permanent:
-		h.set(uid, StateFailing, ReasonFailed, e.Reason, at)
+		reason = ReasonFailed
 	case open:
-		h.set(uid, StateFailing, ReasonBreakerOpen, e.Reason, at)
-	default:
-		h.set(uid, StateFailing, ReasonRetrying, e.Reason, at)
+		reason = ReasonBreakerOpen
 	}
+	message := e.Reason
+	if next := advice(e); next != "" {
+		message += "; " + next
+	}
+	h.set(uid, StateFailing, reason, message, at)
 }
 
 // due returns the report to send, if there is one, and else when to ask again, zero for never.

@@ -78,7 +78,7 @@ func (s *shard) republish(work context.Context, q *queue, letters []event.Dead) 
 	}
 	s.spawn(func() {
 		for i := range letters {
-			if !s.persist(work, func(ctx context.Context) error { return s.Dead.Replay(ctx, letters[i]) }) {
+			if !s.persist(work, q.key.namespace, func(ctx context.Context) error { return s.Dead.Replay(ctx, letters[i]) }) {
 				break
 			}
 			s.metrics.replayed.Inc()

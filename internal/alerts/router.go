@@ -63,6 +63,7 @@ type Router struct {
 	RouterOptions
 	metrics routeMetrics
 	budget  *budget
+	matched *activities
 }
 
 // NewRouter checks the options.
@@ -70,7 +71,9 @@ func NewRouter(o RouterOptions) (*Router, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	return &Router{RouterOptions: o, metrics: newRouteMetrics(o.Registerer), budget: newBudget(time.Now)}, nil
+	return &Router{
+		RouterOptions: o, metrics: newRouteMetrics(o.Registerer), budget: newBudget(time.Now), matched: newActivities(AlertMatched, o.Reports),
+	}, nil
 }
 
 // Run routes events until ctx ends or the bus is lost.
@@ -172,6 +175,7 @@ func (r *Router) match(rec *event.Record, ds []event.Delivery, room []*Alert) (_
 // dispatch appends the delivery of an event for an Alert that matches, unless its Provider is known not to take it.
 func (r *Router) dispatch(rec *event.Record, a *Alert, ds []event.Delivery) []event.Delivery {
 	r.metrics.matches.Inc()
+	r.matched.note(a.Namespace, a.Name, a.UID, time.Now())
 	dest := r.Destinations.Get(a.Namespace, a.Provider)
 	providerUID, version := "", ""
 	if dest != nil {

@@ -164,7 +164,7 @@ func (e *entry) soon(now time.Time) bool {
 func (s *shard) discard(work context.Context, q *queue, it *item) {
 	p := event.Parked{ID: it.entry.id, Order: it.entry.order, Namespace: q.key.namespace, Provider: q.key.name, ObjectKey: it.line.object}
 	s.spawn(func() {
-		s.persist(work, func(ctx context.Context) error {
+		s.persist(work, q.key.namespace, func(ctx context.Context) error {
 			r, err := s.Schedule.Recall(ctx, s.number, p)
 			if err != nil || r.At.IsZero() {
 				return err

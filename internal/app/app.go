@@ -119,7 +119,7 @@ func (a *App) Run(ctx context.Context) error {
 		{"work", workGrace, []part{
 			{"router", a.router.Run}, {"deliverer", a.deliverer.Run}, {"subscriber", a.subscriber.Run}, {"applier", a.applier.Run},
 		}},
-		{"doors", doorsGrace, a.doors},
+		{"doors", doorsGrace, append(a.doors, part{"announcement", a.announce})},
 	})
 	if err := a.closeBus(ctx); err != nil {
 		a.log.Warn("the bus did not close in order", "error", err)

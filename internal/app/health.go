@@ -31,6 +31,16 @@ func (h *health) handler() http.Handler {
 	return mux
 }
 
+// unready returns the first check that keeps the process from being ready, nil if all hold.
+func (h *health) unready() error {
+	for _, c := range h.checks {
+		if err := c.test(); err != nil && !c.advisory {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+	}
+	return nil
+}
+
 func (h *health) ready(w http.ResponseWriter, _ *http.Request) {
 	var b strings.Builder
 	ready := true

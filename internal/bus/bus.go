@@ -48,6 +48,7 @@ type Bus struct {
 	progress                  *progress
 	poisoning                 poisoning
 
+	roles  atomic.Int64   // those that this replica serves
 	work   sync.WaitGroup // rounds of the committers
 	closed atomic.Bool
 }

@@ -118,8 +118,11 @@ func (b *Bus) own(ctx context.Context, r role, serve func(ctx context.Context, t
 			_ = wait(ctx, ownRetry)
 			continue
 		}
-		log.Info("role taken over", "deaths", t.lease.Deaths)
+		// There are some thirty, and as many lines at every start.
+		log.Debug("role taken over", "deaths", t.lease.Deaths)
+		b.roles.Add(1)
 		err = b.reign(ctx, t, serve)
+		b.roles.Add(-1)
 		named = err != nil
 		if errors.Is(err, errInterrupted) {
 			log.Info("role begun anew", "reason", err)

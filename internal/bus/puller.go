@@ -246,9 +246,10 @@ func (p *puller[T]) keep() error {
 // dead letters do not take it, it comes back.
 func (p *puller[T]) bury(ctx context.Context, h *hold, m *nats.Msg, label, reason string) error {
 	b := p.t.bus
-	b.log.Error("message cannot be handled and becomes a dead letter", "stream", p.t.role.stream, "label", label, "reason", reason)
+	log := b.log.With("namespace", namespaceOf(m.Subject))
+	log.Error("message cannot be handled and becomes a dead letter", "stream", p.t.role.stream, "label", label, "reason", reason)
 	if err := b.deadLetterRaw(ctx, m, label, reason); err != nil {
-		b.log.Error("dead letter not written, the message will be tried again", "error", err)
+		log.Error("dead letter not written, the message will be tried again", "error", err)
 		if err := h.Return(); err != nil {
 			return err
 		}

@@ -34,6 +34,9 @@ func (b *Bus) Ready() error {
 	return b.progress.check(time.Now())
 }
 
+// Roles is how many roles this replica serves: shards, and the roles of which there is one.
+func (b *Bus) Roles() int { return int(b.roles.Load()) }
+
 // progress knows when each consumer of this process last moved.
 type progress struct {
 	mu     sync.Mutex

@@ -74,7 +74,7 @@ func (b *Bus) Backlog(ctx context.Context, shard int) (event.Backlog, error) {
 		}
 		p, err := parseParkedSubject(subject, shared)
 		if err != nil {
-			b.log.Error("a parked delivery is not understood", "error", err)
+			b.log.Error("a parked delivery is not understood", "namespace", namespaceOf(subject), "error", err)
 			continue
 		}
 		backlog.Parked = append(backlog.Parked, p)

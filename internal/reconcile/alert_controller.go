@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -50,7 +51,7 @@ func (c *alertController) reconcile(_ context.Context, k kube.Key) error {
 	case f != nil:
 		v = refused(object, *f)
 	case object.Spec.Suspend:
-		v = served(object, v1.SuspendedReason, "spec.suspend is set: no event is matched")
+		v = served(object, v1.SuspendedReason, "spec.suspend is set: no event is matched; unset it to go on")
 	}
 	c.put(compiled, v)
 	return nil
@@ -88,16 +89,20 @@ func withProvider(providers *kube.Informer[*v1beta3.Provider], known *verdicts) 
 		k := kube.Key{Namespace: a.Namespace, Name: a.Spec.ProviderRef.Name}
 		if _, ok := providers.Get(k); !ok {
 			return refused(a, fault{reason: v1.ProviderNotFoundReason, retried: true, message: fmt.Sprintf(
-				"Provider %q does not exist; events are kept for it", k.Name)})
+				"Provider %q does not exist: make it, or correct spec.providerRef; events are kept for it", k.Name)})
 		}
 		p, ok := known.get(k)
 		if ok && p.reason == v1.UnsupportedTypeReason {
 			return refused(a, fault{reason: v1.ProviderNotReadyReason, retried: true, message: fmt.Sprintf(
-				"Provider %q is of a type that is not supported; events are not kept for it", k.Name)})
+				"Provider %q is of a type that is not supported: see its status; events are not kept for it", k.Name)})
+		}
+		if ok && p.reason == v1.SuspendedReason {
+			return served(a, v1.SuspendedReason, fmt.Sprintf(
+				"Provider %q is suspended: nothing is sent to it, and what happens meanwhile is not kept; unset its spec.suspend to go on", k.Name))
 		}
 		if !ok || !p.ready {
 			return refused(a, fault{reason: v1.ProviderNotReadyReason, retried: true, message: fmt.Sprintf(
-				"Provider %q is not ready; events are kept for it", k.Name)})
+				"Provider %q cannot be sent to (%s): see its status; events are kept for it", k.Name, cmp.Or(p.reason, "Unknown"))})
 		}
 		return v
 	}

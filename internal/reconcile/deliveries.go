@@ -15,13 +15,8 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-const (
-	// deliveriesGap is the least time between two writes of a Receiver's deliveries.
-	deliveriesGap = 5 * time.Second
-	// prunedFor is how long deliveries are not written after the API server dropped them: Flux's own CRD has no field for them, and
-	// may have been replaced by one that has.
-	prunedFor = 10 * time.Minute
-)
+// deliveriesGap is the least time between two writes of a Receiver's deliveries.
+const deliveriesGap = 5 * time.Second
 
 // deliveries sums up for the Receivers' status what each replica reports of its own. Its memory is bounded by the feed, which holds
 // one report for each Receiver and replica, and which sweep keeps free of those that are no more.
@@ -35,9 +30,7 @@ type deliveries struct {
 
 	mu sync.Mutex
 	// began is when the feed was last followed from its beginning: until shortly after that the sums are incomplete.
-	began time.Time
-	// pruned is when the API server was last found to drop the field.
-	pruned    time.Time
+	began     time.Time
 	receivers map[kube.Key]*arrivals
 }
 
@@ -115,7 +108,7 @@ func (d *deliveries) show(r *v1.Receiver) {
 	defer d.mu.Unlock()
 	k, now := kube.KeyOf(r), time.Now()
 	of := d.receivers[k]
-	if of == nil || !d.pruned.IsZero() && now.Sub(d.pruned) < prunedFor {
+	if of == nil {
 		return
 	}
 	sum := of.sum(string(r.UID))
@@ -136,19 +129,15 @@ func (d *deliveries) show(r *v1.Receiver) {
 	r.Status.Deliveries = sum
 }
 
-// wrote is told what status was sent to the API server and what it kept of it.
-func (d *deliveries) wrote(sent, kept *v1.Receiver) {
-	if sent.Status.Deliveries == nil {
+// wrote is told what status was written.
+func (d *deliveries) wrote(r *v1.Receiver) {
+	if r.Status.Deliveries == nil {
 		return
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	now := time.Now()
-	if kept.Status.Deliveries == nil {
-		d.pruned = now
-	}
-	if of := d.receivers[kube.KeyOf(sent)]; of != nil {
-		of.written = now
+	if of := d.receivers[kube.KeyOf(r)]; of != nil {
+		of.written = time.Now()
 	}
 }
 

@@ -45,7 +45,7 @@ func reportKinds(kind string) []string {
 	case v1.ReceiverKind:
 		return []string{v1.ReceiverKind, loopKind}
 	case v1beta3.AlertKind:
-		return []string{v1beta3.AlertKind, alerts.AlertLosses}
+		return []string{v1beta3.AlertKind, alerts.AlertLosses, alerts.AlertMatched, alerts.AlertSent}
 	case v1beta3.ProviderKind:
 		return []string{v1beta3.ProviderKind, alerts.ProviderLosses}
 	}
@@ -68,6 +68,9 @@ const lastSuccessStep = 10 * time.Minute
 type report struct {
 	uid       string
 	condition metav1.Condition
+	// delivery is of a Provider what its condition was made of; matched and sent are of an Alert when it last did.
+	delivery      *alerts.Health
+	matched, sent time.Time
 	// closing says that the condition only takes back what was shown before, and is not shown to one who never saw it.
 	closing bool
 	// suspect says that the last sweep found no object that it is about.
@@ -89,6 +92,13 @@ func parseReport(kind string, value []byte) (report, error) {
 		var l alerts.Loss
 		err := json.Unmarshal(value, &l)
 		return lossReport(l), err
+	case alerts.AlertMatched, alerts.AlertSent:
+		var a alerts.Activity
+		err := json.Unmarshal(value, &a)
+		if kind == alerts.AlertSent {
+			return report{uid: a.UID, sent: a.At}, err
+		}
+		return report{uid: a.UID, matched: a.At}, err
 	case v1beta3.AlertKind, v1beta3.ProviderKind:
 		var h alerts.Health
 		err := json.Unmarshal(value, &h)
@@ -150,11 +160,12 @@ func alertReport(kind string, h alerts.Health) report {
 	if h.State != alerts.StateOK {
 		c.Status = metav1.ConditionFalse
 	}
-	if kind == v1beta3.ProviderKind {
-		c.Type, c.Message = DeliveringCondition, deliveryMessage(h)
-	}
 	if c.Reason == "" {
 		c.Reason = v1.SucceededReason // the API server demands a reason
+	}
+	if kind == v1beta3.ProviderKind {
+		c.Type = DeliveringCondition
+		return report{uid: h.UID, condition: c, delivery: &h}
 	}
 	return report{uid: h.UID, condition: c}
 }
@@ -169,23 +180,6 @@ func lossReport(l alerts.Loss) report {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1.SucceededReason, "none was given up in the last hour"
 	}
 	return report{uid: l.UID, closing: l.Count == 0, condition: c}
-}
-
-func deliveryMessage(h alerts.Health) string {
-	message := h.Message
-	if h.State == alerts.StateOK {
-		if !h.LastSuccess.IsZero() {
-			message += ", at " + h.LastSuccess.UTC().Truncate(lastSuccessStep).Format(time.RFC3339) + " or later"
-		}
-		return message
-	}
-	if h.Pending > 0 {
-		message += fmt.Sprintf("; %d waiting", h.Pending)
-	}
-	if !h.LastSuccess.IsZero() {
-		message += "; last success at " + h.LastSuccess.UTC().Truncate(time.Second).Format(time.RFC3339)
-	}
-	return message
 }
 
 // tooExpensive reports whether an Alert shows that its patterns take more than their time.
@@ -242,9 +236,9 @@ func (t *healthTable) take(key string, value []byte) (kind string, k kube.Key, o
 	return kind, k, true
 }
 
-// show merges an object's health into its conditions. A report about an earlier object of the name does not count. One that is
-// missing changes nothing: a new leader that has not read the feed yet must not take a condition away.
-func (t *healthTable) show(kind string, k kube.Key, uid types.UID, generation int64, conditions *[]metav1.Condition) {
+// show merges an object's health into its conditions, and returns the reports on it. A report about an earlier object of the name does
+// not count. One that is missing changes nothing: a new leader that has not read the feed yet must not take a condition away.
+func (t *healthTable) show(kind string, k kube.Key, uid types.UID, generation int64, conditions *[]metav1.Condition) (shown []report) {
 	t.mu.RLock()
 	var reports []report
 	for _, kind := range reportKinds(kind) {
@@ -262,7 +256,13 @@ func (t *healthTable) show(kind string, k kube.Key, uid types.UID, generation in
 		case r.condition.Reason == alerts.ReasonPatternsInTime && !tooExpensive(*conditions):
 			continue // the condition says something else now
 		}
-		r.condition.ObservedGeneration = generation
-		meta.SetStatusCondition(conditions, r.condition)
+		if r.uid == string(uid) {
+			shown = append(shown, r)
+		}
+		if r.condition.Type != "" {
+			r.condition.ObservedGeneration = generation
+			meta.SetStatusCondition(conditions, r.condition)
+		}
 	}
+	return shown
 }

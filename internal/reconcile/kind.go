@@ -34,10 +34,8 @@ func newKind[T subject, L runtime.Object](
 	return &kindOf[T, L]{name: name, resource: resource, objects: objects, verdicts: newVerdicts()}, nil
 }
 
-// wire makes the queues.
-func (k *kindOf[T, L]) wire(
-	r *Reconciler, reconcile func(context.Context, kube.Key) error, refine func(T, verdict) verdict, show func(T, verdict),
-) {
+// wire makes the queues. Of the status options those that tell kinds apart are given.
+func (k *kindOf[T, L]) wire(r *Reconciler, reconcile func(context.Context, kube.Key) error, status statusOptions[T, L]) {
 	queue := func(stage string, workers int) kube.ControllerOptions {
 		return kube.ControllerOptions{
 			Name: k.name, Workers: workers, MinBackoff: r.options.MinRetryDelay, MaxBackoff: r.options.MaxRetryDelay,
@@ -47,10 +45,9 @@ func (k *kindOf[T, L]) wire(
 	compile := queue(stageCompile, r.options.Workers)
 	compile.Reconcile = reconcile
 	k.compile = kube.NewController(compile)
-	k.status = newStatusController(statusOptions[T, L]{
-		kind: k.name, resource: k.resource, objects: k.objects, verdicts: k.verdicts, health: r.health,
-		leading: &r.leading, events: r.options.Events, refine: refine, show: show,
-	}, queue(stageStatus, r.options.StatusWorkers))
+	status.kind, status.resource, status.objects, status.verdicts, status.health = k.name, k.resource, k.objects, k.verdicts, r.health
+	status.leading, status.events = &r.leading, r.options.Events
+	k.status = newStatusController(status, queue(stageStatus, r.options.StatusWorkers))
 	r.metrics.depth(k.name, stageCompile, k.compile.Len)
 	r.metrics.depth(k.name, stageStatus, k.status.queue.Len)
 }

@@ -186,6 +186,9 @@ func (m matcher) show(o subject, mentions []mention) {
 		return
 	}
 	if c, ok := m.condition(o.GetNamespace(), mentions); ok {
+		if c.Reason == v1.NothingMatchesReason && time.Since(o.GetCreationTimestamp().Time) < lookAgainSoon {
+			c.Status = metav1.ConditionUnknown // what was applied along with it may not be there yet
+		}
 		c.ObservedGeneration = o.GetGeneration()
 		meta.SetStatusCondition(o.Conditions(), c)
 	}

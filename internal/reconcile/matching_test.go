@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"iter"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -195,13 +196,19 @@ func TestWhatComesLaterIsCountedLater(t *testing.T) {
 				t.Errorf("got %s %q, want %s", short, message, want)
 			}
 		}
-		is("False NothingMatches")
+		is("Unknown NothingMatches") // it may have been applied along with the Alert
 		objects.now.Store(&watchedObjects{"Kustomization": {"app"}})
 		pass(lookAgainSoon + time.Second)
 		is("True ObjectsMatch")
+		if got := w.events.take(); slices.ContainsFunc(got, func(e string) bool { return strings.Contains(e, "Warning") }) {
+			t.Errorf("an object that came a moment later was warned of: %q", got)
+		}
 		objects.now.Store(&watchedObjects{"Kustomization": {}})
 		pass(lookAgainLate + 2*time.Minute)
 		is("False NothingMatches")
+		if got := w.events.take(); len(got) != 1 || !strings.Contains(got[0], "Warning "+v1.NothingMatchesReason) {
+			t.Errorf("events %q, want one Warning", got)
+		}
 		objects.now.Store(&watchedObjects{"Kustomization": {"app"}})
 		pass(lookAgainOften + 10*time.Second)
 		is("True ObjectsMatch")

@@ -107,7 +107,7 @@ func readCredentials(ctx context.Context, s *secrets, p *v1beta3.Provider) (cred
 	for i, ref := range refs {
 		if !states[i].found {
 			return c, &fault{reason: v1.SecretNotFoundReason, retried: true, message: fmt.Sprintf(
-				"Secret %q, named by spec.%s, does not exist", ref.want.name, ref.field)}, nil
+				"Secret %q, named by spec.%s, does not exist: make it, or correct the name", ref.want.name, ref.field)}, nil
 		}
 		if f := states[i].unfit(ref.want.name, ref.field); f != nil {
 			return c, f, nil
@@ -209,8 +209,23 @@ func compileProvider(p *v1beta3.Provider, c credentials, network provider.Networ
 		return nil, &fault{reason: v1.InvalidConfigReason, message: oneLine(err)}
 	}
 	sender, err := registry.New(cfg)
-	if err != nil {
+	switch {
+	case err != nil && cfg.Address == "":
+		return nil, &fault{reason: v1.InvalidConfigReason, message: noAddress(p) + ": " + oneLine(err)}
+	case errors.Is(err, provider.ErrDenied):
+		return nil, &fault{reason: v1.InvalidConfigReason, message: oneLine(err) +
+			"; use another, or have the administrator open it with --allow-destinations"}
+	case err != nil:
 		return nil, &fault{reason: v1.InvalidConfigReason, message: oneLine(err)}
 	}
 	return sender, nil
+}
+
+// noAddress says where the address of a Provider that has none is looked for.
+func noAddress(p *v1beta3.Provider) string {
+	if p.Spec.SecretRef == nil {
+		return "spec.address is not set, and spec.secretRef names no Secret that has one"
+	}
+	return fmt.Sprintf("Secret %q, named by spec.secretRef, has no key %q, or it is empty, and spec.address is not set",
+		p.Spec.SecretRef.Name, addressKey)
 }

@@ -102,7 +102,7 @@ func (c *providerController) serve(p *v1beta3.Provider, sender registry.Sender, 
 	c.put(p, &alerts.Destination{Sender: sender, Version: version, Limit: limit.Rate, Burst: limit.Burst})
 	v := served(p, v1.SucceededReason, "Provider initialized"+ignoring(sender))
 	if p.Spec.Suspend {
-		v = served(p, v1.SuspendedReason, "spec.suspend is set: nothing is sent")
+		v = served(p, v1.SuspendedReason, "spec.suspend is set: nothing is sent; unset it to go on")
 	}
 	c.decide(p, v)
 }

@@ -105,7 +105,7 @@ func (c *receiverController) reconcile(ctx context.Context, k kube.Key) error {
 	if err != nil {
 		return c.unread(object, err)
 	}
-	if f := secret.unfit(plan.secretName, "secretRef"); f != nil {
+	if f := unusable(plan, secret); f != nil {
 		c.refuse(object, *f)
 		return nil
 	}
@@ -178,16 +178,29 @@ func compileReceiver(r *v1.Receiver, plan receiverPlan, creds receiver.Credentia
 	return []*receiver.Hook{hook, previous}, nil
 }
 
+// unusable is the fault of a planned Receiver whose Secret is missing, or is not for its use.
+func unusable(plan receiverPlan, s secret) *fault {
+	if plan.secretName != "" && !s.found {
+		return missingFrom(plan, fmt.Sprintf("does not exist: make it, with a key %q, or correct the name", tokenKey))
+	}
+	return s.unfit(plan.secretName, "secretRef")
+}
+
+// missingFrom is the fault of a Receiver whose Secret is not there or not complete.
+func missingFrom(plan receiverPlan, what string) *fault {
+	return &fault{
+		reason: v1.TokenNotFoundReason, retried: true, event: failedEvent,
+		message: fmt.Sprintf("Secret %q, named by spec.secretRef, %s", plan.secretName, what),
+	}
+}
+
 // unfit is the fault of a Receiver that no verifier could be made for.
 func unfit(plan receiverPlan, err error) *fault {
-	missing := func(what string) *fault {
-		return &fault{reason: v1.TokenNotFoundReason, retried: true, event: failedEvent, message: "Secret " + plan.secretName + " " + what}
-	}
 	if errors.Is(err, receiver.ErrEmptyToken) {
-		return missing(`does not exist, or its key "token" is missing or empty`)
+		return missingFrom(plan, fmt.Sprintf("has no key %q, or it is empty", tokenKey))
 	}
 	if key, ok := errors.AsType[*receiver.MissingKeyError](err); ok {
-		return missing(fmt.Sprintf("has no key %q, or it is empty", key.Key))
+		return missingFrom(plan, fmt.Sprintf("has no key %q, or it is empty", key.Key))
 	}
 	if _, ok := errors.AsType[*receiver.ExpressionError](err); ok {
 		return &fault{reason: v1.InvalidCELExpressionReason, message: err.Error()}
@@ -290,6 +303,7 @@ func (c *receiverController) forget(k kube.Key) {
 
 // showReceiver writes the parts of the status that only a Receiver has.
 func showReceiver(r *v1.Receiver, v verdict) {
+	r.Status.ObservedGeneration = v.generation
 	r.Status.WebhookPath = v.path
 	if v.lack.reason == "" {
 		meta.RemoveStatusCondition(r.Conditions(), v1.ServingCondition)

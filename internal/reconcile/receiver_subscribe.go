@@ -87,7 +87,7 @@ func (c *receiverController) subscribe(r *v1.Receiver, plan receiverPlan) {
 		return
 	}
 	if r.Spec.Suspend {
-		c.decide(r, served(r, v1.SuspendedReason, "spec.suspend is set: no event triggers"))
+		c.decide(r, served(r, v1.SuspendedReason, "spec.suspend is set: no event triggers; unset it to go on"))
 		return
 	}
 	sources := "1 source"

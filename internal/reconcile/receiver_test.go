@@ -126,15 +126,15 @@ func TestWhatKeepsAReceiverFromBeingServed(t *testing.T) {
 		},
 		"a Secret that does not exist": {
 			change: func(r *v1.Receiver) { r.Spec.SecretRef.Name = "absent" },
-			reason: v1.TokenNotFoundReason, says: `Secret absent does not exist`, event: "Failed", retried: true,
+			reason: v1.TokenNotFoundReason, says: `Secret "absent", named by spec.secretRef, does not exist`, event: "Failed", retried: true,
 		},
 		"a Secret without token": {
 			change: func(r *v1.Receiver) { r.Spec.SecretRef.Name = "tokenless" },
-			reason: v1.TokenNotFoundReason, says: `key "token" is missing or empty`, event: "Failed", retried: true,
+			reason: v1.TokenNotFoundReason, says: `has no key "token", or it is empty`, event: "Failed", retried: true,
 		},
 		"an empty token": {
 			change: func(r *v1.Receiver) { r.Spec.SecretRef.Name = "empty" },
-			reason: v1.TokenNotFoundReason, says: `key "token" is missing or empty`, event: "Failed", retried: true,
+			reason: v1.TokenNotFoundReason, says: `has no key "token", or it is empty`, event: "Failed", retried: true,
 		},
 		"all names without labels": {
 			change: resource(v1.CrossNamespaceObjectReference{Kind: "GitRepository", Name: "*"}),

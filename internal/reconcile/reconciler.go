@@ -81,17 +81,20 @@ func (r *Reconciler) wireReceivers() error {
 		again:  func(k kube.Key, after time.Duration) { kind.status.queue.EnqueueAfter(k, after) },
 	}
 	matches := matcher{r.options.Objects, r.options.Kinds}
-	kind.wire(r, c.reconcile, nil, func(o *v1.Receiver, v verdict) {
-		showReceiver(o, v)
-		if v.ready {
-			matches.show(o, mentionedBy(o))
-		} else {
-			meta.RemoveStatusCondition(o.Conditions(), MatchingCondition)
-		}
-		r.deliveries.show(o)
+	kind.wire(r, c.reconcile, statusOptions[*v1.Receiver, *v1.ReceiverList]{
+		outcome: v1.ReadyCondition, wrote: r.deliveries.wrote,
+		show: func(o *v1.Receiver, v verdict) {
+			showReceiver(o, v)
+			if v.ready {
+				matches.show(o, mentionedBy(o))
+			} else {
+				meta.RemoveStatusCondition(o.Conditions(), MatchingCondition)
+			}
+		},
+		again:    func(o *v1.Receiver) time.Duration { return matches.again(o) },
+		detail:   func(o *v1.Receiver, _ []report) { r.deliveries.show(o) },
+		detailed: func(o *v1.Receiver) bool { return o.Status.Deliveries != nil || o.Status.Problem != "" },
 	})
-	kind.status.again = func(o *v1.Receiver) time.Duration { return matches.again(o) }
-	kind.status.writer.Kept = r.deliveries.wrote
 	c.queue = kind.compile
 	return kind.watch(c.keys)
 }
@@ -111,10 +114,12 @@ func (r *Reconciler) wireAlerts() error {
 		c.ages = newAges(limit)
 	}
 	matches := matcher{r.options.Objects, r.options.Kinds}
-	kind.wire(r, c.reconcile, withProvider(r.providers.objects, r.providers.verdicts), func(o *v1beta3.Alert, _ verdict) {
-		matches.show(o, sourcesOf(o))
+	kind.wire(r, c.reconcile, statusOptions[*v1beta3.Alert, *v1beta3.AlertList]{
+		outcome: v1.ServingCondition, refine: withProvider(r.providers.objects, r.providers.verdicts),
+		show:   func(o *v1beta3.Alert, _ verdict) { matches.show(o, sourcesOf(o)) },
+		again:  func(o *v1beta3.Alert) time.Duration { return matches.again(o) },
+		detail: detailAlert, detailed: alertDetailed,
 	})
-	kind.status.again = func(o *v1beta3.Alert) time.Duration { return matches.again(o) }
 	return kind.watch(c.keys)
 }
 
@@ -129,7 +134,9 @@ func (r *Reconciler) wireProviders() error {
 		limits:   r.options.Limits,
 		verdicts: kind.verdicts, handled: newRemembered[string](), decided: r.providerDecided,
 	}
-	kind.wire(r, c.reconcile, nil, nil)
+	kind.wire(r, c.reconcile, statusOptions[*v1beta3.Provider, *v1beta3.ProviderList]{
+		outcome: v1.ServingCondition, detail: detailProvider, detailed: providerDetailed,
+	})
 	return kind.watch(c.keys)
 }
 
@@ -162,6 +169,11 @@ func (r *Reconciler) Receivers() *Receivers { return r.live }
 
 // Complete closes when every Receiver, Alert and Provider that was present at start is compiled and the tables were told so.
 func (r *Reconciler) Complete() <-chan struct{} { return r.complete }
+
+// Objects counts the objects of the three kinds that there are.
+func (r *Reconciler) Objects() (receivers, alerts, providers int) {
+	return len(r.receivers.objects.All()), len(r.alerts.objects.All()), len(r.providers.objects.All())
+}
 
 // Waiting names the kinds that are not compiled yet, for a readiness answer.
 func (r *Reconciler) Waiting() []string {
@@ -197,8 +209,6 @@ func (r *Reconciler) Run(ctx context.Context) error {
 			return nil
 		}
 		close(r.complete)
-		r.log.Info("compiled", "receivers", len(r.receivers.objects.All()), "alerts", len(r.alerts.objects.All()),
-			"providers", len(r.providers.objects.All()))
 		// Statuses come last, so that a start shows no state between.
 		for _, run := range []func(context.Context, *errgroup.Group){r.providers.runStatus, r.alerts.runStatus, r.receivers.runStatus} {
 			run(ctx, group)
@@ -302,7 +312,7 @@ func (r *Reconciler) healthTold(key string, value []byte) {
 	switch kind {
 	case v1.ReceiverKind, loopKind:
 		r.receivers.status.queue.Enqueue(k)
-	case v1beta3.AlertKind, alerts.AlertLosses:
+	case v1beta3.AlertKind, alerts.AlertLosses, alerts.AlertMatched, alerts.AlertSent:
 		r.alerts.status.queue.Enqueue(k)
 	case v1beta3.ProviderKind, alerts.ProviderLosses:
 		r.providers.status.queue.Enqueue(k)

@@ -26,10 +26,10 @@ type EventRecorder interface {
 type subject interface {
 	kube.Object
 	Conditions() *[]metav1.Condition
-	ObservedGeneration() *int64
+	Problem() *string
 }
 
-// statusOptions configure a statusController; all but refine and show are required.
+// statusOptions configure a statusController; those of the kind itself may be nil.
 type statusOptions[T subject, L runtime.Object] struct {
 	kind     string
 	resource kube.Resource[T, L]
@@ -38,12 +38,20 @@ type statusOptions[T subject, L runtime.Object] struct {
 	health   *healthTable
 	leading  *atomic.Bool
 	events   EventRecorder
+	// outcome is the condition that a verdict becomes: Ready or, for a kind whose Ready only says that an object was accepted, Serving.
+	outcome string
 	// refine adds to a verdict what only the moment of writing knows.
 	refine func(T, verdict) verdict
 	// show writes the parts of the status that only this kind has.
 	show func(T, verdict)
 	// again, unless nil, is how soon an object is to be looked at again.
 	again func(T) time.Duration
+	// detail writes the parts of the status that Flux's own definition of the kind lacks, from what was reported on the object.
+	detail func(T, []report)
+	// detailed reports whether an object has any of them.
+	detailed func(T) bool
+	// wrote is told of each object whose status was written.
+	wrote func(T)
 }
 
 // statusDelay lets the cache catch up with our own last write, which would end in a conflict otherwise.
@@ -54,18 +62,26 @@ type statusController[T subject, L runtime.Object] struct {
 	statusOptions[T, L]
 	writer *kube.StatusWriter[T, L]
 	queue  *kube.Controller
+	// pruned says that the kind's definition lacks what detail writes.
+	pruned pruned
 
 	mu sync.Mutex
 	// told holds the verdicts that were told by an Event in this leadership, so that none is told twice: neither when the cache is
 	// behind our own write, nor when the kind has no status to compare with. It has no more entries than there are objects.
 	told map[kube.Key]verdict
+	// conditions are those of this leadership, where the kind has no status to compare with.
+	conditions map[kube.Key][]metav1.Condition
 	// found are the objects that were there when this leadership began and were not looked at since. That all is well with one is no
 	// news, though its status does not say so yet: thousands would get an Event when the program is installed.
 	found map[kube.Key]struct{}
 }
 
 func newStatusController[T subject, L runtime.Object](o statusOptions[T, L], queue kube.ControllerOptions) *statusController[T, L] {
-	s := &statusController[T, L]{statusOptions: o, writer: kube.NewStatusWriter(o.resource), told: map[kube.Key]verdict{}, found: map[kube.Key]struct{}{}}
+	s := &statusController[T, L]{
+		statusOptions: o, writer: kube.NewStatusWriter(o.resource), told: map[kube.Key]verdict{}, found: map[kube.Key]struct{}{},
+		conditions: map[kube.Key][]metav1.Condition{},
+	}
+	s.writer.Kept = s.kept
 	queue.Name = o.kind + " status"
 	queue.Reconcile = s.reconcile
 	queue.Delay = statusDelay
@@ -105,12 +121,16 @@ func (s *statusController[T, L]) reconcile(ctx context.Context, k kube.Key) erro
 		after := s.again(written)
 		s.queue.EnqueueAfter(k, after+rand.N(after/10)) // spread a little, for those that were made together
 	}
-	found := s.take(k)
-	if wrote && isNews(object, v, found) || !wrote && !s.writer.HasStatus() {
-		s.record(object, v, wrote)
+	now := *written.Conditions()
+	switch {
+	case wrote:
+		s.warn(object, *object.Conditions(), now)
+	case !s.writer.HasStatus():
+		s.warn(object, s.unwritten(k, now), now)
 	}
-	if wrote {
-		s.recordDenied(object)
+	found := s.take(k)
+	if wrote && s.isNews(object, v, found) || !wrote && !s.writer.HasStatus() {
+		s.record(object, v, wrote)
 	}
 	return nil
 }
@@ -127,45 +147,74 @@ func (s *statusController[T, L]) take(k kube.Key) bool {
 // apply writes a verdict and the object's health into its status.
 func (s *statusController[T, L]) apply(o T, v verdict) {
 	conditions := o.Conditions()
-	*o.ObservedGeneration() = v.generation
-	ready := metav1.Condition{
-		Type: v1.ReadyCondition, Status: metav1.ConditionFalse, Reason: v.reason, Message: v.message, ObservedGeneration: v.generation,
+	if s.outcome == v1.ReadyCondition {
+		applyReady(conditions, v)
+	} else {
+		applyAccepted(conditions, v)
 	}
-	if v.ready {
-		ready.Status = metav1.ConditionTrue
+	reports := s.health.show(s.kind, kube.KeyOf(o), o.GetUID(), v.generation, conditions)
+	if s.show != nil {
+		s.show(o, v)
 	}
-	meta.SetStatusCondition(conditions, ready)
-	// What kstatus, and with it Flux's health checks, need to tell "not yet" from "never".
+	if s.pruned.lately(time.Now()) {
+		return
+	}
+	if s.detail != nil {
+		s.detail(o, reports)
+	}
+	*o.Problem() = problemOf(o)
+}
+
+// applyReady writes the conditions of a kind whose Ready tells the verdict, with what kstatus, and with it Flux's health checks,
+// need to tell "not yet" from "never".
+func applyReady(conditions *[]metav1.Condition, v verdict) {
+	meta.SetStatusCondition(conditions, v.condition(v1.ReadyCondition, v.ready))
 	switch {
 	case v.ready:
 		meta.RemoveStatusCondition(conditions, v1.ReconcilingCondition)
 		meta.RemoveStatusCondition(conditions, v1.StalledCondition)
 	case v.retried:
 		meta.RemoveStatusCondition(conditions, v1.StalledCondition)
-		meta.SetStatusCondition(conditions, metav1.Condition{
-			Type: v1.ReconcilingCondition, Status: metav1.ConditionTrue, Reason: v1.ProgressingWithRetryReason,
-			Message: v.message, ObservedGeneration: v.generation,
-		})
+		reconciling := v.condition(v1.ReconcilingCondition, true)
+		reconciling.Reason = v1.ProgressingWithRetryReason
+		meta.SetStatusCondition(conditions, reconciling)
 	default:
 		meta.RemoveStatusCondition(conditions, v1.ReconcilingCondition)
-		meta.SetStatusCondition(conditions, metav1.Condition{
-			Type: v1.StalledCondition, Status: metav1.ConditionTrue, Reason: v.reason, Message: v.message, ObservedGeneration: v.generation,
-		})
+		meta.SetStatusCondition(conditions, v.condition(v1.StalledCondition, true))
 	}
-	s.health.show(s.kind, kube.KeyOf(o), o.GetUID(), v.generation, conditions)
-	if s.show != nil {
-		s.show(o, v)
+}
+
+// applyAccepted writes those of a kind that Flux takes for ready whatever it says: nothing but Serving tells what is wrong.
+func applyAccepted(conditions *[]metav1.Condition, v verdict) {
+	meta.SetStatusCondition(conditions, v.condition(v1.ServingCondition, v.serving()))
+	accepted := v
+	if !v.serving() {
+		accepted.reason, accepted.message = v1.AcceptedReason, "accepted; the condition Serving tells why not all of it is in use"
+	}
+	meta.SetStatusCondition(conditions, accepted.condition(v1.ReadyCondition, true))
+	meta.RemoveStatusCondition(conditions, v1.ReconcilingCondition)
+	meta.RemoveStatusCondition(conditions, v1.StalledCondition)
+}
+
+// kept is told what status was sent to the API server and what it kept of it.
+func (s *statusController[T, L]) kept(sent, kept T) {
+	if s.detailed != nil && s.detailed(sent) && !s.detailed(kept) {
+		s.pruned.note(time.Now())
+	}
+	if s.wrote != nil {
+		s.wrote(sent)
 	}
 }
 
 // isNews reports whether a verdict says anything else than the status that the object, found by this leadership or not, had before.
-func isNews[T subject](before T, v verdict, found bool) bool {
-	ready := meta.FindStatusCondition(*before.Conditions(), v1.ReadyCondition)
-	if ready == nil {
+func (s *statusController[T, L]) isNews(before T, v verdict, found bool) bool {
+	told := meta.FindStatusCondition(*before.Conditions(), s.outcome)
+	if told == nil {
 		return !found || !v.ready
 	}
-	return ready.ObservedGeneration != v.generation || ready.Reason != v.reason || ready.Message != v.message ||
-		(ready.Status == metav1.ConditionTrue) != v.ready
+	is := v.condition(s.outcome, v.ready && (s.outcome == v1.ReadyCondition || v.serving()))
+	is.LastTransitionTime = told.LastTransitionTime
+	return is != *told
 }
 
 // record tells a verdict by an Event. Of a kind without status it is not told that all is well from the start: every leadership
@@ -189,10 +238,41 @@ func (s *statusController[T, L]) record(o T, v verdict, written bool) {
 	s.events.Event(s.kind, o.GetNamespace(), o.GetName(), string(o.GetUID()), eventType, v.event, v.told)
 }
 
+// unwritten keeps the conditions of an object that has no status to keep them, and returns those before.
+func (s *statusController[T, L]) unwritten(k kube.Key, now []metav1.Condition) (before []metav1.Condition) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, s.conditions[k] = s.conditions[k], now
+	return before
+}
+
+// warn tells what went wrong with an object at work by Events, once a change. It had conditions before and has others now.
+func (s *statusController[T, L]) warn(o T, before, now []metav1.Condition) {
+	for _, t := range troubles {
+		is := meta.FindStatusCondition(now, t.condition)
+		if !t.announced || is == nil || is.Status != t.when {
+			continue
+		}
+		if t.condition == DeliveringCondition && meta.IsStatusConditionFalse(now, v1.ServingCondition) {
+			continue // it follows from what the verdict's Event told
+		}
+		was := meta.FindStatusCondition(before, t.condition)
+		if was == nil || was.Status != is.Status || was.Message != is.Message && !recounted(was, is) {
+			s.events.Event(s.kind, o.GetNamespace(), o.GetName(), string(o.GetUID()), corev1.EventTypeWarning, is.Reason, is.Message)
+		}
+	}
+}
+
+// recounted reports whether nothing but the number of objects that match has changed, which is no news.
+func recounted(was, is *metav1.Condition) bool {
+	return is.Type == MatchingCondition && was.Reason == is.Reason && was.ObservedGeneration == is.ObservedGeneration
+}
+
 func (s *statusController[T, L]) forget(k kube.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.told, k)
+	delete(s.conditions, k)
 	delete(s.found, k)
 }
 
@@ -203,6 +283,7 @@ func (s *statusController[T, L]) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.told)
+	clear(s.conditions)
 	s.found = make(map[kube.Key]struct{}, len(objects))
 	for _, o := range objects {
 		s.found[kube.KeyOf(o)] = struct{}{}

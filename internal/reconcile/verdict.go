@@ -36,8 +36,9 @@ func (l *lack) add(reason, message string) {
 type verdict struct {
 	uid        types.UID
 	generation int64
-	ready      bool
-	// reason and message are those of the condition Ready.
+	// ready is whether the object can be served; one that its owner suspended can.
+	ready bool
+	// reason and message are those of the condition that tells it.
 	reason, message string
 	retried         bool
 	// event and told are reason and message of the Kubernetes Event, which unlike the condition must not tell a webhook path.
@@ -66,6 +67,20 @@ func refused(o metav1.Object, f fault) verdict {
 		event: f.event, told: f.message,
 	}
 }
+
+// condition is one of a type that tells the verdict.
+func (v verdict) condition(conditionType string, holds bool) metav1.Condition {
+	c := metav1.Condition{
+		Type: conditionType, Status: metav1.ConditionFalse, Reason: v.reason, Message: v.message, ObservedGeneration: v.generation,
+	}
+	if holds {
+		c.Status = metav1.ConditionTrue
+	}
+	return c
+}
+
+// serving reports whether all that the object asks for is in use.
+func (v verdict) serving() bool { return v.ready && v.reason != v1.SuspendedReason }
 
 // undecodable is the fault of an object that the API server keeps and its Go type cannot hold.
 func undecodable() *fault {

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -175,7 +176,14 @@ func (w *world) apply(kind string, o subject) {
 	if before, err := w.cluster.Tracker.Get(r, o.GetNamespace(), o.GetName()); err == nil {
 		is := before.(subject)
 		o.SetGeneration(is.GetGeneration() + 1)
-		*o.Conditions(), *o.ObservedGeneration() = *is.Conditions(), *is.ObservedGeneration()
+		switch o := o.(type) {
+		case *v1.Receiver:
+			o.Status = is.(*v1.Receiver).Status
+		case *v1beta3.Alert:
+			o.Status = is.(*v1beta3.Alert).Status
+		case *v1beta3.Provider:
+			o.Status = is.(*v1beta3.Provider).Status
+		}
 		if err := w.cluster.Tracker.Update(r, o, o.GetNamespace()); err != nil {
 			w.t.Fatal(err)
 		}
@@ -234,12 +242,23 @@ func (w *world) condition(kind, name, conditionType string) (short, message stri
 	return string(c.Status) + " " + c.Reason, c.Message
 }
 
-// ready checks the condition Ready and returns its message.
+// ready checks the condition that tells the verdict on an object, Ready of a Receiver and Serving of the others, and returns its message.
+// It checks as well that what Flux takes for ready at once says nothing less to health checks.
 func (w *world) ready(kind, name, want string) string {
 	w.t.Helper()
-	got, message := w.condition(kind, name, v1.ReadyCondition)
+	outcome := v1.ReadyCondition
+	if kind != v1.ReceiverKind {
+		outcome = v1.ServingCondition
+		ready, _ := w.condition(kind, name, v1.ReadyCondition)
+		reconciling, _ := w.condition(kind, name, v1.ReconcilingCondition)
+		stalled, _ := w.condition(kind, name, v1.StalledCondition)
+		if !strings.HasPrefix(ready, "True ") || reconciling != "" || stalled != "" {
+			w.t.Errorf("%s %s is less than accepted: Ready %q, Reconciling %q, Stalled %q", kind, name, ready, reconciling, stalled)
+		}
+	}
+	got, message := w.condition(kind, name, outcome)
 	if got != want {
-		w.t.Errorf("Ready of %s %s: got %q, want %q (%s)", kind, name, got, want, message)
+		w.t.Errorf("%s of %s %s: got %q, want %q (%s)", outcome, kind, name, got, want, message)
 	}
 	return message
 }

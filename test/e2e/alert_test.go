@@ -45,7 +45,7 @@ func TestABadPatternIsShownAndHarmsNoOtherAlert(t *testing.T) {
 	s.Must(s.Tenant.Alert(s.Ctx, "bad", "generic", bad.URL("/"), anyKustomization))
 	s.Must(s.Tenant.Alert(s.Ctx, "good", "generic", good.URL("/"), anyKustomization))
 	s.Must(s.Tenant.Object(s.Ctx, "Alert", "bad", nil, alertSpec("bad", `,"exclusionList":["fine","(unclosed"]`)))
-	c := s.condition("Alert", "bad", "Ready", metav1.ConditionFalse, "InvalidConfig")
+	c := s.condition("Alert", "bad", "Serving", metav1.ConditionFalse, "InvalidConfig")
 	if !strings.Contains(c.Message, "exclusionList[1]") {
 		t.Errorf("the message does not say which pattern is bad: %s", c.Message)
 	}
@@ -54,7 +54,7 @@ func TestABadPatternIsShownAndHarmsNoOtherAlert(t *testing.T) {
 	s.waitMessages(good, "one")
 	// Mended, it serves again.
 	s.Must(s.Tenant.Object(s.Ctx, "Alert", "bad", nil, alertSpec("bad", `,"exclusionList":["fine","closed"]`)))
-	s.condition("Alert", "bad", "Ready", metav1.ConditionTrue, "")
+	s.condition("Alert", "bad", "Serving", metav1.ConditionTrue, "")
 	s.failure("two is closed")
 	s.failure("three")
 	s.waitMessages(bad, "three")
@@ -82,9 +82,9 @@ func TestOfAnAlertsPatternsTheFirst256AreServedAndNoExclusionIsIgnored(t *testin
 	s.Must(s.Tenant.Alert(s.Ctx, "many", "generic", sink.URL("/"), anyKustomization))
 	long := `["` + strings.Repeat("never|", (8<<10-7)/6) + `pattern"]`
 	s.Must(s.Tenant.Object(s.Ctx, "Alert", "many", nil, alertSpec("many", `,"inclusionList":`+long)))
-	s.condition("Alert", "many", "Ready", metav1.ConditionTrue, "")
+	s.condition("Alert", "many", "Serving", metav1.ConditionTrue, "")
 	s.Must(s.Tenant.Object(s.Ctx, "Alert", "many", nil, alertSpec("many", `,"inclusionList":`+patterns(257))))
-	c := s.condition("Alert", "many", "Ready", metav1.ConditionFalse, "LimitExceeded")
+	c := s.condition("Alert", "many", "Serving", metav1.ConditionFalse, "LimitExceeded")
 	if !strings.Contains(c.Message, "257 patterns, and only the first 256 are served") {
 		t.Errorf("the message does not name the limit: %s", c.Message)
 	}
@@ -92,7 +92,7 @@ func TestOfAnAlertsPatternsTheFirst256AreServedAndNoExclusionIsIgnored(t *testin
 	s.failure("pattern-255")
 	s.waitMessages(sink, "pattern-255")
 	s.Must(s.Tenant.Object(s.Ctx, "Alert", "many", nil, alertSpec("many", `,"exclusionList":`+patterns(257))))
-	c = s.condition("Alert", "many", "Ready", metav1.ConditionFalse, "LimitExceeded")
+	c = s.condition("Alert", "many", "Serving", metav1.ConditionFalse, "LimitExceeded")
 	if !strings.Contains(c.Message, "matches nothing") {
 		t.Errorf("the message does not say what follows: %s", c.Message)
 	}
@@ -111,7 +111,7 @@ func TestE2AnEventForAProviderThatDoesNotExistYetIsKeptUntilItDoes(t *testing.T)
 	sink := s.NewSink()
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	s.Must(s.Tenant.Object(s.Ctx, "Alert", "early", nil, alertSpec("late", "")))
-	c := s.condition("Alert", "early", "Ready", metav1.ConditionFalse, "ProviderNotFound")
+	c := s.condition("Alert", "early", "Serving", metav1.ConditionFalse, "ProviderNotFound")
 	if !strings.Contains(c.Message, "late") {
 		t.Errorf("the message does not name the Provider: %s", c.Message)
 	}
@@ -121,11 +121,11 @@ func TestE2AnEventForAProviderThatDoesNotExistYetIsKeptUntilItDoes(t *testing.T)
 		return s.hasEvent("Alert", "early", "NotificationDispatchFailed")
 	}))
 	s.Must(s.Tenant.Object(s.Ctx, "Provider", "late", nil, `{"type":"generic","secretRef":{"name":"late-address"}}`))
-	s.condition("Provider", "late", "Ready", metav1.ConditionFalse, "")
+	s.condition("Provider", "late", "Serving", metav1.ConditionFalse, "")
 	s.failure("before its Secret came")
 	s.Must(s.Tenant.Secret(s.Ctx, "late-address", map[string]string{"address": sink.URL("/")}))
-	s.condition("Provider", "late", "Ready", metav1.ConditionTrue, "")
-	s.condition("Alert", "early", "Ready", metav1.ConditionTrue, "")
+	s.condition("Provider", "late", "Serving", metav1.ConditionTrue, "")
+	s.condition("Alert", "early", "Serving", metav1.ConditionTrue, "")
 	s.waitMessages(sink, "before the Provider came", "before its Secret came")
 }
 
@@ -148,7 +148,7 @@ func suspended(t *testing.T, kind string) {
 	s.failure("meanwhile")
 	s.waitMessages(witness, "meanwhile")
 	s.suspend(kind, "all", false)
-	s.condition(kind, "all", "Ready", metav1.ConditionTrue, "")
+	s.condition(kind, "all", "Serving", metav1.ConditionTrue, "")
 	s.failure("after")
 	s.waitMessages(sink, "after")
 	if n := messagesWith(s, sink, "meanwhile"); n != 0 {
@@ -169,7 +169,7 @@ func (s *stage) observed(kind, name string) {
 			return err
 		}
 		for _, c := range conditions {
-			if c.Type == "Ready" && c.ObservedGeneration == obj.GetGeneration() {
+			if c.Type == world.Outcome(kind) && c.ObservedGeneration == obj.GetGeneration() {
 				return nil
 			}
 		}
@@ -242,9 +242,9 @@ func TestE5ForAnUnsupportedTypeNothingIsKeptAndTheAlertSaysSo(t *testing.T) {
 	witness := s.NewSink()
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	s.Must(s.Tenant.Object(s.Ctx, "Provider", "odd", nil, `{"type":"zulip","address":"https://zulip.example"}`))
-	s.condition("Provider", "odd", "Ready", metav1.ConditionFalse, "UnsupportedType")
+	s.condition("Provider", "odd", "Serving", metav1.ConditionFalse, "UnsupportedType")
 	s.Must(s.Tenant.Object(s.Ctx, "Alert", "odd", nil, alertSpec("odd", "")))
-	if c := s.condition("Alert", "odd", "Ready", metav1.ConditionFalse, "ProviderNotReady"); !strings.Contains(c.Message, "not kept") {
+	if c := s.condition("Alert", "odd", "Serving", metav1.ConditionFalse, "ProviderNotReady"); !strings.Contains(c.Message, "not kept") {
 		t.Errorf("the Alert says %q", c.Message)
 	}
 	s.Must(s.Tenant.Alert(s.Ctx, "witness", "generic", witness.URL("/"), anyKustomization))

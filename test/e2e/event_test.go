@@ -105,7 +105,7 @@ func TestE1AnAlertSeesOnlyItsOwnNamespace(t *testing.T) {
 	s.Must(s.Tenant.Object(s.Ctx, "Provider", "spy", nil, `{"type":"generic","secretRef":{"name":"spy-address"}}`))
 	s.Must(s.Tenant.Object(s.Ctx, "Alert", "spy", nil, `{"providerRef":{"name":"spy"},"eventSources":[
 		{"kind":"Kustomization","name":"*","namespace":"`+other.Namespace+`"},{"kind":"Kustomization","name":"*"}]}`))
-	_, err := s.Tenant.WaitCondition(s.Ctx, "Alert", "spy", "Ready", metav1.ConditionFalse, "CrossNamespaceDenied")
+	_, err := s.Tenant.WaitCondition(s.Ctx, "Alert", "spy", "Serving", metav1.ConditionFalse, "CrossNamespaceDenied")
 	s.Must(err)
 
 	s.post(other, "app", "error", "BuildFailed", "the other tenant's secret plans", "main@sha1:2", http.StatusAccepted)
@@ -189,7 +189,7 @@ func TestE7NoSecretLeaves(t *testing.T) {
 		s.Must(s.Tenant.Secret(s.Ctx, name, map[string]string{"address": address, "token": mark + "-token", "headers": "X-Key: " + mark + "-header\n"}))
 		s.Must(s.Tenant.Object(s.Ctx, "Provider", name, nil, `{"type":"generic","secretRef":{"name":"`+name+`"}}`))
 		s.Must(s.Tenant.Object(s.Ctx, "Alert", name, nil, `{"providerRef":{"name":"`+name+`"},"eventSources":[`+anyKustomization+`]}`))
-		_, err := s.Tenant.WaitCondition(s.Ctx, "Alert", name, "Ready", metav1.ConditionTrue, "")
+		_, err := s.Tenant.WaitCondition(s.Ctx, "Alert", name, "Serving", metav1.ConditionTrue, "")
 		s.Must(err)
 	}
 	for name, address := range map[string]string{"bad-url": "http://[" + mark, "bad-scheme": "ftp://" + mark + "/x", "denied": "http://169.254.169.254/" + mark} {
@@ -330,7 +330,7 @@ func TestE9AForgedFailureThatAlertsLeaveOutSilencesNothing(t *testing.T) {
 	s.Must(s.Tenant.Object(s.Ctx, "Provider", "all", nil, `{"type":"generic","secretRef":{"name":"all"}}`))
 	s.Must(s.Tenant.Object(s.Ctx, "Alert", "all", nil, `{"providerRef":{"name":"all"},"exclusionList":["noise"],
 		"eventSources":[{"kind":"Kustomization","name":"*","matchLabels":{}}]}`))
-	_, err := s.Tenant.WaitCondition(s.Ctx, "Alert", "all", "Ready", metav1.ConditionTrue, "")
+	_, err := s.Tenant.WaitCondition(s.Ctx, "Alert", "all", "Serving", metav1.ConditionTrue, "")
 	s.Must(err)
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	s.firstState(s.Tenant, "app", sink)

@@ -11,8 +11,8 @@ import (
 	"notifier/test/harness"
 )
 
-// tells waits until the condition Matching has the status and its message holds the text.
-func (s *stage) tells(kind, name string, status metav1.ConditionStatus, text string) {
+// matching waits until the condition Matching has the status and its message holds the text.
+func (s *stage) matching(kind, name string, status metav1.ConditionStatus, text string) {
 	s.Helper()
 	s.Must(harness.Eventually(s.Within(2*soon), func(context.Context) error {
 		if c := s.condition(kind, name, "Matching", status, ""); !strings.Contains(c.Message, text) {
@@ -29,10 +29,10 @@ func TestAMisspeltKindAndWhatMatchesNothingAreTold(t *testing.T) {
 	sink := s.NewSink()
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
-	s.tells("Alert", "all", metav1.ConditionTrue, "1 object matches")
+	s.matching("Alert", "all", metav1.ConditionTrue, "1 object matches")
 	s.Must(s.Tenant.Object(s.Ctx, "Alert", "misspelt", nil,
 		`{"providerRef":{"name":"all"},"eventSources":[{"kind":"Kustomisation","name":"*"}]}`))
-	s.tells("Alert", "misspelt", metav1.ConditionFalse, "no kind Kustomisation is known, is Kustomization meant?")
+	s.matching("Alert", "misspelt", metav1.ConditionFalse, "no kind Kustomisation is known, is Kustomization meant?")
 	s.condition("Alert", "misspelt", "Ready", metav1.ConditionTrue, "")
 
 	spec := func(kind string) string {
@@ -40,10 +40,10 @@ func TestAMisspeltKindAndWhatMatchesNothingAreTold(t *testing.T) {
 	}
 	_, err := s.Tenant.Receiver(s.Ctx, "hook", "t", spec("GitRepositry"))
 	s.Must(err)
-	s.tells("Receiver", "hook", metav1.ConditionFalse, "is GitRepository meant?")
+	s.matching("Receiver", "hook", metav1.ConditionFalse, "is GitRepository meant?")
 	_, err = s.Tenant.Receiver(s.Ctx, "hook", "t", spec("GitRepository"))
 	s.Must(err)
-	s.tells("Receiver", "hook", metav1.ConditionFalse, `GitRepository "repo" does not exist`)
+	s.matching("Receiver", "hook", metav1.ConditionFalse, `GitRepository "repo" does not exist`)
 	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", "repo", nil, ""))
-	s.tells("Receiver", "hook", metav1.ConditionTrue, "1 object matches")
+	s.matching("Receiver", "hook", metav1.ConditionTrue, "1 object matches")
 }

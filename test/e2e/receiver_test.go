@@ -108,7 +108,7 @@ func TestATypeThatIsNotBuiltSaysSoAndWhichAre(t *testing.T) {
 	s.Must(s.Tenant.Secret(s.Ctx, "app-token", map[string]string{"token": "t"}))
 	for _, kind := range []string{"discord", "pagerduty", "github"} {
 		s.Must(s.Tenant.Object(s.Ctx, "Provider", kind, nil, `{"type":"`+kind+`","address":"https://example.com","secretRef":{"name":"app-token"}}`))
-		c := s.condition("Provider", kind, "Ready", metav1.ConditionFalse, "UnsupportedType")
+		c := s.condition("Provider", kind, "Serving", metav1.ConditionFalse, "UnsupportedType")
 		for _, built := range []string{kind, "slack", "msteams", "generic", "generic-hmac"} {
 			if !strings.Contains(c.Message, built) {
 				t.Errorf("Provider of type %s: the message does not name %s: %s", kind, built, c.Message)

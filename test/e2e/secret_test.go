@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"notifier/test/harness"
+	"notifier/test/world"
 )
 
 // E7: a tenant who may make Providers and may not read Secrets names, in Providers and Receivers, the token of a service account and
@@ -58,7 +59,7 @@ func TestE7AProviderDoesNotSendASecretThatItsMakerMayNotRead(t *testing.T) {
 	s.Must(err)
 	for _, name := range []string{"account", "release", "login"} {
 		for _, kind := range []string{"Provider", "Receiver"} {
-			obj, err := s.Tenant.WaitCondition(s.Ctx, kind, name, "Ready", metav1.ConditionFalse, "SecretDenied")
+			obj, err := s.Tenant.WaitCondition(s.Ctx, kind, name, world.Outcome(kind), metav1.ConditionFalse, "SecretDenied")
 			if err != nil {
 				s.Error(err)
 				continue

@@ -126,9 +126,9 @@ func TestTheSamplesWork(t *testing.T) {
 			continue
 		}
 		if obj.GetName() == "recorder" {
-			_, err = tenant.WaitCondition(s.Ctx, obj.GetKind(), "recorder", "Ready", metav1.ConditionFalse, "")
+			_, err = tenant.WaitCondition(s.Ctx, obj.GetKind(), "recorder", world.Outcome(obj.GetKind()), metav1.ConditionFalse, "")
 		} else {
-			_, err = tenant.WaitCondition(s.Ctx, obj.GetKind(), obj.GetName(), "Ready", metav1.ConditionTrue, "")
+			_, err = tenant.WaitCondition(s.Ctx, obj.GetKind(), obj.GetName(), world.Outcome(obj.GetKind()), metav1.ConditionTrue, "")
 		}
 		if err != nil {
 			t.Errorf("%s %s: %v", obj.GetKind(), obj.GetName(), err)

@@ -77,7 +77,7 @@ func TestE8AnEventIsComparedWithTheAlertsOfItsNamespaceOnly(t *testing.T) {
 			s.Must(tenant.Object(s.Ctx, "Alert", fmt.Sprintf("alert-%d", i), nil,
 				`{"providerRef":{"name":"alert"},"eventSources":[`+anyKustomization+`]}`))
 		}
-		_, err = tenant.WaitCondition(s.Ctx, "Alert", fmt.Sprintf("alert-%d", each-2), "Ready", metav1.ConditionTrue, "")
+		_, err = tenant.WaitCondition(s.Ctx, "Alert", fmt.Sprintf("alert-%d", each-2), "Serving", metav1.ConditionTrue, "")
 		s.Must(err)
 	}
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))

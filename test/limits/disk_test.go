@@ -76,7 +76,7 @@ func TestAFullDiskLosesNothingThatWasAccepted(t *testing.T) {
 	s.Must(disk.free())
 	s.Must(s.Kill()) // a kubelet would have restarted it
 	s.Must(s.Restart(s.Ctx))
-	_, err := s.Tenant.WaitCondition(s.Ctx, "Alert", "all", "Ready", metav1.ConditionTrue, "")
+	_, err := s.Tenant.WaitCondition(s.Ctx, "Alert", "all", "Serving", metav1.ConditionTrue, "")
 	s.Must(err)
 	s.Must(sink.Up(s.Ctx))
 	s.waitTold(sink, ledger...)
@@ -100,7 +100,7 @@ func TestE2ADataDirectoryOnASmallerDiskStartsWithWhatItHolds(t *testing.T) {
 	s.Must(sink.Down())
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
-	_, err = s.Tenant.WaitCondition(s.Ctx, "Alert", "all", "Ready", metav1.ConditionTrue, "")
+	_, err = s.Tenant.WaitCondition(s.Ctx, "Alert", "all", "Serving", metav1.ConditionTrue, "")
 	s.Must(err)
 	s.accepted("kept")
 	s.Must(s.Kill())

@@ -80,15 +80,15 @@ func (s *stage) accepted(message string) {
 	}
 }
 
-// ready waits for the condition Ready.
+// ready waits for the condition that says whether the object does its work.
 func (s *stage) ready(kind, name string, status metav1.ConditionStatus, reason string) string {
 	s.Helper()
-	obj, err := s.Tenant.WaitCondition(s.Ctx, kind, name, "Ready", status, reason)
+	obj, err := s.Tenant.WaitCondition(s.Ctx, kind, name, world.Outcome(kind), status, reason)
 	s.Must(err)
 	conditions, err := world.Conditions(obj)
 	s.Must(err)
 	for _, c := range conditions {
-		if c.Type == "Ready" {
+		if c.Type == world.Outcome(kind) {
 			return c.Message
 		}
 	}

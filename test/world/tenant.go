@@ -108,13 +108,13 @@ func (t *Tenant) ReceiverPath(ctx context.Context, name string) (string, error) 
 }
 
 // SlackAlert writes a Provider of type slack that posts to address, and an Alert on every Kustomization that uses it; both
-// carry name. It waits until both are ready.
+// carry name. It waits until both are served.
 func (t *Tenant) SlackAlert(ctx context.Context, name, address string) error {
 	return t.Alert(ctx, name, "slack", address, `{"kind":"Kustomization","name":"*"}`)
 }
 
 // Alert writes a Provider of a type that needs no more than an address, and an Alert of severity info with one source that
-// uses it; both carry name. It waits until both are ready.
+// uses it; both carry name. It waits until both are served.
 func (t *Tenant) Alert(ctx context.Context, name, providerType, address, source string) error {
 	if err := t.Secret(ctx, name+"-address", map[string]string{"address": address, "token": rand.Text()}); err != nil {
 		return err
@@ -127,11 +127,19 @@ func (t *Tenant) Alert(ctx context.Context, name, providerType, address, source 
 	if err := t.Object(ctx, "Alert", name, nil, spec); err != nil {
 		return err
 	}
-	if _, err := t.WaitCondition(ctx, "Provider", name, "Ready", metav1.ConditionTrue, ""); err != nil {
+	if _, err := t.WaitCondition(ctx, "Provider", name, "Serving", metav1.ConditionTrue, ""); err != nil {
 		return err
 	}
-	_, err := t.WaitCondition(ctx, "Alert", name, "Ready", metav1.ConditionTrue, "")
+	_, err := t.WaitCondition(ctx, "Alert", name, "Serving", metav1.ConditionTrue, "")
 	return err
+}
+
+// Outcome is the condition that says whether an object of one of the three kinds does its work.
+func Outcome(kind string) string {
+	if kind == "Receiver" {
+		return "Ready"
+	}
+	return "Serving"
 }
 
 // Get reads an object of one of Kinds.

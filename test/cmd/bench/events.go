@@ -114,7 +114,7 @@ func alerting(ctx context.Context, w *world.World, tenants int, sink *counter) e
 	}
 	for i := range tenants {
 		t := &world.Tenant{World: w, Namespace: fmt.Sprintf("alerts-%d", i)}
-		if _, err := t.WaitCondition(ctx, "Alert", "all-"+strconv.Itoa(alertsPerTenant-1), "Ready", "True", ""); err != nil {
+		if _, err := t.WaitCondition(ctx, "Alert", "all-"+strconv.Itoa(alertsPerTenant-1), "Serving", "True", ""); err != nil {
 			return err
 		}
 	}

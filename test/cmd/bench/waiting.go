@@ -74,7 +74,7 @@ func tenantWith(ctx context.Context, w *world.World, name, address string, objec
 		}
 	}
 	for i := range alerts {
-		if _, err := t.WaitCondition(ctx, "Alert", fmt.Sprintf("all-%d", i), "Ready", "True", ""); err != nil {
+		if _, err := t.WaitCondition(ctx, "Alert", fmt.Sprintf("all-%d", i), "Serving", "True", ""); err != nil {
 			return nil, err
 		}
 	}

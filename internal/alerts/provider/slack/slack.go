@@ -45,8 +45,11 @@ func New(cfg provider.Config) (*Sender, error) {
 	o := provider.ClientOptions{Word: word}
 	address := strings.TrimSpace(cfg.Address)
 	if slices.Contains(apis, address) {
-		if cfg.Token == "" || cfg.Channel == "" {
-			return nil, errors.New("chat.postMessage needs a token and a channel")
+		if cfg.Token == "" {
+			return nil, errors.New("chat.postMessage needs a token, under the key token of the Secret")
+		}
+		if cfg.Channel == "" {
+			return nil, errors.New("chat.postMessage needs spec.channel")
 		}
 		s.endpoint = strings.TrimSuffix(address, "chat.postMessage")
 		o.MaxReply = maxReply

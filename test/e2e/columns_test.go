@@ -1,0 +1,70 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"notifier/test/harness"
+)
+
+// Fails when `kubectl get` does not show of objects that work that they do and since when, when it shows a problem of them, or when a time
+// lies before the object was made; the notification waits until its destination is up, and is shown as waiting meanwhile.
+func TestKubectlGetShowsWhatWorksAndWhatWaits(t *testing.T) {
+	s := play(t)
+	sink := s.NewSink()
+	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
+	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
+	shows := func(kind, name string, want map[string]string) {
+		s.Helper()
+		s.Must(harness.Eventually(s.Within(2*soon), func(ctx context.Context) error { return s.shows(ctx, kind, name, want) }))
+	}
+	shows("Alert", "all", map[string]string{"Ready": "True", "Matched": "", "Sent": "", "Problem": ""})
+	shows("Provider", "all", map[string]string{"Ready": "True", "Delivering": "", "Last": "", "Waiting": "", "Problem": ""})
+	s.failure("one")
+	s.waitMessages(sink, "one")
+	shows("Alert", "all", map[string]string{"Ready": "True", "Matched": "*", "Sent": "*", "Problem": ""})
+	shows("Provider", "all", map[string]string{"Ready": "True", "Delivering": "True", "Last": "*", "Waiting": "", "Problem": ""})
+	sink.Answer(harness.Answer{Status: http.StatusServiceUnavailable})
+	s.failure("two")
+	shows("Provider", "all", map[string]string{"Ready": "True", "Delivering": "False", "Last": "*", "Waiting": "1", "Problem": "HTTP 503"})
+	sink.Answer(harness.Answer{})
+	s.waitMessages(sink, "two")
+	shows("Provider", "all", map[string]string{"Delivering": "True", "Last": "*", "Waiting": "", "Problem": ""})
+
+	path := s.Receiver(s.Tenant, "app", "token", "")
+	shows("Receiver", "app", map[string]string{"Ready": "True", "Accepted": "", "Last": "", "Problem": "", "Status": "Receiver initialized*"})
+	s.Push(path, "another", http.StatusBadRequest)
+	shows("Receiver", "app", map[string]string{"Ready": "True", "Accepted": "", "Last": "", "Problem": "the last webhook was not accepted*"})
+	s.Push(path, "token", http.StatusOK)
+	shows("Receiver", "app", map[string]string{"Ready": "True", "Accepted": "1", "Last": "*", "Problem": ""})
+}
+
+// shows reports whether `kubectl get` shows columns as wanted: a "*" at the end stands for anything, and alone for an age within that of
+// the object.
+func (s *stage) shows(ctx context.Context, kind, name string, want map[string]string) error {
+	shown, err := s.columns(ctx, kind, name)
+	if err != nil {
+		return err
+	}
+	for column, w := range want {
+		got := shown[column]
+		prefix, open := strings.CutSuffix(w, "*")
+		if got != w && (!open || got == "" || !strings.HasPrefix(got, prefix)) {
+			return fmt.Errorf("%s of %s is %q, want %q: %v", strings.ToUpper(column), kind, got, w, shown)
+		}
+	}
+	obj, err := s.Tenant.Get(ctx, kind, name)
+	if err != nil {
+		return err
+	}
+	status, _ := obj.Object["status"].(map[string]any)
+	for _, field := range []string{"lastDelivered", "lastMatched", "lastSent"} {
+		if at, ok := status[field].(string); ok && at < obj.GetCreationTimestamp().UTC().Format("2006-01-02T15:04:05Z") {
+			return fmt.Errorf("%s is %s, before the object was made at %s", field, at, obj.GetCreationTimestamp())
+		}
+	}
+	return nil
+}

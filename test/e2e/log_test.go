@@ -1,0 +1,78 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"notifier/test/harness"
+)
+
+// logLine is what every line of the log is asked for.
+type logLine struct {
+	Level, Msg, Namespace string
+}
+
+// logLines are the lines of the log with a message.
+func (s *stage) logLines(message string) (lines []logLine) {
+	for text := range strings.Lines(s.Logs()) {
+		var l logLine
+		if json.Unmarshal([]byte(text), &l) == nil && l.Msg == message {
+			lines = append(lines, l)
+		}
+	}
+	return lines
+}
+
+// Fails when a start does not say in one line that it serves, when each of some thirty roles has a line of its own in a log of level info,
+// or when a line about a delivery or a webhook does not name the namespace, by which a tenant's lines are found.
+func TestTheLogTellsAStartInOneLineAndWhoseDeliveriesAndWebhooksItTells(t *testing.T) {
+	s := play(t)
+	sink := s.NewSink()
+	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
+	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
+	s.failure("to be logged")
+	s.waitMessages(sink, "to be logged")
+	path := s.Receiver(s.Tenant, "app", "token", "")
+	own := func(message string) func(context.Context) error {
+		return func(context.Context) error {
+			for _, l := range s.logLines(message) {
+				if l.Namespace == s.Tenant.Namespace {
+					return nil
+				}
+			}
+			return errors.New("no line " + message + " of the namespace")
+		}
+	}
+	s.Must(harness.Eventually(s.Within(soon), own("delivery")))
+	s.Must(harness.Eventually(s.Within(2*soon), func(ctx context.Context) error { // lines are left out while another test floods
+		s.Push(path, "token", http.StatusOK)
+		return own("webhook")(ctx)
+	}))
+	for _, message := range []string{"delivery", "webhook"} {
+		for _, l := range s.logLines(message) {
+			if l.Namespace == "" {
+				t.Errorf("a line %q names no namespace", message)
+			}
+		}
+	}
+	s.Must(harness.Eventually(s.Within(2*soon), func(context.Context) error {
+		if n := len(s.logLines("serving")); n != 1 {
+			return fmt.Errorf("%d lines say that it serves, want 1", n)
+		}
+		return nil
+	}))
+	roles := s.logLines("role taken over")
+	for _, l := range roles {
+		if !strings.EqualFold(l.Level, "debug") {
+			t.Errorf("a role is told at level %s", l.Level)
+		}
+	}
+	if len(roles) == 0 {
+		t.Error("no role is told at level debug either")
+	}
+}

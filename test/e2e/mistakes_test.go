@@ -1,0 +1,166 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"notifier/test/harness"
+)
+
+// mistake is one of a tenant. In its texts "$NAME" stands for the name of the object, "$SINK" for a destination and
+// "$HTTPS" for the same by https.
+type mistake struct {
+	kind, spec string
+	// secret is what the Secret "$NAME" holds; nil, there is none.
+	secret map[string]string
+	// before makes what else there is, and act does what shows the mistake; each unless nil.
+	before, act func(s *stage, name string)
+	// columns are those that `kubectl get` shows beside PROBLEM, "" for an empty one.
+	columns map[string]string
+	// problem is in that column, in the condition's message and in the Warning: what is wrong, and next, what to do about it.
+	problem, next string
+	// condition is the one that tells it in `kubectl describe`, with its reason unless that changes; none for what only outsiders
+	// cause.
+	condition, reason string
+	// event is the reason of the Warning, if it is not the condition's; "-" for none: it is what the owner asked for.
+	event string
+}
+
+// hush is in every Secret of a mistake, and shows nowhere.
+const hush = "hush-4711"
+
+// whenTrue are the conditions that tell what is wrong by being True.
+var whenTrue = []string{"WriteDenied", "LoopDetected", "DeliveriesLost"}
+
+// Each mistake of a tenant is seen where the tenant looks. Fails when `kubectl get` or `kubectl describe` do not say what is wrong and what
+// to do next, when no Warning does, when a Provider or an Alert is not Ready for it, or when a Secret shows.
+func TestAMistakeIsToldWithWhatToDoNext(t *testing.T) {
+	s := play(t)
+	sink := s.NewSink()
+	sink.AnswerWith(mistakenDestination)
+	tls := httptest.NewUnstartedServer(http.NotFoundHandler())
+	tls.Config.ErrorLog = log.New(io.Discard, "", 0) // it would tell of every handshake that fails
+	tls.StartTLS()
+	t.Cleanup(tls.Close)
+	all := map[string]mistake{}
+	for _, rows := range []map[string]mistake{
+		tokenMistakes(), targetMistakes(), webhookMistakes(), providerMistakes(), wayMistakes(), sendingMistakes(tls.URL),
+		alertMistakes(sink.URL("")),
+	} {
+		for name, m := range rows {
+			if _, twice := all[name]; twice {
+				t.Fatalf("two mistakes are called %q", name)
+			}
+			all[name] = m
+		}
+	}
+	t.Logf("%d mistakes", len(all))
+	names := slices.Sorted(maps.Keys(all))
+	object := func(i int) string { return fmt.Sprintf("m%d", i) }
+	for i, name := range names { // all of them first, so that they are not waited for one by one
+		s.make(all[name], object(i), sink)
+	}
+	for i, name := range names {
+		if act := all[name].act; act != nil {
+			act(s, object(i))
+		}
+	}
+	for i, name := range names {
+		t.Run(name, func(t *testing.T) {
+			s := &stage{s.Scene.Under(t)}
+			m := all[name]
+			s.Must(harness.Eventually(s.Within(soon), func(ctx context.Context) error { return s.tells(ctx, m, object(i)) }))
+		})
+	}
+}
+
+// make makes the object of a mistake and what belongs to it.
+func (s *stage) make(m mistake, name string, sink *harness.Sink) {
+	s.Helper()
+	if m.secret != nil {
+		data := map[string]string{"unused": hush}
+		maps.Copy(data, m.secret)
+		s.Must(s.Tenant.Secret(s.Ctx, name, data))
+	}
+	if m.before != nil {
+		m.before(s, name)
+	}
+	spec := strings.NewReplacer("$NAME", name, "$SINK", sink.URL(""), "$HTTPS", "https://"+sink.Addr()).Replace(m.spec)
+	s.Must(s.Tenant.Object(s.Ctx, m.kind, name, nil, spec))
+}
+
+// tells reports whether everything that a tenant looks at tells a mistake.
+func (s *stage) tells(ctx context.Context, m mistake, name string) error {
+	shown, err := s.columns(ctx, m.kind, name)
+	if err != nil {
+		return err
+	}
+	d, err := s.describe(ctx, m.kind, name)
+	if err != nil {
+		return err
+	}
+	if text := fmt.Sprint(shown, d); strings.Contains(text, hush) {
+		s.Errorf("a Secret shows: %s", text)
+	}
+	for _, want := range []string{m.problem, m.next} {
+		if !strings.Contains(shown["Problem"], want) {
+			return fmt.Errorf("PROBLEM is %q, without %q", shown["Problem"], want)
+		}
+	}
+	for column, want := range m.columns {
+		if shown[column] != want {
+			return fmt.Errorf("%s is %q, want %q", strings.ToUpper(column), shown[column], want)
+		}
+	}
+	if m.kind != "Receiver" && shown["Ready"] != "True" {
+		return fmt.Errorf("READY is %q", shown["Ready"])
+	}
+	if m.condition == "" {
+		return nil
+	}
+	status := metav1.ConditionFalse
+	if slices.Contains(whenTrue, m.condition) {
+		status = metav1.ConditionTrue
+	}
+	if err := d.says(m.condition, status, m.reason, m.problem); err != nil {
+		return err
+	}
+	switch m.event {
+	case "-":
+		return nil
+	case "":
+		return d.warned(m.reason, m.problem)
+	}
+	return d.warned(m.event, m.problem)
+}
+
+// mistakenDestination answers as destinations answer to mistakes.
+func mistakenDestination(r harness.Received) harness.Answer {
+	switch r.Path {
+	case "/wrong-token":
+		return harness.Answer{Status: http.StatusUnauthorized, Body: hush}
+	case "/forbidden":
+		return harness.Answer{Status: http.StatusForbidden, Body: hush}
+	case "/wrong-path":
+		return harness.Answer{Status: http.StatusNotFound, Body: hush}
+	case "/gone":
+		return harness.Answer{Status: http.StatusGone}
+	case "/wrong-type":
+		return harness.Answer{Status: http.StatusBadRequest}
+	case "/moved":
+		return harness.Answer{Status: http.StatusMovedPermanently, Header: http.Header{"Location": {"/elsewhere"}}}
+	case "/slow":
+		return harness.Answer{Hang: true}
+	}
+	return harness.Answer{}
+}
