@@ -19,7 +19,7 @@ func TestOf100MessagesAtOnceErrorsComeFirst(t *testing.T) {
 	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
 	s.Must(s.Tenant.Object(s.Ctx, "Provider", "all", nil,
 		`{"type":"generic","secretRef":{"name":"all-address"},"rateLimit":{"perSecond":4,"burst":1}}`))
-	s.condition("Provider", "all", "Ready", metav1.ConditionTrue, "")
+	s.condition("Provider", "all", "Serving", metav1.ConditionTrue, "")
 	s.observed("Provider", "all")
 	const count, errors = 100, 5
 	for i := range count {

@@ -53,7 +53,7 @@ func (m *team) listen() {
 		s.Must(m.Object(s.Ctx, "Provider", severity, nil, fmt.Sprintf(`{"type":"generic","secretRef":{"name":%q}}`, severity)))
 		s.Must(m.Object(s.Ctx, "Alert", severity, nil, fmt.Sprintf(`{"providerRef":{"name":%[1]q},"eventSeverity":%[1]q,
 			"eventSources":[{"kind":"GitRepository","name":"*"},{"kind":"Kustomization","name":"*"}]}`, severity)))
-		_, err := m.WaitCondition(s.Ctx, "Alert", severity, "Ready", metav1.ConditionTrue, "")
+		_, err := m.WaitCondition(s.Ctx, "Alert", severity, "Serving", metav1.ConditionTrue, "")
 		s.Must(err)
 	}
 }
