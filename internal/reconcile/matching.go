@@ -116,11 +116,11 @@ func (m matcher) count(t *tally, namespace string, one mention) {
 	case !watched:
 		t.idle = append(t.idle, what+" is of a kind that the cluster does not serve")
 	case len(names) == 0 && target.Selects():
-		t.idle = append(t.idle, what+" matches none")
+		t.idle = append(t.idle, what+" matches none: correct name and labels, or make one")
 	case len(names) == 0 && target.MatchLabels != nil:
-		t.faults = append(t.faults, what+" does not exist, or lacks a label")
+		t.faults = append(t.faults, what+" does not exist, or lacks a label: correct name and labels, or make it")
 	case len(names) == 0:
-		t.faults = append(t.faults, what+" does not exist")
+		t.faults = append(t.faults, what+" does not exist: correct the name, or make it")
 	}
 }
 

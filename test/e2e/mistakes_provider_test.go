@@ -158,6 +158,10 @@ func sendingMistakes(tls string) map[string]mistake {
 		"a token without the right": {
 			spec: to("$SINK/forbidden", ""), problem: "HTTP 403", next: "what it may do", reason: "DeliveryFailed",
 		},
+		"a wrong channel": {
+			spec:    strings.Replace(to("$SINK/wrong-channel", `,"channel":"nowhere"`), "generic", "slack", 1),
+			problem: "channel_not_found", next: "check", reason: "DeliveryFailed",
+		},
 		"a wrong path": {
 			spec: to("$SINK/wrong-path", ""), problem: "HTTP 404", next: "check the address", reason: "DeliveryFailed",
 		},

@@ -55,7 +55,7 @@ func TestAMistakeIsToldWithWhatToDoNext(t *testing.T) {
 	all := map[string]mistake{}
 	for _, rows := range []map[string]mistake{
 		tokenMistakes(), targetMistakes(), webhookMistakes(), providerMistakes(), wayMistakes(), sendingMistakes(tls.URL),
-		alertMistakes(sink.URL("")),
+		alertMistakes(sink.URL("")), matchingMistakes(),
 	} {
 		for name, m := range rows {
 			if _, twice := all[name]; twice {
@@ -153,6 +153,8 @@ func mistakenDestination(r harness.Received) harness.Answer {
 		return harness.Answer{Status: http.StatusForbidden, Body: hush}
 	case "/wrong-path":
 		return harness.Answer{Status: http.StatusNotFound, Body: hush}
+	case "/wrong-channel":
+		return harness.Answer{Status: http.StatusNotFound, Body: "channel_not_found"}
 	case "/gone":
 		return harness.Answer{Status: http.StatusGone}
 	case "/wrong-type":
