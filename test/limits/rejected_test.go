@@ -48,7 +48,9 @@ func TestT5RejectedWebhooksCostNoRequestAndNoWrite(t *testing.T) {
 	led, err := world.WithoutReports(requests, time.Since(rejecting), world.RefusalGap)
 	s.Must(err)
 	for _, r := range led {
-		t.Errorf("%d rejected webhooks led to the request %s %s", sent, r.Verb, r.RequestURI)
+		if of := r.ObjectRef.Namespace; of == "" || of == s.Tenant.Namespace { // not an Alert of another test, which is looked at anew
+			t.Errorf("%d rejected webhooks led to the request %s %s", sent, r.Verb, r.RequestURI)
+		}
 	}
 	// A publish is a sync of its own, 4 KiB and more.
 	if perWebhook := float64(s.written()-written) / float64(sent); perWebhook > 400 {

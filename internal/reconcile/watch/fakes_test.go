@@ -187,6 +187,13 @@ func (b *fakeBus) told() []string {
 	return list
 }
 
+// mute has the follower told nothing more.
+func (b *fakeBus) mute() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.follower = func(*event.Record) {}
+}
+
 func (b *fakeBus) setFail(fail bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

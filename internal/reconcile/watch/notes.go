@@ -25,6 +25,13 @@ type note struct {
 	message, revision string
 }
 
+func noteOf(it item, r *event.Record) note {
+	return note{
+		item: it, uid: r.Event.InvolvedObject.UID, outcome: r.Outcome, accepted: r.Accepted,
+		message: r.Event.Message, revision: r.Event.Revision(),
+	}
+}
+
 // noteLead is by how much a POST may be older than the state that it is about: controllers say how a reconciliation ended before they
 // write it, and write it once the POST is answered.
 const noteLead = 10 * time.Second

@@ -125,6 +125,45 @@ func TestE4AnEventOfTheSameMomentIsNotOvertaken(t *testing.T) {
 	})
 }
 
+// The first request of a status has the outcome beside the old revision, also when the object was at work for long since it was last in that
+// very state. Fails when a state that comes back is due at once.
+func TestAStateThatComesBackIsToldWhenItsStatusIsWhole(t *testing.T) {
+	for name, work := range map[string]time.Duration{"after seconds": 10 * time.Second, "after minutes": 5 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.define("Kustomization", "v1")
+				w.put(kustomization{})
+				defer w.silent()()
+				w.put(kustomization{revision: "r2"})
+				pass(time.Second)
+				w.put(kustomization{revision: "r2", unknown: true})
+				pass(work)
+				w.put(kustomization{revision: "r2"})
+				pass(150 * time.Millisecond)
+				w.put(kustomization{revision: "r3"})
+				pass(time.Minute)
+				w.wantTold("succeeded app r3")
+			})
+		})
+	}
+}
+
+// E3: fails when a POST counts only once the note of it has come.
+func TestE3APostWhoseNoteIsLateTellsTheTransition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		w.put(kustomization{})
+		defer w.silent()()
+		w.bus.mute()
+		w.put(kustomization{failed: true})
+		w.accept(post(event.OutcomeFailed, "uid-1", "r1"))
+		pass(time.Minute)
+		w.wantTold()
+	})
+}
+
 // Fails when a state is told in the words in which it was first seen.
 func TestAStateIsToldInItsNewestWords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -98,12 +98,25 @@ func (t *teller) decide(ctx context.Context, it item, tr *transition, prior told
 		t.queue.Add(it)
 		return nil, false, nil
 	}
-	if wait := t.contradicted(last, tr); wait > 0 {
+	tr.result = resultPublished
+	if t.tells(it, last, tr, prior) {
+		tr.result = resultPosted // the note of it is on its way here
+	} else if wait := t.contradicted(last, tr); wait > 0 {
 		t.queue.AddAfter(it, wait)
 		return nil, false, nil
 	}
-	tr.result = resultPublished
 	return last, t.claim(it, tr), nil
+}
+
+// tells reports whether the object's last event is a POST that tells the transition.
+func (t *teller) tells(it item, last *event.Record, tr *transition, prior told) bool {
+	if last == nil || last.Source != event.SourcePost || !last.Known || last.Doubted || !noteOf(it, last).tells(tr, prior) {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.subjects[it]
+	return s != nil && last.Accepted.After(s.left[tr.Outcome])
 }
 
 // isDue reports whether the time of the transition has come, and otherwise has it looked at again when it may have: at its time, or when

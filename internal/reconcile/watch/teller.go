@@ -193,9 +193,6 @@ func (t *teller) take(r *event.Record) {
 			return
 		}
 	}
-	t.notes.add(note{
-		item: item{kind, o.Namespace, o.Name}, uid: o.UID, outcome: r.Outcome, accepted: r.Accepted,
-		message: r.Event.Message, revision: r.Event.Revision(),
-	})
+	t.notes.add(noteOf(item{kind, o.Namespace, o.Name}, r))
 	t.metrics.notes.Set(float64(t.notes.len()))
 }
