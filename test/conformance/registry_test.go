@@ -48,11 +48,13 @@ func nexus(*stage) kind {
 
 func dockerhub(*stage) kind {
 	return unsigned(kind{
-		accepted: map[string]sender.Webhook{"a push": sender.DockerHub(sender.DockerHubPush)},
+		accepted: map[string]sender.Webhook{
+			"a push":             sender.DockerHub(sender.DockerHubPush),
+			"no tag":             sender.DockerHub(strings.Replace(sender.DockerHubPush, `"tag"`, `"tog"`, 1)),
+			"another registry's": sender.DockerHub(sender.QuayPush),
+		},
 		refused: map[string]refusal{
-			"no JSON":            {sender.DockerHub("v1"), noJSON},
-			"no tag":             {sender.DockerHub(strings.Replace(sender.DockerHubPush, `"tag"`, `"tog"`, 1)), badField},
-			"another registry's": {sender.DockerHub(sender.QuayPush), badField},
+			"no JSON": {sender.DockerHub("v1"), noJSON},
 		},
 		sized: sender.DockerHub,
 	})
@@ -60,11 +62,11 @@ func dockerhub(*stage) kind {
 
 func quay(*stage) kind {
 	return unsigned(kind{
-		accepted: map[string]sender.Webhook{"a push": sender.Quay(sender.QuayPush)},
+		accepted: map[string]sender.Webhook{
+			"a push": sender.Quay(sender.QuayPush), "no image": sender.Quay(`{"updated_tags":["v1"]}`), "another registry's": sender.Quay(sender.DockerHubPush),
+		},
 		refused: map[string]refusal{
-			"no JSON":            {sender.Quay("v1"), noJSON},
-			"no image":           {sender.Quay(`{"updated_tags":["v1"]}`), badField},
-			"another registry's": {sender.Quay(sender.DockerHubPush), badField},
+			"no JSON": {sender.Quay("v1"), noJSON},
 		},
 		sized: sender.Quay,
 	})
@@ -73,12 +75,13 @@ func quay(*stage) kind {
 func acr(*stage) kind {
 	push := sender.ACR("push")
 	return unsigned(kind{
-		accepted: map[string]sender.Webhook{"a push": push, "a chart": sender.ACR("chart_push")},
-		repeats:  true,
+		accepted: map[string]sender.Webhook{
+			"a push": push, "a chart": sender.ACR("chart_push"), "no target": push.WithBody(`{"id":"1","action":"push"}`),
+			"another registry's": push.WithBody(sender.QuayPush),
+		},
+		repeats: true,
 		refused: map[string]refusal{
-			"no JSON":            {push.WithBody("v1"), noJSON},
-			"no target":          {push.WithBody(`{"id":"1","action":"push"}`), badField},
-			"another registry's": {push.WithBody(sender.QuayPush), badField},
+			"no JSON": {push.WithBody("v1"), noJSON},
 		},
 		pings: map[string]sender.Webhook{"a ping": sender.ACR("ping")},
 		sized: sender.Generic,
