@@ -77,7 +77,7 @@ func acr(*stage) kind {
 	return unsigned(kind{
 		accepted: map[string]sender.Webhook{
 			"a push": push, "a chart": sender.ACR("chart_push"), "no target": push.WithBody(`{"id":"1","action":"push"}`),
-			"another registry's": push.WithBody(sender.QuayPush),
+			"another registry's": push.WithBody(strings.Replace(sender.QuayPush, "{", `{"id":"2",`, 1)),
 		},
 		repeats: true,
 		refused: map[string]refusal{
