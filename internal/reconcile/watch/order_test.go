@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -234,6 +235,24 @@ func TestE3AnAnswerThatWasLostDoesNotTellTwice(t *testing.T) {
 		w.wantTold("failed app r1")
 		if got := decodeTold(w.state.values[stateKey].value); got.Outcome != event.OutcomeFailed {
 			t.Errorf("recorded %+v, want the failure", got)
+		}
+	})
+}
+
+// Fails when an object that never rests is never told of.
+func TestAnObjectThatNeverRestsIsToldOfEachMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		w.put(kustomization{})
+		defer w.silent()()
+		for i := range 130 {
+			w.put(kustomization{revision: fmt.Sprint("r", i+2)})
+			pass(time.Second)
+		}
+		pass(time.Minute)
+		if got := w.bus.told(); len(got) != 3 || got[2] != "succeeded app r131" {
+			t.Errorf("told %v, want two on the way and the last", got)
 		}
 	})
 }

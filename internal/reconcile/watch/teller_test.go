@@ -221,24 +221,6 @@ func TestAFlappingObjectIsBoundedAndItsLastStateIsTold(t *testing.T) {
 	})
 }
 
-// E4: fails when an object that never rests is never told of.
-func TestAnObjectThatNeverRestsIsToldOfEachMinute(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.define("Kustomization", "v1")
-		w.put(kustomization{})
-		defer w.silent()()
-		for i := range 130 {
-			w.put(kustomization{revision: fmt.Sprint("r", i+2)})
-			pass(time.Second)
-		}
-		pass(time.Minute)
-		if got := w.bus.told(); len(got) != 3 || got[2] != "succeeded app r131" {
-			t.Errorf("told %v, want two on the way and the last", got)
-		}
-	})
-}
-
 // Fails when the key outlives the object, or when a record of another UID counts for the new one.
 func TestAnObjectMadeAgainIsToldAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
