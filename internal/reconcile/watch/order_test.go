@@ -150,6 +150,23 @@ func TestAStateThatComesBackIsToldWhenItsStatusIsWhole(t *testing.T) {
 	}
 }
 
+// Fails when a failure that is tried again and again settles anew each time.
+func TestAFailureThatIsTriedAgainEveryTwoSecondsIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		w.put(kustomization{})
+		defer w.silent()()
+		for range 4 {
+			w.put(kustomization{failed: true})
+			pass(2 * time.Second)
+			w.put(kustomization{failed: true, unknown: true})
+			pass(100 * time.Millisecond)
+		}
+		w.wantTold("failed app r1")
+	})
+}
+
 // E3: fails when a POST counts only once the note of it has come.
 func TestE3APostWhoseNoteIsLateTellsTheTransition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

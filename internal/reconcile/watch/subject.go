@@ -26,9 +26,10 @@ type subject struct {
 type transition struct {
 	state
 	object *object
-	// observed is when the state was first seen, first when the first was that others of its outcome have replaced.
-	observed, first time.Time
-	gone            bool
+	// observed is when the state was first seen, came when the object last came to it, perhaps after it was at work again, and first when
+	// the first was seen that others of its outcome have replaced.
+	observed, came, first time.Time
+	gone                  bool
 	// decided says that how the transition is told is settled. From then on nothing takes its place.
 	decided bool
 	// found says that the state was there when the leader or the kind started, so that it may have been told before.
@@ -106,9 +107,13 @@ func (t *teller) consider(o *object, found bool) {
 		s.told.state = st // the same, in the strings of the object
 		return
 	}
-	tr := &transition{state: st, object: o, observed: time.Now(), found: found}
-	if w := s.waiting(); stood && w != nil && w.state == st {
-		tr.observed, tr.found = w.observed, w.found // it has not moved
+	now := time.Now()
+	tr := &transition{state: st, object: o, observed: now, came: now, found: found}
+	if w := s.waiting(); w != nil && w.state == st {
+		tr.observed, tr.found = w.observed, w.found
+		if stood {
+			tr.came = w.came
+		}
 	}
 	t.arrive(it, s, tr)
 }
@@ -173,7 +178,7 @@ func (t *teller) due(it item, tr *transition) time.Time {
 	if latest := tr.first.Add(maxWait); due.After(latest) {
 		due = latest
 	}
-	if whole := tr.observed.Add(wholeAfter); due.Before(whole) {
+	if whole := tr.came.Add(wholeAfter); due.Before(whole) {
 		due = whole
 	}
 	return due
