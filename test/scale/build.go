@@ -25,6 +25,15 @@ const (
 	fluxEach      = 10
 )
 
+// tenantsMayPatch is what each Receiver's service account needs; without it every Receiver would be told so by an Event.
+const tenantsMayPatch = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"scale-tenants"},
+	"rules":[{"apiGroups":["source.toolkit.fluxcd.io"],"resources":["gitrepositories"],"verbs":["patch"]}]}
+---
+{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"scale-tenants"},
+	"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"scale-tenants"},
+	"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"Group","name":"system:serviceaccounts"}]}
+`
+
 // writers is how many namespaces are filled at once.
 const writers = 24
 
@@ -32,6 +41,9 @@ func namespace(i int) string { return fmt.Sprintf("scale-%04d", i) }
 
 // build fills the cluster. The notifications of every namespace go to address.
 func build(ctx context.Context, w *world.World, namespaces int, address string, say func(string)) error {
+	if _, err := w.Apply(ctx, tenantsMayPatch); err != nil {
+		return fmt.Errorf("what tenants may: %w", err)
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(writers)
 	var done atomic.Int64
