@@ -229,6 +229,9 @@ func (s *secrets) read(ctx context.Context, e *secretEntry) error {
 	}
 	s.mu.Unlock()
 	object, err := s.source.Get(ctx, e.key, version)
+	if apierrors.IsNotFound(err) && version != "" {
+		object, err = s.source.Get(ctx, e.key, "") // the API server's memory may not have it yet
+	}
 	switch {
 	case apierrors.IsNotFound(err):
 		s.missing(e, changes)
