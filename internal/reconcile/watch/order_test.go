@@ -24,11 +24,7 @@ func TestASuccessThatIsPostedLastIsWaitedForWherePostsComeIn(t *testing.T) {
 		"nobody POSTs, until somebody": {posted: 7 * time.Second, want: []string{"succeeded app r2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.define("Kustomization", "v1")
-				w.put(kustomization{})
-				defer w.silent()()
+			led(t, func(t *testing.T, w *world) {
 				if tc.posting {
 					w.accept(post(event.OutcomeSucceeded, "uid-1", "r1"))
 					pass(30 * time.Minute)
@@ -80,11 +76,7 @@ func TestE4AStateIsNotToldAfterANewerPost(t *testing.T) {
 		"the object stays, whatever is POSTed": {want: []string{"failed app r1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.define("Kustomization", "v1")
-				w.put(kustomization{})
-				defer w.silent()()
+			led(t, func(t *testing.T, w *world) {
 				w.put(kustomization{failed: true})
 				pass(4 * time.Second)
 				w.accept(post(event.OutcomeNone, "uid-1", "r2"))
@@ -105,11 +97,7 @@ func TestE4AStateIsNotToldAfterANewerPost(t *testing.T) {
 
 // E4: fails when publish does not ask for the object's last event to be what decide saw.
 func TestE4AnEventOfTheSameMomentIsNotOvertaken(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.define("Kustomization", "v1")
-		w.put(kustomization{})
-		defer w.silent()()
+	led(t, func(t *testing.T, w *world) {
 		w.bus.beforePublish = func() {
 			w.bus.beforePublish = nil
 			r := post(event.OutcomeFailed, "uid-1", "r1")
@@ -131,11 +119,7 @@ func TestE4AnEventOfTheSameMomentIsNotOvertaken(t *testing.T) {
 func TestAStateThatComesBackIsToldWhenItsStatusIsWhole(t *testing.T) {
 	for name, work := range map[string]time.Duration{"after seconds": 10 * time.Second, "after minutes": 5 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.define("Kustomization", "v1")
-				w.put(kustomization{})
-				defer w.silent()()
+			led(t, func(t *testing.T, w *world) {
 				w.put(kustomization{revision: "r2"})
 				pass(time.Second)
 				w.put(kustomization{revision: "r2", unknown: true})
@@ -152,11 +136,7 @@ func TestAStateThatComesBackIsToldWhenItsStatusIsWhole(t *testing.T) {
 
 // Fails when a failure that is tried again and again settles anew each time.
 func TestAFailureThatIsTriedAgainEveryTwoSecondsIsTold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.define("Kustomization", "v1")
-		w.put(kustomization{})
-		defer w.silent()()
+	led(t, func(t *testing.T, w *world) {
 		for range 4 {
 			w.put(kustomization{failed: true})
 			pass(2 * time.Second)
@@ -169,11 +149,7 @@ func TestAFailureThatIsTriedAgainEveryTwoSecondsIsTold(t *testing.T) {
 
 // E3: fails when a POST counts only once the note of it has come.
 func TestE3APostWhoseNoteIsLateTellsTheTransition(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.define("Kustomization", "v1")
-		w.put(kustomization{})
-		defer w.silent()()
+	led(t, func(t *testing.T, w *world) {
 		w.bus.mute()
 		w.put(kustomization{failed: true})
 		w.accept(post(event.OutcomeFailed, "uid-1", "r1"))
@@ -184,11 +160,7 @@ func TestE3APostWhoseNoteIsLateTellsTheTransition(t *testing.T) {
 
 // Fails when a state is told in the words in which it was first seen.
 func TestAStateIsToldInItsNewestWords(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.define("Kustomization", "v1")
-		w.put(kustomization{})
-		defer w.silent()()
+	led(t, func(t *testing.T, w *world) {
 		for _, message := range []string{"timed out after 1s", "timed out after 2s"} {
 			w.put(kustomization{failed: true, message: message})
 			pass(time.Second)
@@ -222,11 +194,7 @@ func TestE6AStateThatIsLeftAtTheLastMomentIsNotTold(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.define("Kustomization", "v1")
-				w.put(kustomization{})
-				defer w.silent()()
+			led(t, func(t *testing.T, w *world) {
 				moment(w, func() {
 					w.must(w.dynamic.Tracker().Update(kustomizations, w.object(kustomization{revision: "r2"}), "team-a"))
 					<-time.After(time.Millisecond) // the informer has it
@@ -241,11 +209,7 @@ func TestE6AStateThatIsLeftAtTheLastMomentIsNotTold(t *testing.T) {
 
 // E3: fails when publish takes its own event, the answer to which was lost, for a newer one.
 func TestE3AnAnswerThatWasLostDoesNotTellTwice(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.define("Kustomization", "v1")
-		w.put(kustomization{})
-		defer w.silent()()
+	led(t, func(t *testing.T, w *world) {
 		w.bus.loseAnswers = 1
 		w.put(kustomization{failed: true})
 		pass(time.Minute)
@@ -258,11 +222,7 @@ func TestE3AnAnswerThatWasLostDoesNotTellTwice(t *testing.T) {
 
 // Fails when an object that never rests is never told of.
 func TestAnObjectThatNeverRestsIsToldOfEachMinute(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.define("Kustomization", "v1")
-		w.put(kustomization{})
-		defer w.silent()()
+	led(t, func(t *testing.T, w *world) {
 		for i := range 130 {
 			w.put(kustomization{revision: fmt.Sprint("r", i+2)})
 			pass(time.Second)

@@ -21,11 +21,7 @@ func TestE9AForgedPostDoesNotSuppress(t *testing.T) {
 		"no outcome":                    func() *event.Record { return post(event.OutcomeNone, "uid-1", "r1") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.define("Kustomization", "v1")
-				w.put(kustomization{})
-				defer w.silent()()
+			led(t, func(t *testing.T, w *world) {
 				w.accept(forged())
 				w.put(kustomization{failed: true})
 				pass(time.Second)
@@ -92,11 +88,7 @@ func TestAPostThatSaysWhatTheObjectSaysTellsItsFailure(t *testing.T) {
 		"by another condition": {failed: true, message: "rolled back", fault: "upgrade failed: x"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.define("Kustomization", "v1")
-				w.put(kustomization{})
-				defer w.silent()()
+			led(t, func(t *testing.T, w *world) {
 				r := post(event.OutcomeFailed, "uid-1", "r1")
 				r.Event.Message = "upgrade failed: x\n\nLast logs:\n" + strings.Repeat("y", event.MessageStart)
 				w.accept(r)
@@ -186,11 +178,7 @@ func TestATransitionThatComesBothWaysIsToldOnce(t *testing.T) {
 		"the POST comes four seconds later":         4 * time.Second,
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.define("Kustomization", "v1")
-				w.put(kustomization{})
-				defer w.silent()()
+			led(t, func(t *testing.T, w *world) {
 				if posted < 0 {
 					w.accept(post(event.OutcomeFailed, "uid-1", "r1"))
 					pass(-posted)
@@ -209,11 +197,7 @@ func TestATransitionThatComesBothWaysIsToldOnce(t *testing.T) {
 
 // Fails when a state that was left leaves its notes: the POST about the first failure would count for the second.
 func TestAPostTellsOneTransitionOnly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.define("Kustomization", "v1")
-		w.put(kustomization{})
-		defer w.silent()()
+	led(t, func(t *testing.T, w *world) {
 		w.put(kustomization{failed: true})
 		w.accept(post(event.OutcomeFailed, "uid-1", "r1"))
 		pass(time.Second)
@@ -229,11 +213,7 @@ func TestAPostTellsOneTransitionOnly(t *testing.T) {
 
 // Fails when tells (of the notes) does not compare revisions.
 func TestALatePostAboutTheLastRevisionDoesNotTellTheNext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.define("Kustomization", "v1")
-		w.put(kustomization{})
-		defer w.silent()()
+	led(t, func(t *testing.T, w *world) {
 		w.put(kustomization{failed: true})
 		pass(6 * time.Second)
 		w.accept(post(event.OutcomeFailed, "uid-1", "r1"))

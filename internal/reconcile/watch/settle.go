@@ -32,6 +32,9 @@ func (t *teller) settle(ctx context.Context, it item) error {
 		t.settled(it, told{})
 		return nil
 	}
+	if !tr.decided && !tr.found && !t.isDue(it, tr) {
+		return nil // nothing is read for it before
+	}
 	prior, revision, err := t.read(ctx, it)
 	if err != nil {
 		return err
@@ -72,15 +75,10 @@ func (t *teller) decide(ctx context.Context, it item, tr *transition, prior told
 	if tr.decided && tr.result != resultPublished {
 		return nil, true, nil
 	}
-	if !tr.decided && !tr.found {
-		if !t.isDue(it, tr) {
-			return nil, false, nil
-		}
-		if t.notes.take(it, tr, prior) {
-			t.metrics.notes.Set(float64(t.notes.len()))
-			tr.result = resultPosted
-			return nil, t.claim(it, tr), nil
-		}
+	if !tr.decided && !tr.found && t.notes.take(it, tr, prior) {
+		t.metrics.notes.Set(float64(t.notes.len()))
+		tr.result = resultPosted
+		return nil, t.claim(it, tr), nil
 	}
 	last, err = t.last(ctx, it)
 	switch {

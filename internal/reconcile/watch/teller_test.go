@@ -114,11 +114,7 @@ func TestAPostOfATransitionLostInACrashIsNotRepeated(t *testing.T) {
 
 // Fails when states are compared by revision alone, or when two transitions into one state have one ID.
 func TestAFlapAtOneRevisionIsToldEachTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.define("Kustomization", "v1")
-		w.put(kustomization{})
-		defer w.silent()()
+	led(t, func(t *testing.T, w *world) {
 		for _, failed := range []bool{true, false, true} {
 			w.put(kustomization{failed: failed})
 			pass(6 * time.Second)
@@ -150,11 +146,7 @@ func TestE6WhatAnObjectPassesThroughIsNotTold(t *testing.T) {
 		"a failure that is tried again, which takes a while": {[]kustomization{{failed: true}, {unknown: true}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.define("Kustomization", "v1")
-				w.put(kustomization{})
-				defer w.silent()()
+			led(t, func(t *testing.T, w *world) {
 				for _, k := range tc.states {
 					w.put(k)
 					pass(time.Second)
@@ -185,11 +177,7 @@ func TestAnOlderStateThatComesLateIsNoTransition(t *testing.T) {
 
 // Fails when a failed attempt drops the transition, or lets the next one of the object overtake it.
 func TestTransitionsOutlastTheBusInOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.define("Kustomization", "v1")
-		w.put(kustomization{})
-		defer w.silent()()
+	led(t, func(t *testing.T, w *world) {
 		w.bus.setFail(true)
 		w.put(kustomization{failed: true})
 		pass(10 * time.Minute)
@@ -206,11 +194,7 @@ func TestTransitionsOutlastTheBusInOrder(t *testing.T) {
 
 // Fails when more than one state of an object waits, and when the last does not survive.
 func TestAFlappingObjectIsBoundedAndItsLastStateIsTold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.define("Kustomization", "v1")
-		w.put(kustomization{})
-		defer w.silent()()
+	led(t, func(t *testing.T, w *world) {
 		w.bus.setFail(true)
 		for i := range 501 {
 			w.put(kustomization{failed: i%2 == 0, revision: fmt.Sprint("r", i)})
@@ -259,11 +243,7 @@ func TestAnObjectMadeAgainIsToldAnew(t *testing.T) {
 
 // E6: fails when deletion keeps what waits, or the record of what was told.
 func TestE6AStateThatEndsWithItsObjectBeforeItSettledIsNotTold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.define("Kustomization", "v1")
-		w.put(kustomization{})
-		defer w.silent()()
+	led(t, func(t *testing.T, w *world) {
 		w.put(kustomization{failed: true})
 		pass(time.Second)
 		w.remove("app")

@@ -136,6 +136,18 @@ func (w *world) silent() (stop func()) {
 	return stop
 }
 
+// led plays a test in which a leader has recorded the first state of the Kustomization "app", which is Ready at revision r1.
+func led(t *testing.T, play func(t *testing.T, w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		w.put(kustomization{})
+		defer w.silent()()
+		play(t, w)
+	})
+}
+
 // pass lets time go by and everything that it brings happen.
 func pass(d time.Duration) {
 	<-time.After(d) // in the bubble of the test: no time passes outside
