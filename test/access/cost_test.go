@@ -7,8 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"notifier/test/harness"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // rounds is for how many intervals requests are counted.
@@ -21,7 +20,7 @@ func (s *stage) asked() map[string]int {
 	begin := time.Now()
 	audit, err := s.World.Audit()
 	s.Must(err)
-	s.Must(harness.Eventually(s.Ctx, func(context.Context) error {
+	s.Must(env.Eventually(s.Ctx, func(context.Context) error {
 		if time.Since(begin) < rounds*interval {
 			return fmt.Errorf("%s are not over", rounds*interval)
 		}
@@ -74,10 +73,10 @@ func TestWhatIsAskedOfTheAPIServerIsBounded(t *testing.T) {
 // Fails when each replica asks for all namespaces.
 func TestOneOfTwoReplicasAsks(t *testing.T) {
 	s := ofItsOwn(t)
-	nats, err := harness.StartNATS(s.Ctx, harness.NATSOptions{})
+	nats, err := env.StartNATS(s.Ctx, env.NATSOptions{})
 	s.Must(err)
 	t.Cleanup(func() { _ = nats.Stop() })
-	replica := world.NotifierOptions{Args: append([]string{
+	replica := env.NotifierOptions{Args: append([]string{
 		"--nats-url", nats.URL, "--enable-leader-election",
 		"--leader-election-lease-duration", "4s", "--leader-election-renew-deadline", "3s", "--leader-election-retry-period", "500ms",
 	}, flags...)}

@@ -9,8 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"notifier/test/harness"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 const (
@@ -32,7 +31,7 @@ func TestAReceiverWhoseAccountMayNotPatchIsToldBeforeItsFirstWebhook(t *testing.
 	s.denied("named", "Forbidden", `service account "weak" may not patch `+resources+` "app"`, "a Role and a RoleBinding", s.Tenant.Namespace)
 	s.denied("selecting", "Forbidden", `service account "weak" may not patch `+resources+` "*"`, "a Role and a RoleBinding")
 
-	s.Must(s.Tenant.Grant(s.Ctx, s.Tenant.Namespace, "weak", []string{"patch"}, world.Patchable...))
+	s.Must(s.Tenant.Grant(s.Ctx, s.Tenant.Namespace, "weak", []string{"patch"}, env.Patchable...))
 	s.cleared("named")
 	s.cleared("selecting")
 	// Taken away again it is told again, without a webhook.
@@ -46,7 +45,7 @@ func TestAServiceAccountThatDoesNotExistIsToldAsSuch(t *testing.T) {
 	s := play(t)
 	s.receiver("app", "missing", app+`,{"apiVersion":"kustomize.toolkit.fluxcd.io/v1","kind":"Kustomization","name":"app"}`)
 	s.denied("app", "ServiceAccountNotFound", `service account "missing" does not exist in namespace `+s.Tenant.Namespace, "create it")
-	s.Must(s.Tenant.Grant(s.Ctx, s.Tenant.Namespace, "missing", []string{"patch"}, world.Patchable...))
+	s.Must(s.Tenant.Grant(s.Ctx, s.Tenant.Namespace, "missing", []string{"patch"}, env.Patchable...))
 	s.cleared("app")
 }
 
@@ -74,7 +73,7 @@ func TestARoleThatNamesTheObjectsIsEnough(t *testing.T) {
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: s.Tenant.Namespace, Name: "narrow"}},
 	}, metav1.CreateOptions{})
 	s.Must(err)
-	s.Must(s.World.AwaitAllowed(s.Ctx, true, harness.ServiceAccountUser(s.Tenant.Namespace, "narrow"), s.Tenant.Namespace, rule))
+	s.Must(s.World.AwaitAllowed(s.Ctx, true, env.ServiceAccountUser(s.Tenant.Namespace, "narrow"), s.Tenant.Namespace, rule))
 	s.receiver("named", "narrow", app)
 	s.receiver("selecting", "narrow", selected)
 	s.never("named")
@@ -99,7 +98,7 @@ func TestAReviewTakesBackOnlyWhatARoleMends(t *testing.T) {
 ---
 {"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingAdmissionPolicyBinding","metadata":{"name":"frozen-%[1]s"},
 "spec":{"policyName":"frozen-%[1]s","validationActions":["Deny"]}}`, s.Tenant.Namespace)))
-	s.Must(s.Tenant.Grant(s.Ctx, s.Tenant.Namespace, "weak", []string{"patch"}, world.Patchable...))
+	s.Must(s.Tenant.Grant(s.Ctx, s.Tenant.Namespace, "weak", []string{"patch"}, env.Patchable...))
 	s.cleared("app")
 	push := func() {
 		resp, err := s.Do(s.Ctx, http.MethodPost, s.HooksURL+path, nil, []byte("{}"))
@@ -113,8 +112,8 @@ func TestAReviewTakesBackOnlyWhatARoleMends(t *testing.T) {
 	audit, err := s.World.Audit()
 	s.Must(err)
 	for range 2 { // rounds of reviews, all of which say that the account may
-		reviews := func(e harness.AuditEntry) bool {
-			return e.ObjectRef.Resource == "selfsubjectaccessreviews" && e.Impersonated() == harness.ServiceAccountUser(s.Tenant.Namespace, "weak")
+		reviews := func(e env.AuditEntry) bool {
+			return e.ObjectRef.Resource == "selfsubjectaccessreviews" && e.Impersonated() == env.ServiceAccountUser(s.Tenant.Namespace, "weak")
 		}
 		_, err := audit.Wait(s.Within(3*interval), reviews)
 		s.Must(err)

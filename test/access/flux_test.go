@@ -13,8 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"notifier/test/crds"
-	"notifier/test/harness"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 const account = "notification.toolkit.fluxcd.io/service-account"
@@ -26,7 +25,7 @@ func (s *stage) fluxDefinitions() {
 	s.Must(err)
 	_, err = s.World.Apply(s.Ctx, definitions)
 	s.Must(err)
-	s.Must(harness.Eventually(s.Within(20*time.Second), func(ctx context.Context) error {
+	s.Must(env.Eventually(s.Within(20*time.Second), func(ctx context.Context) error {
 		obj, err := s.create(ctx, "probe", metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if _, kept, _ := unstructured.NestedString(obj.Object, "spec", "serviceAccountName"); err == nil && kept {
 			err = errors.New("the field is still kept")
@@ -45,7 +44,7 @@ func (s *stage) create(ctx context.Context, name string, o metav1.CreateOptions)
 			"resources": []any{map[string]any{"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository", "name": "app"}},
 		},
 	}}
-	created, err := s.World.Dynamic.Resource(world.Kinds["Receiver"]).Namespace(s.Tenant.Namespace).Create(ctx, obj, o)
+	created, err := s.World.Dynamic.Resource(env.Kinds["Receiver"]).Namespace(s.Tenant.Namespace).Create(ctx, obj, o)
 	if created == nil {
 		created = &unstructured.Unstructured{}
 	}
@@ -57,10 +56,10 @@ func (s *stage) create(ctx context.Context, name string, o metav1.CreateOptions)
 func TestFluxsDefinitionsOverOursAreToldAndTheAnnotationNamesTheAccount(t *testing.T) {
 	s := ofItsOwn(t)
 	s.Must(s.Tenant.ServiceAccount(s.Ctx, s.Tenant.Namespace, "deployer"))
-	s.Must(s.Tenant.Grant(s.Ctx, s.Tenant.Namespace, "deployer", []string{"patch"}, world.Patchable...))
+	s.Must(s.Tenant.Grant(s.Ctx, s.Tenant.Namespace, "deployer", []string{"patch"}, env.Patchable...))
 	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", "app", nil, ""))
 	s.Must(s.Tenant.Secret(s.Ctx, "app-token", map[string]string{"token": "t"}))
-	s.Start(world.NotifierOptions{Args: flags})
+	s.Start(env.NotifierOptions{Args: flags})
 	s.said("[+] definitions")
 	s.missing("Receiver", func(n float64) bool { return n == 0 })
 
@@ -88,11 +87,11 @@ func TestFluxsDefinitionsOverOursAreToldAndTheAnnotationNamesTheAccount(t *testi
 	}
 	_, err = s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
 	s.Must(err)
-	write, err := audit.Wait(s.Ctx, func(e harness.AuditEntry) bool {
+	write, err := audit.Wait(s.Ctx, func(e env.AuditEntry) bool {
 		return e.Verb == "patch" && strings.HasSuffix(strings.Split(e.RequestURI, "?")[0], "/gitrepositories/app")
 	})
 	s.Must(err)
-	if want := harness.ServiceAccountUser(s.Tenant.Namespace, "deployer"); write.Impersonated() != want {
+	if want := env.ServiceAccountUser(s.Tenant.Namespace, "deployer"); write.Impersonated() != want {
 		t.Errorf("written as %q, want %q", write.Impersonated(), want)
 	}
 
@@ -110,7 +109,7 @@ func TestFluxsDefinitionsOverOursAreToldAndTheAnnotationNamesTheAccount(t *testi
 // missing waits until the metric of the fields that a kind's definition lacks is as it should be.
 func (s *stage) missing(kind string, good func(float64) bool) {
 	s.Helper()
-	s.Must(harness.Eventually(s.Within(20*time.Second), func(ctx context.Context) error {
+	s.Must(env.Eventually(s.Within(20*time.Second), func(ctx context.Context) error {
 		n, err := s.Metric(ctx, "notifier_definition_fields_missing", "kind", kind)
 		if err == nil && !good(n) {
 			err = fmt.Errorf("%v fields of %s are missing", n, kind)

@@ -14,24 +14,22 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"notifier/test/harness"
-	"notifier/test/scene"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
-func TestMain(m *testing.M) { harness.Main(m) }
+func TestMain(m *testing.M) { env.Main(m) }
 
 // interval is how often the processes here ask again.
 const interval = 4 * time.Second
 
 var flags = []string{"--access-review-interval", interval.String(), "--log-level", "debug"}
 
-var shared = scene.Opening(func(ctx context.Context) (*world.Notifier, error) {
-	w, err := world.New(ctx, true)
+var shared = env.Opening(func(ctx context.Context) (*env.Notifier, error) {
+	w, err := env.NewWorld(ctx, true)
 	if err != nil {
 		return nil, err
 	}
-	return w.Start(ctx, world.NotifierOptions{Args: flags})
+	return w.Start(ctx, env.NotifierOptions{Args: flags})
 })
 
 // clusters bounds how many clusters of single tests there are at once, beside the shared one: each is an API server.
@@ -43,21 +41,21 @@ func ofItsOwn(t *testing.T, args ...string) *stage {
 	t.Parallel()
 	clusters <- struct{}{}
 	t.Cleanup(func() { <-clusters })
-	w, err := scene.Opening(func(ctx context.Context) (*world.World, error) {
-		cluster, err := harness.StartControlPlane(ctx, harness.ClusterOptions{Args: args})
+	w, err := env.Opening(func(ctx context.Context) (*env.World, error) {
+		cluster, err := env.StartControlPlane(ctx, env.ClusterOptions{Args: args})
 		if err != nil {
 			return nil, err
 		}
-		return world.Open(ctx, cluster, true)
+		return env.Open(ctx, cluster, true)
 	})()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = w.Stop() })
-	return &stage{scene.New(t, w, nil)}
+	return &stage{env.NewScene(t, w, nil)}
 }
 
-type stage struct{ *scene.Scene }
+type stage struct{ *env.Scene }
 
 // play opens the stage with one tenant and the process that the tests of an up-to-date API server share.
 func play(t *testing.T) *stage {
@@ -67,7 +65,7 @@ func play(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &stage{scene.New(t, n.World(), n)}
+	return &stage{env.NewScene(t, n.World(), n)}
 }
 
 // denied waits until condition WriteDenied of a Receiver has the reason and the words, for the Event that says the same, and checks that
@@ -75,12 +73,12 @@ func play(t *testing.T) *stage {
 func (s *stage) denied(receiver, reason string, words ...string) {
 	s.Helper()
 	var c *metav1.Condition
-	s.Must(harness.Eventually(s.Within(30*time.Second), func(ctx context.Context) error {
+	s.Must(env.Eventually(s.Within(30*time.Second), func(ctx context.Context) error {
 		obj, err := s.Tenant.Get(ctx, "Receiver", receiver)
 		if err != nil {
 			return err
 		}
-		all, err := world.Conditions(obj)
+		all, err := env.Conditions(obj)
 		if err != nil {
 			return err
 		}
@@ -98,7 +96,7 @@ func (s *stage) denied(receiver, reason string, words ...string) {
 		}
 		return nil
 	}))
-	s.Must(harness.Eventually(s.Within(10*time.Second), func(ctx context.Context) error {
+	s.Must(env.Eventually(s.Within(10*time.Second), func(ctx context.Context) error {
 		events, err := s.World.Client.CoreV1().Events(s.Tenant.Namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
@@ -131,7 +129,7 @@ func (s *stage) never(receiver string) {
 	s.denied("later", "Forbidden")
 	obj, err := s.Tenant.Get(s.Ctx, "Receiver", receiver)
 	s.Must(err)
-	all, err := world.Conditions(obj)
+	all, err := env.Conditions(obj)
 	s.Must(err)
 	if c := meta.FindStatusCondition(all, "WriteDenied"); c != nil && c.Status == metav1.ConditionTrue {
 		s.Errorf("%s: %s", receiver, c.Message)
@@ -150,7 +148,7 @@ func (s *stage) receiver(name, account, resources string) string {
 // said waits until /readyz is 200 and has a line that begins so and has the words.
 func (s *stage) said(begins string, words ...string) {
 	s.Helper()
-	s.Must(harness.Eventually(s.Within(30*time.Second), func(ctx context.Context) error {
+	s.Must(env.Eventually(s.Within(30*time.Second), func(ctx context.Context) error {
 		resp, err := s.Do(ctx, http.MethodGet, s.HealthURL+"/readyz", nil, nil)
 		if err != nil {
 			return err
@@ -176,7 +174,7 @@ func (s *stage) said(begins string, words ...string) {
 // metric waits until a metric has the value.
 func (s *stage) metric(name string, want float64) {
 	s.Helper()
-	s.Must(harness.Eventually(s.Within(20*time.Second), func(ctx context.Context) error {
+	s.Must(env.Eventually(s.Within(20*time.Second), func(ctx context.Context) error {
 		got, err := s.Metric(ctx, name)
 		if err == nil && got != want {
 			err = fmt.Errorf("%s is %v, want %v", name, got, want)
@@ -188,7 +186,7 @@ func (s *stage) metric(name string, want float64) {
 // logged waits for a line of the log that has the words.
 func (s *stage) logged(words ...string) {
 	s.Helper()
-	s.Must(harness.Eventually(s.Within(20*time.Second), func(context.Context) error {
+	s.Must(env.Eventually(s.Within(20*time.Second), func(context.Context) error {
 		for line := range strings.Lines(s.Logs()) {
 			missing := false
 			for _, word := range words {

@@ -8,7 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // before136 is the control plane's argument for an API server that knows no constrained impersonation, as before Kubernetes 1.36.
@@ -17,7 +17,7 @@ const before136 = "--apiserver-flag=--feature-gates=ConstrainedImpersonation=fal
 // legacy installs config/legacy-impersonation, but for what needs a kubelet or a volume.
 func (s *stage) legacy() {
 	s.Helper()
-	manifests, err := world.Manifests("legacy-impersonation")
+	manifests, err := env.Manifests("legacy-impersonation")
 	s.Must(err)
 	for _, r := range manifests.Resources() {
 		if strings.HasSuffix(r.GetName(), "-legacy-impersonation") {
@@ -35,10 +35,10 @@ func TestAnAPIServerBefore136IsToldWithTheOverlayThatMendsIt(t *testing.T) {
 	s := ofItsOwn(t, before136)
 	overlay := []string{"1.36", "config/legacy-impersonation"}
 	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", "app", nil, ""))
-	path := world.HookPath("t", "before", s.Tenant.Namespace)
+	path := env.HookPath("t", "before", s.Tenant.Namespace)
 	s.Must(s.Tenant.Secret(s.Ctx, "before-token", map[string]string{"token": "t"}))
 	s.Must(s.Tenant.Object(s.Ctx, "Receiver", "before", nil, `{"type":"generic","secretRef":{"name":"before-token"},"resources":[`+app+`]}`))
-	s.Start(world.NotifierOptions{Args: flags})
+	s.Start(env.NotifierOptions{Args: flags})
 
 	s.said("[~] impersonation: ", overlay...)
 	s.metric("notifier_impersonation_refused", 1)
@@ -91,7 +91,7 @@ func TestAnInstallationWithoutItsRulesIsToldToApplyThem(t *testing.T) {
 		s.Must(err)
 	}
 	without(func(verb, _ string) bool { return verb == "impersonate:serviceaccount" })
-	s.Start(world.NotifierOptions{Args: flags})
+	s.Start(env.NotifierOptions{Args: flags})
 	s.said("[~] impersonation: ", "may not impersonate", "config/rbac")
 	s.receiver("app", "default", app)
 	s.denied("app", "ImpersonationRefused", "config/rbac")
@@ -105,7 +105,7 @@ func TestAnInstallationWithoutItsRulesIsToldToApplyThem(t *testing.T) {
 	// Writes may pass where only the reviews are left out, as with the ClusterRole of an earlier version: nothing is said of Receivers.
 	without(func(verb, _ string) bool { return verb == "impersonate-on:serviceaccount:create" })
 	s.said("[~] impersonation: ", "may not ask", "config/rbac")
-	path := world.HookPath("t", "app", s.Tenant.Namespace)
+	path := env.HookPath("t", "app", s.Tenant.Namespace)
 	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", "app", nil, ""))
 	sent := time.Now()
 	_, err := s.Do(s.Ctx, http.MethodPost, s.HooksURL+path, nil, []byte("{}"))

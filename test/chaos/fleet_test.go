@@ -6,8 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"notifier/test/harness"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // E2, E4, T4 for a fleet: an external NATS server, two replicas, one of them killed again and again. Fails when work that a dead
@@ -16,22 +15,22 @@ func TestE2T4NothingIsLostWhenOneOfTwoReplicasIsKilled(t *testing.T) {
 	t.Parallel()
 	ctx, w := open(t)
 	w = shipped(ctx, t, w)
-	nats, err := harness.StartNATS(ctx, harness.NATSOptions{SyncAlways: true})
+	nats, err := env.StartNATS(ctx, env.NATSOptions{SyncAlways: true})
 	must(t, err)
 	t.Cleanup(func() { _ = nats.Stop() })
-	sink, err := harness.NewSink()
+	sink, err := env.NewSink()
 	must(t, err)
 	t.Cleanup(func() { _ = sink.Down() })
-	replica := world.NotifierOptions{Args: []string{
+	replica := env.NotifierOptions{Args: []string{
 		"--nats-url", nats.URL, "--enable-leader-election",
 		"--leader-election-lease-duration", "4s", "--leader-election-renew-deadline", "3s", "--leader-election-retry-period", "500ms",
 	}}
-	fleet := []*world.Notifier{start(ctx, t, w, replica), start(ctx, t, w, replica)}
+	fleet := []*env.Notifier{start(ctx, t, w, replica), start(ctx, t, w, replica)}
 	l := prepare(ctx, t, w, sink)
 	l.fleet = fleet
 	for _, target := range l.targets { // every replica serves every Receiver
 		for _, n := range fleet {
-			must(t, harness.Eventually(ctx, func(ctx context.Context) error { return serves(ctx, n, target.path) }))
+			must(t, env.Eventually(ctx, func(ctx context.Context) error { return serves(ctx, n, target.path) }))
 		}
 	}
 

@@ -10,8 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"notifier/test/harness"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 const (
@@ -24,13 +23,13 @@ const (
 // sent, when the history is not asked after a restart, or when an applier acknowledges a trigger before its patch.
 func TestE2T4NothingIsLostOverKillsUnderLoad(t *testing.T) {
 	ctx, w := open(t)
-	sink, err := harness.NewSink()
+	sink, err := env.NewSink()
 	must(t, err)
 	t.Cleanup(func() { _ = sink.Down() })
 	w = shipped(ctx, t, w)
-	n := start(ctx, t, w, world.NotifierOptions{})
+	n := start(ctx, t, w, env.NotifierOptions{})
 	l := prepare(ctx, t, w, sink)
-	l.fleet = []*world.Notifier{n}
+	l.fleet = []*env.Notifier{n}
 	victim := victims(ctx, t, w, n)
 
 	trigger := newMoments(sink)
@@ -62,7 +61,7 @@ func TestE2T4NothingIsLostOverKillsUnderLoad(t *testing.T) {
 
 // victims are the targets of one kill each: the last webhook of one is answered as the kill comes. All other targets get more after
 // every kill, which make up for whatever it took.
-func victims(ctx context.Context, t *testing.T, w *world.World, n *world.Notifier) []*target {
+func victims(ctx context.Context, t *testing.T, w *env.World, n *env.Notifier) []*target {
 	t.Helper()
 	tenant, err := w.Tenant(ctx, "victim-")
 	must(t, err)
@@ -73,7 +72,7 @@ func victims(ctx context.Context, t *testing.T, w *world.World, n *world.Notifie
 			if all[i], err = newTarget(ctx, tenant, fmt.Sprintf("app-%d", i)); err != nil {
 				return err
 			}
-			return harness.Eventually(ctx, func(ctx context.Context) error { return serves(ctx, n, all[i].path) })
+			return env.Eventually(ctx, func(ctx context.Context) error { return serves(ctx, n, all[i].path) })
 		})
 	}
 	must(t, g.Wait())
@@ -96,11 +95,11 @@ func (l *load) busy(ctx context.Context, t *target) (last func()) {
 
 // moments yields the points in time at which to kill: at random, shortly after a send, shortly after an acceptance.
 type moments struct {
-	sink *harness.Sink
+	sink *env.Sink
 	acks chan struct{}
 }
 
-func newMoments(sink *harness.Sink) *moments {
+func newMoments(sink *env.Sink) *moments {
 	return &moments{sink: sink, acks: make(chan struct{}, 1)}
 }
 
@@ -121,7 +120,7 @@ func (m *moments) moment(i int) func(context.Context) error {
 		switch i % 3 {
 		case 1: // after a send
 			have := m.sink.Count()
-			if _, err := m.sink.Wait(ctx, func(all []harness.Received) bool { return len(all) > have }); err != nil {
+			if _, err := m.sink.Wait(ctx, func(all []env.Received) bool { return len(all) > have }); err != nil {
 				return err
 			}
 		case 2: // after an acceptance

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 )
 
 // deliveryIDHeader carries the delivery ID at generic destinations.
@@ -22,7 +22,7 @@ type receipt struct {
 }
 
 // receipts are what the sink has got, by path.
-func receipts(t *testing.T, sink *harness.Sink) map[string][]receipt {
+func receipts(t *testing.T, sink *env.Sink) map[string][]receipt {
 	t.Helper()
 	byPath := map[string][]receipt{}
 	for _, r := range sink.Received() {
@@ -63,10 +63,10 @@ func (l *load) waitForAll(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
 	defer cancel()
 	want := int(l.events.Load())
-	if _, err := l.sink.Wait(ctx, func(all []harness.Received) bool { return len(all) >= want }); err != nil {
+	if _, err := l.sink.Wait(ctx, func(all []env.Received) bool { return len(all) >= want }); err != nil {
 		return
 	}
-	_ = harness.Eventually(ctx, func(context.Context) error { // some of them may be duplicates
+	_ = env.Eventually(ctx, func(context.Context) error { // some of them may be duplicates
 		got := receipts(l.t, l.sink)
 		for _, o := range l.objects {
 			seen := map[string]bool{}

@@ -14,8 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"notifier/test/harness"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 const (
@@ -35,8 +34,8 @@ const (
 // load sends webhooks and events to a fleet at a fixed rate and keeps the ledger of what was accepted.
 type load struct {
 	t       *testing.T
-	fleet   []*world.Notifier
-	sink    *harness.Sink
+	fleet   []*env.Notifier
+	sink    *env.Sink
 	targets []*target
 	objects []*object
 
@@ -47,7 +46,7 @@ type load struct {
 
 // target is a Receiver and the object it asks to reconcile.
 type target struct {
-	tenant *world.Tenant
+	tenant *env.Tenant
 	name   string
 	path   string
 
@@ -58,7 +57,7 @@ type target struct {
 
 // object is a Kustomization and the Provider that is told of it. Its events are sent one after the other.
 type object struct {
-	tenant   *world.Tenant
+	tenant   *env.Tenant
 	name     string
 	path     string // of the Provider at the sink
 	template map[string]any
@@ -69,7 +68,7 @@ type object struct {
 func (o *object) prefix() string { return o.tenant.Namespace + "/" + o.name + " " }
 
 // prepare makes the tenants with their Receivers, Providers and Alerts.
-func prepare(ctx context.Context, t *testing.T, w *world.World, sink *harness.Sink) *load {
+func prepare(ctx context.Context, t *testing.T, w *env.World, sink *env.Sink) *load {
 	t.Helper()
 	l := &load{t: t, sink: sink, onAccept: func() {}}
 	var mu sync.Mutex
@@ -106,13 +105,13 @@ func prepare(ctx context.Context, t *testing.T, w *world.World, sink *harness.Si
 	return l
 }
 
-func newTarget(ctx context.Context, tenant *world.Tenant, name string) (*target, error) {
+func newTarget(ctx context.Context, tenant *env.Tenant, name string) (*target, error) {
 	path, err := tenant.GitHubReceiver(ctx, name, name, webhookToken, "")
 	return &target{tenant: tenant, name: name, path: path}, err
 }
 
 // newObjects makes a Provider, the Kustomizations that it is told of, and the Alert between them.
-func newObjects(ctx context.Context, tenant *world.Tenant, provider string, sink *harness.Sink) ([]*object, error) {
+func newObjects(ctx context.Context, tenant *env.Tenant, provider string, sink *env.Sink) ([]*object, error) {
 	objects := make([]*object, objectsPerProvider)
 	sources := make([]string, objectsPerProvider)
 	path := "/" + tenant.Namespace + "/" + provider
@@ -166,7 +165,7 @@ func pace(ctx context.Context, rate, count, index int, send func(k int)) {
 func (l *load) webhook(ctx context.Context, t *target, k int) {
 	sent := time.Now()
 	n := l.fleet[k%len(l.fleet)]
-	resp, err := n.GitHub(ctx, t.path, webhookToken, "push", world.GitHubPush)
+	resp, err := n.GitHub(ctx, t.path, webhookToken, "push", env.GitHubPush)
 	switch {
 	case err != nil || resp.Status == http.StatusServiceUnavailable:
 		l.refused.Add(1) // a Git host would redeliver; the next push follows at once
@@ -240,8 +239,8 @@ func (l *load) enough() {
 }
 
 // serves reports whether the replica knows the path: a webhook with a bad signature is refused as such.
-func serves(ctx context.Context, n *world.Notifier, path string) error {
-	resp, err := n.GitHub(ctx, path, "not the token", "push", world.GitHubPush)
+func serves(ctx context.Context, n *env.Notifier, path string) error {
+	resp, err := n.GitHub(ctx, path, "not the token", "push", env.GitHubPush)
 	if err != nil {
 		return err
 	}

@@ -7,17 +7,15 @@ import (
 	"testing"
 	"time"
 
-	"notifier/test/harness"
-	"notifier/test/scene"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
-func TestMain(m *testing.M) { harness.Main(m) }
+func TestMain(m *testing.M) { env.Main(m) }
 
-var sharedWorld = scene.Opening(func(ctx context.Context) (*world.World, error) { return world.New(ctx, true) })
+var sharedWorld = env.Opening(func(ctx context.Context) (*env.World, error) { return env.NewWorld(ctx, true) })
 
 // open returns the cluster. Each test has notifiers of its own; the one that asks for a load runs alone.
-func open(t *testing.T) (context.Context, *world.World) {
+func open(t *testing.T) (context.Context, *env.World) {
 	t.Helper()
 	w, err := sharedWorld()
 	if err != nil {
@@ -29,7 +27,7 @@ func open(t *testing.T) (context.Context, *world.World) {
 }
 
 // start starts a notifier that ends with the test.
-func start(ctx context.Context, t *testing.T, w *world.World, o world.NotifierOptions) *world.Notifier {
+func start(ctx context.Context, t *testing.T, w *env.World, o env.NotifierOptions) *env.Notifier {
 	t.Helper()
 	n, err := w.Start(ctx, o)
 	if err != nil {
@@ -41,11 +39,11 @@ func start(ctx context.Context, t *testing.T, w *world.World, o world.NotifierOp
 
 // shipped is the world with the program as it is released, without the race detector: it is back several times faster after a kill, and
 // serves several times more, so that what is promised of the load can be asked for on a small machine.
-func shipped(ctx context.Context, t *testing.T, w *world.World) *world.World {
+func shipped(ctx context.Context, t *testing.T, w *env.World) *env.World {
 	t.Helper()
-	program, err := harness.BuildProgram(ctx, "./cmd/notifier", false)
+	program, err := env.BuildProgram(ctx, "./cmd/notifier", false)
 	must(t, err)
-	return &world.World{Cluster: w.Cluster, Program: program}
+	return &env.World{Cluster: w.Cluster, Program: program}
 }
 
 func must(t *testing.T, err error) {

@@ -7,8 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"notifier/test/harness"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 const (
@@ -27,24 +26,24 @@ const (
 func TestT4E3AReplicaThatWasStoppedDoesNotGoOnWithItsWork(t *testing.T) {
 	ctx, w := open(t)
 	w = shipped(ctx, t, w)
-	nats, err := harness.StartNATS(ctx, harness.NATSOptions{})
+	nats, err := env.StartNATS(ctx, env.NATSOptions{})
 	must(t, err)
 	t.Cleanup(func() { _ = nats.Stop() })
-	sink, err := harness.NewSink()
+	sink, err := env.NewSink()
 	must(t, err)
 	t.Cleanup(func() { _ = sink.Down() })
-	replica := world.NotifierOptions{Args: []string{
+	replica := env.NotifierOptions{Args: []string{
 		"--nats-url", nats.URL, "--enable-leader-election",
 		"--leader-election-lease-duration", "4s", "--leader-election-renew-deadline", "3s", "--leader-election-retry-period", "500ms",
 	}}
 	victim := start(ctx, t, w, replica) // the first leads
 	other := start(ctx, t, w, replica)
 	l := prepare(ctx, t, w, sink)
-	l.fleet = []*world.Notifier{other}
+	l.fleet = []*env.Notifier{other}
 	for _, target := range l.targets {
-		must(t, harness.Eventually(ctx, func(ctx context.Context) error { return serves(ctx, other, target.path) }))
+		must(t, env.Eventually(ctx, func(ctx context.Context) error { return serves(ctx, other, target.path) }))
 	}
-	must(t, harness.Eventually(ctx, func(ctx context.Context) error { return leads(ctx, victim) }))
+	must(t, env.Eventually(ctx, func(ctx context.Context) error { return leads(ctx, victim) }))
 	audit, err := w.Audit()
 	must(t, err)
 	loadCtx, stopLoad := context.WithCancel(ctx)
@@ -73,7 +72,7 @@ func TestT4E3AReplicaThatWasStoppedDoesNotGoOnWithItsWork(t *testing.T) {
 	}
 }
 
-func leads(ctx context.Context, n *world.Notifier) error {
+func leads(ctx context.Context, n *env.Notifier) error {
 	leading, err := n.Metric(ctx, "notifier_leading")
 	if err == nil && leading != 1 {
 		err = fmt.Errorf("%s does not lead", n.HealthURL)
@@ -82,9 +81,9 @@ func leads(ctx context.Context, n *world.Notifier) error {
 }
 
 // requestedTwice returns the objects that were asked to reconcile twice within one interval.
-func requestedTwice(t *testing.T, audit *harness.Audit) map[string]time.Duration {
+func requestedTwice(t *testing.T, audit *env.Audit) map[string]time.Duration {
 	t.Helper()
-	entries, err := audit.Find(func(e harness.AuditEntry) bool {
+	entries, err := audit.Find(func(e env.AuditEntry) bool {
 		return e.Verb == "patch" && e.ObjectRef.Resource == "gitrepositories" && e.Impersonated() != "" && e.ResponseStatus.Code == 200
 	})
 	must(t, err)

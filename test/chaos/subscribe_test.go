@@ -7,8 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"notifier/test/harness"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // E2, T4: an event that was accepted triggers, though the process is killed at once. Fails when the consumer begins from now at each
@@ -18,7 +17,7 @@ func TestSubscribeNothingIsLostOverAKillBetweenEventAndTrigger(t *testing.T) {
 	ctx, w := open(t)
 	tenant, err := w.Tenant(ctx, "subscribe-")
 	must(t, err)
-	n := start(ctx, t, w, world.NotifierOptions{})
+	n := start(ctx, t, w, env.NotifierOptions{})
 	const kills = 6
 	for i := range kills {
 		must(t, tenant.ImageReceiver(ctx, fmt.Sprintf("app-%d", i)))
@@ -36,7 +35,7 @@ func TestSubscribeNothingIsLostOverAKillBetweenEventAndTrigger(t *testing.T) {
 	}
 }
 
-func postTag(ctx context.Context, n *world.Notifier, tenant *world.Tenant, name, tag string) error {
+func postTag(ctx context.Context, n *env.Notifier, tenant *env.Tenant, name, tag string) error {
 	event, err := tenant.Event(ctx, "ImagePolicy", name, "info", "Succeeded", "Latest image tag resolved to "+tag, tag)
 	if err != nil {
 		return err
@@ -49,9 +48,9 @@ func postTag(ctx context.Context, n *world.Notifier, tenant *world.Tenant, name,
 }
 
 // awaitTag tells of tags until one triggers.
-func awaitTag(ctx context.Context, n *world.Notifier, tenant *world.Tenant, name string) error {
+func awaitTag(ctx context.Context, n *env.Notifier, tenant *env.Tenant, name string) error {
 	tag := 0
-	return harness.Eventually(ctx, func(ctx context.Context) error {
+	return env.Eventually(ctx, func(ctx context.Context) error {
 		tag++
 		if err := postTag(ctx, n, tenant, name, fmt.Sprintf("0.0.%d", tag)); err != nil {
 			return err

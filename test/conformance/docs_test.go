@@ -15,9 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 	"notifier/test/sender"
-	"notifier/test/world"
 )
 
 const (
@@ -185,7 +184,7 @@ func (r *reader) tell(obj *unstructured.Unstructured) {
 	ctx, cancel := context.WithTimeout(r.Ctx, 30*time.Second)
 	defer cancel()
 	told := 0
-	r.Must(harness.Eventually(ctx, func(ctx context.Context) error {
+	r.Must(env.Eventually(ctx, func(ctx context.Context) error {
 		told++
 		revision := fmt.Sprintf("1.0.%d", told)
 		event, err := r.Tenant.Event(ctx, source.kind, source.name, "info", "Succeeded", "Latest image tag resolved to "+revision, revision)
@@ -218,7 +217,7 @@ func (r *reader) targets(obj *unstructured.Unstructured, list string) []target {
 	for _, entry := range entries {
 		entry := &unstructured.Unstructured{Object: entry.(map[string]any)}
 		t := target{kind: field(entry, "kind"), name: field(entry, "name")}
-		if _, known := world.Kinds[t.kind]; !known {
+		if _, known := env.Kinds[t.kind]; !known {
 			r.Fatalf("kind %q is none that the tests know", t.kind)
 		}
 		if t.name == "*" {
@@ -234,7 +233,7 @@ func (r *reader) targets(obj *unstructured.Unstructured, list string) []target {
 // objects decodes manifests.
 func (s *stage) objects(manifests string) []*unstructured.Unstructured {
 	s.Helper()
-	objects, err := harness.Decode(manifests)
+	objects, err := env.Decode(manifests)
 	s.Must(err)
 	return objects
 }

@@ -12,9 +12,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 	"notifier/test/sender"
-	"notifier/test/world"
 )
 
 const (
@@ -146,7 +145,7 @@ func (s *stage) refused(path string, w sender.Webhook, want string) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Ctx, 30*time.Second)
 	defer cancel()
-	s.Must(harness.Eventually(ctx, func(ctx context.Context) error {
+	s.Must(env.Eventually(ctx, func(ctx context.Context) error {
 		resp, err := s.Do(ctx, http.MethodPost, s.HooksURL+path, w.Header, []byte(w.Body))
 		switch {
 		case err != nil:
@@ -164,7 +163,7 @@ func (s *stage) until(path string, w sender.Webhook) (sent time.Time) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Ctx, 30*time.Second)
 	defer cancel()
-	s.Must(harness.Eventually(ctx, func(ctx context.Context) error {
+	s.Must(env.Eventually(ctx, func(ctx context.Context) error {
 		sent = time.Now()
 		resp, err := s.Do(ctx, http.MethodPost, s.HooksURL+path, w.Header, []byte(w.Body))
 		if err == nil && resp.Status != http.StatusOK {
@@ -201,5 +200,5 @@ func TestAnExpressionThatDoesNotCompileIsACondition(t *testing.T) {
 		_, err := s.Tenant.WaitCondition(s.Ctx, "Receiver", name, "Ready", metav1.ConditionFalse, "InvalidCELExpression")
 		s.Must(err)
 	}
-	s.send("its path", world.HookPath("", "validation", s.Tenant.Namespace), sender.Generic("{}"), http.StatusNotFound, "")
+	s.send("its path", env.HookPath("", "validation", s.Tenant.Namespace), sender.Generic("{}"), http.StatusNotFound, "")
 }

@@ -6,30 +6,28 @@ import (
 	"context"
 	"testing"
 
-	"notifier/test/harness"
-	"notifier/test/scene"
+	"notifier/test/env"
 	"notifier/test/sender"
-	"notifier/test/world"
 )
 
-func TestMain(m *testing.M) { harness.Main(m) }
+func TestMain(m *testing.M) { env.Main(m) }
 
 // stand is the process that the tests share, and the issuer that it takes for Google's.
 type stand struct {
-	notifier *world.Notifier
+	notifier *env.Notifier
 	google   *sender.Issuer
 }
 
-var shared = scene.Opening(func(ctx context.Context) (*stand, error) {
+var shared = env.Opening(func(ctx context.Context) (*stand, error) {
 	google, err := sender.NewIssuer()
 	if err != nil {
 		return nil, err
 	}
-	w, err := world.New(ctx, true)
+	w, err := env.NewWorld(ctx, true)
 	if err != nil {
 		return nil, err
 	}
-	n, err := w.Start(ctx, world.NotifierOptions{Args: []string{
+	n, err := w.Start(ctx, env.NotifierOptions{Args: []string{
 		"--log-level", "error", "--trigger-interval", "100ms", "--google-issuer", google.URL,
 	}})
 	return &stand{n, google}, err
@@ -37,7 +35,7 @@ var shared = scene.Opening(func(ctx context.Context) (*stand, error) {
 
 // stage is what a test plays on: the shared process and a tenant of its own.
 type stage struct {
-	*scene.Scene
+	*env.Scene
 	google *sender.Issuer
 }
 
@@ -49,7 +47,7 @@ func play(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &stage{scene.New(t, shared.notifier.World(), shared.notifier), shared.google}
+	return &stage{env.NewScene(t, shared.notifier.World(), shared.notifier), shared.google}
 }
 
 // issuer starts an issuer of the test's own.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 )
 
 // docs are the sections of the page about Receivers, in its order.
@@ -32,7 +32,7 @@ func (b block) script() bool { return b.language == "sh" }
 // receiversPage reads docs/receivers.md.
 func receiversPage(t *testing.T) docs {
 	t.Helper()
-	dir, err := harness.ProductDir()
+	dir, err := env.ProductDir()
 	if err != nil {
 		t.Fatal(err)
 	}

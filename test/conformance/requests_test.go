@@ -9,8 +9,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"notifier/test/env"
 	"notifier/test/sender"
-	"notifier/test/world"
 )
 
 // What a sender hears.
@@ -42,10 +42,10 @@ func (s *stage) sendChunked(what, path string, w sender.Webhook, status int, bod
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(resp.Body)
 	s.Must(err)
-	s.told(what, world.Response{Status: resp.StatusCode, Body: string(answer)}, status, body)
+	s.told(what, env.Response{Status: resp.StatusCode, Body: string(answer)}, status, body)
 }
 
-func (s *stage) told(what string, got world.Response, status int, body string) {
+func (s *stage) told(what string, got env.Response, status int, body string) {
 	s.Helper()
 	if got.Status != status || got.Body != body {
 		s.Errorf("%s: got %d %s, want %d %s", what, got.Status, got.Body, status, body)
@@ -60,10 +60,10 @@ func (s *stage) asked() map[string]time.Time {
 	s.Helper()
 	all := map[string]time.Time{}
 	for _, kind := range kinds {
-		list, err := s.Tenant.Dynamic.Resource(world.Kinds[kind]).Namespace(s.Tenant.Namespace).List(s.Ctx, metav1.ListOptions{})
+		list, err := s.Tenant.Dynamic.Resource(env.Kinds[kind]).Namespace(s.Tenant.Namespace).List(s.Ctx, metav1.ListOptions{})
 		s.Must(err)
 		for _, obj := range list.Items {
-			if text := obj.GetAnnotations()[world.RequestedAt]; text != "" {
+			if text := obj.GetAnnotations()[env.RequestedAt]; text != "" {
 				at, err := time.Parse(time.RFC3339Nano, text)
 				s.Must(err)
 				all[kind+"/"+obj.GetName()] = at
@@ -101,7 +101,7 @@ const markerManifests = `
 func (s *stage) settled() map[string]time.Time {
 	s.Helper()
 	sent := time.Now()
-	s.send("the marker", world.HookPath("marker-token", "marker", s.Tenant.Namespace), sender.Generic("{}"), http.StatusOK, accepted)
+	s.send("the marker", env.HookPath("marker-token", "marker", s.Tenant.Namespace), sender.Generic("{}"), http.StatusOK, accepted)
 	s.await(sent, marker)
 	all := s.asked()
 	delete(all, marker)
@@ -113,7 +113,7 @@ func (s *stage) ready(name, token string) string {
 	s.Helper()
 	path, err := s.Tenant.ReceiverPath(s.Ctx, name)
 	s.Must(err)
-	if want := world.HookPath(token, name, s.Tenant.Namespace); path != want {
+	if want := env.HookPath(token, name, s.Tenant.Namespace); path != want {
 		s.Fatalf("Receiver %s: the path is not Flux's", name)
 	}
 	return path

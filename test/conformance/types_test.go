@@ -11,8 +11,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"notifier/test/env"
 	"notifier/test/sender"
-	"notifier/test/world"
 )
 
 // token is the token of Receivers whose type does not ask for a special one.
@@ -113,7 +113,7 @@ func (s *stage) conform(name string, k kind) {
 	}
 	for what, w := range k.accepted {
 		s.send(what+", suspended", suspended, w, http.StatusServiceUnavailable, reason("receiver is suspended"))
-		s.send(what+", not ready", world.HookPath(k.secret["token"], "broken", s.Tenant.Namespace), w, http.StatusNotFound, "")
+		s.send(what+", not ready", env.HookPath(k.secret["token"], "broken", s.Tenant.Namespace), w, http.StatusNotFound, "")
 	}
 	over := k.sized(strings.Repeat("x", maxBody+1))
 	s.sendChunked("over size", path, over, http.StatusRequestEntityTooLarge, reason("body is larger than 3 MiB"))

@@ -13,10 +13,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 )
 
-func TestMain(m *testing.M) { harness.Main(m) }
+func TestMain(m *testing.M) { env.Main(m) }
 
 // within is the longest that any single fact may take to become true.
 func within(t *testing.T) context.Context {
@@ -26,7 +26,7 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-func namespace(t *testing.T, c *harness.Cluster) string {
+func namespace(t *testing.T, c *env.Cluster) string {
 	t.Helper()
 	name, err := c.Namespace(within(t), "test-")
 	if err != nil {
@@ -47,7 +47,7 @@ func clientFor(t *testing.T, cfg *rest.Config) *kubernetes.Clientset {
 // Fails with --authorization-mode=AlwaysAllow.
 func TestServiceAccountMayDoWhatRBACGrantsAndNothingElse(t *testing.T) {
 	t.Parallel()
-	ctx, c := within(t), harness.ControlPlane(t)
+	ctx, c := within(t), env.ControlPlane(t)
 	ns := namespace(t, c)
 	as, err := c.As(ctx, ns, "default")
 	if err != nil {
@@ -79,7 +79,7 @@ func TestServiceAccountMayDoWhatRBACGrantsAndNothingElse(t *testing.T) {
 
 func TestNamespaceDeletionFinishes(t *testing.T) {
 	t.Parallel()
-	ctx, c := within(t), harness.ControlPlane(t)
+	ctx, c := within(t), env.ControlPlane(t)
 	ns := namespace(t, c)
 	if _, err := c.Apply(ctx, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: content, namespace: %s}}", ns)); err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestNamespaceDeletionFinishes(t *testing.T) {
 
 func TestClusterRolesAreAggregated(t *testing.T) {
 	t.Parallel()
-	ctx, c := within(t), harness.ControlPlane(t)
+	ctx, c := within(t), env.ControlPlane(t)
 	roles := c.Client.RbacV1().ClusterRoles()
 	part, err := roles.Create(ctx, &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "part-", Labels: map[string]string{"rbac.authorization.k8s.io/aggregate-to-view": "true"}},
@@ -104,7 +104,7 @@ func TestClusterRolesAreAggregated(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = roles.Delete(context.Background(), part.Name, metav1.DeleteOptions{}) })
-	err = harness.Eventually(ctx, func(ctx context.Context) error {
+	err = env.Eventually(ctx, func(ctx context.Context) error {
 		view, err := roles.Get(ctx, "view", metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -123,7 +123,7 @@ func TestClusterRolesAreAggregated(t *testing.T) {
 
 func TestGarbageOfADeletedOwnerIsCollected(t *testing.T) {
 	t.Parallel()
-	ctx, c := within(t), harness.ControlPlane(t)
+	ctx, c := within(t), env.ControlPlane(t)
 	maps := c.Client.CoreV1().ConfigMaps(namespace(t, c))
 	owner, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
 	if err != nil {
@@ -139,7 +139,7 @@ func TestGarbageOfADeletedOwnerIsCollected(t *testing.T) {
 	if err := maps.Delete(ctx, "owner", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	err = harness.Eventually(ctx, func(ctx context.Context) error {
+	err = env.Eventually(ctx, func(ctx context.Context) error {
 		_, err := maps.Get(ctx, "owned", metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -153,7 +153,7 @@ func TestGarbageOfADeletedOwnerIsCollected(t *testing.T) {
 
 func TestAdmissionPoliciesAreEnforced(t *testing.T) {
 	t.Parallel()
-	ctx, c := within(t), harness.ControlPlane(t)
+	ctx, c := within(t), env.ControlPlane(t)
 	ns := namespace(t, c)
 	_, err := c.Apply(ctx, fmt.Sprintf(`
 apiVersion: admissionregistration.k8s.io/v1
@@ -177,7 +177,7 @@ spec:
 		t.Fatal(err)
 	}
 	maps := c.Client.CoreV1().ConfigMaps(ns)
-	err = harness.Eventually(ctx, func(ctx context.Context) error {
+	err = env.Eventually(ctx, func(ctx context.Context) error {
 		_, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "refused-"}}, metav1.CreateOptions{})
 		if apierrors.IsInvalid(err) {
 			return nil

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"notifier/test/crds"
-	"notifier/test/harness"
+	"notifier/test/env"
 )
 
 var (
@@ -48,7 +48,7 @@ var (
 
 // tenantNamespace holds a GitRepository and a Bucket named "target" and two service
 // accounts, default and other, that may do everything with them.
-func tenantNamespace(t *testing.T, c *harness.Cluster) string {
+func tenantNamespace(t *testing.T, c *env.Cluster) string {
 	t.Helper()
 	ctx, ns := within(t), namespace(t, c)
 	if err := crds.Install(ctx, c.Config); err != nil {
@@ -77,7 +77,7 @@ func tenantNamespace(t *testing.T, c *harness.Cluster) string {
 
 // requestorWith makes a service account in a namespace of its own that holds the rules in
 // the whole cluster. A fresh one per case keeps apart what the API server caches for 10 s.
-func requestorWith(t *testing.T, c *harness.Cluster, rules ...rbacv1.PolicyRule) *rest.Config {
+func requestorWith(t *testing.T, c *env.Cluster, rules ...rbacv1.PolicyRule) *rest.Config {
 	t.Helper()
 	ctx, ns := within(t), namespace(t, c)
 	meta := metav1.ObjectMeta{Name: "requestor-" + ns}
@@ -93,7 +93,7 @@ func requestorWith(t *testing.T, c *harness.Cluster, rules ...rbacv1.PolicyRule)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := c.AwaitAllowed(ctx, true, harness.ServiceAccountUser(ns, "default"), "", rules...); err != nil {
+		if err := c.AwaitAllowed(ctx, true, env.ServiceAccountUser(ns, "default"), "", rules...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -117,7 +117,7 @@ func impersonating(t *testing.T, requestor *rest.Config, as rest.ImpersonationCo
 }
 
 func account(ns, name string) rest.ImpersonationConfig {
-	return rest.ImpersonationConfig{UserName: harness.ServiceAccountUser(ns, name)}
+	return rest.ImpersonationConfig{UserName: env.ServiceAccountUser(ns, name)}
 }
 
 func patch(ctx context.Context, r dynamic.ResourceInterface, subresources ...string) error {
@@ -145,7 +145,7 @@ func wantForbidden(t *testing.T, what string, err error, words ...string) {
 // requestor also holds the plain verb impersonate.
 func TestConstrainedImpersonationAllowsOneVerbOnOneKindInEveryNamespace(t *testing.T) {
 	t.Parallel()
-	ctx, c := within(t), harness.ControlPlane(t)
+	ctx, c := within(t), env.ControlPlane(t)
 	a, b := tenantNamespace(t, c), tenantNamespace(t, c)
 	requestor := requestorWith(t, c, mayBeAnyAccount, mayPatchGitRepositoriesSo)
 	audit, err := c.Audit()
@@ -158,7 +158,7 @@ func TestConstrainedImpersonationAllowsOneVerbOnOneKindInEveryNamespace(t *testi
 			t.Fatalf("patch in %s: %v", ns, err)
 		}
 	}
-	entry, err := audit.Wait(ctx, func(e harness.AuditEntry) bool {
+	entry, err := audit.Wait(ctx, func(e env.AuditEntry) bool {
 		return e.Verb == "patch" && e.ObjectRef.Namespace == a && e.ResponseStatus.Code == 200
 	})
 	if err != nil {
@@ -192,7 +192,7 @@ func TestConstrainedImpersonationAllowsOneVerbOnOneKindInEveryNamespace(t *testi
 
 func TestConstrainedImpersonationNeedsBothRules(t *testing.T) {
 	t.Parallel()
-	c := harness.ControlPlane(t)
+	c := env.ControlPlane(t)
 	ns := tenantNamespace(t, c)
 	cases := map[string]struct {
 		rules   []rbacv1.PolicyRule
@@ -244,7 +244,7 @@ func TestConstrainedImpersonationNeedsBothRules(t *testing.T) {
 // the constrained ones they would undo them.
 func TestPlainImpersonationIsNotBoundToAVerb(t *testing.T) {
 	t.Parallel()
-	ctx, c := within(t), harness.ControlPlane(t)
+	ctx, c := within(t), env.ControlPlane(t)
 	ns := tenantNamespace(t, c)
 	requestor := requestorWith(t, c, mayImpersonate)
 	for _, gvr := range []schema.GroupVersionResource{gitRepositories, buckets} {

@@ -17,7 +17,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 )
 
 // stopTimeout is "within seconds", with room for a busy machine.
@@ -25,12 +25,12 @@ const stopTimeout = 15 * time.Second
 
 // ownCluster starts a control plane for one test and returns it with its temporary
 // directory, in which it keeps its data.
-func ownCluster(t *testing.T, args ...string) (c *harness.Cluster, tmp string) {
+func ownCluster(t *testing.T, args ...string) (c *env.Cluster, tmp string) {
 	t.Helper()
 	t.Setenv("TEST_KUBECONFIG", "")
 	tmp = t.TempDir()
 	t.Setenv("TMPDIR", tmp)
-	c, err := harness.StartControlPlane(within(t), harness.ClusterOptions{Args: args})
+	c, err := env.StartControlPlane(within(t), env.ClusterOptions{Args: args})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func ownCluster(t *testing.T, args ...string) (c *harness.Cluster, tmp string) {
 // gone waits for the end of a process that need not be a child of this one. One that its
 // parent did not reap yet has ended.
 func gone(ctx context.Context, pid int) error {
-	return harness.Eventually(ctx, func(context.Context) error {
+	return env.Eventually(ctx, func(context.Context) error {
 		if err := syscall.Kill(pid, 0); errors.Is(err, syscall.ESRCH) {
 			return nil
 		}
@@ -91,7 +91,7 @@ func TestStopLeavesNoProcessAndNoFile(t *testing.T) {
 }
 
 func TestDataDirectoryIsContinued(t *testing.T) {
-	ports, err := harness.FreePorts(1)
+	ports, err := env.FreePorts(1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestDataDirectoryIsContinued(t *testing.T) {
 
 func TestBadFlagsAreRefused(t *testing.T) {
 	t.Parallel()
-	path, err := harness.ControlPlaneProgram(within(t))
+	path, err := env.ControlPlaneProgram(within(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestBadFlagsAreRefused(t *testing.T) {
 
 func TestEndsWhenStandardInputCloses(t *testing.T) {
 	t.Parallel()
-	path, err := harness.ControlPlaneProgram(within(t))
+	path, err := env.ControlPlaneProgram(within(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,13 +10,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 )
 
 // oldControlPlane is one that knows no constrained impersonation, as Kubernetes before 1.36.
-func oldControlPlane(t *testing.T) *harness.Cluster {
+func oldControlPlane(t *testing.T) *env.Cluster {
 	t.Helper()
-	c, err := harness.StartControlPlane(t.Context(), harness.ClusterOptions{
+	c, err := env.StartControlPlane(t.Context(), env.ClusterOptions{
 		Args: []string{"--apiserver-flag=--feature-gates=ConstrainedImpersonation=false"},
 	})
 	if err != nil {

@@ -9,8 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"notifier/test/harness"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // A namespace is deleted while a notification waits for its destination and a trigger for its permission, and made again with the
@@ -19,7 +18,7 @@ import (
 func TestANamespaceMadeAgainGetsNothingOfTheOldOne(t *testing.T) {
 	s := play(t)
 	sink := s.NewSink()
-	sink.Answer(harness.Answer{Status: http.StatusServiceUnavailable, RetryAfter: 2 * time.Second})
+	sink.Answer(env.Answer{Status: http.StatusServiceUnavailable, RetryAfter: 2 * time.Second})
 	name := s.Tenant.Namespace
 	s.Must(s.Tenant.ServiceAccount(s.Ctx, name, "writer"))
 	furnish := func() (path string) {
@@ -31,7 +30,7 @@ func TestANamespaceMadeAgainGetsNothingOfTheOldOne(t *testing.T) {
 	gone := s.baseline("notifier_deliveries_total", "outcome", "dead", "reason", "owner_gone")
 	unasked := s.baseline("notifier_apply_triggers_total", "result", "owner_gone")
 	s.failure("the old owner's secret plans")
-	_, err := sink.Wait(s.Within(time.Minute), func(all []harness.Received) bool { return len(all) > 0 })
+	_, err := sink.Wait(s.Within(time.Minute), func(all []env.Received) bool { return len(all) > 0 })
 	s.Must(err)
 	s.Push(path, "t", http.StatusOK)
 	s.condition("Receiver", "app", "WriteDenied", metav1.ConditionTrue, "")
@@ -41,16 +40,16 @@ func TestANamespaceMadeAgainGetsNothingOfTheOldOne(t *testing.T) {
 	s.Must(err)
 	sink.Forget() // from now on it answers 200
 	s.Must(s.Tenant.ServiceAccount(s.Ctx, name, "writer"))
-	s.Must(s.Tenant.Grant(s.Ctx, name, "writer", []string{"patch"}, world.Patchable...))
+	s.Must(s.Tenant.Grant(s.Ctx, name, "writer", []string{"patch"}, env.Patchable...))
 	if again := furnish(); again != path {
 		t.Errorf("the same names and token have the paths %s and %s", path, again)
 	}
 
 	// Both messages come up again, and are ended.
 	begin := time.Now()
-	s.Must(harness.Eventually(s.Ctx, unasked.grown))
+	s.Must(env.Eventually(s.Ctx, unasked.grown))
 	t.Logf("the trigger was ended %s after the namespace was made again", time.Since(begin).Round(time.Millisecond))
-	s.Must(harness.Eventually(s.Ctx, gone.grown))
+	s.Must(env.Eventually(s.Ctx, gone.grown))
 	t.Logf("the notification was ended %s after the namespace was made again", time.Since(begin).Round(time.Millisecond))
 	at, err := s.Tenant.Requested(s.Ctx, "GitRepository", "app")
 	s.Must(err)

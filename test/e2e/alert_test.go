@@ -10,8 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"notifier/test/harness"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // failure POSTs a failure of the tenant's Kustomization "app" with the message, at a revision of its own.
@@ -26,7 +25,7 @@ func alertSpec(provider, fields string) string {
 }
 
 // messagesWith counts the messages at the sink that hold a text.
-func messagesWith(s *stage, sink *harness.Sink, text string) int {
+func messagesWith(s *stage, sink *env.Sink, text string) int {
 	s.Helper()
 	count := 0
 	for _, m := range messages(s, sink) {
@@ -49,7 +48,7 @@ func TestABadPatternIsShownAndHarmsNoOtherAlert(t *testing.T) {
 	if !strings.Contains(c.Message, "exclusionList[1]") {
 		t.Errorf("the message does not say which pattern is bad: %s", c.Message)
 	}
-	s.Must(harness.Eventually(s.Within(soon), func(context.Context) error { return s.hasEvent("Alert", "bad", "InvalidConfig") }))
+	s.Must(env.Eventually(s.Within(soon), func(context.Context) error { return s.hasEvent("Alert", "bad", "InvalidConfig") }))
 	s.failure("one")
 	s.waitMessages(good, "one")
 	// Mended, it serves again.
@@ -117,7 +116,7 @@ func TestE2AnEventForAProviderThatDoesNotExistYetIsKeptUntilItDoes(t *testing.T)
 	}
 	s.failure("before the Provider came")
 	// It was to be sent, and its owner is told why it was not.
-	s.Must(harness.Eventually(s.Within(soon), func(context.Context) error {
+	s.Must(env.Eventually(s.Within(soon), func(context.Context) error {
 		return s.hasEvent("Alert", "early", "NotificationDispatchFailed")
 	}))
 	s.Must(s.Tenant.Object(s.Ctx, "Provider", "late", nil, `{"type":"generic","secretRef":{"name":"late-address"}}`))
@@ -159,17 +158,17 @@ func suspended(t *testing.T, kind string) {
 // observed waits until the status speaks of the present generation.
 func (s *stage) observed(kind, name string) {
 	s.Helper()
-	s.Must(harness.Eventually(s.Within(soon), func(ctx context.Context) error {
+	s.Must(env.Eventually(s.Within(soon), func(ctx context.Context) error {
 		obj, err := s.Tenant.Get(ctx, kind, name)
 		if err != nil {
 			return err
 		}
-		conditions, err := world.Conditions(obj)
+		conditions, err := env.Conditions(obj)
 		if err != nil {
 			return err
 		}
 		for _, c := range conditions {
-			if c.Type == world.Outcome(kind) && c.ObservedGeneration == obj.GetGeneration() {
+			if c.Type == env.Outcome(kind) && c.ObservedGeneration == obj.GetGeneration() {
 				return nil
 			}
 		}
@@ -182,11 +181,11 @@ func (s *stage) observed(kind, name string) {
 func TestE2MendingASecretBringsBackWhatTheProviderRefused(t *testing.T) {
 	s := play(t)
 	sink := s.NewSink()
-	sink.AnswerWith(func(r harness.Received) harness.Answer {
+	sink.AnswerWith(func(r env.Received) env.Answer {
 		if r.Path == "/wrong" {
-			return harness.Answer{Status: http.StatusForbidden}
+			return env.Answer{Status: http.StatusForbidden}
 		}
-		return harness.Answer{}
+		return env.Answer{}
 	})
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/wrong"), anyKustomization))
@@ -199,7 +198,7 @@ func TestE2MendingASecretBringsBackWhatTheProviderRefused(t *testing.T) {
 			t.Errorf("%s says %q", kind, c.Message)
 		}
 	}
-	s.Must(harness.Eventually(s.Within(soon), func(context.Context) error { return s.hasEvent("Provider", "all", "DeliveryGivenUp") }))
+	s.Must(env.Eventually(s.Within(soon), func(context.Context) error { return s.hasEvent("Provider", "all", "DeliveryGivenUp") }))
 	s.waitMessages(sink, "first lost", "second lost") // refused both
 	sink.Forget()
 	s.Must(s.Tenant.Secret(s.Ctx, "all-address", map[string]string{"address": sink.URL("/right")}))
@@ -221,9 +220,9 @@ func TestSlacksOwnWordReachesTheProvider(t *testing.T) {
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	s.Must(s.Tenant.SlackAlert(s.Ctx, "chat", sink.URL("/")))
 	for body, want := range map[string]string{"no_service": "HTTP 404: no_service", "s3cret of the network": "HTTP 404"} {
-		sink.AnswerWith(func(harness.Received) harness.Answer { return harness.Answer{Status: http.StatusNotFound, Body: body} })
+		sink.AnswerWith(func(env.Received) env.Answer { return env.Answer{Status: http.StatusNotFound, Body: body} })
 		s.failure("before " + want)
-		s.Must(harness.Eventually(s.Within(soon), func(context.Context) error {
+		s.Must(env.Eventually(s.Within(soon), func(context.Context) error {
 			c := s.condition("Provider", "chat", "Delivering", metav1.ConditionFalse, "DeliveryFailed")
 			if strings.Contains(c.Message, "s3cret") {
 				t.Fatalf("the answer shows: %s", c.Message)

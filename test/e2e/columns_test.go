@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 )
 
 // Fails when `kubectl get` does not show of objects that work that they do and since when, when it shows a problem of them, or when a time
@@ -19,7 +19,7 @@ func TestKubectlGetShowsWhatWorksAndWhatWaits(t *testing.T) {
 	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
 	shows := func(kind, name string, want map[string]string) {
 		s.Helper()
-		s.Must(harness.Eventually(s.Within(2*soon), func(ctx context.Context) error { return s.shows(ctx, kind, name, want) }))
+		s.Must(env.Eventually(s.Within(2*soon), func(ctx context.Context) error { return s.shows(ctx, kind, name, want) }))
 	}
 	shows("Alert", "all", map[string]string{"Ready": "True", "Matched": "", "Sent": "", "Problem": ""})
 	shows("Provider", "all", map[string]string{"Ready": "True", "Delivering": "", "Last": "", "Waiting": "", "Problem": ""})
@@ -27,10 +27,10 @@ func TestKubectlGetShowsWhatWorksAndWhatWaits(t *testing.T) {
 	s.waitMessages(sink, "one")
 	shows("Alert", "all", map[string]string{"Ready": "True", "Matched": "*", "Sent": "*", "Problem": ""})
 	shows("Provider", "all", map[string]string{"Ready": "True", "Delivering": "True", "Last": "*", "Waiting": "", "Problem": ""})
-	sink.Answer(harness.Answer{Status: http.StatusServiceUnavailable})
+	sink.Answer(env.Answer{Status: http.StatusServiceUnavailable})
 	s.failure("two")
 	shows("Provider", "all", map[string]string{"Ready": "True", "Delivering": "False", "Last": "*", "Waiting": "1", "Problem": "HTTP 503"})
-	sink.Answer(harness.Answer{})
+	sink.Answer(env.Answer{})
 	s.waitMessages(sink, "two")
 	shows("Provider", "all", map[string]string{"Delivering": "True", "Last": "*", "Waiting": "", "Problem": ""})
 

@@ -11,8 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"notifier/test/harness"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // quiet is how long a test waits before it believes that nothing more arrives: the watchers wait 5s for a controller's own
@@ -22,7 +21,7 @@ const quiet = 8 * time.Second
 const anyKustomization = `{"kind":"Kustomization","name":"*"}`
 
 // received decodes the Flux events that a generic destination got.
-func received(s *stage, sink *harness.Sink) []map[string]any {
+func received(s *stage, sink *env.Sink) []map[string]any {
 	s.Helper()
 	var events []map[string]any
 	for _, r := range sink.Received() {
@@ -33,7 +32,7 @@ func received(s *stage, sink *harness.Sink) []map[string]any {
 	return events
 }
 
-func messages(s *stage, sink *harness.Sink) []string {
+func messages(s *stage, sink *env.Sink) []string {
 	s.Helper()
 	var all []string
 	for _, e := range received(s, sink) {
@@ -43,9 +42,9 @@ func messages(s *stage, sink *harness.Sink) []string {
 }
 
 // waitMessages waits until the sink has got the messages, each at least once.
-func (s *stage) waitMessages(sink *harness.Sink, want ...string) {
+func (s *stage) waitMessages(sink *env.Sink, want ...string) {
 	s.Helper()
-	_, err := sink.Wait(s.Within(time.Minute), func(all []harness.Received) bool {
+	_, err := sink.Wait(s.Within(time.Minute), func(all []env.Received) bool {
 		for _, w := range want {
 			found := false
 			for _, r := range all {
@@ -63,7 +62,7 @@ func (s *stage) waitMessages(sink *harness.Sink, want ...string) {
 }
 
 // post POSTs an event about a Kustomization of the tenant as its controller would and checks the answer.
-func (s *stage) post(t *world.Tenant, name, severity, reason, message, revision string, status int) world.Response {
+func (s *stage) post(t *env.Tenant, name, severity, reason, message, revision string, status int) env.Response {
 	s.Helper()
 	event, err := t.Event(s.Ctx, "Kustomization", name, severity, reason, message, revision)
 	s.Must(err)
@@ -76,14 +75,14 @@ func (s *stage) post(t *world.Tenant, name, severity, reason, message, revision 
 }
 
 // kustomization makes a Kustomization that is ready, and waits until that was told to the sink.
-func (s *stage) kustomization(t *world.Tenant, name string, sink *harness.Sink) {
+func (s *stage) kustomization(t *env.Tenant, name string, sink *env.Sink) {
 	s.Helper()
 	s.Must(t.Object(s.Ctx, "Kustomization", name, nil, ""))
 	s.firstState(t, name, sink)
 }
 
 // firstState has a Kustomization become ready, as its controller writes and then POSTs it, and waits until that was told to the sink.
-func (s *stage) firstState(t *world.Tenant, name string, sink *harness.Sink) {
+func (s *stage) firstState(t *env.Tenant, name string, sink *env.Sink) {
 	s.Helper()
 	message := "first state of " + name
 	s.Must(t.SetReady(s.Ctx, "Kustomization", name, true, "ReconciliationSucceeded", message, "main@sha1:1"))
@@ -130,11 +129,11 @@ func TestE4OneObjectsEventsArriveInOrderThoughTheFirstFails(t *testing.T) {
 	sink := s.NewSink()
 	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
-	sink.AnswerWith(func(r harness.Received) harness.Answer {
+	sink.AnswerWith(func(r env.Received) env.Answer {
 		if strings.Contains(string(r.Body), "step 0") && len(sink.Received()) < 3 {
-			return harness.Answer{Status: http.StatusServiceUnavailable}
+			return env.Answer{Status: http.StatusServiceUnavailable}
 		}
-		return harness.Answer{}
+		return env.Answer{}
 	})
 	var want []string
 	for i := range 5 {
@@ -160,7 +159,7 @@ func TestE4OneObjectsEventsArriveInOrderThoughTheFirstFails(t *testing.T) {
 func TestE5ADestinationThatHangsDelaysOnlyItself(t *testing.T) {
 	s := play(t)
 	bad, good := s.NewSink(), s.NewSink()
-	bad.Answer(harness.Answer{Hang: true})
+	bad.Answer(env.Answer{Hang: true})
 	s.Must(s.Tenant.Alert(s.Ctx, "bad", "generic", bad.URL("/"), anyKustomization))
 	s.Must(s.Tenant.Alert(s.Ctx, "good", "generic", good.URL("/"), anyKustomization))
 	for i := range 30 {
@@ -180,7 +179,7 @@ func TestE7NoSecretLeaves(t *testing.T) {
 	s := play(t)
 	const mark = "s3cr3t-mark"
 	sink := s.NewSink()
-	sink.Answer(harness.Answer{Status: http.StatusForbidden, Body: mark + "-answer"})
+	sink.Answer(env.Answer{Status: http.StatusForbidden, Body: mark + "-answer"})
 	down := s.NewSink()
 	s.Must(down.Down())
 	for name, address := range map[string]string{
@@ -198,23 +197,23 @@ func TestE7NoSecretLeaves(t *testing.T) {
 		s.Must(s.Tenant.Object(s.Ctx, "Alert", name, nil, `{"providerRef":{"name":"`+name+`"},"eventSources":[`+anyKustomization+`]}`))
 	}
 	path := s.Receiver(s.Tenant, "app", mark+"-webhook-token", "")
-	resp, err := s.GitHub(s.Ctx, path, "wrong", "push", world.GitHubPush)
+	resp, err := s.GitHub(s.Ctx, path, "wrong", "push", env.GitHubPush)
 	s.Must(err)
 	s.Push(path, mark+"-webhook-token", http.StatusOK)
 
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	s.post(s.Tenant, "app", "error", "BuildFailed", "it failed", "main@sha1:2", http.StatusAccepted)
-	_, err = sink.Wait(s.Within(time.Minute), func(all []harness.Received) bool { return len(all) > 0 })
+	_, err = sink.Wait(s.Within(time.Minute), func(all []env.Received) bool { return len(all) > 0 })
 	s.Must(err)
-	s.Must(harness.Eventually(s.Within(time.Minute), func(context.Context) error { return s.hasEvent("Alert", "refused", "NotificationDispatchFailed") }))
-	s.Must(harness.Eventually(s.Within(time.Minute), func(context.Context) error { return s.hasEvent("Alert", "down", "NotificationDispatchFailed") }))
+	s.Must(env.Eventually(s.Within(time.Minute), func(context.Context) error { return s.hasEvent("Alert", "refused", "NotificationDispatchFailed") }))
+	s.Must(env.Eventually(s.Within(time.Minute), func(context.Context) error { return s.hasEvent("Alert", "down", "NotificationDispatchFailed") }))
 
 	outputs := map[string]string{"the answer to a webhook": resp.Body, "the log": s.Logs()}
 	metrics, err := s.Do(s.Ctx, http.MethodGet, s.MetricsURL+"/metrics", nil, nil)
 	s.Must(err)
 	outputs["metrics"] = metrics.Body
 	for _, kind := range []string{"Receiver", "Alert", "Provider"} {
-		list, err := s.Tenant.Dynamic.Resource(world.Kinds[kind]).Namespace(s.Tenant.Namespace).List(s.Ctx, metav1.ListOptions{})
+		list, err := s.Tenant.Dynamic.Resource(env.Kinds[kind]).Namespace(s.Tenant.Namespace).List(s.Ctx, metav1.ListOptions{})
 		s.Must(err)
 		text, err := json.Marshal(list)
 		s.Must(err)
@@ -302,7 +301,7 @@ func TestAFlapAtOneRevisionIsToldEachTime(t *testing.T) {
 	flap(true, "info", "ReconciliationSucceeded", "it works")
 	s.waitMessages(sink, "it works")
 	flap(false, "error", "HealthCheckFailed", "it is broken")
-	_, err := sink.Wait(s.Within(30*time.Second), func(all []harness.Received) bool { return len(all) >= 3 })
+	_, err := sink.Wait(s.Within(30*time.Second), func(all []env.Received) bool { return len(all) >= 3 })
 	if err != nil {
 		t.Fatalf("the third transition was not told: %v; got %q", err, messages(s, sink))
 	}
@@ -310,9 +309,9 @@ func TestAFlapAtOneRevisionIsToldEachTime(t *testing.T) {
 }
 
 // stillOnly fails the test when the sink holds, or within the quiet time gets, another number of requests.
-func (s *stage) stillOnly(sink *harness.Sink, count int) {
+func (s *stage) stillOnly(sink *env.Sink, count int) {
 	s.Helper()
-	more, err := sink.Wait(s.Within(quiet), func(all []harness.Received) bool { return len(all) > count })
+	more, err := sink.Wait(s.Within(quiet), func(all []env.Received) bool { return len(all) > count })
 	if err == nil {
 		s.Errorf("got %d notifications, want %d: %q", len(more), count, messages(s, sink))
 	} else if got := sink.Count(); got != count {

@@ -10,8 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"notifier/test/harness"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // filteredSpec reads the webhook, the objects and what the sender did not send: "absent" is in no webhook.
@@ -29,8 +28,8 @@ func TestFiltersChooseWhatAWebhookTriggersAndFailAlone(t *testing.T) {
 	for _, kind := range []string{"GitRepository", "OCIRepository"} {
 		s.Must(s.Tenant.Object(s.Ctx, kind, "app", nil, ""))
 	}
-	for _, env := range []string{"prod", "dev", "other"} {
-		s.Must(s.Tenant.Object(s.Ctx, "Kustomization", env, map[string]string{"env": env}, ""))
+	for _, name := range []string{"prod", "dev", "other"} {
+		s.Must(s.Tenant.Object(s.Ctx, "Kustomization", name, map[string]string{"env": name}, ""))
 	}
 	s.Must(s.Tenant.Object(s.Ctx, "Receiver", "app", nil, filteredSpec))
 	path, err := s.Tenant.ReceiverPath(s.Ctx, "app")
@@ -38,7 +37,7 @@ func TestFiltersChooseWhatAWebhookTriggersAndFailAlone(t *testing.T) {
 	push := func(ref, want string) {
 		s.Helper()
 		body := `{"ref":"` + ref + `","repository":{}}`
-		if got := s.hook(http.MethodPost, path, world.GitHubHeader("t", "push", body), body); got.Status != http.StatusOK || got.Body != want {
+		if got := s.hook(http.MethodPost, path, env.GitHubHeader("t", "push", body), body); got.Status != http.StatusOK || got.Body != want {
 			s.Errorf("a push to %s: got %d %s, want %s", ref, got.Status, got.Body, want)
 		}
 	}
@@ -55,7 +54,7 @@ func TestFiltersChooseWhatAWebhookTriggersAndFailAlone(t *testing.T) {
 	for _, name := range []string{"dev", "other"} {
 		s.neverRequested(s.Tenant, "Kustomization", name)
 	}
-	s.Must(harness.Eventually(s.Within(30*time.Second), func(ctx context.Context) error {
+	s.Must(env.Eventually(s.Within(30*time.Second), func(ctx context.Context) error {
 		obj, err := s.Tenant.Get(ctx, "Receiver", "app")
 		if err != nil {
 			return err
@@ -75,6 +74,6 @@ func TestAFilterThatDoesNotCompileServesNothing(t *testing.T) {
 	s.Must(s.Tenant.Object(s.Ctx, "Receiver", "app", nil, `{"type":"generic","secretRef":{"name":"app-token"},
 		"resources":[{"kind":"GitRepository","name":"app","filter":"req.ref =="}]}`))
 	c := s.condition("Receiver", "app", "Ready", metav1.ConditionFalse, "InvalidCELExpression")
-	s.mustTell("its path", s.hook(http.MethodPost, world.HookPath("t", "app", s.Tenant.Namespace), nil, "{}"), http.StatusNotFound)
+	s.mustTell("its path", s.hook(http.MethodPost, env.HookPath("t", "app", s.Tenant.Namespace), nil, "{}"), http.StatusNotFound)
 	t.Log(c.Message)
 }

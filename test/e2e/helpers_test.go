@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // mustBeForbidden fails the test unless the config, impersonating as, may neither update nor delete nor read the tenant's
@@ -26,7 +26,7 @@ func (s *stage) mustBeForbidden(cfg *rest.Config, as string) {
 	cfg.Impersonate.UserName = as
 	client, err := dynamic.NewForConfig(cfg)
 	s.Must(err)
-	objects := client.Resource(world.Kinds["GitRepository"]).Namespace(s.Tenant.Namespace)
+	objects := client.Resource(env.Kinds["GitRepository"]).Namespace(s.Tenant.Namespace)
 	obj, err := s.Tenant.Get(s.Ctx, "GitRepository", "app")
 	s.Must(err)
 	attempts := map[string]func() error{
@@ -47,11 +47,11 @@ func (s *stage) mustBeForbidden(cfg *rest.Config, as string) {
 }
 
 // watchRequests watches an object and returns a function that yields the stamps of the requests written since.
-func (s *stage) watchRequests(t *world.Tenant, kind, name string) func() []time.Time {
+func (s *stage) watchRequests(t *env.Tenant, kind, name string) func() []time.Time {
 	s.Helper()
 	obj, err := t.Get(s.Ctx, kind, name)
 	s.Must(err)
-	w, err := t.Dynamic.Resource(world.Kinds[kind]).Namespace(t.Namespace).Watch(s.Ctx, metav1.ListOptions{
+	w, err := t.Dynamic.Resource(env.Kinds[kind]).Namespace(t.Namespace).Watch(s.Ctx, metav1.ListOptions{
 		FieldSelector: "metadata.name=" + name, ResourceVersion: obj.GetResourceVersion(),
 	})
 	s.Must(err)
@@ -64,7 +64,7 @@ func (s *stage) watchRequests(t *world.Tenant, kind, name string) func() []time.
 			if !ok {
 				continue
 			}
-			at, err := time.Parse(time.RFC3339Nano, o.GetAnnotations()[world.RequestedAt])
+			at, err := time.Parse(time.RFC3339Nano, o.GetAnnotations()[env.RequestedAt])
 			mu.Lock()
 			if err == nil && (len(stamps) == 0 || !stamps[len(stamps)-1].Equal(at)) {
 				stamps = append(stamps, at)
@@ -80,7 +80,7 @@ func (s *stage) watchRequests(t *world.Tenant, kind, name string) func() []time.
 }
 
 // deliveries decodes the status.deliveries of a Receiver, nothing if it has none, and returns it as it is shown.
-func (s *stage) deliveries(t *world.Tenant, name string, into any) (raw string) {
+func (s *stage) deliveries(t *env.Tenant, name string, into any) (raw string) {
 	s.Helper()
 	obj, err := t.Get(s.Ctx, "Receiver", name)
 	s.Must(err)

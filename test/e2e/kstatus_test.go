@@ -14,8 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"notifier/test/harness"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // healthRow is a state of an object of the three kinds that health checks are asked about.
@@ -237,8 +236,8 @@ func (s *stage) tell(name string) {
 func TestHealthChecksFindWhatTheyFoundWithFlux(t *testing.T) {
 	s := play(t)
 	sink := s.NewSink()
-	sink.AnswerWith(func(r harness.Received) harness.Answer {
-		return harness.Answer{Status: map[string]int{"/refused": http.StatusForbidden, "/down": http.StatusServiceUnavailable}[r.Path]}
+	sink.AnswerWith(func(r env.Received) env.Answer {
+		return env.Answer{Status: map[string]int{"/refused": http.StatusForbidden, "/down": http.StatusServiceUnavailable}[r.Path]}
 	})
 	all := map[string]healthRow{}
 	for _, rows := range []map[string]healthRow{providerHealth(), alertHealth(), receiverHealth()} {
@@ -262,7 +261,7 @@ func TestHealthChecksFindWhatTheyFoundWithFlux(t *testing.T) {
 			s.condition(row.kind, name, row.condition, row.conditionStatus, row.reason)
 			obj, err := s.Tenant.Get(s.Ctx, row.kind, name)
 			s.Must(err)
-			s.Must(harness.Eventually(s.Within(soon), func(context.Context) error { return seen(obj.GetResourceVersion(), row.want) }))
+			s.Must(env.Eventually(s.Within(soon), func(context.Context) error { return seen(obj.GetResourceVersion(), row.want) }))
 		})
 	}
 }
@@ -271,7 +270,7 @@ func TestHealthChecksFindWhatTheyFoundWithFlux(t *testing.T) {
 // version of it and, of an Alert and a Provider, always.
 func (s *stage) healthOf(kind, name string) func(version string, want status.Status) error {
 	s.Helper()
-	w, err := s.Tenant.Dynamic.Resource(world.Kinds[kind]).Namespace(s.Tenant.Namespace).Watch(s.Ctx, metav1.ListOptions{
+	w, err := s.Tenant.Dynamic.Resource(env.Kinds[kind]).Namespace(s.Tenant.Namespace).Watch(s.Ctx, metav1.ListOptions{
 		FieldSelector: "metadata.name=" + name, ResourceVersion: "",
 	})
 	s.Must(err)

@@ -9,12 +9,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // columns is what `kubectl get` shows of an object, by the column's name: the API server makes the table, as kubectl asks it to.
 func (s *stage) columns(ctx context.Context, kind, name string) (map[string]string, error) {
-	gvr := world.Kinds[kind]
+	gvr := env.Kinds[kind]
 	raw, err := s.Tenant.Client.CoreV1().RESTClient().Get().
 		AbsPath("/apis", gvr.Group, gvr.Version, "namespaces", s.Tenant.Namespace, gvr.Resource, name).
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Do(ctx).Raw()
@@ -48,7 +48,7 @@ func (s *stage) describe(ctx context.Context, kind, name string) (d description,
 	if err != nil {
 		return d, err
 	}
-	if d.conditions, err = world.Conditions(obj); err != nil {
+	if d.conditions, err = env.Conditions(obj); err != nil {
 		return d, err
 	}
 	events, err := s.Tenant.Client.CoreV1().Events(s.Tenant.Namespace).List(ctx, metav1.ListOptions{

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 )
 
 // logLine is what every line of the log is asked for.
@@ -48,8 +48,8 @@ func TestTheLogTellsAStartInOneLineAndWhoseDeliveriesAndWebhooksItTells(t *testi
 			return errors.New("no line " + message + " of the namespace")
 		}
 	}
-	s.Must(harness.Eventually(s.Within(soon), own("delivery")))
-	s.Must(harness.Eventually(s.Within(2*soon), func(ctx context.Context) error { // lines are left out while another test floods
+	s.Must(env.Eventually(s.Within(soon), own("delivery")))
+	s.Must(env.Eventually(s.Within(2*soon), func(ctx context.Context) error { // lines are left out while another test floods
 		s.Push(path, "token", http.StatusOK)
 		return own("webhook")(ctx)
 	}))
@@ -60,7 +60,7 @@ func TestTheLogTellsAStartInOneLineAndWhoseDeliveriesAndWebhooksItTells(t *testi
 			}
 		}
 	}
-	s.Must(harness.Eventually(s.Within(2*soon), func(context.Context) error {
+	s.Must(env.Eventually(s.Within(2*soon), func(context.Context) error {
 		if n := len(s.logLines("serving")); n != 1 {
 			return fmt.Errorf("%d lines say that it serves, want 1", n)
 		}

@@ -6,23 +6,21 @@ import (
 	"context"
 	"testing"
 
-	"notifier/test/harness"
-	"notifier/test/scene"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
-func TestMain(m *testing.M) { harness.Main(m) }
+func TestMain(m *testing.M) { env.Main(m) }
 
-var sharedNotifier = scene.Opening(func(ctx context.Context) (*world.Notifier, error) {
-	w, err := world.New(ctx, true)
+var sharedNotifier = env.Opening(func(ctx context.Context) (*env.Notifier, error) {
+	w, err := env.NewWorld(ctx, true)
 	if err != nil {
 		return nil, err
 	}
-	return w.Start(ctx, world.NotifierOptions{Args: []string{"--log-level", "debug"}})
+	return w.Start(ctx, env.NotifierOptions{Args: []string{"--log-level", "debug"}})
 })
 
 // stage is what a test plays on: the shared process and a tenant of its own.
-type stage struct{ *scene.Scene }
+type stage struct{ *env.Scene }
 
 // play opens the stage with one tenant.
 func play(t *testing.T) *stage {
@@ -32,5 +30,5 @@ func play(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &stage{scene.New(t, n.World(), n)}
+	return &stage{env.NewScene(t, n.World(), n)}
 }

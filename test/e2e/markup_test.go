@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 )
 
 // What an Alert's author wrote keeps its markup, also after its delivery has waited on the bus; what objects, controllers and Git say does not.
@@ -20,11 +20,11 @@ func TestTheMarkupOfTheAlertsAuthorIsKept(t *testing.T) {
 	s.Must(s.Tenant.Object(s.Ctx, "Alert", "chat", nil,
 		alertSpec("chat", `,"summary":"<!here>","eventMetadata":{"runbook":"<https://a.example|b>","revision":"<mine>"}`)))
 	s.observed("Alert", "chat")
-	sink.AnswerWith(func(harness.Received) harness.Answer {
+	sink.AnswerWith(func(env.Received) env.Answer {
 		if len(sink.Received()) < 2 {
-			return harness.Answer{Status: http.StatusServiceUnavailable}
+			return env.Answer{Status: http.StatusServiceUnavailable}
 		}
-		return harness.Answer{}
+		return env.Answer{}
 	})
 	event, err := s.Tenant.Event(s.Ctx, "Kustomization", "app", "error", "BuildFailed", "<!channel> from Git", "main@<!channel>")
 	s.Must(err)
@@ -32,7 +32,7 @@ func TestTheMarkupOfTheAlertsAuthorIsKept(t *testing.T) {
 	resp, err := s.Post(s.Ctx, event)
 	s.Must(err)
 	s.mustTell("the event", resp, http.StatusAccepted)
-	if _, err := sink.Wait(s.Ctx, func(all []harness.Received) bool { return len(all) >= 2 }); err != nil {
+	if _, err := sink.Wait(s.Ctx, func(all []env.Received) bool { return len(all) >= 2 }); err != nil {
 		t.Fatal(err)
 	}
 	for i, r := range sink.Received() {

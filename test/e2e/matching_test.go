@@ -8,13 +8,13 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 )
 
 // matching waits until the condition Matching has the status and its message holds the text.
 func (s *stage) matching(kind, name string, status metav1.ConditionStatus, text string) {
 	s.Helper()
-	s.Must(harness.Eventually(s.Within(2*soon), func(context.Context) error {
+	s.Must(env.Eventually(s.Within(2*soon), func(context.Context) error {
 		if c := s.condition(kind, name, "Matching", status, ""); !strings.Contains(c.Message, text) {
 			return fmt.Errorf("%s %s says %q, want %q", kind, name, c.Message, text)
 		}

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // onGitHub is the spec of a Receiver of type github with the Secret "$NAME" for the GitRepository "$NAME". Fields are added to it.
@@ -25,7 +25,7 @@ func pushes(token, event string) func(s *stage, name string) {
 		s.Helper()
 		path, err := s.Tenant.ReceiverPath(s.Ctx, name)
 		s.Must(err)
-		_, err = s.GitHub(s.Ctx, path, token, event, world.GitHubPush)
+		_, err = s.GitHub(s.Ctx, path, token, event, env.GitHubPush)
 		s.Must(err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 )
 
 // mistake is one of a tenant. In its texts "$NAME" stands for the name of the object, "$SINK" for a destination and
@@ -79,13 +79,13 @@ func TestAMistakeIsToldWithWhatToDoNext(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &stage{s.Scene.Under(t)}
 			m := all[name]
-			s.Must(harness.Eventually(s.Within(soon), func(ctx context.Context) error { return s.tells(ctx, m, object(i)) }))
+			s.Must(env.Eventually(s.Within(soon), func(ctx context.Context) error { return s.tells(ctx, m, object(i)) }))
 		})
 	}
 }
 
 // make makes the object of a mistake and what belongs to it.
-func (s *stage) make(m mistake, name string, sink *harness.Sink) {
+func (s *stage) make(m mistake, name string, sink *env.Sink) {
 	s.Helper()
 	if m.secret != nil {
 		data := map[string]string{"unused": hush}
@@ -145,24 +145,24 @@ func (s *stage) tells(ctx context.Context, m mistake, name string) error {
 }
 
 // mistakenDestination answers as destinations answer to mistakes.
-func mistakenDestination(r harness.Received) harness.Answer {
+func mistakenDestination(r env.Received) env.Answer {
 	switch r.Path {
 	case "/wrong-token":
-		return harness.Answer{Status: http.StatusUnauthorized, Body: hush}
+		return env.Answer{Status: http.StatusUnauthorized, Body: hush}
 	case "/forbidden":
-		return harness.Answer{Status: http.StatusForbidden, Body: hush}
+		return env.Answer{Status: http.StatusForbidden, Body: hush}
 	case "/wrong-path":
-		return harness.Answer{Status: http.StatusNotFound, Body: hush}
+		return env.Answer{Status: http.StatusNotFound, Body: hush}
 	case "/wrong-channel":
-		return harness.Answer{Status: http.StatusNotFound, Body: "channel_not_found"}
+		return env.Answer{Status: http.StatusNotFound, Body: "channel_not_found"}
 	case "/gone":
-		return harness.Answer{Status: http.StatusGone}
+		return env.Answer{Status: http.StatusGone}
 	case "/wrong-type":
-		return harness.Answer{Status: http.StatusBadRequest}
+		return env.Answer{Status: http.StatusBadRequest}
 	case "/moved":
-		return harness.Answer{Status: http.StatusMovedPermanently, Header: http.Header{"Location": {"/elsewhere"}}}
+		return env.Answer{Status: http.StatusMovedPermanently, Header: http.Header{"Location": {"/elsewhere"}}}
 	case "/slow":
-		return harness.Answer{Hang: true}
+		return env.Answer{Hang: true}
 	}
-	return harness.Answer{}
+	return env.Answer{}
 }

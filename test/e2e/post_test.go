@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // Fails when what is no event is answered 202, or when refusing one harms the next.
@@ -41,7 +41,7 @@ func TestWhatIsNoEventIsRefusedAtTheEventsDoor(t *testing.T) {
 		"a time that none can keep":   {http.MethodPost, "/", string(never), http.StatusBadRequest},
 		"10,000 levels":               {http.MethodPost, "/", strings.Repeat(`{"metadata":`, 10_001), http.StatusBadRequest},
 		"another method":              {http.MethodGet, "/", "", http.StatusMethodNotAllowed},
-		"a webhook at the wrong door": {http.MethodPost, world.HookPath("t", "app", "x"), "{}", http.StatusNotFound},
+		"a webhook at the wrong door": {http.MethodPost, env.HookPath("t", "app", "x"), "{}", http.StatusNotFound},
 	} {
 		resp, err := s.Do(s.Ctx, tc.method, s.EventsURL+tc.path, http.Header{"Content-Type": {"application/json"}}, []byte(tc.body))
 		s.Must(err)

@@ -9,7 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 )
 
 // E2, E4: fails when spec.rateLimit of a Provider is not heeded, or when errors wait behind the rest.
@@ -34,7 +34,7 @@ func TestOf100MessagesAtOnceErrorsComeFirst(t *testing.T) {
 		name := fmt.Sprint("app-", i)
 		s.post(s.Tenant, name, severity, "Said", severity+" about "+name, "main@sha1:1", http.StatusAccepted)
 	}
-	if _, err := sink.Wait(s.Within(time.Minute), func(all []harness.Received) bool { return len(all) >= count }); err != nil {
+	if _, err := sink.Wait(s.Within(time.Minute), func(all []env.Received) bool { return len(all) >= count }); err != nil {
 		t.Fatalf("%v: %d messages", err, len(sink.Received()))
 	}
 	took := time.Since(begin)

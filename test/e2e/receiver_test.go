@@ -11,8 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"notifier/test/harness"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // condition waits for a condition with the status and reason and returns it.
@@ -20,7 +19,7 @@ func (s *stage) condition(kind, name, condition string, status metav1.ConditionS
 	s.Helper()
 	obj, err := s.Tenant.WaitCondition(s.Ctx, kind, name, condition, status, reason)
 	s.Must(err)
-	all, err := world.Conditions(obj)
+	all, err := env.Conditions(obj)
 	s.Must(err)
 	return *meta.FindStatusCondition(all, condition)
 }
@@ -31,8 +30,8 @@ const soon = 10 * time.Second
 // answered waits until a push on the path is answered with the status.
 func (s *stage) answered(path, token string, status int) {
 	s.Helper()
-	s.Must(harness.Eventually(s.Within(soon), func(ctx context.Context) error {
-		resp, err := s.GitHub(ctx, path, token, "push", world.GitHubPush)
+	s.Must(env.Eventually(s.Within(soon), func(ctx context.Context) error {
+		resp, err := s.GitHub(ctx, path, token, "push", env.GitHubPush)
 		if err == nil && resp.Status != status {
 			err = fmt.Errorf("got %d %q, want %d", resp.Status, resp.Body, status)
 		}
@@ -51,7 +50,7 @@ func TestAReceiverWithoutATokenIsNotServedUntilItComes(t *testing.T) {
 		if data != nil {
 			s.Must(s.Tenant.Secret(s.Ctx, name+"-token", data))
 		}
-		s.Must(s.Tenant.Object(s.Ctx, "Receiver", name, nil, world.GitHubSpec(name, "app", "")))
+		s.Must(s.Tenant.Object(s.Ctx, "Receiver", name, nil, env.GitHubSpec(name, "app", "")))
 		c := s.condition("Receiver", name, "Ready", metav1.ConditionFalse, "TokenNotFound")
 		if !strings.Contains(c.Message, name+"-token") {
 			t.Errorf("%s: the message does not name the Secret: %s", name, c.Message)
@@ -61,17 +60,17 @@ func TestAReceiverWithoutATokenIsNotServedUntilItComes(t *testing.T) {
 		if status, _ := obj.Object["status"].(map[string]any); status["webhookPath"] != nil {
 			t.Errorf("%s: it shows the path %v", name, status["webhookPath"])
 		}
-		s.mustTell(name, s.hook(http.MethodPost, world.HookPath("", name, s.Tenant.Namespace),
-			world.GitHubHeader("", "push", world.GitHubPush), world.GitHubPush), http.StatusNotFound)
-		s.Must(harness.Eventually(s.Within(soon), func(context.Context) error { return s.hasEvent("Receiver", name, "Failed") }))
+		s.mustTell(name, s.hook(http.MethodPost, env.HookPath("", name, s.Tenant.Namespace),
+			env.GitHubHeader("", "push", env.GitHubPush), env.GitHubPush), http.StatusNotFound)
+		s.Must(env.Eventually(s.Within(soon), func(context.Context) error { return s.hasEvent("Receiver", name, "Failed") }))
 
 		s.Must(s.Tenant.Secret(s.Ctx, name+"-token", map[string]string{"token": "come"}))
 		begin := time.Now()
-		s.answered(world.HookPath("come", name, s.Tenant.Namespace), "come", http.StatusOK)
+		s.answered(env.HookPath("come", name, s.Tenant.Namespace), "come", http.StatusOK)
 		t.Logf("%s: served %s after the Secret came", name, time.Since(begin).Round(time.Millisecond))
 		path, err := s.Tenant.ReceiverPath(s.Ctx, name)
 		s.Must(err)
-		if want := world.HookPath("come", name, s.Tenant.Namespace); path != want {
+		if want := env.HookPath("come", name, s.Tenant.Namespace); path != want {
 			t.Errorf("%s: the path is %q, want %q", name, path, want)
 		}
 	}
@@ -84,12 +83,12 @@ func TestARotatedTokenMovesThePathWithinSeconds(t *testing.T) {
 	s.Push(old, "old", http.StatusOK)
 	s.Must(s.Tenant.Secret(s.Ctx, "app-token", map[string]string{"token": "new"}))
 	begin := time.Now()
-	next := world.HookPath("new", "app", s.Tenant.Namespace)
+	next := env.HookPath("new", "app", s.Tenant.Namespace)
 	s.answered(next, "new", http.StatusOK)
 	t.Logf("the new path is served after %s", time.Since(begin).Round(time.Millisecond))
 	s.Push(old, "old", http.StatusNotFound)
 	s.Push(next, "old", http.StatusBadRequest)
-	s.Must(harness.Eventually(s.Within(soon), func(ctx context.Context) error {
+	s.Must(env.Eventually(s.Within(soon), func(ctx context.Context) error {
 		path, err := s.Tenant.ReceiverPath(ctx, "app")
 		if err == nil && path != next {
 			err = fmt.Errorf("status.webhookPath is %q, want %q", path, next)
@@ -165,7 +164,7 @@ func TestASuspendedReceiverRefusesAndServesAgainWhenResumed(t *testing.T) {
 func (s *stage) suspend(kind, name string, suspended bool) {
 	s.Helper()
 	patch := fmt.Appendf(nil, `{"spec":{"suspend":%t}}`, suspended)
-	_, err := s.Tenant.Dynamic.Resource(world.Kinds[kind]).Namespace(s.Tenant.Namespace).
+	_, err := s.Tenant.Dynamic.Resource(env.Kinds[kind]).Namespace(s.Tenant.Namespace).
 		Patch(s.Ctx, name, "application/merge-patch+json", patch, metav1.PatchOptions{})
 	s.Must(err)
 }
@@ -176,28 +175,28 @@ func TestAFinalizerLeftByFluxDoesNotBlockADeletion(t *testing.T) {
 	s := play(t)
 	s.Must(s.Tenant.Secret(s.Ctx, "app-token", map[string]string{"token": "t"}))
 	specs := map[string]string{
-		"Receiver": world.GitHubSpec("app", "app", ""), "Provider": `{"type":"generic","address":"https://example.com"}`,
+		"Receiver": env.GitHubSpec("app", "app", ""), "Provider": `{"type":"generic","address":"https://example.com"}`,
 		"Alert": `{"providerRef":{"name":"app"},"eventSources":[` + anyKustomization + `]}`,
 	}
 	for kind, spec := range specs {
 		for name, finalizers := range map[string]string{
 			"left": `["finalizers.fluxcd.io"]`, "two": `["example.com/first","finalizers.fluxcd.io","example.com/last"]`,
 		} {
-			gvr := world.Kinds[kind]
+			gvr := env.Kinds[kind]
 			s.Must(s.Tenant.Apply(s.Ctx, fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q,"namespace":"$NS","finalizers":%s},"spec":%s}`,
 				gvr.Group+"/"+gvr.Version, kind, name, finalizers, spec)))
 			s.Must(s.Tenant.Delete(s.Ctx, kind, name))
 		}
 	}
 	for kind := range specs {
-		s.Must(harness.Eventually(s.Within(soon), func(ctx context.Context) error {
+		s.Must(env.Eventually(s.Within(soon), func(ctx context.Context) error {
 			_, err := s.Tenant.Get(ctx, kind, "left")
 			if err == nil {
 				return fmt.Errorf("%s is still there", kind)
 			}
 			return ignoreNotFound(err)
 		}))
-		s.Must(harness.Eventually(s.Within(soon), func(ctx context.Context) error {
+		s.Must(env.Eventually(s.Within(soon), func(ctx context.Context) error {
 			obj, err := s.Tenant.Get(ctx, kind, "two")
 			if err != nil {
 				return err
@@ -207,7 +206,7 @@ func TestAFinalizerLeftByFluxDoesNotBlockADeletion(t *testing.T) {
 			}
 			return nil
 		}))
-		_, err := s.Tenant.Dynamic.Resource(world.Kinds[kind]).Namespace(s.Tenant.Namespace).
+		_, err := s.Tenant.Dynamic.Resource(env.Kinds[kind]).Namespace(s.Tenant.Namespace).
 			Patch(s.Ctx, "two", "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 		s.Must(err)
 	}

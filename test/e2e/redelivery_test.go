@@ -11,16 +11,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"notifier/test/harness"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // redeliver sends a push with the sender's ID of the delivery and fails the test unless it is answered 200 with the body.
 func (s *stage) redeliver(path, token, id, answer string) {
 	s.Helper()
-	header := world.GitHubHeader(token, "push", world.GitHubPush)
+	header := env.GitHubHeader(token, "push", env.GitHubPush)
 	header.Set("X-GitHub-Delivery", id)
-	if got := s.hook(http.MethodPost, path, header, world.GitHubPush); got.Status != http.StatusOK || got.Body != answer {
+	if got := s.hook(http.MethodPost, path, header, env.GitHubPush); got.Status != http.StatusOK || got.Body != answer {
 		s.Errorf("delivery %s: got %d %s, want %s", id, got.Status, got.Body, answer)
 	}
 }
@@ -57,7 +56,7 @@ func TestRotationOfATokenRefusesNoWebhook(t *testing.T) {
 				return
 			default:
 			}
-			resp, err := s.GitHub(s.Ctx, before, "old", "push", world.GitHubPush)
+			resp, err := s.GitHub(s.Ctx, before, "old", "push", env.GitHubPush)
 			if err != nil || resp.Status/100 != 2 {
 				t.Errorf("during the rotation: %d %s, %v", resp.Status, resp.Body, err)
 				return
@@ -68,8 +67,8 @@ func TestRotationOfATokenRefusesNoWebhook(t *testing.T) {
 	halt := sync.OnceFunc(func() { close(stop); wg.Wait() })
 	defer halt()
 	s.Must(s.Tenant.Secret(s.Ctx, "app-token", map[string]string{"token": "new", "tokenPrevious": "old"}))
-	after := world.HookPath("new", "app", s.Tenant.Namespace)
-	s.Must(harness.Eventually(s.Within(30*time.Second), func(context.Context) error {
+	after := env.HookPath("new", "app", s.Tenant.Namespace)
+	s.Must(env.Eventually(s.Within(30*time.Second), func(context.Context) error {
 		obj, err := s.Tenant.Get(s.Ctx, "Receiver", "app")
 		if err != nil {
 			return err
@@ -107,7 +106,7 @@ func (s *stage) showsUseOfThePreviousToken(before, after string) {
 	sent := time.Now().Truncate(time.Second) // as the API server keeps it
 	s.takes(before, "old")
 	taken := time.Now()
-	s.Must(harness.Eventually(s.Within(30*time.Second), func(context.Context) error {
+	s.Must(env.Eventually(s.Within(30*time.Second), func(context.Context) error {
 		s.takes(after, "new")
 		if raw := s.deliveries(s.Tenant, "app", &got); got.LastPreviousToken.Before(sent) || !got.Last.Time.After(taken) {
 			return fmt.Errorf("the old token was used at %s, the new one since, and status.deliveries is %s", sent, raw)
@@ -122,7 +121,7 @@ func (s *stage) showsUseOfThePreviousToken(before, after string) {
 // takes fails the test unless a push is accepted, whatever the budget.
 func (s *stage) takes(path, token string) {
 	s.Helper()
-	resp, err := s.GitHub(s.Ctx, path, token, "push", world.GitHubPush)
+	resp, err := s.GitHub(s.Ctx, path, token, "push", env.GitHubPush)
 	s.Must(err)
 	if resp.Status/100 != 2 {
 		s.Errorf("webhook: got %d %q", resp.Status, resp.Body)
@@ -167,7 +166,7 @@ func TestRedeliveryOfWhatWasRefusedIsAppliedOnceItMayBe(t *testing.T) {
 	s.Must(err)
 	sent := time.Now()
 	s.redeliver(path, "t", "1", saysDuplicate)
-	s.Must(s.Tenant.Grant(s.Ctx, s.Tenant.Namespace, "weak", []string{"patch"}, world.Patchable...))
+	s.Must(s.Tenant.Grant(s.Ctx, s.Tenant.Namespace, "weak", []string{"patch"}, env.Patchable...))
 	_, err = s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
 	s.Must(err)
 }
@@ -178,16 +177,16 @@ func TestRedeliveryIsShownInTheStatus(t *testing.T) {
 	path := s.Receiver(s.Tenant, "app", "t", "")
 	s.redeliver(path, "t", "the-id", saysAccepted)
 	s.redeliver(path, "t", "the-id", saysDuplicate)
-	forged := world.GitHubHeader("wrong", "push", world.GitHubPush)
+	forged := env.GitHubHeader("wrong", "push", env.GitHubPush)
 	forged.Set("X-GitHub-Delivery", "forged-id")
-	s.mustTell("forged", s.hook(http.MethodPost, path, forged, world.GitHubPush), http.StatusBadRequest)
+	s.mustTell("forged", s.hook(http.MethodPost, path, forged, env.GitHubPush), http.StatusBadRequest)
 	type outcome struct{ ID, Result, Reason string }
 	type deliveries struct {
 		Accepted, Duplicate, Refused int
 		Last, LastError              outcome
 	}
 	want := deliveries{2, 1, 1, outcome{"the-id", "duplicate", ""}, outcome{"", "unauthentic", "signature mismatch"}}
-	s.Must(harness.Eventually(s.Within(30*time.Second), func(context.Context) error {
+	s.Must(env.Eventually(s.Within(30*time.Second), func(context.Context) error {
 		var got deliveries
 		if raw := s.deliveries(s.Tenant, "app", &got); got != want {
 			return fmt.Errorf("status.deliveries is %s", raw)

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 )
 
 // E3 without a crash: only what was refused, or whose answer was lost, comes again, and under the ID that it had. Fails when an
@@ -18,14 +18,14 @@ func TestE3ARepeatHasTheFirstOnesIDAndWhatWasTakenIsNotRepeated(t *testing.T) {
 	sink := s.NewSink()
 	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
 	var lost, refused atomic.Bool
-	sink.AnswerWith(func(r harness.Received) harness.Answer {
+	sink.AnswerWith(func(r env.Received) env.Answer {
 		switch body := string(r.Body); {
 		case strings.Contains(body, "the answer is lost") && lost.CompareAndSwap(false, true):
-			return harness.Answer{Drop: true}
+			return env.Answer{Drop: true}
 		case strings.Contains(body, "it is refused") && refused.CompareAndSwap(false, true):
-			return harness.Answer{Status: http.StatusServiceUnavailable}
+			return env.Answer{Status: http.StatusServiceUnavailable}
 		}
-		return harness.Answer{}
+		return env.Answer{}
 	})
 	times := map[string]int{"it is taken": 1, "the answer is lost": 2, "it is refused": 2}
 	for message := range times {
@@ -33,7 +33,7 @@ func TestE3ARepeatHasTheFirstOnesIDAndWhatWasTakenIsNotRepeated(t *testing.T) {
 		s.Must(s.Tenant.Object(s.Ctx, "Kustomization", name, nil, ""))
 		s.post(s.Tenant, name, "info", "ReconciliationSucceeded", message, "main@sha1:1", http.StatusAccepted)
 	}
-	_, err := sink.Wait(s.Within(time.Minute), func(all []harness.Received) bool { return len(all) >= 5 })
+	_, err := sink.Wait(s.Within(time.Minute), func(all []env.Received) bool { return len(all) >= 5 })
 	s.Must(err)
 	s.stillOnly(sink, 5)
 

@@ -12,8 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"notifier/test/harness"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // E7: a tenant who may make Providers and may not read Secrets names, in Providers and Receivers, the token of a service account and
@@ -53,13 +52,13 @@ func TestE7AProviderDoesNotSendASecretThatItsMakerMayNotRead(t *testing.T) {
 	if resp.Status != 202 {
 		t.Fatalf("event: %d", resp.Status)
 	}
-	_, err = sink.Wait(s.Within(30*time.Second), func(got []harness.Received) bool {
-		return slices.ContainsFunc(got, func(r harness.Received) bool { return r.Path == "/honest" })
+	_, err = sink.Wait(s.Within(30*time.Second), func(got []env.Received) bool {
+		return slices.ContainsFunc(got, func(r env.Received) bool { return r.Path == "/honest" })
 	})
 	s.Must(err)
 	for _, name := range []string{"account", "release", "login"} {
 		for _, kind := range []string{"Provider", "Receiver"} {
-			obj, err := s.Tenant.WaitCondition(s.Ctx, kind, name, world.Outcome(kind), metav1.ConditionFalse, "SecretDenied")
+			obj, err := s.Tenant.WaitCondition(s.Ctx, kind, name, env.Outcome(kind), metav1.ConditionFalse, "SecretDenied")
 			if err != nil {
 				s.Error(err)
 				continue

@@ -11,12 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"notifier/test/harness"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // newTag POSTs what the controller says about the tenant's ImagePolicy when it found the tag.
-func (s *stage) newTag(t *world.Tenant, tag string) {
+func (s *stage) newTag(t *env.Tenant, tag string) {
 	s.Helper()
 	event, err := t.Event(s.Ctx, "ImagePolicy", "app", "info", "Succeeded", "Latest image tag resolved to "+tag, tag)
 	s.Must(err)
@@ -29,11 +28,11 @@ func (s *stage) newTag(t *world.Tenant, tag string) {
 
 // subscribed makes a Receiver that asks for the ImageUpdateAutomation "app" when an event about the ImagePolicy "app" comes, and
 // waits until the process knows them all.
-func (s *stage) subscribed(t *world.Tenant) {
+func (s *stage) subscribed(t *env.Tenant) {
 	s.Helper()
 	s.Must(t.ImageReceiver(s.Ctx, "app"))
 	known := 0
-	s.Must(harness.Eventually(s.Within(30*time.Second), func(ctx context.Context) error {
+	s.Must(env.Eventually(s.Within(30*time.Second), func(ctx context.Context) error {
 		known++
 		s.newTag(t, fmt.Sprintf("0.0.%d", known))
 		_, err := t.WaitRequested(s.Within(2*time.Second), "ImageUpdateAutomation", "app", time.Time{}.Add(1))
@@ -51,9 +50,9 @@ type eventCounts struct {
 }
 
 // counted waits until the status of the Receiver "app" tells what is wanted.
-func (s *stage) counted(t *world.Tenant, want func(eventCounts) bool) {
+func (s *stage) counted(t *env.Tenant, want func(eventCounts) bool) {
 	s.Helper()
-	s.Must(harness.Eventually(s.Within(30*time.Second), func(context.Context) error {
+	s.Must(env.Eventually(s.Within(30*time.Second), func(context.Context) error {
 		var got eventCounts
 		if raw := s.deliveries(t, "app", &got); !want(got) {
 			return fmt.Errorf("status.deliveries is %s", raw)
@@ -68,7 +67,7 @@ func TestSubscribeAnEventTriggersInItsOwnNamespace(t *testing.T) {
 	s := play(t)
 	other := s.NewTenant()
 	s.Must(other.ImageReceiver(s.Ctx, "app"))
-	s.Must(other.Object(s.Ctx, "Receiver", "spy", nil, strings.Replace(world.ImageReceiver("app"),
+	s.Must(other.Object(s.Ctx, "Receiver", "spy", nil, strings.Replace(env.ImageReceiver("app"),
 		`"name":"app"}],`, `"name":"app","namespace":"`+s.Tenant.Namespace+`"}],`, 1)))
 	_, err := other.WaitCondition(s.Ctx, "Receiver", "spy", "Ready", metav1.ConditionFalse, "CrossNamespaceDenied")
 	s.Must(err)
@@ -115,7 +114,7 @@ func TestSubscribeAForgedUIDTriggersNothing(t *testing.T) {
 	if resp.Status != http.StatusAccepted {
 		t.Fatalf("POST: got %d", resp.Status)
 	}
-	s.Must(harness.Eventually(s.Within(30*time.Second), unknown.grown))
+	s.Must(env.Eventually(s.Within(30*time.Second), unknown.grown))
 	// What comes next triggers, and by then the forged one would have: triggers of one namespace are applied in order.
 	requests := s.watchRequests(s.Tenant, "ImageUpdateAutomation", "app")
 	sent := time.Now()
@@ -141,7 +140,7 @@ func TestSubscribeALoopStopsAndIsShown(t *testing.T) {
 	looping := func(ctx context.Context) (bool, string) {
 		obj, err := s.Tenant.Get(ctx, "Receiver", "app")
 		s.Must(err)
-		conditions, err := world.Conditions(obj)
+		conditions, err := env.Conditions(obj)
 		s.Must(err)
 		c := meta.FindStatusCondition(conditions, "LoopDetected")
 		if c == nil || c.Status != metav1.ConditionTrue {
@@ -156,7 +155,7 @@ func TestSubscribeALoopStopsAndIsShown(t *testing.T) {
 		}
 		sent := time.Now()
 		s.newTag(s.Tenant, fmt.Sprintf("1.0.%d", rounds))
-		s.Must(harness.Eventually(s.Within(30*time.Second), func(ctx context.Context) error {
+		s.Must(env.Eventually(s.Within(30*time.Second), func(ctx context.Context) error {
 			if stopped, message = looping(ctx); stopped {
 				return nil
 			}
@@ -183,7 +182,7 @@ func TestSubscribeALoopStopsAndIsShown(t *testing.T) {
 	before, err := s.Tenant.Requested(s.Ctx, "ImageUpdateAutomation", "app")
 	s.Must(err)
 	s.newTag(s.Tenant, "2.0.0")
-	s.Must(harness.Eventually(s.Within(30*time.Second), held.grown))
+	s.Must(env.Eventually(s.Within(30*time.Second), held.grown))
 	if at, err := s.Tenant.Requested(s.Ctx, "ImageUpdateAutomation", "app"); err != nil || !at.Equal(before) {
 		t.Errorf("asked to reconcile at %s while stopped, error %v", at, err)
 	}
@@ -192,7 +191,7 @@ func TestSubscribeALoopStopsAndIsShown(t *testing.T) {
 	})
 	// An edit ends it, and what was held back triggers.
 	edited := time.Now()
-	s.Must(s.Tenant.Object(s.Ctx, "Receiver", "app", nil, strings.Replace(world.ImageReceiver("app"), "{", `{"events":["Other"],`, 1)))
+	s.Must(s.Tenant.Object(s.Ctx, "Receiver", "app", nil, strings.Replace(env.ImageReceiver("app"), "{", `{"events":["Other"],`, 1)))
 	_, err = s.Tenant.WaitRequested(s.Ctx, "ImageUpdateAutomation", "app", edited)
 	s.Must(err)
 	_, err = s.Tenant.WaitCondition(s.Ctx, "Receiver", "app", "LoopDetected", metav1.ConditionFalse, "Succeeded")

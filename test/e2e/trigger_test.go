@@ -10,8 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"notifier/test/harness"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // T1: a foreign resource is shown as denied, and never written to or read; the Receiver's own are served. Fails when the Receiver's compile
@@ -30,7 +29,7 @@ func TestT1AForeignResourceIsDeniedAndTheReceiversOwnAreServed(t *testing.T) {
 	if !strings.Contains(c.Message, "spec.resources[1] is in namespace \""+victim.Namespace+"\"") {
 		t.Errorf("the message does not name the entry: %s", c.Message)
 	}
-	s.Must(harness.Eventually(s.Within(soon), func(context.Context) error {
+	s.Must(env.Eventually(s.Within(soon), func(context.Context) error {
 		return s.hasEvent("Receiver", "grab", "CrossNamespaceDenied")
 	}))
 	path, err := s.Tenant.ReceiverPath(s.Ctx, "grab")
@@ -41,7 +40,7 @@ func TestT1AForeignResourceIsDeniedAndTheReceiversOwnAreServed(t *testing.T) {
 	s.Must(err)
 	// A webhook later on the same bus has been applied: had the first led to anything else, so would it have.
 	s.marker("marker")
-	for _, tenant := range []*world.Tenant{victim, s.Tenant} { // nor is the foreign entry taken for one of the Receiver's namespace
+	for _, tenant := range []*env.Tenant{victim, s.Tenant} { // nor is the foreign entry taken for one of the Receiver's namespace
 		at, err := tenant.Requested(s.Ctx, "GitRepository", "app")
 		s.Must(err)
 		if !at.IsZero() {
@@ -60,7 +59,7 @@ func TestT1AForeignResourceIsDeniedAndTheReceiversOwnAreServed(t *testing.T) {
 func TestT2EveryWriteIsMadeAsTheTenantsServiceAccount(t *testing.T) {
 	s := play(t)
 	s.Must(s.Tenant.ServiceAccount(s.Ctx, s.Tenant.Namespace, "deployer"))
-	s.Must(s.Tenant.Grant(s.Ctx, s.Tenant.Namespace, "deployer", []string{"patch"}, world.Patchable...))
+	s.Must(s.Tenant.Grant(s.Ctx, s.Tenant.Namespace, "deployer", []string{"patch"}, env.Patchable...))
 	audit, err := s.World.Audit()
 	s.Must(err)
 	named := s.Receiver(s.Tenant, "named", "t", `,"serviceAccountName":"deployer"`)
@@ -73,9 +72,9 @@ func TestT2EveryWriteIsMadeAsTheTenantsServiceAccount(t *testing.T) {
 	s.Must(err)
 
 	object := "/namespaces/" + s.Tenant.Namespace + "/gitrepositories/app"
-	self := "system:serviceaccount:" + world.SystemNamespace + ":" + world.ServiceAccount
+	self := "system:serviceaccount:" + env.SystemNamespace + ":" + env.ServiceAccount
 	seen := map[string]bool{}
-	_, err = audit.Wait(s.Ctx, func(e harness.AuditEntry) bool {
+	_, err = audit.Wait(s.Ctx, func(e env.AuditEntry) bool {
 		if e.Verb == "patch" && e.User.Username == self && strings.Contains(e.RequestURI, object) {
 			seen[e.Impersonated()] = true
 		}
@@ -96,10 +95,10 @@ func TestT2EveryWriteIsMadeAsTheTenantsServiceAccount(t *testing.T) {
 func TestT2TheProcessItselfMayNotWriteTenantsObjects(t *testing.T) {
 	s := play(t)
 	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", "app", nil, ""))
-	self, err := s.World.As(s.Ctx, world.SystemNamespace, world.ServiceAccount)
+	self, err := s.World.As(s.Ctx, env.SystemNamespace, env.ServiceAccount)
 	s.Must(err)
 	s.mustBeForbidden(self, "")
-	s.Must(s.World.Grant(s.Ctx, s.Tenant.Namespace, "default", []string{"patch", "get", "delete", "update"}, world.Patchable...))
+	s.Must(s.World.Grant(s.Ctx, s.Tenant.Namespace, "default", []string{"patch", "get", "delete", "update"}, env.Patchable...))
 	s.mustBeForbidden(self, "system:serviceaccount:"+s.Tenant.Namespace+":default")
 	s.mustBeForbidden(self, "system:admin")
 }
@@ -113,7 +112,7 @@ func TestT2ARefusedWriteIsShownAndRetried(t *testing.T) {
 	s.Push(path, "t", http.StatusOK)
 	obj, err := s.Tenant.WaitCondition(s.Ctx, "Receiver", "app", "WriteDenied", metav1.ConditionTrue, "")
 	s.Must(err)
-	conditions, err := world.Conditions(obj)
+	conditions, err := env.Conditions(obj)
 	s.Must(err)
 	for _, c := range conditions {
 		if c.Type != "WriteDenied" {
@@ -129,7 +128,7 @@ func TestT2ARefusedWriteIsShownAndRetried(t *testing.T) {
 	s.Must(err)
 
 	// RBAC often arrives after the Receiver: the pending trigger is applied without another webhook.
-	s.Must(s.Tenant.Grant(s.Ctx, s.Tenant.Namespace, "weak", []string{"patch"}, world.Patchable...))
+	s.Must(s.Tenant.Grant(s.Ctx, s.Tenant.Namespace, "weak", []string{"patch"}, env.Patchable...))
 	_, err = s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
 	s.Must(err)
 	_, err = s.Tenant.WaitCondition(s.Ctx, "Receiver", "app", "WriteDenied", metav1.ConditionFalse, "")
@@ -140,7 +139,7 @@ func TestT2ARefusedWriteIsShownAndRetried(t *testing.T) {
 func TestT4AFloodOverTwoReceiversIsOneRequestAnInterval(t *testing.T) {
 	s := play(t)
 	s.Must(s.Tenant.ServiceAccount(s.Ctx, s.Tenant.Namespace, "other"))
-	s.Must(s.Tenant.Grant(s.Ctx, s.Tenant.Namespace, "other", []string{"patch"}, world.Patchable...))
+	s.Must(s.Tenant.Grant(s.Ctx, s.Tenant.Namespace, "other", []string{"patch"}, env.Patchable...))
 	paths := []string{s.Receiver(s.Tenant, "one", "t", ""), s.Receiver(s.Tenant, "two", "t", `,"serviceAccountName":"other"`)}
 	requests := s.watchRequests(s.Tenant, "GitRepository", "app")
 	begin := time.Now()
@@ -148,7 +147,7 @@ func TestT4AFloodOverTwoReceiversIsOneRequestAnInterval(t *testing.T) {
 	for time.Since(begin) < 3*time.Second {
 		last = time.Now()
 		for _, path := range paths {
-			resp, err := s.GitHub(s.Ctx, path, "t", "push", world.GitHubPush)
+			resp, err := s.GitHub(s.Ctx, path, "t", "push", env.GitHubPush)
 			s.Must(err)
 			if resp.Status/100 != 2 {
 				t.Fatalf("webhook: got %d %q", resp.Status, resp.Body)

@@ -9,8 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"notifier/test/harness"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // maxBody is the greatest body that either door takes.
@@ -23,7 +22,7 @@ func sizedBody(size int) string {
 }
 
 // hook sends a request to a path of the webhook door.
-func (s *stage) hook(method, path string, header http.Header, body string) world.Response {
+func (s *stage) hook(method, path string, header http.Header, body string) env.Response {
 	s.Helper()
 	resp, err := s.Do(s.Ctx, method, s.HooksURL+path, header, []byte(body))
 	s.Must(err)
@@ -31,7 +30,7 @@ func (s *stage) hook(method, path string, header http.Header, body string) world
 }
 
 // mustTell fails the test unless the answer has the status and its body says the words.
-func (s *stage) mustTell(what string, got world.Response, status int, words ...string) {
+func (s *stage) mustTell(what string, got env.Response, status int, words ...string) {
 	s.Helper()
 	if got.Status != status {
 		s.Errorf("%s: got %d %q, want %d", what, got.Status, got.Body, status)
@@ -45,7 +44,7 @@ func (s *stage) mustTell(what string, got world.Response, status int, words ...s
 
 // neverRequested proves that nothing asked for the object so far led to a request: a webhook of another Receiver, later on the
 // same bus, has been applied, so anything before it would have been.
-func (s *stage) neverRequested(t *world.Tenant, kind, name string) {
+func (s *stage) neverRequested(t *env.Tenant, kind, name string) {
 	s.Helper()
 	s.Must(t.Object(s.Ctx, "OCIRepository", "marker", nil, ""))
 	path, err := t.Receiver(s.Ctx, "marker", "m", `{"type":"generic","secretRef":{"name":"marker-token"},
@@ -66,23 +65,23 @@ func (s *stage) neverRequested(t *world.Tenant, kind, name string) {
 func TestAWebhookThatIsNotAuthenticIsRefusedWithAReasonAndTriggersNothing(t *testing.T) {
 	s := play(t)
 	path := s.Receiver(s.Tenant, "app", "right", "")
-	unsigned := world.GitHubHeader("right", "push", world.GitHubPush)
+	unsigned := env.GitHubHeader("right", "push", env.GitHubPush)
 	unsigned.Del("X-Hub-Signature-256")
-	cut := world.GitHubHeader("right", "push", world.GitHubPush)
+	cut := env.GitHubHeader("right", "push", env.GitHubPush)
 	cut.Set("X-Hub-Signature-256", cut.Get("X-Hub-Signature-256")[:40])
-	noType := world.GitHubHeader("right", "push", world.GitHubPush)
+	noType := env.GitHubHeader("right", "push", env.GitHubPush)
 	noType.Set("Content-Type", "text/plain")
 	for name, tc := range map[string]struct {
 		header http.Header
 		reason string
 	}{
-		"signed with another token": {world.GitHubHeader("wrong", "push", world.GitHubPush), "signature mismatch"},
-		"signed for another body":   {world.GitHubHeader("right", "push", "{}"), "signature mismatch"},
+		"signed with another token": {env.GitHubHeader("wrong", "push", env.GitHubPush), "signature mismatch"},
+		"signed for another body":   {env.GitHubHeader("right", "push", "{}"), "signature mismatch"},
 		"not signed":                {unsigned, "signature missing"},
 		"a signature cut short":     {cut, "signature"},
 		"another content type":      {noType, "content type"},
 	} {
-		s.mustTell(name, s.hook(http.MethodPost, path, tc.header, world.GitHubPush), http.StatusBadRequest, tc.reason)
+		s.mustTell(name, s.hook(http.MethodPost, path, tc.header, env.GitHubPush), http.StatusBadRequest, tc.reason)
 	}
 	s.neverRequested(s.Tenant, "GitRepository", "app")
 	s.Push(path, "right", http.StatusOK)
@@ -94,21 +93,21 @@ func TestABodyOf3MiBIsTakenAndOneByteMoreIsRefused(t *testing.T) {
 	path := s.Receiver(s.Tenant, "app", "t", "")
 	fits, over := sizedBody(maxBody), sizedBody(maxBody+1)
 	sent := time.Now()
-	s.mustTell("3 MiB", s.hook(http.MethodPost, path, world.GitHubHeader("t", "push", fits), fits), http.StatusOK)
+	s.mustTell("3 MiB", s.hook(http.MethodPost, path, env.GitHubHeader("t", "push", fits), fits), http.StatusOK)
 	_, err := s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
 	s.Must(err)
-	s.mustTell("3 MiB and a byte", s.hook(http.MethodPost, path, world.GitHubHeader("t", "push", over), over),
+	s.mustTell("3 MiB and a byte", s.hook(http.MethodPost, path, env.GitHubHeader("t", "push", over), over),
 		http.StatusRequestEntityTooLarge, "3 MiB")
-	chunked := func(body string) world.Response {
+	chunked := func(body string) env.Response {
 		req, err := http.NewRequestWithContext(s.Ctx, http.MethodPost, s.HooksURL+path, io.MultiReader(strings.NewReader(body)))
 		s.Must(err)
-		req.Header = world.GitHubHeader("t", "push", body)
+		req.Header = env.GitHubHeader("t", "push", body)
 		resp, err := s.HTTP.Do(req)
 		s.Must(err)
 		defer resp.Body.Close()
 		answer, err := io.ReadAll(resp.Body)
 		s.Must(err)
-		return world.Response{Status: resp.StatusCode, Body: string(answer)}
+		return env.Response{Status: resp.StatusCode, Body: string(answer)}
 	}
 	s.mustTell("3 MiB in chunks", chunked(fits), http.StatusOK)
 	s.mustTell("3 MiB and a byte in chunks", chunked(over), http.StatusRequestEntityTooLarge, "3 MiB")
@@ -120,35 +119,35 @@ func TestACompressedBodyIsRefusedAtBothDoors(t *testing.T) {
 	s := play(t)
 	path := s.Receiver(s.Tenant, "app", "t", "")
 	for _, encoding := range []string{"gzip", "br", "identity, gzip"} {
-		header := world.GitHubHeader("t", "push", world.GitHubPush)
+		header := env.GitHubHeader("t", "push", env.GitHubPush)
 		header.Set("Content-Encoding", encoding)
-		s.mustTell("a webhook in "+encoding, s.hook(http.MethodPost, path, header, world.GitHubPush), http.StatusUnsupportedMediaType, "encoding")
+		s.mustTell("a webhook in "+encoding, s.hook(http.MethodPost, path, header, env.GitHubPush), http.StatusUnsupportedMediaType, "encoding")
 		resp, err := s.Do(s.Ctx, http.MethodPost, s.EventsURL+"/", http.Header{"Content-Encoding": {encoding}}, []byte("{}"))
 		s.Must(err)
 		s.mustTell("an event in "+encoding, resp, http.StatusUnsupportedMediaType)
 	}
 	s.neverRequested(s.Tenant, "GitRepository", "app")
-	header := world.GitHubHeader("t", "push", world.GitHubPush)
+	header := env.GitHubHeader("t", "push", env.GitHubPush)
 	header.Set("Content-Encoding", "identity")
-	s.mustTell("identity", s.hook(http.MethodPost, path, header, world.GitHubPush), http.StatusOK)
+	s.mustTell("identity", s.hook(http.MethodPost, path, header, env.GitHubPush), http.StatusOK)
 }
 
 // Fails when the method is looked at before the path: it would tell which paths exist.
 func TestOnlyAKnownPathTellsThatTheMethodIsWrong(t *testing.T) {
 	s := play(t)
 	path := s.Receiver(s.Tenant, "app", "t", "")
-	unknown := world.HookPath("t", "nobody", s.Tenant.Namespace)
+	unknown := env.HookPath("t", "nobody", s.Tenant.Namespace)
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete, http.MethodOptions, "BREW"} {
-		header := world.GitHubHeader("t", "push", world.GitHubPush)
-		known := s.hook(method, path, header, world.GitHubPush)
+		header := env.GitHubHeader("t", "push", env.GitHubPush)
+		known := s.hook(method, path, header, env.GitHubPush)
 		s.mustTell(method+" of a known path", known, http.StatusMethodNotAllowed)
 		if known.Header.Get("Allow") != http.MethodPost {
 			t.Errorf("%s of a known path: Allow is %q", method, known.Header.Get("Allow"))
 		}
-		s.mustTell(method+" of an unknown path", s.hook(method, unknown, header, world.GitHubPush), http.StatusNotFound)
+		s.mustTell(method+" of an unknown path", s.hook(method, unknown, header, env.GitHubPush), http.StatusNotFound)
 	}
 	for _, other := range []string{"/", "/hook", "/hook/", path + "/", path + "?a=b", strings.ToUpper(path), "/metrics", "/healthz"} {
-		s.mustTell("POST "+other, s.hook(http.MethodPost, other, world.GitHubHeader("t", "push", world.GitHubPush), world.GitHubPush), http.StatusNotFound)
+		s.mustTell("POST "+other, s.hook(http.MethodPost, other, env.GitHubHeader("t", "push", env.GitHubPush), env.GitHubPush), http.StatusNotFound)
 	}
 	s.neverRequested(s.Tenant, "GitRepository", "app")
 }
@@ -174,15 +173,15 @@ func TestEachReceiverTypeTakesWhatItsSenderSends(t *testing.T) {
 	const body = `{"ref":"refs/heads/main"}`
 	for kind, header := range map[string]http.Header{
 		"generic":      {},
-		"generic-hmac": {"X-Signature": {"sha256=" + world.Sign("t", body)}},
-		"github":       world.GitHubHeader("t", "push", body),
+		"generic-hmac": {"X-Signature": {"sha256=" + env.Sign("t", body)}},
+		"github":       env.GitHubHeader("t", "push", body),
 		"gitlab":       {"X-Gitlab-Token": {"t"}, "X-Gitlab-Event": {"Push Hook"}},
 	} {
 		s.Must(s.Tenant.Object(s.Ctx, "GitRepository", kind, nil, ""))
 		path, err := s.Tenant.Receiver(s.Ctx, kind, "t", `{"type":"`+kind+`","secretRef":{"name":"`+kind+`-token"},
 			"resources":[{"kind":"GitRepository","name":"`+kind+`"}]}`)
 		s.Must(err)
-		if want := world.HookPath("t", kind, s.Tenant.Namespace); path != want {
+		if want := env.HookPath("t", kind, s.Tenant.Namespace); path != want {
 			t.Errorf("%s: the path is %s, want Flux's %s", kind, path, want)
 		}
 		if kind != "generic" { // whose path alone authenticates
@@ -200,8 +199,8 @@ func TestEachReceiverTypeTakesWhatItsSenderSends(t *testing.T) {
 func TestAReceiverTakesTheEventsItLists(t *testing.T) {
 	s := play(t)
 	path := s.Receiver(s.Tenant, "app", "t", `,"events":["push","Release"]`)
-	send := func(event string) world.Response {
-		return s.hook(http.MethodPost, path, world.GitHubHeader("t", event, world.GitHubPush), world.GitHubPush)
+	send := func(event string) env.Response {
+		return s.hook(http.MethodPost, path, env.GitHubHeader("t", event, env.GitHubPush), env.GitHubPush)
 	}
 	s.mustTell("an event that is not listed", send("issues"), http.StatusBadRequest, "event")
 	s.mustTell("no event", send(""), http.StatusBadRequest, "event")
@@ -225,7 +224,7 @@ func TestSlowConnectionsEndAndDisturbNobody(t *testing.T) {
 	for range 100 {
 		s.Must(heads.open(s.Ctx, s.HooksURL, "POST "+path+" HTTP/1.1\r\nHost: x\r\nX-Slow: "))
 		s.Must(bodies.open(s.Ctx, s.HooksURL, fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"+
-			"X-Hub-Signature-256: sha256=%s\r\nContent-Length: 1000000\r\n\r\n{", path, world.Sign("t", "x"))))
+			"X-Hub-Signature-256: sha256=%s\r\nContent-Length: 1000000\r\n\r\n{", path, env.Sign("t", "x"))))
 		s.Must(heads.open(s.Ctx, s.EventsURL, "POST / HTTP/1.1\r\nHost: x\r\nX-Slow: "))
 	}
 	s.Cleanup(func() { heads.close(); bodies.close() })
@@ -247,7 +246,7 @@ func TestSlowConnectionsEndAndDisturbNobody(t *testing.T) {
 		t.Logf("the last connection with slow %s was closed after %s", what, ended.Round(time.Millisecond))
 	}
 	s.Push(path, "t", http.StatusOK)
-	s.Must(harness.Eventually(s.Ctx, s.idle))
+	s.Must(env.Eventually(s.Ctx, s.idle))
 }
 
 // Fails when a body is logged, kept or echoed: only its digest is of interest.
@@ -255,7 +254,7 @@ func TestARefusedBodyIsNotEchoed(t *testing.T) {
 	s := play(t)
 	path := s.Receiver(s.Tenant, "app", "t", "")
 	body := `{"mark":"` + strings.Repeat("body-mark-", 3) + `"}`
-	resp := s.hook(http.MethodPost, path, world.GitHubHeader("wrong", "push", body), body)
+	resp := s.hook(http.MethodPost, path, env.GitHubHeader("wrong", "push", body), body)
 	s.mustTell("refused", resp, http.StatusBadRequest)
 	if strings.Contains(resp.Body, "body-mark") || bytes.Contains([]byte(s.Logs()), []byte("body-mark-body-mark")) {
 		t.Error("a refused body was written somewhere")

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 )
 
 // endTimeout bounds the end of a controller after SIGTERM.
@@ -22,7 +22,7 @@ type Flux struct {
 
 // Controller is one of them.
 type Controller struct {
-	process *harness.Process
+	process *env.Process
 	health  string
 }
 
@@ -41,21 +41,21 @@ type Programs struct {
 
 // Build builds both programs, which takes minutes the first time.
 func Build(ctx context.Context) (p Programs, err error) {
-	if p.Source, err = harness.BuildPinned(ctx, pins, sourceModule); err != nil {
+	if p.Source, err = env.BuildPinned(ctx, pins, sourceModule); err != nil {
 		return p, err
 	}
-	p.Kustomize, err = harness.BuildPinned(ctx, pins, kustomizeModule)
+	p.Kustomize, err = env.BuildPinned(ctx, pins, kustomizeModule)
 	return p, err
 }
 
 // Start starts both controllers on a cluster that [Install] has prepared, locked down as Flux's documentation tells those who serve
 // several tenants, and waits until they are ready.
-func (p Programs) Start(ctx context.Context, cluster *harness.Cluster, o Options) (*Flux, error) {
-	storage, err := harness.TempDir("artifacts")
+func (p Programs) Start(ctx context.Context, cluster *env.Cluster, o Options) (*Flux, error) {
+	storage, err := env.TempDir("artifacts")
 	if err != nil {
 		return nil, err
 	}
-	ports, err := harness.FreePorts(1)
+	ports, err := env.FreePorts(1)
 	if err != nil {
 		return nil, err
 	}
@@ -75,8 +75,8 @@ func (p Programs) Start(ctx context.Context, cluster *harness.Cluster, o Options
 }
 
 // start starts a controller as its service account.
-func start(ctx context.Context, cluster *harness.Cluster, program, namespace string, args ...string) (*Controller, error) {
-	home, err := harness.TempDir("controller")
+func start(ctx context.Context, cluster *env.Cluster, program, namespace string, args ...string) (*Controller, error) {
+	home, err := env.TempDir("controller")
 	if err != nil {
 		return nil, err
 	}
@@ -84,13 +84,13 @@ func start(ctx context.Context, cluster *harness.Cluster, program, namespace str
 	if err := cluster.KubeconfigAs(ctx, namespace, account, kubeconfig); err != nil {
 		return nil, err
 	}
-	ports, err := harness.FreePorts(1)
+	ports, err := env.FreePorts(1)
 	if err != nil {
 		return nil, err
 	}
 	health := fmt.Sprintf("127.0.0.1:%d", ports[0])
 	common := []string{"--health-addr", health, "--metrics-addr", "0", "--watch-all-namespaces", "--log-encoding", "json"}
-	p, err := harness.Start(harness.Command{
+	p, err := env.Start(env.Command{
 		Path: program, Args: append(common, args...), Dir: home,
 		Env: []string{"KUBECONFIG=" + kubeconfig, "RUNTIME_NAMESPACE=" + namespace, "HOME=" + home, "TMPDIR=" + home},
 	})

@@ -10,14 +10,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"notifier/test/harness"
-	"notifier/test/scene"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // Fails when another version than a released one is built.
 func TestTheControllersAreReleasesOfFlux(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), scene.OpenTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), env.OpenTimeout)
 	defer cancel()
 	programs, err := Build(ctx)
 	if err != nil {
@@ -43,7 +41,7 @@ func TestARestartOfSourceControllerWithEmptyStorageIsNoNews(t *testing.T) {
 		s.Must(s.flux.LoseStorage())
 		s.Must(s.flux.Source.Again(s.Ctx))
 		for _, m := range []*team{a, b} {
-			s.Must(harness.Eventually(s.Within(soon), m.artifactServed))
+			s.Must(env.Eventually(s.Within(soon), m.artifactServed))
 		}
 		s.nothingMore(a, b)
 
@@ -80,7 +78,7 @@ func TestAWebhookBringsACommitThatIsToldOnceAndToItsTenantAlone(t *testing.T) {
 		s.Must(err)
 		handled, _, err := unstructured.NestedString(obj.Object, "status", "lastHandledReconcileAt")
 		s.Must(err)
-		if asked := obj.GetAnnotations()[world.RequestedAt]; handled == "" || handled != asked {
+		if asked := obj.GetAnnotations()[env.RequestedAt]; handled == "" || handled != asked {
 			s.Errorf("source-controller handled the request %q, and %q was made", handled, asked)
 		}
 	})
@@ -94,7 +92,7 @@ func TestABrokenManifestAndItsFixAreToldOnce(t *testing.T) {
 		a.told(a.stored("broken", r1), a.failed("app", "ReconciliationFailed", fmt.Sprintf("ConfigMap/%[1]s/app dry-run failed: "+
 			"failed to create typed patch object (%[1]s/app; /v1, Kind=ConfigMap): .data.v: expected string, "+
 			`got &value.valueUnstructured{Value:map[string]interface {}{"nested":1}}`, a.Namespace), r1))
-		s.Must(harness.Eventually(s.Within(soon), a.retried()))
+		s.Must(env.Eventually(s.Within(soon), a.retried()))
 		r2 := a.pushAndCall("fixed", a.configMap("{v: two}"))
 		a.toldApplied("fixed", r2, "configured")
 		s.nothingMore(a, b)
@@ -109,7 +107,7 @@ func TestWhatTheLockdownRefusesIsToldToItsTenantAlone(t *testing.T) {
 		r1 := b.pushAndCall("not mine", a.configMap("{v: stolen}"))
 		b.told(b.stored("not mine", r1), b.failed("app", "ReconciliationFailed", fmt.Sprintf("ConfigMap/%[1]s/app dry-run failed (Forbidden): "+
 			`configmaps "app" is forbidden: User %[2]q cannot patch resource "configmaps" in API group "" in the namespace %[1]q`,
-			a.Namespace, harness.ServiceAccountUser(b.Namespace, applier)), r1))
+			a.Namespace, env.ServiceAccountUser(b.Namespace, applier)), r1))
 		b.kustomization("theirs", a.Namespace)
 		b.told(b.failed("theirs", "AccessDenied", fmt.Sprintf("can't access 'GitRepository/%s/app', "+
 			"cross-namespace references have been blocked", a.Namespace), ""))
@@ -142,7 +140,7 @@ func (m *team) retried() func(context.Context) error {
 		if err != nil {
 			return err
 		}
-		conditions, err := world.Conditions(obj)
+		conditions, err := env.Conditions(obj)
 		if err != nil {
 			return err
 		}

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 )
 
 // GitServer serves bare repositories over HTTP on loopback, as long as this process lives.
@@ -31,7 +31,7 @@ type Repository struct {
 
 // ServeGit starts a server that has no repository yet.
 func ServeGit(ctx context.Context) (*GitServer, error) {
-	root, err := harness.TempDir("git")
+	root, err := env.TempDir("git")
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 )
 
 const (
@@ -28,9 +28,9 @@ const (
 	pins = "flux"
 )
 
-// Install writes the definitions and the roles of both controllers. It comes before [world.Open], which would write stand-ins for the
+// Install writes the definitions and the roles of both controllers. It comes before [env.Open], which would write stand-ins for the
 // definitions.
-func Install(ctx context.Context, cluster *harness.Cluster) error {
+func Install(ctx context.Context, cluster *env.Cluster) error {
 	for module, namespace := range map[string]string{sourceModule: sourceNamespace, kustomizeModule: kustomizeNamespace} {
 		if _, err := cluster.Namespace(ctx, namespace); err != nil {
 			return err
@@ -52,7 +52,7 @@ func manifests(ctx context.Context, module, namespace string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	overlay, err := harness.TempDir("flux")
+	overlay, err := env.TempDir("flux")
 	if err != nil {
 		return "", err
 	}
@@ -77,7 +77,7 @@ func manifests(ctx context.Context, module, namespace string) (string, error) {
 
 // moduleDir is where the module cache holds a module, which a build has put there.
 func moduleDir(ctx context.Context, module string) (string, error) {
-	dir, err := harness.ModuleDir()
+	dir, err := env.ModuleDir()
 	if err != nil {
 		return "", err
 	}

@@ -8,12 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"notifier/test/harness"
-	"notifier/test/scene"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
-func TestMain(m *testing.M) { harness.Main(m) }
+func TestMain(m *testing.M) { env.Main(m) }
 
 const (
 	// applier is the service account as which a tenant's Kustomizations apply.
@@ -26,7 +24,7 @@ const (
 
 // shared is a cluster with a notifier and the real Flux.
 type shared struct {
-	notifier *world.Notifier
+	notifier *env.Notifier
 	flux     *Flux
 	git      *GitServer
 	// posts says that Flux POSTs its events to notifier; otherwise only the objects' status tells.
@@ -35,8 +33,8 @@ type shared struct {
 
 // ways are both ways to run: a controller that POSTs is waited for longer, so each has a cluster of its own.
 var ways = map[string]func() (*shared, error){
-	"POSTs":        scene.Opening(func(ctx context.Context) (*shared, error) { return open(ctx, true) }),
-	"status alone": scene.Opening(func(ctx context.Context) (*shared, error) { return open(ctx, false) }),
+	"POSTs":        env.Opening(func(ctx context.Context) (*shared, error) { return open(ctx, true) }),
+	"status alone": env.Opening(func(ctx context.Context) (*shared, error) { return open(ctx, false) }),
 }
 
 func open(ctx context.Context, posts bool) (*shared, error) {
@@ -44,19 +42,19 @@ func open(ctx context.Context, posts bool) (*shared, error) {
 	if err != nil {
 		return nil, err
 	}
-	cluster, err := harness.StartControlPlane(ctx, harness.ClusterOptions{})
+	cluster, err := env.StartControlPlane(ctx, env.ClusterOptions{})
 	if err != nil {
 		return nil, err
 	}
 	if err := Install(ctx, cluster); err != nil {
 		return nil, err
 	}
-	w, err := world.Open(ctx, cluster, true)
+	w, err := env.Open(ctx, cluster, true)
 	if err != nil {
 		return nil, err
 	}
 	s := &shared{posts: posts}
-	if s.notifier, err = w.Start(ctx, world.NotifierOptions{}); err != nil {
+	if s.notifier, err = w.Start(ctx, env.NotifierOptions{}); err != nil {
 		return nil, err
 	}
 	if s.git, err = ServeGit(ctx); err != nil {
@@ -72,7 +70,7 @@ func open(ctx context.Context, posts bool) (*shared, error) {
 
 // stage is what a test plays on.
 type stage struct {
-	*scene.Scene
+	*env.Scene
 	*shared
 }
 
@@ -86,7 +84,7 @@ func eachWay(t *testing.T, test func(s *stage)) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			test(&stage{Scene: scene.New(t, all.notifier.World(), all.notifier), shared: all})
+			test(&stage{Scene: env.NewScene(t, all.notifier.World(), all.notifier), shared: all})
 		})
 	}
 }
@@ -110,7 +108,7 @@ func (s *stage) deployed() (a, b *team) {
 func (s *stage) nothingMore(teams ...*team) {
 	s.Helper()
 	var since time.Time
-	s.Must(harness.Eventually(s.Within(soon), func(ctx context.Context) error {
+	s.Must(env.Eventually(s.Within(soon), func(ctx context.Context) error {
 		waiting, err := s.Metric(ctx, "notifier_watch_transitions_waiting")
 		switch {
 		case err != nil:

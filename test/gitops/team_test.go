@@ -9,23 +9,22 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"notifier/test/harness"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // team is a tenant with a repository, a webhook and two Alerts on everything.
 type team struct {
-	*world.Tenant
+	*env.Tenant
 	stage *stage
 	repo  *Repository
 	// all is told everything, failures errors alone. What each has to be told is in the lists.
-	all, failures         *harness.Sink
+	all, failures         *env.Sink
 	wantAll, wantFailures []string
 	hook, token           string
 }
 
 // newTeam makes a team of the tenant, which has no commit yet.
-func (s *stage) newTeam(t *world.Tenant) *team {
+func (s *stage) newTeam(t *env.Tenant) *team {
 	s.Helper()
 	m := &team{Tenant: t, stage: s, all: s.NewSink(), failures: s.NewSink(), token: "token-of-" + t.Namespace}
 	var err error
@@ -33,7 +32,7 @@ func (s *stage) newTeam(t *world.Tenant) *team {
 	s.Must(err)
 	s.Must(s.World.ServiceAccount(s.Ctx, t.Namespace, applier))
 	s.Must(s.World.Grant(s.Ctx, t.Namespace, applier, []string{"get", "list", "watch", "create", "patch", "delete"}, "configmaps"))
-	m.hook, err = t.Receiver(s.Ctx, "push", m.token, world.GitHubSpec("push", "app", ""))
+	m.hook, err = t.Receiver(s.Ctx, "push", m.token, env.GitHubSpec("push", "app", ""))
 	s.Must(err)
 	s.Cleanup(func() {
 		if s.Failed() {
@@ -48,7 +47,7 @@ func (s *stage) newTeam(t *world.Tenant) *team {
 func (m *team) listen() {
 	s := m.stage
 	s.Helper()
-	for severity, sink := range map[string]*harness.Sink{"info": m.all, "error": m.failures} {
+	for severity, sink := range map[string]*env.Sink{"info": m.all, "error": m.failures} {
 		s.Must(m.Secret(s.Ctx, severity, map[string]string{"address": sink.URL("/")}))
 		s.Must(m.Object(s.Ctx, "Provider", severity, nil, fmt.Sprintf(`{"type":"generic","secretRef":{"name":%q}}`, severity)))
 		s.Must(m.Object(s.Ctx, "Alert", severity, nil, fmt.Sprintf(`{"providerRef":{"name":%[1]q},"eventSeverity":%[1]q,
@@ -104,7 +103,7 @@ func (m *team) told(lines ...string) {
 		}
 	}
 	for sink, want := range m.wants() {
-		_, err := sink.Wait(m.stage.Within(soon), func([]harness.Received) bool {
+		_, err := sink.Wait(m.stage.Within(soon), func([]env.Received) bool {
 			got := m.lines(sink)
 			return !slices.ContainsFunc(want, func(line string) bool { return !slices.Contains(got, line) })
 		})
@@ -127,8 +126,8 @@ func (m *team) only() {
 }
 
 // wants is what each of the sinks has to be told.
-func (m *team) wants() map[*harness.Sink][]string {
-	return map[*harness.Sink][]string{m.all: m.wantAll, m.failures: m.wantFailures}
+func (m *team) wants() map[*env.Sink][]string {
+	return map[*env.Sink][]string{m.all: m.wantAll, m.failures: m.wantFailures}
 }
 
 // byObject sorts lines by their object and leaves their order otherwise.
@@ -140,7 +139,7 @@ func byObject(lines []string) string {
 }
 
 // lines is what a sink was told: the object, the severity, the reason, the message and the revision, if any.
-func (m *team) lines(sink *harness.Sink) []string {
+func (m *team) lines(sink *env.Sink) []string {
 	m.stage.Helper()
 	var lines []string
 	for _, r := range sink.Received() {

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // allowed is every write that the process may do, "verb resource.group" or, for one object, "verb resource.group/name". Whatever
@@ -46,11 +46,11 @@ var reconcilable = []string{
 // ClusterRole gets a wildcard, or any write beyond the list.
 func TestT2TheIdentityHoldsNoWildcardAndNoOtherWrite(t *testing.T) {
 	s := open(t)
-	self, err := s.World.As(s.Ctx, world.SystemNamespace, world.ServiceAccount)
+	self, err := s.World.As(s.Ctx, env.SystemNamespace, env.ServiceAccount)
 	s.Must(err)
 	client, err := kubernetes.NewForConfig(self)
 	s.Must(err)
-	for namespace, more := range map[string][]string{s.NewTenant().Namespace: nil, world.SystemNamespace: inItsOwnNamespace} {
+	for namespace, more := range map[string][]string{s.NewTenant().Namespace: nil, env.SystemNamespace: inItsOwnNamespace} {
 		review, err := client.AuthorizationV1().SelfSubjectRulesReviews().Create(s.Ctx, &authorizationv1.SelfSubjectRulesReview{
 			Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace},
 		}, metav1.CreateOptions{})

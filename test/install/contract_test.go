@@ -16,14 +16,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"notifier/test/harness"
-	"notifier/test/scene"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 func (s *stage) deployment() *appsv1.Deployment {
 	s.Helper()
-	d, err := s.World.Client.AppsV1().Deployments(world.SystemNamespace).Get(s.Ctx, "notification-controller", metav1.GetOptions{})
+	d, err := s.World.Client.AppsV1().Deployments(env.SystemNamespace).Get(s.Ctx, "notification-controller", metav1.GetOptions{})
 	s.Must(err)
 	return d
 }
@@ -40,7 +38,7 @@ func TestTheInstallationIsWhereFluxLooksForIt(t *testing.T) {
 		target string
 		number int32
 	}{"notification-controller": {"http", 9090}, "webhook-receiver": {"http-webhook", 9292}} {
-		service, err := s.World.Client.CoreV1().Services(world.SystemNamespace).Get(s.Ctx, name, metav1.GetOptions{})
+		service, err := s.World.Client.CoreV1().Services(env.SystemNamespace).Get(s.Ctx, name, metav1.GetOptions{})
 		s.Must(err)
 		if !labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(template.Labels)) {
 			t.Errorf("Service %s selects %v, the pods have %v", name, service.Spec.Selector, template.Labels)
@@ -59,7 +57,7 @@ func TestTheInstallationIsWhereFluxLooksForIt(t *testing.T) {
 	if claim == nil {
 		t.Fatal("the data are not on a volume claim")
 	}
-	_, err := s.World.Client.CoreV1().PersistentVolumeClaims(world.SystemNamespace).Get(s.Ctx, claim.ClaimName, metav1.GetOptions{})
+	_, err := s.World.Client.CoreV1().PersistentVolumeClaims(env.SystemNamespace).Get(s.Ctx, claim.ClaimName, metav1.GetOptions{})
 	s.Must(err)
 	if d.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
 		t.Errorf("the strategy is %s: two processes must not have the volume", d.Spec.Strategy.Type)
@@ -77,7 +75,7 @@ func TestThePodIsTakenByTheRestrictedLevel(t *testing.T) {
 		spec := s.deployment().Spec.Template.Spec
 		change(&spec)
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "notifier-"}, Spec: spec}
-		_, err := s.World.Client.CoreV1().Pods(world.SystemNamespace).Create(s.Ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := s.World.Client.CoreV1().Pods(env.SystemNamespace).Create(s.Ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	}
 	s.Must(create(func(*corev1.PodSpec) {}))
@@ -95,18 +93,18 @@ func TestThePodIsTakenByTheRestrictedLevel(t *testing.T) {
 	}
 }
 
-var process = scene.Opening(func(ctx context.Context) (*world.Notifier, error) {
+var process = env.Opening(func(ctx context.Context) (*env.Notifier, error) {
 	w, err := shared()
 	if err != nil {
 		return nil, err
 	}
-	d, err := w.Client.AppsV1().Deployments(world.SystemNamespace).Get(ctx, "notification-controller", metav1.GetOptions{})
+	d, err := w.Client.AppsV1().Deployments(env.SystemNamespace).Get(ctx, "notification-controller", metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
 	pod := d.Spec.Template.Spec
-	if pod.ServiceAccountName != world.ServiceAccount {
-		return nil, fmt.Errorf("the pod runs as %s, the tests as %s", pod.ServiceAccountName, world.ServiceAccount)
+	if pod.ServiceAccountName != env.ServiceAccount {
+		return nil, fmt.Errorf("the pod runs as %s, the tests as %s", pod.ServiceAccountName, env.ServiceAccount)
 	}
 	var args []string
 	for _, arg := range pod.Containers[0].Args[1:] { // the first is "serve"
@@ -116,11 +114,11 @@ var process = scene.Opening(func(ctx context.Context) (*world.Notifier, error) {
 	}
 	// As every replica of a fleet has it, so that what the Role allows is tried as well.
 	args = append(args, "--enable-leader-election")
-	return w.Start(ctx, world.NotifierOptions{Args: args})
+	return w.Start(ctx, env.NotifierOptions{Args: args})
 })
 
 // process is the notifier, with the flags of the Deployment, as the service account that this names.
-func (s *stage) process() *world.Notifier {
+func (s *stage) process() *env.Notifier {
 	s.Helper()
 	n, err := process()
 	s.Must(err)
@@ -151,7 +149,7 @@ func TestTheProcessServesAsTheInstallationsServiceAccount(t *testing.T) {
 	}
 	// The transition that only a watcher sees comes as well.
 	s.Must(tenant.SetReady(s.Ctx, "Kustomization", "app", true, "ReconciliationSucceeded", "recovered", "main@sha1:2"))
-	_, err = sink.Wait(s.Ctx, func(all []harness.Received) bool {
+	_, err = sink.Wait(s.Ctx, func(all []env.Received) bool {
 		var text strings.Builder
 		for _, r := range all {
 			text.Write(r.Body)
@@ -160,7 +158,7 @@ func TestTheProcessServesAsTheInstallationsServiceAccount(t *testing.T) {
 	})
 	s.Must(err)
 
-	s.Must(harness.Eventually(s.Ctx, s.leads))
+	s.Must(env.Eventually(s.Ctx, s.leads))
 
 	// A finalizer that Flux left goes with the object.
 	s.Must(tenant.Apply(s.Ctx, `{"apiVersion":"notification.toolkit.fluxcd.io/v1beta3","kind":"Alert","metadata":{"name":"left","namespace":"$NS",
@@ -179,7 +177,7 @@ func TestTheProcessServesAsTheInstallationsServiceAccount(t *testing.T) {
 
 // leads reports whether the process holds the Lease and may go on to.
 func (s *stage) leads(ctx context.Context) error {
-	lease, err := s.World.Client.CoordinationV1().Leases(world.SystemNamespace).Get(ctx, "notifier-leader", metav1.GetOptions{})
+	lease, err := s.World.Client.CoordinationV1().Leases(env.SystemNamespace).Get(ctx, "notifier-leader", metav1.GetOptions{})
 	if err != nil {
 		return err
 	}

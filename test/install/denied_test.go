@@ -19,8 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"notifier/test/harness"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // identity is the process's own, or one that it takes on.
@@ -32,7 +31,7 @@ type identity struct {
 // self is the process's identity, as whom it may be given others.
 func (s *stage) self(as rest.ImpersonationConfig) identity {
 	s.Helper()
-	cfg, err := s.World.As(s.Ctx, world.SystemNamespace, world.ServiceAccount)
+	cfg, err := s.World.As(s.Ctx, env.SystemNamespace, env.ServiceAccount)
 	s.Must(err)
 	cfg.Impersonate = as
 	client, err := kubernetes.NewForConfig(cfg)
@@ -43,8 +42,8 @@ func (s *stage) self(as rest.ImpersonationConfig) identity {
 }
 
 // objects is a client for a kind of the tenant's.
-func (i identity) objects(t *world.Tenant, kind string) dynamic.ResourceInterface {
-	return i.dynamic.Resource(world.Kinds[kind]).Namespace(t.Namespace)
+func (i identity) objects(t *env.Tenant, kind string) dynamic.ResourceInterface {
+	return i.dynamic.Resource(env.Kinds[kind]).Namespace(t.Namespace)
 }
 
 // patchOf patches an object's annotation.
@@ -117,8 +116,8 @@ func TestT2ImpersonationIsGoodForOneVerbOnFluxKindsOnly(t *testing.T) {
 	s.Must(s.World.ServiceAccount(s.Ctx, tenant.Namespace, "strong"))
 	s.Must(s.World.Grant(s.Ctx, tenant.Namespace, "strong", []string{"*"}, append([]string{
 		"secrets", "configmaps", "pods", "serviceaccounts/token", "gitrepositories/status.source.toolkit.fluxcd.io",
-	}, world.Patchable...)...))
-	account := harness.ServiceAccountUser(tenant.Namespace, "strong")
+	}, env.Patchable...)...))
+	account := env.ServiceAccountUser(tenant.Namespace, "strong")
 	strong := s.self(rest.ImpersonationConfig{UserName: account})
 	objects := strong.objects(tenant, "GitRepository")
 	// The permission itself, without which the rest proves nothing.
@@ -173,7 +172,7 @@ func TestT2ImpersonationIsGoodForOneVerbOnFluxKindsOnly(t *testing.T) {
 	}
 	// An account that RBAC gives nothing may nothing, whoever asks.
 	s.Must(s.World.ServiceAccount(s.Ctx, tenant.Namespace, "weak"))
-	weak := s.self(rest.ImpersonationConfig{UserName: harness.ServiceAccountUser(tenant.Namespace, "weak")})
+	weak := s.self(rest.ImpersonationConfig{UserName: env.ServiceAccountUser(tenant.Namespace, "weak")})
 	s.forbidden("patch as an account that may not", patchOf(s.Ctx, weak.objects(tenant, "GitRepository"), "app"))
 }
 
@@ -191,7 +190,7 @@ func TestAPatchOfTheThreeKindsMayOnlyTakeFluxsFinalizerAway(t *testing.T) {
 	for kind, spec := range specs {
 		s.Must(tenant.Object(s.Ctx, kind, "app", nil, spec))
 		objects := self.objects(tenant, kind)
-		admin := s.World.Dynamic.Resource(world.Kinds[kind]).Namespace(tenant.Namespace)
+		admin := s.World.Dynamic.Resource(env.Kinds[kind]).Namespace(tenant.Namespace)
 		patch := func(body string) error {
 			_, err := objects.Patch(s.Ctx, "app", types.MergePatchType, []byte(body), metav1.PatchOptions{})
 			return err
@@ -250,10 +249,10 @@ func (s *stage) refuseAll(what string, patch func(body string) error) {
 }
 
 // policyInForce waits until the API server heeds the admission policy, which takes it a moment after it was written.
-func (s *stage) policyInForce(self identity, t *world.Tenant, spec string) {
+func (s *stage) policyInForce(self identity, t *env.Tenant, spec string) {
 	s.Helper()
 	s.Must(t.Object(s.Ctx, "Alert", "probe", nil, spec))
-	s.Must(harness.Eventually(s.Ctx, func(ctx context.Context) error {
+	s.Must(env.Eventually(s.Ctx, func(ctx context.Context) error {
 		change := fmt.Appendf(nil, `{"metadata":{"labels":{"try":"%d"}}}`, time.Now().UnixNano()) // a patch that changes nothing is let through
 		_, err := self.objects(t, "Alert").Patch(ctx, "probe", types.MergePatchType, change, metav1.PatchOptions{})
 		switch {
@@ -273,7 +272,7 @@ func TestWhatAnAttackerWouldWantIsForbidden(t *testing.T) {
 	tenant, self := s.NewTenant(), s.self(rest.ImpersonationConfig{})
 	dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	meta := metav1.ObjectMeta{Name: "new"}
-	for _, namespace := range []string{tenant.Namespace, world.SystemNamespace, metav1.NamespaceSystem} {
+	for _, namespace := range []string{tenant.Namespace, env.SystemNamespace, metav1.NamespaceSystem} {
 		pod := s.deployment().Spec.Template.Spec
 		_, err := self.CoreV1().Pods(namespace).Create(s.Ctx, &corev1.Pod{ObjectMeta: meta, Spec: pod}, dry)
 		s.forbidden("create a Pod in "+namespace, err)

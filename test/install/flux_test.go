@@ -10,9 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"notifier/test/harness"
-	"notifier/test/scene"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // fluxNamespace is where config/flux installs.
@@ -26,7 +24,7 @@ const (
 )
 
 // cluster is a cluster of their own for the tests that put Flux's definitions in place of ours and back. They run one after the other.
-var cluster = scene.Opening(func(ctx context.Context) (*world.World, error) { return world.New(ctx, true) })
+var cluster = env.Opening(func(ctx context.Context) (*env.World, error) { return env.NewWorld(ctx, true) })
 
 // swap is the stage of one of them. Nothing of an installation in flux-system is there at its begin.
 func swap(t *testing.T) *stage {
@@ -35,7 +33,7 @@ func swap(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stage{scene.New(t, w, nil)}
+	s := &stage{env.NewScene(t, w, nil)}
 	s.namespace(fluxNamespace)
 	s.deleteDeployment()
 	return s
@@ -68,7 +66,7 @@ func (s *stage) fluxDefinitions() string {
 	s.Helper()
 	ours, err := manifests("crd")
 	s.Must(err)
-	definitions, err := harness.Decode(ours)
+	definitions, err := env.Decode(ours)
 	s.Must(err)
 	var all []string
 	for _, d := range definitions {
@@ -125,7 +123,7 @@ func (s *stage) prune(schema map[string]any, field string) {
 func (s *stage) fluxFromGit(rest string, components ...string) string {
 	s.Helper()
 	dir := s.TempDir()
-	root, err := harness.ProductDir()
+	root, err := env.ProductDir()
 	s.Must(err)
 	s.Must(os.WriteFile(filepath.Join(dir, "gotk-components.yaml"), []byte(s.fluxInstall()), 0o600))
 	k := map[string][]string{"resources": {"gotk-components.yaml"}}
@@ -137,7 +135,7 @@ func (s *stage) fluxFromGit(rest string, components ...string) string {
 	text, err := yaml.Marshal(k)
 	s.Must(err)
 	s.Must(os.WriteFile(filepath.Join(dir, "kustomization.yaml"), append(text, rest...), 0o600))
-	m, err := world.Build(dir)
+	m, err := env.Kustomize(dir)
 	s.Must(err)
 	all, err := m.AsYaml()
 	s.Must(err)

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 )
 
 // fluxLabels are what flux check, flux logs, flux version and flux uninstall select by, and what tells ours from Flux's.
@@ -25,7 +25,7 @@ func TestFluxsToolsFindTheInstallation(t *testing.T) {
 	ours, err := manifests("flux")
 	s.Must(err)
 	for name, text := range map[string]string{"config/flux": ours, "config/flux/component": s.fluxFromGit("", "flux/component")} {
-		objects, err := harness.Decode(text)
+		objects, err := env.Decode(text)
 		s.Must(err)
 		labelled := 0
 		for _, obj := range objects {

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 )
 
 // logEntry is what flux logs decodes a line into.
@@ -50,7 +50,7 @@ func TestFluxLogsFindsWhatTheProcessSaysOfAnObject(t *testing.T) {
 	n := s.process()
 	s.Notifier = n
 	sink := s.NewSink()
-	sink.Answer(harness.Answer{Status: http.StatusNotFound}) // for good, so it is given up
+	sink.Answer(env.Answer{Status: http.StatusNotFound}) // for good, so it is given up
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	s.Must(s.Tenant.SlackAlert(s.Ctx, "all", sink.URL("/")))
 	s.Must(s.Tenant.SlackAlert(s.Ctx, "fine", s.NewSink().URL("/")))
@@ -71,7 +71,7 @@ func TestFluxLogsFindsWhatTheProcessSaysOfAnObject(t *testing.T) {
 		{Kind: "Alert", Name: "all", Level: "error", Message: "delivery"},
 		{Kind: "Alert", Name: "fine", Level: "info", Message: "delivery"},
 	} {
-		s.Must(harness.Eventually(s.Within(30*time.Second), func(context.Context) error {
+		s.Must(env.Eventually(s.Within(30*time.Second), func(context.Context) error {
 			entries, err := fluxLogs(n.Logs())
 			if err == nil && !slices.ContainsFunc(entries, func(e logEntry) bool {
 				return e.Kind == want.Kind && e.Name == want.Name && e.Namespace == s.Tenant.Namespace && e.Level == want.Level && e.Message == want.Message

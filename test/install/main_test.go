@@ -7,17 +7,15 @@ import (
 	"strings"
 	"testing"
 
-	"notifier/test/harness"
-	"notifier/test/scene"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
-func TestMain(m *testing.M) { harness.Main(m) }
+func TestMain(m *testing.M) { env.Main(m) }
 
 // shared is a cluster with all of config/default, the Deployment and its volume claim included: nobody schedules here, so they stay
 // what they are.
-var shared = scene.Opening(func(ctx context.Context) (*world.World, error) {
-	w, err := world.New(ctx, true)
+var shared = env.Opening(func(ctx context.Context) (*env.World, error) {
+	w, err := env.NewWorld(ctx, true)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +29,7 @@ var shared = scene.Opening(func(ctx context.Context) (*world.World, error) {
 
 // manifests builds a kustomization under config/ into one YAML stream.
 func manifests(name string) (string, error) {
-	m, err := world.Manifests(name)
+	m, err := env.Manifests(name)
 	if err != nil {
 		return "", err
 	}
@@ -40,7 +38,7 @@ func manifests(name string) (string, error) {
 }
 
 // stage is what a test plays on.
-type stage struct{ *scene.Scene }
+type stage struct{ *env.Scene }
 
 func open(t *testing.T) *stage {
 	t.Helper()
@@ -49,7 +47,7 @@ func open(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &stage{scene.New(t, w, nil)}
+	return &stage{env.NewScene(t, w, nil)}
 }
 
 // documents splits a YAML stream.

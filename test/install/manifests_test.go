@@ -12,15 +12,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"notifier/test/harness"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // kustomizations are the directories under config/ that hold one, "default" for instance; those of kind Component are parts of
 // others.
 func (s *stage) kustomizations() []string {
 	s.Helper()
-	root, err := harness.ProductDir()
+	root, err := env.ProductDir()
 	s.Must(err)
 	root = filepath.Join(root, "config")
 	var names []string
@@ -82,7 +81,7 @@ var fence = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 // What a page shows, a user copies. Fails when a field in an example is misspelt or of another type.
 func TestEveryManifestInThePagesApplies(t *testing.T) {
 	s := open(t)
-	root, err := harness.ProductDir()
+	root, err := env.ProductDir()
 	s.Must(err)
 	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
 	s.Must(err)
@@ -118,17 +117,17 @@ func TestTheSamplesWork(t *testing.T) {
 	_, err = s.World.Apply(s.Ctx, text)
 	s.Must(err)
 	s.process()
-	tenant := &world.Tenant{World: s.World, Namespace: "team-a"}
-	objects, err := harness.Decode(text)
+	tenant := &env.Tenant{World: s.World, Namespace: "team-a"}
+	objects, err := env.Decode(text)
 	s.Must(err)
 	for _, obj := range objects {
-		if obj.GroupVersionKind().Group != world.Kinds["Alert"].Group {
+		if obj.GroupVersionKind().Group != env.Kinds["Alert"].Group {
 			continue
 		}
 		if obj.GetName() == "recorder" {
-			_, err = tenant.WaitCondition(s.Ctx, obj.GetKind(), "recorder", world.Outcome(obj.GetKind()), metav1.ConditionFalse, "")
+			_, err = tenant.WaitCondition(s.Ctx, obj.GetKind(), "recorder", env.Outcome(obj.GetKind()), metav1.ConditionFalse, "")
 		} else {
-			_, err = tenant.WaitCondition(s.Ctx, obj.GetKind(), obj.GetName(), world.Outcome(obj.GetKind()), metav1.ConditionTrue, "")
+			_, err = tenant.WaitCondition(s.Ctx, obj.GetKind(), obj.GetName(), env.Outcome(obj.GetKind()), metav1.ConditionTrue, "")
 		}
 		if err != nil {
 			t.Errorf("%s %s: %v", obj.GetKind(), obj.GetName(), err)

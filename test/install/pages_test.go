@@ -15,13 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 )
 
 // pages are the pages for people, by their paths from the root of the repository, which is returned as well.
 func pages(t *testing.T) (root string, all map[string]string) {
 	t.Helper()
-	root, err := harness.ProductDir()
+	root, err := env.ProductDir()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestTheQuickStartOfREADMEWorks(t *testing.T) {
 	s.Must(err)
 	_, err = n.Post(s.Ctx, event)
 	s.Must(err)
-	_, err = sink.Wait(s.Ctx, func(all []harness.Received) bool { return len(all) > 0 })
+	_, err = sink.Wait(s.Ctx, func(all []env.Received) bool { return len(all) > 0 })
 	s.Must(err)
 
 	path, err := s.Tenant.ReceiverPath(s.Ctx, "app")

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 )
 
 // stateMetrics is the part of kube-state-metrics' configuration that config/monitoring uses.
@@ -63,7 +63,7 @@ func at(value any, path []string) (string, bool) {
 // objects here do not have, leaves out a label that Flux's has, or makes a label of the webhook path or of any other text.
 func TestDashboardsGetTheResourceInfoThatTheyRead(t *testing.T) {
 	s := open(t)
-	root, err := harness.ProductDir()
+	root, err := env.ProductDir()
 	s.Must(err)
 	text, err := os.ReadFile(filepath.Join(root, "config", "monitoring", "custom-resource-state.yaml"))
 	s.Must(err)

@@ -11,8 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"notifier/test/harness"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // A Deployment that rolls, the old Pod first, starts the new one while the old one ends, with the same volume. Fails when the second
@@ -20,13 +19,13 @@ import (
 func TestTheNextPodWaitsForTheVolume(t *testing.T) {
 	s := open(t)
 	dataDir := s.TempDir()
-	s.Start(world.NotifierOptions{DataDir: dataDir})
+	s.Start(env.NotifierOptions{DataDir: dataDir})
 	first := s.Notifier
 	path := s.Receiver(s.Tenant, "hook", "t", "")
-	next, err := s.World.Launch(s.Ctx, world.NotifierOptions{DataDir: dataDir})
+	next, err := s.World.Launch(s.Ctx, env.NotifierOptions{DataDir: dataDir})
 	s.Must(err)
 	s.Cleanup(func() { _ = next.Kill() })
-	s.Must(harness.Eventually(s.Within(time.Minute), func(context.Context) error {
+	s.Must(env.Eventually(s.Within(time.Minute), func(context.Context) error {
 		if !strings.Contains(next.Logs(), "waiting for another process to give the data directory back") {
 			return errors.New("the next process does not say that it waits")
 		}

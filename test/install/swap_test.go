@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 )
 
 const deploymentName = "notification-controller"
@@ -158,7 +158,7 @@ func TestByGitThereAndBack(t *testing.T) {
 // identities are the objects of manifests by what tells them apart.
 func (s *stage) identities(manifests string) map[string]*unstructured.Unstructured {
 	s.Helper()
-	objects, err := harness.Decode(manifests)
+	objects, err := env.Decode(manifests)
 	s.Must(err)
 	all := map[string]*unstructured.Unstructured{}
 	for _, obj := range objects {

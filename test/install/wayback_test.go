@@ -17,8 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"notifier/test/harness"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // leftovers are the kinds of what Flux has no object for, in the order of the command in docs/flux.md.
@@ -38,7 +37,7 @@ const ourName = "app.kubernetes.io/name=notifier"
 // deleteLeftovers does what the page says: kubectl -n flux-system delete <kinds> -l app.kubernetes.io/name=notifier.
 func (s *stage) deleteLeftovers() {
 	s.Helper()
-	root, err := harness.ProductDir()
+	root, err := env.ProductDir()
 	s.Must(err)
 	page, err := os.ReadFile(filepath.Join(root, "docs", "flux.md"))
 	s.Must(err)
@@ -58,11 +57,11 @@ func (s *stage) deleteLeftovers() {
 }
 
 // inFlux starts the process as the service account that config/flux makes.
-func (s *stage) inFlux(dataDir string) *world.Notifier {
+func (s *stage) inFlux(dataDir string) *env.Notifier {
 	s.Helper()
 	kubeconfig := filepath.Join(s.TempDir(), "kubeconfig")
-	s.Must(s.World.KubeconfigAs(s.Ctx, fluxNamespace, world.ServiceAccount, kubeconfig))
-	n, err := s.World.Start(s.Ctx, world.NotifierOptions{
+	s.Must(s.World.KubeconfigAs(s.Ctx, fluxNamespace, env.ServiceAccount, kubeconfig))
+	n, err := s.World.Start(s.Ctx, env.NotifierOptions{
 		DataDir: dataDir, Kubeconfig: kubeconfig, Env: []string{"RUNTIME_NAMESPACE=" + fluxNamespace},
 	})
 	s.Must(err)
@@ -71,7 +70,7 @@ func (s *stage) inFlux(dataDir string) *world.Notifier {
 }
 
 // waits makes an event whose delivery has to wait, since its destination is down.
-func (s *stage) waits(n *world.Notifier, sink *harness.Sink) {
+func (s *stage) waits(n *env.Notifier, sink *env.Sink) {
 	s.Helper()
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	s.Must(s.Tenant.SlackAlert(s.Ctx, "all", sink.URL("/")))
@@ -83,7 +82,7 @@ func (s *stage) waits(n *world.Notifier, sink *harness.Sink) {
 	if resp.Status != http.StatusAccepted {
 		s.Fatalf("event: got %d %q", resp.Status, resp.Body)
 	}
-	s.Must(harness.Eventually(s.Within(30*time.Second), func(ctx context.Context) error {
+	s.Must(env.Eventually(s.Within(30*time.Second), func(ctx context.Context) error {
 		tries, err := n.Metric(ctx, "notifier_deliveries_total", "outcome", "retry")
 		if err == nil && tries == 0 {
 			err = errors.New("it was not tried yet")
@@ -134,13 +133,13 @@ func TestTheWayBackAndForthKeepsWhatWaits(t *testing.T) {
 	s.pruned(hook, "spec", "serviceAccountName") // for good: Flux wrote the object
 	s.Must(sink.Up(s.Ctx))
 	s.inFlux(dataDir)
-	_, err = sink.Wait(s.Within(time.Minute), func(all []harness.Received) bool { return len(all) > 0 })
+	_, err = sink.Wait(s.Within(time.Minute), func(all []env.Received) bool { return len(all) > 0 })
 	s.Must(err)
 	if all := sink.Received(); len(all) != 1 || !strings.Contains(string(all[0].Body), "no such file") {
 		t.Errorf("got %d notifications: %s", len(all), all[0].Body)
 	}
 	s.Must(s.Tenant.Delete(s.Ctx, "Receiver", "hook"))
-	s.Must(harness.Eventually(s.Within(30*time.Second), func(ctx context.Context) error {
+	s.Must(env.Eventually(s.Within(30*time.Second), func(ctx context.Context) error {
 		_, err := s.Tenant.Get(ctx, "Receiver", "hook")
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -152,7 +151,7 @@ func TestTheWayBackAndForthKeepsWhatWaits(t *testing.T) {
 // annotate merges something into an object's metadata.
 func (s *stage) annotate(kind, name, patch string) {
 	s.Helper()
-	objects := s.World.Dynamic.Resource(world.Kinds[kind]).Namespace(s.Tenant.Namespace)
+	objects := s.World.Dynamic.Resource(env.Kinds[kind]).Namespace(s.Tenant.Namespace)
 	_, err := objects.Patch(s.Ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	s.Must(err)
 }

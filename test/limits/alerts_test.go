@@ -10,15 +10,14 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"notifier/test/harness"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // Fails when the cap is not enforced, when it is one off, when a younger Alert takes an older one's place, or when a place that
 // becomes free is not given to the next.
 func TestAlertsBeyondTheirNumberSaySoAndTakeAFreePlace(t *testing.T) {
 	s := scoped(t)
-	s.startScoped(world.NotifierOptions{Args: []string{"--max-alerts-per-namespace", "3"}})
+	s.startScoped(env.NotifierOptions{Args: []string{"--max-alerts-per-namespace", "3"}})
 	sink := s.NewSink()
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	s.Must(s.Tenant.Secret(s.Ctx, "sink", map[string]string{"address": sink.URL("/")}))
@@ -34,7 +33,7 @@ func TestAlertsBeyondTheirNumberSaySoAndTakeAFreePlace(t *testing.T) {
 	// Ages are whole seconds, and among Alerts of one second the name decides, by which the young ones would come first.
 	last, err := s.Tenant.Get(s.Ctx, "Alert", "old-2")
 	s.Must(err)
-	s.Must(harness.Eventually(s.Ctx, func(context.Context) error {
+	s.Must(env.Eventually(s.Ctx, func(context.Context) error {
 		if !time.Now().After(last.GetCreationTimestamp().Add(time.Second)) {
 			return errors.New("still the same second")
 		}

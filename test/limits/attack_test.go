@@ -12,9 +12,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"notifier/test/env"
 	"notifier/test/load"
 	"notifier/test/sender"
-	"notifier/test/world"
 )
 
 const (
@@ -102,8 +102,8 @@ func (s *stage) wide(name string, pair int) string {
 
 // attacks are all ways to push the door open that one address has over HTTP/1.
 func (s *stage) attacks(v victims) []attack {
-	good := world.GitHubHeader(floodToken, "push", world.GitHubPush)
-	bad := world.GitHubHeader("wrong", "push", world.GitHubPush)
+	good := env.GitHubHeader(floodToken, "push", env.GitHubPush)
+	bad := env.GitHubHeader("wrong", "push", env.GitHubPush)
 	flood := func(connections int, requests func(base string) [][]byte) func(string) []load.Flood {
 		return func(base string) []load.Flood {
 			return []load.Flood{{Base: base, From: attacker, Connections: connections, Requests: requests(base)}}
@@ -118,9 +118,9 @@ func (s *stage) attacks(v victims) []attack {
 	fetched := 0
 	return []attack{
 		{name: "unknown paths", floods: flood(64, func(base string) [][]byte {
-			return s.requests(base, nowhere(500), bad, world.GitHubPush)
+			return s.requests(base, nowhere(500), bad, env.GitHubPush)
 		})},
-		{name: "bad signatures", floods: repeated(64, v.hot, bad, world.GitHubPush)},
+		{name: "bad signatures", floods: repeated(64, v.hot, bad, env.GitHubPush)},
 		{name: "valid signatures, 100,000 deliveries", triggers: 1, floods: func(base string) []load.Flood {
 			return []load.Flood{{Base: base, From: attacker, Connections: 64, Count: many, Requests: s.deliveries(base, v.hot, good)}}
 		}, holds: func(t *stage, answers load.Answers) {
@@ -129,7 +129,7 @@ func (s *stage) attacks(v victims) []attack {
 			}
 		}},
 		{name: "webhooks for 128 objects, each of two Receivers", triggers: pairs * mostTargets, waits: true, floods: flood(64, func(base string) [][]byte {
-			return s.requests(base, v.wide, good, world.GitHubPush)
+			return s.requests(base, v.wide, good, env.GitHubPush)
 		})},
 		{name: "100,000 clients", floods: func(base string) []load.Flood {
 			return []load.Flood{{Base: base, From: proxy, Connections: 64, Count: many, Requests: s.clients(base)}}
@@ -193,7 +193,7 @@ func (s *stage) attacks(v victims) []attack {
 func nowhere(n int) []string {
 	var paths []string
 	for i := range n {
-		paths = append(paths, world.HookPath(strconv.Itoa(i), "nobody", "nowhere"))
+		paths = append(paths, env.HookPath(strconv.Itoa(i), "nobody", "nowhere"))
 	}
 	return paths
 }
@@ -205,7 +205,7 @@ func (s *stage) deliveries(base, path string, header http.Header) [][]byte {
 	header = header.Clone()
 	for i := range many {
 		header.Set("X-GitHub-Delivery", strconv.Itoa(i))
-		all = append(all, s.requests(base, []string{path}, header, world.GitHubPush)...)
+		all = append(all, s.requests(base, []string{path}, header, env.GitHubPush)...)
 	}
 	return all
 }

@@ -12,9 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 	"notifier/test/load"
-	"notifier/test/world"
 )
 
 const (
@@ -38,7 +37,7 @@ type besieged struct {
 	victims
 	bareURL string
 	// quiet is another tenant, path its Receiver's.
-	quiet *world.Tenant
+	quiet *env.Tenant
 	path  string
 	// rest is how many goroutines the process has at rest.
 	rest float64
@@ -70,9 +69,9 @@ func (b *besieged) withstand(a attack, before bool) (accepted bool) {
 	left := b.left()
 	asked := b.asked(audit, m.last)
 	accepted = m.answers[http.StatusOK]+m.answers[http.StatusAccepted] > 0
-	gap := world.RefusalGap
+	gap := env.RefusalGap
 	if accepted || before {
-		gap = world.ReportGap
+		gap = env.ReportGap
 	}
 	requests := b.requested(a, audit, time.Since(begin), gap)
 	peak := b.peak()
@@ -124,7 +123,7 @@ func (b *besieged) measure(a attack, base string, whole bool) (m measured) {
 	if a.floods != nil {
 		floods = a.floods(base)
 	}
-	request, err := load.Request(base, b.path, world.GitHubHeader(floodToken, "push", world.GitHubPush), world.GitHubPush)
+	request, err := load.Request(base, b.path, env.GitHubHeader(floodToken, "push", env.GitHubPush), env.GitHubPush)
 	b.Must(err)
 	short, cancel := context.WithTimeout(b.Ctx, window)
 	defer cancel()
@@ -203,7 +202,7 @@ func (b *besieged) outlast() {
 	for {
 		audit, err := b.World.Audit()
 		b.Must(err)
-		_, err = audit.Wait(b.Within(interval+writeTime), func(e harness.AuditEntry) bool { return e.Impersonated() != "" })
+		_, err = audit.Wait(b.Within(interval+writeTime), func(e env.AuditEntry) bool { return e.Impersonated() != "" })
 		b.Must(b.Ctx.Err())
 		if err != nil { // none came
 			return
@@ -220,9 +219,9 @@ func (a attack) mostTimes() float64 {
 }
 
 // asked waits for the reconcile request of the other tenant's webhook that was accepted at the time, and returns how long it took.
-func (b *besieged) asked(audit *harness.Audit, accepted time.Time) time.Duration {
+func (b *besieged) asked(audit *env.Audit, accepted time.Time) time.Duration {
 	b.Helper()
-	entry, err := audit.Wait(b.Within(restTime), func(e harness.AuditEntry) bool {
+	entry, err := audit.Wait(b.Within(restTime), func(e env.AuditEntry) bool {
 		return e.Verb == "patch" && e.ObjectRef.Namespace == b.quiet.Namespace && e.ObjectRef.Resource == "gitrepositories" && e.Received.After(accepted)
 	})
 	b.Must(err)
@@ -231,11 +230,11 @@ func (b *besieged) asked(audit *harness.Audit, accepted time.Time) time.Duration
 
 // requested returns how many requests to the API server the attack led to, and fails the test for those that it may not lead to: all
 // but one reconcile request an interval for what is authentic, and a report of what came in each gap.
-func (b *besieged) requested(a attack, audit *harness.Audit, during, gap time.Duration) int {
+func (b *besieged) requested(a attack, audit *env.Audit, during, gap time.Duration) int {
 	b.Helper()
-	all, err := audit.Find(func(e harness.AuditEntry) bool { return world.Ours(e) && e.ObjectRef.Namespace != b.quiet.Namespace })
+	all, err := audit.Find(func(e env.AuditEntry) bool { return env.Ours(e) && e.ObjectRef.Namespace != b.quiet.Namespace })
 	b.Must(err)
-	led, err := world.WithoutReports(all, during, gap)
+	led, err := env.WithoutReports(all, during, gap)
 	b.Must(err)
 	asked := 0
 	for _, e := range led {
@@ -262,7 +261,7 @@ func (b *besieged) goroutines() float64 {
 // left is how many goroutines more than at rest the process has once everything has ended that will.
 func (b *besieged) left() (n float64) {
 	b.Helper()
-	_ = harness.Eventually(b.Within(restTime), func(context.Context) error {
+	_ = env.Eventually(b.Within(restTime), func(context.Context) error {
 		if n = b.goroutines() - b.rest; n > mostGoroutines {
 			return errors.New("too many")
 		}

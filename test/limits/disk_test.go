@@ -14,8 +14,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"notifier/test/harness"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // diskSize is the least that embedded JetStream starts on, and some.
@@ -30,13 +29,13 @@ type room struct {
 // newRoom makes a small disk; where nobody may mount one, a quota on the process's files stands for it.
 func (s *stage) newRoom() room {
 	s.Helper()
-	disk, err := harness.NewDisk(s.Ctx, diskSize)
+	disk, err := env.NewDisk(s.Ctx, diskSize)
 	if err == nil {
 		s.Cleanup(func() { _ = disk.Close() })
 		return room{filepath.Join(disk.Dir, "data"), func() error { return disk.Fill(512 << 10) }, disk.Free}
 	}
 	s.Logf("a quota instead of a disk: %v", err)
-	dir, err := harness.TempDir("data")
+	dir, err := env.TempDir("data")
 	s.Must(err)
 	return room{dir, func() error { return s.Process().LimitFiles(256 << 10) }, func() error { return nil }}
 }
@@ -46,7 +45,7 @@ func (s *stage) newRoom() room {
 func TestAFullDiskLosesNothingThatWasAccepted(t *testing.T) {
 	s := scoped(t)
 	disk := s.newRoom()
-	s.startScoped(world.NotifierOptions{DataDir: disk.dir})
+	s.startScoped(env.NotifierOptions{DataDir: disk.dir})
 	s.Cleanup(s.showLog)
 	sink := s.NewSink()
 	s.Must(sink.Down())
@@ -80,7 +79,7 @@ func TestAFullDiskLosesNothingThatWasAccepted(t *testing.T) {
 	s.Must(err)
 	s.Must(sink.Up(s.Ctx))
 	s.waitTold(sink, ledger...)
-	s.Must(s.World.Grant(s.Ctx, s.Tenant.Namespace, "late", []string{"patch"}, world.Patchable...))
+	s.Must(s.World.Grant(s.Ctx, s.Tenant.Namespace, "late", []string{"patch"}, env.Patchable...))
 	_, err = s.Tenant.WaitRequested(s.Within(90*time.Second), "GitRepository", "app", sent)
 	s.Must(err)
 	s.Push(path, "t", http.StatusOK)
@@ -93,9 +92,9 @@ func TestAFullDiskLosesNothingThatWasAccepted(t *testing.T) {
 // of the smaller disk while it still reserves what the larger one allowed: it then does not start.
 func TestE2ADataDirectoryOnASmallerDiskStartsWithWhatItHolds(t *testing.T) {
 	s := scoped(t)
-	large, err := harness.TempDir("data")
+	large, err := env.TempDir("data")
 	s.Must(err)
-	s.startScoped(world.NotifierOptions{DataDir: large})
+	s.startScoped(env.NotifierOptions{DataDir: large})
 	sink := s.NewSink()
 	s.Must(sink.Down())
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
@@ -108,7 +107,7 @@ func TestE2ADataDirectoryOnASmallerDiskStartsWithWhatItHolds(t *testing.T) {
 	small := s.newRoom().dir
 	s.Must(os.CopyFS(small, os.DirFS(large)))
 	s.Must(sink.Up(s.Ctx))
-	s.startScoped(world.NotifierOptions{DataDir: small})
+	s.startScoped(env.NotifierOptions{DataDir: small})
 	s.waitTold(sink, "kept")
 	s.accepted("after")
 	s.waitTold(sink, "after")
@@ -129,7 +128,7 @@ func (s *stage) offer(path, message string) (accepted, ended bool) {
 	default:
 		s.unavailable("an event", resp, false)
 	}
-	hook, err := s.GitHub(s.Ctx, path, "t", "push", world.GitHubPush)
+	hook, err := s.GitHub(s.Ctx, path, "t", "push", env.GitHubPush)
 	if err == nil && hook.Status/100 != 2 {
 		s.unavailable("a webhook", hook, true)
 	}
@@ -142,7 +141,7 @@ func (s *stage) saysWhy() {
 	s.Helper()
 	ctx := s.Within(30 * time.Second)
 	said := ""
-	err := harness.Eventually(ctx, func(ctx context.Context) error {
+	err := env.Eventually(ctx, func(ctx context.Context) error {
 		select {
 		case <-s.Process().Exited():
 			if s.Process().Err() == nil {

@@ -9,16 +9,15 @@ import (
 	"testing"
 	"time"
 
-	"notifier/test/harness"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // runs starts the program with the flags and returns its exit code and what it wrote. It must end by itself.
-func runs(t *testing.T, w *world.World, args ...string) (code int, output string) {
+func runs(t *testing.T, w *env.World, args ...string) (code int, output string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	p, err := harness.Start(harness.Command{Path: w.Program, Args: args, Env: []string{"RUNTIME_NAMESPACE="}})
+	p, err := env.Start(env.Command{Path: w.Program, Args: args, Env: []string{"RUNTIME_NAMESPACE="}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +94,7 @@ func TestABadFlagIsNamedAndNothingStarts(t *testing.T) {
 // Flux's own Deployment starts unchanged. Fails when a flag of Flux's is unknown here.
 func TestFluxsFlagsAreTakenAndTheLogSaysWhatTheyDo(t *testing.T) {
 	s := scoped(t)
-	s.startScoped(world.NotifierOptions{Args: []string{
+	s.startScoped(env.NotifierOptions{Args: []string{
 		"--export-http-path-metrics", "--watch-configs-label-selector=a=b", "--token-cache-max-size=10", "--token-cache-max-duration=1h",
 		"--feature-gates=ObjectLevelWorkloadIdentity=true", "--min-retry-delay=1s", "--max-retry-delay=1m", "--concurrent=8",
 		"--kube-api-qps=20", "--kube-api-burst=100", "--log-level=info", "--log-encoding=json", "--rate-limit-interval=1m",

@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"testing"
 
+	"notifier/test/env"
 	"notifier/test/load"
-	"notifier/test/world"
 )
 
 // T4, T5, T6. Fails when a budget is shared between namespaces, when an address that floods is refused before its signature is
@@ -36,13 +36,13 @@ func TestT6AFloodIsNotFeltByAnotherTenant(t *testing.T) {
 // the path that was attacked nor on another, though they come from the same address.
 func (s *stage) afterFailures(attacked, other string) {
 	s.Helper()
-	bad := s.requests(s.HooksURL, []string{attacked, other}, world.GitHubHeader("wrong", "push", world.GitHubPush), world.GitHubPush)
+	bad := s.requests(s.HooksURL, []string{attacked, other}, env.GitHubHeader("wrong", "push", env.GitHubPush), env.GitHubPush)
 	answers, err := load.Flood{Base: s.HooksURL, Requests: bad, From: attacker, Connections: 8, Count: 10_000}.Run(s.Ctx)
 	s.Must(err)
 	if answers.Total() != 10_000 || answers[http.StatusBadRequest]+answers[http.StatusTooManyRequests] != 10_000 {
 		s.Errorf("10,000 failures were answered %v", answers)
 	}
-	good := s.requests(s.HooksURL, []string{attacked, other}, world.GitHubHeader(floodToken, "push", world.GitHubPush), world.GitHubPush)
+	good := s.requests(s.HooksURL, []string{attacked, other}, env.GitHubHeader(floodToken, "push", env.GitHubPush), env.GitHubPush)
 	answers, err = load.Flood{Base: s.HooksURL, Requests: good, From: attacker, Connections: 1, Count: 20}.Run(s.Ctx)
 	s.Must(err)
 	if answers[http.StatusOK]+answers[http.StatusAccepted] != 20 {

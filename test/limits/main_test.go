@@ -11,28 +11,26 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 	"notifier/test/load"
-	"notifier/test/scene"
-	"notifier/test/world"
 )
 
 func TestMain(m *testing.M) {
 	load.Main()
-	harness.Main(m)
+	env.Main(m)
 }
 
 // The race detector would distort what is measured here; test/e2e has it.
-var sharedWorld = scene.Opening(func(ctx context.Context) (*world.World, error) { return world.New(ctx, false) })
+var sharedWorld = env.Opening(func(ctx context.Context) (*env.World, error) { return env.NewWorld(ctx, false) })
 
 // stage is what a test plays on.
-type stage struct{ *scene.Scene }
+type stage struct{ *env.Scene }
 
 // alone opens the stage of a test that has the cluster to itself; its notifier serves every namespace.
 func alone(t *testing.T, args ...string) *stage {
 	t.Helper()
 	s := open(t)
-	s.Start(world.NotifierOptions{Args: args})
+	s.Start(env.NotifierOptions{Args: args})
 	return s
 }
 
@@ -49,11 +47,11 @@ func open(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &stage{scene.New(t, w, nil)}
+	return &stage{env.NewScene(t, w, nil)}
 }
 
 // startScoped starts the notifier of a scoped stage.
-func (s *stage) startScoped(o world.NotifierOptions) {
+func (s *stage) startScoped(o env.NotifierOptions) {
 	s.Helper()
 	o.Args = append([]string{"--watch-all-namespaces=false"}, o.Args...)
 	o.Env = append(o.Env, "RUNTIME_NAMESPACE="+s.Tenant.Namespace)
@@ -63,7 +61,7 @@ func (s *stage) startScoped(o world.NotifierOptions) {
 const anyKustomization = `{"kind":"Kustomization","name":"*"}`
 
 // failure is a failure of the tenant's Kustomization "app" as its controller would POST it.
-func (s *stage) failure(message string) world.Response {
+func (s *stage) failure(message string) env.Response {
 	s.Helper()
 	event, err := s.Tenant.Event(s.Ctx, "Kustomization", "app", "error", "BuildFailed", message, "main@sha1:"+message)
 	s.Must(err)
@@ -83,12 +81,12 @@ func (s *stage) accepted(message string) {
 // ready waits for the condition that says whether the object does its work.
 func (s *stage) ready(kind, name string, status metav1.ConditionStatus, reason string) string {
 	s.Helper()
-	obj, err := s.Tenant.WaitCondition(s.Ctx, kind, name, world.Outcome(kind), status, reason)
+	obj, err := s.Tenant.WaitCondition(s.Ctx, kind, name, env.Outcome(kind), status, reason)
 	s.Must(err)
-	conditions, err := world.Conditions(obj)
+	conditions, err := env.Conditions(obj)
 	s.Must(err)
 	for _, c := range conditions {
-		if c.Type == world.Outcome(kind) {
+		if c.Type == env.Outcome(kind) {
 			return c.Message
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // E6: fails when the first start tells what it finds, when "told" is kept in memory only, or when a start tells what is already
@@ -35,7 +35,7 @@ func TestE6WhatWasMissedIsToldOnceAndTheFirstStartIsSilent(t *testing.T) {
 	}
 
 	// The first start is silent: what changes after it is told, and nothing else.
-	s.startScoped(world.NotifierOptions{})
+	s.startScoped(env.NotifierOptions{})
 	told := each("marker", false, "%s marker: first")
 	s.waitTold(sink, told...)
 	s.toldOnce(sink, told...)

@@ -9,13 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"notifier/test/harness"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // unavailable fails the test unless the answer is 503, to a webhook with the time to come again, to an event without: that would shorten
 // its controller's patience.
-func (s *stage) unavailable(what string, got world.Response, webhook bool) {
+func (s *stage) unavailable(what string, got env.Response, webhook bool) {
 	s.Helper()
 	if after := got.Header.Get("Retry-After"); got.Status != http.StatusServiceUnavailable || (after != "") != webhook {
 		s.Errorf("%s: got %d %q with Retry-After %q, want 503", what, got.Status, got.Body, after)
@@ -25,7 +24,7 @@ func (s *stage) unavailable(what string, got world.Response, webhook bool) {
 // notReady waits until /readyz says 503, and returns what it says.
 func (s *stage) notReady(ctx context.Context) (body string, err error) {
 	s.Helper()
-	err = harness.Eventually(ctx, func(ctx context.Context) error {
+	err = env.Eventually(ctx, func(ctx context.Context) error {
 		resp, err := s.Do(ctx, http.MethodGet, s.HealthURL+"/readyz", nil, nil)
 		if err != nil {
 			return err
@@ -45,10 +44,10 @@ const outage = 10 * time.Second
 // buffered by the client, when /readyz looks at itself only, or when the process has to be restarted.
 func TestWithoutNATSTheDoorsSay503AndItRecovers(t *testing.T) {
 	s := scoped(t)
-	nats, err := harness.StartNATS(s.Ctx, harness.NATSOptions{SyncAlways: true})
+	nats, err := env.StartNATS(s.Ctx, env.NATSOptions{SyncAlways: true})
 	s.Must(err)
 	t.Cleanup(func() { _ = nats.Stop() })
-	s.startScoped(world.NotifierOptions{Args: []string{"--nats-url", nats.URL}})
+	s.startScoped(env.NotifierOptions{Args: []string{"--nats-url", nats.URL}})
 	s.Cleanup(s.showLog)
 	sink := s.NewSink()
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
@@ -96,10 +95,10 @@ func TestWithoutNATSTheDoorsSay503AndItRecovers(t *testing.T) {
 // Fails when the door takes more than the server does: the event would be refused after it was read, or never stored.
 func TestAnEventAboveAServersOwnLimitIsRefusedAsTooLarge(t *testing.T) {
 	s := scoped(t)
-	nats, err := harness.StartNATS(s.Ctx, harness.NATSOptions{Config: "max_payload: 1MB"})
+	nats, err := env.StartNATS(s.Ctx, env.NATSOptions{Config: "max_payload: 1MB"})
 	s.Must(err)
 	t.Cleanup(func() { _ = nats.Stop() })
-	s.startScoped(world.NotifierOptions{Args: []string{"--nats-url", nats.URL}})
+	s.startScoped(env.NotifierOptions{Args: []string{"--nats-url", nats.URL}})
 	sink := s.NewSink()
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))

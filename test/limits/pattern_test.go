@@ -9,7 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 )
 
 // A pattern whose match would cost seconds, and a tenant that sends what it matches, cost the others next to nothing: such a
@@ -72,6 +72,6 @@ func TestAnExpensivePatternIsItsOwnersProblem(t *testing.T) {
 	// An unfiltered notification is better than a lost one, and its owner is told why.
 	_, err = s.Tenant.WaitCondition(s.Ctx, "Alert", "slow", "Matching", metav1.ConditionFalse, "PatternsTooExpensive")
 	s.Must(err)
-	_, err = mine.Wait(s.Within(time.Minute), func(all []harness.Received) bool { return len(all) >= expensive })
+	_, err = mine.Wait(s.Within(time.Minute), func(all []env.Received) bool { return len(all) >= expensive })
 	s.Must(err)
 }

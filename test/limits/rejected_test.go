@@ -19,9 +19,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 	"notifier/test/load"
-	"notifier/test/world"
 )
 
 // T5: fails when a rejected webhook leads to a read of a Secret or a Receiver, to a status write of its own or an Event, or when it is
@@ -33,7 +32,7 @@ func TestT5RejectedWebhooksCostNoRequestAndNoWrite(t *testing.T) {
 	s.Must(s.Tenant.Object(s.Ctx, "Receiver", "closed", nil, `{"type":"github","secretRef":{"name":"closed-token"},
 		"resources":[{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","name":"app","namespace":"kube-system"}]}`))
 	s.ready("Receiver", "closed", metav1.ConditionFalse, "CrossNamespaceDenied")
-	closed := world.HookPath("t", "closed", s.Tenant.Namespace)
+	closed := env.HookPath("t", "closed", s.Tenant.Namespace)
 
 	audit, err := s.World.Settled(s.Ctx)
 	s.Must(err)
@@ -43,9 +42,9 @@ func TestT5RejectedWebhooksCostNoRequestAndNoWrite(t *testing.T) {
 
 	rejecting := time.Now()
 	sent := s.reject(path, closed)
-	requests, err := audit.Find(world.Ours)
+	requests, err := audit.Find(env.Ours)
 	s.Must(err)
-	led, err := world.WithoutReports(requests, time.Since(rejecting), world.RefusalGap)
+	led, err := env.WithoutReports(requests, time.Since(rejecting), env.RefusalGap)
 	s.Must(err)
 	for _, r := range led {
 		if of := r.ObjectRef.Namespace; of == "" || of == s.Tenant.Namespace { // not an Alert of another test, which is looked at anew
@@ -61,7 +60,7 @@ func TestT5RejectedWebhooksCostNoRequestAndNoWrite(t *testing.T) {
 	s.Push(path, "t", http.StatusOK)
 	_, err = s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", begin)
 	s.Must(err)
-	s.Must(harness.Eventually(s.Within(10*time.Second), func(ctx context.Context) error {
+	s.Must(env.Eventually(s.Within(10*time.Second), func(ctx context.Context) error {
 		now, err := s.Metric(ctx, "notifier_apply_triggers_total")
 		if err == nil && now != triggers+1 {
 			err = fmt.Errorf("%v triggers were taken from the bus, want 1", now-triggers)
@@ -79,17 +78,17 @@ func (s *stage) reject(path, closed string) (sent int) {
 		header           http.Header
 		count            int
 	}{
-		{"unknown path", "", world.GitHubPush, world.GitHubHeader("t", "push", world.GitHubPush), 4000},
-		{"foreign path", closed, world.GitHubPush, world.GitHubHeader("t", "push", world.GitHubPush), 4000},
-		{"bad signature", path, world.GitHubPush, world.GitHubHeader("wrong", "push", world.GitHubPush), 4000},
-		{"event not listed", path, world.GitHubPush, world.GitHubHeader("t", "issues", world.GitHubPush), 4000},
+		{"unknown path", "", env.GitHubPush, env.GitHubHeader("t", "push", env.GitHubPush), 4000},
+		{"foreign path", closed, env.GitHubPush, env.GitHubHeader("t", "push", env.GitHubPush), 4000},
+		{"bad signature", path, env.GitHubPush, env.GitHubHeader("wrong", "push", env.GitHubPush), 4000},
+		{"event not listed", path, env.GitHubPush, env.GitHubHeader("t", "issues", env.GitHubPush), 4000},
 		{"too large", path, strings.Repeat("x", 3<<20+1), http.Header{}, 100},
 	} {
 		paths := []string{r.path}
 		if r.path == "" {
 			paths = nil
 			for i := range 100 {
-				paths = append(paths, world.HookPath(strconv.Itoa(i), "nobody", "nowhere"))
+				paths = append(paths, env.HookPath(strconv.Itoa(i), "nobody", "nowhere"))
 			}
 		}
 		answers := s.flood(r.count, paths, r.header, r.body)
@@ -150,7 +149,7 @@ func TestT5AnUnknownAndAForeignPathAreAnsweredAlike(t *testing.T) {
 		"resources":[{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","name":"app","namespace":"kube-system"}]}`))
 	_, err := other.WaitCondition(s.Ctx, "Receiver", "closed", "Ready", metav1.ConditionFalse, "CrossNamespaceDenied")
 	s.Must(err)
-	foreign, unknown := world.HookPath("t", "closed", other.Namespace), world.HookPath("x", "closed", other.Namespace)
+	foreign, unknown := env.HookPath("t", "closed", other.Namespace), env.HookPath("x", "closed", other.Namespace)
 	var get http.Request
 	for i, head := range []string{
 		"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}",

@@ -11,8 +11,7 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 
-	"notifier/test/harness"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // E1: what was accepted before a crash, of a namespace that was deleted and made again meanwhile, is not for the new tenant. Fails when
@@ -39,23 +38,23 @@ func TestE1EventsFromBeforeACrashAreNotForWhoHasTheNamespaceNow(t *testing.T) {
 	}
 
 	// An API server that cannot be reached: nothing is routed, and events are accepted all the same.
-	dir, err := harness.TempDir("identity")
+	dir, err := env.TempDir("identity")
 	s.Must(err)
 	kubeconfig := filepath.Join(dir, "kubeconfig")
-	s.Must(s.World.KubeconfigAs(s.Ctx, world.SystemNamespace, world.ServiceAccount, kubeconfig))
+	s.Must(s.World.KubeconfigAs(s.Ctx, env.SystemNamespace, env.ServiceAccount, kubeconfig))
 	unreachable, err := clientcmd.LoadFromFile(kubeconfig)
 	s.Must(err)
 	for _, cluster := range unreachable.Clusters {
 		cluster.Server = "https://127.0.0.1:1"
 	}
 	s.Must(clientcmd.WriteToFile(*unreachable, kubeconfig))
-	s.Notifier, err = s.World.Launch(s.Ctx, world.NotifierOptions{
+	s.Notifier, err = s.World.Launch(s.Ctx, env.NotifierOptions{
 		Kubeconfig: kubeconfig, Args: []string{"--watch-all-namespaces=false"}, Env: []string{"RUNTIME_NAMESPACE=" + s.Tenant.Namespace},
 	})
 	s.Must(err)
 	t.Cleanup(func() { _ = s.Kill() })
 	defer s.showLog()
-	s.Must(harness.Eventually(s.Ctx, func(ctx context.Context) error { return post(ctx, "of the tenant before: 0") }))
+	s.Must(env.Eventually(s.Ctx, func(ctx context.Context) error { return post(ctx, "of the tenant before: 0") }))
 	for i := 1; i < 20; i++ {
 		s.Must(post(s.Ctx, fmt.Sprintf("of the tenant before: %d", i)))
 	}
@@ -70,12 +69,12 @@ func TestE1EventsFromBeforeACrashAreNotForWhoHasTheNamespaceNow(t *testing.T) {
 	s.Must(s.Tenant.Secret(s.Ctx, "all", map[string]string{"address": sink.URL("/")}))
 	s.Must(s.Tenant.Object(s.Ctx, "Provider", "all", nil, `{"type":"generic","secretRef":{"name":"all"}}`))
 	s.Must(s.Tenant.Object(s.Ctx, "Alert", "all", nil, `{"providerRef":{"name":"all"},"eventSources":[`+anyKustomization+`]}`))
-	s.Must(s.World.KubeconfigAs(s.Ctx, world.SystemNamespace, world.ServiceAccount, kubeconfig))
+	s.Must(s.World.KubeconfigAs(s.Ctx, env.SystemNamespace, env.ServiceAccount, kubeconfig))
 	s.Must(s.Restart(s.Ctx))
 
 	// One object's events arrive in order: what is accepted now comes last.
 	s.Must(post(s.Ctx, "of the tenant now"))
-	got, err := sink.Wait(s.Ctx, func(got []harness.Received) bool {
+	got, err := sink.Wait(s.Ctx, func(got []env.Received) bool {
 		return len(got) > 0 && strings.Contains(string(got[len(got)-1].Body), "of the tenant now")
 	})
 	s.Must(err)

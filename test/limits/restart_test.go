@@ -13,9 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 	"notifier/test/load"
-	"notifier/test/world"
 )
 
 const manyReceivers = 500
@@ -24,7 +23,7 @@ const manyReceivers = 500
 // "all compiled" is concluded before the Secrets are read.
 func TestT4ARestartWith500ReceiversAnswersNo404(t *testing.T) {
 	s := scoped(t)
-	s.startScoped(world.NotifierOptions{})
+	s.startScoped(env.NotifierOptions{})
 	paths := s.receivers(manyReceivers)
 	for name, end := range map[string]func() error{"kill -9": s.Kill, "SIGTERM": s.Stop} {
 		s.Must(end())
@@ -37,7 +36,7 @@ func TestT4ARestartWith500ReceiversAnswersNo404(t *testing.T) {
 		s.Must(s.Ready(s.Ctx))
 		ready := time.Since(begin)
 		// Whoever is ready serves every path.
-		last := s.flood(len(paths), paths, world.GitHubHeader("t", "push", world.GitHubPush), world.GitHubPush)
+		last := s.flood(len(paths), paths, env.GitHubHeader("t", "push", env.GitHubPush), env.GitHubPush)
 		stop()
 		wg.Wait()
 		t.Logf("after %s: ready in %s; webhooks from the first moment on: %v", name, ready.Round(time.Millisecond), answers)
@@ -57,7 +56,7 @@ func TestT4ARestartWith500ReceiversAnswersNo404(t *testing.T) {
 
 // hammer sends to all paths until ctx ends, whether somebody listens or not.
 func (s *stage) hammer(ctx context.Context, paths []string) load.Answers {
-	requests := s.requests(s.HooksURL, paths, world.GitHubHeader("t", "push", world.GitHubPush), world.GitHubPush)
+	requests := s.requests(s.HooksURL, paths, env.GitHubHeader("t", "push", env.GitHubPush), env.GitHubPush)
 	answers, err := load.Flood{
 		Base: s.HooksURL, Requests: requests, From: netip.MustParseAddr("127.0.0.3"), Connections: 4,
 	}.Run(ctx)
@@ -75,23 +74,23 @@ func (s *stage) receivers(count int) []string {
 	g.SetLimit(16)
 	for i := range count {
 		name := fmt.Sprintf("app-%d", i)
-		paths[i] = world.HookPath("t", name, s.Tenant.Namespace)
+		paths[i] = env.HookPath("t", name, s.Tenant.Namespace)
 		g.Go(func() error {
 			if err := s.Tenant.Secret(ctx, name+"-token", map[string]string{"token": "t"}); err != nil {
 				return err
 			}
-			return s.Tenant.Object(ctx, "Receiver", name, nil, world.GitHubSpec(name, name, ""))
+			return s.Tenant.Object(ctx, "Receiver", name, nil, env.GitHubSpec(name, name, ""))
 		})
 	}
 	s.Must(g.Wait())
-	s.Must(harness.Eventually(s.Within(time.Minute), func(ctx context.Context) error {
-		list, err := s.Tenant.Dynamic.Resource(world.Kinds["Receiver"]).Namespace(s.Tenant.Namespace).List(ctx, metav1.ListOptions{})
+	s.Must(env.Eventually(s.Within(time.Minute), func(ctx context.Context) error {
+		list, err := s.Tenant.Dynamic.Resource(env.Kinds["Receiver"]).Namespace(s.Tenant.Namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
 		}
 		ready := 0
 		for i := range list.Items {
-			if conditions, err := world.Conditions(&list.Items[i]); err == nil && meta.IsStatusConditionTrue(conditions, "Ready") {
+			if conditions, err := env.Conditions(&list.Items[i]); err == nil && meta.IsStatusConditionTrue(conditions, "Ready") {
 				ready++
 			}
 		}

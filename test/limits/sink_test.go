@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 )
 
 // told returns how often each message came to the sink and was accepted there.
-func (s *stage) told(sink *harness.Sink) map[string]int {
+func (s *stage) told(sink *env.Sink) map[string]int {
 	s.Helper()
 	counts := map[string]int{}
 	for _, r := range sink.Received() {
@@ -25,9 +25,9 @@ func (s *stage) told(sink *harness.Sink) map[string]int {
 }
 
 // waitTold waits until every message has come.
-func (s *stage) waitTold(sink *harness.Sink, messages ...string) {
+func (s *stage) waitTold(sink *env.Sink, messages ...string) {
 	s.Helper()
-	err := harness.Eventually(s.Within(time.Minute), func(context.Context) error {
+	err := env.Eventually(s.Within(time.Minute), func(context.Context) error {
 		counts := s.told(sink)
 		var missing []string
 		for _, m := range messages {
@@ -44,7 +44,7 @@ func (s *stage) waitTold(sink *harness.Sink, messages ...string) {
 }
 
 // toldOnce fails the test unless the sink was told exactly these messages, each once.
-func (s *stage) toldOnce(sink *harness.Sink, messages ...string) {
+func (s *stage) toldOnce(sink *env.Sink, messages ...string) {
 	s.Helper()
 	want := map[string]bool{}
 	for _, m := range messages {

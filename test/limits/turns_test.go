@@ -8,14 +8,14 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // T6: fails when another namespace's events wait until one for very many Alerts, all over their quota, is routed.
 func TestT6AnEventForManyAlertsOverTheirQuotaIsWaitedForByNobodyElse(t *testing.T) {
 	const alerts = 200
 	s := open(t)
-	s.Start(world.NotifierOptions{Args: []string{"--namespace-quota=16"}})
+	s.Start(env.NotifierOptions{Args: []string{"--namespace-quota=16"}})
 	defer s.showLog()
 	many, sink := s.Tenant, s.NewSink()
 	s.Must(many.Object(s.Ctx, "Kustomization", "app", nil, ""))
@@ -30,7 +30,7 @@ func TestT6AnEventForManyAlertsOverTheirQuotaIsWaitedForByNobodyElse(t *testing.
 	other := s.NewTenant()
 	s.Must(other.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	s.Must(other.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization)) // and so the others are compiled
-	post := func(tenant *world.Tenant, message string) {
+	post := func(tenant *env.Tenant, message string) {
 		event, err := tenant.Event(s.Ctx, "Kustomization", "app", "error", "BuildFailed", message, "main@sha1:"+message)
 		s.Must(err)
 		resp, err := s.Post(s.Ctx, event)

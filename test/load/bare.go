@@ -14,7 +14,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 )
 
 // bareCommand makes a program that calls Main the baseline.
@@ -29,12 +29,12 @@ func Main() {
 }
 
 // StartBare starts the baseline in a process of its own, as the notifier is, and returns its base URL.
-func StartBare(ctx context.Context, token string) (*harness.Process, string, error) {
+func StartBare(ctx context.Context, token string) (*env.Process, string, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, "", err
 	}
-	p, err := harness.Start(harness.Command{Path: self, Args: []string{bareCommand, token}})
+	p, err := env.Start(env.Command{Path: self, Args: []string{bareCommand, token}})
 	if err != nil {
 		return nil, "", err
 	}

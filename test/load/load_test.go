@@ -7,14 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 	"notifier/test/load"
-	"notifier/test/world"
 )
 
 func TestMain(m *testing.M) {
 	load.Main()
-	harness.Main(m)
+	env.Main(m)
 }
 
 // Fails when a refused request ends a flood, or when the baseline does not check what it compares with.
@@ -27,7 +26,7 @@ func TestAFloodOfGoodAndBadRequestsLeavesASamplerItsAnswers(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = p.Kill9() })
 	request := func(token string) []byte {
-		r, err := load.Request(url, "/hook/x", world.GitHubHeader(token, "push", world.GitHubPush), world.GitHubPush)
+		r, err := load.Request(url, "/hook/x", env.GitHubHeader(token, "push", env.GitHubPush), env.GitHubPush)
 		if err != nil {
 			t.Fatal(err)
 		}

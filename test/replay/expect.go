@@ -8,7 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 )
 
 func isGone(err error) bool { return apierrors.IsNotFound(err) }
@@ -36,7 +36,7 @@ func (m message) String() string {
 }
 
 // messagesOf decodes what a sink got at a path. One delivery that came several times, which is right around a kill, is one message.
-func messagesOf(received []harness.Received, path string) ([]message, error) {
+func messagesOf(received []env.Received, path string) ([]message, error) {
 	var all []message
 	seen := map[string]bool{}
 	for _, r := range received {

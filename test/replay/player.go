@@ -14,8 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
-	"notifier/test/harness"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // resources are those of the recorded kinds.
@@ -30,11 +29,11 @@ var tries = []time.Duration{0, time.Second, 3 * time.Second, 7 * time.Second, 15
 // player plays one recording in namespaces of its own.
 type player struct {
 	*recording
-	world *world.World
+	world *env.World
 	// namespaces are those of the recording and what they are here.
 	namespaces map[string]string
 	// endpoint returns where the nth POST goes to; nil where controllers do not POST.
-	endpoint func(n int) *world.Notifier
+	endpoint func(n int) *env.Notifier
 	posts    int
 
 	begun time.Time
@@ -265,7 +264,7 @@ func (p *player) remove(ctx context.Context, client dynamic.ResourceInterface, w
 	}
 	delete(p.live, k)
 	delete(p.recorded, k)
-	return harness.Eventually(ctx, func(ctx context.Context) error {
+	return env.Eventually(ctx, func(ctx context.Context) error {
 		_, err := client.Get(ctx, want.GetName(), metav1.GetOptions{})
 		if isGone(err) {
 			return nil

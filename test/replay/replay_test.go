@@ -11,12 +11,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"notifier/test/harness"
-	"notifier/test/scene"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
-func TestMain(m *testing.M) { harness.Main(m) }
+func TestMain(m *testing.M) { env.Main(m) }
 
 const (
 	// playTime bounds a play of all recordings, which run side by side; the longest is of two minutes.
@@ -40,8 +38,8 @@ const everything = `[{"kind":"GitRepository","name":"*"},{"kind":"HelmChart","na
 type play struct {
 	*testing.T
 	ctx      context.Context
-	world    *world.World
-	sink     *harness.Sink
+	world    *env.World
+	sink     *env.Sink
 	players  []*player
 	expected map[string]expectation
 }
@@ -49,16 +47,16 @@ type play struct {
 func newPlay(t *testing.T) *play {
 	t.Helper()
 	t.Parallel()
-	opening, cancel := context.WithTimeout(t.Context(), scene.OpenTimeout)
+	opening, cancel := context.WithTimeout(t.Context(), env.OpenTimeout)
 	defer cancel()
-	w, err := world.New(opening, true)
+	w, err := env.NewWorld(opening, true)
 	p := &play{T: t, world: w}
 	p.must(err)
 	t.Cleanup(func() { _ = w.Stop() })
 	ctx, cancelPlay := context.WithTimeout(t.Context(), playTime)
 	t.Cleanup(cancelPlay)
 	p.ctx = ctx
-	p.sink, err = harness.NewSink()
+	p.sink, err = env.NewSink()
 	p.must(err)
 	t.Cleanup(func() { _ = p.sink.Down() })
 	recordings, expected, err := load()
@@ -99,7 +97,7 @@ func (p *play) namespace(pl *player, recorded string) {
 	name, err := p.world.Namespace(p.ctx, pl.name[:min(len(pl.name), 40)]+"-"+recorded+"-")
 	p.must(err)
 	pl.namespaces[recorded] = name
-	tenant := &world.Tenant{World: p.world, Namespace: name}
+	tenant := &env.Tenant{World: p.world, Namespace: name}
 	for _, severity := range []string{"info", "error"} {
 		p.must(tenant.Secret(p.ctx, severity, map[string]string{"address": p.sink.URL("/" + name + "/" + severity)}))
 		p.must(tenant.Object(p.ctx, "Provider", severity, nil, fmt.Sprintf(`{"type":"generic","secretRef":{"name":%q}}`, severity)))
@@ -109,16 +107,16 @@ func (p *play) namespace(pl *player, recorded string) {
 }
 
 // start starts a notifier.
-func (p *play) start(args ...string) *world.Notifier {
+func (p *play) start(args ...string) *env.Notifier {
 	p.Helper()
-	n, err := p.world.Start(p.ctx, world.NotifierOptions{Args: args})
+	n, err := p.world.Start(p.ctx, env.NotifierOptions{Args: args})
 	p.must(err)
 	p.Cleanup(func() { _ = n.Kill() })
 	return n
 }
 
 // run plays all recordings, from when a watcher takes no state for one that its controller may still be POSTing.
-func (p *play) run(endpoint func(n int) *world.Notifier) {
+func (p *play) run(endpoint func(n int) *env.Notifier) {
 	p.Helper()
 	p.must(pause(p.ctx, emitterTime))
 	var playing sync.WaitGroup
@@ -200,7 +198,7 @@ func watched(e expectation, severity string) []fact {
 func TestE4E6EachFactIsToldOnceWithPosts(t *testing.T) {
 	p := newPlay(t)
 	n := p.start()
-	p.run(func(int) *world.Notifier { return n })
+	p.run(func(int) *env.Notifier { return n })
 	p.check(told)
 }
 
@@ -227,7 +225,7 @@ func TestE2E6EachFactIsToldOnceOverKills(t *testing.T) {
 			}
 		}
 	})
-	p.run(func(int) *world.Notifier { return n })
+	p.run(func(int) *env.Notifier { return n })
 	killing.Wait()
 	p.check(told)
 }
@@ -236,12 +234,12 @@ func TestE2E6EachFactIsToldOnceOverKills(t *testing.T) {
 // other was POSTed.
 func TestE4E6EachFactIsToldOnceByTwoReplicas(t *testing.T) {
 	p := newPlay(t)
-	nats, err := harness.StartNATS(p.ctx, harness.NATSOptions{})
+	nats, err := env.StartNATS(p.ctx, env.NATSOptions{})
 	p.must(err)
 	t.Cleanup(func() { _ = nats.Stop() })
-	fleet := []*world.Notifier{
+	fleet := []*env.Notifier{
 		p.start("--nats-url", nats.URL, "--enable-leader-election"), p.start("--nats-url", nats.URL, "--enable-leader-election"),
 	}
-	p.run(func(n int) *world.Notifier { return fleet[n%2] })
+	p.run(func(n int) *env.Notifier { return fleet[n%2] })
 	p.check(told)
 }

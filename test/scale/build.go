@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // What each namespace has, beside a Secret that its Receivers and its Provider name.
@@ -40,7 +40,7 @@ const writers = 24
 func namespace(i int) string { return fmt.Sprintf("scale-%04d", i) }
 
 // build fills the cluster. The notifications of every namespace go to address.
-func build(ctx context.Context, w *world.World, namespaces int, address string, say func(string)) error {
+func build(ctx context.Context, w *env.World, namespaces int, address string, say func(string)) error {
 	if _, err := w.Apply(ctx, tenantsMayPatch); err != nil {
 		return fmt.Errorf("what tenants may: %w", err)
 	}
@@ -64,7 +64,7 @@ func build(ctx context.Context, w *world.World, namespaces int, address string, 
 	return group.Wait()
 }
 
-func fill(ctx context.Context, w *world.World, ns, address string) error {
+func fill(ctx context.Context, w *env.World, ns, address string) error {
 	_, err := w.Client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, metav1.CreateOptions{})
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func fill(ctx context.Context, w *world.World, ns, address string) error {
 		return err
 	}
 	create := func(kind, name, spec string) (*unstructured.Unstructured, error) {
-		gvr := world.Kinds[kind]
+		gvr := env.Kinds[kind]
 		var o unstructured.Unstructured
 		err := json.Unmarshal(fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,"spec":%s,"metadata":{"name":%q,"labels":{
 			"app.kubernetes.io/part-of":%q,"kustomize.toolkit.fluxcd.io/name":"tenants","kustomize.toolkit.fluxcd.io/namespace":"flux-system"}}}`,
@@ -117,7 +117,7 @@ func fill(ctx context.Context, w *world.World, ns, address string) error {
 }
 
 // settle writes the status of a Flux object that was reconciled well.
-func settle(ctx context.Context, w *world.World, o *unstructured.Unstructured, ns string) error {
+func settle(ctx context.Context, w *env.World, o *unstructured.Unstructured, ns string) error {
 	const revision = "main@sha1:1f2e3d4c5b6a79880112233445566778899aabbc"
 	text := fmt.Sprintf(`{"status":{"observedGeneration":1,"lastAppliedRevision":%[1]q,"lastAttemptedRevision":%[1]q,
 		"artifact":{"revision":%[1]q,"digest":"sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa","path":"gitrepository/%[2]s/app/x.tar.gz",
@@ -125,7 +125,7 @@ func settle(ctx context.Context, w *world.World, o *unstructured.Unstructured, n
 		"inventory":{"entries":[{"id":"%[2]s_app_apps_Deployment","v":"v1"},{"id":"%[2]s_app__Service","v":"v1"}]},
 		"conditions":[{"type":"Ready","status":"True","reason":"ReconciliationSucceeded","message":"Applied revision: %[1]s",
 			"observedGeneration":1,"lastTransitionTime":%[3]q}]}}`, revision, ns, time.Now().UTC().Format(time.RFC3339))
-	_, err := w.Dynamic.Resource(world.Kinds[o.GetKind()]).Namespace(ns).
+	_, err := w.Dynamic.Resource(env.Kinds[o.GetKind()]).Namespace(ns).
 		Patch(ctx, o.GetName(), types.MergePatchType, []byte(text), metav1.PatchOptions{FieldManager: "flux"}, "status")
 	return err
 }

@@ -13,8 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"notifier/test/harness"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // Size says how much there is, and for how long it is looked at.
@@ -66,9 +65,9 @@ const (
 // run is one measurement.
 type run struct {
 	Size
-	world    *world.World
-	notifier *world.Notifier
-	sink     *harness.Sink
+	world    *env.World
+	notifier *env.Notifier
+	sink     *env.Sink
 	figures  []Figure
 }
 
@@ -102,17 +101,17 @@ func (r *run) prepare(ctx context.Context) error {
 	dir := r.Dir
 	if dir == "" {
 		var err error
-		if dir, err = harness.TempDir("scale"); err != nil {
+		if dir, err = env.TempDir("scale"); err != nil {
 			return err
 		}
 	}
-	ports, err := harness.FreePorts(1)
+	ports, err := env.FreePorts(1)
 	if err != nil {
 		return err
 	}
 	// A place and a port of its own: it is stopped and continued. Of Kubernetes' controllers only that runs which the install needs: the
 	// others read the whole cluster when the API server is back and take both processors of a small machine for half a minute.
-	cluster, err := harness.StartControlPlane(ctx, harness.ClusterOptions{Args: []string{
+	cluster, err := env.StartControlPlane(ctx, env.ClusterOptions{Args: []string{
 		"--data-dir", filepath.Join(dir, "cluster"), "--port", strconv.Itoa(ports[0]), "--controllers", "clusterrole-aggregation",
 	}})
 	if err != nil {
@@ -121,10 +120,10 @@ func (r *run) prepare(ctx context.Context) error {
 	if cluster.Process == nil {
 		return errors.New("a cluster that is not of this program's making cannot be restarted")
 	}
-	if r.world, err = world.Open(ctx, cluster, false); err != nil {
+	if r.world, err = env.Open(ctx, cluster, false); err != nil {
 		return err
 	}
-	if r.sink, err = harness.NewSink(); err != nil {
+	if r.sink, err = env.NewSink(); err != nil {
 		return err
 	}
 	return r.fill(ctx, filepath.Join(dir, fmt.Sprintf("filled-%d", r.Namespaces)))
@@ -143,13 +142,13 @@ func (r *run) fill(ctx context.Context, done string) error {
 		return err
 	}
 	r.Say("the objects are there already")
-	for _, resource := range world.Kinds { // an API server that has just started reads a kind from etcd when it is first asked for
+	for _, resource := range env.Kinds { // an API server that has just started reads a kind from etcd when it is first asked for
 		if _, err := r.world.Dynamic.Resource(resource).List(ctx, metav1.ListOptions{ResourceVersion: "0"}); err != nil {
 			return fmt.Errorf("list %s: %w", resource.Resource, err)
 		}
 	}
 	for _, i := range []int{0, r.Namespaces - 1} {
-		tenant := &world.Tenant{World: r.world, Namespace: namespace(i)}
+		tenant := &env.Tenant{World: r.world, Namespace: namespace(i)}
 		before, err := r.world.Client.CoreV1().Secrets(tenant.Namespace).Get(ctx, "hook", metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -171,7 +170,7 @@ func (r *run) firstStart(ctx context.Context) error {
 		return err
 	}
 	began := time.Now()
-	if r.notifier, err = r.world.Launch(ctx, world.NotifierOptions{
+	if r.notifier, err = r.world.Launch(ctx, env.NotifierOptions{
 		Args: append([]string{"--log-level", "error"}, r.Args...), Env: r.Env,
 	}); err != nil {
 		return err
@@ -247,7 +246,7 @@ func (r *run) apiServer(ctx context.Context) error {
 		return err
 	}
 	r.sink.Forget()
-	first, last := &world.Tenant{World: r.world, Namespace: namespace(0)}, &world.Tenant{World: r.world, Namespace: namespace(r.Namespaces - 1)}
+	first, last := &env.Tenant{World: r.world, Namespace: namespace(0)}, &env.Tenant{World: r.world, Namespace: namespace(r.Namespaces - 1)}
 	if err := first.SetReady(ctx, "Kustomization", "app-0", false, "BuildFailed", "no such file", "main@sha1:2"); err != nil {
 		return err
 	}
@@ -260,15 +259,15 @@ func (r *run) apiServer(ctx context.Context) error {
 	var told, rotated time.Duration
 	group, waiting := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		_, err := r.sink.Wait(waiting, func(got []harness.Received) bool { return len(got) >= alertsEach })
+		_, err := r.sink.Wait(waiting, func(got []env.Received) bool { return len(got) >= alertsEach })
 		if told = time.Since(back); err != nil {
 			return fmt.Errorf("the transition was not told: %w", err)
 		}
 		return nil
 	})
 	group.Go(func() error {
-		path := world.HookPath(token, "app-0", last.Namespace)
-		err := harness.Eventually(waiting, func(ctx context.Context) error {
+		path := env.HookPath(token, "app-0", last.Namespace)
+		err := env.Eventually(waiting, func(ctx context.Context) error {
 			resp, err := r.notifier.GitHub(ctx, path, token, "ping", "{}")
 			if err == nil && resp.Status != 200 {
 				err = fmt.Errorf("webhook: %d", resp.Status)
@@ -288,7 +287,7 @@ func (r *run) apiServer(ctx context.Context) error {
 	if err := r.rest(ctx); err != nil {
 		return err
 	}
-	watches, err := audit.Find(func(e harness.AuditEntry) bool {
+	watches, err := audit.Find(func(e env.AuditEntry) bool {
 		return ours(e) && e.Verb == "watch" && e.ObjectRef.Resource == "secrets" && e.Stage == "ResponseStarted" && e.Received.After(began)
 	})
 	r.add("watches of Secrets begun after the API server's return, each Secret", float64(len(watches))/float64(r.Namespaces), watchesBound, "", "")
@@ -323,7 +322,7 @@ func (r *run) settled(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	quiet := 0
-	if err := harness.Eventually(bounded, func(ctx context.Context) error {
+	if err := env.Eventually(bounded, func(ctx context.Context) error {
 		waiting, err := r.notifier.Metric(ctx, "notifier_reconcile_queue_depth")
 		if err != nil {
 			return err
@@ -353,13 +352,13 @@ func (r *run) rest(ctx context.Context) error {
 	}
 }
 
-func ours(e harness.AuditEntry) bool {
-	return e.User.Username == harness.ServiceAccountUser(world.SystemNamespace, world.ServiceAccount)
+func ours(e env.AuditEntry) bool {
+	return e.User.Username == env.ServiceAccountUser(env.SystemNamespace, env.ServiceAccount)
 }
 
 // counted returns how often the process wrote a status and an Event.
-func counted(audit *harness.Audit) (statuses, events int, err error) {
-	_, err = audit.Find(func(e harness.AuditEntry) bool {
+func counted(audit *env.Audit) (statuses, events int, err error) {
+	_, err = audit.Find(func(e env.AuditEntry) bool {
 		switch {
 		case !ours(e) || e.Verb != "update" && e.Verb != "patch" && e.Verb != "create":
 		case e.ObjectRef.Resource == "events":

@@ -14,9 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 	"notifier/test/load"
-	"notifier/test/world"
 )
 
 const (
@@ -83,11 +82,11 @@ func (c *counter) wait(ctx context.Context, count int64) error {
 
 // alerting makes tenants, each with a generic Provider at the sink and two Alerts on it, the first ones with Kustomizations, and
 // waits until all Alerts are served.
-func alerting(ctx context.Context, w *world.World, tenants int, sink *counter) error {
+func alerting(ctx context.Context, w *env.World, tenants int, sink *counter) error {
 	advance := progress("tenants with Alerts", tenants)
 	err := parallel(ctx, tenants, func(ctx context.Context, i int) error {
 		defer advance()
-		t := &world.Tenant{World: w, Namespace: fmt.Sprintf("alerts-%d", i)}
+		t := &env.Tenant{World: w, Namespace: fmt.Sprintf("alerts-%d", i)}
 		if err := t.Apply(ctx, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"$NS"}}`); err != nil {
 			return err
 		}
@@ -113,7 +112,7 @@ func alerting(ctx context.Context, w *world.World, tenants int, sink *counter) e
 		return err
 	}
 	for i := range tenants {
-		t := &world.Tenant{World: w, Namespace: fmt.Sprintf("alerts-%d", i)}
+		t := &env.Tenant{World: w, Namespace: fmt.Sprintf("alerts-%d", i)}
 		if _, err := t.WaitCondition(ctx, "Alert", "all-"+strconv.Itoa(alertsPerTenant-1), "Serving", "True", ""); err != nil {
 			return err
 		}
@@ -163,10 +162,10 @@ func (b *bench) idleLatency(ctx context.Context) error {
 }
 
 // through sends a window of events about the first tenants and returns how many were delivered a second, two for each.
-func through(ctx context.Context, n *world.Notifier, sink *counter, round string) (float64, error) {
+func through(ctx context.Context, n *env.Notifier, sink *counter, round string) (float64, error) {
 	var bodies []map[string]any
 	for i := range fewNamespaces * objectsPerTenant {
-		t := &world.Tenant{World: n.World(), Namespace: fmt.Sprintf("alerts-%d", i%fewNamespaces)}
+		t := &env.Tenant{World: n.World(), Namespace: fmt.Sprintf("alerts-%d", i%fewNamespaces)}
 		e, err := t.Event(ctx, "Kustomization", fmt.Sprintf("app-%d", i/fewNamespaces), "info", "ReconciliationSucceeded", "", "main@sha1:1")
 		if err != nil {
 			return 0, err
@@ -211,7 +210,7 @@ func (b *bench) manyAlerts(ctx context.Context) error {
 	}
 	defer stop()
 	sides := []struct {
-		n       *world.Notifier
+		n       *env.Notifier
 		tenants int
 		rates   []float64
 	}{{n: small, tenants: fewNamespaces}, {n: b.notifier, tenants: manyNamespaces}}
@@ -247,16 +246,16 @@ func (b *bench) manyAlerts(ctx context.Context) error {
 }
 
 // second starts another notifier with another control plane.
-func (b *bench) second(ctx context.Context) (n *world.Notifier, stop func(), err error) {
-	cluster, err := harness.StartControlPlane(ctx, harness.ClusterOptions{})
+func (b *bench) second(ctx context.Context) (n *env.Notifier, stop func(), err error) {
+	cluster, err := env.StartControlPlane(ctx, env.ClusterOptions{})
 	if err != nil {
 		return nil, nil, err
 	}
-	w, err := world.Open(ctx, cluster, false)
+	w, err := env.Open(ctx, cluster, false)
 	if err != nil {
 		return nil, nil, err
 	}
-	if n, err = w.Start(ctx, world.NotifierOptions{Args: unlimited}); err != nil {
+	if n, err = w.Start(ctx, env.NotifierOptions{Args: unlimited}); err != nil {
 		return nil, nil, err
 	}
 	return n, func() {

@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"notifier/test/env"
 	"notifier/test/load"
-	"notifier/test/world"
 )
 
 const (
@@ -148,7 +148,7 @@ func (s *besieged) sample(ctx context.Context, i int) ([]load.Sample, error) {
 }
 
 func (s *besieged) request(path string) ([]byte, error) {
-	return load.Request(s.base, path, world.GitHubHeader(token, "push", world.GitHubPush), world.GitHubPush)
+	return load.Request(s.base, path, env.GitHubHeader(token, "push", env.GitHubPush), env.GitHubPush)
 }
 
 // address is the i-th client's, on loopback.

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 	"notifier/test/load"
 )
 
@@ -39,7 +39,7 @@ func run(only string) int {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	rows, err := measure(ctx, pattern)
-	if e := harness.Shutdown(); err == nil {
+	if e := env.Shutdown(); err == nil {
 		err = e
 	}
 	held := printTable(os.Stdout, rows)

@@ -12,10 +12,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 	"notifier/test/load"
 	"notifier/test/sender"
-	"notifier/test/world"
 )
 
 const (
@@ -27,9 +26,9 @@ const (
 
 // bench is what the measurements share.
 type bench struct {
-	world    *world.World
-	notifier *world.Notifier
-	bare     *harness.Process
+	world    *env.World
+	notifier *env.Notifier
+	bare     *env.Process
 	bareURL  string
 	// issuer signs the tokens that Receivers accept, Google's as well.
 	issuer *sender.Issuer
@@ -109,14 +108,14 @@ func (b *bench) add(r row) { b.rows = append(b.rows, r) }
 
 func (b *bench) start(ctx context.Context) error {
 	var err error
-	if b.world, err = world.New(ctx, false); err != nil {
+	if b.world, err = env.NewWorld(ctx, false); err != nil {
 		return err
 	}
 	if b.issuer, err = sender.NewIssuer(); err != nil { // ends with the process
 		return err
 	}
 	args := slices.Concat(unlimited, []string{"--google-issuer", b.issuer.URL})
-	if b.notifier, err = b.world.Start(ctx, world.NotifierOptions{Args: args}); err != nil {
+	if b.notifier, err = b.world.Start(ctx, env.NotifierOptions{Args: args}); err != nil {
 		return err
 	}
 	b.bare, b.bareURL, err = load.StartBare(ctx, token)

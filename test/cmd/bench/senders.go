@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"notifier/test/env"
 	"notifier/test/sender"
-	"notifier/test/world"
 )
 
 // receiverType is a type of Receiver and what its sender sends.
@@ -73,7 +73,7 @@ func receiverTypes(issuer *sender.Issuer) []receiverType {
 }
 
 // complete is an error if the API has a type with a webhook that is not among these.
-func complete(ctx context.Context, w *world.World, types []receiverType) error {
+func complete(ctx context.Context, w *env.World, types []receiverType) error {
 	names, err := w.WebhookTypes(ctx)
 	for _, name := range names {
 		if !slices.ContainsFunc(types, func(t receiverType) bool { return t.name == name }) {
@@ -92,7 +92,7 @@ func (t receiverType) row() string {
 }
 
 // receiver makes a Receiver of the type, on an object of its own, and returns its path once it is ready.
-func (t receiverType) receiver(ctx context.Context, tenant *world.Tenant, name string) (path string, err error) {
+func (t receiverType) receiver(ctx context.Context, tenant *env.Tenant, name string) (path string, err error) {
 	ref := ""
 	if t.secret != nil {
 		if err := tenant.Secret(ctx, name, t.secret); err != nil {

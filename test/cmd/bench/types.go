@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"time"
 
+	"notifier/test/env"
 	"notifier/test/load"
-	"notifier/test/world"
 )
 
 const (
@@ -88,7 +88,7 @@ func (b *bench) deliveries(kind receiverType, path string) (mine, bare [][]byte,
 		if err != nil {
 			return nil, nil, err
 		}
-		w = w.With("X-Hub-Signature-256", "sha256="+world.Sign(token, w.Body))
+		w = w.With("X-Hub-Signature-256", "sha256="+env.Sign(token, w.Body))
 		o, err := load.Request(b.bareURL, path, w.Header, w.Body)
 		if err != nil {
 			return nil, nil, err

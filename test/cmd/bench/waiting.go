@@ -9,9 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 	"notifier/test/load"
-	"notifier/test/world"
 )
 
 const (
@@ -27,7 +26,7 @@ const (
 )
 
 // events makes the requests of count events about the tenant's first objects.
-func events(ctx context.Context, n *world.Notifier, t *world.Tenant, round string, objects, count int) ([][]byte, error) {
+func events(ctx context.Context, n *env.Notifier, t *env.Tenant, round string, objects, count int) ([][]byte, error) {
 	var requests [][]byte
 	bodies := make([]map[string]any, objects)
 	for i := range bodies {
@@ -54,7 +53,7 @@ func events(ctx context.Context, n *world.Notifier, t *world.Tenant, round strin
 }
 
 // tenantWith makes a tenant with objects and one Provider, and as many Alerts on it.
-func tenantWith(ctx context.Context, w *world.World, name, address string, objects, alerts int) (*world.Tenant, error) {
+func tenantWith(ctx context.Context, w *env.World, name, address string, objects, alerts int) (*env.Tenant, error) {
 	t, err := w.Tenant(ctx, name)
 	if err != nil {
 		return nil, err
@@ -82,11 +81,11 @@ func tenantWith(ctx context.Context, w *world.World, name, address string, objec
 }
 
 // parked waits until so many deliveries are on the schedule.
-func parked(ctx context.Context, n *world.Notifier, count int) error {
+func parked(ctx context.Context, n *env.Notifier, count int) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
 	advance := time.Now()
-	return harness.Eventually(ctx, func(ctx context.Context) error {
+	return env.Eventually(ctx, func(ctx context.Context) error {
 		got, err := n.Metric(ctx, "notifier_delivery_queue_depth", "place", "schedule")
 		if err != nil {
 			return err
@@ -163,7 +162,7 @@ func (b *bench) drain(ctx context.Context) error {
 }
 
 // latencies POSTs events one after the other for a time, at least ten, and returns how long each took to the sink, sorted.
-func latencies(ctx context.Context, n *world.Notifier, t *world.Tenant, sink *counter, round string, during time.Duration) ([]time.Duration, error) {
+func latencies(ctx context.Context, n *env.Notifier, t *env.Tenant, sink *counter, round string, during time.Duration) ([]time.Duration, error) {
 	e, err := t.Event(ctx, "Kustomization", "app-0", "info", "ReconciliationSucceeded", "", "main@sha1:1")
 	if err != nil {
 		return nil, err

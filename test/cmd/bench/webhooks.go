@@ -10,9 +10,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 	"notifier/test/load"
-	"notifier/test/world"
 )
 
 const manyReceivers = 1000
@@ -36,14 +35,14 @@ func (b *bench) interleave(ctx context.Context, mine, bare [][]byte, window time
 
 // against measures a push to each of the paths at the notifier and at the bare handler.
 func (b *bench) against(ctx context.Context, paths []string) (product, baseline float64, err error) {
-	header := world.GitHubHeader(token, "push", world.GitHubPush)
+	header := env.GitHubHeader(token, "push", env.GitHubPush)
 	var mine, bare [][]byte
 	for _, path := range paths {
-		m, err := load.Request(b.notifier.HooksURL, path, header, world.GitHubPush)
+		m, err := load.Request(b.notifier.HooksURL, path, header, env.GitHubPush)
 		if err != nil {
 			return 0, 0, err
 		}
-		o, err := load.Request(b.bareURL, path, header, world.GitHubPush)
+		o, err := load.Request(b.bareURL, path, header, env.GitHubPush)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -52,7 +51,7 @@ func (b *bench) against(ctx context.Context, paths []string) (product, baseline 
 	return b.interleave(ctx, mine, bare, window)
 }
 
-func (b *bench) receivers(ctx context.Context, t *world.Tenant, n int) ([]string, error) {
+func (b *bench) receivers(ctx context.Context, t *env.Tenant, n int) ([]string, error) {
 	paths := make([]string, n)
 	err := parallel(ctx, n, func(ctx context.Context, i int) (err error) {
 		name := fmt.Sprintf("app-%d", i)
@@ -85,7 +84,7 @@ func (b *bench) flood(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	req, err := load.Request(b.notifier.HooksURL, world.HookPath(token, "app-0", "hot"), world.GitHubHeader(token, "push", world.GitHubPush), world.GitHubPush)
+	req, err := load.Request(b.notifier.HooksURL, env.HookPath(token, "app-0", "hot"), env.GitHubHeader(token, "push", env.GitHubPush), env.GitHubPush)
 	if err != nil {
 		return err
 	}
@@ -94,7 +93,7 @@ func (b *bench) flood(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	patches, err := audit.Find(func(e harness.AuditEntry) bool {
+	patches, err := audit.Find(func(e env.AuditEntry) bool {
 		return e.Verb == "patch" && strings.Contains(e.RequestURI, "/namespaces/hot/gitrepositories/app-0")
 	})
 	if err != nil {
@@ -135,7 +134,7 @@ func (b *bench) manyReceivers(ctx context.Context) error {
 // forget deletes the Receivers of the namespaces: what is pending for them would disturb the rows to come.
 func (b *bench) forget(ctx context.Context, namespaces ...string) error {
 	for _, namespace := range namespaces {
-		if err := b.world.Dynamic.Resource(world.Kinds["Receiver"]).Namespace(namespace).
+		if err := b.world.Dynamic.Resource(env.Kinds["Receiver"]).Namespace(namespace).
 			DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 			return fmt.Errorf("delete Receivers of %s: %w", namespace, err)
 		}
@@ -159,13 +158,13 @@ func (b *bench) rejected(ctx context.Context) error {
 	}
 	const sent = 20000
 	begin := time.Now()
-	bad := world.GitHubHeader("wrong", "push", world.GitHubPush)
+	bad := env.GitHubHeader("wrong", "push", env.GitHubPush)
 	err = parallel(ctx, sent, func(ctx context.Context, i int) error {
 		path := paths[0]
 		if i%2 == 0 {
-			path = world.HookPath(fmt.Sprint(i), "unknown", "nowhere")
+			path = env.HookPath(fmt.Sprint(i), "unknown", "nowhere")
 		}
-		resp, err := b.notifier.Do(ctx, http.MethodPost, b.notifier.HooksURL+path, bad, []byte(world.GitHubPush))
+		resp, err := b.notifier.Do(ctx, http.MethodPost, b.notifier.HooksURL+path, bad, []byte(env.GitHubPush))
 		if err == nil && resp.Status/100 != 4 {
 			err = fmt.Errorf("a bad webhook was answered %d", resp.Status)
 		}
@@ -174,11 +173,11 @@ func (b *bench) rejected(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	requests, err := audit.Find(world.Ours)
+	requests, err := audit.Find(env.Ours)
 	if err != nil {
 		return err
 	}
-	led, err := world.WithoutReports(requests, time.Since(begin), world.RefusalGap)
+	led, err := env.WithoutReports(requests, time.Since(begin), env.RefusalGap)
 	b.add(row{
 		name:     "Kubernetes API requests per rejected webhook",
 		measured: fmt.Sprintf("%d for %d, and %d of status", len(led), sent, len(requests)-len(led)),

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 )
 
 // limit bounds the whole demo, the first compile of the control plane included.
@@ -32,7 +32,7 @@ func run() int {
 	if err != nil && d.notifier != nil {
 		fmt.Fprintf(os.Stderr, "\nthe end of the notifier's log:\n%s\n", lastLines(d.notifier.Logs(), 20))
 	}
-	if e := harness.Shutdown(); err == nil {
+	if e := env.Shutdown(); err == nil {
 		err = e
 	}
 	if err != nil {

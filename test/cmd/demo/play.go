@@ -7,8 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"notifier/test/harness"
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 const (
@@ -20,10 +19,10 @@ const (
 // demo is what the steps share.
 type demo struct {
 	*narrator
-	world    *world.World
-	notifier *world.Notifier
-	sink     *harness.Sink
-	a, b     *world.Tenant
+	world    *env.World
+	notifier *env.Notifier
+	sink     *env.Sink
+	a, b     *env.Tenant
 	path     string // of team A's Receiver
 }
 
@@ -43,9 +42,9 @@ func (d *demo) play(ctx context.Context) error {
 
 func (d *demo) controlPlane(ctx context.Context) error {
 	d.title("A real control plane: etcd, kube-apiserver, RBAC")
-	var cluster *harness.Cluster
+	var cluster *env.Cluster
 	err := d.while(ctx, "building and starting it (the first time compiles kube-apiserver, some minutes)", func(ctx context.Context) (err error) {
-		cluster, err = harness.StartControlPlane(ctx, harness.ClusterOptions{})
+		cluster, err = env.StartControlPlane(ctx, env.ClusterOptions{})
 		return err
 	})
 	if err != nil {
@@ -53,7 +52,7 @@ func (d *demo) controlPlane(ctx context.Context) error {
 	}
 	d.seen("the API server answers")
 	err = d.while(ctx, "building notifier and installing config/default", func(ctx context.Context) (err error) {
-		d.world, err = world.Open(ctx, cluster, false)
+		d.world, err = env.Open(ctx, cluster, false)
 		return err
 	})
 	if err != nil {
@@ -65,12 +64,12 @@ func (d *demo) controlPlane(ctx context.Context) error {
 
 func (d *demo) process(ctx context.Context) (err error) {
 	d.title("notifier, a real process, as the service account that config/default gives it")
-	if d.sink, err = harness.NewSink(); err != nil {
+	if d.sink, err = env.NewSink(); err != nil {
 		return err
 	}
 	begin := time.Now()
 	err = d.while(ctx, "starting notifier", func(ctx context.Context) (err error) {
-		d.notifier, err = d.world.Start(ctx, world.NotifierOptions{})
+		d.notifier, err = d.world.Start(ctx, env.NotifierOptions{})
 		return err
 	})
 	if err != nil {
@@ -82,14 +81,14 @@ func (d *demo) process(ctx context.Context) (err error) {
 
 func (d *demo) tenants(ctx context.Context) (err error) {
 	d.title("Two tenants, each with a service account that may patch its own objects")
-	for name, team := range map[string]**world.Tenant{"team-a": &d.a, "team-b": &d.b} {
+	for name, team := range map[string]**env.Tenant{"team-a": &d.a, "team-b": &d.b} {
 		if *team, err = d.world.Tenant(ctx, name); err != nil {
 			return err
 		}
 		if err = d.world.ServiceAccount(ctx, name, account); err != nil {
 			return err
 		}
-		if err = d.world.Grant(ctx, name, account, []string{"patch"}, world.Patchable...); err != nil {
+		if err = d.world.Grant(ctx, name, account, []string{"patch"}, env.Patchable...); err != nil {
 			return err
 		}
 	}
@@ -128,7 +127,7 @@ func (d *demo) push(ctx context.Context) error {
 		return err
 	}
 	sent := time.Now()
-	resp, err := d.notifier.GitHub(ctx, d.path, token, "push", world.GitHubPush)
+	resp, err := d.notifier.GitHub(ctx, d.path, token, "push", env.GitHubPush)
 	if err != nil {
 		return err
 	}
@@ -140,7 +139,7 @@ func (d *demo) push(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.seen("GitRepository team-a/app is asked to reconcile: %s=%s", world.RequestedAt, at.Format(time.RFC3339Nano))
+	d.seen("GitRepository team-a/app is asked to reconcile: %s=%s", env.RequestedAt, at.Format(time.RFC3339Nano))
 	who, err := d.who(ctx, audit)
 	if err != nil {
 		return err
@@ -150,8 +149,8 @@ func (d *demo) push(ctx context.Context) error {
 }
 
 // who reads from the audit log as whom the GitRepository was patched.
-func (d *demo) who(ctx context.Context, audit *harness.Audit) (string, error) {
-	entry, err := audit.Wait(ctx, func(e harness.AuditEntry) bool {
+func (d *demo) who(ctx context.Context, audit *env.Audit) (string, error) {
+	entry, err := audit.Wait(ctx, func(e env.AuditEntry) bool {
 		return e.Verb == "patch" && strings.Contains(e.RequestURI, "/namespaces/team-a/gitrepositories/app") && e.Impersonated() != ""
 	})
 	if err != nil {
@@ -206,7 +205,7 @@ func (d *demo) refusal(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	conditions, err := world.Conditions(obj)
+	conditions, err := env.Conditions(obj)
 	if err != nil {
 		return err
 	}
@@ -221,7 +220,7 @@ func (d *demo) refusal(ctx context.Context) error {
 func (d *demo) arrived(ctx context.Context, path, mark string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	_, err := d.sink.Wait(ctx, func(all []harness.Received) bool { return find(all, path, mark) != nil })
+	_, err := d.sink.Wait(ctx, func(all []env.Received) bool { return find(all, path, mark) != nil })
 	return err
 }
 
@@ -238,7 +237,7 @@ func (d *demo) show(path, mark string) {
 	d.seen("arrived at %s: %s", path, r.Body)
 }
 
-func find(all []harness.Received, path, mark string) *harness.Received {
+func find(all []env.Received, path, mark string) *env.Received {
 	for i := range all {
 		if all[i].Path == path && strings.Contains(string(all[i].Body), mark) && (all[i].Status == 0 || all[i].Status/100 == 2) {
 			return &all[i]

@@ -10,7 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"notifier/test/world"
+	"notifier/test/env"
 )
 
 // floodSize is how many webhooks the flood step sends.
@@ -18,7 +18,7 @@ const floodSize = 1000
 
 func (d *demo) flood(ctx context.Context) error {
 	d.title("A flood of %d webhooks becomes a handful of reconcile requests", floodSize)
-	watcher, err := d.world.Dynamic.Resource(world.Kinds["GitRepository"]).Namespace("team-a").Watch(ctx,
+	watcher, err := d.world.Dynamic.Resource(env.Kinds["GitRepository"]).Namespace("team-a").Watch(ctx,
 		metav1.ListOptions{FieldSelector: "metadata.name=app"})
 	if err != nil {
 		return err
@@ -32,7 +32,7 @@ func (d *demo) flood(ctx context.Context) error {
 		senders.Go(func() {
 			for range floodSize / 20 {
 				lastSent.Store(time.Now().UnixNano())
-				resp, err := d.notifier.GitHub(ctx, d.path, token, "push", world.GitHubPush)
+				resp, err := d.notifier.GitHub(ctx, d.path, token, "push", env.GitHubPush)
 				if err == nil && resp.Status/100 == 2 {
 					accepted.Add(1)
 				}
@@ -54,7 +54,7 @@ func (d *demo) flood(ctx context.Context) error {
 		select {
 		case e := <-watcher.ResultChan():
 			if o, ok := e.Object.(metav1.Object); ok {
-				requests[o.GetAnnotations()[world.RequestedAt]] = true
+				requests[o.GetAnnotations()[env.RequestedAt]] = true
 			}
 			continue
 		case <-time.After(2 * time.Second): // twice the interval: nothing more comes
@@ -133,7 +133,7 @@ SIG=$(printf %%s "$BODY" | openssl dgst -sha256 -hmac '%s' | sed 's/.* //')
 curl -i -H 'Content-Type: application/json' -H 'X-GitHub-Event: push' -H "X-Hub-Signature-256: sha256=$SIG" -d "$BODY" \
   %s%s
 kubectl -n team-a get gitrepository app -o yaml | grep requestedAt`,
-		d.world.Kubeconfig, d.notifier.HooksURL, d.notifier.MetricsURL, d.notifier.HealthURL, world.GitHubPush, token, d.notifier.HooksURL, d.path)
+		d.world.Kubeconfig, d.notifier.HooksURL, d.notifier.MetricsURL, d.notifier.HealthURL, env.GitHubPush, token, d.notifier.HooksURL, d.path)
 	d.say("Ctrl-C ends it.")
 	<-ctx.Done()
 }

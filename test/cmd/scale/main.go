@@ -16,7 +16,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 	"notifier/test/scale"
 )
 
@@ -47,7 +47,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		Namespaces: *namespaces, Quiet: *quiet, Dir: *dir, Args: strings.Fields(*serve),
 		Say: func(what string) { fmt.Fprintln(stderr, "scale:", what) },
 	})
-	if e := harness.Shutdown(); err == nil {
+	if e := env.Shutdown(); err == nil {
 		err = e
 	}
 	held := print(stdout, *namespaces, figures)

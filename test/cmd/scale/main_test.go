@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 	"notifier/test/scale"
 )
 
-func TestMain(m *testing.M) { harness.Main(m) }
+func TestMain(m *testing.M) { env.Main(m) }
 
 // The program ends by itself and prints each figure with its bound. The times of so small a cluster say nothing on a busy machine,
 // so that they hold is not asked for; what is written does not depend on it.

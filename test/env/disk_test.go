@@ -1,4 +1,4 @@
-package harness_test
+package env_test
 
 import (
 	"errors"
@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 )
 
 // Fails when Fill leaves space, when Free does not give it back, or when the disk outlives its holder.
 func TestADiskFillsUpAndFrees(t *testing.T) {
-	disk, err := harness.NewDisk(within(t, time.Minute), 8<<20)
+	disk, err := env.NewDisk(within(t, time.Minute), 8<<20)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package world
+package env
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"notifier/test/crds"
-	"notifier/test/harness"
 )
 
 const (
@@ -23,18 +22,18 @@ const (
 
 // World is a cluster with the product installed and its program built.
 type World struct {
-	*harness.Cluster
+	*Cluster
 	// Program is the path of the notifier binary.
 	Program string
 }
 
 // Open installs the product and the stand-ins for Flux's kinds on the cluster and builds the notifier; with race, it is
 // built with the race detector where a C compiler is present.
-func Open(ctx context.Context, cluster *harness.Cluster, race bool) (*World, error) {
+func Open(ctx context.Context, cluster *Cluster, race bool) (*World, error) {
 	if err := crds.Install(ctx, cluster.Config); err != nil {
 		return nil, fmt.Errorf("stand-in definitions: %w", err)
 	}
-	program, err := harness.BuildProgram(ctx, "./cmd/notifier", race)
+	program, err := BuildProgram(ctx, "./cmd/notifier", race)
 	if err != nil {
 		return nil, err
 	}
@@ -42,9 +41,9 @@ func Open(ctx context.Context, cluster *harness.Cluster, race bool) (*World, err
 	return w, w.Reinstall(ctx)
 }
 
-// New is Open on a control plane of its own.
-func New(ctx context.Context, race bool) (*World, error) {
-	cluster, err := harness.StartControlPlane(ctx, harness.ClusterOptions{})
+// NewWorld is Open on a control plane of its own.
+func NewWorld(ctx context.Context, race bool) (*World, error) {
+	cluster, err := StartControlPlane(ctx, ClusterOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -77,18 +76,18 @@ func (w *World) Reinstall(ctx context.Context) error {
 
 // Manifests builds one of the kustomizations under config/ as `kubectl kustomize` does.
 func Manifests(name string) (resmap.ResMap, error) {
-	dir, err := harness.ProductDir()
+	dir, err := ProductDir()
 	if err != nil {
 		return nil, err
 	}
-	m, err := Build(filepath.Join(dir, "config", name))
+	m, err := Kustomize(filepath.Join(dir, "config", name))
 	if err != nil {
 		return nil, fmt.Errorf("build config/%s: %w", name, err)
 	}
 	return m, nil
 }
 
-// Build builds the kustomization of a directory.
-func Build(dir string) (resmap.ResMap, error) {
+// Kustomize builds the kustomization of a directory.
+func Kustomize(dir string) (resmap.ResMap, error) {
 	return krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
 }

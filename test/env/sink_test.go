@@ -1,4 +1,4 @@
-package harness_test
+package env_test
 
 import (
 	"context"
@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 )
 
-func newSink(t *testing.T) *harness.Sink {
+func newSink(t *testing.T) *env.Sink {
 	t.Helper()
-	s, err := harness.NewSink()
+	s, err := env.NewSink()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestSinkRecordsWholeRequests(t *testing.T) {
 
 func TestSinkAnswersAsTold(t *testing.T) {
 	s := newSink(t)
-	s.Answer(harness.Answer{Status: 429, RetryAfter: 7 * time.Second, Delay: time.Millisecond, Body: "slow down"})
+	s.Answer(env.Answer{Status: 429, RetryAfter: 7 * time.Second, Delay: time.Millisecond, Body: "slow down"})
 	resp, err := post(within(t, time.Minute), s.URL("/"), "")
 	if err != nil {
 		t.Fatal(err)
@@ -68,8 +68,8 @@ func TestSinkAnswersAsTold(t *testing.T) {
 		t.Errorf("answered %s, Retry-After %q", resp.Status, resp.Header.Get("Retry-After"))
 	}
 
-	s.AnswerWith(func(r harness.Received) harness.Answer {
-		return harness.Answer{Drop: r.Path == "/drop"}
+	s.AnswerWith(func(r env.Received) env.Answer {
+		return env.Answer{Drop: r.Path == "/drop"}
 	})
 	if resp, err := post(within(t, time.Minute), s.URL("/drop"), ""); err == nil {
 		t.Errorf("a dropped request was answered %s", resp.Status)
@@ -85,14 +85,14 @@ func TestSinkAnswersAsTold(t *testing.T) {
 
 func TestSinkThatHangsLetsGoWhenItGoesDown(t *testing.T) {
 	s := newSink(t)
-	s.Answer(harness.Answer{Hang: true})
+	s.Answer(env.Answer{Hang: true})
 	answered := make(chan error, 1)
 	ctx := within(t, time.Minute)
 	go func() {
 		_, err := post(ctx, s.URL("/"), "")
 		answered <- err
 	}()
-	if _, err := s.Wait(ctx, func(r []harness.Received) bool { return len(r) == 1 }); err != nil {
+	if _, err := s.Wait(ctx, func(r []env.Received) bool { return len(r) == 1 }); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -144,7 +144,7 @@ func TestSinkCountsEveryRequestUnderLoad(t *testing.T) {
 			}
 		})
 	}
-	got, err := s.Wait(ctx, func(r []harness.Received) bool { return len(r) >= 1600 })
+	got, err := s.Wait(ctx, func(r []env.Received) bool { return len(r) >= 1600 })
 	senders.Wait()
 	if err != nil || len(got) != 1600 || s.Count() != 1600 {
 		t.Errorf("got %d, counted %d, %v", len(got), s.Count(), err)

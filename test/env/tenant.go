@@ -1,4 +1,4 @@
-package world
+package env
 
 import (
 	"context"
@@ -14,8 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"notifier/test/harness"
 )
 
 // RequestedAt is the annotation that asks a Flux controller for a reconcile.
@@ -306,5 +304,5 @@ var errWait = errors.New("waited too long")
 func (t *Tenant) eventually(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, waitTimeout, errWait)
 	defer cancel()
-	return harness.Eventually(ctx, f)
+	return Eventually(ctx, f)
 }

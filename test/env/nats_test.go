@@ -1,4 +1,4 @@
-package harness_test
+package env_test
 
 import (
 	"testing"
@@ -7,13 +7,13 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 )
 
 func TestNATSServerKeepsPortAndDataOverKill9(t *testing.T) {
 	// The first build of the server takes a while.
 	ctx := within(t, 5*time.Minute)
-	server, err := harness.StartNATS(ctx, harness.NATSOptions{SyncAlways: true})
+	server, err := env.StartNATS(ctx, env.NATSOptions{SyncAlways: true})
 	if err != nil {
 		t.Fatal(err)
 	}

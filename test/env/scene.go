@@ -1,15 +1,10 @@
-// Package scene is what a test plays on: a cluster, a tenant of its own, a process and a time by which it has to end. Tests embed a
-// Scene and add what only they need.
-package scene
+package env
 
 import (
 	"context"
 	"sync"
 	"testing"
 	"time"
-
-	"notifier/test/harness"
-	"notifier/test/world"
 )
 
 const (
@@ -23,9 +18,9 @@ const (
 type Scene struct {
 	*testing.T
 	// Notifier is the process; nil until a test starts one of its own.
-	*world.Notifier
-	World  *world.World
-	Tenant *world.Tenant
+	*Notifier
+	World  *World
+	Tenant *Tenant
 	Ctx    context.Context
 }
 
@@ -38,8 +33,8 @@ func Opening[T any](open func(ctx context.Context) (T, error)) func() (T, error)
 	})
 }
 
-// New is the scene of a test, with one tenant. The notifier may be nil.
-func New(t *testing.T, w *world.World, n *world.Notifier) *Scene {
+// NewScene is the scene of a test, with one tenant. The notifier may be nil.
+func NewScene(t *testing.T, w *World, n *Notifier) *Scene {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	t.Cleanup(cancel)
@@ -64,7 +59,7 @@ func (s *Scene) Must(err error) {
 }
 
 // Start starts a notifier that ends with the test, and waits until it is ready.
-func (s *Scene) Start(o world.NotifierOptions) {
+func (s *Scene) Start(o NotifierOptions) {
 	s.Helper()
 	n, err := s.World.Start(s.Ctx, o)
 	s.Must(err)
@@ -80,7 +75,7 @@ func (s *Scene) Within(d time.Duration) context.Context {
 }
 
 // NewTenant makes another tenant.
-func (s *Scene) NewTenant() *world.Tenant {
+func (s *Scene) NewTenant() *Tenant {
 	s.Helper()
 	tenant, err := s.World.Tenant(s.Ctx, "tenant-")
 	s.Must(err)
@@ -88,9 +83,9 @@ func (s *Scene) NewTenant() *world.Tenant {
 }
 
 // NewSink starts a destination of the test's own.
-func (s *Scene) NewSink() *harness.Sink {
+func (s *Scene) NewSink() *Sink {
 	s.Helper()
-	sink, err := harness.NewSink()
+	sink, err := NewSink()
 	s.Must(err)
 	s.Cleanup(func() { _ = sink.Down() })
 	return sink
@@ -98,7 +93,7 @@ func (s *Scene) NewSink() *harness.Sink {
 
 // Receiver makes a Receiver of type github that names the GitRepository "app" of the tenant, which is made as well, and returns its
 // path. Fields are added to its spec, each with a leading comma.
-func (s *Scene) Receiver(t *world.Tenant, name, token, fields string) string {
+func (s *Scene) Receiver(t *Tenant, name, token, fields string) string {
 	s.Helper()
 	path, err := t.GitHubReceiver(s.Ctx, name, "app", token, fields)
 	s.Must(err)
@@ -106,9 +101,9 @@ func (s *Scene) Receiver(t *world.Tenant, name, token, fields string) string {
 }
 
 // Push sends a push as GitHub signs it and fails the test unless the answer has the status.
-func (s *Scene) Push(path, token string, status int) world.Response {
+func (s *Scene) Push(path, token string, status int) Response {
 	s.Helper()
-	resp, err := s.GitHub(s.Ctx, path, token, "push", world.GitHubPush)
+	resp, err := s.GitHub(s.Ctx, path, token, "push", GitHubPush)
 	s.Must(err)
 	if resp.Status != status {
 		s.Fatalf("webhook: got %d %q, want %d", resp.Status, resp.Body, status)

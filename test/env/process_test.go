@@ -1,4 +1,4 @@
-package harness_test
+package env_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"notifier/test/harness"
+	"notifier/test/env"
 )
 
 // role makes this test binary a child process for the tests.
@@ -22,7 +22,7 @@ const role = "HARNESS_TEST_ROLE"
 func TestMain(m *testing.M) {
 	switch os.Getenv(role) {
 	case "":
-		harness.Main(m)
+		env.Main(m)
 	case "polite":
 		signals := make(chan os.Signal, 1)
 		signal.Notify(signals, syscall.SIGTERM)
@@ -49,9 +49,9 @@ func within(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-func child(t *testing.T, as string, env ...string) *harness.Process {
+func child(t *testing.T, as string, environment ...string) *env.Process {
 	t.Helper()
-	p, err := harness.Start(harness.Command{Path: os.Args[0], Env: append(env, role+"="+as)})
+	p, err := env.Start(env.Command{Path: os.Args[0], Env: append(environment, role+"="+as)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func child(t *testing.T, as string, env ...string) *harness.Process {
 	return p
 }
 
-func awaitLine(t *testing.T, p *harness.Process, line string) {
+func awaitLine(t *testing.T, p *env.Process, line string) {
 	t.Helper()
 	if _, err := p.WaitLog(within(t, time.Minute), func(l string) bool { return l == line }); err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func TestWaitingEndsWithTheProcessAndShowsItsLog(t *testing.T) {
 }
 
 func TestReadyWaitsForTheServerAlsoAfterKill9(t *testing.T) {
-	ports, err := harness.FreePorts(1)
+	ports, err := env.FreePorts(1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestEventuallyReturnsTheLastErrorWhenTimeIsUp(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	want, over := errors.New("not yet"), errors.New("time is up")
 	calls := 0
-	err := harness.Eventually(ctx, func(context.Context) error {
+	err := env.Eventually(ctx, func(context.Context) error {
 		if calls++; calls == 3 {
 			defer cancel(over)
 		}
@@ -154,7 +154,7 @@ func TestEventuallyReturnsTheLastErrorWhenTimeIsUp(t *testing.T) {
 }
 
 func TestFreePortsAreDifferent(t *testing.T) {
-	ports, err := harness.FreePorts(50)
+	ports, err := env.FreePorts(50)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package harness
+package env
 
 import (
 	"errors"
@@ -38,7 +38,7 @@ func Main(m *testing.M) {
 	}
 	code := m.Run()
 	if err := Shutdown(); err != nil {
-		fmt.Fprintln(os.Stderr, "harness:", err)
+		fmt.Fprintln(os.Stderr, "env:", err)
 		code = 1
 	}
 	os.Exit(code)

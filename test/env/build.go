@@ -1,4 +1,4 @@
-package harness
+package env
 
 import (
 	"bytes"
@@ -142,7 +142,7 @@ func reportWait(done <-chan struct{}, what string) {
 		case <-done:
 			return
 		case <-ticker.C:
-			fmt.Fprintf(os.Stderr, "harness: %s: %s\n", what, time.Since(start).Round(time.Second))
+			fmt.Fprintf(os.Stderr, "env: %s: %s\n", what, time.Since(start).Round(time.Second))
 		}
 	}
 }

@@ -1,11 +1,9 @@
-package world
+package env
 
 import (
 	"context"
 	"fmt"
 	"time"
-
-	"notifier/test/harness"
 )
 
 // The least time between two writes of what came in to the status of one Receiver, whatever comes in.
@@ -20,12 +18,12 @@ const quiet = 3 * time.Second
 
 // Ours reports whether the notifier of the installation made the request. Watches are closed by the API server after their time and
 // opened again, whatever comes in.
-func Ours(e harness.AuditEntry) bool {
-	return e.User.Username == harness.ServiceAccountUser(SystemNamespace, ServiceAccount) && e.Verb != "watch"
+func Ours(e AuditEntry) bool {
+	return e.User.Username == ServiceAccountUser(SystemNamespace, ServiceAccount) && e.Verb != "watch"
 }
 
 // Settled waits until the notifier has made no request for a while, and returns the audit log from then on.
-func (w *World) Settled(ctx context.Context) (*harness.Audit, error) {
+func (w *World) Settled(ctx context.Context) (*Audit, error) {
 	for {
 		audit, err := w.Audit()
 		if err != nil {
@@ -45,7 +43,7 @@ func (w *World) Settled(ctx context.Context) (*harness.Audit, error) {
 
 // WithoutReports returns the entries but for the reviews of what service accounts may, which are made at their own pace, and for the writes
 // of what came in to the status of Receivers: those are so seldom that it does not matter how much it was. It is an error when one Receiver's are less than the gap apart.
-func WithoutReports(entries []harness.AuditEntry, during, gap time.Duration) (rest []harness.AuditEntry, err error) {
+func WithoutReports(entries []AuditEntry, during, gap time.Duration) (rest []AuditEntry, err error) {
 	reports := map[string]int{}
 	for _, e := range entries {
 		o := e.ObjectRef

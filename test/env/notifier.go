@@ -1,4 +1,4 @@
-package world
+package env
 
 import (
 	"context"
@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-
-	"notifier/test/harness"
 )
 
 // readyTimeout bounds the time from start to ready.
@@ -28,7 +26,7 @@ type NotifierOptions struct {
 // Notifier is one notifier process. Its addresses stay the same over restarts.
 type Notifier struct {
 	world   *World
-	process *harness.Process
+	process *Process
 	// EventsURL, HooksURL, MetricsURL and HealthURL are the bases of its endpoints, without a trailing slash.
 	EventsURL, HooksURL, MetricsURL, HealthURL string
 	DataDir                                    string
@@ -49,13 +47,13 @@ func (w *World) Launch(ctx context.Context, o NotifierOptions) (*Notifier, error
 	dir := o.DataDir
 	if dir == "" {
 		var err error
-		if dir, err = harness.TempDir("data"); err != nil {
+		if dir, err = TempDir("data"); err != nil {
 			return nil, err
 		}
 	}
 	kubeconfig := o.Kubeconfig
 	if kubeconfig == "" {
-		out, err := harness.TempDir("identity")
+		out, err := TempDir("identity")
 		if err != nil {
 			return nil, err
 		}
@@ -64,7 +62,7 @@ func (w *World) Launch(ctx context.Context, o NotifierOptions) (*Notifier, error
 			return nil, err
 		}
 	}
-	ports, err := harness.FreePorts(4)
+	ports, err := FreePorts(4)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +72,7 @@ func (w *World) Launch(ctx context.Context, o NotifierOptions) (*Notifier, error
 		"--events-addr", addr(0), "--receiverAddr", addr(1), "--metrics-addr", addr(2), "--health-addr", addr(3),
 		"--allow-destinations", "127.0.0.0/8",
 	}
-	p, err := harness.Start(harness.Command{
+	p, err := Start(Command{
 		Path: w.Program, Args: append(args, o.Args...), Env: append([]string{"RUNTIME_NAMESPACE=" + SystemNamespace}, o.Env...),
 	})
 	if err != nil {
@@ -96,7 +94,7 @@ func (n *Notifier) Serving(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	if err := n.process.Ready(ctx, n.HealthURL+"/readyz"); err != nil {
-		return fmt.Errorf("%w\n%s", err, tail(n.Logs()))
+		return fmt.Errorf("%w\n%s", err, lastLines(n.Logs()))
 	}
 	return nil
 }
@@ -108,7 +106,7 @@ func (n *Notifier) Ready(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	return harness.Eventually(ctx, func(ctx context.Context) error {
+	return Eventually(ctx, func(ctx context.Context) error {
 		resp, err := n.Do(ctx, http.MethodGet, n.HealthURL+"/readyz", nil, nil)
 		if err == nil && (resp.Status != http.StatusOK || !strings.Contains(string(resp.Body), "[+] objects")) {
 			err = fmt.Errorf("/readyz: %s", resp.Body)
@@ -118,7 +116,7 @@ func (n *Notifier) Ready(ctx context.Context) error {
 }
 
 // Process is the running process, another one after every Restart.
-func (n *Notifier) Process() *harness.Process { return n.process }
+func (n *Notifier) Process() *Process { return n.process }
 
 // Logs is what the process has written since it was last started.
 func (n *Notifier) Logs() string { return n.process.Logs() }
@@ -148,8 +146,8 @@ func (n *Notifier) Relaunch() error {
 	return nil
 }
 
-// tail is the end of a log, enough to see why a process is not ready.
-func tail(log string) string {
+// lastLines is the end of a log, enough to see why a process is not ready.
+func lastLines(log string) string {
 	lines := strings.Split(strings.TrimSpace(log), "\n")
 	return strings.Join(lines[max(0, len(lines)-30):], "\n")
 }

@@ -1,4 +1,4 @@
-package harness_test
+package env_test
 
 import (
 	"fmt"
@@ -15,11 +15,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"notifier/test/crds"
-	"notifier/test/harness"
+	"notifier/test/env"
 )
 
 func TestEveryStandInKindIsServedWithItsStatus(t *testing.T) {
-	ctx, c := within(t, time.Minute), harness.ControlPlane(t)
+	ctx, c := within(t, time.Minute), env.ControlPlane(t)
 	if err := crds.Install(ctx, c.Config); err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestEveryStandInKindIsServedWithItsStatus(t *testing.T) {
 }
 
 func TestApplyTakesAStreamAndSaysWhichObjectWasRefused(t *testing.T) {
-	ctx, c := within(t, time.Minute), harness.ControlPlane(t)
+	ctx, c := within(t, time.Minute), env.ControlPlane(t)
 	ns, err := c.Namespace(ctx, "apply-")
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ metadata: {name: "not a name", namespace: %[1]s}
 }
 
 func TestKubeconfigAsHasNoMoreRightsThanTheAccount(t *testing.T) {
-	ctx, c := within(t, time.Minute), harness.ControlPlane(t)
+	ctx, c := within(t, time.Minute), env.ControlPlane(t)
 	ns, err := c.Namespace(ctx, "account-")
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func TestKubeconfigAsHasNoMoreRightsThanTheAccount(t *testing.T) {
 }
 
 func TestAuditShowsWhatHappenedSinceItWasOpened(t *testing.T) {
-	ctx, c := within(t, time.Minute), harness.ControlPlane(t)
+	ctx, c := within(t, time.Minute), env.ControlPlane(t)
 	ns, err := c.Namespace(ctx, "audit-")
 	if err != nil {
 		t.Fatal(err)
@@ -121,8 +121,8 @@ func TestAuditShowsWhatHappenedSinceItWasOpened(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	named := func(name string) func(harness.AuditEntry) bool {
-		return func(e harness.AuditEntry) bool { return e.ObjectRef.Namespace == ns && e.ObjectRef.Name == name }
+	named := func(name string) func(env.AuditEntry) bool {
+		return func(e env.AuditEntry) bool { return e.ObjectRef.Namespace == ns && e.ObjectRef.Name == name }
 	}
 	first, err := c.Audit()
 	if err != nil {
@@ -155,10 +155,10 @@ func TestAuditShowsWhatHappenedSinceItWasOpened(t *testing.T) {
 }
 
 func TestAnExistingClusterIsUsedAndLeftAlone(t *testing.T) {
-	own := harness.ControlPlane(t)
+	own := env.ControlPlane(t)
 	t.Setenv("TEST_KUBECONFIG", own.Kubeconfig)
 	t.Setenv("TEST_AUDIT_LOG", "")
-	c, err := harness.StartControlPlane(within(t, time.Minute), harness.ClusterOptions{})
+	c, err := env.StartControlPlane(within(t, time.Minute), env.ClusterOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func TestBuildReportsTheCompilersWords(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	err := harness.Build(within(t, time.Minute), dir, ".", filepath.Join(dir, "out"), true)
+	err := env.Build(within(t, time.Minute), dir, ".", filepath.Join(dir, "out"), true)
 	if err == nil || !strings.Contains(err.Error(), "undefinedName") {
 		t.Errorf("build returned %v", err)
 	}
