@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -19,6 +20,8 @@ type NotifierOptions struct {
 	Env  []string
 	// DataDir is the directory of the embedded bus; empty: a new temporary one.
 	DataDir string
+	// Under is a program with its arguments, such as a tracer, that runs the notifier in its own process, by exec.
+	Under []string
 	// Kubeconfig is whom the process is towards the API server; empty: the service account of the install.
 	Kubeconfig string
 }
@@ -72,8 +75,9 @@ func (w *World) Launch(ctx context.Context, o NotifierOptions) (*Notifier, error
 		"--events-addr", addr(0), "--receiverAddr", addr(1), "--metrics-addr", addr(2), "--health-addr", addr(3),
 		"--allow-destinations", "127.0.0.0/8",
 	}
+	command := slices.Concat(o.Under, []string{w.Program}, args, o.Args)
 	p, err := Start(Command{
-		Path: w.Program, Args: append(args, o.Args...), Env: append([]string{"RUNTIME_NAMESPACE=" + SystemNamespace}, o.Env...),
+		Path: command[0], Args: command[1:], Env: append([]string{"RUNTIME_NAMESPACE=" + SystemNamespace}, o.Env...),
 	})
 	if err != nil {
 		return nil, err

@@ -2,6 +2,8 @@ package load_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"testing"
@@ -59,4 +61,46 @@ func TestAFloodOfGoodAndBadRequestsLeavesASamplerItsAnswers(t *testing.T) {
 		t.Errorf("the flood was answered %v, want 200 and 400", answers)
 	}
 	t.Logf("flood: %v, p50 %s, p99 %s", answers, load.Percentile(samples, 0.5), load.Percentile(samples, 0.99))
+}
+
+// Fails when a relay loses an event or answers before it posted it on, or when a Sequence changes the order of a connection's requests.
+func TestASequenceGoesThroughARelayInOrder(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	sink, err := env.NewSink()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = sink.Down() })
+	p, url, err := load.StartRelay(ctx, sink.URL("/relay"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Kill9() })
+	s := load.Sequence{Base: url, Connections: 4, Count: 100, Request: func(_ []byte, connection, k int) []byte {
+		r, err := load.Request(url, "/", nil, fmt.Sprintf(`{"reason":"%d","message":"%d"}`, connection, k))
+		if err != nil {
+			t.Error(err)
+		}
+		return r
+	}}
+	sent, err := s.Run(ctx)
+	if err != nil || sent.Total() != s.Count {
+		t.Fatalf("sent %d, %v", sent.Total(), err)
+	}
+	received := sink.Received()
+	if len(received) != s.Count {
+		t.Errorf("%d of %d arrived when the last one was answered", len(received), s.Count)
+	}
+	next := map[string]int{}
+	for _, r := range received {
+		var e struct{ Reason, Message string }
+		if err := json.Unmarshal(r.Body, &e); err != nil {
+			t.Fatal(err)
+		}
+		if e.Message != fmt.Sprint(next[e.Reason]) {
+			t.Errorf("connection %s: got request %s, want %d", e.Reason, e.Message, next[e.Reason])
+		}
+		next[e.Reason]++
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -12,8 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // connections is how many keep-alive connections a load uses.
@@ -79,38 +76,4 @@ func Rate(ctx context.Context, base string, requests [][]byte, window time.Durat
 func exchange(conn net.Conn, r *bufio.Reader, req []byte) (ok bool, err error) {
 	status, err := roundTrip(conn, r, req)
 	return status/100 == 2, err
-}
-
-// Send sends each request once over keep-alive connections; all must be answered 2xx.
-func Send(ctx context.Context, base string, requests [][]byte) error {
-	u, err := url.Parse(base)
-	if err != nil {
-		return err
-	}
-	g, ctx := errgroup.WithContext(ctx)
-	var next atomic.Int64
-	for range connections {
-		g.Go(func() error {
-			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", u.Host)
-			if err != nil {
-				return err
-			}
-			defer conn.Close()
-			r := bufio.NewReader(conn)
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= len(requests) || ctx.Err() != nil {
-					return ctx.Err()
-				}
-				ok, err := exchange(conn, r, requests[i])
-				if err == nil && !ok {
-					err = errors.New("a request was not accepted")
-				}
-				if err != nil {
-					return err
-				}
-			}
-		})
-	}
-	return g.Wait()
 }

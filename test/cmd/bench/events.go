@@ -2,205 +2,106 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
-	"os"
-	"slices"
 	"strconv"
-	"strings"
-	"sync/atomic"
 	"time"
 
 	"notifier/test/env"
-	"notifier/test/load"
 )
 
 const (
 	fewNamespaces   = 5
 	manyNamespaces  = 5000
 	alertsPerTenant = 2
-	// The events of a window are about this many objects, evenly: one object's go one after the other (E4).
+	// objectsPerTenant are there in the first tenants, about which the events are.
 	objectsPerTenant = 40
-	eventsPerWindow  = 2000
-	// manyWindows are more than elsewhere: what is compared is nearly equal, and a window of events, each on disk twice, varies by a
-	// quarter.
+	manyWindow       = time.Second
+	// manyWindows are more than elsewhere: what is compared is nearly equal, and a window of events varies by a quarter.
 	manyWindows = 15
-	idleSamples = 100
+	// memoryEvents are delivered before the memory is looked at.
+	memoryEvents = 200_000
 )
 
-// counter is a destination that only counts.
-type counter struct {
-	url   string
-	count atomic.Int64
-	last  atomic.Int64 // Unix nanoseconds
-	down  atomic.Bool  // it refuses with 503, and does not count that
-}
-
-func newCounter() (*counter, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	c := &counter{url: "http://" + l.Addr().String() + "/"}
-	go func() { // ends with the process
-		_ = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			_, _ = io.Copy(io.Discard, r.Body)
-			if c.down.Load() {
-				w.WriteHeader(http.StatusServiceUnavailable)
-				return
-			}
-			c.last.Store(time.Now().UnixNano())
-			c.count.Add(1)
-		}))
-	}()
-	return c, nil
-}
-
-// wait returns when count has been reached, or an error when nothing came for a while.
-func (c *counter) wait(ctx context.Context, count int64) error {
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	progress, seen := time.Now(), c.count.Load()
-	for c.count.Load() < count {
-		if now := c.count.Load(); now != seen {
-			progress, seen = time.Now(), now
-		}
-		if time.Since(progress) > 30*time.Second {
-			return fmt.Errorf("%d of %d notifications arrived", seen, count)
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
-	}
-	return nil
-}
-
 // alerting makes tenants, each with a generic Provider at the sink and two Alerts on it, the first ones with Kustomizations, and
-// waits until all Alerts are served.
-func alerting(ctx context.Context, w *env.World, tenants int, sink *counter) error {
+// waits until all Alerts are served. It returns the first ones.
+func alerting(ctx context.Context, w *env.World, tenants int, address string) ([]*env.Tenant, error) {
+	all := make([]*env.Tenant, tenants)
+	for i := range all {
+		all[i] = &env.Tenant{World: w, Namespace: fmt.Sprintf("alerts-%d", i)}
+	}
 	advance := progress("tenants with Alerts", tenants)
 	err := parallel(ctx, tenants, func(ctx context.Context, i int) error {
 		defer advance()
-		t := &env.Tenant{World: w, Namespace: fmt.Sprintf("alerts-%d", i)}
+		t := all[i]
 		if err := t.Apply(ctx, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"$NS"}}`); err != nil {
 			return err
 		}
 		if i < fewNamespaces {
-			for k := range objectsPerTenant {
-				if err := t.Object(ctx, "Kustomization", fmt.Sprintf("app-%d", k), nil, ""); err != nil {
-					return err
-				}
-			}
-		}
-		if err := t.Object(ctx, "Provider", "sink", nil, `{"type":"generic","address":"`+sink.url+`"}`); err != nil {
-			return err
-		}
-		for k := range alertsPerTenant {
-			if err := t.Object(ctx, "Alert", "all-"+strconv.Itoa(k), nil,
-				`{"providerRef":{"name":"sink"},"eventSources":[{"kind":"Kustomization","name":"*"}]}`); err != nil {
+			if err := kustomizations(ctx, t, objectsPerTenant); err != nil {
 				return err
 			}
 		}
-		return nil
+		return alerts(ctx, t, address, alertsPerTenant)
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for i := range tenants {
-		t := &env.Tenant{World: w, Namespace: fmt.Sprintf("alerts-%d", i)}
+	for _, t := range all {
 		if _, err := t.WaitCondition(ctx, "Alert", "all-"+strconv.Itoa(alertsPerTenant-1), "Serving", "True", ""); err != nil {
+			return nil, err
+		}
+	}
+	return all[:fewNamespaces], nil
+}
+
+// kustomizations makes app-0 to app-(n-1).
+func kustomizations(ctx context.Context, t *env.Tenant, n int) error {
+	for i := range n {
+		if err := t.Object(ctx, "Kustomization", fmt.Sprintf("app-%d", i), nil, ""); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *bench) idleLatency(ctx context.Context) error {
-	sink, err := newCounter()
-	if err != nil {
+// alerts makes a generic Provider at the address and n Alerts on it, all-0 to all-(n-1), for each Kustomization.
+func alerts(ctx context.Context, t *env.Tenant, address string, n int) error {
+	if err := t.Object(ctx, "Provider", "sink", nil, `{"type":"generic","address":"`+address+`"}`); err != nil {
 		return err
 	}
-	t, err := b.world.Tenant(ctx, "idle")
-	if err != nil {
-		return err
-	}
-	if err := t.Object(ctx, "Kustomization", "app", nil, ""); err != nil {
-		return err
-	}
-	if err := t.Alert(ctx, "all", "generic", sink.url, `{"kind":"Kustomization","name":"*"}`); err != nil {
-		return err
-	}
-	e, err := t.Event(ctx, "Kustomization", "app", "info", "ReconciliationSucceeded", "", "main@sha1:1")
-	if err != nil {
-		return err
-	}
-	var took []time.Duration
-	for i := range idleSamples {
-		e["message"] = fmt.Sprintf("sample %d", i)
-		begin := time.Now()
-		if resp, err := b.notifier.Post(ctx, e); err != nil || resp.Status != http.StatusAccepted {
-			return fmt.Errorf("POST: %d %w", resp.Status, err)
-		}
-		if err := sink.wait(ctx, int64(i+1)); err != nil {
+	for i := range n {
+		if err := t.Object(ctx, "Alert", fmt.Sprintf("all-%d", i), nil,
+			`{"providerRef":{"name":"sink"},"eventSources":[{"kind":"Kustomization","name":"*"}]}`); err != nil {
 			return err
 		}
-		took = append(took, time.Unix(0, sink.last.Load()).Sub(begin))
 	}
-	slices.Sort(took)
-	p99 := took[len(took)*99/100]
-	b.add(row{
-		name: "p99 from POST to the sink's receipt, idle", measured: p99.Round(10 * time.Microsecond).String(),
-		baseline: "median " + took[len(took)/2].Round(10*time.Microsecond).String(),
-		value:    float64(p99) / float64(time.Millisecond), bound: 250, atMost: true, unit: "ms",
-	})
 	return nil
 }
 
-// through sends a window of events about the first tenants and returns how many were delivered a second, two for each.
-func through(ctx context.Context, n *env.Notifier, sink *counter, round string) (float64, error) {
-	var bodies []map[string]any
-	for i := range fewNamespaces * objectsPerTenant {
-		t := &env.Tenant{World: n.World(), Namespace: fmt.Sprintf("alerts-%d", i%fewNamespaces)}
-		e, err := t.Event(ctx, "Kustomization", fmt.Sprintf("app-%d", i/fewNamespaces), "info", "ReconciliationSucceeded", "", "main@sha1:1")
-		if err != nil {
-			return 0, err
+// tenantWith makes a tenant with objects and one Provider, and as many Alerts on it, and waits until they are served.
+func tenantWith(ctx context.Context, w *env.World, name, address string, objects, n int) (*env.Tenant, error) {
+	t, err := w.Tenant(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := kustomizations(ctx, t, objects); err != nil {
+		return nil, err
+	}
+	if err := alerts(ctx, t, address, n); err != nil {
+		return nil, err
+	}
+	for i := range n {
+		if _, err := t.WaitCondition(ctx, "Alert", fmt.Sprintf("all-%d", i), "Serving", "True", ""); err != nil {
+			return nil, err
 		}
-		bodies = append(bodies, e)
 	}
-	var requests [][]byte
-	for i := range eventsPerWindow {
-		e := bodies[i%len(bodies)]
-		e["message"] = fmt.Sprintf("%s %d", round, i)
-		body, err := json.Marshal(e)
-		if err != nil {
-			return 0, err
-		}
-		req, err := load.Request(n.EventsURL, "/", http.Header{"Content-Type": {"application/json"}}, string(body))
-		if err != nil {
-			return 0, err
-		}
-		requests = append(requests, req)
-	}
-	want := sink.count.Load() + eventsPerWindow*alertsPerTenant
-	begin := time.Now()
-	if err := load.Send(ctx, n.EventsURL, requests); err != nil {
-		return 0, err
-	}
-	if err := sink.wait(ctx, want); err != nil {
-		return 0, err
-	}
-	return eventsPerWindow / time.Unix(0, sink.last.Load()).Sub(begin).Seconds(), nil
+	return t, nil
 }
 
 // manyAlerts compares two notifiers, each with a control plane of its own, window by window: one that has few Alerts to serve and one
 // that has many. The events are about as many objects, of as many namespaces, on both sides.
 func (b *bench) manyAlerts(ctx context.Context) error {
-	sink, err := newCounter()
+	sink, err := newLedger()
 	if err != nil {
 		return err
 	}
@@ -209,38 +110,30 @@ func (b *bench) manyAlerts(ctx context.Context) error {
 		return err
 	}
 	defer stop()
-	sides := []struct {
-		n       *env.Notifier
-		tenants int
-		rates   []float64
-	}{{n: small, tenants: fewNamespaces}, {n: b.notifier, tenants: manyNamespaces}}
-	for _, side := range sides {
-		if err := alerting(ctx, side.n.World(), side.tenants, sink); err != nil {
-			return err
+	contenderOf := func(n *env.Notifier, tenants int) (*contender, error) {
+		first, err := alerting(ctx, n.World(), tenants, sink.url)
+		if err != nil {
+			return nil, err
 		}
+		events, err := templates(ctx, objectsPerTenant, first...)
+		return &contender{
+			url: n.EventsURL, pid: n.Process().PID(), sink: sink, connections: mostConnections, events: events, deliveries: alertsPerTenant,
+		}, err
 	}
-	var ratios []float64
-	for k := range 1 + manyWindows {
-		var rates [2]float64
-		for i := range sides {
-			i = (i + k) % len(sides) // in turn first, since the machine gets slower and faster meanwhile
-			rate, err := through(ctx, sides[i].n, sink, fmt.Sprintf("window %d", k))
-			if err != nil {
-				return err
-			}
-			rates[i] = rate
-		}
-		if k > 0 { // the first one is to warm up
-			for i := range sides {
-				sides[i].rates = append(sides[i].rates, rates[i])
-			}
-			ratios = append(ratios, rates[1]/rates[0])
-		}
+	few, err := contenderOf(small, fewNamespaces)
+	if err != nil {
+		return err
+	}
+	many, err := contenderOf(b.notifier, manyNamespaces)
+	if err != nil {
+		return err
+	}
+	if err := interleave(ctx, manyWindows, manyWindow, few, many); err != nil {
+		return err
 	}
 	b.add(row{
-		name:     "events routed and delivered/s, 10,000 Alerts in 5,000 namespaces",
-		measured: fmt.Sprintf("%.0f/s", load.Median(sides[1].rates)), baseline: fmt.Sprintf("10 Alerts %.0f/s", load.Median(sides[0].rates)),
-		value: load.Median(ratios), bound: 0.9,
+		name: "events routed and delivered/s, 10,000 Alerts in 5,000 namespaces", measured: many.String(),
+		baseline: "10 Alerts " + few.String(), value: many.rate() / few.rate(), bound: 0.9,
 	})
 	return nil
 }
@@ -260,39 +153,37 @@ func (b *bench) second(ctx context.Context) (n *env.Notifier, stop func(), err e
 	}
 	return n, func() {
 		_ = n.Kill()
-		if cluster.Process != nil { // it is not somebody else's
-			_ = cluster.Process.Terminate(10 * time.Second)
-		}
+		_ = cluster.Stop()
 	}, nil
 }
 
+// memory looks at the process that serves the many Alerts, once it has delivered very many events.
 func (b *bench) memory(ctx context.Context) error {
-	if err := b.notifier.Stop(); err != nil {
+	sink, err := newLedger()
+	if err != nil {
 		return err
 	}
-	if err := b.notifier.Restart(ctx); err != nil {
+	t, err := tenantWith(ctx, b.world, "memory", sink.url, eventTenants*eventObjects, 1)
+	if err != nil {
 		return err
 	}
-	resident, err := residentMB(b.notifier.Process().PID())
+	c := &contender{url: b.notifier.EventsURL, pid: b.notifier.Process().PID(), sink: sink, connections: mostConnections, deliveries: 1}
+	if c.events, err = templates(ctx, eventTenants*eventObjects, t); err != nil {
+		return err
+	}
+	s := c.sequence("memory")
+	s.Count = memoryEvents
+	o, err := c.window(ctx, s)
+	if err != nil {
+		return err
+	}
+	resident, err := residentMB(c.pid)
 	b.add(row{
-		name: "memory of the process, 10,000 Alerts", measured: fmt.Sprintf("%.0f MB resident", resident),
-		baseline: "peer: 265 MB with 5,000", value: resident, bound: 200, atMost: true, unit: " MB",
+		name:     fmt.Sprintf("memory of the process, 10,000 Alerts, %d events delivered", memoryEvents),
+		measured: fmt.Sprintf("%.0f MiB resident", resident), baseline: fmt.Sprintf("sent at %.0f/s; peer: 265 MB with 5,000", o.rate),
+		value: resident, bound: 120, atMost: true, unit: " MiB",
 	})
 	return err
-}
-
-func residentMB(pid int) (float64, error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.SplitSeq(string(status), "\n") {
-		if value, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			kb, err := strconv.ParseFloat(strings.Fields(value)[0], 64)
-			return kb / 1024, err
-		}
-	}
-	return 0, fmt.Errorf("no VmRSS in the status of process %d", pid)
 }
 
 func (b *bench) startToReady(ctx context.Context) error {

@@ -32,6 +32,7 @@ type bench struct {
 	bareURL  string
 	// issuer signs the tokens that Receivers accept, Google's as well.
 	issuer *sender.Issuer
+	events *eventPlane // nil until plane makes it
 	rows   []row
 }
 
@@ -58,11 +59,15 @@ func (b *bench) steps() []step {
 		{name: "tenants beside one that floods", run: b.fairness},
 		{name: "1,000 Receivers against a bare handler", run: b.manyReceivers},
 		{name: "rejected webhooks", run: b.rejected},
-		{name: "from POST to the sink, idle", run: b.idleLatency},
-		{name: "drain of a backlog", run: b.drain},
-		{name: "restart with 100,000 deliveries waiting", run: b.restartWaiting},
+		{name: "events end to end against a bare relay", run: b.endToEnd},
+		{name: "events of two Alerts, and with 1,000 Providers", run: b.fanOut},
+		{name: "events, from POST to the sink, idle and at half load", run: b.latency},
+		{name: "events on a disk with slow syncs", run: b.slowDisk},
+		{name: "events' syncs", run: b.syncs},
+		{name: "drain of 2,000 waiting deliveries", run: b.drain},
+		{name: "restart with 100,000 deliveries waiting, and their drain", run: b.restartWaiting},
 		{name: many, run: b.manyAlerts},
-		{name: "memory with 10,000 Alerts", run: b.memory, needs: many},
+		{name: "memory with 10,000 Alerts and 200,000 events delivered", run: b.memory, needs: many},
 		{name: "start to ready with everything", run: b.startToReady, needs: many},
 		{name: "scale: the worst figure of a cluster of many namespaces", run: b.scale},
 	}

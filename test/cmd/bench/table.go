@@ -15,10 +15,15 @@ type row struct {
 	value, bound float64
 	atMost       bool
 	unit         string
+	// reported says that there is no bound.
+	reported bool
 }
 
 func (r row) held() bool {
-	if r.atMost {
+	switch {
+	case r.reported:
+		return true
+	case r.atMost:
 		return r.value <= r.bound
 	}
 	return r.value >= r.bound
@@ -31,7 +36,11 @@ func printTable(w io.Writer, rows []row) bool {
 	fmt.Fprintln(t, "\nWHAT\tMEASURED\tBASELINE\tVALUE\tBOUND\t")
 	for _, r := range rows {
 		relation, verdict := "≥", "ok"
-		if r.atMost {
+		switch {
+		case r.reported:
+			fmt.Fprintf(t, "%s\t%s\t%s\t%.2f%s\t\treported\n", r.name, r.measured, r.baseline, r.value, r.unit)
+			continue
+		case r.atMost:
 			relation = "≤"
 		}
 		if !r.held() {

@@ -2,11 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"os"
-	"slices"
 	"time"
 
 	"notifier/test/env"
@@ -21,77 +18,24 @@ const (
 	// waiting deliveries of one tenant stand on the disk at a restart: each of waitingEvents events for each of waitingAlerts Alerts.
 	waitingAlerts = 100
 	waitingEvents = 1000
-	// A few samples a millisecond apart are taken of another tenant's latency right after it.
+	// Another tenant's latency is looked at for a time right after it.
 	afterRestart = 2 * time.Second
+	// leastDrained is the share of the steady rate at which a backlog drains.
+	leastDrained = 0.5
 )
 
-// events makes the requests of count events about the tenant's first objects.
-func events(ctx context.Context, n *env.Notifier, t *env.Tenant, round string, objects, count int) ([][]byte, error) {
-	var requests [][]byte
-	bodies := make([]map[string]any, objects)
-	for i := range bodies {
-		e, err := t.Event(ctx, "Kustomization", fmt.Sprintf("app-%d", i), "info", "ReconciliationSucceeded", "", "main@sha1:1")
-		if err != nil {
-			return nil, err
-		}
-		bodies[i] = e
-	}
-	for i := range count {
-		e := bodies[i%objects]
-		e["message"] = fmt.Sprintf("%s %d", round, i)
-		body, err := json.Marshal(e)
-		if err != nil {
-			return nil, err
-		}
-		req, err := load.Request(n.EventsURL, "/", http.Header{"Content-Type": {"application/json"}}, string(body))
-		if err != nil {
-			return nil, err
-		}
-		requests = append(requests, req)
-	}
-	return requests, nil
-}
-
-// tenantWith makes a tenant with objects and one Provider, and as many Alerts on it.
-func tenantWith(ctx context.Context, w *env.World, name, address string, objects, alerts int) (*env.Tenant, error) {
-	t, err := w.Tenant(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	for i := range objects {
-		if err := t.Object(ctx, "Kustomization", fmt.Sprintf("app-%d", i), nil, ""); err != nil {
-			return nil, err
-		}
-	}
-	if err := t.Object(ctx, "Provider", "sink", nil, `{"type":"generic","address":"`+address+`"}`); err != nil {
-		return nil, err
-	}
-	for i := range alerts {
-		if err := t.Object(ctx, "Alert", fmt.Sprintf("all-%d", i), nil,
-			`{"providerRef":{"name":"sink"},"eventSources":[{"kind":"Kustomization","name":"*"}]}`); err != nil {
-			return nil, err
-		}
-	}
-	for i := range alerts {
-		if _, err := t.WaitCondition(ctx, "Alert", fmt.Sprintf("all-%d", i), "Serving", "True", ""); err != nil {
-			return nil, err
-		}
-	}
-	return t, nil
-}
-
-// parked waits until so many deliveries are on the schedule.
-func parked(ctx context.Context, n *env.Notifier, count int) error {
+// waiting returns when so many deliveries are on the schedule.
+func waiting(ctx context.Context, n *env.Notifier, count int) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
-	advance := time.Now()
+	said := time.Now()
 	return env.Eventually(ctx, func(ctx context.Context) error {
 		got, err := n.Metric(ctx, "notifier_delivery_queue_depth", "place", "schedule")
 		if err != nil {
 			return err
 		}
-		if time.Since(advance) > 5*time.Second {
-			advance = time.Now()
+		if time.Since(said) > 5*time.Second {
+			said = time.Now()
 			fmt.Fprintf(os.Stderr, "bench: … %.0f of %d wait\n", got, count)
 		}
 		if int(got) < count {
@@ -101,119 +45,115 @@ func parked(ctx context.Context, n *env.Notifier, count int) error {
 	})
 }
 
+// destination makes a tenant whose one Provider is a ledger of its own, and so many Alerts on it.
+func destination(ctx context.Context, n *env.Notifier, name string, objects, alerts int) (*contender, error) {
+	sink, err := newLedger()
+	if err != nil {
+		return nil, err
+	}
+	t, err := tenantWith(ctx, n.World(), name, sink.url, objects, alerts)
+	if err != nil {
+		return nil, err
+	}
+	events, err := templates(ctx, objects, t)
+	return &contender{
+		url: n.EventsURL, pid: n.Process().PID(), sink: sink, connections: mostConnections, events: events, deliveries: alerts,
+	}, err
+}
+
+// send sends so many events, as fast as they are accepted, and waits for their deliveries.
+func (c *contender) send(ctx context.Context, round string, count int) (outcome, error) {
+	s := c.sequence(round)
+	s.Count = count
+	return c.window(ctx, s)
+}
+
+// fill has so many events wait for the destination, which is down.
+func (c *contender) fill(ctx context.Context, n *env.Notifier, round string, count int) error {
+	c.sink.begin()
+	c.sink.down.Store(true)
+	s := c.sequence(round)
+	s.Count = count
+	if _, err := s.Run(ctx); err != nil {
+		return err
+	}
+	return waiting(ctx, n, count*c.deliveries*9/10)
+}
+
+// empty has the destination up again and returns how many deliveries a second arrive, of so many that wait, from the first to the last but
+// a twentieth: what was tried while the destination was down waits for its own retry, and the rest must not wait for that.
+func (c *contender) empty(ctx context.Context, count int, duplicatesAllowed bool) (float64, error) {
+	before := c.sink.count.Load()
+	c.sink.down.Store(false)
+	if err := c.sink.wait(ctx, before+1); err != nil {
+		return 0, err
+	}
+	begin := time.Now()
+	most := count - count/20
+	if err := c.sink.wait(ctx, before+int64(most)); err != nil {
+		return 0, err
+	}
+	rate := float64(most) / time.Since(begin).Seconds()
+	if err := c.sink.wait(ctx, before+int64(count)); err != nil {
+		return 0, err
+	}
+	_, err := c.sink.check(duplicatesAllowed)
+	return rate, err
+}
+
 // drain compares how fast a backlog goes out once its destination is back with how fast events go out as they come.
 func (b *bench) drain(ctx context.Context) error {
-	sink, err := newCounter()
+	c, err := destination(ctx, b.notifier, "drain", drainObjects, 1)
 	if err != nil {
 		return err
-	}
-	t, err := tenantWith(ctx, b.world, "drain", sink.url, drainObjects, 1)
-	if err != nil {
-		return err
-	}
-	send := func(round string) error {
-		requests, err := events(ctx, b.notifier, t, round, drainObjects, drained)
-		if err != nil {
-			return err
-		}
-		return load.Send(ctx, b.notifier.EventsURL, requests)
 	}
 	var steady, backlog, ratios []float64
 	for k := range drainRounds {
-		want := sink.count.Load() + drained
-		begin := time.Now()
-		if err := send(fmt.Sprint("steady ", k)); err != nil {
+		o, err := c.send(ctx, fmt.Sprint("steady-", k), drained)
+		if err != nil {
 			return err
 		}
-		if err := sink.wait(ctx, want); err != nil {
+		if err := c.fill(ctx, b.notifier, fmt.Sprint("down-", k), drained); err != nil {
 			return err
 		}
-		steady = append(steady, drained/time.Unix(0, sink.last.Load()).Sub(begin).Seconds())
-
-		sink.down.Store(true)
-		if err := send(fmt.Sprint("down ", k)); err != nil {
+		rate, err := c.empty(ctx, drained, false)
+		if err != nil {
 			return err
 		}
-		if err := parked(ctx, b.notifier, drained*9/10); err != nil {
-			return err
-		}
-		first := sink.count.Load() + 1
-		want = sink.count.Load() + drained
-		sink.down.Store(false)
-		if err := sink.wait(ctx, first); err != nil {
-			return err
-		}
-		begin = time.Now()
-		// What was tried while the destination was down waits for its own retry; the rest must not wait for that.
-		if err := sink.wait(ctx, want-drained/20); err != nil {
-			return err
-		}
-		backlog = append(backlog, (drained-drained/20)/time.Unix(0, sink.last.Load()).Sub(begin).Seconds())
-		if err := sink.wait(ctx, want); err != nil {
-			return err
-		}
-		ratios = append(ratios, backlog[k]/steady[k])
+		steady, backlog, ratios = append(steady, o.rate), append(backlog, rate), append(ratios, rate/o.rate)
 	}
 	b.add(row{
-		name: "drain of 2,000 waiting deliveries to a Provider that is back", measured: fmt.Sprintf("%.0f/s", load.Median(backlog)),
-		baseline: fmt.Sprintf("as they come %.0f/s", load.Median(steady)), value: load.Median(ratios), bound: 0.5,
+		name: fmt.Sprintf("drain of %d waiting deliveries to a Provider that is back", drained), measured: fmt.Sprintf("%.0f/s", load.Median(backlog)),
+		baseline: fmt.Sprintf("as they come %.0f/s", load.Median(steady)), value: load.Median(ratios), bound: leastDrained,
 	})
 	return nil
 }
 
-// latencies POSTs events one after the other for a time, at least ten, and returns how long each took to the sink, sorted.
-func latencies(ctx context.Context, n *env.Notifier, t *env.Tenant, sink *counter, round string, during time.Duration) ([]time.Duration, error) {
-	e, err := t.Event(ctx, "Kustomization", "app-0", "info", "ReconciliationSucceeded", "", "main@sha1:1")
-	if err != nil {
-		return nil, err
-	}
-	var took []time.Duration
-	for end := time.Now().Add(during); time.Now().Before(end) || len(took) < 10; {
-		e["message"] = fmt.Sprintf("%s %d", round, len(took))
-		begin, want := time.Now(), sink.count.Load()+1
-		if resp, err := n.Post(ctx, e); err != nil || resp.Status != http.StatusAccepted {
-			return nil, fmt.Errorf("POST: %d %w", resp.Status, err)
-		}
-		if err := sink.wait(ctx, want); err != nil {
-			return nil, err
-		}
-		took = append(took, time.Unix(0, sink.last.Load()).Sub(begin))
-	}
-	slices.Sort(took)
-	return took, nil
-}
-
-// restartWaiting kills a process that has very many deliveries of one tenant waiting, and looks at another tenant's right after.
+// restartWaiting kills a process that has very many deliveries of one tenant waiting, looks at another tenant's right after, and then lets
+// them go out.
 func (b *bench) restartWaiting(ctx context.Context) error {
 	n, stop, err := b.second(ctx)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	sink, err := newCounter()
+	other, err := destination(ctx, n, "other", drainObjects, 1)
 	if err != nil {
 		return err
 	}
-	other, err := tenantWith(ctx, n.World(), "other", sink.url, 1, 1)
+	flood, err := destination(ctx, n, "flood", drainObjects, waitingAlerts)
 	if err != nil {
 		return err
 	}
-	flood, err := tenantWith(ctx, n.World(), "flood", "http://127.0.0.1:1/", drainObjects, waitingAlerts)
+	idle, err := other.alone(ctx, "idle")
 	if err != nil {
 		return err
 	}
-	idle, err := latencies(ctx, n, other, sink, "idle", afterRestart)
+	steady, err := other.send(ctx, "steady", 2*drained)
 	if err != nil {
 		return err
 	}
-	requests, err := events(ctx, n, flood, "flood", drainObjects, waitingEvents)
-	if err != nil {
-		return err
-	}
-	if err := load.Send(ctx, n.EventsURL, requests); err != nil {
-		return err
-	}
-	if err := parked(ctx, n, waitingEvents*waitingAlerts*99/100); err != nil {
+	if err := flood.fill(ctx, n, "flood", waitingEvents); err != nil {
 		return err
 	}
 	if err := n.Kill(); err != nil {
@@ -224,31 +164,49 @@ func (b *bench) restartWaiting(ctx context.Context) error {
 		return err
 	}
 	ready := time.Since(begin)
-	after, err := latencies(ctx, n, other, sink, "after", afterRestart)
+	other.pid = n.Process().PID()
+	after, err := other.alone(ctx, "after")
 	if err != nil {
 		return err
 	}
-	resident, err := residentMB(n.Process().PID())
+	resident, err := residentMB(other.pid)
 	if err != nil {
 		return err
 	}
 	b.addWaiting(ready, resident, idle, after)
+	rate, err := flood.empty(ctx, waitingEvents*waitingAlerts, true)
+	if err != nil {
+		return err
+	}
+	b.add(row{
+		name:     fmt.Sprintf("then: drain of %d waiting deliveries to a Provider that is back", waitingEvents*waitingAlerts),
+		measured: fmt.Sprintf("%.0f/s", rate), baseline: fmt.Sprintf("as they come %.0f/s", steady.rate), value: rate / steady.rate, bound: leastDrained,
+	})
 	return nil
 }
 
+// alone sends an event every few milliseconds for a time and returns the 99th percentile of how long they take to the sink.
+func (c *contender) alone(ctx context.Context, round string) (time.Duration, error) {
+	s := c.sequence(round)
+	s.Rate, s.For = 100, afterRestart
+	o, err := c.window(ctx, s)
+	if err != nil {
+		return 0, err
+	}
+	return o.percentile(0.99), nil
+}
+
 // addWaiting adds what was measured after a restart, with latencies before and after it.
-func (b *bench) addWaiting(ready time.Duration, resident float64, idle, after []time.Duration) {
-	p99 := func(took []time.Duration) time.Duration { return took[len(took)*99/100] }
+func (b *bench) addWaiting(ready time.Duration, resident float64, idle, after time.Duration) {
 	b.add(row{
 		name: "start to ready after kill -9, 100,000 deliveries of one tenant waiting", measured: ready.Round(10 * time.Millisecond).String(),
-		baseline: "", value: ready.Seconds(), bound: 2, atMost: true, unit: "s",
+		value: ready.Seconds(), bound: 2, atMost: true, unit: "s",
 	})
 	b.add(row{
-		name: "then, for 2 s: p99 of another tenant from POST to sink", measured: p99(after).Round(10 * time.Microsecond).String(),
-		baseline: "idle " + p99(idle).Round(10*time.Microsecond).String(), value: float64(p99(after)) / float64(p99(idle)), bound: 2, atMost: true,
+		name: "then, for 2 s: p99 of another tenant from POST to sink", measured: after.Round(10 * time.Microsecond).String(),
+		baseline: "idle " + idle.Round(10*time.Microsecond).String(), value: float64(after) / float64(idle), bound: 2, atMost: true,
 	})
 	b.add(row{
-		name: "then: memory of the process", measured: fmt.Sprintf("%.0f MB resident", resident),
-		baseline: "", value: resident, bound: 200, atMost: true, unit: " MB",
+		name: "then: memory of the process", measured: fmt.Sprintf("%.0f MB resident", resident), value: resident, bound: 200, atMost: true, unit: " MB",
 	})
 }

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ticks are the units of processor time in /proc, a second's worth of them; it is the same on every Linux that Go runs on.
+const ticks = 100
+
+// processorTime is the time, user's and system's, that the process has had of the processors.
+func processorTime(pid int) (time.Duration, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := bytes.Cut(text, []byte(") ")) // the name, in parentheses, may hold spaces
+	return ticksOf(strings.Fields(string(rest)), 11, 12)
+}
+
+// machineTime is the time that the processors have worked, for all processes.
+func machineTime() (time.Duration, error) {
+	text, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, err
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	return ticksOf(strings.Fields(line), 1, 2, 3, 6, 7, 8) // user, nice, system, irq, softirq, steal
+}
+
+func ticksOf(fields []string, places ...int) (time.Duration, error) {
+	var sum int64
+	for _, i := range places {
+		if i >= len(fields) {
+			return 0, fmt.Errorf("%d fields in /proc, want more than %d", len(fields), i)
+		}
+		n, err := strconv.ParseInt(fields[i], 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		sum += n
+	}
+	return time.Duration(sum) * time.Second / ticks, nil
+}
+
+// meter measures what a process, and others, take of the processors from its beginning on.
+type meter struct {
+	pid             int
+	begin           time.Time
+	process, others time.Duration
+}
+
+func newMeter(pid int) (m meter, err error) {
+	m = meter{pid: pid, begin: time.Now()}
+	m.process, m.others, err = m.now()
+	return m, err
+}
+
+// now returns the time that the process has had, and all but it and this program.
+func (m meter) now() (process, others time.Duration, err error) {
+	if process, err = processorTime(m.pid); err != nil {
+		return 0, 0, err
+	}
+	own, err := processorTime(os.Getpid())
+	if err != nil {
+		return 0, 0, err
+	}
+	machine, err := machineTime()
+	return process, machine - process - own, err
+}
+
+// read returns the process's time since the beginning, and how many processors others used meanwhile.
+func (m meter) read() (process time.Duration, others float64, err error) {
+	p, o, err := m.now()
+	return p - m.process, (o - m.others).Seconds() / time.Since(m.begin).Seconds(), err
+}
+
+const (
+	// A machine is quiet when others use less of its processors; it is waited for so long, looking every so often.
+	quietProcessors = 0.4
+	quietWait       = 2 * time.Second
+	quietLook       = 300 * time.Millisecond
+)
+
+// quiet waits until others use little of the machine, for a while: the windows that were disturbed all the same do not count.
+func quiet(ctx context.Context, pid int) error {
+	tick := time.NewTicker(quietLook)
+	defer tick.Stop()
+	for end := time.Now().Add(quietWait); time.Now().Before(end); {
+		m, err := newMeter(pid)
+		if err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if _, others, err := m.read(); err != nil || others < quietProcessors {
+			return err
+		}
+	}
+	return nil
+}
+
+// residentMB is the memory of the process that is in RAM, the pages of its files included, in MiB.
+func residentMB(pid int) (float64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.SplitSeq(string(status), "\n") {
+		if value, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kb, err := strconv.ParseFloat(strings.Fields(value)[0], 64)
+			return kb / 1024, err
+		}
+	}
+	return 0, fmt.Errorf("no VmRSS in the status of process %d", pid)
+}

@@ -1,0 +1,231 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"notifier/test/env"
+	"notifier/test/load"
+)
+
+const (
+	// The events of a window are about eventTenants × eventObjects objects, evenly: one object's go one after the other (E4).
+	eventTenants = 5
+	eventObjects = 40
+	eventWindow  = 2 * time.Second
+	// eventWindows are more than elsewhere: a window of events waits for the disk, and varies by a quarter.
+	eventWindows = 5
+	// mostConnections is how many senders there are, but where fewer are compared with them.
+	mostConnections, fewConnections = 64, 16
+	// providersPerTenant is for the comparison with one Provider, which each of the tenants has.
+	providersPerTenant = 200
+)
+
+// eventPlane is what the measurements of events share.
+type eventPlane struct {
+	sink    *ledger
+	tenants []*env.Tenant
+	events  []template
+	relay   *contender
+}
+
+// plane makes, the first time, tenants with objects, one Provider and one Alert each, and a bare relay.
+func (b *bench) plane(ctx context.Context) (*eventPlane, error) {
+	if b.events != nil {
+		return b.events, nil
+	}
+	sink, err := newLedger()
+	if err != nil {
+		return nil, err
+	}
+	p := &eventPlane{sink: sink}
+	for i := range eventTenants {
+		name := fmt.Sprintf("events-%d", i)
+		t, err := tenantWith(ctx, b.world, name, sink.url+"/"+name, eventObjects, 1)
+		if err != nil {
+			return nil, err
+		}
+		p.tenants = append(p.tenants, t)
+	}
+	if p.events, err = templates(ctx, eventObjects, p.tenants...); err != nil {
+		return nil, err
+	}
+	relay, url, err := load.StartRelay(ctx, sink.url+"/relay")
+	if err != nil {
+		return nil, err
+	}
+	p.relay = &contender{url: url, pid: relay.PID(), sink: sink, connections: mostConnections, events: p.events, deliveries: 1}
+	b.events = p
+	return p, nil
+}
+
+// contender is the notifier, serving the plane's tenants over so many connections.
+func (p *eventPlane) contender(n *env.Notifier, connections int) *contender {
+	return &contender{url: n.EventsURL, pid: n.Process().PID(), sink: p.sink, connections: connections, events: p.events, deliveries: 1}
+}
+
+// endToEnd compares events, from the POST to the sink, with a relay that keeps nothing and with what a disk allows that keeps all.
+func (b *bench) endToEnd(ctx context.Context) error {
+	p, err := b.plane(ctx)
+	if err != nil {
+		return err
+	}
+	disk, diskURL, err := load.StartJetStream(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = disk.Kill9() }()
+	publishes := &contender{pid: disk.PID(), run: func(ctx context.Context, length time.Duration) (outcome, error) {
+		m, err := newMeter(disk.PID())
+		if err != nil {
+			return outcome{}, err
+		}
+		rate, err := load.Publishes(ctx, diskURL, length)
+		if err != nil {
+			return outcome{}, err
+		}
+		process, others, err := m.read()
+		return outcome{rate: rate, micros: float64(process.Microseconds()) / (rate * length.Seconds()), others: others}, err
+	}}
+	many, few := p.contender(b.notifier, mostConnections), p.contender(b.notifier, fewConnections)
+	if err := interleave(ctx, eventWindows, eventWindow, many, few, p.relay, publishes); err != nil {
+		return err
+	}
+	b.add(row{
+		name: fmt.Sprintf("events/s end to end, %d connections, one Alert", mostConnections), measured: many.String(),
+		baseline: "bare relay " + p.relay.String(), value: many.rate() / p.relay.rate(), bound: 0.35,
+	})
+	b.add(row{
+		name: "the same beside acknowledged publishes with SyncAlways", measured: many.String(),
+		baseline: "JetStream " + publishes.String(), value: many.rate() / publishes.rate(), reported: true,
+	})
+	b.add(row{
+		name: fmt.Sprintf("events/s end to end, %d connections to %d", mostConnections, fewConnections), measured: many.String(),
+		baseline: fmt.Sprintf("%d connections %s", fewConnections, few), value: many.rate() / few.rate(), reported: true,
+	})
+	return nil
+}
+
+// fanOut compares events that go to one Provider with events that go to two, and with events that go to one of very many.
+func (b *bench) fanOut(ctx context.Context) error {
+	p, err := b.plane(ctx)
+	if err != nil {
+		return err
+	}
+	two, err := tenantWith(ctx, b.world, "two-alerts", p.sink.url+"/two", eventTenants*eventObjects, 2)
+	if err != nil {
+		return err
+	}
+	var many []*env.Tenant
+	for i := range eventTenants {
+		t, err := b.tenantOfProviders(ctx, fmt.Sprintf("providers-%d", i), p.sink.url)
+		if err != nil {
+			return err
+		}
+		many = append(many, t)
+	}
+	one, doubled, spread := p.contender(b.notifier, mostConnections), p.contender(b.notifier, mostConnections), p.contender(b.notifier, mostConnections)
+	doubled.deliveries = 2
+	if doubled.events, err = templates(ctx, eventTenants*eventObjects, two); err != nil {
+		return err
+	}
+	if spread.events, err = templates(ctx, providersPerTenant, many...); err != nil {
+		return err
+	}
+	if err := interleave(ctx, eventWindows, eventWindow, one, doubled, spread); err != nil {
+		return err
+	}
+	b.add(row{
+		name: fmt.Sprintf("events/s, %d Providers", eventTenants*providersPerTenant), measured: spread.String(),
+		baseline: fmt.Sprintf("%d Providers %s", eventTenants, one), value: spread.rate() / one.rate(), reported: true,
+	})
+	b.add(row{
+		name: "deliveries/s, two Alerts an event", measured: fmt.Sprintf("%.0f/s of events %s", 2*doubled.rate(), doubled),
+		baseline: "one Alert " + one.String(), value: 2 * doubled.rate() / one.rate(), reported: true,
+	})
+	return nil
+}
+
+// tenantOfProviders makes a tenant with objects that have a Provider and an Alert each.
+func (b *bench) tenantOfProviders(ctx context.Context, name, url string) (*env.Tenant, error) {
+	t, err := b.world.Tenant(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	err = parallel(ctx, providersPerTenant, func(ctx context.Context, i int) error {
+		app := fmt.Sprintf("app-%d", i)
+		if err := t.Object(ctx, "Kustomization", app, nil, ""); err != nil {
+			return err
+		}
+		if err := t.Object(ctx, "Provider", app, nil, fmt.Sprintf(`{"type":"generic","address":"%s/%s/%s"}`, url, name, app)); err != nil {
+			return err
+		}
+		if err := t.Object(ctx, "Alert", app, nil,
+			fmt.Sprintf(`{"providerRef":{"name":%q},"eventSources":[{"kind":"Kustomization","name":%[1]q}]}`, app)); err != nil {
+			return err
+		}
+		_, err := t.WaitCondition(ctx, "Alert", app, "Serving", "True", "")
+		return err
+	})
+	return t, err
+}
+
+const (
+	idleTime = 3 * time.Second
+	halfTime = 4 * time.Second
+)
+
+// latency measures how long a delivery takes when there is nothing else to do, and at half of the rate that the process is good for.
+func (b *bench) latency(ctx context.Context) error {
+	p, err := b.plane(ctx)
+	if err != nil {
+		return err
+	}
+	full := p.contender(b.notifier, mostConnections)
+	if err := interleave(ctx, 3, eventWindow, full); err != nil {
+		return err
+	}
+	idle, half := p.contender(b.notifier, 1), p.contender(b.notifier, mostConnections)
+	for _, side := range []struct {
+		c    *contender
+		rate float64
+		time time.Duration
+	}{{idle, 50, idleTime}, {half, full.rate() / 2, halfTime}} {
+		for k := range windows {
+			if err := quiet(ctx, side.c.pid); err != nil {
+				return err
+			}
+			s := side.c.sequence(fmt.Sprintf("latency-%d-%d", k, time.Now().UnixNano()))
+			s.Rate, s.For = side.rate, side.time
+			o, err := side.c.window(ctx, s)
+			if err != nil {
+				return err
+			}
+			side.c.outcomes = append(side.c.outcomes, o)
+		}
+	}
+	b.addLatency("p99 from POST to the sink's receipt, idle", "", idle, 5)
+	b.addLatency("p99 from POST to the sink's receipt, half load", fmt.Sprintf("at %.0f/s of %.0f/s; ", half.rate(), full.rate()), half, 15)
+	return nil
+}
+
+// addLatency adds a row of the contender's p99, which may be so many milliseconds.
+func (b *bench) addLatency(name, load string, c *contender, most float64) {
+	p99, p50 := c.percentile(0.99), c.percentile(0.5)
+	b.add(row{
+		name: name, measured: p99.Round(10 * time.Microsecond).String(),
+		baseline: load + "median " + p50.Round(10*time.Microsecond).String(),
+		value:    p99.Seconds() * 1000, bound: most, atMost: true, unit: " ms",
+	})
+}
+
+// percentile is the median, over the windows, of the time within which that share of the deliveries arrived.
+func (c *contender) percentile(share float64) time.Duration {
+	return time.Duration(c.median(func(o outcome) float64 { return float64(o.percentile(share)) }))
+}
+
+// percentile is the time within which that share of the deliveries arrived.
+func (o outcome) percentile(share float64) time.Duration {
+	return o.took[int(share*float64(len(o.took)-1))]
+}
