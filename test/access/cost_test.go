@@ -15,10 +15,10 @@ const rounds = 4
 
 // asked counts, over some intervals, what the API server's audit log has of questions as each of the tenant's accounts, and under
 // "exists" of looks at the accounts themselves.
-func (s *stage) asked() map[string]int {
+func (s *fixture) asked() map[string]int {
 	s.Helper()
 	begin := time.Now()
-	audit, err := s.World.Audit()
+	audit, err := s.System.Audit()
 	s.Must(err)
 	s.Must(env.Eventually(s.Ctx, func(context.Context) error {
 		if time.Since(begin) < rounds*interval {
@@ -43,7 +43,7 @@ func (s *stage) asked() map[string]int {
 
 // crowd makes ten Receivers of the account default, which may, and one of the account weak, which may not, and waits until they have
 // been reviewed. The account of the first Receiver by name may be the one by which the process tries whether it may impersonate.
-func (s *stage) crowd() {
+func (s *fixture) crowd() {
 	s.Helper()
 	for _, name := range []string{"first", "weak"} {
 		s.Must(s.Tenant.ServiceAccount(s.Ctx, s.Tenant.Namespace, name))
@@ -60,7 +60,7 @@ func (s *stage) crowd() {
 // The cost: what is asked for Receivers in an interval is one question where all is well, however many there are of the account and
 // kind, and a few where it is not. Fails when answers are not shared, or when a Receiver asks at the pace of its status.
 func TestWhatIsAskedOfTheAPIServerIsBounded(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	s.crowd()
 	asked := s.asked()
 	for who, each := range map[string]int{"default": 1, "weak": 2, "exists": 3} {

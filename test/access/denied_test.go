@@ -21,7 +21,7 @@ const (
 // Fails when nobody asks before the first webhook, when the condition or its Event is left out, and when it stays until a webhook
 // although the Role has come.
 func TestAReceiverWhoseAccountMayNotPatchIsToldBeforeItsFirstWebhook(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	s.Must(s.Tenant.ServiceAccount(s.Ctx, s.Tenant.Namespace, "weak"))
 	for _, labels := range []string{"one", "two"} {
 		s.Must(s.Tenant.Object(s.Ctx, "GitRepository", labels, map[string]string{"team": "a"}, ""))
@@ -42,7 +42,7 @@ func TestAReceiverWhoseAccountMayNotPatchIsToldBeforeItsFirstWebhook(t *testing.
 // Fails when an account that does not exist is told as one that may not, or when one that was granted something is told at all: the
 // API server lets it write.
 func TestAServiceAccountThatDoesNotExistIsToldAsSuch(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	s.receiver("app", "missing", app+`,{"apiVersion":"kustomize.toolkit.fluxcd.io/v1","kind":"Kustomization","name":"app"}`)
 	s.denied("app", "ServiceAccountNotFound", `service account "missing" does not exist in namespace `+s.Tenant.Namespace, "create it")
 	s.Must(s.Tenant.Grant(s.Ctx, s.Tenant.Namespace, "missing", []string{"patch"}, env.Patchable...))
@@ -51,21 +51,21 @@ func TestAServiceAccountThatDoesNotExistIsToldAsSuch(t *testing.T) {
 
 // Fails when a kind that the cluster does not have is told as a lack of permission, or only with the first webhook.
 func TestAKindThatIsNotInstalledIsToldAsSuch(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	s.receiver("app", "default", `{"apiVersion":"example.com/v1","kind":"Widget","name":"w"},`+app)
 	s.denied("app", "KindNotFound", `Widget "w" cannot be written`, "apiVersion", "definition installed")
 }
 
 // A Role may name the objects. Fails when only all objects of the kind are asked about.
 func TestARoleThatNamesTheObjectsIsEnough(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	s.Must(s.Tenant.ServiceAccount(s.Ctx, s.Tenant.Namespace, "narrow"))
 	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", "app", map[string]string{"team": "a"}, ""))
 	meta := metav1.ObjectMeta{Name: "narrow"}
 	rule := rbacv1.PolicyRule{
 		APIGroups: []string{"source.toolkit.fluxcd.io"}, Resources: []string{"gitrepositories"}, ResourceNames: []string{"app"}, Verbs: []string{"patch"},
 	}
-	rbac := s.World.Client.RbacV1()
+	rbac := s.System.Client.RbacV1()
 	_, err := rbac.Roles(s.Tenant.Namespace).Create(s.Ctx, &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{rule}}, metav1.CreateOptions{})
 	s.Must(err)
 	_, err = rbac.RoleBindings(s.Tenant.Namespace).Create(s.Ctx, &rbacv1.RoleBinding{
@@ -73,7 +73,7 @@ func TestARoleThatNamesTheObjectsIsEnough(t *testing.T) {
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: s.Tenant.Namespace, Name: "narrow"}},
 	}, metav1.CreateOptions{})
 	s.Must(err)
-	s.Must(s.World.AwaitAllowed(s.Ctx, true, env.ServiceAccountUser(s.Tenant.Namespace, "narrow"), s.Tenant.Namespace, rule))
+	s.Must(s.System.AwaitAllowed(s.Ctx, true, env.ServiceAccountUser(s.Tenant.Namespace, "narrow"), s.Tenant.Namespace, rule))
 	s.receiver("named", "narrow", app)
 	s.receiver("selecting", "narrow", selected)
 	s.never("named")
@@ -85,7 +85,7 @@ func TestARoleThatNamesTheObjectsIsEnough(t *testing.T) {
 // What an admission policy refuses is none of RBAC's. Fails when a review, by which the account may, takes back what a write met with;
 // or when a write's refusal for want of a Role is not taken back when the Role comes.
 func TestAReviewTakesBackOnlyWhatARoleMends(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	s.Must(s.Tenant.ServiceAccount(s.Ctx, s.Tenant.Namespace, "weak"))
 	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", "app", nil, ""))
 	path := s.receiver("app", "weak", app)
@@ -109,7 +109,7 @@ func TestAReviewTakesBackOnlyWhatARoleMends(t *testing.T) {
 	}
 	push()
 	s.denied("app", "Forbidden", "frozen")
-	audit, err := s.World.Audit()
+	audit, err := s.System.Audit()
 	s.Must(err)
 	for range 2 { // rounds of reviews, all of which say that the account may
 		reviews := func(e env.AuditEntry) bool {
@@ -117,7 +117,7 @@ func TestAReviewTakesBackOnlyWhatARoleMends(t *testing.T) {
 		}
 		_, err := audit.Wait(s.Within(3*interval), reviews)
 		s.Must(err)
-		audit, err = s.World.Audit()
+		audit, err = s.System.Audit()
 		s.Must(err)
 	}
 	s.denied("app", "Forbidden", "frozen")

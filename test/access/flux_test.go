@@ -19,11 +19,11 @@ import (
 const account = "notification.toolkit.fluxcd.io/service-account"
 
 // fluxDefinitions installs Flux's own definitions over ours and waits until the API server drops what they do not have.
-func (s *stage) fluxDefinitions() {
+func (s *fixture) fluxDefinitions() {
 	s.Helper()
 	definitions, err := crds.FluxNotification(s.Ctx)
 	s.Must(err)
-	_, err = s.World.Apply(s.Ctx, definitions)
+	_, err = s.System.Apply(s.Ctx, definitions)
 	s.Must(err)
 	s.Must(env.Eventually(s.Within(20*time.Second), func(ctx context.Context) error {
 		obj, err := s.create(ctx, "probe", metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
@@ -35,7 +35,7 @@ func (s *stage) fluxDefinitions() {
 }
 
 // create makes a Receiver of type generic for the GitRepository "app" that names its service account by field and by annotation.
-func (s *stage) create(ctx context.Context, name string, o metav1.CreateOptions) (*unstructured.Unstructured, error) {
+func (s *fixture) create(ctx context.Context, name string, o metav1.CreateOptions) (*unstructured.Unstructured, error) {
 	obj := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "notification.toolkit.fluxcd.io/v1", "kind": "Receiver",
 		"metadata": map[string]any{"name": name, "namespace": s.Tenant.Namespace, "annotations": map[string]any{account: "deployer"}},
@@ -44,7 +44,7 @@ func (s *stage) create(ctx context.Context, name string, o metav1.CreateOptions)
 			"resources": []any{map[string]any{"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository", "name": "app"}},
 		},
 	}}
-	created, err := s.World.Dynamic.Resource(env.Kinds["Receiver"]).Namespace(s.Tenant.Namespace).Create(ctx, obj, o)
+	created, err := s.System.Dynamic.Resource(env.Kinds["Receiver"]).Namespace(s.Tenant.Namespace).Create(ctx, obj, o)
 	if created == nil {
 		created = &unstructured.Unstructured{}
 	}
@@ -70,7 +70,7 @@ func TestFluxsDefinitionsOverOursAreToldAndTheAnnotationNamesTheAccount(t *testi
 	s.missing("Receiver", func(n float64) bool { return n > 0 })
 	s.missing("Provider", func(n float64) bool { return n > 0 })
 
-	audit, err := s.World.Audit()
+	audit, err := s.System.Audit()
 	s.Must(err)
 	obj, err := s.create(s.Ctx, "app", metav1.CreateOptions{})
 	s.Must(err)
@@ -100,14 +100,14 @@ func TestFluxsDefinitionsOverOursAreToldAndTheAnnotationNamesTheAccount(t *testi
 	s.Must(s.Restart(s.Ctx))
 	s.said("[~] definitions: ", says...)
 	s.logged(says...)
-	s.Must(s.World.Reinstall(s.Ctx))
+	s.Must(s.System.Reinstall(s.Ctx))
 	s.said("[+] definitions")
 	s.logged("definitions are this version's now")
 	s.missing("Receiver", func(n float64) bool { return n == 0 })
 }
 
 // missing waits until the metric of the fields that a kind's definition lacks is as it should be.
-func (s *stage) missing(kind string, good func(float64) bool) {
+func (s *fixture) missing(kind string, good func(float64) bool) {
 	s.Helper()
 	s.Must(env.Eventually(s.Within(20*time.Second), func(ctx context.Context) error {
 		n, err := s.Metric(ctx, "notifier_definition_fields_missing", "kind", kind)

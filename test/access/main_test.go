@@ -24,8 +24,8 @@ const interval = 4 * time.Second
 
 var flags = []string{"--access-review-interval", interval.String(), "--log-level", "debug"}
 
-var shared = env.Opening(func(ctx context.Context) (*env.Notifier, error) {
-	w, err := env.NewWorld(ctx, true)
+var shared = env.Shared(func(ctx context.Context) (*env.Notifier, error) {
+	w, err := env.NewSystem(ctx, true)
 	if err != nil {
 		return nil, err
 	}
@@ -35,42 +35,42 @@ var shared = env.Opening(func(ctx context.Context) (*env.Notifier, error) {
 // clusters bounds how many clusters of single tests there are at once, beside the shared one: each is an API server.
 var clusters = make(chan struct{}, 2)
 
-// ofItsOwn opens a stage on a cluster of the test's own, whose definitions and roles it may change. Args are the control plane's.
-func ofItsOwn(t *testing.T, args ...string) *stage {
+// ofItsOwn is the fixture on a cluster of the test's own, whose definitions and roles it may change. Args are the control plane's.
+func ofItsOwn(t *testing.T, args ...string) *fixture {
 	t.Helper()
 	t.Parallel()
 	clusters <- struct{}{}
 	t.Cleanup(func() { <-clusters })
-	w, err := env.Opening(func(ctx context.Context) (*env.World, error) {
+	w, err := env.Shared(func(ctx context.Context) (*env.System, error) {
 		cluster, err := env.StartControlPlane(ctx, env.ClusterOptions{Args: args})
 		if err != nil {
 			return nil, err
 		}
-		return env.Open(ctx, cluster, true)
+		return env.InstallOn(ctx, cluster, true)
 	})()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = w.Stop() })
-	return &stage{env.NewScene(t, w, nil)}
+	return &fixture{env.NewFixture(t, w, nil)}
 }
 
-type stage struct{ *env.Scene }
+type fixture struct{ *env.Fixture }
 
-// play opens the stage with one tenant and the process that the tests of an up-to-date API server share.
-func play(t *testing.T) *stage {
+// setUp makes the fixture with one tenant and the process that the tests of an up-to-date API server share.
+func setUp(t *testing.T) *fixture {
 	t.Helper()
 	t.Parallel()
 	n, err := shared()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &stage{env.NewScene(t, n.World(), n)}
+	return &fixture{env.NewFixture(t, n.System(), n)}
 }
 
 // denied waits until condition WriteDenied of a Receiver has the reason and the words, for the Event that says the same, and checks that
 // Ready is not touched.
-func (s *stage) denied(receiver, reason string, words ...string) {
+func (s *fixture) denied(receiver, reason string, words ...string) {
 	s.Helper()
 	var c *metav1.Condition
 	s.Must(env.Eventually(s.Within(30*time.Second), func(ctx context.Context) error {
@@ -97,7 +97,7 @@ func (s *stage) denied(receiver, reason string, words ...string) {
 		return nil
 	}))
 	s.Must(env.Eventually(s.Within(10*time.Second), func(ctx context.Context) error {
-		events, err := s.World.Client.CoreV1().Events(s.Tenant.Namespace).List(ctx, metav1.ListOptions{})
+		events, err := s.System.Client.CoreV1().Events(s.Tenant.Namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func (s *stage) denied(receiver, reason string, words ...string) {
 
 // cleared waits until condition WriteDenied of a Receiver is taken back, no longer than the interval and what a status takes to be
 // written.
-func (s *stage) cleared(receiver string) {
+func (s *fixture) cleared(receiver string) {
 	s.Helper()
 	begin := time.Now()
 	_, err := s.Tenant.WaitCondition(s.Within(interval+5*time.Second), "Receiver", receiver, "WriteDenied", metav1.ConditionFalse, "")
@@ -122,7 +122,7 @@ func (s *stage) cleared(receiver string) {
 
 // never fails the test if a Receiver has condition WriteDenied True by the time that its review is over, which one that is made later
 // and refused tells.
-func (s *stage) never(receiver string) {
+func (s *fixture) never(receiver string) {
 	s.Helper()
 	s.Must(s.Tenant.ServiceAccount(s.Ctx, s.Tenant.Namespace, "nobody"))
 	s.receiver("later", "nobody", `{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","name":"app"}`)
@@ -137,7 +137,7 @@ func (s *stage) never(receiver string) {
 }
 
 // receiver makes a Receiver of type generic with resources, and waits until it is ready.
-func (s *stage) receiver(name, account, resources string) string {
+func (s *fixture) receiver(name, account, resources string) string {
 	s.Helper()
 	path, err := s.Tenant.Receiver(s.Ctx, name, "t", fmt.Sprintf(
 		`{"type":"generic","secretRef":{"name":"%s-token"},"serviceAccountName":%q,"resources":[%s]}`, name, account, resources))
@@ -146,7 +146,7 @@ func (s *stage) receiver(name, account, resources string) string {
 }
 
 // said waits until /readyz is 200 and has a line that begins so and has the words.
-func (s *stage) said(begins string, words ...string) {
+func (s *fixture) said(begins string, words ...string) {
 	s.Helper()
 	s.Must(env.Eventually(s.Within(30*time.Second), func(ctx context.Context) error {
 		resp, err := s.Do(ctx, http.MethodGet, s.HealthURL+"/readyz", nil, nil)
@@ -172,7 +172,7 @@ func (s *stage) said(begins string, words ...string) {
 }
 
 // metric waits until a metric has the value.
-func (s *stage) metric(name string, want float64) {
+func (s *fixture) metric(name string, want float64) {
 	s.Helper()
 	s.Must(env.Eventually(s.Within(20*time.Second), func(ctx context.Context) error {
 		got, err := s.Metric(ctx, name)
@@ -184,7 +184,7 @@ func (s *stage) metric(name string, want float64) {
 }
 
 // logged waits for a line of the log that has the words.
-func (s *stage) logged(words ...string) {
+func (s *fixture) logged(words ...string) {
 	s.Helper()
 	s.Must(env.Eventually(s.Within(20*time.Second), func(context.Context) error {
 		for line := range strings.Lines(s.Logs()) {

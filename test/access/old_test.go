@@ -15,7 +15,7 @@ import (
 const before136 = "--apiserver-flag=--feature-gates=ConstrainedImpersonation=false"
 
 // legacy installs config/legacy-impersonation, but for what needs a kubelet or a volume.
-func (s *stage) legacy() {
+func (s *fixture) legacy() {
 	s.Helper()
 	manifests, err := env.Manifests("legacy-impersonation")
 	s.Must(err)
@@ -23,7 +23,7 @@ func (s *stage) legacy() {
 		if strings.HasSuffix(r.GetName(), "-legacy-impersonation") {
 			text, err := r.AsYAML()
 			s.Must(err)
-			_, err = s.World.Apply(s.Ctx, string(text))
+			_, err = s.System.Apply(s.Ctx, string(text))
 			s.Must(err)
 		}
 	}
@@ -74,10 +74,10 @@ func TestAnAPIServerBefore136IsToldWithTheOverlayThatMendsIt(t *testing.T) {
 // Fails when a ClusterRole that lacks the rules is told as an old API server, or not at all.
 func TestAnInstallationWithoutItsRulesIsToldToApplyThem(t *testing.T) {
 	s := ofItsOwn(t)
-	roles := s.World.Client.RbacV1().ClusterRoles()
+	roles := s.System.Client.RbacV1().ClusterRoles()
 	without := func(lacks func(verb, resource string) bool) {
 		t.Helper()
-		s.Must(s.World.Reinstall(s.Ctx))
+		s.Must(s.System.Reinstall(s.Ctx))
 		role, err := roles.Get(s.Ctx, "notifier", metav1.GetOptions{})
 		s.Must(err)
 		kept := role.Rules[:0]
@@ -113,7 +113,7 @@ func TestAnInstallationWithoutItsRulesIsToldToApplyThem(t *testing.T) {
 	_, err = s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
 	s.Must(err)
 
-	s.Must(s.World.Reinstall(s.Ctx))
+	s.Must(s.System.Reinstall(s.Ctx))
 	s.said("[+] impersonation")
 	s.cleared("app")
 	if n := strings.Count(s.Logs(), "service accounts can be impersonated now"); n == 0 {

@@ -61,7 +61,7 @@ func TestE2T4NothingIsLostOverKillsUnderLoad(t *testing.T) {
 
 // victims are the targets of one kill each: the last webhook of one is answered as the kill comes. All other targets get more after
 // every kill, which make up for whatever it took.
-func victims(ctx context.Context, t *testing.T, w *env.World, n *env.Notifier) []*target {
+func victims(ctx context.Context, t *testing.T, w *env.System, n *env.Notifier) []*target {
 	t.Helper()
 	tenant, err := w.Tenant(ctx, "victim-")
 	must(t, err)

@@ -68,7 +68,7 @@ type object struct {
 func (o *object) prefix() string { return o.tenant.Namespace + "/" + o.name + " " }
 
 // prepare makes the tenants with their Receivers, Providers and Alerts.
-func prepare(ctx context.Context, t *testing.T, w *env.World, sink *env.Sink) *load {
+func prepare(ctx context.Context, t *testing.T, w *env.System, sink *env.Sink) *load {
 	t.Helper()
 	l := &load{t: t, sink: sink, onAccept: func() {}}
 	var mu sync.Mutex

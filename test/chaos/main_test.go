@@ -12,12 +12,12 @@ import (
 
 func TestMain(m *testing.M) { env.Main(m) }
 
-var sharedWorld = env.Opening(func(ctx context.Context) (*env.World, error) { return env.NewWorld(ctx, true) })
+var sharedSystem = env.Shared(func(ctx context.Context) (*env.System, error) { return env.NewSystem(ctx, true) })
 
 // open returns the cluster. Each test has notifiers of its own; the one that asks for a load runs alone.
-func open(t *testing.T) (context.Context, *env.World) {
+func open(t *testing.T) (context.Context, *env.System) {
 	t.Helper()
-	w, err := sharedWorld()
+	w, err := sharedSystem()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func open(t *testing.T) (context.Context, *env.World) {
 }
 
 // start starts a notifier that ends with the test.
-func start(ctx context.Context, t *testing.T, w *env.World, o env.NotifierOptions) *env.Notifier {
+func start(ctx context.Context, t *testing.T, w *env.System, o env.NotifierOptions) *env.Notifier {
 	t.Helper()
 	n, err := w.Start(ctx, o)
 	if err != nil {
@@ -39,11 +39,11 @@ func start(ctx context.Context, t *testing.T, w *env.World, o env.NotifierOption
 
 // shipped is the world with the program as it is released, without the race detector: it is back several times faster after a kill, and
 // serves several times more, so that what is promised of the load can be asked for on a small machine.
-func shipped(ctx context.Context, t *testing.T, w *env.World) *env.World {
+func shipped(ctx context.Context, t *testing.T, w *env.System) *env.System {
 	t.Helper()
 	program, err := env.BuildProgram(ctx, "./cmd/notifier", false)
 	must(t, err)
-	return &env.World{Cluster: w.Cluster, Program: program}
+	return &env.System{Cluster: w.Cluster, Program: program}
 }
 
 func must(t *testing.T, err error) {

@@ -31,7 +31,7 @@ const (
 
 // Fails when a type of the API is not told of on the page with a manifest and, unless it has no webhook, a command to try it.
 func TestDocsTellOfEveryType(t *testing.T) {
-	s, page := play(t), receiversPage(t)
+	s, page := setUp(t), receiversPage(t)
 	types, err := s.Tenant.WebhookTypes(s.Ctx)
 	s.Must(err)
 	for _, name := range append(types, eventType) {
@@ -71,7 +71,7 @@ func TestDocsManifestsAndCommandsWorkAsWritten(t *testing.T) {
 			continue
 		}
 		t.Run(part.title, func(t *testing.T) {
-			r := &reader{stage: play(t), secrets: map[string]map[string]string{}}
+			r := &reader{fixture: setUp(t), secrets: map[string]map[string]string{}}
 			r.Must(r.Tenant.Revoke(r.Ctx, r.Tenant.Namespace, "default")) // the page's own account is to do
 			r.read(page.find(docsAccount))
 			if part.title != docsAccount {
@@ -83,7 +83,7 @@ func TestDocsManifestsAndCommandsWorkAsWritten(t *testing.T) {
 
 // reader does what a section says, in its order.
 type reader struct {
-	*stage
+	*fixture
 	secrets map[string]map[string]string
 	// last is the Receiver whose manifest came last.
 	last *unstructured.Unstructured
@@ -231,7 +231,7 @@ func (r *reader) targets(obj *unstructured.Unstructured, list string) []target {
 }
 
 // objects decodes manifests.
-func (s *stage) objects(manifests string) []*unstructured.Unstructured {
+func (s *fixture) objects(manifests string) []*unstructured.Unstructured {
 	s.Helper()
 	objects, err := env.Decode(manifests)
 	s.Must(err)

@@ -21,7 +21,7 @@ func capitals(w sender.Webhook, name string) sender.Webhook {
 	return w.With(name, strings.ToUpper(w.Header.Get(name)))
 }
 
-func generic(*stage) kind {
+func generic(*fixture) kind {
 	return unsigned(kind{
 		accepted: map[string]sender.Webhook{
 			"JSON": sender.Generic("{}"), "nothing": sender.Generic("").With("Content-Type", ""), "text": sender.Generic("now").With("Content-Type", "text/plain"),
@@ -30,7 +30,7 @@ func generic(*stage) kind {
 	})
 }
 
-func genericHMAC(*stage) kind {
+func genericHMAC(*fixture) kind {
 	signed := sender.GenericHMAC(token, "sha256", "{}")
 	return kind{
 		secret: map[string]string{"token": token},
@@ -49,7 +49,7 @@ func genericHMAC(*stage) kind {
 	}
 }
 
-func standardWebhooks(*stage) kind {
+func standardWebhooks(*fixture) kind {
 	const paid = `{"type":"release.published","timestamp":"2026-11-21T12:00:00Z","data":{"name":"app"}}`
 	signed := sender.StandardWebhooks(signingToken, paid)
 	return kind{

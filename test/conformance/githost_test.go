@@ -14,7 +14,7 @@ const (
 	badField     = "a field of the payload is missing or has the wrong type"
 )
 
-func github(*stage) kind {
+func github(*fixture) kind {
 	push := sender.GitHub(token, "push", sender.GitHubPush)
 	return kind{
 		secret: map[string]string{"token": token}, events: []string{"push", "release"},
@@ -40,7 +40,7 @@ func github(*stage) kind {
 	}
 }
 
-func gitea(*stage) kind {
+func gitea(*fixture) kind {
 	push := sender.Gitea(token, "push", sender.GiteaPush)
 	return kind{
 		secret: map[string]string{"token": token}, events: []string{"push"},
@@ -64,7 +64,7 @@ func gitea(*stage) kind {
 	}
 }
 
-func gitlab(*stage) kind {
+func gitlab(*fixture) kind {
 	push := sender.GitLab(token, "Push Hook", sender.GitLabPush)
 	return kind{
 		secret: map[string]string{"token": token}, events: []string{"Push Hook"},
@@ -80,7 +80,7 @@ func gitlab(*stage) kind {
 	}
 }
 
-func gitlabSigned(*stage) kind {
+func gitlabSigned(*fixture) kind {
 	push := sender.GitLabSigned(signingToken, "Push Hook", sender.GitLabPush)
 	return kind{
 		secret: map[string]string{"token": signingToken}, events: []string{"Push Hook"},
@@ -96,7 +96,7 @@ func gitlabSigned(*stage) kind {
 	}
 }
 
-func bitbucket(*stage) kind {
+func bitbucket(*fixture) kind {
 	push := sender.Bitbucket(token, "repo:push", sender.BitbucketPush)
 	return kind{
 		secret: map[string]string{"token": token}, events: []string{"repo:push", "repo:refs_changed"},

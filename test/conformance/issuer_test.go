@@ -41,7 +41,7 @@ func with(claims sender.Claims, pairs ...any) sender.Claims {
 	return changed
 }
 
-func genericOIDC(s *stage) kind {
+func genericOIDC(s *fixture) kind {
 	issuer, other := s.issuer(), s.issuer()
 	token := func(claims sender.Claims) string { return issuer.Token("flux", claims) }
 	send := func(claims sender.Claims) sender.Webhook { return sender.OIDC(token(claims), "{}") }
@@ -72,7 +72,7 @@ const googleAccount = "flux@team.iam.gserviceaccount.com"
 
 var google = sender.Claims{"email": googleAccount, "email_verified": true}
 
-func gcr(s *stage) kind {
+func gcr(s *fixture) kind {
 	const audience = "https://hooks.example.org"
 	send := func(claims sender.Claims) sender.Webhook {
 		return sender.GCR(s.google.Token(audience, claims), sender.GCRInsert)
@@ -103,7 +103,7 @@ func gcr(s *stage) kind {
 // Fails when keys are fetched once for all time, when a key that the issuer no longer lists is believed after that, and when each
 // unknown key is asked for: strangers would have the process flood the issuer.
 func TestKeysRotateWhileServingAndStrangersCauseNoFetches(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	issuer := s.issuer()
 	s.Must(s.Tenant.Apply(s.Ctx, objectManifests+markerManifests+receiver("app", "generic-oidc", providers(issuer.URL)+resources)))
 	path := s.ready("app", "")
@@ -141,7 +141,7 @@ func TestKeysRotateWhileServingAndStrangersCauseNoFetches(t *testing.T) {
 }
 
 // refused sends a webhook again and again, since there is a budget for those that fail, until it is refused for what it is.
-func (s *stage) refused(path string, w sender.Webhook, want string) {
+func (s *fixture) refused(path string, w sender.Webhook, want string) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Ctx, 30*time.Second)
 	defer cancel()
@@ -159,7 +159,7 @@ func (s *stage) refused(path string, w sender.Webhook, want string) {
 }
 
 // until sends a webhook again and again until it is accepted, and returns when that one was sent.
-func (s *stage) until(path string, w sender.Webhook) (sent time.Time) {
+func (s *fixture) until(path string, w sender.Webhook) (sent time.Time) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Ctx, 30*time.Second)
 	defer cancel()
@@ -176,7 +176,7 @@ func (s *stage) until(path string, w sender.Webhook) (sent time.Time) {
 
 // Fails when an issuer that does not answer is taken for the sender's fault, or holds up who needs no issuer.
 func TestAnIssuerThatIsDownIsNotTheSendersFault(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	issuer := s.issuer()
 	s.Must(s.Tenant.Apply(s.Ctx, objectManifests+receiver("app", "generic-oidc", providers(issuer.URL)+resources)))
 	path := s.ready("app", "")
@@ -190,7 +190,7 @@ func TestAnIssuerThatIsDownIsNotTheSendersFault(t *testing.T) {
 
 // Fails when the expressions of a provider are not compiled before the Receiver is ready, or when the fault does not say where it is.
 func TestAnExpressionThatDoesNotCompileIsACondition(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	for name, fields := range map[string]string{
 		"validation": `"oidcProviders":[{"issuerURL":"http://127.0.0.1:1","validations":[{"expression":"claims.","message":"x"}]}],`,
 		"filter":     `"secretRef":{"name":"marker"},"resourceFilter":"req.",`,

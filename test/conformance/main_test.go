@@ -12,46 +12,46 @@ import (
 
 func TestMain(m *testing.M) { env.Main(m) }
 
-// stand is the process that the tests share, and the issuer that it takes for Google's.
-type stand struct {
+// server is the process that the tests share, and the issuer that it takes for Google's.
+type server struct {
 	notifier *env.Notifier
 	google   *sender.Issuer
 }
 
-var shared = env.Opening(func(ctx context.Context) (*stand, error) {
+var shared = env.Shared(func(ctx context.Context) (*server, error) {
 	google, err := sender.NewIssuer()
 	if err != nil {
 		return nil, err
 	}
-	w, err := env.NewWorld(ctx, true)
+	w, err := env.NewSystem(ctx, true)
 	if err != nil {
 		return nil, err
 	}
 	n, err := w.Start(ctx, env.NotifierOptions{Args: []string{
 		"--log-level", "error", "--trigger-interval", "100ms", "--google-issuer", google.URL,
 	}})
-	return &stand{n, google}, err
+	return &server{n, google}, err
 })
 
-// stage is what a test plays on: the shared process and a tenant of its own.
-type stage struct {
-	*env.Scene
+// fixture is what a test starts from: the shared process and a tenant of its own.
+type fixture struct {
+	*env.Fixture
 	google *sender.Issuer
 }
 
-// play opens the stage.
-func play(t *testing.T) *stage {
+// setUp makes the fixture.
+func setUp(t *testing.T) *fixture {
 	t.Helper()
 	t.Parallel()
 	shared, err := shared()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &stage{env.NewScene(t, shared.notifier.World(), shared.notifier), shared.google}
+	return &fixture{env.NewFixture(t, shared.notifier.System(), shared.notifier), shared.google}
 }
 
 // issuer starts an issuer of the test's own.
-func (s *stage) issuer() *sender.Issuer {
+func (s *fixture) issuer() *sender.Issuer {
 	s.Helper()
 	i, err := sender.NewIssuer()
 	s.Must(err)

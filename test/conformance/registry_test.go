@@ -12,7 +12,7 @@ func unsigned(k kind) kind {
 	return k
 }
 
-func harbor(*stage) kind {
+func harbor(*fixture) kind {
 	push := sender.Harbor(token, sender.HarborPush)
 	return kind{
 		secret:   map[string]string{"token": token},
@@ -26,7 +26,7 @@ func harbor(*stage) kind {
 	}
 }
 
-func nexus(*stage) kind {
+func nexus(*fixture) kind {
 	created := sender.Nexus(token, "asset", sender.NexusCreated)
 	return kind{
 		secret: map[string]string{"token": token},
@@ -46,7 +46,7 @@ func nexus(*stage) kind {
 	}
 }
 
-func dockerhub(*stage) kind {
+func dockerhub(*fixture) kind {
 	return unsigned(kind{
 		accepted: map[string]sender.Webhook{
 			"a push":             sender.DockerHub(sender.DockerHubPush),
@@ -60,7 +60,7 @@ func dockerhub(*stage) kind {
 	})
 }
 
-func quay(*stage) kind {
+func quay(*fixture) kind {
 	return unsigned(kind{
 		accepted: map[string]sender.Webhook{
 			"a push": sender.Quay(sender.QuayPush), "no image": sender.Quay(`{"updated_tags":["v1"]}`), "another registry's": sender.Quay(sender.DockerHubPush),
@@ -72,7 +72,7 @@ func quay(*stage) kind {
 	})
 }
 
-func acr(*stage) kind {
+func acr(*fixture) kind {
 	push := sender.ACR("push")
 	return unsigned(kind{
 		accepted: map[string]sender.Webhook{
@@ -88,7 +88,7 @@ func acr(*stage) kind {
 	})
 }
 
-func cdevents(*stage) kind {
+func cdevents(*fixture) kind {
 	published := sender.CDEvent(sender.ArtifactPublished())
 	return unsigned(kind{
 		events: []string{"dev.cdevents.artifact.published.0.2.0", "dev.cdevents.pipelinerun.finished"},

@@ -24,7 +24,7 @@ const (
 func reason(text string) string { return `{"reason":"` + text + `"}` }
 
 // send sends a webhook and fails the test unless the answer has the status and the body.
-func (s *stage) send(what, path string, w sender.Webhook, status int, body string) {
+func (s *fixture) send(what, path string, w sender.Webhook, status int, body string) {
 	s.Helper()
 	resp, err := s.Do(s.Ctx, http.MethodPost, s.HooksURL+path, w.Header, []byte(w.Body))
 	s.Must(err)
@@ -32,7 +32,7 @@ func (s *stage) send(what, path string, w sender.Webhook, status int, body strin
 }
 
 // sendChunked is send for a body whose size is not announced.
-func (s *stage) sendChunked(what, path string, w sender.Webhook, status int, body string) {
+func (s *fixture) sendChunked(what, path string, w sender.Webhook, status int, body string) {
 	s.Helper()
 	req, err := http.NewRequestWithContext(s.Ctx, http.MethodPost, s.HooksURL+path, io.MultiReader(strings.NewReader(w.Body)))
 	s.Must(err)
@@ -45,7 +45,7 @@ func (s *stage) sendChunked(what, path string, w sender.Webhook, status int, bod
 	s.told(what, env.Response{Status: resp.StatusCode, Body: string(answer)}, status, body)
 }
 
-func (s *stage) told(what string, got env.Response, status int, body string) {
+func (s *fixture) told(what string, got env.Response, status int, body string) {
 	s.Helper()
 	if got.Status != status || got.Body != body {
 		s.Errorf("%s: got %d %s, want %d %s", what, got.Status, got.Body, status, body)
@@ -56,7 +56,7 @@ func (s *stage) told(what string, got env.Response, status int, body string) {
 var kinds = []string{"GitRepository", "OCIRepository", "Kustomization"}
 
 // asked are the objects of the tenant that were ever asked to reconcile, as "<kind>/<name>", and when they last were.
-func (s *stage) asked() map[string]time.Time {
+func (s *fixture) asked() map[string]time.Time {
 	s.Helper()
 	all := map[string]time.Time{}
 	for _, kind := range kinds {
@@ -74,7 +74,7 @@ func (s *stage) asked() map[string]time.Time {
 }
 
 // await waits until each of the objects has been asked to reconcile since.
-func (s *stage) await(since time.Time, objects ...string) {
+func (s *fixture) await(since time.Time, objects ...string) {
 	s.Helper()
 	for _, object := range objects {
 		kind, name, _ := strings.Cut(object, "/")
@@ -98,7 +98,7 @@ const markerManifests = `
 
 // settled returns asked, less the marker, when everything that was accepted before has been applied: the marker's own webhook, later
 // on the same bus and in the same shard, has been. It needs markerManifests.
-func (s *stage) settled() map[string]time.Time {
+func (s *fixture) settled() map[string]time.Time {
 	s.Helper()
 	sent := time.Now()
 	s.send("the marker", env.HookPath("marker-token", "marker", s.Tenant.Namespace), sender.Generic("{}"), http.StatusOK, accepted)
@@ -109,7 +109,7 @@ func (s *stage) settled() map[string]time.Time {
 }
 
 // ready waits until the Receiver is, and checks that its path is Flux's.
-func (s *stage) ready(name, token string) string {
+func (s *fixture) ready(name, token string) string {
 	s.Helper()
 	path, err := s.Tenant.ReceiverPath(s.Ctx, name)
 	s.Must(err)

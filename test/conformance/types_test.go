@@ -43,18 +43,18 @@ type refusal struct {
 }
 
 // types are all types but event, which has no webhook.
-var types = map[string]func(*stage) kind{
+var types = map[string]func(*fixture) kind{
 	"acr": acr, "bitbucket": bitbucket, "cdevents": cdevents, "dockerhub": dockerhub, "gcr": gcr, "generic": generic,
 	"generic-hmac": genericHMAC, "generic-oidc": genericOIDC, "gitea": gitea, "github": github, "gitlab": gitlab, "harbor": harbor,
 	"nexus": nexus, "quay": quay, "standard-webhooks": standardWebhooks,
 }
 
 // variants are types with another kind of credential.
-var variants = map[string]func(*stage) kind{"gitlab": gitlabSigned}
+var variants = map[string]func(*fixture) kind{"gitlab": gitlabSigned}
 
 // Fails when a type is added to the API and not to this package.
 func TestEveryTypeOfTheAPIIsTriedHere(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	want, err := s.Tenant.WebhookTypes(s.Ctx)
 	s.Must(err)
 	if have := slices.Sorted(maps.Keys(types)); !slices.Equal(have, want) {
@@ -67,10 +67,10 @@ func TestEveryTypeOfTheAPIIsTriedHere(t *testing.T) {
 // refused triggers; and when what is accepted triggers less, or more, than the Receiver names.
 func TestEachTypeTakesWhatItsSenderSendsAndNothingElse(t *testing.T) {
 	for name, make := range types {
-		t.Run(name, func(t *testing.T) { s := play(t); s.conform(name, make(s)) })
+		t.Run(name, func(t *testing.T) { s := setUp(t); s.conform(name, make(s)) })
 	}
 	for name, make := range variants {
-		t.Run(name+" otherwise", func(t *testing.T) { s := play(t); s.conform(name, make(s)) })
+		t.Run(name+" otherwise", func(t *testing.T) { s := setUp(t); s.conform(name, make(s)) })
 	}
 }
 
@@ -94,7 +94,7 @@ const resources = `"resources":[{"kind":"GitRepository","name":"app"},{"kind":"O
 // maxBody is the greatest body that is taken.
 const maxBody = 3 << 20
 
-func (s *stage) conform(name string, k kind) {
+func (s *fixture) conform(name string, k kind) {
 	s.Helper()
 	s.install(name, k)
 	path := s.ready("app", k.secret["token"])
@@ -141,7 +141,7 @@ func (s *stage) conform(name string, k kind) {
 }
 
 // install makes the objects and the Receivers: "app", "suspended", one that lists the type's pings, and one that is not served.
-func (s *stage) install(name string, k kind) {
+func (s *fixture) install(name string, k kind) {
 	s.Helper()
 	ref := ""
 	manifests := objectManifests + markerManifests

@@ -16,7 +16,7 @@ import (
 // same names: its new owner gets neither. Fails when messages carry no UIDs, or when those are not compared before sending, or
 // before patching.
 func TestANamespaceMadeAgainGetsNothingOfTheOldOne(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	sink := s.NewSink()
 	sink.Answer(env.Answer{Status: http.StatusServiceUnavailable, RetryAfter: 2 * time.Second})
 	name := s.Tenant.Namespace
@@ -35,8 +35,8 @@ func TestANamespaceMadeAgainGetsNothingOfTheOldOne(t *testing.T) {
 	s.Push(path, "t", http.StatusOK)
 	s.condition("Receiver", "app", "WriteDenied", metav1.ConditionTrue, "")
 
-	s.Must(s.World.DeleteNamespace(s.Ctx, name))
-	s.Tenant, err = s.World.Tenant(s.Ctx, name)
+	s.Must(s.System.DeleteNamespace(s.Ctx, name))
+	s.Tenant, err = s.System.Tenant(s.Ctx, name)
 	s.Must(err)
 	sink.Forget() // from now on it answers 200
 	s.Must(s.Tenant.ServiceAccount(s.Ctx, name, "writer"))
@@ -69,13 +69,13 @@ func TestANamespaceMadeAgainGetsNothingOfTheOldOne(t *testing.T) {
 
 // count is a metric as it was.
 type count struct {
-	s      *stage
+	s      *fixture
 	name   string
 	labels []string
 	before float64
 }
 
-func (s *stage) baseline(name string, labels ...string) count {
+func (s *fixture) baseline(name string, labels ...string) count {
 	s.Helper()
 	before, err := s.Metric(s.Ctx, name, labels...)
 	s.Must(err)

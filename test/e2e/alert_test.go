@@ -14,7 +14,7 @@ import (
 )
 
 // failure POSTs a failure of the tenant's Kustomization "app" with the message, at a revision of its own.
-func (s *stage) failure(message string) {
+func (s *fixture) failure(message string) {
 	s.Helper()
 	s.post(s.Tenant, "app", "error", "BuildFailed", message, "main@sha1:"+message, http.StatusAccepted)
 }
@@ -25,7 +25,7 @@ func alertSpec(provider, fields string) string {
 }
 
 // messagesWith counts the messages at the sink that hold a text.
-func messagesWith(s *stage, sink *env.Sink, text string) int {
+func messagesWith(s *fixture, sink *env.Sink, text string) int {
 	s.Helper()
 	count := 0
 	for _, m := range messages(s, sink) {
@@ -38,7 +38,7 @@ func messagesWith(s *stage, sink *env.Sink, text string) int {
 
 // Fails when a pattern that does not compile lets everything or nothing through in silence, or takes other Alerts along.
 func TestABadPatternIsShownAndHarmsNoOtherAlert(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	bad, good := s.NewSink(), s.NewSink()
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	s.Must(s.Tenant.Alert(s.Ctx, "bad", "generic", bad.URL("/"), anyKustomization))
@@ -66,7 +66,7 @@ func TestABadPatternIsShownAndHarmsNoOtherAlert(t *testing.T) {
 // Fails when fewer than 256 patterns of 8 KiB are served, when what is beyond goes untold, or when an exclusion beyond is ignored: what it
 // was to keep back would be sent.
 func TestOfAnAlertsPatternsTheFirst256AreServedAndNoExclusionIsIgnored(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	sink := s.NewSink()
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	patterns := func(count int) string {
@@ -106,7 +106,7 @@ func TestOfAnAlertsPatternsTheFirst256AreServedAndNoExclusionIsIgnored(t *testin
 
 // E2: fails when an Alert without a Provider matches nothing, or when its deliveries are dead-lettered at once.
 func TestE2AnEventForAProviderThatDoesNotExistYetIsKeptUntilItDoes(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	sink := s.NewSink()
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	s.Must(s.Tenant.Object(s.Ctx, "Alert", "early", nil, alertSpec("late", "")))
@@ -135,7 +135,7 @@ func TestASuspendedAlertIsSilentUntilResumed(t *testing.T) { suspended(t, "Alert
 func TestASuspendedProviderIsSentNothingUntilResumed(t *testing.T) { suspended(t, "Provider") }
 
 func suspended(t *testing.T, kind string) {
-	s := play(t)
+	s := setUp(t)
 	sink, witness := s.NewSink(), s.NewSink()
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
@@ -156,7 +156,7 @@ func suspended(t *testing.T, kind string) {
 }
 
 // observed waits until the status speaks of the present generation.
-func (s *stage) observed(kind, name string) {
+func (s *fixture) observed(kind, name string) {
 	s.Helper()
 	s.Must(env.Eventually(s.Within(soon), func(ctx context.Context) error {
 		obj, err := s.Tenant.Get(ctx, kind, name)
@@ -179,7 +179,7 @@ func (s *stage) observed(kind, name string) {
 // E2, E5: what a Provider refused since its address was wrong is told as lost on the Alert and the Provider, and comes, in order, when its
 // Secret is mended. Fails when a new version of a Secret is none of the Provider's, when nothing is replayed, or when nothing is told.
 func TestE2MendingASecretBringsBackWhatTheProviderRefused(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	sink := s.NewSink()
 	sink.AnswerWith(func(r env.Received) env.Answer {
 		if r.Path == "/wrong" {
@@ -215,7 +215,7 @@ func TestE2MendingASecretBringsBackWhatTheProviderRefused(t *testing.T) {
 
 // E7: fails when what Slack answers is lost as "HTTP 404", or when anything else of a destination's answer reaches the Provider.
 func TestSlacksOwnWordReachesTheProvider(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	sink := s.NewSink()
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	s.Must(s.Tenant.SlackAlert(s.Ctx, "chat", sink.URL("/")))
@@ -237,7 +237,7 @@ func TestSlacksOwnWordReachesTheProvider(t *testing.T) {
 
 // E5: fails when an event for a type that is not supported is kept, or when nobody is told.
 func TestE5ForAnUnsupportedTypeNothingIsKeptAndTheAlertSaysSo(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	witness := s.NewSink()
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	s.Must(s.Tenant.Object(s.Ctx, "Provider", "odd", nil, `{"type":"zulip","address":"https://zulip.example"}`))

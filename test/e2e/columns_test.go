@@ -13,7 +13,7 @@ import (
 // Fails when `kubectl get` does not show of objects that work that they do and since when, when it shows a problem of them, or when a time
 // lies before the object was made; the notification waits until its destination is up, and is shown as waiting meanwhile.
 func TestKubectlGetShowsWhatWorksAndWhatWaits(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	sink := s.NewSink()
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
@@ -44,7 +44,7 @@ func TestKubectlGetShowsWhatWorksAndWhatWaits(t *testing.T) {
 
 // shows reports whether `kubectl get` shows columns as wanted: a "*" at the end stands for anything, and alone for an age within that of
 // the object.
-func (s *stage) shows(ctx context.Context, kind, name string, want map[string]string) error {
+func (s *fixture) shows(ctx context.Context, kind, name string, want map[string]string) error {
 	shown, err := s.columns(ctx, kind, name)
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ const quiet = 8 * time.Second
 const anyKustomization = `{"kind":"Kustomization","name":"*"}`
 
 // received decodes the Flux events that a generic destination got.
-func received(s *stage, sink *env.Sink) []map[string]any {
+func received(s *fixture, sink *env.Sink) []map[string]any {
 	s.Helper()
 	var events []map[string]any
 	for _, r := range sink.Received() {
@@ -32,7 +32,7 @@ func received(s *stage, sink *env.Sink) []map[string]any {
 	return events
 }
 
-func messages(s *stage, sink *env.Sink) []string {
+func messages(s *fixture, sink *env.Sink) []string {
 	s.Helper()
 	var all []string
 	for _, e := range received(s, sink) {
@@ -42,7 +42,7 @@ func messages(s *stage, sink *env.Sink) []string {
 }
 
 // waitMessages waits until the sink has got the messages, each at least once.
-func (s *stage) waitMessages(sink *env.Sink, want ...string) {
+func (s *fixture) waitMessages(sink *env.Sink, want ...string) {
 	s.Helper()
 	_, err := sink.Wait(s.Within(time.Minute), func(all []env.Received) bool {
 		for _, w := range want {
@@ -62,7 +62,7 @@ func (s *stage) waitMessages(sink *env.Sink, want ...string) {
 }
 
 // post POSTs an event about a Kustomization of the tenant as its controller would and checks the answer.
-func (s *stage) post(t *env.Tenant, name, severity, reason, message, revision string, status int) env.Response {
+func (s *fixture) post(t *env.Tenant, name, severity, reason, message, revision string, status int) env.Response {
 	s.Helper()
 	event, err := t.Event(s.Ctx, "Kustomization", name, severity, reason, message, revision)
 	s.Must(err)
@@ -75,14 +75,14 @@ func (s *stage) post(t *env.Tenant, name, severity, reason, message, revision st
 }
 
 // kustomization makes a Kustomization that is ready, and waits until that was told to the sink.
-func (s *stage) kustomization(t *env.Tenant, name string, sink *env.Sink) {
+func (s *fixture) kustomization(t *env.Tenant, name string, sink *env.Sink) {
 	s.Helper()
 	s.Must(t.Object(s.Ctx, "Kustomization", name, nil, ""))
 	s.firstState(t, name, sink)
 }
 
 // firstState has a Kustomization become ready, as its controller writes and then POSTs it, and waits until that was told to the sink.
-func (s *stage) firstState(t *env.Tenant, name string, sink *env.Sink) {
+func (s *fixture) firstState(t *env.Tenant, name string, sink *env.Sink) {
 	s.Helper()
 	message := "first state of " + name
 	s.Must(t.SetReady(s.Ctx, "Kustomization", name, true, "ReconciliationSucceeded", message, "main@sha1:1"))
@@ -92,7 +92,7 @@ func (s *stage) firstState(t *env.Tenant, name string, sink *env.Sink) {
 
 // E1: fails when the route table is not keyed by namespace, or when a source of another namespace is compiled.
 func TestE1AnAlertSeesOnlyItsOwnNamespace(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	other := s.NewTenant()
 	mine, theirs := s.NewSink(), s.NewSink()
 	s.Must(other.Alert(s.Ctx, "all", "generic", theirs.URL("/"), anyKustomization))
@@ -125,7 +125,7 @@ func TestE1AnAlertSeesOnlyItsOwnNamespace(t *testing.T) {
 
 // E4: fails when a delivery whose predecessor waits for its retry is sent at once.
 func TestE4OneObjectsEventsArriveInOrderThoughTheFirstFails(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	sink := s.NewSink()
 	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
@@ -157,7 +157,7 @@ func TestE4OneObjectsEventsArriveInOrderThoughTheFirstFails(t *testing.T) {
 
 // E5: fails when one worker sends for several Providers.
 func TestE5ADestinationThatHangsDelaysOnlyItself(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	bad, good := s.NewSink(), s.NewSink()
 	bad.Answer(env.Answer{Hang: true})
 	s.Must(s.Tenant.Alert(s.Ctx, "bad", "generic", bad.URL("/"), anyKustomization))
@@ -176,7 +176,7 @@ func TestE5ADestinationThatHangsDelaysOnlyItself(t *testing.T) {
 
 // E7: fails when an error text with the address reaches a log, a condition, an Event or a metric.
 func TestE7NoSecretLeaves(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	const mark = "s3cr3t-mark"
 	sink := s.NewSink()
 	sink.Answer(env.Answer{Status: http.StatusForbidden, Body: mark + "-answer"})
@@ -240,7 +240,7 @@ func TestE7NoSecretLeaves(t *testing.T) {
 // E9: fails when a POST settles a transition without a look at the UID, when it is given the labels of an object whose UID it does
 // not have, or when it makes the genuine POST a duplicate.
 func TestE9AForgedUIDSilencesNothing(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	sink := s.NewSink()
 	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), `{"kind":"Kustomization","name":"*","matchLabels":{"team":"a"}}`))
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", map[string]string{"team": "a"}, ""))
@@ -268,7 +268,7 @@ func TestE9AForgedUIDSilencesNothing(t *testing.T) {
 
 // A transition comes both ways, in either order: it is told once. Fails when notes do not settle transitions.
 func TestATransitionThatComesBothWaysIsToldOnce(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	sink := s.NewSink()
 	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
 	s.kustomization(s.Tenant, "post-first", sink)
@@ -287,7 +287,7 @@ func TestATransitionThatComesBothWaysIsToldOnce(t *testing.T) {
 // A flap at one revision is told each time, in the same words too. Fails when the POST about the second failure is a duplicate of that about
 // the first.
 func TestAFlapAtOneRevisionIsToldEachTime(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	sink := s.NewSink()
 	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
 	s.kustomization(s.Tenant, "app", sink)
@@ -309,7 +309,7 @@ func TestAFlapAtOneRevisionIsToldEachTime(t *testing.T) {
 }
 
 // stillOnly fails the test when the sink holds, or within the quiet time gets, another number of requests.
-func (s *stage) stillOnly(sink *env.Sink, count int) {
+func (s *fixture) stillOnly(sink *env.Sink, count int) {
 	s.Helper()
 	more, err := sink.Wait(s.Within(quiet), func(all []env.Received) bool { return len(all) > count })
 	if err == nil {
@@ -323,7 +323,7 @@ func (s *stage) stillOnly(sink *env.Sink, count int) {
 // a look at what the object itself says. An empty matchLabels selects all objects that there are, also one without labels: fails when
 // the door or the watcher takes it for one that is not known.
 func TestE9AForgedFailureThatAlertsLeaveOutSilencesNothing(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	sink := s.NewSink()
 	s.Must(s.Tenant.Secret(s.Ctx, "all", map[string]string{"address": sink.URL("/")}))
 	s.Must(s.Tenant.Object(s.Ctx, "Provider", "all", nil, `{"type":"generic","secretRef":{"name":"all"}}`))

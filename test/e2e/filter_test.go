@@ -23,7 +23,7 @@ const filteredSpec = `{"type":"github","events":["push"],"secretRef":{"name":"ap
 
 // Fails when a filter is not asked, when one that fails triggers or keeps its siblings from it, or when the owner is not told.
 func TestFiltersChooseWhatAWebhookTriggersAndFailAlone(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	s.Must(s.Tenant.Secret(s.Ctx, "app-token", map[string]string{"token": "t"}))
 	for _, kind := range []string{"GitRepository", "OCIRepository"} {
 		s.Must(s.Tenant.Object(s.Ctx, kind, "app", nil, ""))
@@ -69,7 +69,7 @@ func TestFiltersChooseWhatAWebhookTriggersAndFailAlone(t *testing.T) {
 
 // Fails when a filter that does not compile is ignored, which would trigger more than its owner meant, or its field is not named.
 func TestAFilterThatDoesNotCompileServesNothing(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	s.Must(s.Tenant.Secret(s.Ctx, "app-token", map[string]string{"token": "t"}))
 	s.Must(s.Tenant.Object(s.Ctx, "Receiver", "app", nil, `{"type":"generic","secretRef":{"name":"app-token"},
 		"resources":[{"kind":"GitRepository","name":"app","filter":"req.ref =="}]}`))

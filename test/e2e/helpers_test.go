@@ -20,7 +20,7 @@ import (
 
 // mustBeForbidden fails the test unless the config, impersonating as, may neither update nor delete nor read the tenant's
 // GitRepository "app", nor, when it impersonates nobody, patch it.
-func (s *stage) mustBeForbidden(cfg *rest.Config, as string) {
+func (s *fixture) mustBeForbidden(cfg *rest.Config, as string) {
 	s.Helper()
 	cfg = rest.CopyConfig(cfg)
 	cfg.Impersonate.UserName = as
@@ -47,7 +47,7 @@ func (s *stage) mustBeForbidden(cfg *rest.Config, as string) {
 }
 
 // watchRequests watches an object and returns a function that yields the stamps of the requests written since.
-func (s *stage) watchRequests(t *env.Tenant, kind, name string) func() []time.Time {
+func (s *fixture) watchRequests(t *env.Tenant, kind, name string) func() []time.Time {
 	s.Helper()
 	obj, err := t.Get(s.Ctx, kind, name)
 	s.Must(err)
@@ -80,7 +80,7 @@ func (s *stage) watchRequests(t *env.Tenant, kind, name string) func() []time.Ti
 }
 
 // deliveries decodes the status.deliveries of a Receiver, nothing if it has none, and returns it as it is shown.
-func (s *stage) deliveries(t *env.Tenant, name string, into any) (raw string) {
+func (s *fixture) deliveries(t *env.Tenant, name string, into any) (raw string) {
 	s.Helper()
 	obj, err := t.Get(s.Ctx, "Receiver", name)
 	s.Must(err)
@@ -93,7 +93,7 @@ func (s *stage) deliveries(t *env.Tenant, name string, into any) (raw string) {
 }
 
 // hasEvent reports whether a Kubernetes Event with the reason stands on the tenant's object.
-func (s *stage) hasEvent(kind, name, reason string) error {
+func (s *fixture) hasEvent(kind, name, reason string) error {
 	events, err := s.Tenant.Client.CoreV1().Events(s.Tenant.Namespace).List(s.Ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (s *stage) hasEvent(kind, name, reason string) error {
 }
 
 // idle reports whether the process serves no webhook at the moment.
-func (s *stage) idle(ctx context.Context) error {
+func (s *fixture) idle(ctx context.Context) error {
 	n, err := s.Metric(ctx, "notifier_webhooks_in_flight")
 	if err == nil && n > 0 {
 		err = fmt.Errorf("%v webhooks are in flight", n)

@@ -21,7 +21,7 @@ import (
 type healthRow struct {
 	kind, spec string
 	// before makes what the object needs and later changes something, each unless nil; both get the object's name.
-	before, later func(s *stage, name string)
+	before, later func(s *fixture, name string)
 	// condition, conditionStatus and reason tell that the state is reached.
 	condition, reason string
 	conditionStatus   metav1.ConditionStatus
@@ -30,8 +30,8 @@ type healthRow struct {
 }
 
 // secretOf makes the Secret "<name>-secret".
-func secretOf(data map[string]string) func(s *stage, name string) {
-	return func(s *stage, name string) {
+func secretOf(data map[string]string) func(s *fixture, name string) {
+	return func(s *fixture, name string) {
 		s.Helper()
 		s.Must(s.Tenant.Secret(s.Ctx, name+"-secret", data))
 	}
@@ -54,7 +54,7 @@ func providerHealth() map[string]healthRow {
 		},
 		"a Provider whose Secret comes later": {
 			kind: "Provider", spec: toSecret,
-			later: func(s *stage, name string) {
+			later: func(s *fixture, name string) {
 				s.condition("Provider", name, "Serving", no, "SecretNotFound")
 				secretOf(map[string]string{"address": "https://example.com"})(s, name)
 			},
@@ -90,7 +90,7 @@ func providerHealth() map[string]healthRow {
 		},
 		"a Provider that is changed to a bad one": {
 			kind: "Provider", spec: `{"type":"generic","address":"https://example.com"}`,
-			later: func(s *stage, name string) {
+			later: func(s *fixture, name string) {
 				s.condition("Provider", name, "Serving", yes, "")
 				s.Must(s.Tenant.Object(s.Ctx, "Provider", name, nil, `{"type":"generic","address":"ftp://example.com"}`))
 			},
@@ -100,8 +100,8 @@ func providerHealth() map[string]healthRow {
 }
 
 // provider makes the Provider of an object's name.
-func provider(spec string) func(s *stage, name string) {
-	return func(s *stage, name string) {
+func provider(spec string) func(s *fixture, name string) {
+	return func(s *fixture, name string) {
 		s.Helper()
 		s.Must(s.Tenant.Object(s.Ctx, "Provider", name, nil, spec))
 	}
@@ -121,7 +121,7 @@ func alertHealth() map[string]healthRow {
 		},
 		"an Alert whose Provider comes later": {
 			kind: "Alert", spec: alertOn(""),
-			later: func(s *stage, name string) {
+			later: func(s *fixture, name string) {
 				s.condition("Alert", name, "Serving", no, "ProviderNotFound")
 				good(s, name)
 			},
@@ -153,7 +153,7 @@ func alertHealth() map[string]healthRow {
 		"an Alert that lost deliveries": {
 			kind: "Alert", spec: alertOn(""),
 			before: odd,
-			later: func(s *stage, name string) {
+			later: func(s *fixture, name string) {
 				s.condition("Alert", name, "Serving", no, "")
 				s.tell(name)
 			},
@@ -176,7 +176,7 @@ func receiverHealth() map[string]healthRow {
 		},
 		"a Receiver whose Secret comes later": {
 			kind: "Receiver", spec: receiverOn(""),
-			later: func(s *stage, name string) {
+			later: func(s *fixture, name string) {
 				s.condition("Receiver", name, "Ready", no, "TokenNotFound")
 				secretOf(map[string]string{"token": "t"})(s, name)
 			},
@@ -196,11 +196,11 @@ func receiverHealth() map[string]healthRow {
 		},
 		"a Receiver that may not write": {
 			kind: "Receiver", spec: receiverOn(`,"serviceAccountName":"weak"`),
-			before: func(s *stage, name string) {
+			before: func(s *fixture, name string) {
 				secretOf(map[string]string{"token": "t"})(s, name)
 				weakAccount(s, name)
 			},
-			later: func(s *stage, name string) {
+			later: func(s *fixture, name string) {
 				path, err := s.Tenant.ReceiverPath(s.Ctx, name)
 				s.Must(err)
 				s.answered(path, "t", http.StatusOK)
@@ -216,7 +216,7 @@ func receiverOn(fields string) string {
 }
 
 // sends has something sent to the Provider.
-func sends(s *stage, name string) {
+func sends(s *fixture, name string) {
 	s.Helper()
 	s.Must(s.Tenant.Object(s.Ctx, "Alert", name, nil, alertSpec(name, "")))
 	s.condition("Alert", name, "Serving", metav1.ConditionTrue, "")
@@ -224,7 +224,7 @@ func sends(s *stage, name string) {
 }
 
 // tell POSTs a failure of the Kustomization of a name, which is made as well.
-func (s *stage) tell(name string) {
+func (s *fixture) tell(name string) {
 	s.Helper()
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", name, nil, ""))
 	s.post(s.Tenant, name, "error", "BuildFailed", "broken", "main@sha1:"+name, http.StatusAccepted)
@@ -234,7 +234,7 @@ func (s *stage) tell(name string) {
 // Kustomization with wait: true that holds one was ready at once. Fails when one of them is anything else for a moment, in any state,
 // or when a Receiver is what it was not with the peer.
 func TestHealthChecksFindWhatTheyFoundWithFlux(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	sink := s.NewSink()
 	sink.AnswerWith(func(r env.Received) env.Answer {
 		return env.Answer{Status: map[string]int{"/refused": http.StatusForbidden, "/down": http.StatusServiceUnavailable}[r.Path]}
@@ -246,7 +246,7 @@ func TestHealthChecksFindWhatTheyFoundWithFlux(t *testing.T) {
 	for name, row := range all {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := &stage{s.Scene.Under(t)}
+			s := &fixture{s.Fixture.Under(t)}
 			s.Tenant = s.NewTenant()
 			const name = "object"
 			if row.before != nil {
@@ -268,7 +268,7 @@ func TestHealthChecksFindWhatTheyFoundWithFlux(t *testing.T) {
 
 // healthOf follows what kstatus says of an object from its beginning on. The function that it returns tells whether that was so at a
 // version of it and, of an Alert and a Provider, always.
-func (s *stage) healthOf(kind, name string) func(version string, want status.Status) error {
+func (s *fixture) healthOf(kind, name string) func(version string, want status.Status) error {
 	s.Helper()
 	w, err := s.Tenant.Dynamic.Resource(env.Kinds[kind]).Namespace(s.Tenant.Namespace).Watch(s.Ctx, metav1.ListOptions{
 		FieldSelector: "metadata.name=" + name, ResourceVersion: "",

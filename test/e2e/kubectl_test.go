@@ -13,7 +13,7 @@ import (
 )
 
 // columns is what `kubectl get` shows of an object, by the column's name: the API server makes the table, as kubectl asks it to.
-func (s *stage) columns(ctx context.Context, kind, name string) (map[string]string, error) {
+func (s *fixture) columns(ctx context.Context, kind, name string) (map[string]string, error) {
 	gvr := env.Kinds[kind]
 	raw, err := s.Tenant.Client.CoreV1().RESTClient().Get().
 		AbsPath("/apis", gvr.Group, gvr.Version, "namespaces", s.Tenant.Namespace, gvr.Resource, name).
@@ -43,7 +43,7 @@ type description struct {
 	warnings   []corev1.Event
 }
 
-func (s *stage) describe(ctx context.Context, kind, name string) (d description, err error) {
+func (s *fixture) describe(ctx context.Context, kind, name string) (d description, err error) {
 	obj, err := s.Tenant.Get(ctx, kind, name)
 	if err != nil {
 		return d, err

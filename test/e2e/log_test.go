@@ -18,7 +18,7 @@ type logLine struct {
 }
 
 // logLines are the lines of the log with a message.
-func (s *stage) logLines(message string) (lines []logLine) {
+func (s *fixture) logLines(message string) (lines []logLine) {
 	for text := range strings.Lines(s.Logs()) {
 		var l logLine
 		if json.Unmarshal([]byte(text), &l) == nil && l.Msg == message {
@@ -31,7 +31,7 @@ func (s *stage) logLines(message string) (lines []logLine) {
 // Fails when a start does not say in one line that it serves, when each of some thirty roles has a line of its own in a log of level info,
 // or when a line about a delivery or a webhook does not name the namespace, by which a tenant's lines are found.
 func TestTheLogTellsAStartInOneLineAndWhoseDeliveriesAndWebhooksItTells(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	sink := s.NewSink()
 	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))

@@ -11,24 +11,24 @@ import (
 
 func TestMain(m *testing.M) { env.Main(m) }
 
-var sharedNotifier = env.Opening(func(ctx context.Context) (*env.Notifier, error) {
-	w, err := env.NewWorld(ctx, true)
+var sharedNotifier = env.Shared(func(ctx context.Context) (*env.Notifier, error) {
+	w, err := env.NewSystem(ctx, true)
 	if err != nil {
 		return nil, err
 	}
 	return w.Start(ctx, env.NotifierOptions{Args: []string{"--log-level", "debug"}})
 })
 
-// stage is what a test plays on: the shared process and a tenant of its own.
-type stage struct{ *env.Scene }
+// fixture is what a test starts from: the shared process and a tenant of its own.
+type fixture struct{ *env.Fixture }
 
-// play opens the stage with one tenant.
-func play(t *testing.T) *stage {
+// setUp makes the fixture with one tenant.
+func setUp(t *testing.T) *fixture {
 	t.Helper()
 	t.Parallel()
 	n, err := sharedNotifier()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &stage{env.NewScene(t, n.World(), n)}
+	return &fixture{env.NewFixture(t, n.System(), n)}
 }

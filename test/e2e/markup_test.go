@@ -13,7 +13,7 @@ import (
 // What an Alert's author wrote keeps its markup, also after its delivery has waited on the bus; what objects, controllers and Git say does not.
 // Fails when summary and eventMetadata are escaped like a stranger's text, or a stranger's text is not escaped.
 func TestTheMarkupOfTheAlertsAuthorIsKept(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	sink := s.NewSink()
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	s.Must(s.Tenant.SlackAlert(s.Ctx, "chat", sink.URL("/")))

@@ -12,7 +12,7 @@ import (
 )
 
 // matching waits until the condition Matching has the status and its message holds the text.
-func (s *stage) matching(kind, name string, status metav1.ConditionStatus, text string) {
+func (s *fixture) matching(kind, name string, status metav1.ConditionStatus, text string) {
 	s.Helper()
 	s.Must(env.Eventually(s.Within(2*soon), func(context.Context) error {
 		if c := s.condition(kind, name, "Matching", status, ""); !strings.Contains(c.Message, text) {
@@ -25,7 +25,7 @@ func (s *stage) matching(kind, name string, status metav1.ConditionStatus, text 
 // Fails when a kind that is misspelt, or an object that does not exist, goes untold on the Alert or the Receiver that names it, when it is told
 // as a permission that is missing, when it takes Ready away, and when the object's coming is not seen.
 func TestAMisspeltKindAndWhatMatchesNothingAreTold(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	sink := s.NewSink()
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))

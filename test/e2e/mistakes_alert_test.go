@@ -10,8 +10,8 @@ func toProvider(fields string) string {
 }
 
 // withChat makes the Provider "<name>-chat" of an Alert.
-func withChat(spec string) func(s *stage, name string) {
-	return func(s *stage, name string) {
+func withChat(spec string) func(s *fixture, name string) {
+	return func(s *fixture, name string) {
 		s.Helper()
 		s.Must(s.Tenant.Object(s.Ctx, "Provider", name+"-chat", nil, spec))
 	}
@@ -51,7 +51,7 @@ func alertMistakes(destination string) map[string]mistake {
 		},
 		"an Alert's events are lost": {
 			spec: toProvider(""), before: withChat(`{"type":"generic","address":"` + destination + `/forbidden"}`),
-			act: func(s *stage, name string) {
+			act: func(s *fixture, name string) {
 				s.condition("Alert", name, "Serving", "True", "")
 				s.tell(name)
 			},

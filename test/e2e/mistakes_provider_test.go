@@ -204,11 +204,11 @@ func failing(rows map[string]mistake) map[string]mistake {
 			m.event = "DeliveryRetrying"
 		}
 		m.columns = map[string]string{"Delivering": "False", "Last": ""}
-		m.before = func(s *stage, name string) {
+		m.before = func(s *fixture, name string) {
 			s.Must(s.Tenant.Object(s.Ctx, "Alert", name, nil, strings.ReplaceAll(
 				`{"providerRef":{"name":"$NAME"},"eventSources":[{"kind":"Kustomization","name":"$NAME"}]}`, "$NAME", name)))
 		}
-		m.act = func(s *stage, name string) {
+		m.act = func(s *fixture, name string) {
 			s.condition("Provider", name, "Serving", metav1.ConditionTrue, "")
 			s.condition("Alert", name, "Serving", metav1.ConditionTrue, "")
 			s.tell(name)

@@ -20,8 +20,8 @@ func onResource(resource, fields string) string {
 }
 
 // pushes has a push of the sender arrive, signed with a token and of an event.
-func pushes(token, event string) func(s *stage, name string) {
-	return func(s *stage, name string) {
+func pushes(token, event string) func(s *fixture, name string) {
+	return func(s *fixture, name string) {
 		s.Helper()
 		path, err := s.Tenant.ReceiverPath(s.Ctx, name)
 		s.Must(err)
@@ -31,8 +31,8 @@ func pushes(token, event string) func(s *stage, name string) {
 }
 
 // posts has a request with a body and headers arrive.
-func posts(header http.Header, body string) func(s *stage, name string) {
-	return func(s *stage, name string) {
+func posts(header http.Header, body string) func(s *fixture, name string) {
+	return func(s *fixture, name string) {
 		s.Helper()
 		path, err := s.Tenant.ReceiverPath(s.Ctx, name)
 		s.Must(err)
@@ -42,7 +42,7 @@ func posts(header http.Header, body string) func(s *stage, name string) {
 }
 
 // typedSecret makes the Secret of a name that belongs to Helm.
-func typedSecret(s *stage, name string) {
+func typedSecret(s *fixture, name string) {
 	s.Helper()
 	_, err := s.Tenant.Client.CoreV1().Secrets(s.Tenant.Namespace).Create(s.Ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Type: "helm.sh/release.v1", StringData: map[string]string{"token": hush, "address": hush},
@@ -51,7 +51,7 @@ func typedSecret(s *stage, name string) {
 }
 
 // weakAccount makes the service account "weak", which has no rights, and the GitRepository of a name.
-func weakAccount(s *stage, name string) {
+func weakAccount(s *fixture, name string) {
 	s.Helper()
 	s.Must(s.Tenant.Apply(s.Ctx, `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"weak","namespace":"$NS"}}`))
 	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", name, nil, ""))

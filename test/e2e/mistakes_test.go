@@ -24,7 +24,7 @@ type mistake struct {
 	// secret is what the Secret "$NAME" holds; nil, there is none.
 	secret map[string]string
 	// before makes what else there is, and act does what shows the mistake; each unless nil.
-	before, act func(s *stage, name string)
+	before, act func(s *fixture, name string)
 	// columns are those that `kubectl get` shows beside PROBLEM, "" for an empty one.
 	columns map[string]string
 	// problem is in that column, in the condition's message and in the Warning: what is wrong, and next, what to do about it.
@@ -45,7 +45,7 @@ var whenTrue = []string{"WriteDenied", "LoopDetected", "DeliveriesLost"}
 // Each mistake of a tenant is seen where the tenant looks. Fails when `kubectl get` or `kubectl describe` do not say what is wrong and what
 // to do next, when no Warning does, when a Provider or an Alert is not Ready for it, or when a Secret shows.
 func TestAMistakeIsToldWithWhatToDoNext(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	sink := s.NewSink()
 	sink.AnswerWith(mistakenDestination)
 	tls := httptest.NewUnstartedServer(http.NotFoundHandler())
@@ -77,7 +77,7 @@ func TestAMistakeIsToldWithWhatToDoNext(t *testing.T) {
 	}
 	for i, name := range names {
 		t.Run(name, func(t *testing.T) {
-			s := &stage{s.Scene.Under(t)}
+			s := &fixture{s.Fixture.Under(t)}
 			m := all[name]
 			s.Must(env.Eventually(s.Within(soon), func(ctx context.Context) error { return s.tells(ctx, m, object(i)) }))
 		})
@@ -85,7 +85,7 @@ func TestAMistakeIsToldWithWhatToDoNext(t *testing.T) {
 }
 
 // make makes the object of a mistake and what belongs to it.
-func (s *stage) make(m mistake, name string, sink *env.Sink) {
+func (s *fixture) make(m mistake, name string, sink *env.Sink) {
 	s.Helper()
 	if m.secret != nil {
 		data := map[string]string{"unused": hush}
@@ -100,7 +100,7 @@ func (s *stage) make(m mistake, name string, sink *env.Sink) {
 }
 
 // tells reports whether everything that a tenant looks at tells a mistake.
-func (s *stage) tells(ctx context.Context, m mistake, name string) error {
+func (s *fixture) tells(ctx context.Context, m mistake, name string) error {
 	shown, err := s.columns(ctx, m.kind, name)
 	if err != nil {
 		return err

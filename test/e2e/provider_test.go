@@ -10,7 +10,7 @@ import (
 // Fails when a name that only the tenant's proxy resolves is looked up here, or when an address in the URL is not looked at because a proxy
 // stands before it.
 func TestADestinationThatOnlyTheProxyResolvesIsReached(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	proxy := s.NewSink() // a request over plain http comes to the proxy whole, and a sink answers it
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	s.Must(s.Tenant.Secret(s.Ctx, "proxy", map[string]string{"address": proxy.URL("/")}))
@@ -27,7 +27,7 @@ func TestADestinationThatOnlyTheProxyResolvesIsReached(t *testing.T) {
 
 // E7: fails when a header that is notifier's own takes the Provider away, is sent, or goes untold, and when its value shows.
 func TestAProviderWhoseHeadersAreOursIsServedAndSaysSo(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	sink := s.NewSink()
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	s.Must(s.Tenant.Secret(s.Ctx, "all", map[string]string{

@@ -14,7 +14,7 @@ import (
 
 // E2, E4: fails when spec.rateLimit of a Provider is not heeded, or when errors wait behind the rest.
 func TestOf100MessagesAtOnceErrorsComeFirst(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	sink := s.NewSink()
 	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
 	s.Must(s.Tenant.Object(s.Ctx, "Provider", "all", nil,

@@ -15,7 +15,7 @@ import (
 )
 
 // condition waits for a condition with the status and reason and returns it.
-func (s *stage) condition(kind, name, condition string, status metav1.ConditionStatus, reason string) metav1.Condition {
+func (s *fixture) condition(kind, name, condition string, status metav1.ConditionStatus, reason string) metav1.Condition {
 	s.Helper()
 	obj, err := s.Tenant.WaitCondition(s.Ctx, kind, name, condition, status, reason)
 	s.Must(err)
@@ -28,7 +28,7 @@ func (s *stage) condition(kind, name, condition string, status metav1.ConditionS
 const soon = 10 * time.Second
 
 // answered waits until a push on the path is answered with the status.
-func (s *stage) answered(path, token string, status int) {
+func (s *fixture) answered(path, token string, status int) {
 	s.Helper()
 	s.Must(env.Eventually(s.Within(soon), func(ctx context.Context) error {
 		resp, err := s.GitHub(ctx, path, token, "push", env.GitHubPush)
@@ -42,7 +42,7 @@ func (s *stage) answered(path, token string, status int) {
 // Fails when a Receiver with no token, or with an empty one, is served: everybody could sign for it; or when nothing watches for
 // the Secret.
 func TestAReceiverWithoutATokenIsNotServedUntilItComes(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", "app", nil, ""))
 	for name, data := range map[string]map[string]string{
 		"missing": nil, "lacks-token": {"password": "x"}, "empty-token": {"token": ""},
@@ -78,7 +78,7 @@ func TestAReceiverWithoutATokenIsNotServedUntilItComes(t *testing.T) {
 
 // Fails when the Secret is read at spec.interval only, or when the old path is kept beside the new one.
 func TestARotatedTokenMovesThePathWithinSeconds(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	old := s.Receiver(s.Tenant, "app", "old", "")
 	s.Push(old, "old", http.StatusOK)
 	s.Must(s.Tenant.Secret(s.Ctx, "app-token", map[string]string{"token": "new"}))
@@ -96,14 +96,14 @@ func TestARotatedTokenMovesThePathWithinSeconds(t *testing.T) {
 		return err
 	}))
 	// The Secret goes: nothing is served any more.
-	s.Must(s.World.Client.CoreV1().Secrets(s.Tenant.Namespace).Delete(s.Ctx, "app-token", metav1.DeleteOptions{}))
+	s.Must(s.System.Client.CoreV1().Secrets(s.Tenant.Namespace).Delete(s.Ctx, "app-token", metav1.DeleteOptions{}))
 	s.answered(next, "new", http.StatusNotFound)
 	s.condition("Receiver", "app", "Ready", metav1.ConditionFalse, "TokenNotFound")
 }
 
 // Fails when a type of Flux's that is not built is refused by the CRD, or is served as something else. All types of Receiver are built.
 func TestATypeThatIsNotBuiltSaysSoAndWhichAre(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	s.Must(s.Tenant.Secret(s.Ctx, "app-token", map[string]string{"token": "t"}))
 	for _, kind := range []string{"discord", "pagerduty", "github"} {
 		s.Must(s.Tenant.Object(s.Ctx, "Provider", kind, nil, `{"type":"`+kind+`","address":"https://example.com","secretRef":{"name":"app-token"}}`))
@@ -118,7 +118,7 @@ func TestATypeThatIsNotBuiltSaysSoAndWhichAre(t *testing.T) {
 
 // Fails when fewer than 512 are served, when the API server refuses more, or when what is beyond takes the others along or goes untold.
 func TestOfAReceiverOf513ResourcesTheFirst512AreServed(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	s.Must(s.Tenant.Secret(s.Ctx, "app-token", map[string]string{"token": "t"}))
 	spec := func(count int) string {
 		resources := make([]string, count)
@@ -146,7 +146,7 @@ func TestOfAReceiverOf513ResourcesTheFirst512AreServed(t *testing.T) {
 
 // Fails when suspending is only a condition, or when it needs a restart to be undone.
 func TestASuspendedReceiverRefusesAndServesAgainWhenResumed(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	path := s.Receiver(s.Tenant, "app", "t", "")
 	s.suspend("Receiver", "app", true)
 	s.observed("Receiver", "app")
@@ -161,7 +161,7 @@ func TestASuspendedReceiverRefusesAndServesAgainWhenResumed(t *testing.T) {
 }
 
 // suspend sets spec.suspend as `flux suspend` and `flux resume` do.
-func (s *stage) suspend(kind, name string, suspended bool) {
+func (s *fixture) suspend(kind, name string, suspended bool) {
 	s.Helper()
 	patch := fmt.Appendf(nil, `{"spec":{"suspend":%t}}`, suspended)
 	_, err := s.Tenant.Dynamic.Resource(env.Kinds[kind]).Namespace(s.Tenant.Namespace).
@@ -172,7 +172,7 @@ func (s *stage) suspend(kind, name string, suspended bool) {
 // The finalizer that Flux's notification-controller left does not keep an object, or its namespace, from going; another's does.
 // Fails when nobody removes it, or when more than that one is removed.
 func TestAFinalizerLeftByFluxDoesNotBlockADeletion(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	s.Must(s.Tenant.Secret(s.Ctx, "app-token", map[string]string{"token": "t"}))
 	specs := map[string]string{
 		"Receiver": env.GitHubSpec("app", "app", ""), "Provider": `{"type":"generic","address":"https://example.com"}`,

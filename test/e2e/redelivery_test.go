@@ -15,7 +15,7 @@ import (
 )
 
 // redeliver sends a push with the sender's ID of the delivery and fails the test unless it is answered 200 with the body.
-func (s *stage) redeliver(path, token, id, answer string) {
+func (s *fixture) redeliver(path, token, id, answer string) {
 	s.Helper()
 	header := env.GitHubHeader(token, "push", env.GitHubPush)
 	header.Set("X-GitHub-Delivery", id)
@@ -30,7 +30,7 @@ const (
 )
 
 // marker asks for an object that only it asks for and waits until that is done, so that what was asked for before is done as well.
-func (s *stage) marker(name string) {
+func (s *fixture) marker(name string) {
 	s.Helper()
 	s.Must(s.Tenant.Object(s.Ctx, "OCIRepository", name, nil, ""))
 	path, err := s.Tenant.Receiver(s.Ctx, name, "m", `{"type":"generic","secretRef":{"name":"`+name+`-token"},
@@ -45,7 +45,7 @@ func (s *stage) marker(name string) {
 // Fails when the path of the token before is given up as the new one is read, even for a moment, or verified with the new token, when
 // its last use is not shown, and when what comes over the new path counts as one.
 func TestRotationOfATokenRefusesNoWebhook(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	before := s.Receiver(s.Tenant, "app", "old", "")
 	stop, sent := make(chan struct{}), 0
 	var wg sync.WaitGroup
@@ -97,7 +97,7 @@ func TestRotationOfATokenRefusesNoWebhook(t *testing.T) {
 }
 
 // showsUseOfThePreviousToken fails the test unless the status says when the old path was last used, and no more than that.
-func (s *stage) showsUseOfThePreviousToken(before, after string) {
+func (s *fixture) showsUseOfThePreviousToken(before, after string) {
 	s.Helper()
 	var got struct {
 		LastPreviousToken time.Time
@@ -119,7 +119,7 @@ func (s *stage) showsUseOfThePreviousToken(before, after string) {
 }
 
 // takes fails the test unless a push is accepted, whatever the budget.
-func (s *stage) takes(path, token string) {
+func (s *fixture) takes(path, token string) {
 	s.Helper()
 	resp, err := s.GitHub(s.Ctx, path, token, "push", env.GitHubPush)
 	s.Must(err)
@@ -130,7 +130,7 @@ func (s *stage) takes(path, token string) {
 
 // T4: fails when a repeat, of what was applied or of what was not, is not asked for again, or does not say that it is one.
 func TestRedeliveryIsAppliedLikeAnyWebhook(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	path := s.Receiver(s.Tenant, "app", "t", "")
 	requests := s.watchRequests(s.Tenant, "GitRepository", "app")
 	for _, answer := range []string{saysAccepted, saysDuplicate, saysDuplicate} {
@@ -158,7 +158,7 @@ func TestRedeliveryIsAppliedLikeAnyWebhook(t *testing.T) {
 
 // T4: fails when a repeat is taken for applied because its trigger was tried.
 func TestRedeliveryOfWhatWasRefusedIsAppliedOnceItMayBe(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	s.Must(s.Tenant.ServiceAccount(s.Ctx, s.Tenant.Namespace, "weak"))
 	path := s.Receiver(s.Tenant, "app", "t", `,"serviceAccountName":"weak"`)
 	s.redeliver(path, "t", "1", saysAccepted)
@@ -173,7 +173,7 @@ func TestRedeliveryOfWhatWasRefusedIsAppliedOnceItMayBe(t *testing.T) {
 
 // Fails when what comes in is not told to the Receiver's owner, or a forged webhook's ID is.
 func TestRedeliveryIsShownInTheStatus(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	path := s.Receiver(s.Tenant, "app", "t", "")
 	s.redeliver(path, "t", "the-id", saysAccepted)
 	s.redeliver(path, "t", "the-id", saysDuplicate)

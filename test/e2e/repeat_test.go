@@ -14,7 +14,7 @@ import (
 // E3 without a crash: only what was refused, or whose answer was lost, comes again, and under the ID that it had. Fails when an
 // attempt makes an ID of its own, when two events share one, or when what was taken is sent again.
 func TestE3ARepeatHasTheFirstOnesIDAndWhatWasTakenIsNotRepeated(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	sink := s.NewSink()
 	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
 	var lost, refused atomic.Bool

@@ -19,7 +19,7 @@ import (
 // the values of a Helm release, and has its own events sent to its own address. Fails when a request that holds one of them arrives,
 // or when the tenant is not told what to do instead.
 func TestE7AProviderDoesNotSendASecretThatItsMakerMayNotRead(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	sink := s.NewSink()
 	const stolen = "the-token-of-another"
 	for name, secret := range map[string]*corev1.Secret{
@@ -74,7 +74,7 @@ func TestE7AProviderDoesNotSendASecretThatItsMakerMayNotRead(t *testing.T) {
 }
 
 // mustNotShow fails the test if an object has the text, or does not say what to do.
-func (s *stage) mustNotShow(obj *unstructured.Unstructured, text string) {
+func (s *fixture) mustNotShow(obj *unstructured.Unstructured, text string) {
 	s.Helper()
 	all, err := json.Marshal(obj)
 	s.Must(err)

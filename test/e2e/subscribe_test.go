@@ -15,7 +15,7 @@ import (
 )
 
 // newTag POSTs what the controller says about the tenant's ImagePolicy when it found the tag.
-func (s *stage) newTag(t *env.Tenant, tag string) {
+func (s *fixture) newTag(t *env.Tenant, tag string) {
 	s.Helper()
 	event, err := t.Event(s.Ctx, "ImagePolicy", "app", "info", "Succeeded", "Latest image tag resolved to "+tag, tag)
 	s.Must(err)
@@ -28,7 +28,7 @@ func (s *stage) newTag(t *env.Tenant, tag string) {
 
 // subscribed makes a Receiver that asks for the ImageUpdateAutomation "app" when an event about the ImagePolicy "app" comes, and
 // waits until the process knows them all.
-func (s *stage) subscribed(t *env.Tenant) {
+func (s *fixture) subscribed(t *env.Tenant) {
 	s.Helper()
 	s.Must(t.ImageReceiver(s.Ctx, "app"))
 	known := 0
@@ -50,7 +50,7 @@ type eventCounts struct {
 }
 
 // counted waits until the status of the Receiver "app" tells what is wanted.
-func (s *stage) counted(t *env.Tenant, want func(eventCounts) bool) {
+func (s *fixture) counted(t *env.Tenant, want func(eventCounts) bool) {
 	s.Helper()
 	s.Must(env.Eventually(s.Within(30*time.Second), func(context.Context) error {
 		var got eventCounts
@@ -64,7 +64,7 @@ func (s *stage) counted(t *env.Tenant, want func(eventCounts) bool) {
 // E1, T1: fails when the table of subscriptions is not keyed by namespace, or when a Receiver whose source is of another namespace
 // is served.
 func TestSubscribeAnEventTriggersInItsOwnNamespace(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	other := s.NewTenant()
 	s.Must(other.ImageReceiver(s.Ctx, "app"))
 	s.Must(other.Object(s.Ctx, "Receiver", "spy", nil, strings.Replace(env.ImageReceiver("app"),
@@ -102,7 +102,7 @@ func TestSubscribeAnEventTriggersInItsOwnNamespace(t *testing.T) {
 
 // E9: fails when what triggers is not asked whether its object is known, or when its owner is not told of a forged event.
 func TestSubscribeAForgedUIDTriggersNothing(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	s.subscribed(s.Tenant)
 	event, err := s.Tenant.Event(s.Ctx, "ImagePolicy", "app", "info", "Succeeded", "a forged tag", "6.6.6")
 	s.Must(err)
@@ -135,7 +135,7 @@ func TestSubscribeAForgedUIDTriggersNothing(t *testing.T) {
 // The loop guard: the test is the controller whose object tells an event at each request. Fails when rounds are not counted, when
 // the condition does not reach the Receiver, or when an edit does not end it.
 func TestSubscribeALoopStopsAndIsShown(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	s.subscribed(s.Tenant)
 	looping := func(ctx context.Context) (bool, string) {
 		obj, err := s.Tenant.Get(ctx, "Receiver", "app")

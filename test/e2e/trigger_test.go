@@ -16,7 +16,7 @@ import (
 // T1: a foreign resource is shown as denied, and never written to or read; the Receiver's own are served. Fails when the Receiver's compile
 // step ignores resources[].namespace, takes a foreign entry for one of its own namespace, or serves nothing for its sake.
 func TestT1AForeignResourceIsDeniedAndTheReceiversOwnAreServed(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	victim := s.NewTenant()
 	s.Must(victim.Object(s.Ctx, "GitRepository", "app", nil, ""))
 	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", "app", nil, ""))
@@ -57,10 +57,10 @@ func TestT1AForeignResourceIsDeniedAndTheReceiversOwnAreServed(t *testing.T) {
 // T2: fails when the applier leaves the impersonation header out, or takes another name than the live Receiver's. The proof is the
 // API server's own audit log.
 func TestT2EveryWriteIsMadeAsTheTenantsServiceAccount(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	s.Must(s.Tenant.ServiceAccount(s.Ctx, s.Tenant.Namespace, "deployer"))
 	s.Must(s.Tenant.Grant(s.Ctx, s.Tenant.Namespace, "deployer", []string{"patch"}, env.Patchable...))
-	audit, err := s.World.Audit()
+	audit, err := s.System.Audit()
 	s.Must(err)
 	named := s.Receiver(s.Tenant, "named", "t", `,"serviceAccountName":"deployer"`)
 	sent := time.Now()
@@ -93,19 +93,19 @@ func TestT2EveryWriteIsMadeAsTheTenantsServiceAccount(t *testing.T) {
 
 // T2: fails when the process's identity is granted a write on Flux kinds, or impersonation of anything but a patch on them.
 func TestT2TheProcessItselfMayNotWriteTenantsObjects(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", "app", nil, ""))
-	self, err := s.World.As(s.Ctx, env.SystemNamespace, env.ServiceAccount)
+	self, err := s.System.As(s.Ctx, env.SystemNamespace, env.ServiceAccount)
 	s.Must(err)
 	s.mustBeForbidden(self, "")
-	s.Must(s.World.Grant(s.Ctx, s.Tenant.Namespace, "default", []string{"patch", "get", "delete", "update"}, env.Patchable...))
+	s.Must(s.System.Grant(s.Ctx, s.Tenant.Namespace, "default", []string{"patch", "get", "delete", "update"}, env.Patchable...))
 	s.mustBeForbidden(self, "system:serviceaccount:"+s.Tenant.Namespace+":default")
 	s.mustBeForbidden(self, "system:admin")
 }
 
 // T2: fails when a refusal does not reach the Receiver, or when Ready falls because of it, or when it is not cleared.
 func TestT2ARefusedWriteIsShownAndRetried(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	s.Must(s.Tenant.ServiceAccount(s.Ctx, s.Tenant.Namespace, "weak"))
 	path := s.Receiver(s.Tenant, "app", "t", `,"serviceAccountName":"weak"`)
 	sent := time.Now()
@@ -137,7 +137,7 @@ func TestT2ARefusedWriteIsShownAndRetried(t *testing.T) {
 
 // T4: fails when the applier writes each trigger, or keys slots by Receiver instead of by object.
 func TestT4AFloodOverTwoReceiversIsOneRequestAnInterval(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	s.Must(s.Tenant.ServiceAccount(s.Ctx, s.Tenant.Namespace, "other"))
 	s.Must(s.Tenant.Grant(s.Ctx, s.Tenant.Namespace, "other", []string{"patch"}, env.Patchable...))
 	paths := []string{s.Receiver(s.Tenant, "one", "t", ""), s.Receiver(s.Tenant, "two", "t", `,"serviceAccountName":"other"`)}
@@ -170,7 +170,7 @@ func TestT4AFloodOverTwoReceiversIsOneRequestAnInterval(t *testing.T) {
 
 // T4: fails when the key of a pending trigger leaves out the service account: the weak Receiver's would replace the strong one's.
 func TestT4AWeakReceiverDoesNotReplaceAStrongOnesTrigger(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	s.Must(s.Tenant.ServiceAccount(s.Ctx, s.Tenant.Namespace, "weak"))
 	strong := s.Receiver(s.Tenant, "strong", "t", "")
 	weak := s.Receiver(s.Tenant, "weak", "t", `,"serviceAccountName":"weak"`)
@@ -189,7 +189,7 @@ func TestT4AWeakReceiverDoesNotReplaceAStrongOnesTrigger(t *testing.T) {
 
 // T4: fails when the key of a selector leaves out its labels: one selector's trigger would replace the other's.
 func TestT4TwoSelectorsOfOneKindAreBothServed(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	for _, color := range []string{"red", "blue"} {
 		s.Must(s.Tenant.Object(s.Ctx, "Kustomization", color, map[string]string{"color": color}, ""))
 	}

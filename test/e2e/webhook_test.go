@@ -22,7 +22,7 @@ func sizedBody(size int) string {
 }
 
 // hook sends a request to a path of the webhook door.
-func (s *stage) hook(method, path string, header http.Header, body string) env.Response {
+func (s *fixture) hook(method, path string, header http.Header, body string) env.Response {
 	s.Helper()
 	resp, err := s.Do(s.Ctx, method, s.HooksURL+path, header, []byte(body))
 	s.Must(err)
@@ -30,7 +30,7 @@ func (s *stage) hook(method, path string, header http.Header, body string) env.R
 }
 
 // mustTell fails the test unless the answer has the status and its body says the words.
-func (s *stage) mustTell(what string, got env.Response, status int, words ...string) {
+func (s *fixture) mustTell(what string, got env.Response, status int, words ...string) {
 	s.Helper()
 	if got.Status != status {
 		s.Errorf("%s: got %d %q, want %d", what, got.Status, got.Body, status)
@@ -44,7 +44,7 @@ func (s *stage) mustTell(what string, got env.Response, status int, words ...str
 
 // neverRequested proves that nothing asked for the object so far led to a request: a webhook of another Receiver, later on the
 // same bus, has been applied, so anything before it would have been.
-func (s *stage) neverRequested(t *env.Tenant, kind, name string) {
+func (s *fixture) neverRequested(t *env.Tenant, kind, name string) {
 	s.Helper()
 	s.Must(t.Object(s.Ctx, "OCIRepository", "marker", nil, ""))
 	path, err := t.Receiver(s.Ctx, "marker", "m", `{"type":"generic","secretRef":{"name":"marker-token"},
@@ -63,7 +63,7 @@ func (s *stage) neverRequested(t *env.Tenant, kind, name string) {
 
 // Fails when a failed check is only logged, or when its reason is not told to who knows the path.
 func TestAWebhookThatIsNotAuthenticIsRefusedWithAReasonAndTriggersNothing(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	path := s.Receiver(s.Tenant, "app", "right", "")
 	unsigned := env.GitHubHeader("right", "push", env.GitHubPush)
 	unsigned.Del("X-Hub-Signature-256")
@@ -89,7 +89,7 @@ func TestAWebhookThatIsNotAuthenticIsRefusedWithAReasonAndTriggersNothing(t *tes
 
 // Fails when a limit is off by one byte, or counts only what Content-Length announces.
 func TestABodyOf3MiBIsTakenAndOneByteMoreIsRefused(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	path := s.Receiver(s.Tenant, "app", "t", "")
 	fits, over := sizedBody(maxBody), sizedBody(maxBody+1)
 	sent := time.Now()
@@ -116,7 +116,7 @@ func TestABodyOf3MiBIsTakenAndOneByteMoreIsRefused(t *testing.T) {
 
 // Fails when a body is checked before its encoding is looked at, or when the handler inflates it.
 func TestACompressedBodyIsRefusedAtBothDoors(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	path := s.Receiver(s.Tenant, "app", "t", "")
 	for _, encoding := range []string{"gzip", "br", "identity, gzip"} {
 		header := env.GitHubHeader("t", "push", env.GitHubPush)
@@ -134,7 +134,7 @@ func TestACompressedBodyIsRefusedAtBothDoors(t *testing.T) {
 
 // Fails when the method is looked at before the path: it would tell which paths exist.
 func TestOnlyAKnownPathTellsThatTheMethodIsWrong(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	path := s.Receiver(s.Tenant, "app", "t", "")
 	unknown := env.HookPath("t", "nobody", s.Tenant.Namespace)
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete, http.MethodOptions, "BREW"} {
@@ -154,7 +154,7 @@ func TestOnlyAKnownPathTellsThatTheMethodIsWrong(t *testing.T) {
 
 // Fails when a GET or a PUT is refused for type generic, which Flux documents to take any request, or asks nothing to reconcile.
 func TestAGenericHookTakesGETAndPUT(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", "app", nil, ""))
 	path, err := s.Tenant.Receiver(s.Ctx, "app", "t", `{"type":"generic","secretRef":{"name":"app-token"},
 		"resources":[{"kind":"GitRepository","name":"app"}]}`)
@@ -169,7 +169,7 @@ func TestAGenericHookTakesGETAndPUT(t *testing.T) {
 
 // Fails when a type reads another header than its sender writes.
 func TestEachReceiverTypeTakesWhatItsSenderSends(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	const body = `{"ref":"refs/heads/main"}`
 	for kind, header := range map[string]http.Header{
 		"generic":      {},
@@ -197,7 +197,7 @@ func TestEachReceiverTypeTakesWhatItsSenderSends(t *testing.T) {
 // Fails when the event is not compared with the list, or is compared with its case; when a ping is refused because it is not
 // listed, or triggers.
 func TestAReceiverTakesTheEventsItLists(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	path := s.Receiver(s.Tenant, "app", "t", `,"events":["push","Release"]`)
 	send := func(event string) env.Response {
 		return s.hook(http.MethodPost, path, env.GitHubHeader("t", event, env.GitHubPush), env.GitHubPush)
@@ -217,7 +217,7 @@ func TestAReceiverTakesTheEventsItLists(t *testing.T) {
 // A connection that dawdles with its headers, or with its body, is closed in bounded time, and hundreds of them, from the same
 // address, are in nobody's way. Fails without a time-out for headers or for reading.
 func TestSlowConnectionsEndAndDisturbNobody(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	path := s.Receiver(s.Tenant, "app", "t", "")
 	const bound = 45 * time.Second
 	var heads, bodies slowly
@@ -251,7 +251,7 @@ func TestSlowConnectionsEndAndDisturbNobody(t *testing.T) {
 
 // Fails when a body is logged, kept or echoed: only its digest is of interest.
 func TestARefusedBodyIsNotEchoed(t *testing.T) {
-	s := play(t)
+	s := setUp(t)
 	path := s.Receiver(s.Tenant, "app", "t", "")
 	body := `{"mark":"` + strings.Repeat("body-mark-", 3) + `"}`
 	resp := s.hook(http.MethodPost, path, env.GitHubHeader("wrong", "push", body), body)

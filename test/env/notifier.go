@@ -28,7 +28,7 @@ type NotifierOptions struct {
 
 // Notifier is one notifier process. Its addresses stay the same over restarts.
 type Notifier struct {
-	world   *World
+	system  *System
 	process *Process
 	// EventsURL, HooksURL, MetricsURL and HealthURL are the bases of its endpoints, without a trailing slash.
 	EventsURL, HooksURL, MetricsURL, HealthURL string
@@ -37,7 +37,7 @@ type Notifier struct {
 }
 
 // Start starts a notifier and waits until it is ready.
-func (w *World) Start(ctx context.Context, o NotifierOptions) (*Notifier, error) {
+func (w *System) Start(ctx context.Context, o NotifierOptions) (*Notifier, error) {
 	n, err := w.Launch(ctx, o)
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (w *World) Start(ctx context.Context, o NotifierOptions) (*Notifier, error)
 }
 
 // Launch starts a notifier and does not wait for it.
-func (w *World) Launch(ctx context.Context, o NotifierOptions) (*Notifier, error) {
+func (w *System) Launch(ctx context.Context, o NotifierOptions) (*Notifier, error) {
 	dir := o.DataDir
 	if dir == "" {
 		var err error
@@ -83,7 +83,7 @@ func (w *World) Launch(ctx context.Context, o NotifierOptions) (*Notifier, error
 		return nil, err
 	}
 	return &Notifier{
-		world: w, process: p, DataDir: dir,
+		system: w, process: p, DataDir: dir,
 		EventsURL: "http://" + addr(0), HooksURL: "http://" + addr(1),
 		MetricsURL: "http://" + addr(2), HealthURL: "http://" + addr(3),
 		HTTP: &http.Client{
@@ -156,5 +156,5 @@ func lastLines(log string) string {
 	return strings.Join(lines[max(0, len(lines)-30):], "\n")
 }
 
-// World is the cluster the process serves.
-func (n *Notifier) World() *World { return n.world }
+// System is the cluster the process serves.
+func (n *Notifier) System() *System { return n.system }

@@ -23,7 +23,7 @@ func Ours(e AuditEntry) bool {
 }
 
 // Settled waits until the notifier has made no request for a while, and returns the audit log from then on.
-func (w *World) Settled(ctx context.Context) (*Audit, error) {
+func (w *System) Settled(ctx context.Context) (*Audit, error) {
 	for {
 		audit, err := w.Audit()
 		if err != nil {

@@ -41,17 +41,17 @@ var Patchable = []string{
 
 // Tenant is a namespace and who owns it.
 type Tenant struct {
-	*World
+	*System
 	Namespace string
 }
 
 // Tenant makes a namespace, the name completed when it ends with "-", whose default service account may patch its objects.
-func (w *World) Tenant(ctx context.Context, name string) (*Tenant, error) {
+func (w *System) Tenant(ctx context.Context, name string) (*Tenant, error) {
 	namespace, err := w.Cluster.Namespace(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	t := &Tenant{World: w, Namespace: namespace}
+	t := &Tenant{System: w, Namespace: namespace}
 	return t, w.Grant(ctx, namespace, "default", []string{"patch"}, Patchable...)
 }
 

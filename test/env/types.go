@@ -13,7 +13,7 @@ import (
 var customResources = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
 // WebhookTypes are the types of Receiver that the API has, in alphabetical order, but for the one that has no webhook.
-func (w *World) WebhookTypes(ctx context.Context) ([]string, error) {
+func (w *System) WebhookTypes(ctx context.Context) ([]string, error) {
 	crd, err := w.Dynamic.Resource(customResources).Get(ctx, "receivers.notification.toolkit.fluxcd.io", metav1.GetOptions{})
 	if err != nil {
 		return nil, err

@@ -35,7 +35,7 @@ func TestTheControllersAreReleasesOfFlux(t *testing.T) {
 // A restart of source-controller without its storage goes through every source: Ready is Unknown and the artifact gone, then both are
 // back at the same revision. Fails when one of these states is told, or when what a push brings afterwards is not.
 func TestARestartOfSourceControllerWithEmptyStorageIsNoNews(t *testing.T) {
-	eachWay(t, func(s *stage) {
+	eachWay(t, func(s *fixture) {
 		a, b := s.deployed()
 		s.Must(s.flux.Source.Stop())
 		s.Must(s.flux.LoseStorage())
@@ -54,7 +54,7 @@ func TestARestartOfSourceControllerWithEmptyStorageIsNoNews(t *testing.T) {
 // Fails when what a source and its Kustomization go through before both are there is told: the Kustomization has failed until the
 // source has its first artifact, without a POST; or when a state is told twice.
 func TestAFirstCommitIsToldOnce(t *testing.T) {
-	eachWay(t, func(s *stage) {
+	eachWay(t, func(s *fixture) {
 		a, b := s.deployed()
 		s.nothingMore(a, b)
 	})
@@ -63,7 +63,7 @@ func TestAFirstCommitIsToldOnce(t *testing.T) {
 // The interval is an hour, so that it is the webhook that makes source-controller fetch. Fails when the request to reconcile does not
 // reach it, when a message has another revision than the pushed one, comes twice or not at all, or goes to the other tenant.
 func TestAWebhookBringsACommitThatIsToldOnceAndToItsTenantAlone(t *testing.T) {
-	eachWay(t, func(s *stage) {
+	eachWay(t, func(s *fixture) {
 		a, b := s.deployed()
 		r1 := a.pushAndCall("steady push", a.configMap("{v: two}"))
 		a.toldApplied("steady push", r1, "configured")
@@ -86,7 +86,7 @@ func TestAWebhookBringsACommitThatIsToldOnceAndToItsTenantAlone(t *testing.T) {
 
 // Fails when a failure or its end is told twice, the retries of the failure are told, or the failure goes to the other tenant.
 func TestABrokenManifestAndItsFixAreToldOnce(t *testing.T) {
-	eachWay(t, func(s *stage) {
+	eachWay(t, func(s *fixture) {
 		a, b := s.deployed()
 		r1 := a.pushAndCall("broken", a.configMap("{v: {nested: 1}}"))
 		a.told(a.stored("broken", r1), a.failed("app", "ReconciliationFailed", fmt.Sprintf("ConfigMap/%[1]s/app dry-run failed: "+
@@ -102,7 +102,7 @@ func TestABrokenManifestAndItsFixAreToldOnce(t *testing.T) {
 // The controllers are locked down as for several tenants. Fails when the lockdown is not in force, when its refusals are told to the
 // tenant that they protect, or not to the one that they concern.
 func TestWhatTheLockdownRefusesIsToldToItsTenantAlone(t *testing.T) {
-	eachWay(t, func(s *stage) {
+	eachWay(t, func(s *fixture) {
 		a, b := s.deployed()
 		r1 := b.pushAndCall("not mine", a.configMap("{v: stolen}"))
 		b.told(b.stored("not mine", r1), b.failed("app", "ReconciliationFailed", fmt.Sprintf("ConfigMap/%[1]s/app dry-run failed (Forbidden): "+
@@ -125,7 +125,7 @@ func (m *team) artifactServed(ctx context.Context) error {
 	if err != nil || !found {
 		return errors.Join(err, errors.New("no artifact"))
 	}
-	resp, err := m.stage.Do(ctx, http.MethodGet, url, nil, nil)
+	resp, err := m.fixture.Do(ctx, http.MethodGet, url, nil, nil)
 	if err == nil && resp.Status != http.StatusOK {
 		err = fmt.Errorf("the artifact: %d", resp.Status)
 	}

@@ -28,7 +28,7 @@ const (
 	pins = "flux"
 )
 
-// Install writes the definitions and the roles of both controllers. It comes before [env.Open], which would write stand-ins for the
+// Install writes the definitions and the roles of both controllers. It comes before [env.InstallOn], which would write stand-ins for the
 // definitions.
 func Install(ctx context.Context, cluster *env.Cluster) error {
 	for module, namespace := range map[string]string{sourceModule: sourceNamespace, kustomizeModule: kustomizeNamespace} {

@@ -33,8 +33,8 @@ type shared struct {
 
 // ways are both ways to run: a controller that POSTs is waited for longer, so each has a cluster of its own.
 var ways = map[string]func() (*shared, error){
-	"POSTs":        env.Opening(func(ctx context.Context) (*shared, error) { return open(ctx, true) }),
-	"status alone": env.Opening(func(ctx context.Context) (*shared, error) { return open(ctx, false) }),
+	"POSTs":        env.Shared(func(ctx context.Context) (*shared, error) { return open(ctx, true) }),
+	"status alone": env.Shared(func(ctx context.Context) (*shared, error) { return open(ctx, false) }),
 }
 
 func open(ctx context.Context, posts bool) (*shared, error) {
@@ -49,7 +49,7 @@ func open(ctx context.Context, posts bool) (*shared, error) {
 	if err := Install(ctx, cluster); err != nil {
 		return nil, err
 	}
-	w, err := env.Open(ctx, cluster, true)
+	w, err := env.InstallOn(ctx, cluster, true)
 	if err != nil {
 		return nil, err
 	}
@@ -68,15 +68,15 @@ func open(ctx context.Context, posts bool) (*shared, error) {
 	return s, err
 }
 
-// stage is what a test plays on.
-type stage struct {
-	*env.Scene
+// fixture is what a test starts from.
+type fixture struct {
+	*env.Fixture
 	*shared
 }
 
 // eachWay runs a test with events that are POSTed, and beside it without. The tests themselves follow one another: that there is nothing
 // more to tell is known of all tenants together.
-func eachWay(t *testing.T, test func(s *stage)) {
+func eachWay(t *testing.T, test func(s *fixture)) {
 	for name, open := range ways {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -84,13 +84,13 @@ func eachWay(t *testing.T, test func(s *stage)) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			test(&stage{Scene: env.NewScene(t, all.notifier.World(), all.notifier), shared: all})
+			test(&fixture{Fixture: env.NewFixture(t, all.notifier.System(), all.notifier), shared: all})
 		})
 	}
 }
 
 // deployed makes two teams whose apps are applied and who were told so, each once.
-func (s *stage) deployed() (a, b *team) {
+func (s *fixture) deployed() (a, b *team) {
 	s.Helper()
 	a, b = s.newTeam(s.Tenant), s.newTeam(s.NewTenant())
 	first := map[*team]string{}
@@ -105,7 +105,7 @@ func (s *stage) deployed() (a, b *team) {
 }
 
 // nothingMore waits until all that is to be told has been, and ends the test when one of the teams was told anything but that.
-func (s *stage) nothingMore(teams ...*team) {
+func (s *fixture) nothingMore(teams ...*team) {
 	s.Helper()
 	var since time.Time
 	s.Must(env.Eventually(s.Within(soon), func(ctx context.Context) error {
@@ -130,7 +130,7 @@ func (s *stage) nothingMore(teams ...*team) {
 }
 
 // logs is what both controllers wrote about a namespace.
-func (s *stage) logs(namespace string) string {
+func (s *fixture) logs(namespace string) string {
 	var about []string
 	for l := range strings.SplitSeq(s.flux.Source.Logs()+"\n"+s.flux.Kustomize.Logs(), "\n") {
 		if strings.Contains(l, namespace) {

@@ -15,8 +15,8 @@ import (
 // team is a tenant with a repository, a webhook and two Alerts on everything.
 type team struct {
 	*env.Tenant
-	stage *stage
-	repo  *Repository
+	fixture *fixture
+	repo    *Repository
 	// all is told everything, failures errors alone. What each has to be told is in the lists.
 	all, failures         *env.Sink
 	wantAll, wantFailures []string
@@ -24,14 +24,14 @@ type team struct {
 }
 
 // newTeam makes a team of the tenant, which has no commit yet.
-func (s *stage) newTeam(t *env.Tenant) *team {
+func (s *fixture) newTeam(t *env.Tenant) *team {
 	s.Helper()
-	m := &team{Tenant: t, stage: s, all: s.NewSink(), failures: s.NewSink(), token: "token-of-" + t.Namespace}
+	m := &team{Tenant: t, fixture: s, all: s.NewSink(), failures: s.NewSink(), token: "token-of-" + t.Namespace}
 	var err error
 	m.repo, err = s.git.Repository(s.Ctx, t.Namespace)
 	s.Must(err)
-	s.Must(s.World.ServiceAccount(s.Ctx, t.Namespace, applier))
-	s.Must(s.World.Grant(s.Ctx, t.Namespace, applier, []string{"get", "list", "watch", "create", "patch", "delete"}, "configmaps"))
+	s.Must(s.System.ServiceAccount(s.Ctx, t.Namespace, applier))
+	s.Must(s.System.Grant(s.Ctx, t.Namespace, applier, []string{"get", "list", "watch", "create", "patch", "delete"}, "configmaps"))
 	m.hook, err = t.Receiver(s.Ctx, "push", m.token, env.GitHubSpec("push", "app", ""))
 	s.Must(err)
 	s.Cleanup(func() {
@@ -45,7 +45,7 @@ func (s *stage) newTeam(t *env.Tenant) *team {
 
 // listen makes the team's Alerts and waits until they are ready.
 func (m *team) listen() {
-	s := m.stage
+	s := m.fixture
 	s.Helper()
 	for severity, sink := range map[string]*env.Sink{"info": m.all, "error": m.failures} {
 		s.Must(m.Secret(s.Ctx, severity, map[string]string{"address": sink.URL("/")}))
@@ -59,16 +59,16 @@ func (m *team) listen() {
 
 // deploy makes the GitRepository and the Kustomization "app" at once, as one `kubectl apply` does. No test outlasts their interval.
 func (m *team) deploy() {
-	m.stage.Helper()
-	m.stage.Must(m.Object(m.stage.Ctx, "GitRepository", "app", nil,
+	m.fixture.Helper()
+	m.fixture.Must(m.Object(m.fixture.Ctx, "GitRepository", "app", nil,
 		fmt.Sprintf(`{"interval":"1h","url":%q,"ref":{"branch":"main"}}`, m.repo.URL)))
 	m.kustomization("app", m.Namespace)
 }
 
 // kustomization makes a Kustomization of the GitRepository "app" in the namespace. What fails is tried again after 2 s.
 func (m *team) kustomization(name, sourceNamespace string) {
-	m.stage.Helper()
-	m.stage.Must(m.Object(m.stage.Ctx, "Kustomization", name, nil, fmt.Sprintf(`{"interval":"1h","retryInterval":"2s","prune":true,
+	m.fixture.Helper()
+	m.fixture.Must(m.Object(m.fixture.Ctx, "Kustomization", name, nil, fmt.Sprintf(`{"interval":"1h","retryInterval":"2s","prune":true,
 		"path":"./deploy","sourceRef":{"kind":"GitRepository","name":"app","namespace":%q}}`, sourceNamespace)))
 }
 
@@ -79,23 +79,23 @@ func (m *team) configMap(data string) string {
 
 // push commits and pushes the manifest and returns the revision.
 func (m *team) push(message, manifest string) string {
-	m.stage.Helper()
-	revision, err := m.repo.Push(m.stage.Ctx, message, "deploy/app.yaml", manifest)
-	m.stage.Must(err)
+	m.fixture.Helper()
+	revision, err := m.repo.Push(m.fixture.Ctx, message, "deploy/app.yaml", manifest)
+	m.fixture.Must(err)
 	return revision
 }
 
 // pushAndCall pushes and sends the webhook that a Git host sends.
 func (m *team) pushAndCall(message, manifest string) string {
-	m.stage.Helper()
+	m.fixture.Helper()
 	revision := m.push(message, manifest)
-	m.stage.Push(m.hook, m.token, http.StatusOK)
+	m.fixture.Push(m.hook, m.token, http.StatusOK)
 	return revision
 }
 
 // told waits until the team has been told these lines as well.
 func (m *team) told(lines ...string) {
-	m.stage.Helper()
+	m.fixture.Helper()
 	m.wantAll = append(m.wantAll, lines...)
 	for _, l := range lines {
 		if strings.Contains(l, " error ") {
@@ -103,7 +103,7 @@ func (m *team) told(lines ...string) {
 		}
 	}
 	for sink, want := range m.wants() {
-		_, err := sink.Wait(m.stage.Within(soon), func([]env.Received) bool {
+		_, err := sink.Wait(m.fixture.Within(soon), func([]env.Received) bool {
 			got := m.lines(sink)
 			return !slices.ContainsFunc(want, func(line string) bool { return !slices.Contains(got, line) })
 		})
@@ -116,11 +116,11 @@ func (m *team) told(lines ...string) {
 
 // only ends the test when the team was told anything but what it had to be. The order of what is told of one object counts.
 func (m *team) only() {
-	m.stage.Helper()
+	m.fixture.Helper()
 	for sink, want := range m.wants() {
 		got := m.lines(sink)
 		if byObject(got) != byObject(want) {
-			m.stage.Fatalf("%s was told:\n%s\nand not:\n%s", m.Namespace, strings.Join(got, "\n"), strings.Join(want, "\n"))
+			m.fixture.Fatalf("%s was told:\n%s\nand not:\n%s", m.Namespace, strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 	}
 }
@@ -140,7 +140,7 @@ func byObject(lines []string) string {
 
 // lines is what a sink was told: the object, the severity, the reason, the message and the revision, if any.
 func (m *team) lines(sink *env.Sink) []string {
-	m.stage.Helper()
+	m.fixture.Helper()
 	var lines []string
 	for _, r := range sink.Received() {
 		var e struct {
@@ -148,7 +148,7 @@ func (m *team) lines(sink *env.Sink) []string {
 			Severity, Reason, Message string
 			Metadata                  map[string]string
 		}
-		m.stage.Must(json.Unmarshal(r.Body, &e))
+		m.fixture.Must(json.Unmarshal(r.Body, &e))
 		// The time that it took is another one each time.
 		if strings.HasPrefix(e.Message, "Reconciliation finished in ") {
 			e.Message = "Reconciliation finished"
@@ -166,11 +166,11 @@ func line(object, severity, reason, message, revision string) string {
 // toldApplied waits until the team has been told of a commit that was stored and applied. How says what became of the manifest; empty:
 // nothing, as it was applied before.
 func (m *team) toldApplied(message, revision, how string) {
-	m.stage.Helper()
+	m.fixture.Helper()
 	object := "Kustomization/" + m.Namespace + "/app"
 	lines := []string{m.stored(message, revision)}
 	switch {
-	case !m.stage.posts:
+	case !m.fixture.posts:
 		lines = append(lines, line(object, "info", "ReconciliationSucceeded", "Applied revision: "+revision, revision))
 	case how != "":
 		lines = append(lines, line(object, "info", "Progressing", "ConfigMap/"+m.Namespace+"/app "+how, revision))
@@ -184,7 +184,7 @@ func (m *team) toldApplied(message, revision, how string) {
 // stored is what is told of a new artifact: by a POST its commit's message, by the status its revision.
 func (m *team) stored(message, revision string) string {
 	object := "GitRepository/" + m.Namespace + "/app"
-	if !m.stage.posts {
+	if !m.fixture.posts {
 		return line(object, "info", "Succeeded", fmt.Sprintf("stored artifact for revision '%s'", revision), revision)
 	}
 	return line(object, "info", "NewArtifact", fmt.Sprintf("stored artifact for commit '%s'", message), revision)

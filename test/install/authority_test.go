@@ -45,8 +45,8 @@ var reconcilable = []string{
 // T2: the API server itself lists what the process's identity may do, in a tenant's namespace and in its own. Fails when the
 // ClusterRole gets a wildcard, or any write beyond the list.
 func TestT2TheIdentityHoldsNoWildcardAndNoOtherWrite(t *testing.T) {
-	s := open(t)
-	self, err := s.World.As(s.Ctx, env.SystemNamespace, env.ServiceAccount)
+	s := setUp(t)
+	self, err := s.System.As(s.Ctx, env.SystemNamespace, env.ServiceAccount)
 	s.Must(err)
 	client, err := kubernetes.NewForConfig(self)
 	s.Must(err)

@@ -19,16 +19,16 @@ import (
 	"notifier/test/env"
 )
 
-func (s *stage) deployment() *appsv1.Deployment {
+func (s *fixture) deployment() *appsv1.Deployment {
 	s.Helper()
-	d, err := s.World.Client.AppsV1().Deployments(env.SystemNamespace).Get(s.Ctx, "notification-controller", metav1.GetOptions{})
+	d, err := s.System.Client.AppsV1().Deployments(env.SystemNamespace).Get(s.Ctx, "notification-controller", metav1.GetOptions{})
 	s.Must(err)
 	return d
 }
 
 // What the rest of Flux, and its NetworkPolicies, hard-code. Fails when a Service, its port, or the pod label is called otherwise.
 func TestTheInstallationIsWhereFluxLooksForIt(t *testing.T) {
-	s := open(t)
+	s := setUp(t)
 	d := s.deployment()
 	template := d.Spec.Template
 	if template.Labels["app"] != "notification-controller" {
@@ -38,7 +38,7 @@ func TestTheInstallationIsWhereFluxLooksForIt(t *testing.T) {
 		target string
 		number int32
 	}{"notification-controller": {"http", 9090}, "webhook-receiver": {"http-webhook", 9292}} {
-		service, err := s.World.Client.CoreV1().Services(env.SystemNamespace).Get(s.Ctx, name, metav1.GetOptions{})
+		service, err := s.System.Client.CoreV1().Services(env.SystemNamespace).Get(s.Ctx, name, metav1.GetOptions{})
 		s.Must(err)
 		if !labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(template.Labels)) {
 			t.Errorf("Service %s selects %v, the pods have %v", name, service.Spec.Selector, template.Labels)
@@ -57,7 +57,7 @@ func TestTheInstallationIsWhereFluxLooksForIt(t *testing.T) {
 	if claim == nil {
 		t.Fatal("the data are not on a volume claim")
 	}
-	_, err := s.World.Client.CoreV1().PersistentVolumeClaims(env.SystemNamespace).Get(s.Ctx, claim.ClaimName, metav1.GetOptions{})
+	_, err := s.System.Client.CoreV1().PersistentVolumeClaims(env.SystemNamespace).Get(s.Ctx, claim.ClaimName, metav1.GetOptions{})
 	s.Must(err)
 	if d.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
 		t.Errorf("the strategy is %s: two processes must not have the volume", d.Spec.Strategy.Type)
@@ -70,12 +70,12 @@ func TestTheInstallationIsWhereFluxLooksForIt(t *testing.T) {
 // Pod Security admission, level restricted, which the namespace enforces, is the judge. Fails when a field of the security context
 // goes, or the namespace's label.
 func TestThePodIsTakenByTheRestrictedLevel(t *testing.T) {
-	s := open(t)
+	s := setUp(t)
 	create := func(change func(*corev1.PodSpec)) error {
 		spec := s.deployment().Spec.Template.Spec
 		change(&spec)
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "notifier-"}, Spec: spec}
-		_, err := s.World.Client.CoreV1().Pods(env.SystemNamespace).Create(s.Ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := s.System.Client.CoreV1().Pods(env.SystemNamespace).Create(s.Ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	}
 	s.Must(create(func(*corev1.PodSpec) {}))
@@ -93,7 +93,7 @@ func TestThePodIsTakenByTheRestrictedLevel(t *testing.T) {
 	}
 }
 
-var process = env.Opening(func(ctx context.Context) (*env.Notifier, error) {
+var process = env.Shared(func(ctx context.Context) (*env.Notifier, error) {
 	w, err := shared()
 	if err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ var process = env.Opening(func(ctx context.Context) (*env.Notifier, error) {
 })
 
 // process is the notifier, with the flags of the Deployment, as the service account that this names.
-func (s *stage) process() *env.Notifier {
+func (s *fixture) process() *env.Notifier {
 	s.Helper()
 	n, err := process()
 	s.Must(err)
@@ -128,7 +128,7 @@ func (s *stage) process() *env.Notifier {
 // The process as the Deployment starts it, as the service account that it runs as, does its whole job: what it may not do it does
 // not need. Fails when the ClusterRole or the Role lacks a verb that is used.
 func TestTheProcessServesAsTheInstallationsServiceAccount(t *testing.T) {
-	s := open(t)
+	s := setUp(t)
 	n := s.process()
 	s.Notifier = n
 	sink, tenant := s.NewSink(), s.Tenant
@@ -164,7 +164,7 @@ func TestTheProcessServesAsTheInstallationsServiceAccount(t *testing.T) {
 	s.Must(tenant.Apply(s.Ctx, `{"apiVersion":"notification.toolkit.fluxcd.io/v1beta3","kind":"Alert","metadata":{"name":"left","namespace":"$NS",
 		"finalizers":["finalizers.fluxcd.io"]},"spec":{"providerRef":{"name":"all"},"eventSources":[{"kind":"Kustomization","name":"*"}]}}`))
 	s.Must(tenant.Delete(s.Ctx, "Alert", "left"))
-	s.Must(s.World.DeleteNamespace(s.Ctx, tenant.Namespace))
+	s.Must(s.System.DeleteNamespace(s.Ctx, tenant.Namespace))
 	if strings.Contains(n.Logs(), "forbidden") {
 		t.Error("the process asked for something that it may not do; see its log")
 		for line := range strings.SplitSeq(n.Logs(), "\n") {
@@ -176,8 +176,8 @@ func TestTheProcessServesAsTheInstallationsServiceAccount(t *testing.T) {
 }
 
 // leads reports whether the process holds the Lease and may go on to.
-func (s *stage) leads(ctx context.Context) error {
-	lease, err := s.World.Client.CoordinationV1().Leases(env.SystemNamespace).Get(ctx, "notifier-leader", metav1.GetOptions{})
+func (s *fixture) leads(ctx context.Context) error {
+	lease, err := s.System.Client.CoordinationV1().Leases(env.SystemNamespace).Get(ctx, "notifier-leader", metav1.GetOptions{})
 	if err != nil {
 		return err
 	}

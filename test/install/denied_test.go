@@ -29,9 +29,9 @@ type identity struct {
 }
 
 // self is the process's identity, as whom it may be given others.
-func (s *stage) self(as rest.ImpersonationConfig) identity {
+func (s *fixture) self(as rest.ImpersonationConfig) identity {
 	s.Helper()
-	cfg, err := s.World.As(s.Ctx, env.SystemNamespace, env.ServiceAccount)
+	cfg, err := s.System.As(s.Ctx, env.SystemNamespace, env.ServiceAccount)
 	s.Must(err)
 	cfg.Impersonate = as
 	client, err := kubernetes.NewForConfig(cfg)
@@ -52,7 +52,7 @@ func patchOf(ctx context.Context, r dynamic.ResourceInterface, name string, subr
 	return err
 }
 
-func (s *stage) forbidden(what string, err error) {
+func (s *fixture) forbidden(what string, err error) {
 	s.Helper()
 	if !apierrors.IsForbidden(err) {
 		s.Errorf("%s: got %v, want it to be forbidden", what, err)
@@ -61,7 +61,7 @@ func (s *stage) forbidden(what string, err error) {
 
 // Fails when the role is granted list on Secrets, or any write on them.
 func TestSecretsAreReadOneByOneAndNeverListed(t *testing.T) {
-	s := open(t)
+	s := setUp(t)
 	tenant, self := s.NewTenant(), s.self(rest.ImpersonationConfig{})
 	s.Must(tenant.Secret(s.Ctx, "token", map[string]string{"token": "t"}))
 	secrets := self.CoreV1().Secrets(tenant.Namespace)
@@ -83,7 +83,7 @@ func TestSecretsAreReadOneByOneAndNeverListed(t *testing.T) {
 
 // T2: fails when the role is granted a write on a Flux kind.
 func TestT2NoFluxObjectIsWrittenByTheProcessItself(t *testing.T) {
-	s := open(t)
+	s := setUp(t)
 	tenant, self := s.NewTenant(), s.self(rest.ImpersonationConfig{})
 	for _, kind := range []string{"GitRepository", "OCIRepository", "Kustomization", "HelmRelease"} {
 		s.Must(tenant.Object(s.Ctx, kind, "app", nil, ""))
@@ -109,12 +109,12 @@ func TestT2NoFluxObjectIsWrittenByTheProcessItself(t *testing.T) {
 // T2: with constrained impersonation the identity that was taken on may patch, where its own RBAC lets it, and nothing else. Fails
 // when the role gets the plain verb impersonate, impersonation of users or groups, or another verb or kind to do with it.
 func TestT2ImpersonationIsGoodForOneVerbOnFluxKindsOnly(t *testing.T) {
-	s := open(t)
+	s := setUp(t)
 	tenant := s.NewTenant()
 	s.Must(tenant.Object(s.Ctx, "GitRepository", "app", nil, ""))
 	s.Must(tenant.Secret(s.Ctx, "token", map[string]string{"token": "t"}))
-	s.Must(s.World.ServiceAccount(s.Ctx, tenant.Namespace, "strong"))
-	s.Must(s.World.Grant(s.Ctx, tenant.Namespace, "strong", []string{"*"}, append([]string{
+	s.Must(s.System.ServiceAccount(s.Ctx, tenant.Namespace, "strong"))
+	s.Must(s.System.Grant(s.Ctx, tenant.Namespace, "strong", []string{"*"}, append([]string{
 		"secrets", "configmaps", "pods", "serviceaccounts/token", "gitrepositories/status.source.toolkit.fluxcd.io",
 	}, env.Patchable...)...))
 	account := env.ServiceAccountUser(tenant.Namespace, "strong")
@@ -171,7 +171,7 @@ func TestT2ImpersonationIsGoodForOneVerbOnFluxKindsOnly(t *testing.T) {
 		s.forbidden("patch as "+what, patchOf(s.Ctx, s.self(as).objects(tenant, "GitRepository"), "app"))
 	}
 	// An account that RBAC gives nothing may nothing, whoever asks.
-	s.Must(s.World.ServiceAccount(s.Ctx, tenant.Namespace, "weak"))
+	s.Must(s.System.ServiceAccount(s.Ctx, tenant.Namespace, "weak"))
 	weak := s.self(rest.ImpersonationConfig{UserName: env.ServiceAccountUser(tenant.Namespace, "weak")})
 	s.forbidden("patch as an account that may not", patchOf(s.Ctx, weak.objects(tenant, "GitRepository"), "app"))
 }
@@ -179,7 +179,7 @@ func TestT2ImpersonationIsGoodForOneVerbOnFluxKindsOnly(t *testing.T) {
 // The admission policy narrows patch on the three kinds to the removal of Flux's finalizer from an object that is being deleted.
 // Fails when one of its expressions goes, or the whole policy.
 func TestAPatchOfTheThreeKindsMayOnlyTakeFluxsFinalizerAway(t *testing.T) {
-	s := open(t)
+	s := setUp(t)
 	tenant, self := s.NewTenant(), s.self(rest.ImpersonationConfig{})
 	specs := map[string]string{
 		"Receiver": `{"type":"generic","secretRef":{"name":"t"},"resources":[{"kind":"GitRepository","name":"app"}]}`,
@@ -190,7 +190,7 @@ func TestAPatchOfTheThreeKindsMayOnlyTakeFluxsFinalizerAway(t *testing.T) {
 	for kind, spec := range specs {
 		s.Must(tenant.Object(s.Ctx, kind, "app", nil, spec))
 		objects := self.objects(tenant, kind)
-		admin := s.World.Dynamic.Resource(env.Kinds[kind]).Namespace(tenant.Namespace)
+		admin := s.System.Dynamic.Resource(env.Kinds[kind]).Namespace(tenant.Namespace)
 		patch := func(body string) error {
 			_, err := objects.Patch(s.Ctx, "app", types.MergePatchType, []byte(body), metav1.PatchOptions{})
 			return err
@@ -229,7 +229,7 @@ func TestAPatchOfTheThreeKindsMayOnlyTakeFluxsFinalizerAway(t *testing.T) {
 
 // refuseAll fails the test unless every patch that is more than taking Flux's finalizer away is refused. The object has the
 // finalizers example.com/other and finalizers.fluxcd.io.
-func (s *stage) refuseAll(what string, patch func(body string) error) {
+func (s *fixture) refuseAll(what string, patch func(body string) error) {
 	s.Helper()
 	for change, body := range map[string]string{
 		"the spec":             `{"spec":{"suspend":true}}`,
@@ -249,7 +249,7 @@ func (s *stage) refuseAll(what string, patch func(body string) error) {
 }
 
 // policyInForce waits until the API server heeds the admission policy, which takes it a moment after it was written.
-func (s *stage) policyInForce(self identity, t *env.Tenant, spec string) {
+func (s *fixture) policyInForce(self identity, t *env.Tenant, spec string) {
 	s.Helper()
 	s.Must(t.Object(s.Ctx, "Alert", "probe", nil, spec))
 	s.Must(env.Eventually(s.Ctx, func(ctx context.Context) error {
@@ -268,7 +268,7 @@ func (s *stage) policyInForce(self identity, t *env.Tenant, spec string) {
 // Fails when the role is granted any of it. The list is what an attacker would want, not what a role could say: that is
 // TestT2TheIdentityHoldsNoWildcardAndNoOtherWrite.
 func TestWhatAnAttackerWouldWantIsForbidden(t *testing.T) {
-	s := open(t)
+	s := setUp(t)
 	tenant, self := s.NewTenant(), s.self(rest.ImpersonationConfig{})
 	dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	meta := metav1.ObjectMeta{Name: "new"}

@@ -24,16 +24,16 @@ const (
 )
 
 // cluster is a cluster of their own for the tests that put Flux's definitions in place of ours and back. They run one after the other.
-var cluster = env.Opening(func(ctx context.Context) (*env.World, error) { return env.NewWorld(ctx, true) })
+var cluster = env.Shared(func(ctx context.Context) (*env.System, error) { return env.NewSystem(ctx, true) })
 
-// swap is the stage of one of them. Nothing of an installation in flux-system is there at its begin.
-func swap(t *testing.T) *stage {
+// swap is the fixture of one of them. Nothing of an installation in flux-system is there at its begin.
+func swap(t *testing.T) *fixture {
 	t.Helper()
 	w, err := cluster()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stage{env.NewScene(t, w, nil)}
+	s := &fixture{env.NewFixture(t, w, nil)}
 	s.namespace(fluxNamespace)
 	s.deleteDeployment()
 	return s
@@ -54,7 +54,7 @@ var fluxTypes = []any{
 }
 
 // fluxInstall is what flux install applies, its definitions first.
-func (s *stage) fluxInstall() string {
+func (s *fixture) fluxInstall() string {
 	s.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "flux-install.yaml"))
 	s.Must(err)
@@ -62,7 +62,7 @@ func (s *stage) fluxInstall() string {
 }
 
 // fluxDefinitions are Flux's custom resource definitions: ours, without what only ours have and with Flux's labels.
-func (s *stage) fluxDefinitions() string {
+func (s *fixture) fluxDefinitions() string {
 	s.Helper()
 	ours, err := manifests("crd")
 	s.Must(err)
@@ -98,7 +98,7 @@ func (s *stage) fluxDefinitions() string {
 }
 
 // prune takes a field out of a schema, and fails the test if it is not there.
-func (s *stage) prune(schema map[string]any, field string) {
+func (s *fixture) prune(schema map[string]any, field string) {
 	s.Helper()
 	path := strings.Split(field, ".")
 	for i, name := range path {
@@ -120,7 +120,7 @@ func (s *stage) prune(schema map[string]any, field string) {
 
 // fluxFromGit is what Flux makes of its Git repository: the kustomization.yaml beside what flux bootstrap writes, with components of ours
 // and whatever else is in it.
-func (s *stage) fluxFromGit(rest string, components ...string) string {
+func (s *fixture) fluxFromGit(rest string, components ...string) string {
 	s.Helper()
 	dir := s.TempDir()
 	root, err := env.ProductDir()

@@ -21,7 +21,7 @@ var fluxLabels = labels.SelectorFromSet(labels.Set{
 // Fails when an object of config/flux lacks one of Flux's labels, when the component gives them to what is Flux's, and when the Pods lack
 // what Prometheus goes by or what flux logs finds them by.
 func TestFluxsToolsFindTheInstallation(t *testing.T) {
-	s := open(t)
+	s := setUp(t)
 	ours, err := manifests("flux")
 	s.Must(err)
 	for name, text := range map[string]string{"config/flux": ours, "config/flux/component": s.fluxFromGit("", "flux/component")} {
@@ -51,7 +51,7 @@ func TestFluxsToolsFindTheInstallation(t *testing.T) {
 }
 
 // podIsFound checks the labels and annotations of a Deployment's Pods. flux logs looks for Pods with all labels of the template.
-func (s *stage) podIsFound(deployment *unstructured.Unstructured) {
+func (s *fixture) podIsFound(deployment *unstructured.Unstructured) {
 	s.Helper()
 	template, _, err := unstructured.NestedMap(deployment.Object, "spec", "template")
 	s.Must(err)

@@ -46,7 +46,7 @@ func fluxLogs(log string) ([]logEntry, error) {
 
 // Fails when what the process writes is not read by flux logs, or not found by the kind, name and namespace of its object.
 func TestFluxLogsFindsWhatTheProcessSaysOfAnObject(t *testing.T) {
-	s := open(t)
+	s := setUp(t)
 	n := s.process()
 	s.Notifier = n
 	sink := s.NewSink()

@@ -14,8 +14,8 @@ func TestMain(m *testing.M) { env.Main(m) }
 
 // shared is a cluster with all of config/default, the Deployment and its volume claim included: nobody schedules here, so they stay
 // what they are.
-var shared = env.Opening(func(ctx context.Context) (*env.World, error) {
-	w, err := env.NewWorld(ctx, true)
+var shared = env.Shared(func(ctx context.Context) (*env.System, error) {
+	w, err := env.NewSystem(ctx, true)
 	if err != nil {
 		return nil, err
 	}
@@ -37,17 +37,17 @@ func manifests(name string) (string, error) {
 	return string(text), err
 }
 
-// stage is what a test plays on.
-type stage struct{ *env.Scene }
+// fixture is what a test starts from.
+type fixture struct{ *env.Fixture }
 
-func open(t *testing.T) *stage {
+func setUp(t *testing.T) *fixture {
 	t.Helper()
 	t.Parallel()
 	w, err := shared()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &stage{env.NewScene(t, w, nil)}
+	return &fixture{env.NewFixture(t, w, nil)}
 }
 
 // documents splits a YAML stream.

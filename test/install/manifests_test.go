@@ -17,7 +17,7 @@ import (
 
 // kustomizations are the directories under config/ that hold one, "default" for instance; those of kind Component are parts of
 // others.
-func (s *stage) kustomizations() []string {
+func (s *fixture) kustomizations() []string {
 	s.Helper()
 	root, err := env.ProductDir()
 	s.Must(err)
@@ -42,7 +42,7 @@ func (s *stage) kustomizations() []string {
 // Every kustomization under config/ builds, and the API server takes what comes of it. Fails when a path, a patch or a field is
 // wrong.
 func TestEveryKustomizationBuildsAndApplies(t *testing.T) {
-	s := open(t)
+	s := setUp(t)
 	for _, namespace := range []string{"flux-system", "team-a"} {
 		s.namespace(namespace)
 	}
@@ -60,7 +60,7 @@ func TestEveryKustomizationBuildsAndApplies(t *testing.T) {
 			if strings.Contains(doc, "monitoring.coreos.com") {
 				continue // the Prometheus operator's own definitions are not here
 			}
-			if _, err := s.World.DryRun(s.Ctx, doc); err != nil {
+			if _, err := s.System.DryRun(s.Ctx, doc); err != nil {
 				t.Errorf("config/%s: %v", name, err)
 			}
 		}
@@ -68,9 +68,9 @@ func TestEveryKustomizationBuildsAndApplies(t *testing.T) {
 }
 
 // namespace makes a namespace that may be there already.
-func (s *stage) namespace(name string) {
+func (s *fixture) namespace(name string) {
 	s.Helper()
-	_, err := s.World.Client.CoreV1().Namespaces().Create(s.Ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err := s.System.Client.CoreV1().Namespaces().Create(s.Ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
 		s.Must(err)
 	}
@@ -80,7 +80,7 @@ var fence = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 
 // What a page shows, a user copies. Fails when a field in an example is misspelt or of another type.
 func TestEveryManifestInThePagesApplies(t *testing.T) {
-	s := open(t)
+	s := setUp(t)
 	root, err := env.ProductDir()
 	s.Must(err)
 	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
@@ -96,7 +96,7 @@ func TestEveryManifestInThePagesApplies(t *testing.T) {
 					continue
 				}
 				shown++
-				if _, err := s.World.DryRun(s.Ctx, doc); err != nil {
+				if _, err := s.System.DryRun(s.Ctx, doc); err != nil {
 					t.Errorf("%s: %v in\n%s", filepath.Base(page), err, doc)
 				}
 			}
@@ -110,14 +110,14 @@ func TestEveryManifestInThePagesApplies(t *testing.T) {
 // The samples are not only taken: with a notifier they are ready, but for the one whose certificate is a placeholder. Fails when a
 // sample lacks what its type needs.
 func TestTheSamplesWork(t *testing.T) {
-	s := open(t)
+	s := setUp(t)
 	s.namespace("team-a")
 	text, err := manifests("samples")
 	s.Must(err)
-	_, err = s.World.Apply(s.Ctx, text)
+	_, err = s.System.Apply(s.Ctx, text)
 	s.Must(err)
 	s.process()
-	tenant := &env.Tenant{World: s.World, Namespace: "team-a"}
+	tenant := &env.Tenant{System: s.System, Namespace: "team-a"}
 	objects, err := env.Decode(text)
 	s.Must(err)
 	for _, obj := range objects {

@@ -122,7 +122,7 @@ func TestThePageAboutTheSwapNamesWhatIsThere(t *testing.T) {
 // What a newcomer does first, in its order. Fails when a manifest of README's quick start is not ready as it stands there, and when no
 // message or no reconcile comes of it.
 func TestTheQuickStartOfREADMEWorks(t *testing.T) {
-	s := open(t)
+	s := setUp(t)
 	n := s.process()
 	s.Notifier = n
 	_, all := pages(t)
@@ -135,10 +135,10 @@ func TestTheQuickStartOfREADMEWorks(t *testing.T) {
 	if len(blocks) != 2 {
 		t.Fatalf("got %d manifests", len(blocks))
 	}
-	s.Must(s.World.Revoke(s.Ctx, s.Tenant.Namespace, "default")) // the account of the page is to do
+	s.Must(s.System.Revoke(s.Ctx, s.Tenant.Namespace, "default")) // the account of the page is to do
 	for _, block := range blocks {
 		text := strings.ReplaceAll(block[1], "namespace: team-a", "namespace: "+s.Tenant.Namespace)
-		_, err := s.World.Apply(s.Ctx, strings.ReplaceAll(text, "https://hooks.slack.com/services/replace/me", sink.URL("/")))
+		_, err := s.System.Apply(s.Ctx, strings.ReplaceAll(text, "https://hooks.slack.com/services/replace/me", sink.URL("/")))
 		s.Must(err)
 	}
 	for kind, name := range map[string]string{"Provider": "slack", "Alert": "app", "Receiver": "app"} {
@@ -168,7 +168,7 @@ func TestADefinitionThatStoredAnOlderVersionIsRefused(t *testing.T) {
 	s.as(byKubectl, ours)
 	s.stored(`["v1beta2","v1beta3"]`)
 	defer s.stored(`["v1beta3"]`)
-	_, err = s.World.ApplyAs(s.Ctx, byKubectl, ours)
+	_, err = s.System.ApplyAs(s.Ctx, byKubectl, ours)
 	if err == nil {
 		err = errors.New("taken")
 	}
@@ -178,9 +178,9 @@ func TestADefinitionThatStoredAnOlderVersionIsRefused(t *testing.T) {
 }
 
 // stored sets the versions of Alerts that the definition says are stored.
-func (s *stage) stored(versions string) {
+func (s *fixture) stored(versions string) {
 	s.Helper()
-	definitions := s.World.Dynamic.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	definitions := s.System.Dynamic.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
 	patch := `{"status":{"storedVersions":` + versions + `}}`
 	_, err := definitions.Patch(s.Ctx, "alerts.notification.toolkit.fluxcd.io", types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
 	s.Must(err)

@@ -62,7 +62,7 @@ func at(value any, path []string) (string, bool) {
 // What Flux's dashboards and alerts read as gotk_resource_info. Fails when the configuration names a kind, a version or a field that
 // objects here do not have, leaves out a label that Flux's has, or makes a label of the webhook path or of any other text.
 func TestDashboardsGetTheResourceInfoThatTheyRead(t *testing.T) {
-	s := open(t)
+	s := setUp(t)
 	root, err := env.ProductDir()
 	s.Must(err)
 	text, err := os.ReadFile(filepath.Join(root, "config", "monitoring", "custom-resource-state.yaml"))
@@ -83,7 +83,7 @@ func TestDashboardsGetTheResourceInfoThatTheyRead(t *testing.T) {
 		obj.SetNamespace(s.Tenant.Namespace)
 		_, err := s.Tenant.WaitCondition(s.Ctx, r.GroupVersionKind.Kind, "app", "Ready", metav1.ConditionTrue, "")
 		s.Must(err)
-		obj, err = s.World.Read(s.Ctx, obj)
+		obj, err = s.System.Read(s.Ctx, obj)
 		s.Must(err)
 		if len(r.Metrics) != 1 || r.MetricNamePrefix+"_"+r.Metrics[0].Name != "gotk_resource_info" {
 			t.Fatalf("%s: the metric is not called gotk_resource_info", r.GroupVersionKind)
@@ -110,7 +110,7 @@ func TestDashboardsGetTheResourceInfoThatTheyRead(t *testing.T) {
 // The panels of Flux's dashboard of the control plane, and the alert on duplicates that Flux's documentation shows, read these from each
 // controller's Pod. Fails when the process has one of them not, under another name, or without the label that is selected by.
 func TestDashboardsOfTheControlPlaneFindTheProcess(t *testing.T) {
-	s := open(t)
+	s := setUp(t)
 	n := s.process()
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	event, err := s.Tenant.Event(s.Ctx, "Kustomization", "app", "info", "ReconciliationSucceeded", "applied", "main@sha1:1")

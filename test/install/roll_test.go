@@ -17,12 +17,12 @@ import (
 // A Deployment that rolls, the old Pod first, starts the new one while the old one ends, with the same volume. Fails when the second
 // process harms the first, does not wait for it, or does not go on when it has ended.
 func TestTheNextPodWaitsForTheVolume(t *testing.T) {
-	s := open(t)
+	s := setUp(t)
 	dataDir := s.TempDir()
 	s.Start(env.NotifierOptions{DataDir: dataDir})
 	first := s.Notifier
 	path := s.Receiver(s.Tenant, "hook", "t", "")
-	next, err := s.World.Launch(s.Ctx, env.NotifierOptions{DataDir: dataDir})
+	next, err := s.System.Launch(s.Ctx, env.NotifierOptions{DataDir: dataDir})
 	s.Must(err)
 	s.Cleanup(func() { _ = next.Kill() })
 	s.Must(env.Eventually(s.Within(time.Minute), func(context.Context) error {

@@ -17,26 +17,26 @@ import (
 
 const deploymentName = "notification-controller"
 
-func (s *stage) deleteDeployment() {
+func (s *fixture) deleteDeployment() {
 	s.Helper()
-	err := s.World.Client.AppsV1().Deployments(fluxNamespace).Delete(s.Ctx, deploymentName, metav1.DeleteOptions{})
+	err := s.System.Client.AppsV1().Deployments(fluxNamespace).Delete(s.Ctx, deploymentName, metav1.DeleteOptions{})
 	if !apierrors.IsNotFound(err) {
 		s.Must(err)
 	}
 }
 
 // as applies manifests with the field manager of one who installs.
-func (s *stage) as(manager, manifests string) {
+func (s *fixture) as(manager, manifests string) {
 	s.Helper()
-	_, err := s.World.ApplyAs(s.Ctx, manager, manifests)
+	_, err := s.System.ApplyAs(s.Ctx, manager, manifests)
 	s.Must(err)
 }
 
 // sound reads the Deployment and checks that it is one that can run: what Kubernetes would refuse of it, or of its Pods, and what two
 // installers may each have written half of.
-func (s *stage) sound() *appsv1.Deployment {
+func (s *fixture) sound() *appsv1.Deployment {
 	s.Helper()
-	d, err := s.World.Client.AppsV1().Deployments(fluxNamespace).Get(s.Ctx, deploymentName, metav1.GetOptions{})
+	d, err := s.System.Client.AppsV1().Deployments(fluxNamespace).Get(s.Ctx, deploymentName, metav1.GetOptions{})
 	s.Must(err)
 	if got := d.Spec.Selector.MatchLabels; len(got) != 1 || got["app"] != deploymentName {
 		s.Errorf("the selector is %v", got)
@@ -62,13 +62,13 @@ func (s *stage) sound() *appsv1.Deployment {
 		s.Errorf("the environment is %v", seen)
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "p-", Labels: d.Spec.Template.Labels}, Spec: spec}
-	_, err = s.World.Client.CoreV1().Pods(fluxNamespace).Create(s.Ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	_, err = s.System.Client.CoreV1().Pods(fluxNamespace).Create(s.Ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	s.Must(err)
 	return d
 }
 
 // runsFluxs checks that the Deployment starts Flux's controller, as Flux's account and with Flux's command line.
-func (s *stage) runsFluxs() *appsv1.Deployment {
+func (s *fixture) runsFluxs() *appsv1.Deployment {
 	s.Helper()
 	d := s.sound()
 	spec := d.Spec.Template.Spec
@@ -81,7 +81,7 @@ func (s *stage) runsFluxs() *appsv1.Deployment {
 }
 
 // runsOurs checks that the Deployment starts the notifier, as its own account, on its volume and never beside another.
-func (s *stage) runsOurs() {
+func (s *fixture) runsOurs() {
 	s.Helper()
 	d := s.sound()
 	spec := d.Spec.Template.Spec
@@ -156,7 +156,7 @@ func TestByGitThereAndBack(t *testing.T) {
 }
 
 // identities are the objects of manifests by what tells them apart.
-func (s *stage) identities(manifests string) map[string]*unstructured.Unstructured {
+func (s *fixture) identities(manifests string) map[string]*unstructured.Unstructured {
 	s.Helper()
 	objects, err := env.Decode(manifests)
 	s.Must(err)

@@ -35,7 +35,7 @@ var leftovers = []schema.GroupVersionResource{
 const ourName = "app.kubernetes.io/name=notifier"
 
 // deleteLeftovers does what the page says: kubectl -n flux-system delete <kinds> -l app.kubernetes.io/name=notifier.
-func (s *stage) deleteLeftovers() {
+func (s *fixture) deleteLeftovers() {
 	s.Helper()
 	root, err := env.ProductDir()
 	s.Must(err)
@@ -44,9 +44,9 @@ func (s *stage) deleteLeftovers() {
 	var names []string
 	for _, kind := range leftovers {
 		names = append(names, kind.Resource)
-		err := s.World.Dynamic.Resource(kind).DeleteCollection(s.Ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: ourName})
+		err := s.System.Dynamic.Resource(kind).DeleteCollection(s.Ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: ourName})
 		if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) { // of a namespaced kind
-			err = s.World.Dynamic.Resource(kind).Namespace(fluxNamespace).
+			err = s.System.Dynamic.Resource(kind).Namespace(fluxNamespace).
 				DeleteCollection(s.Ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: ourName})
 		}
 		s.Must(err)
@@ -57,11 +57,11 @@ func (s *stage) deleteLeftovers() {
 }
 
 // inFlux starts the process as the service account that config/flux makes.
-func (s *stage) inFlux(dataDir string) *env.Notifier {
+func (s *fixture) inFlux(dataDir string) *env.Notifier {
 	s.Helper()
 	kubeconfig := filepath.Join(s.TempDir(), "kubeconfig")
-	s.Must(s.World.KubeconfigAs(s.Ctx, fluxNamespace, env.ServiceAccount, kubeconfig))
-	n, err := s.World.Start(s.Ctx, env.NotifierOptions{
+	s.Must(s.System.KubeconfigAs(s.Ctx, fluxNamespace, env.ServiceAccount, kubeconfig))
+	n, err := s.System.Start(s.Ctx, env.NotifierOptions{
 		DataDir: dataDir, Kubeconfig: kubeconfig, Env: []string{"RUNTIME_NAMESPACE=" + fluxNamespace},
 	})
 	s.Must(err)
@@ -70,7 +70,7 @@ func (s *stage) inFlux(dataDir string) *env.Notifier {
 }
 
 // waits makes an event whose delivery has to wait, since its destination is down.
-func (s *stage) waits(n *env.Notifier, sink *env.Sink) {
+func (s *fixture) waits(n *env.Notifier, sink *env.Sink) {
 	s.Helper()
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	s.Must(s.Tenant.SlackAlert(s.Ctx, "all", sink.URL("/")))
@@ -149,15 +149,15 @@ func TestTheWayBackAndForthKeepsWhatWaits(t *testing.T) {
 }
 
 // annotate merges something into an object's metadata.
-func (s *stage) annotate(kind, name, patch string) {
+func (s *fixture) annotate(kind, name, patch string) {
 	s.Helper()
-	objects := s.World.Dynamic.Resource(env.Kinds[kind]).Namespace(s.Tenant.Namespace)
+	objects := s.System.Dynamic.Resource(env.Kinds[kind]).Namespace(s.Tenant.Namespace)
 	_, err := objects.Patch(s.Ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	s.Must(err)
 }
 
 // pruned checks that an object does not have a field.
-func (s *stage) pruned(obj *unstructured.Unstructured, field ...string) {
+func (s *fixture) pruned(obj *unstructured.Unstructured, field ...string) {
 	s.Helper()
 	if _, found, err := unstructured.NestedFieldNoCopy(obj.Object, field...); found || err != nil {
 		s.Errorf("%s %s has %s (%v)", obj.GetKind(), obj.GetName(), strings.Join(field, "."), err)
@@ -165,7 +165,7 @@ func (s *stage) pruned(obj *unstructured.Unstructured, field ...string) {
 }
 
 // onlyFluxs checks what is there after the way back: all of Flux's, and of ours the volume.
-func (s *stage) onlyFluxs(ours string) {
+func (s *fixture) onlyFluxs(ours string) {
 	s.Helper()
 	d := s.runsFluxs()
 	if spec := d.Spec.Template.Spec; len(spec.Volumes) != 1 || spec.Containers[0].StartupProbe != nil {
@@ -174,10 +174,10 @@ func (s *stage) onlyFluxs(ours string) {
 	stays := s.identities(s.fluxInstall())
 	for id, obj := range s.identities(ours) {
 		_, isFluxs := stays[id]
-		if _, err := s.World.Read(s.Ctx, obj); apierrors.IsNotFound(err) == (isFluxs || obj.GetKind() == "PersistentVolumeClaim") {
+		if _, err := s.System.Read(s.Ctx, obj); apierrors.IsNotFound(err) == (isFluxs || obj.GetKind() == "PersistentVolumeClaim") {
 			s.Errorf("%s: Flux's %t, got %v", id, isFluxs, err)
 		}
 	}
-	_, err := s.World.Client.CoreV1().ServiceAccounts(fluxNamespace).Get(s.Ctx, deploymentName, metav1.GetOptions{})
+	_, err := s.System.Client.CoreV1().ServiceAccounts(fluxNamespace).Get(s.Ctx, deploymentName, metav1.GetOptions{})
 	s.Must(err)
 }

@@ -69,7 +69,7 @@ func TestE8AnEventIsComparedWithTheAlertsOfItsNamespaceOnly(t *testing.T) {
 	const others, each, events = 3, 100, 20
 	sink := s.NewSink()
 	for range others {
-		tenant, err := s.World.Tenant(s.Ctx, "crowd-")
+		tenant, err := s.System.Tenant(s.Ctx, "crowd-")
 		s.Must(err)
 		s.Must(tenant.Alert(s.Ctx, "alert", "generic", sink.URL("/crowd"), anyKustomization))
 		for i := range each - 1 {

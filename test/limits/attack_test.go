@@ -46,7 +46,7 @@ type attack struct {
 	// waits says that the other tenant's webhooks wait for this one's write to the disk, which the bare handler has none of.
 	waits bool
 	// holds fails the test unless what else is promised of the attack holds; may be nil.
-	holds func(t *stage, answers load.Answers)
+	holds func(t *fixture, answers load.Answers)
 }
 
 // victims are the Receivers that are attacked, all in one namespace.
@@ -59,7 +59,7 @@ type victims struct {
 }
 
 // newVictims makes the Receivers that are attacked.
-func (s *stage) newVictims() victims {
+func (s *fixture) newVictims() victims {
 	s.Helper()
 	issuer, err := sender.NewIssuer()
 	s.Must(err)
@@ -84,7 +84,7 @@ func (s *stage) newVictims() victims {
 
 // wide makes a Receiver of the pair and its objects, and returns its path. Of two Receivers for one object none's
 // trigger stands for the other's, so each webhook is written for each object.
-func (s *stage) wide(name string, pair int) string {
+func (s *fixture) wide(name string, pair int) string {
 	s.Helper()
 	var g errgroup.Group
 	var resources []string
@@ -101,7 +101,7 @@ func (s *stage) wide(name string, pair int) string {
 }
 
 // attacks are all ways to push the door open that one address has over HTTP/1.
-func (s *stage) attacks(v victims) []attack {
+func (s *fixture) attacks(v victims) []attack {
 	good := env.GitHubHeader(floodToken, "push", env.GitHubPush)
 	bad := env.GitHubHeader("wrong", "push", env.GitHubPush)
 	flood := func(connections int, requests func(base string) [][]byte) func(string) []load.Flood {
@@ -123,7 +123,7 @@ func (s *stage) attacks(v victims) []attack {
 		{name: "bad signatures", floods: repeated(64, v.hot, bad, env.GitHubPush)},
 		{name: "valid signatures, 100,000 deliveries", triggers: 1, floods: func(base string) []load.Flood {
 			return []load.Flood{{Base: base, From: attacker, Connections: 64, Count: many, Requests: s.deliveries(base, v.hot, good)}}
-		}, holds: func(t *stage, answers load.Answers) {
+		}, holds: func(t *fixture, answers load.Answers) {
 			if n := answers[http.StatusOK] + answers[http.StatusAccepted]; n != many {
 				t.Errorf("%d of %d valid webhooks were accepted: %v", n, many, answers)
 			}
@@ -133,7 +133,7 @@ func (s *stage) attacks(v victims) []attack {
 		})},
 		{name: "100,000 clients", floods: func(base string) []load.Flood {
 			return []load.Flood{{Base: base, From: proxy, Connections: 64, Count: many, Requests: s.clients(base)}}
-		}, holds: func(t *stage, answers load.Answers) {
+		}, holds: func(t *fixture, answers load.Answers) {
 			// Each is new, so none is over its budget.
 			if answers[http.StatusNotFound] != many {
 				t.Errorf("%d clients were answered %v", many, answers)
@@ -154,7 +154,7 @@ func (s *stage) attacks(v victims) []attack {
 			// All are waited for: most are refused at once, and those that are evaluated take their time.
 			requests := s.requests(base, []string{v.cel}, hmacHeader(document), document)
 			return []load.Flood{{Base: base, From: attacker, Connections: 16, Count: 32, Requests: requests}}
-		}, holds: func(t *stage, answers load.Answers) {
+		}, holds: func(t *fixture, answers load.Answers) {
 			if answers[http.StatusOK]+answers[http.StatusAccepted] == 0 {
 				t.Errorf("no filter was evaluated: %v", answers)
 			}
@@ -166,7 +166,7 @@ func (s *stage) attacks(v victims) []attack {
 				all = append(all, s.requests(base, []string{v.oidc}, sender.OIDC(token, "{}").Header, "{}")...)
 			}
 			return all
-		}), holds: func(t *stage, _ load.Answers) {
+		}), holds: func(t *fixture, _ load.Answers) {
 			discoveries, keys := v.issuer.Requests()
 			before := fetched
 			fetched = discoveries + keys
@@ -199,7 +199,7 @@ func nowhere(n int) []string {
 }
 
 // deliveries are webhooks that each have an ID of their own.
-func (s *stage) deliveries(base, path string, header http.Header) [][]byte {
+func (s *fixture) deliveries(base, path string, header http.Header) [][]byte {
 	s.Helper()
 	all := make([][]byte, 0, many)
 	header = header.Clone()
@@ -211,7 +211,7 @@ func (s *stage) deliveries(base, path string, header http.Header) [][]byte {
 }
 
 // clients are webhooks that each come from a client of their own, as a proxy says.
-func (s *stage) clients(base string) [][]byte {
+func (s *fixture) clients(base string) [][]byte {
 	s.Helper()
 	all := make([][]byte, 0, many)
 	for i := range many {

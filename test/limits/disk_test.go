@@ -27,7 +27,7 @@ type room struct {
 }
 
 // newRoom makes a small disk; where nobody may mount one, a quota on the process's files stands for it.
-func (s *stage) newRoom() room {
+func (s *fixture) newRoom() room {
 	s.Helper()
 	disk, err := env.NewDisk(s.Ctx, diskSize)
 	if err == nil {
@@ -51,7 +51,7 @@ func TestAFullDiskLosesNothingThatWasAccepted(t *testing.T) {
 	s.Must(sink.Down())
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
-	s.Must(s.World.ServiceAccount(s.Ctx, s.Tenant.Namespace, "late"))
+	s.Must(s.System.ServiceAccount(s.Ctx, s.Tenant.Namespace, "late"))
 	path := s.Receiver(s.Tenant, "app", "t", `,"serviceAccountName":"late"`)
 	// Both wait: the sink is down, and the service account may do nothing yet.
 	sent := time.Now()
@@ -79,7 +79,7 @@ func TestAFullDiskLosesNothingThatWasAccepted(t *testing.T) {
 	s.Must(err)
 	s.Must(sink.Up(s.Ctx))
 	s.waitTold(sink, ledger...)
-	s.Must(s.World.Grant(s.Ctx, s.Tenant.Namespace, "late", []string{"patch"}, env.Patchable...))
+	s.Must(s.System.Grant(s.Ctx, s.Tenant.Namespace, "late", []string{"patch"}, env.Patchable...))
 	_, err = s.Tenant.WaitRequested(s.Within(90*time.Second), "GitRepository", "app", sent)
 	s.Must(err)
 	s.Push(path, "t", http.StatusOK)
@@ -115,7 +115,7 @@ func TestE2ADataDirectoryOnASmallerDiskStartsWithWhatItHolds(t *testing.T) {
 
 // offer sends an event and a webhook to a process whose disk is full. Both doors may still take some, which the disk has place
 // for; else they answer 503, until the process ends.
-func (s *stage) offer(path, message string) (accepted, ended bool) {
+func (s *fixture) offer(path, message string) (accepted, ended bool) {
 	s.Helper()
 	event, err := s.Tenant.Event(s.Ctx, "Kustomization", "app", "error", "BuildFailed", message, "main@sha1:"+message[:12])
 	s.Must(err)
@@ -137,7 +137,7 @@ func (s *stage) offer(path, message string) (accepted, ended bool) {
 }
 
 // saysWhy fails the test unless the process ends with an error and says that the disk is full, or says that it is not ready.
-func (s *stage) saysWhy() {
+func (s *fixture) saysWhy() {
 	s.Helper()
 	ctx := s.Within(30 * time.Second)
 	said := ""

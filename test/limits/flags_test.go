@@ -13,7 +13,7 @@ import (
 )
 
 // runs starts the program with the flags and returns its exit code and what it wrote. It must end by itself.
-func runs(t *testing.T, w *env.World, args ...string) (code int, output string) {
+func runs(t *testing.T, w *env.System, args ...string) (code int, output string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -36,7 +36,7 @@ func runs(t *testing.T, w *env.World, args ...string) (code int, output string) 
 // Fails when a bad value is ignored, is found after something was started, or is told without its flag.
 func TestABadFlagIsNamedAndNothingStarts(t *testing.T) {
 	t.Parallel()
-	w, err := sharedWorld()
+	w, err := sharedSystem()
 	if err != nil {
 		t.Fatal(err)
 	}

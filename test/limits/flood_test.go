@@ -19,22 +19,22 @@ func TestT6AFloodIsNotFeltByAnotherTenant(t *testing.T) {
 	bare, bareURL, err := load.StartBare(s.Ctx, floodToken)
 	s.Must(err)
 	t.Cleanup(func() { _ = bare.Kill9() })
-	b := &besieged{stage: s, bareURL: bareURL, quiet: s.NewTenant(), victims: s.newVictims()}
+	b := &attacked{fixture: s, bareURL: bareURL, quiet: s.NewTenant(), victims: s.newVictims()}
 	b.path = s.Receiver(b.quiet, "app", floodToken, "")
 	s.Push(b.path, floodToken, http.StatusOK)
-	_, err = s.World.Settled(s.Ctx)
+	_, err = s.System.Settled(s.Ctx)
 	s.Must(err)
 	b.rest = b.goroutines()
 	accepted := false
 	for _, a := range s.attacks(b.victims) {
-		t.Run(a.name, func(t *testing.T) { accepted = b.scene(t).withstand(a, accepted) })
+		t.Run(a.name, func(t *testing.T) { accepted = b.under(t).withstand(a, accepted) })
 	}
 	s.afterFailures(b.hot, b.path)
 }
 
 // afterFailures is T4 and T6: failures are charged after the check, so they take nothing away from who knows the token, neither on
 // the path that was attacked nor on another, though they come from the same address.
-func (s *stage) afterFailures(attacked, other string) {
+func (s *fixture) afterFailures(attacked, other string) {
 	s.Helper()
 	bad := s.requests(s.HooksURL, []string{attacked, other}, env.GitHubHeader("wrong", "push", env.GitHubPush), env.GitHubPush)
 	answers, err := load.Flood{Base: s.HooksURL, Requests: bad, From: attacker, Connections: 8, Count: 10_000}.Run(s.Ctx)

@@ -21,37 +21,37 @@ func TestMain(m *testing.M) {
 }
 
 // The race detector would distort what is measured here; test/e2e has it.
-var sharedWorld = env.Opening(func(ctx context.Context) (*env.World, error) { return env.NewWorld(ctx, false) })
+var sharedSystem = env.Shared(func(ctx context.Context) (*env.System, error) { return env.NewSystem(ctx, false) })
 
-// stage is what a test plays on.
-type stage struct{ *env.Scene }
+// fixture is what a test starts from.
+type fixture struct{ *env.Fixture }
 
-// alone opens the stage of a test that has the cluster to itself; its notifier serves every namespace.
-func alone(t *testing.T, args ...string) *stage {
+// alone is the fixture of a test that has the cluster to itself; its notifier serves every namespace.
+func alone(t *testing.T, args ...string) *fixture {
 	t.Helper()
-	s := open(t)
+	s := setUp(t)
 	s.Start(env.NotifierOptions{Args: args})
 	return s
 }
 
-// scoped opens the stage of a test that runs beside others; its notifier, once started, serves the tenant's namespace only.
-func scoped(t *testing.T) *stage {
+// scoped is the fixture of a test that runs beside others; its notifier, once started, serves the tenant's namespace only.
+func scoped(t *testing.T) *fixture {
 	t.Helper()
 	t.Parallel()
-	return open(t)
+	return setUp(t)
 }
 
-func open(t *testing.T) *stage {
+func setUp(t *testing.T) *fixture {
 	t.Helper()
-	w, err := sharedWorld()
+	w, err := sharedSystem()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &stage{env.NewScene(t, w, nil)}
+	return &fixture{env.NewFixture(t, w, nil)}
 }
 
-// startScoped starts the notifier of a scoped stage.
-func (s *stage) startScoped(o env.NotifierOptions) {
+// startScoped starts the notifier of a scoped fixture.
+func (s *fixture) startScoped(o env.NotifierOptions) {
 	s.Helper()
 	o.Args = append([]string{"--watch-all-namespaces=false"}, o.Args...)
 	o.Env = append(o.Env, "RUNTIME_NAMESPACE="+s.Tenant.Namespace)
@@ -61,7 +61,7 @@ func (s *stage) startScoped(o env.NotifierOptions) {
 const anyKustomization = `{"kind":"Kustomization","name":"*"}`
 
 // failure is a failure of the tenant's Kustomization "app" as its controller would POST it.
-func (s *stage) failure(message string) env.Response {
+func (s *fixture) failure(message string) env.Response {
 	s.Helper()
 	event, err := s.Tenant.Event(s.Ctx, "Kustomization", "app", "error", "BuildFailed", message, "main@sha1:"+message)
 	s.Must(err)
@@ -71,7 +71,7 @@ func (s *stage) failure(message string) env.Response {
 }
 
 // accepted POSTs a failure and fails the test unless it is accepted.
-func (s *stage) accepted(message string) {
+func (s *fixture) accepted(message string) {
 	s.Helper()
 	if resp := s.failure(message); resp.Status != http.StatusAccepted {
 		s.Fatalf("POST of an event: got %d %q, want 202", resp.Status, resp.Body)
@@ -79,7 +79,7 @@ func (s *stage) accepted(message string) {
 }
 
 // ready waits for the condition that says whether the object does its work.
-func (s *stage) ready(kind, name string, status metav1.ConditionStatus, reason string) string {
+func (s *fixture) ready(kind, name string, status metav1.ConditionStatus, reason string) string {
 	s.Helper()
 	obj, err := s.Tenant.WaitCondition(s.Ctx, kind, name, env.Outcome(kind), status, reason)
 	s.Must(err)
@@ -94,7 +94,7 @@ func (s *stage) ready(kind, name string, status metav1.ConditionStatus, reason s
 }
 
 // showLog shows the end of the notifier's log when the test has failed.
-func (s *stage) showLog() {
+func (s *fixture) showLog() {
 	if s.Failed() {
 		lines := strings.Split(strings.TrimSpace(s.Logs()), "\n")
 		s.Logf("the log ends with:\n%s", strings.Join(lines[max(0, len(lines)-60):], "\n"))

@@ -14,7 +14,7 @@ import (
 
 // unavailable fails the test unless the answer is 503, to a webhook with the time to come again, to an event without: that would shorten
 // its controller's patience.
-func (s *stage) unavailable(what string, got env.Response, webhook bool) {
+func (s *fixture) unavailable(what string, got env.Response, webhook bool) {
 	s.Helper()
 	if after := got.Header.Get("Retry-After"); got.Status != http.StatusServiceUnavailable || (after != "") != webhook {
 		s.Errorf("%s: got %d %q with Retry-After %q, want 503", what, got.Status, got.Body, after)
@@ -22,7 +22,7 @@ func (s *stage) unavailable(what string, got env.Response, webhook bool) {
 }
 
 // notReady waits until /readyz says 503, and returns what it says.
-func (s *stage) notReady(ctx context.Context) (body string, err error) {
+func (s *fixture) notReady(ctx context.Context) (body string, err error) {
 	s.Helper()
 	err = env.Eventually(ctx, func(ctx context.Context) error {
 		resp, err := s.Do(ctx, http.MethodGet, s.HealthURL+"/readyz", nil, nil)

@@ -34,7 +34,7 @@ func TestT5RejectedWebhooksCostNoRequestAndNoWrite(t *testing.T) {
 	s.ready("Receiver", "closed", metav1.ConditionFalse, "CrossNamespaceDenied")
 	closed := env.HookPath("t", "closed", s.Tenant.Namespace)
 
-	audit, err := s.World.Settled(s.Ctx)
+	audit, err := s.System.Settled(s.Ctx)
 	s.Must(err)
 	triggers, err := s.Metric(s.Ctx, "notifier_apply_triggers_total")
 	s.Must(err)
@@ -71,7 +71,7 @@ func TestT5RejectedWebhooksCostNoRequestAndNoWrite(t *testing.T) {
 
 // reject sends thousands of webhooks of every kind that is rejected, to a path that is served and one that is not ready, and
 // returns how many were answered.
-func (s *stage) reject(path, closed string) (sent int) {
+func (s *fixture) reject(path, closed string) (sent int) {
 	s.Helper()
 	for _, r := range []struct {
 		what, path, body string
@@ -104,7 +104,7 @@ func (s *stage) reject(path, closed string) (sent int) {
 }
 
 // written is how many bytes the process has caused to be written to disk.
-func (s *stage) written() int64 {
+func (s *fixture) written() int64 {
 	s.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", s.Process().PID()))
 	s.Must(err)
@@ -120,7 +120,7 @@ func (s *stage) written() int64 {
 }
 
 // flood sends count requests over some connections, to the paths in turn.
-func (s *stage) flood(count int, paths []string, header http.Header, body string) load.Answers {
+func (s *fixture) flood(count int, paths []string, header http.Header, body string) load.Answers {
 	s.Helper()
 	answers, err := load.Flood{Base: s.HooksURL, Requests: s.requests(s.HooksURL, paths, header, body), Connections: 16, Count: count}.Run(s.Ctx)
 	s.Must(err)
@@ -128,7 +128,7 @@ func (s *stage) flood(count int, paths []string, header http.Header, body string
 }
 
 // requests composes a webhook to each of the paths of the server at base.
-func (s *stage) requests(base string, paths []string, header http.Header, body string) [][]byte {
+func (s *fixture) requests(base string, paths []string, header http.Header, body string) [][]byte {
 	s.Helper()
 	var requests [][]byte
 	for _, path := range paths {
@@ -184,7 +184,7 @@ func TestT5AnUnknownAndAForeignPathAreAnsweredAlike(t *testing.T) {
 }
 
 // dialogue sends a request from an address and returns the answer as it came over the wire, without its date.
-func (s *stage) dialogue(from netip.Addr, request string, as *http.Request) string {
+func (s *fixture) dialogue(from netip.Addr, request string, as *http.Request) string {
 	s.Helper()
 	u, err := url.Parse(s.HooksURL)
 	s.Must(err)

@@ -41,14 +41,14 @@ func TestE1EventsFromBeforeACrashAreNotForWhoHasTheNamespaceNow(t *testing.T) {
 	dir, err := env.TempDir("identity")
 	s.Must(err)
 	kubeconfig := filepath.Join(dir, "kubeconfig")
-	s.Must(s.World.KubeconfigAs(s.Ctx, env.SystemNamespace, env.ServiceAccount, kubeconfig))
+	s.Must(s.System.KubeconfigAs(s.Ctx, env.SystemNamespace, env.ServiceAccount, kubeconfig))
 	unreachable, err := clientcmd.LoadFromFile(kubeconfig)
 	s.Must(err)
 	for _, cluster := range unreachable.Clusters {
 		cluster.Server = "https://127.0.0.1:1"
 	}
 	s.Must(clientcmd.WriteToFile(*unreachable, kubeconfig))
-	s.Notifier, err = s.World.Launch(s.Ctx, env.NotifierOptions{
+	s.Notifier, err = s.System.Launch(s.Ctx, env.NotifierOptions{
 		Kubeconfig: kubeconfig, Args: []string{"--watch-all-namespaces=false"}, Env: []string{"RUNTIME_NAMESPACE=" + s.Tenant.Namespace},
 	})
 	s.Must(err)
@@ -60,8 +60,8 @@ func TestE1EventsFromBeforeACrashAreNotForWhoHasTheNamespaceNow(t *testing.T) {
 	}
 	s.Must(s.Kill())
 
-	s.Must(s.World.DeleteNamespace(s.Ctx, s.Tenant.Namespace))
-	name, err := s.World.Namespace(s.Ctx, s.Tenant.Namespace)
+	s.Must(s.System.DeleteNamespace(s.Ctx, s.Tenant.Namespace))
+	name, err := s.System.Namespace(s.Ctx, s.Tenant.Namespace)
 	s.Must(err)
 	if name != s.Tenant.Namespace {
 		t.Fatalf("made %s, not %s", name, s.Tenant.Namespace)
@@ -69,7 +69,7 @@ func TestE1EventsFromBeforeACrashAreNotForWhoHasTheNamespaceNow(t *testing.T) {
 	s.Must(s.Tenant.Secret(s.Ctx, "all", map[string]string{"address": sink.URL("/")}))
 	s.Must(s.Tenant.Object(s.Ctx, "Provider", "all", nil, `{"type":"generic","secretRef":{"name":"all"}}`))
 	s.Must(s.Tenant.Object(s.Ctx, "Alert", "all", nil, `{"providerRef":{"name":"all"},"eventSources":[`+anyKustomization+`]}`))
-	s.Must(s.World.KubeconfigAs(s.Ctx, env.SystemNamespace, env.ServiceAccount, kubeconfig))
+	s.Must(s.System.KubeconfigAs(s.Ctx, env.SystemNamespace, env.ServiceAccount, kubeconfig))
 	s.Must(s.Restart(s.Ctx))
 
 	// One object's events arrive in order: what is accepted now comes last.

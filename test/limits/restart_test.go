@@ -55,7 +55,7 @@ func TestT4ARestartWith500ReceiversAnswersNo404(t *testing.T) {
 }
 
 // hammer sends to all paths until ctx ends, whether somebody listens or not.
-func (s *stage) hammer(ctx context.Context, paths []string) load.Answers {
+func (s *fixture) hammer(ctx context.Context, paths []string) load.Answers {
 	requests := s.requests(s.HooksURL, paths, env.GitHubHeader("t", "push", env.GitHubPush), env.GitHubPush)
 	answers, err := load.Flood{
 		Base: s.HooksURL, Requests: requests, From: netip.MustParseAddr("127.0.0.3"), Connections: 4,
@@ -67,7 +67,7 @@ func (s *stage) hammer(ctx context.Context, paths []string) load.Answers {
 }
 
 // receivers makes Receivers, each with a Secret of its own, and returns their paths when all are ready.
-func (s *stage) receivers(count int) []string {
+func (s *fixture) receivers(count int) []string {
 	s.Helper()
 	paths := make([]string, count)
 	g, ctx := errgroup.WithContext(s.Ctx)

@@ -11,7 +11,7 @@ import (
 )
 
 // told returns how often each message came to the sink and was accepted there.
-func (s *stage) told(sink *env.Sink) map[string]int {
+func (s *fixture) told(sink *env.Sink) map[string]int {
 	s.Helper()
 	counts := map[string]int{}
 	for _, r := range sink.Received() {
@@ -25,7 +25,7 @@ func (s *stage) told(sink *env.Sink) map[string]int {
 }
 
 // waitTold waits until every message has come.
-func (s *stage) waitTold(sink *env.Sink, messages ...string) {
+func (s *fixture) waitTold(sink *env.Sink, messages ...string) {
 	s.Helper()
 	err := env.Eventually(s.Within(time.Minute), func(context.Context) error {
 		counts := s.told(sink)
@@ -44,7 +44,7 @@ func (s *stage) waitTold(sink *env.Sink, messages ...string) {
 }
 
 // toldOnce fails the test unless the sink was told exactly these messages, each once.
-func (s *stage) toldOnce(sink *env.Sink, messages ...string) {
+func (s *fixture) toldOnce(sink *env.Sink, messages ...string) {
 	s.Helper()
 	want := map[string]bool{}
 	for _, m := range messages {

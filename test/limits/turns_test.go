@@ -14,7 +14,7 @@ import (
 // T6: fails when another namespace's events wait until one for very many Alerts, all over their quota, is routed.
 func TestT6AnEventForManyAlertsOverTheirQuotaIsWaitedForByNobodyElse(t *testing.T) {
 	const alerts = 200
-	s := open(t)
+	s := setUp(t)
 	s.Start(env.NotifierOptions{Args: []string{"--namespace-quota=16"}})
 	defer s.showLog()
 	many, sink := s.Tenant, s.NewSink()

@@ -21,19 +21,19 @@ type Slow struct {
 	Every       time.Duration
 }
 
-// Dawdlers are the connections of a Slow.
-type Dawdlers struct {
+// SlowConnections are the connections of a Slow.
+type SlowConnections struct {
 	conns []net.Conn
 	wg    sync.WaitGroup
 }
 
 // Open opens all connections. They go on until the server closes them, or Close does.
-func (s Slow) Open(ctx context.Context) (*Dawdlers, error) {
+func (s Slow) Open(ctx context.Context) (*SlowConnections, error) {
 	u, err := url.Parse(s.Base)
 	if err != nil {
 		return nil, err
 	}
-	d := &Dawdlers{}
+	d := &SlowConnections{}
 	for range s.Connections {
 		conn, err := dial(ctx, u.Host, s.From)
 		if err != nil {
@@ -65,7 +65,7 @@ func (s Slow) dawdle(conn net.Conn, gone <-chan struct{}) {
 }
 
 // Wait returns when the server has closed all connections, or with an error when ctx ends.
-func (d *Dawdlers) Wait(ctx context.Context) error {
+func (d *SlowConnections) Wait(ctx context.Context) error {
 	closed := make(chan struct{})
 	go func() { d.wg.Wait(); close(closed) }()
 	select {
@@ -77,7 +77,7 @@ func (d *Dawdlers) Wait(ctx context.Context) error {
 }
 
 // Close closes all connections.
-func (d *Dawdlers) Close() error {
+func (d *SlowConnections) Close() error {
 	for _, conn := range d.conns {
 		_ = conn.Close() // the server may have, before
 	}

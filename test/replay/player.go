@@ -29,7 +29,7 @@ var tries = []time.Duration{0, time.Second, 3 * time.Second, 7 * time.Second, 15
 // player plays one recording in namespaces of its own.
 type player struct {
 	*recording
-	world *env.World
+	system *env.System
 	// namespaces are those of the recording and what they are here.
 	namespaces map[string]string
 	// endpoint returns where the nth POST goes to; nil where controllers do not POST.
@@ -139,7 +139,7 @@ func (p *player) write(ctx context.Context, s step) error {
 		return err
 	}
 	k := key(want)
-	client := p.world.Dynamic.Resource(gv.WithResource(resources[want.GetKind()])).Namespace(p.namespaces[want.GetNamespace()])
+	client := p.system.Dynamic.Resource(gv.WithResource(resources[want.GetKind()])).Namespace(p.namespaces[want.GetNamespace()])
 	was := p.recorded[k]
 	if s.Watch.Type == "ADDED" {
 		was = nil

@@ -38,7 +38,7 @@ const everything = `[{"kind":"GitRepository","name":"*"},{"kind":"HelmChart","na
 type play struct {
 	*testing.T
 	ctx      context.Context
-	world    *env.World
+	system   *env.System
 	sink     *env.Sink
 	players  []*player
 	expected map[string]expectation
@@ -49,8 +49,8 @@ func newPlay(t *testing.T) *play {
 	t.Parallel()
 	opening, cancel := context.WithTimeout(t.Context(), env.OpenTimeout)
 	defer cancel()
-	w, err := env.NewWorld(opening, true)
-	p := &play{T: t, world: w}
+	w, err := env.NewSystem(opening, true)
+	p := &play{T: t, system: w}
 	p.must(err)
 	t.Cleanup(func() { _ = w.Stop() })
 	ctx, cancelPlay := context.WithTimeout(t.Context(), playTime)
@@ -67,7 +67,7 @@ func newPlay(t *testing.T) *play {
 			t.Errorf("nothing is expected of %s", r.name)
 		}
 		pl := &player{
-			recording: r, world: w, namespaces: map[string]string{},
+			recording: r, system: w, namespaces: map[string]string{},
 			live: map[string]*unstructured.Unstructured{}, recorded: map[string]*unstructured.Unstructured{}, uids: map[string]string{},
 		}
 		for _, s := range r.steps {
@@ -94,10 +94,10 @@ func (p *play) namespace(pl *player, recorded string) {
 	if pl.namespaces[recorded] != "" {
 		return
 	}
-	name, err := p.world.Namespace(p.ctx, pl.name[:min(len(pl.name), 40)]+"-"+recorded+"-")
+	name, err := p.system.Namespace(p.ctx, pl.name[:min(len(pl.name), 40)]+"-"+recorded+"-")
 	p.must(err)
 	pl.namespaces[recorded] = name
-	tenant := &env.Tenant{World: p.world, Namespace: name}
+	tenant := &env.Tenant{System: p.system, Namespace: name}
 	for _, severity := range []string{"info", "error"} {
 		p.must(tenant.Secret(p.ctx, severity, map[string]string{"address": p.sink.URL("/" + name + "/" + severity)}))
 		p.must(tenant.Object(p.ctx, "Provider", severity, nil, fmt.Sprintf(`{"type":"generic","secretRef":{"name":%q}}`, severity)))
@@ -109,7 +109,7 @@ func (p *play) namespace(pl *player, recorded string) {
 // start starts a notifier.
 func (p *play) start(args ...string) *env.Notifier {
 	p.Helper()
-	n, err := p.world.Start(p.ctx, env.NotifierOptions{Args: args})
+	n, err := p.system.Start(p.ctx, env.NotifierOptions{Args: args})
 	p.must(err)
 	p.Cleanup(func() { _ = n.Kill() })
 	return n

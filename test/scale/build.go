@@ -40,7 +40,7 @@ const writers = 24
 func namespace(i int) string { return fmt.Sprintf("scale-%04d", i) }
 
 // build fills the cluster. The notifications of every namespace go to address.
-func build(ctx context.Context, w *env.World, namespaces int, address string, say func(string)) error {
+func build(ctx context.Context, w *env.System, namespaces int, address string, say func(string)) error {
 	if _, err := w.Apply(ctx, tenantsMayPatch); err != nil {
 		return fmt.Errorf("what tenants may: %w", err)
 	}
@@ -64,7 +64,7 @@ func build(ctx context.Context, w *env.World, namespaces int, address string, sa
 	return group.Wait()
 }
 
-func fill(ctx context.Context, w *env.World, ns, address string) error {
+func fill(ctx context.Context, w *env.System, ns, address string) error {
 	_, err := w.Client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, metav1.CreateOptions{})
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func fill(ctx context.Context, w *env.World, ns, address string) error {
 }
 
 // settle writes the status of a Flux object that was reconciled well.
-func settle(ctx context.Context, w *env.World, o *unstructured.Unstructured, ns string) error {
+func settle(ctx context.Context, w *env.System, o *unstructured.Unstructured, ns string) error {
 	const revision = "main@sha1:1f2e3d4c5b6a79880112233445566778899aabbc"
 	text := fmt.Sprintf(`{"status":{"observedGeneration":1,"lastAppliedRevision":%[1]q,"lastAttemptedRevision":%[1]q,
 		"artifact":{"revision":%[1]q,"digest":"sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa","path":"gitrepository/%[2]s/app/x.tar.gz",

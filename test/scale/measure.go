@@ -65,7 +65,7 @@ const (
 // run is one measurement.
 type run struct {
 	Size
-	world    *env.World
+	system   *env.System
 	notifier *env.Notifier
 	sink     *env.Sink
 	figures  []Figure
@@ -90,7 +90,7 @@ func Measure(ctx context.Context, size Size) ([]Figure, error) {
 		}
 		r.Say(fmt.Sprintf("%s: %s", step.what, time.Since(began).Round(100*time.Millisecond)))
 	}
-	return r.figures, errors.Join(r.notifier.Stop(), r.world.Stop(), r.sink.Down())
+	return r.figures, errors.Join(r.notifier.Stop(), r.system.Stop(), r.sink.Down())
 }
 
 func (r *run) add(name string, value, bound float64, unit, note string) {
@@ -120,7 +120,7 @@ func (r *run) prepare(ctx context.Context) error {
 	if cluster.Process == nil {
 		return errors.New("a cluster that is not of this program's making cannot be restarted")
 	}
-	if r.world, err = env.Open(ctx, cluster, false); err != nil {
+	if r.system, err = env.InstallOn(ctx, cluster, false); err != nil {
 		return err
 	}
 	if r.sink, err = env.NewSink(); err != nil {
@@ -133,7 +133,7 @@ func (r *run) prepare(ctx context.Context) error {
 func (r *run) fill(ctx context.Context, done string) error {
 	_, err := os.Stat(done)
 	if errors.Is(err, os.ErrNotExist) {
-		if err := build(ctx, r.world, r.Namespaces, r.sink.URL("/"), r.Say); err != nil {
+		if err := build(ctx, r.system, r.Namespaces, r.sink.URL("/"), r.Say); err != nil {
 			return err
 		}
 		return os.WriteFile(done, nil, 0o600)
@@ -143,13 +143,13 @@ func (r *run) fill(ctx context.Context, done string) error {
 	}
 	r.Say("the objects are there already")
 	for _, resource := range env.Kinds { // an API server that has just started reads a kind from etcd when it is first asked for
-		if _, err := r.world.Dynamic.Resource(resource).List(ctx, metav1.ListOptions{ResourceVersion: "0"}); err != nil {
+		if _, err := r.system.Dynamic.Resource(resource).List(ctx, metav1.ListOptions{ResourceVersion: "0"}); err != nil {
 			return fmt.Errorf("list %s: %w", resource.Resource, err)
 		}
 	}
 	for _, i := range []int{0, r.Namespaces - 1} {
-		tenant := &env.Tenant{World: r.world, Namespace: namespace(i)}
-		before, err := r.world.Client.CoreV1().Secrets(tenant.Namespace).Get(ctx, "hook", metav1.GetOptions{})
+		tenant := &env.Tenant{System: r.system, Namespace: namespace(i)}
+		before, err := r.system.Client.CoreV1().Secrets(tenant.Namespace).Get(ctx, "hook", metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -165,12 +165,12 @@ func (r *run) fill(ctx context.Context, done string) error {
 }
 
 func (r *run) firstStart(ctx context.Context) error {
-	audit, err := r.world.Audit()
+	audit, err := r.system.Audit()
 	if err != nil {
 		return err
 	}
 	began := time.Now()
-	if r.notifier, err = r.world.Launch(ctx, env.NotifierOptions{
+	if r.notifier, err = r.system.Launch(ctx, env.NotifierOptions{
 		Args: append([]string{"--log-level", "error"}, r.Args...), Env: r.Env,
 	}); err != nil {
 		return err
@@ -210,7 +210,7 @@ func (r *run) restart(ctx context.Context) error {
 	if err := r.notifier.Stop(); err != nil {
 		return err
 	}
-	audit, err := r.world.Audit()
+	audit, err := r.system.Audit()
 	if err != nil {
 		return err
 	}
@@ -237,7 +237,7 @@ func (r *run) restart(ctx context.Context) error {
 
 // apiServer stops the API server, starts it again, and changes a Flux object and a Secret as soon as it is back.
 func (r *run) apiServer(ctx context.Context) error {
-	audit, err := r.world.Audit()
+	audit, err := r.system.Audit()
 	if err != nil {
 		return err
 	}
@@ -246,7 +246,7 @@ func (r *run) apiServer(ctx context.Context) error {
 		return err
 	}
 	r.sink.Forget()
-	first, last := &env.Tenant{World: r.world, Namespace: namespace(0)}, &env.Tenant{World: r.world, Namespace: namespace(r.Namespaces - 1)}
+	first, last := &env.Tenant{System: r.system, Namespace: namespace(0)}, &env.Tenant{System: r.system, Namespace: namespace(r.Namespaces - 1)}
 	if err := first.SetReady(ctx, "Kustomization", "app-0", false, "BuildFailed", "no such file", "main@sha1:2"); err != nil {
 		return err
 	}
@@ -296,7 +296,7 @@ func (r *run) apiServer(ctx context.Context) error {
 
 // away stops the API server, starts it again, and returns when it did and when it was back.
 func (r *run) away(ctx context.Context) (began, back time.Time, err error) {
-	if err := r.world.Stop(); err != nil {
+	if err := r.system.Stop(); err != nil {
 		return began, back, err
 	}
 	away := time.NewTimer(awayFor) // long enough for every watch to be tried in vain
@@ -306,11 +306,11 @@ func (r *run) away(ctx context.Context) (began, back time.Time, err error) {
 	case <-away.C:
 	}
 	began = time.Now()
-	process, err := r.world.Process.Again()
+	process, err := r.system.Process.Again()
 	if err != nil {
 		return began, back, err
 	}
-	r.world.Process = process
+	r.system.Process = process
 	if _, err := process.WaitLog(ctx, func(line string) bool { return strings.HasPrefix(line, "ready ") }); err != nil {
 		return began, back, err
 	}

@@ -31,7 +31,7 @@ func (b *bench) traced(ctx context.Context, f func(n *env.Notifier) error, args 
 	defer func() { err = errors.Join(err, b.notifier.Restart(ctx)) }()
 	// -D makes the tracer a child of the notifier, whose process is then the one that was started.
 	under := append([]string{strace, "-D", "-f", "-qq", "--seccomp-bpf"}, args...)
-	n, err := b.world.Start(ctx, env.NotifierOptions{Args: unlimited, Under: under})
+	n, err := b.system.Start(ctx, env.NotifierOptions{Args: unlimited, Under: under})
 	if err != nil {
 		return fmt.Errorf("start under strace: %w", err)
 	}

@@ -24,10 +24,10 @@ const (
 
 // alerting makes tenants, each with a generic Provider at the sink and two Alerts on it, the first ones with Kustomizations, and
 // waits until all Alerts are served. It returns the first ones.
-func alerting(ctx context.Context, w *env.World, tenants int, address string) ([]*env.Tenant, error) {
+func alerting(ctx context.Context, w *env.System, tenants int, address string) ([]*env.Tenant, error) {
 	all := make([]*env.Tenant, tenants)
 	for i := range all {
-		all[i] = &env.Tenant{World: w, Namespace: fmt.Sprintf("alerts-%d", i)}
+		all[i] = &env.Tenant{System: w, Namespace: fmt.Sprintf("alerts-%d", i)}
 	}
 	advance := progress("tenants with Alerts", tenants)
 	err := parallel(ctx, tenants, func(ctx context.Context, i int) error {
@@ -79,7 +79,7 @@ func alerts(ctx context.Context, t *env.Tenant, address string, n int) error {
 }
 
 // tenantWith makes a tenant with objects and one Provider, and as many Alerts on it, and waits until they are served.
-func tenantWith(ctx context.Context, w *env.World, name, address string, objects, n int) (*env.Tenant, error) {
+func tenantWith(ctx context.Context, w *env.System, name, address string, objects, n int) (*env.Tenant, error) {
 	t, err := w.Tenant(ctx, name)
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (b *bench) manyAlerts(ctx context.Context) error {
 	}
 	defer stop()
 	contenderOf := func(n *env.Notifier, tenants int) (*contender, error) {
-		first, err := alerting(ctx, n.World(), tenants, sink.url)
+		first, err := alerting(ctx, n.System(), tenants, sink.url)
 		if err != nil {
 			return nil, err
 		}
@@ -144,7 +144,7 @@ func (b *bench) second(ctx context.Context) (n *env.Notifier, stop func(), err e
 	if err != nil {
 		return nil, nil, err
 	}
-	w, err := env.Open(ctx, cluster, false)
+	w, err := env.InstallOn(ctx, cluster, false)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -163,7 +163,7 @@ func (b *bench) memory(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t, err := tenantWith(ctx, b.world, "memory", sink.url, eventTenants*eventObjects, 1)
+	t, err := tenantWith(ctx, b.system, "memory", sink.url, eventTenants*eventObjects, 1)
 	if err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func (b *bench) memory(ctx context.Context) error {
 }
 
 func (b *bench) startToReady(ctx context.Context) error {
-	t, err := b.world.Tenant(ctx, "start")
+	t, err := b.system.Tenant(ctx, "start")
 	if err != nil {
 		return err
 	}

@@ -37,10 +37,10 @@ func (b *bench) fairness(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	mine, bare := &besieged{base: b.notifier.HooksURL, loud: loud, quiet: quiet}, &besieged{base: b.bareURL, loud: loud, quiet: quiet}
+	mine, bare := &attacked{base: b.notifier.HooksURL, loud: loud, quiet: quiet}, &attacked{base: b.bareURL, loud: loud, quiet: quiet}
 	for range windows {
-		for _, side := range []*besieged{mine, bare} {
-			if err := side.besiege(ctx); err != nil {
+		for _, side := range []*attacked{mine, bare} {
+			if err := side.flood(ctx); err != nil {
 				return err
 			}
 		}
@@ -71,7 +71,7 @@ func neighbour(i int) string { return fmt.Sprintf("neighbour-%d", i) }
 func (b *bench) neighbours(ctx context.Context) (loud string, quiet []string, err error) {
 	paths := make([]string, 1+quietTenants)
 	err = parallel(ctx, len(paths), func(ctx context.Context, i int) error {
-		t, err := b.world.Tenant(ctx, neighbour(i))
+		t, err := b.system.Tenant(ctx, neighbour(i))
 		if err != nil {
 			return err
 		}
@@ -82,8 +82,8 @@ func (b *bench) neighbours(ctx context.Context) (loud string, quiet []string, er
 	return paths[0], paths[1:], err
 }
 
-// besieged is one side of the comparison, and what came of its windows.
-type besieged struct {
+// attacked is one side of the comparison, and what came of its windows.
+type attacked struct {
 	base  string
 	loud  string
 	quiet []string
@@ -97,10 +97,10 @@ type besieged struct {
 }
 
 // rate is how many of the flood's webhooks were answered a second.
-func (s *besieged) rate() float64 { return float64(s.flooded) / s.took.Seconds() }
+func (s *attacked) rate() float64 { return float64(s.flooded) / s.took.Seconds() }
 
-// besiege floods the side until each quiet tenant has sent for its time.
-func (s *besieged) besiege(ctx context.Context) error {
+// flood floods the side until each quiet tenant has sent for its time.
+func (s *attacked) flood(ctx context.Context) error {
 	loud, err := s.request(s.loud)
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func (s *besieged) besiege(ctx context.Context) error {
 }
 
 // sample is what one quiet tenant sends, from an address of its own.
-func (s *besieged) sample(ctx context.Context, i int) ([]load.Sample, error) {
+func (s *attacked) sample(ctx context.Context, i int) ([]load.Sample, error) {
 	request, err := s.request(s.quiet[i])
 	if err != nil {
 		return nil, err
@@ -147,7 +147,7 @@ func (s *besieged) sample(ctx context.Context, i int) ([]load.Sample, error) {
 	return load.Sampler{Base: s.base, Request: request, From: address(1 + i), Every: quietInterval}.Run(ctx)
 }
 
-func (s *besieged) request(path string) ([]byte, error) {
+func (s *attacked) request(path string) ([]byte, error) {
 	return load.Request(s.base, path, env.GitHubHeader(token, "push", env.GitHubPush), env.GitHubPush)
 }
 
@@ -155,7 +155,7 @@ func (s *besieged) request(path string) ([]byte, error) {
 func address(i int) netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 1, byte(1 + i)}) }
 
 // tell adds a window's samples, by quiet tenant.
-func (s *besieged) tell(samples [][]load.Sample) error {
+func (s *attacked) tell(samples [][]load.Sample) error {
 	all := slices.Concat(samples...)
 	for _, sample := range all {
 		if sample.Status/100 != 2 {

@@ -26,7 +26,7 @@ const (
 
 // bench is what the measurements share.
 type bench struct {
-	world    *env.World
+	system   *env.System
 	notifier *env.Notifier
 	bare     *env.Process
 	bareURL  string
@@ -113,14 +113,14 @@ func (b *bench) add(r row) { b.rows = append(b.rows, r) }
 
 func (b *bench) start(ctx context.Context) error {
 	var err error
-	if b.world, err = env.NewWorld(ctx, false); err != nil {
+	if b.system, err = env.NewSystem(ctx, false); err != nil {
 		return err
 	}
 	if b.issuer, err = sender.NewIssuer(); err != nil { // ends with the process
 		return err
 	}
 	args := slices.Concat(unlimited, []string{"--google-issuer", b.issuer.URL})
-	if b.notifier, err = b.world.Start(ctx, env.NotifierOptions{Args: args}); err != nil {
+	if b.notifier, err = b.system.Start(ctx, env.NotifierOptions{Args: args}); err != nil {
 		return err
 	}
 	b.bare, b.bareURL, err = load.StartBare(ctx, token)

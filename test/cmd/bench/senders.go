@@ -73,7 +73,7 @@ func receiverTypes(issuer *sender.Issuer) []receiverType {
 }
 
 // complete is an error if the API has a type with a webhook that is not among these.
-func complete(ctx context.Context, w *env.World, types []receiverType) error {
+func complete(ctx context.Context, w *env.System, types []receiverType) error {
 	names, err := w.WebhookTypes(ctx)
 	for _, name := range names {
 		if !slices.ContainsFunc(types, func(t receiverType) bool { return t.name == name }) {

@@ -42,7 +42,7 @@ func (b *bench) plane(ctx context.Context) (*eventPlane, error) {
 	p := &eventPlane{sink: sink}
 	for i := range eventTenants {
 		name := fmt.Sprintf("events-%d", i)
-		t, err := tenantWith(ctx, b.world, name, sink.url+"/"+name, eventObjects, 1)
+		t, err := tenantWith(ctx, b.system, name, sink.url+"/"+name, eventObjects, 1)
 		if err != nil {
 			return nil, err
 		}
@@ -113,7 +113,7 @@ func (b *bench) fanOut(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	two, err := tenantWith(ctx, b.world, "two-alerts", p.sink.url+"/two", eventTenants*eventObjects, 2)
+	two, err := tenantWith(ctx, b.system, "two-alerts", p.sink.url+"/two", eventTenants*eventObjects, 2)
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (b *bench) fanOut(ctx context.Context) error {
 
 // tenantOfProviders makes a tenant with objects that have a Provider and an Alert each.
 func (b *bench) tenantOfProviders(ctx context.Context, name, url string) (*env.Tenant, error) {
-	t, err := b.world.Tenant(ctx, name)
+	t, err := b.system.Tenant(ctx, name)
 	if err != nil {
 		return nil, err
 	}

@@ -26,12 +26,12 @@ const (
 // typesAgainst has a row for each type of Receiver: what one Receiver of it accepts, published, against the bare handler with the same
 // requests. Bodies are as small as senders make them, so what is done once for a webhook counts most.
 func (b *bench) typesAgainst(ctx context.Context) error {
-	t, err := b.world.Tenant(ctx, "types")
+	t, err := b.system.Tenant(ctx, "types")
 	if err != nil {
 		return err
 	}
 	types := receiverTypes(b.issuer)
-	if err := complete(ctx, t.World, types); err != nil {
+	if err := complete(ctx, t.System, types); err != nil {
 		return err
 	}
 	for i, kind := range types {

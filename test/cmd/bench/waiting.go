@@ -51,7 +51,7 @@ func destination(ctx context.Context, n *env.Notifier, name string, objects, ale
 	if err != nil {
 		return nil, err
 	}
-	t, err := tenantWith(ctx, n.World(), name, sink.url, objects, alerts)
+	t, err := tenantWith(ctx, n.System(), name, sink.url, objects, alerts)
 	if err != nil {
 		return nil, err
 	}

@@ -62,7 +62,7 @@ func (b *bench) receivers(ctx context.Context, t *env.Tenant, n int) ([]string, 
 }
 
 func (b *bench) hotReceiver(ctx context.Context) error {
-	t, err := b.world.Tenant(ctx, "hot")
+	t, err := b.system.Tenant(ctx, "hot")
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (b *bench) hotReceiver(ctx context.Context) error {
 
 // flood counts the reconcile requests that the API server saw for the hot Receiver's object.
 func (b *bench) flood(ctx context.Context) error {
-	audit, err := b.world.Audit()
+	audit, err := b.system.Audit()
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (b *bench) flood(ctx context.Context) error {
 }
 
 func (b *bench) manyReceivers(ctx context.Context) error {
-	t, err := b.world.Tenant(ctx, "many")
+	t, err := b.system.Tenant(ctx, "many")
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (b *bench) manyReceivers(ctx context.Context) error {
 // forget deletes the Receivers of the namespaces: what is pending for them would disturb the rows to come.
 func (b *bench) forget(ctx context.Context, namespaces ...string) error {
 	for _, namespace := range namespaces {
-		if err := b.world.Dynamic.Resource(env.Kinds["Receiver"]).Namespace(namespace).
+		if err := b.system.Dynamic.Resource(env.Kinds["Receiver"]).Namespace(namespace).
 			DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 			return fmt.Errorf("delete Receivers of %s: %w", namespace, err)
 		}
@@ -144,7 +144,7 @@ func (b *bench) forget(ctx context.Context, namespaces ...string) error {
 
 // rejected counts the API server's requests from the notifier while webhooks are rejected: unknown paths and bad signatures.
 func (b *bench) rejected(ctx context.Context) error {
-	t, err := b.world.Tenant(ctx, "rejected")
+	t, err := b.system.Tenant(ctx, "rejected")
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (b *bench) rejected(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	audit, err := b.world.Settled(ctx)
+	audit, err := b.system.Settled(ctx)
 	if err != nil {
 		return err
 	}

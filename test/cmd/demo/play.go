@@ -19,7 +19,7 @@ const (
 // demo is what the steps share.
 type demo struct {
 	*narrator
-	world    *env.World
+	system   *env.System
 	notifier *env.Notifier
 	sink     *env.Sink
 	a, b     *env.Tenant
@@ -52,7 +52,7 @@ func (d *demo) controlPlane(ctx context.Context) error {
 	}
 	d.seen("the API server answers")
 	err = d.while(ctx, "building notifier and installing config/default", func(ctx context.Context) (err error) {
-		d.world, err = env.Open(ctx, cluster, false)
+		d.system, err = env.InstallOn(ctx, cluster, false)
 		return err
 	})
 	if err != nil {
@@ -69,7 +69,7 @@ func (d *demo) process(ctx context.Context) (err error) {
 	}
 	begin := time.Now()
 	err = d.while(ctx, "starting notifier", func(ctx context.Context) (err error) {
-		d.notifier, err = d.world.Start(ctx, env.NotifierOptions{})
+		d.notifier, err = d.system.Start(ctx, env.NotifierOptions{})
 		return err
 	})
 	if err != nil {
@@ -82,13 +82,13 @@ func (d *demo) process(ctx context.Context) (err error) {
 func (d *demo) tenants(ctx context.Context) (err error) {
 	d.title("Two tenants, each with a service account that may patch its own objects")
 	for name, team := range map[string]**env.Tenant{"team-a": &d.a, "team-b": &d.b} {
-		if *team, err = d.world.Tenant(ctx, name); err != nil {
+		if *team, err = d.system.Tenant(ctx, name); err != nil {
 			return err
 		}
-		if err = d.world.ServiceAccount(ctx, name, account); err != nil {
+		if err = d.system.ServiceAccount(ctx, name, account); err != nil {
 			return err
 		}
-		if err = d.world.Grant(ctx, name, account, []string{"patch"}, env.Patchable...); err != nil {
+		if err = d.system.Grant(ctx, name, account, []string{"patch"}, env.Patchable...); err != nil {
 			return err
 		}
 	}
@@ -122,7 +122,7 @@ func (d *demo) tenants(ctx context.Context) (err error) {
 
 func (d *demo) push(ctx context.Context) error {
 	d.title("A push to GitHub becomes a reconcile request, written as the tenant")
-	audit, err := d.world.Audit()
+	audit, err := d.system.Audit()
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ const floodSize = 1000
 
 func (d *demo) flood(ctx context.Context) error {
 	d.title("A flood of %d webhooks becomes a handful of reconcile requests", floodSize)
-	watcher, err := d.world.Dynamic.Resource(env.Kinds["GitRepository"]).Namespace("team-a").Watch(ctx,
+	watcher, err := d.system.Dynamic.Resource(env.Kinds["GitRepository"]).Namespace("team-a").Watch(ctx,
 		metav1.ListOptions{FieldSelector: "metadata.name=app"})
 	if err != nil {
 		return err
@@ -133,7 +133,7 @@ SIG=$(printf %%s "$BODY" | openssl dgst -sha256 -hmac '%s' | sed 's/.* //')
 curl -i -H 'Content-Type: application/json' -H 'X-GitHub-Event: push' -H "X-Hub-Signature-256: sha256=$SIG" -d "$BODY" \
   %s%s
 kubectl -n team-a get gitrepository app -o yaml | grep requestedAt`,
-		d.world.Kubeconfig, d.notifier.HooksURL, d.notifier.MetricsURL, d.notifier.HealthURL, env.GitHubPush, token, d.notifier.HooksURL, d.path)
+		d.system.Kubeconfig, d.notifier.HooksURL, d.notifier.MetricsURL, d.notifier.HealthURL, env.GitHubPush, token, d.notifier.HooksURL, d.path)
 	d.say("Ctrl-C ends it.")
 	<-ctx.Done()
 }

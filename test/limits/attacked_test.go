@@ -31,9 +31,9 @@ const (
 	restTime = 15 * time.Second
 )
 
-// besieged is the stage of attacks.
-type besieged struct {
-	*stage
+// attacked is the fixture of attacks.
+type attacked struct {
+	*fixture
 	victims
 	bareURL string
 	// quiet is another tenant, path its Receiver's.
@@ -43,24 +43,24 @@ type besieged struct {
 	rest float64
 }
 
-// scene is the same stage for a subtest.
-func (b *besieged) scene(t *testing.T) *besieged {
+// under is the same fixture for a subtest.
+func (b *attacked) under(t *testing.T) *attacked {
 	under := *b
-	under.stage = &stage{b.Under(t)}
+	under.fixture = &fixture{b.Under(t)}
 	return &under
 }
 
 // withstand attacks once and fails the test unless every promise is kept. It takes and returns whether something was accepted: before,
 // which may still have to be told in the status, and now.
-func (b *besieged) withstand(a attack, before bool) (accepted bool) {
+func (b *attacked) withstand(a attack, before bool) (accepted bool) {
 	b.Helper()
-	audit, err := b.World.Audit()
+	audit, err := b.System.Audit()
 	b.Must(err)
 	begin := time.Now()
 	b.forgetPeak()
 	m := b.measure(a, b.HooksURL, true)
 	if a.holds != nil {
-		a.holds(b.stage, m.answers)
+		a.holds(b.fixture, m.answers)
 	}
 	ratio := b.compare(a, m.p99())
 	for _, d := range m.dawdlers {
@@ -103,14 +103,14 @@ type measured struct {
 	samples []load.Sample
 	// last is when the last of the samples was sent.
 	last     time.Time
-	dawdlers []*load.Dawdlers
+	dawdlers []*load.SlowConnections
 }
 
 func (m measured) p99() time.Duration { return load.Percentile(m.samples, 0.99) }
 
 // measure attacks the server at base for one window or, with whole, until everything is sent that the attack has. Slow connections
 // stay.
-func (b *besieged) measure(a attack, base string, whole bool) (m measured) {
+func (b *attacked) measure(a attack, base string, whole bool) (m measured) {
 	b.Helper()
 	if a.slow != nil {
 		for _, slow := range a.slow(base) {
@@ -175,7 +175,7 @@ func (b *besieged) measure(a attack, base string, whole bool) (m measured) {
 
 // compare measures the bare handler under the same attack, and both again while they are too far apart. It returns how many times
 // its p99 the other tenant's is.
-func (b *besieged) compare(a attack, first time.Duration) (ratio float64) {
+func (b *attacked) compare(a attack, first time.Duration) (ratio float64) {
 	b.Helper()
 	again := func(base string) time.Duration {
 		m := b.measure(a, base, false)
@@ -197,10 +197,10 @@ func (b *besieged) compare(a attack, first time.Duration) (ratio float64) {
 }
 
 // outlast waits until no more reconcile requests come.
-func (b *besieged) outlast() {
+func (b *attacked) outlast() {
 	b.Helper()
 	for {
-		audit, err := b.World.Audit()
+		audit, err := b.System.Audit()
 		b.Must(err)
 		_, err = audit.Wait(b.Within(interval+writeTime), func(e env.AuditEntry) bool { return e.Impersonated() != "" })
 		b.Must(b.Ctx.Err())
@@ -219,7 +219,7 @@ func (a attack) mostTimes() float64 {
 }
 
 // asked waits for the reconcile request of the other tenant's webhook that was accepted at the time, and returns how long it took.
-func (b *besieged) asked(audit *env.Audit, accepted time.Time) time.Duration {
+func (b *attacked) asked(audit *env.Audit, accepted time.Time) time.Duration {
 	b.Helper()
 	entry, err := audit.Wait(b.Within(restTime), func(e env.AuditEntry) bool {
 		return e.Verb == "patch" && e.ObjectRef.Namespace == b.quiet.Namespace && e.ObjectRef.Resource == "gitrepositories" && e.Received.After(accepted)
@@ -230,7 +230,7 @@ func (b *besieged) asked(audit *env.Audit, accepted time.Time) time.Duration {
 
 // requested returns how many requests to the API server the attack led to, and fails the test for those that it may not lead to: all
 // but one reconcile request an interval for what is authentic, and a report of what came in each gap.
-func (b *besieged) requested(a attack, audit *env.Audit, during, gap time.Duration) int {
+func (b *attacked) requested(a attack, audit *env.Audit, during, gap time.Duration) int {
 	b.Helper()
 	all, err := audit.Find(func(e env.AuditEntry) bool { return env.Ours(e) && e.ObjectRef.Namespace != b.quiet.Namespace })
 	b.Must(err)
@@ -251,7 +251,7 @@ func (b *besieged) requested(a attack, audit *env.Audit, during, gap time.Durati
 }
 
 // goroutines is how many the process has.
-func (b *besieged) goroutines() float64 {
+func (b *attacked) goroutines() float64 {
 	b.Helper()
 	n, err := b.Metric(b.Ctx, "go_goroutines")
 	b.Must(err)
@@ -259,7 +259,7 @@ func (b *besieged) goroutines() float64 {
 }
 
 // left is how many goroutines more than at rest the process has once everything has ended that will.
-func (b *besieged) left() (n float64) {
+func (b *attacked) left() (n float64) {
 	b.Helper()
 	_ = env.Eventually(b.Within(restTime), func(context.Context) error {
 		if n = b.goroutines() - b.rest; n > mostGoroutines {
@@ -271,13 +271,13 @@ func (b *besieged) left() (n float64) {
 }
 
 // forgetPeak begins what peak tells of anew.
-func (b *besieged) forgetPeak() {
+func (b *attacked) forgetPeak() {
 	b.Helper()
 	b.Must(os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", b.Process().PID()), []byte("5"), 0o600))
 }
 
 // peak is the most memory that the process had, in bytes.
-func (b *besieged) peak() int64 {
+func (b *attacked) peak() int64 {
 	b.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.Process().PID()))
 	b.Must(err)

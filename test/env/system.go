@@ -20,16 +20,16 @@ const (
 	ServiceAccount = "notifier"
 )
 
-// World is a cluster with the product installed and its program built.
-type World struct {
+// System is a cluster with the product installed and its program built.
+type System struct {
 	*Cluster
 	// Program is the path of the notifier binary.
 	Program string
 }
 
-// Open installs the product and the stand-ins for Flux's kinds on the cluster and builds the notifier; with race, it is
+// InstallOn installs the product and the stand-ins for Flux's kinds on the cluster and builds the notifier; with race, it is
 // built with the race detector where a C compiler is present.
-func Open(ctx context.Context, cluster *Cluster, race bool) (*World, error) {
+func InstallOn(ctx context.Context, cluster *Cluster, race bool) (*System, error) {
 	if err := crds.Install(ctx, cluster.Config); err != nil {
 		return nil, fmt.Errorf("stand-in definitions: %w", err)
 	}
@@ -37,21 +37,21 @@ func Open(ctx context.Context, cluster *Cluster, race bool) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &World{Cluster: cluster, Program: program}
+	w := &System{Cluster: cluster, Program: program}
 	return w, w.Reinstall(ctx)
 }
 
-// NewWorld is Open on a control plane of its own.
-func NewWorld(ctx context.Context, race bool) (*World, error) {
+// NewSystem is InstallOn on a control plane of its own.
+func NewSystem(ctx context.Context, race bool) (*System, error) {
 	cluster, err := StartControlPlane(ctx, ClusterOptions{})
 	if err != nil {
 		return nil, err
 	}
-	return Open(ctx, cluster, race)
+	return InstallOn(ctx, cluster, race)
 }
 
 // Reinstall applies config/default but for what needs a kubelet or a volume.
-func (w *World) Reinstall(ctx context.Context) error {
+func (w *System) Reinstall(ctx context.Context) error {
 	manifests, err := Manifests("default")
 	if err != nil {
 		return err
