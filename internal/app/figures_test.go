@@ -1,0 +1,139 @@
+package app
+
+import (
+	"fmt"
+	"go/ast"
+	"go/constant"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// figures are the numbers of constants that the documentation quotes. The %v of a phrase stands for the number, in the unit. A constant is
+// named with its package where others of the name exist.
+var figures = []struct {
+	page, phrase string
+	constant     string
+	unit         int64
+}{
+	{"receivers.md", "%v KiB an expression", "MaxSource", 1 << 10},
+	{"receivers.md", "%v KiB a Receiver with the expressions", "maxCEL", 1 << 10},
+	{"receivers.md", "up to %v calls, operators, lists and maps", "maxParts", 1},
+	{"receivers.md", "parts nested %v deep", "expr.maxDepth", 1},
+	{"receivers.md", "more than %v MiB; compressed", "MaxBody", 1 << 20},
+	{"receivers.md", "`body is larger than %v MiB`", "MaxBody", 1 << 20},
+	{"receivers.md", "`event is larger than %v KiB`", "maxCDEvent", 1 << 10},
+	{"receivers.md", "64 KiB and %v links", "maxLinks", 1},
+	{"receivers.md", "is more than %v minutes away", "signingWindow", int64(time.Minute)},
+	{"receivers.md", "within %v days", "maxLife", int64(24 * time.Hour)},
+	{"receivers.md", "have %v issuers at a time", "maxIssuers", 1},
+	{"receivers.md", "(%v in a burst,", "fetchBurst", 1},
+	{"alerts.md", "a Kustomization's success %v s where its controller POSTs", "emitterTime", int64(time.Second)},
+	{"alerts.md", "waits for it, for %v hours", "lifetime", int64(time.Hour)},
+	{"alerts.md", "more than %v sources", "MaxSources", 1},
+	{"providers.md", "Authorities may have %v KiB", "maxAuthoritiesValue", 1 << 10},
+	{"providers.md", "every other value %v KiB", "maxSecretValue", 1 << 10},
+	{"providers.md", "more slowly, for %v hours", "lifetime", int64(time.Hour)},
+	{"operations.md", "read at once, %v KiB each", "bufferSize", 1 << 10},
+	{"operations.md", "in use waits for it, %v s at most", "openPatience", int64(time.Second)},
+	{"flux.md", "in order, up to %v hours", "lifetime", int64(time.Hour)},
+	{"flux.md", "younger than %v hours", "lifetime", int64(time.Hour)},
+	{"flux.md", "nothing; for %v s at most", "openPatience", int64(time.Second)},
+}
+
+// Fails when a constant is changed and the documentation is not, or the other way round.
+func TestTheFiguresOfTheDocumentationAreThoseOfTheCode(t *testing.T) {
+	values := constants(t, filepath.Join("..", "..", "internal"))
+	for _, f := range figures {
+		page, err := os.ReadFile(filepath.Join("..", "..", "docs", f.page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := values[f.constant]
+		if len(found) != 1 {
+			t.Errorf("there are %d constants %s, want one", len(found), f.constant)
+			continue
+		}
+		if found[0]%f.unit != 0 {
+			t.Errorf("%s is %d, no multiple of %d", f.constant, found[0], f.unit)
+		}
+		words := strings.Join(strings.Fields(string(page)), " ")
+		if want := fmt.Sprintf(f.phrase, thousands(found[0]/f.unit)); !strings.Contains(words, want) {
+			t.Errorf("docs/%s does not say %q, which constant %s is", f.page, want, f.constant)
+		}
+	}
+}
+
+// thousands writes a number as the documentation does.
+func thousands(n int64) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
+}
+
+// constants are the numbers of package-level constants below a directory, by name and by package and name, such as "expr.maxDepth".
+// Those that need more than literals and package time are left out.
+func constants(t *testing.T, root string) map[string][]int64 {
+	t.Helper()
+	clock, err := importer.ForCompiler(token.NewFileSet(), "source", nil).Import("time")
+	if err != nil {
+		t.Fatal(err)
+	}
+	scope := types.NewPackage("figures", "figures")
+	fset := token.NewFileSet()
+	scope.Scope().Insert(types.NewPkgName(token.NoPos, scope, "time", clock))
+	all := map[string][]int64{}
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for name, expression := range declared(file) {
+			got, err := types.Eval(fset, scope, token.NoPos, types.ExprString(expression))
+			if err != nil || got.Value == nil {
+				continue
+			}
+			if n, exact := constant.Int64Val(constant.ToInt(got.Value)); exact {
+				all[name] = append(all[name], n)
+				all[file.Name.Name+"."+name] = append(all[file.Name.Name+"."+name], n)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// declared are the constants of a file, at package level, that have an expression of their own.
+func declared(file *ast.File) map[string]ast.Expr {
+	all := map[string]ast.Expr{}
+	for _, d := range file.Decls {
+		g, ok := d.(*ast.GenDecl)
+		if !ok || g.Tok != token.CONST {
+			continue
+		}
+		for _, s := range g.Specs {
+			v, ok := s.(*ast.ValueSpec)
+			if !ok || len(v.Values) != len(v.Names) {
+				continue
+			}
+			for i, name := range v.Names {
+				all[name.Name] = v.Values[i]
+			}
+		}
+	}
+	return all
+}
