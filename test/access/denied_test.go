@@ -2,7 +2,6 @@ package access
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -101,11 +100,7 @@ func TestAReviewTakesBackOnlyWhatARoleMends(t *testing.T) {
 	s.Must(s.Tenant.Grant(s.Ctx, s.Tenant.Namespace, "weak", []string{"patch"}, env.Patchable...))
 	s.cleared("app")
 	push := func() {
-		resp, err := s.Do(s.Ctx, http.MethodPost, s.HooksURL+path, nil, []byte("{}"))
-		s.Must(err)
-		if resp.Status != http.StatusOK {
-			t.Fatalf("webhook: got %d %q", resp.Status, resp.Body)
-		}
+		s.Webhook(path)
 	}
 	push()
 	s.denied("app", "Forbidden", "frozen")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -77,16 +76,8 @@ func TestFluxsDefinitionsOverOursAreToldAndTheAnnotationNamesTheAccount(t *testi
 	if name, kept, _ := unstructured.NestedString(obj.Object, "spec", "serviceAccountName"); kept {
 		t.Fatalf("the field is kept: %s", name)
 	}
-	path, err := s.Tenant.ReceiverPath(s.Ctx, "app")
-	s.Must(err)
-	sent := time.Now()
-	resp, err := s.Do(s.Ctx, http.MethodPost, s.HooksURL+path, nil, []byte("{}"))
-	s.Must(err)
-	if resp.Status != http.StatusOK {
-		t.Fatalf("webhook: got %d %q", resp.Status, resp.Body)
-	}
-	_, err = s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
-	s.Must(err)
+	path := s.Path(s.Tenant, "app")
+	s.Trigger(path, "GitRepository", "app")
 	write, err := audit.Wait(s.Ctx, func(e env.AuditEntry) bool {
 		return e.Verb == "patch" && strings.HasSuffix(strings.Split(e.RequestURI, "?")[0], "/gitrepositories/app")
 	})

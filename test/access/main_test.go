@@ -60,12 +60,7 @@ type fixture struct{ *env.Fixture }
 // setUp makes the fixture with one tenant and the process that the tests of an up-to-date API server share.
 func setUp(t *testing.T) *fixture {
 	t.Helper()
-	t.Parallel()
-	n, err := shared()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &fixture{env.NewFixture(t, n.System(), n)}
+	return &fixture{env.SetUp(t, shared)}
 }
 
 // denied waits until condition WriteDenied of a Receiver has the reason and the words, for the Event that says the same, and checks that
@@ -127,8 +122,7 @@ func (s *fixture) never(receiver string) {
 	s.Must(s.Tenant.ServiceAccount(s.Ctx, s.Tenant.Namespace, "nobody"))
 	s.receiver("later", "nobody", `{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","name":"app"}`)
 	s.denied("later", "Forbidden")
-	obj, err := s.Tenant.Get(s.Ctx, "Receiver", receiver)
-	s.Must(err)
+	obj := s.Read(s.Tenant, "Receiver", receiver)
 	all, err := env.Conditions(obj)
 	s.Must(err)
 	if c := meta.FindStatusCondition(all, "WriteDenied"); c != nil && c.Status == metav1.ConditionTrue {

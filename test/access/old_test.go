@@ -1,10 +1,8 @@
 package access
 
 import (
-	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -47,11 +45,7 @@ func TestAnAPIServerBefore136IsToldWithTheOverlayThatMendsIt(t *testing.T) {
 	s.receiver("after", "default", app)
 	s.denied("after", "ImpersonationRefused", overlay...)
 
-	resp, err := s.Do(s.Ctx, http.MethodPost, s.HooksURL+path, nil, []byte("{}"))
-	s.Must(err)
-	if resp.Status != http.StatusOK {
-		t.Errorf("webhook: got %d %q", resp.Status, resp.Body)
-	}
+	s.Webhook(path)
 	s.logged("reconcile request refused")
 	s.denied("before", "ImpersonationRefused", overlay...) // the same condition, not the API server's words beside it
 
@@ -60,11 +54,7 @@ func TestAnAPIServerBefore136IsToldWithTheOverlayThatMendsIt(t *testing.T) {
 	s.metric("notifier_impersonation_refused", 0)
 	s.cleared("before")
 	s.cleared("after")
-	sent := time.Now()
-	_, err = s.Do(s.Ctx, http.MethodPost, s.HooksURL+path, nil, []byte("{}"))
-	s.Must(err)
-	_, err = s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
-	s.Must(err)
+	s.Trigger(path, "GitRepository", "app")
 	// What accounts may is asked there as well.
 	s.Must(s.Tenant.ServiceAccount(s.Ctx, s.Tenant.Namespace, "weak"))
 	s.receiver("weak", "weak", app)
@@ -107,11 +97,7 @@ func TestAnInstallationWithoutItsRulesIsToldToApplyThem(t *testing.T) {
 	s.said("[~] impersonation: ", "may not ask", "config/rbac")
 	path := env.HookPath("t", "app", s.Tenant.Namespace)
 	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", "app", nil, ""))
-	sent := time.Now()
-	_, err := s.Do(s.Ctx, http.MethodPost, s.HooksURL+path, nil, []byte("{}"))
-	s.Must(err)
-	_, err = s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
-	s.Must(err)
+	s.Trigger(path, "GitRepository", "app")
 
 	s.Must(s.System.Reinstall(s.Ctx))
 	s.said("[+] impersonation")

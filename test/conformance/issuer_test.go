@@ -197,8 +197,7 @@ func TestAnExpressionThatDoesNotCompileIsACondition(t *testing.T) {
 	} {
 		kind := map[string]string{"validation": "generic-oidc", "filter": "github"}[name]
 		s.Must(s.Tenant.Apply(s.Ctx, markerManifests+receiver(name, kind, fields+resources)))
-		_, err := s.Tenant.WaitCondition(s.Ctx, "Receiver", name, "Ready", metav1.ConditionFalse, "InvalidCELExpression")
-		s.Must(err)
+		s.Condition(s.Tenant, "Receiver", name, "Ready", metav1.ConditionFalse, "InvalidCELExpression")
 	}
 	s.send("its path", env.HookPath("", "validation", s.Tenant.Namespace), sender.Generic("{}"), http.StatusNotFound, "")
 }

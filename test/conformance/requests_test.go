@@ -78,8 +78,7 @@ func (s *fixture) await(since time.Time, objects ...string) {
 	s.Helper()
 	for _, object := range objects {
 		kind, name, _ := strings.Cut(object, "/")
-		_, err := s.Tenant.WaitRequested(s.Ctx, kind, name, since)
-		s.Must(err)
+		s.Requested(s.Tenant, kind, name, since)
 	}
 }
 
@@ -111,8 +110,7 @@ func (s *fixture) settled() map[string]time.Time {
 // ready waits until the Receiver is, and checks that its path is Flux's.
 func (s *fixture) ready(name, token string) string {
 	s.Helper()
-	path, err := s.Tenant.ReceiverPath(s.Ctx, name)
-	s.Must(err)
+	path := s.Path(s.Tenant, name)
 	if want := env.HookPath(token, name, s.Tenant.Namespace); path != want {
 		s.Fatalf("Receiver %s: the path is not Flux's", name)
 	}

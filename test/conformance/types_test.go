@@ -101,8 +101,7 @@ func (s *fixture) conform(name string, k kind) {
 	suspended := s.ready("suspended", k.secret["token"])
 	pinging := s.ready("pings", k.secret["token"])
 	s.ready("marker", "marker-token")
-	_, err := s.Tenant.WaitCondition(s.Ctx, "Receiver", "broken", "Ready", metav1.ConditionFalse, "")
-	s.Must(err)
+	s.Condition(s.Tenant, "Receiver", "broken", "Ready", metav1.ConditionFalse, "")
 
 	for what, r := range k.refused {
 		s.send(what, path, r.webhook, http.StatusBadRequest, reason(r.reason))

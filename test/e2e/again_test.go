@@ -23,7 +23,7 @@ func TestANamespaceMadeAgainGetsNothingOfTheOldOne(t *testing.T) {
 	s.Must(s.Tenant.ServiceAccount(s.Ctx, name, "writer"))
 	furnish := func() (path string) {
 		s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
-		s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
+		s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), env.AnyKustomization))
 		return s.Receiver(s.Tenant, "app", "t", `,"serviceAccountName":"writer"`)
 	}
 	path := furnish()
@@ -33,7 +33,7 @@ func TestANamespaceMadeAgainGetsNothingOfTheOldOne(t *testing.T) {
 	_, err := sink.Wait(s.Within(time.Minute), func(all []env.Received) bool { return len(all) > 0 })
 	s.Must(err)
 	s.Push(path, "t", http.StatusOK)
-	s.condition("Receiver", "app", "WriteDenied", metav1.ConditionTrue, "")
+	s.Condition(s.Tenant, "Receiver", "app", "WriteDenied", metav1.ConditionTrue, "")
 
 	s.Must(s.System.DeleteNamespace(s.Ctx, name))
 	s.Tenant, err = s.System.Tenant(s.Ctx, name)
@@ -63,8 +63,7 @@ func TestANamespaceMadeAgainGetsNothingOfTheOldOne(t *testing.T) {
 	}
 	sent := time.Now()
 	s.Push(path, "t", http.StatusOK)
-	_, err = s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
-	s.Must(err)
+	s.Requested(s.Tenant, "GitRepository", "app", sent)
 }
 
 // count is a metric as it was.

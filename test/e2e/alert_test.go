@@ -21,7 +21,7 @@ func (s *fixture) failure(message string) {
 
 // alertSpec is the spec of an Alert on every Kustomization. Fields are added, each with a leading comma.
 func alertSpec(provider, fields string) string {
-	return `{"providerRef":{"name":"` + provider + `"},"eventSources":[` + anyKustomization + `]` + fields + `}`
+	return `{"providerRef":{"name":"` + provider + `"},"eventSources":[` + env.AnyKustomization + `]` + fields + `}`
 }
 
 // messagesWith counts the messages at the sink that hold a text.
@@ -41,10 +41,10 @@ func TestABadPatternIsShownAndHarmsNoOtherAlert(t *testing.T) {
 	s := setUp(t)
 	bad, good := s.NewSink(), s.NewSink()
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
-	s.Must(s.Tenant.Alert(s.Ctx, "bad", "generic", bad.URL("/"), anyKustomization))
-	s.Must(s.Tenant.Alert(s.Ctx, "good", "generic", good.URL("/"), anyKustomization))
+	s.Must(s.Tenant.Alert(s.Ctx, "bad", "generic", bad.URL("/"), env.AnyKustomization))
+	s.Must(s.Tenant.Alert(s.Ctx, "good", "generic", good.URL("/"), env.AnyKustomization))
 	s.Must(s.Tenant.Object(s.Ctx, "Alert", "bad", nil, alertSpec("bad", `,"exclusionList":["fine","(unclosed"]`)))
-	c := s.condition("Alert", "bad", "Serving", metav1.ConditionFalse, "InvalidConfig")
+	c := s.Condition(s.Tenant, "Alert", "bad", "Serving", metav1.ConditionFalse, "InvalidConfig")
 	if !strings.Contains(c.Message, "exclusionList[1]") {
 		t.Errorf("the message does not say which pattern is bad: %s", c.Message)
 	}
@@ -53,7 +53,7 @@ func TestABadPatternIsShownAndHarmsNoOtherAlert(t *testing.T) {
 	s.waitMessages(good, "one")
 	// Mended, it serves again.
 	s.Must(s.Tenant.Object(s.Ctx, "Alert", "bad", nil, alertSpec("bad", `,"exclusionList":["fine","closed"]`)))
-	s.condition("Alert", "bad", "Serving", metav1.ConditionTrue, "")
+	s.Condition(s.Tenant, "Alert", "bad", "Serving", metav1.ConditionTrue, "")
 	s.failure("two is closed")
 	s.failure("three")
 	s.waitMessages(bad, "three")
@@ -78,12 +78,12 @@ func TestOfAnAlertsPatternsTheFirst256AreServedAndNoExclusionIsIgnored(t *testin
 		s.Must(err)
 		return string(text)
 	}
-	s.Must(s.Tenant.Alert(s.Ctx, "many", "generic", sink.URL("/"), anyKustomization))
+	s.Must(s.Tenant.Alert(s.Ctx, "many", "generic", sink.URL("/"), env.AnyKustomization))
 	long := `["` + strings.Repeat("never|", (8<<10-7)/6) + `pattern"]`
 	s.Must(s.Tenant.Object(s.Ctx, "Alert", "many", nil, alertSpec("many", `,"inclusionList":`+long)))
-	s.condition("Alert", "many", "Serving", metav1.ConditionTrue, "")
+	s.Condition(s.Tenant, "Alert", "many", "Serving", metav1.ConditionTrue, "")
 	s.Must(s.Tenant.Object(s.Ctx, "Alert", "many", nil, alertSpec("many", `,"inclusionList":`+patterns(257))))
-	c := s.condition("Alert", "many", "Serving", metav1.ConditionFalse, "LimitExceeded")
+	c := s.Condition(s.Tenant, "Alert", "many", "Serving", metav1.ConditionFalse, "LimitExceeded")
 	if !strings.Contains(c.Message, "257 patterns, and only the first 256 are served") {
 		t.Errorf("the message does not name the limit: %s", c.Message)
 	}
@@ -91,12 +91,12 @@ func TestOfAnAlertsPatternsTheFirst256AreServedAndNoExclusionIsIgnored(t *testin
 	s.failure("pattern-255")
 	s.waitMessages(sink, "pattern-255")
 	s.Must(s.Tenant.Object(s.Ctx, "Alert", "many", nil, alertSpec("many", `,"exclusionList":`+patterns(257))))
-	c = s.condition("Alert", "many", "Serving", metav1.ConditionFalse, "LimitExceeded")
+	c = s.Condition(s.Tenant, "Alert", "many", "Serving", metav1.ConditionFalse, "LimitExceeded")
 	if !strings.Contains(c.Message, "matches nothing") {
 		t.Errorf("the message does not say what follows: %s", c.Message)
 	}
 	witness := s.NewSink()
-	s.Must(s.Tenant.Alert(s.Ctx, "witness", "generic", witness.URL("/"), anyKustomization))
+	s.Must(s.Tenant.Alert(s.Ctx, "witness", "generic", witness.URL("/"), env.AnyKustomization))
 	s.failure("pattern-256 again")
 	s.waitMessages(witness, "pattern-256 again")
 	if n := messagesWith(s, sink, "pattern-256"); n != 0 {
@@ -110,7 +110,7 @@ func TestE2AnEventForAProviderThatDoesNotExistYetIsKeptUntilItDoes(t *testing.T)
 	sink := s.NewSink()
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	s.Must(s.Tenant.Object(s.Ctx, "Alert", "early", nil, alertSpec("late", "")))
-	c := s.condition("Alert", "early", "Serving", metav1.ConditionFalse, "ProviderNotFound")
+	c := s.Condition(s.Tenant, "Alert", "early", "Serving", metav1.ConditionFalse, "ProviderNotFound")
 	if !strings.Contains(c.Message, "late") {
 		t.Errorf("the message does not name the Provider: %s", c.Message)
 	}
@@ -120,11 +120,11 @@ func TestE2AnEventForAProviderThatDoesNotExistYetIsKeptUntilItDoes(t *testing.T)
 		return s.hasEvent("Alert", "early", "NotificationDispatchFailed")
 	}))
 	s.Must(s.Tenant.Object(s.Ctx, "Provider", "late", nil, `{"type":"generic","secretRef":{"name":"late-address"}}`))
-	s.condition("Provider", "late", "Serving", metav1.ConditionFalse, "")
+	s.Condition(s.Tenant, "Provider", "late", "Serving", metav1.ConditionFalse, "")
 	s.failure("before its Secret came")
 	s.Must(s.Tenant.Secret(s.Ctx, "late-address", map[string]string{"address": sink.URL("/")}))
-	s.condition("Provider", "late", "Serving", metav1.ConditionTrue, "")
-	s.condition("Alert", "early", "Serving", metav1.ConditionTrue, "")
+	s.Condition(s.Tenant, "Provider", "late", "Serving", metav1.ConditionTrue, "")
+	s.Condition(s.Tenant, "Alert", "early", "Serving", metav1.ConditionTrue, "")
 	s.waitMessages(sink, "before the Provider came", "before its Secret came")
 }
 
@@ -138,8 +138,8 @@ func suspended(t *testing.T, kind string) {
 	s := setUp(t)
 	sink, witness := s.NewSink(), s.NewSink()
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
-	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
-	s.Must(s.Tenant.Alert(s.Ctx, "witness", "generic", witness.URL("/"), anyKustomization))
+	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), env.AnyKustomization))
+	s.Must(s.Tenant.Alert(s.Ctx, "witness", "generic", witness.URL("/"), env.AnyKustomization))
 	s.failure("before")
 	s.waitMessages(sink, "before")
 	s.suspend(kind, "all", true)
@@ -147,7 +147,7 @@ func suspended(t *testing.T, kind string) {
 	s.failure("meanwhile")
 	s.waitMessages(witness, "meanwhile")
 	s.suspend(kind, "all", false)
-	s.condition(kind, "all", "Serving", metav1.ConditionTrue, "")
+	s.Condition(s.Tenant, kind, "all", "Serving", metav1.ConditionTrue, "")
 	s.failure("after")
 	s.waitMessages(sink, "after")
 	if n := messagesWith(s, sink, "meanwhile"); n != 0 {
@@ -188,12 +188,12 @@ func TestE2MendingASecretBringsBackWhatTheProviderRefused(t *testing.T) {
 		return env.Answer{}
 	})
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
-	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/wrong"), anyKustomization))
+	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/wrong"), env.AnyKustomization))
 	for _, message := range []string{"first lost", "second lost"} {
 		s.failure(message)
 	}
 	for _, kind := range []string{"Alert", "Provider"} {
-		c := s.condition(kind, "all", "DeliveriesLost", metav1.ConditionTrue, "DeliveryGivenUp")
+		c := s.Condition(s.Tenant, kind, "all", "DeliveriesLost", metav1.ConditionTrue, "DeliveryGivenUp")
 		if !strings.Contains(c.Message, "given up") {
 			t.Errorf("%s says %q", kind, c.Message)
 		}
@@ -223,7 +223,7 @@ func TestSlacksOwnWordReachesTheProvider(t *testing.T) {
 		sink.AnswerWith(func(env.Received) env.Answer { return env.Answer{Status: http.StatusNotFound, Body: body} })
 		s.failure("before " + want)
 		s.Must(env.Eventually(s.Within(soon), func(context.Context) error {
-			c := s.condition("Provider", "chat", "Delivering", metav1.ConditionFalse, "DeliveryFailed")
+			c := s.Condition(s.Tenant, "Provider", "chat", "Delivering", metav1.ConditionFalse, "DeliveryFailed")
 			if strings.Contains(c.Message, "s3cret") {
 				t.Fatalf("the answer shows: %s", c.Message)
 			}
@@ -241,16 +241,16 @@ func TestE5ForAnUnsupportedTypeNothingIsKeptAndTheAlertSaysSo(t *testing.T) {
 	witness := s.NewSink()
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	s.Must(s.Tenant.Object(s.Ctx, "Provider", "odd", nil, `{"type":"zulip","address":"https://zulip.example"}`))
-	s.condition("Provider", "odd", "Serving", metav1.ConditionFalse, "UnsupportedType")
+	s.Condition(s.Tenant, "Provider", "odd", "Serving", metav1.ConditionFalse, "UnsupportedType")
 	s.Must(s.Tenant.Object(s.Ctx, "Alert", "odd", nil, alertSpec("odd", "")))
-	if c := s.condition("Alert", "odd", "Serving", metav1.ConditionFalse, "ProviderNotReady"); !strings.Contains(c.Message, "not kept") {
+	if c := s.Condition(s.Tenant, "Alert", "odd", "Serving", metav1.ConditionFalse, "ProviderNotReady"); !strings.Contains(c.Message, "not kept") {
 		t.Errorf("the Alert says %q", c.Message)
 	}
-	s.Must(s.Tenant.Alert(s.Ctx, "witness", "generic", witness.URL("/"), anyKustomization))
+	s.Must(s.Tenant.Alert(s.Ctx, "witness", "generic", witness.URL("/"), env.AnyKustomization))
 	s.failure("for nobody")
 	s.waitMessages(witness, "for nobody")
 	for _, kind := range []string{"Alert", "Provider"} {
-		if c := s.condition(kind, "odd", "DeliveriesLost", metav1.ConditionTrue, ""); !strings.Contains(c.Message, "1 given up") {
+		if c := s.Condition(s.Tenant, kind, "odd", "DeliveriesLost", metav1.ConditionTrue, ""); !strings.Contains(c.Message, "1 given up") {
 			t.Errorf("%s says %q", kind, c.Message)
 		}
 	}

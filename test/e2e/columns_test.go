@@ -14,9 +14,7 @@ import (
 // lies before the object was made; the notification waits until its destination is up, and is shown as waiting meanwhile.
 func TestKubectlGetShowsWhatWorksAndWhatWaits(t *testing.T) {
 	s := setUp(t)
-	sink := s.NewSink()
-	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
-	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
+	sink := s.AlertedSink()
 	shows := func(kind, name string, want map[string]string) {
 		s.Helper()
 		s.Must(env.Eventually(s.Within(2*soon), func(ctx context.Context) error { return s.shows(ctx, kind, name, want) }))

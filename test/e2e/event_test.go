@@ -18,8 +18,6 @@ import (
 // event before they tell a transition.
 const quiet = 8 * time.Second
 
-const anyKustomization = `{"kind":"Kustomization","name":"*"}`
-
 // received decodes the Flux events that a generic destination got.
 func received(s *fixture, sink *env.Sink) []map[string]any {
 	s.Helper()
@@ -95,7 +93,7 @@ func TestE1AnAlertSeesOnlyItsOwnNamespace(t *testing.T) {
 	s := setUp(t)
 	other := s.NewTenant()
 	mine, theirs := s.NewSink(), s.NewSink()
-	s.Must(other.Alert(s.Ctx, "all", "generic", theirs.URL("/"), anyKustomization))
+	s.Must(other.Alert(s.Ctx, "all", "generic", theirs.URL("/"), env.AnyKustomization))
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	s.Must(other.Object(s.Ctx, "Kustomization", "app", nil, ""))
 
@@ -104,8 +102,7 @@ func TestE1AnAlertSeesOnlyItsOwnNamespace(t *testing.T) {
 	s.Must(s.Tenant.Object(s.Ctx, "Provider", "spy", nil, `{"type":"generic","secretRef":{"name":"spy-address"}}`))
 	s.Must(s.Tenant.Object(s.Ctx, "Alert", "spy", nil, `{"providerRef":{"name":"spy"},"eventSources":[
 		{"kind":"Kustomization","name":"*","namespace":"`+other.Namespace+`"},{"kind":"Kustomization","name":"*"}]}`))
-	_, err := s.Tenant.WaitCondition(s.Ctx, "Alert", "spy", "Serving", metav1.ConditionFalse, "CrossNamespaceDenied")
-	s.Must(err)
+	s.Condition(s.Tenant, "Alert", "spy", "Serving", metav1.ConditionFalse, "CrossNamespaceDenied")
 
 	s.post(other, "app", "error", "BuildFailed", "the other tenant's secret plans", "main@sha1:2", http.StatusAccepted)
 	s.post(s.Tenant, "app", "error", "BuildFailed", "my own failure", "main@sha1:2", http.StatusAccepted)
@@ -126,9 +123,7 @@ func TestE1AnAlertSeesOnlyItsOwnNamespace(t *testing.T) {
 // E4: fails when a delivery whose predecessor waits for its retry is sent at once.
 func TestE4OneObjectsEventsArriveInOrderThoughTheFirstFails(t *testing.T) {
 	s := setUp(t)
-	sink := s.NewSink()
-	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
-	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
+	sink := s.AlertedSink()
 	sink.AnswerWith(func(r env.Received) env.Answer {
 		if strings.Contains(string(r.Body), "step 0") && len(sink.Received()) < 3 {
 			return env.Answer{Status: http.StatusServiceUnavailable}
@@ -160,8 +155,8 @@ func TestE5ADestinationThatHangsDelaysOnlyItself(t *testing.T) {
 	s := setUp(t)
 	bad, good := s.NewSink(), s.NewSink()
 	bad.Answer(env.Answer{Hang: true})
-	s.Must(s.Tenant.Alert(s.Ctx, "bad", "generic", bad.URL("/"), anyKustomization))
-	s.Must(s.Tenant.Alert(s.Ctx, "good", "generic", good.URL("/"), anyKustomization))
+	s.Must(s.Tenant.Alert(s.Ctx, "bad", "generic", bad.URL("/"), env.AnyKustomization))
+	s.Must(s.Tenant.Alert(s.Ctx, "good", "generic", good.URL("/"), env.AnyKustomization))
 	for i := range 30 {
 		name := fmt.Sprintf("app-%d", i)
 		s.Must(s.Tenant.Object(s.Ctx, "Kustomization", name, nil, ""))
@@ -187,14 +182,13 @@ func TestE7NoSecretLeaves(t *testing.T) {
 	} {
 		s.Must(s.Tenant.Secret(s.Ctx, name, map[string]string{"address": address, "token": mark + "-token", "headers": "X-Key: " + mark + "-header\n"}))
 		s.Must(s.Tenant.Object(s.Ctx, "Provider", name, nil, `{"type":"generic","secretRef":{"name":"`+name+`"}}`))
-		s.Must(s.Tenant.Object(s.Ctx, "Alert", name, nil, `{"providerRef":{"name":"`+name+`"},"eventSources":[`+anyKustomization+`]}`))
-		_, err := s.Tenant.WaitCondition(s.Ctx, "Alert", name, "Serving", metav1.ConditionTrue, "")
-		s.Must(err)
+		s.Must(s.Tenant.Object(s.Ctx, "Alert", name, nil, `{"providerRef":{"name":"`+name+`"},"eventSources":[`+env.AnyKustomization+`]}`))
+		s.Condition(s.Tenant, "Alert", name, "Serving", metav1.ConditionTrue, "")
 	}
 	for name, address := range map[string]string{"bad-url": "http://[" + mark, "bad-scheme": "ftp://" + mark + "/x", "denied": "http://169.254.169.254/" + mark} {
 		s.Must(s.Tenant.Secret(s.Ctx, name, map[string]string{"address": address, "token": mark}))
 		s.Must(s.Tenant.Object(s.Ctx, "Provider", name, nil, `{"type":"slack","secretRef":{"name":"`+name+`"}}`))
-		s.Must(s.Tenant.Object(s.Ctx, "Alert", name, nil, `{"providerRef":{"name":"`+name+`"},"eventSources":[`+anyKustomization+`]}`))
+		s.Must(s.Tenant.Object(s.Ctx, "Alert", name, nil, `{"providerRef":{"name":"`+name+`"},"eventSources":[`+env.AnyKustomization+`]}`))
 	}
 	path := s.Receiver(s.Tenant, "app", mark+"-webhook-token", "")
 	resp, err := s.GitHub(s.Ctx, path, "wrong", "push", env.GitHubPush)
@@ -270,7 +264,7 @@ func TestE9AForgedUIDSilencesNothing(t *testing.T) {
 func TestATransitionThatComesBothWaysIsToldOnce(t *testing.T) {
 	s := setUp(t)
 	sink := s.NewSink()
-	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
+	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), env.AnyKustomization))
 	s.kustomization(s.Tenant, "post-first", sink)
 	s.kustomization(s.Tenant, "status-first", sink)
 	sink.Forget()
@@ -289,7 +283,7 @@ func TestATransitionThatComesBothWaysIsToldOnce(t *testing.T) {
 func TestAFlapAtOneRevisionIsToldEachTime(t *testing.T) {
 	s := setUp(t)
 	sink := s.NewSink()
-	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
+	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), env.AnyKustomization))
 	s.kustomization(s.Tenant, "app", sink)
 	sink.Forget()
 	flap := func(ok bool, severity, reason, message string) {
@@ -325,12 +319,10 @@ func (s *fixture) stillOnly(sink *env.Sink, count int) {
 func TestE9AForgedFailureThatAlertsLeaveOutSilencesNothing(t *testing.T) {
 	s := setUp(t)
 	sink := s.NewSink()
-	s.Must(s.Tenant.Secret(s.Ctx, "all", map[string]string{"address": sink.URL("/")}))
-	s.Must(s.Tenant.Object(s.Ctx, "Provider", "all", nil, `{"type":"generic","secretRef":{"name":"all"}}`))
+	s.Must(s.Tenant.Provider(s.Ctx, "all", "generic", sink.URL("/")))
 	s.Must(s.Tenant.Object(s.Ctx, "Alert", "all", nil, `{"providerRef":{"name":"all"},"exclusionList":["noise"],
 		"eventSources":[{"kind":"Kustomization","name":"*","matchLabels":{}}]}`))
-	_, err := s.Tenant.WaitCondition(s.Ctx, "Alert", "all", "Serving", metav1.ConditionTrue, "")
-	s.Must(err)
+	s.Condition(s.Tenant, "Alert", "all", "Serving", metav1.ConditionTrue, "")
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	s.firstState(s.Tenant, "app", sink)
 

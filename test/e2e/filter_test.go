@@ -32,8 +32,7 @@ func TestFiltersChooseWhatAWebhookTriggersAndFailAlone(t *testing.T) {
 		s.Must(s.Tenant.Object(s.Ctx, "Kustomization", name, map[string]string{"env": name}, ""))
 	}
 	s.Must(s.Tenant.Object(s.Ctx, "Receiver", "app", nil, filteredSpec))
-	path, err := s.Tenant.ReceiverPath(s.Ctx, "app")
-	s.Must(err)
+	path := s.Path(s.Tenant, "app")
 	push := func(ref, want string) {
 		s.Helper()
 		body := `{"ref":"` + ref + `","repository":{}}`
@@ -47,8 +46,7 @@ func TestFiltersChooseWhatAWebhookTriggersAndFailAlone(t *testing.T) {
 	sent := time.Now()
 	push("refs/heads/main", `{"accepted":true,"filtersFailed":1}`)
 	for kind, name := range map[string]string{"GitRepository": "app", "Kustomization": "prod"} {
-		_, err := s.Tenant.WaitRequested(s.Ctx, kind, name, sent)
-		s.Must(err)
+		s.Requested(s.Tenant, kind, name, sent)
 	}
 	s.neverRequested(s.Tenant, "OCIRepository", "app")
 	for _, name := range []string{"dev", "other"} {
@@ -73,7 +71,7 @@ func TestAFilterThatDoesNotCompileServesNothing(t *testing.T) {
 	s.Must(s.Tenant.Secret(s.Ctx, "app-token", map[string]string{"token": "t"}))
 	s.Must(s.Tenant.Object(s.Ctx, "Receiver", "app", nil, `{"type":"generic","secretRef":{"name":"app-token"},
 		"resources":[{"kind":"GitRepository","name":"app","filter":"req.ref =="}]}`))
-	c := s.condition("Receiver", "app", "Ready", metav1.ConditionFalse, "InvalidCELExpression")
+	c := s.Condition(s.Tenant, "Receiver", "app", "Ready", metav1.ConditionFalse, "InvalidCELExpression")
 	s.mustTell("its path", s.hook(http.MethodPost, env.HookPath("t", "app", s.Tenant.Namespace), nil, "{}"), http.StatusNotFound)
 	t.Log(c.Message)
 }

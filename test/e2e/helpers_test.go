@@ -27,8 +27,7 @@ func (s *fixture) mustBeForbidden(cfg *rest.Config, as string) {
 	client, err := dynamic.NewForConfig(cfg)
 	s.Must(err)
 	objects := client.Resource(env.Kinds["GitRepository"]).Namespace(s.Tenant.Namespace)
-	obj, err := s.Tenant.Get(s.Ctx, "GitRepository", "app")
-	s.Must(err)
+	obj := s.Read(s.Tenant, "GitRepository", "app")
 	attempts := map[string]func() error{
 		"update": func() error { _, err := objects.Update(s.Ctx, obj, metav1.UpdateOptions{}); return err },
 		"delete": func() error { return objects.Delete(s.Ctx, "app", metav1.DeleteOptions{}) },
@@ -49,8 +48,7 @@ func (s *fixture) mustBeForbidden(cfg *rest.Config, as string) {
 // watchRequests watches an object and returns a function that yields the stamps of the requests written since.
 func (s *fixture) watchRequests(t *env.Tenant, kind, name string) func() []time.Time {
 	s.Helper()
-	obj, err := t.Get(s.Ctx, kind, name)
-	s.Must(err)
+	obj := s.Read(t, kind, name)
 	w, err := t.Dynamic.Resource(env.Kinds[kind]).Namespace(t.Namespace).Watch(s.Ctx, metav1.ListOptions{
 		FieldSelector: "metadata.name=" + name, ResourceVersion: obj.GetResourceVersion(),
 	})
@@ -82,8 +80,7 @@ func (s *fixture) watchRequests(t *env.Tenant, kind, name string) func() []time.
 // deliveries decodes the status.deliveries of a Receiver, nothing if it has none, and returns it as it is shown.
 func (s *fixture) deliveries(t *env.Tenant, name string, into any) (raw string) {
 	s.Helper()
-	obj, err := t.Get(s.Ctx, "Receiver", name)
-	s.Must(err)
+	obj := s.Read(t, "Receiver", name)
 	shown, _, err := unstructured.NestedMap(obj.Object, "status", "deliveries")
 	s.Must(err)
 	text, err := json.Marshal(shown)

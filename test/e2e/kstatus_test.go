@@ -55,7 +55,7 @@ func providerHealth() map[string]healthRow {
 		"a Provider whose Secret comes later": {
 			kind: "Provider", spec: toSecret,
 			later: func(s *fixture, name string) {
-				s.condition("Provider", name, "Serving", no, "SecretNotFound")
+				s.Condition(s.Tenant, "Provider", name, "Serving", no, "SecretNotFound")
 				secretOf(map[string]string{"address": "https://example.com"})(s, name)
 			},
 			condition: "Serving", conditionStatus: yes, want: current,
@@ -91,7 +91,7 @@ func providerHealth() map[string]healthRow {
 		"a Provider that is changed to a bad one": {
 			kind: "Provider", spec: `{"type":"generic","address":"https://example.com"}`,
 			later: func(s *fixture, name string) {
-				s.condition("Provider", name, "Serving", yes, "")
+				s.Condition(s.Tenant, "Provider", name, "Serving", yes, "")
 				s.Must(s.Tenant.Object(s.Ctx, "Provider", name, nil, `{"type":"generic","address":"ftp://example.com"}`))
 			},
 			condition: "Serving", conditionStatus: no, reason: "InvalidConfig", want: current,
@@ -122,7 +122,7 @@ func alertHealth() map[string]healthRow {
 		"an Alert whose Provider comes later": {
 			kind: "Alert", spec: alertOn(""),
 			later: func(s *fixture, name string) {
-				s.condition("Alert", name, "Serving", no, "ProviderNotFound")
+				s.Condition(s.Tenant, "Alert", name, "Serving", no, "ProviderNotFound")
 				good(s, name)
 			},
 			condition: "Serving", conditionStatus: yes, want: current,
@@ -154,7 +154,7 @@ func alertHealth() map[string]healthRow {
 			kind: "Alert", spec: alertOn(""),
 			before: odd,
 			later: func(s *fixture, name string) {
-				s.condition("Alert", name, "Serving", no, "")
+				s.Condition(s.Tenant, "Alert", name, "Serving", no, "")
 				s.tell(name)
 			},
 			condition: "DeliveriesLost", conditionStatus: yes, want: current,
@@ -177,7 +177,7 @@ func receiverHealth() map[string]healthRow {
 		"a Receiver whose Secret comes later": {
 			kind: "Receiver", spec: receiverOn(""),
 			later: func(s *fixture, name string) {
-				s.condition("Receiver", name, "Ready", no, "TokenNotFound")
+				s.Condition(s.Tenant, "Receiver", name, "Ready", no, "TokenNotFound")
 				secretOf(map[string]string{"token": "t"})(s, name)
 			},
 			condition: "Ready", conditionStatus: yes, want: current,
@@ -201,8 +201,7 @@ func receiverHealth() map[string]healthRow {
 				weakAccount(s, name)
 			},
 			later: func(s *fixture, name string) {
-				path, err := s.Tenant.ReceiverPath(s.Ctx, name)
-				s.Must(err)
+				path := s.Path(s.Tenant, name)
 				s.answered(path, "t", http.StatusOK)
 			},
 			condition: "WriteDenied", conditionStatus: yes, reason: "Forbidden", want: current,
@@ -219,7 +218,7 @@ func receiverOn(fields string) string {
 func sends(s *fixture, name string) {
 	s.Helper()
 	s.Must(s.Tenant.Object(s.Ctx, "Alert", name, nil, alertSpec(name, "")))
-	s.condition("Alert", name, "Serving", metav1.ConditionTrue, "")
+	s.Condition(s.Tenant, "Alert", name, "Serving", metav1.ConditionTrue, "")
 	s.tell(name)
 }
 
@@ -258,9 +257,8 @@ func TestHealthChecksFindWhatTheyFoundWithFlux(t *testing.T) {
 			if row.later != nil {
 				row.later(s, name)
 			}
-			s.condition(row.kind, name, row.condition, row.conditionStatus, row.reason)
-			obj, err := s.Tenant.Get(s.Ctx, row.kind, name)
-			s.Must(err)
+			s.Condition(s.Tenant, row.kind, name, row.condition, row.conditionStatus, row.reason)
+			obj := s.Read(s.Tenant, row.kind, name)
 			s.Must(env.Eventually(s.Within(soon), func(context.Context) error { return seen(obj.GetResourceVersion(), row.want) }))
 		})
 	}

@@ -32,9 +32,7 @@ func (s *fixture) logLines(message string) (lines []logLine) {
 // or when a line about a delivery or a webhook does not name the namespace, by which a tenant's lines are found.
 func TestTheLogTellsAStartInOneLineAndWhoseDeliveriesAndWebhooksItTells(t *testing.T) {
 	s := setUp(t)
-	sink := s.NewSink()
-	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
-	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
+	sink := s.AlertedSink()
 	s.failure("to be logged")
 	s.waitMessages(sink, "to be logged")
 	path := s.Receiver(s.Tenant, "app", "token", "")

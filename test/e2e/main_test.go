@@ -25,10 +25,5 @@ type fixture struct{ *env.Fixture }
 // setUp makes the fixture with one tenant.
 func setUp(t *testing.T) *fixture {
 	t.Helper()
-	t.Parallel()
-	n, err := sharedNotifier()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &fixture{env.NewFixture(t, n.System(), n)}
+	return &fixture{env.SetUp(t, sharedNotifier)}
 }

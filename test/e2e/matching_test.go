@@ -15,7 +15,7 @@ import (
 func (s *fixture) matching(kind, name string, status metav1.ConditionStatus, text string) {
 	s.Helper()
 	s.Must(env.Eventually(s.Within(2*soon), func(context.Context) error {
-		if c := s.condition(kind, name, "Matching", status, ""); !strings.Contains(c.Message, text) {
+		if c := s.Condition(s.Tenant, kind, name, "Matching", status, ""); !strings.Contains(c.Message, text) {
 			return fmt.Errorf("%s %s says %q, want %q", kind, name, c.Message, text)
 		}
 		return nil
@@ -26,14 +26,12 @@ func (s *fixture) matching(kind, name string, status metav1.ConditionStatus, tex
 // as a permission that is missing, when it takes Ready away, and when the object's coming is not seen.
 func TestAMisspeltKindAndWhatMatchesNothingAreTold(t *testing.T) {
 	s := setUp(t)
-	sink := s.NewSink()
-	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
-	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
+	s.AlertedSink()
 	s.matching("Alert", "all", metav1.ConditionTrue, "1 object matches")
 	s.Must(s.Tenant.Object(s.Ctx, "Alert", "misspelt", nil,
 		`{"providerRef":{"name":"all"},"eventSources":[{"kind":"Kustomisation","name":"*"}]}`))
 	s.matching("Alert", "misspelt", metav1.ConditionFalse, "no kind Kustomisation is known, is Kustomization meant?")
-	s.condition("Alert", "misspelt", "Ready", metav1.ConditionTrue, "")
+	s.Condition(s.Tenant, "Alert", "misspelt", "Ready", metav1.ConditionTrue, "")
 
 	spec := func(kind string) string {
 		return `{"type":"generic","secretRef":{"name":"hook-token"},"resources":[{"kind":"` + kind + `","name":"repo"}]}`

@@ -52,7 +52,7 @@ func alertMistakes(destination string) map[string]mistake {
 		"an Alert's events are lost": {
 			spec: toProvider(""), before: withChat(`{"type":"generic","address":"` + destination + `/forbidden"}`),
 			act: func(s *fixture, name string) {
-				s.condition("Alert", name, "Serving", "True", "")
+				s.Condition(s.Tenant, "Alert", name, "Serving", "True", "")
 				s.tell(name)
 			},
 			problem: "HTTP 403", condition: "DeliveriesLost", reason: "DeliveryGivenUp",

@@ -209,8 +209,8 @@ func failing(rows map[string]mistake) map[string]mistake {
 				`{"providerRef":{"name":"$NAME"},"eventSources":[{"kind":"Kustomization","name":"$NAME"}]}`, "$NAME", name)))
 		}
 		m.act = func(s *fixture, name string) {
-			s.condition("Provider", name, "Serving", metav1.ConditionTrue, "")
-			s.condition("Alert", name, "Serving", metav1.ConditionTrue, "")
+			s.Condition(s.Tenant, "Provider", name, "Serving", metav1.ConditionTrue, "")
+			s.Condition(s.Tenant, "Alert", name, "Serving", metav1.ConditionTrue, "")
 			s.tell(name)
 		}
 		rows[name] = m

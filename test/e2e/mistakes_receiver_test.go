@@ -23,9 +23,8 @@ func onResource(resource, fields string) string {
 func pushes(token, event string) func(s *fixture, name string) {
 	return func(s *fixture, name string) {
 		s.Helper()
-		path, err := s.Tenant.ReceiverPath(s.Ctx, name)
-		s.Must(err)
-		_, err = s.GitHub(s.Ctx, path, token, event, env.GitHubPush)
+		path := s.Path(s.Tenant, name)
+		_, err := s.GitHub(s.Ctx, path, token, event, env.GitHubPush)
 		s.Must(err)
 	}
 }
@@ -34,9 +33,8 @@ func pushes(token, event string) func(s *fixture, name string) {
 func posts(header http.Header, body string) func(s *fixture, name string) {
 	return func(s *fixture, name string) {
 		s.Helper()
-		path, err := s.Tenant.ReceiverPath(s.Ctx, name)
-		s.Must(err)
-		_, err = s.Do(s.Ctx, http.MethodPost, s.HooksURL+path, header, []byte(body))
+		path := s.Path(s.Tenant, name)
+		_, err := s.Do(s.Ctx, http.MethodPost, s.HooksURL+path, header, []byte(body))
 		s.Must(err)
 	}
 }

@@ -12,9 +12,7 @@ import (
 // Fails when what is no event is answered 202, or when refusing one harms the next.
 func TestWhatIsNoEventIsRefusedAtTheEventsDoor(t *testing.T) {
 	s := setUp(t)
-	sink := s.NewSink()
-	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
-	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
+	sink := s.AlertedSink()
 	event, err := s.Tenant.Event(s.Ctx, "Kustomization", "app", "error", "BuildFailed", "whole", "main@sha1:1")
 	s.Must(err)
 	whole, err := json.Marshal(event)
@@ -62,9 +60,7 @@ func TestWhatIsNoEventIsRefusedAtTheEventsDoor(t *testing.T) {
 // Fails when a body is cut instead of refused, or when the limit is off by one.
 func TestAnEventAbove3MiBIsRefusedAndOneOf3MiBIsDelivered(t *testing.T) {
 	s := setUp(t)
-	sink := s.NewSink()
-	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
-	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
+	sink := s.AlertedSink()
 	event, err := s.Tenant.Event(s.Ctx, "Kustomization", "app", "error", "BuildFailed", "", "main@sha1:1")
 	s.Must(err)
 	sized := func(size int) []byte {

@@ -17,12 +17,12 @@ func TestADestinationThatOnlyTheProxyResolvesIsReached(t *testing.T) {
 	s.Must(s.Tenant.Object(s.Ctx, "Provider", "all", nil,
 		`{"type":"generic","address":"http://known-to-the-proxy.test/in","proxySecretRef":{"name":"proxy"}}`))
 	s.Must(s.Tenant.Object(s.Ctx, "Alert", "all", nil, alertSpec("all", "")))
-	s.condition("Alert", "all", "Serving", metav1.ConditionTrue, "")
+	s.Condition(s.Tenant, "Alert", "all", "Serving", metav1.ConditionTrue, "")
 	s.failure("by the proxy")
 	s.waitMessages(proxy, "by the proxy")
 	s.Must(s.Tenant.Object(s.Ctx, "Provider", "literal", nil,
 		`{"type":"generic","address":"http://169.254.169.254/in","proxySecretRef":{"name":"proxy"}}`))
-	s.condition("Provider", "literal", "Serving", metav1.ConditionFalse, "InvalidConfig")
+	s.Condition(s.Tenant, "Provider", "literal", "Serving", metav1.ConditionFalse, "InvalidConfig")
 }
 
 // E7: fails when a header that is notifier's own takes the Provider away, is sent, or goes untold, and when its value shows.
@@ -34,12 +34,12 @@ func TestAProviderWhoseHeadersAreOursIsServedAndSaysSo(t *testing.T) {
 		"address": sink.URL("/"), "token": "t", "headers": "Host: s3cret.example\nX-Signature: s3cret\nX-Tenant: mine\n",
 	}))
 	s.Must(s.Tenant.Object(s.Ctx, "Provider", "all", nil, `{"type":"generic-hmac","secretRef":{"name":"all"}}`))
-	c := s.condition("Provider", "all", "Serving", metav1.ConditionTrue, "")
+	c := s.Condition(s.Tenant, "Provider", "all", "Serving", metav1.ConditionTrue, "")
 	if !strings.HasSuffix(c.Message, "are ignored: Host, X-Signature") {
 		t.Errorf("the Provider says %q", c.Message)
 	}
 	s.Must(s.Tenant.Object(s.Ctx, "Alert", "all", nil, alertSpec("all", "")))
-	s.condition("Alert", "all", "Serving", metav1.ConditionTrue, "")
+	s.Condition(s.Tenant, "Alert", "all", "Serving", metav1.ConditionTrue, "")
 	s.failure("with headers")
 	s.waitMessages(sink, "with headers")
 	got := sink.Received()[0].Header

@@ -16,10 +16,10 @@ import (
 func TestOf100MessagesAtOnceErrorsComeFirst(t *testing.T) {
 	s := setUp(t)
 	sink := s.NewSink()
-	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
+	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), env.AnyKustomization))
 	s.Must(s.Tenant.Object(s.Ctx, "Provider", "all", nil,
 		`{"type":"generic","secretRef":{"name":"all-address"},"rateLimit":{"perSecond":4,"burst":1}}`))
-	s.condition("Provider", "all", "Serving", metav1.ConditionTrue, "")
+	s.Condition(s.Tenant, "Provider", "all", "Serving", metav1.ConditionTrue, "")
 	s.observed("Provider", "all")
 	const count, errors = 100, 5
 	for i := range count {

@@ -8,21 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"notifier/test/env"
 )
-
-// condition waits for a condition with the status and reason and returns it.
-func (s *fixture) condition(kind, name, condition string, status metav1.ConditionStatus, reason string) metav1.Condition {
-	s.Helper()
-	obj, err := s.Tenant.WaitCondition(s.Ctx, kind, name, condition, status, reason)
-	s.Must(err)
-	all, err := env.Conditions(obj)
-	s.Must(err)
-	return *meta.FindStatusCondition(all, condition)
-}
 
 // soon is what "within seconds" means here.
 const soon = 10 * time.Second
@@ -51,12 +40,11 @@ func TestAReceiverWithoutATokenIsNotServedUntilItComes(t *testing.T) {
 			s.Must(s.Tenant.Secret(s.Ctx, name+"-token", data))
 		}
 		s.Must(s.Tenant.Object(s.Ctx, "Receiver", name, nil, env.GitHubSpec(name, "app", "")))
-		c := s.condition("Receiver", name, "Ready", metav1.ConditionFalse, "TokenNotFound")
+		c := s.Condition(s.Tenant, "Receiver", name, "Ready", metav1.ConditionFalse, "TokenNotFound")
 		if !strings.Contains(c.Message, name+"-token") {
 			t.Errorf("%s: the message does not name the Secret: %s", name, c.Message)
 		}
-		obj, err := s.Tenant.Get(s.Ctx, "Receiver", name)
-		s.Must(err)
+		obj := s.Read(s.Tenant, "Receiver", name)
 		if status, _ := obj.Object["status"].(map[string]any); status["webhookPath"] != nil {
 			t.Errorf("%s: it shows the path %v", name, status["webhookPath"])
 		}
@@ -68,8 +56,7 @@ func TestAReceiverWithoutATokenIsNotServedUntilItComes(t *testing.T) {
 		begin := time.Now()
 		s.answered(env.HookPath("come", name, s.Tenant.Namespace), "come", http.StatusOK)
 		t.Logf("%s: served %s after the Secret came", name, time.Since(begin).Round(time.Millisecond))
-		path, err := s.Tenant.ReceiverPath(s.Ctx, name)
-		s.Must(err)
+		path := s.Path(s.Tenant, name)
 		if want := env.HookPath("come", name, s.Tenant.Namespace); path != want {
 			t.Errorf("%s: the path is %q, want %q", name, path, want)
 		}
@@ -98,7 +85,7 @@ func TestARotatedTokenMovesThePathWithinSeconds(t *testing.T) {
 	// The Secret goes: nothing is served any more.
 	s.Must(s.System.Client.CoreV1().Secrets(s.Tenant.Namespace).Delete(s.Ctx, "app-token", metav1.DeleteOptions{}))
 	s.answered(next, "new", http.StatusNotFound)
-	s.condition("Receiver", "app", "Ready", metav1.ConditionFalse, "TokenNotFound")
+	s.Condition(s.Tenant, "Receiver", "app", "Ready", metav1.ConditionFalse, "TokenNotFound")
 }
 
 // Fails when a type of Flux's that is not built is refused by the CRD, or is served as something else. All types of Receiver are built.
@@ -107,7 +94,7 @@ func TestATypeThatIsNotBuiltSaysSoAndWhichAre(t *testing.T) {
 	s.Must(s.Tenant.Secret(s.Ctx, "app-token", map[string]string{"token": "t"}))
 	for _, kind := range []string{"discord", "pagerduty", "github"} {
 		s.Must(s.Tenant.Object(s.Ctx, "Provider", kind, nil, `{"type":"`+kind+`","address":"https://example.com","secretRef":{"name":"app-token"}}`))
-		c := s.condition("Provider", kind, "Serving", metav1.ConditionFalse, "UnsupportedType")
+		c := s.Condition(s.Tenant, "Provider", kind, "Serving", metav1.ConditionFalse, "UnsupportedType")
 		for _, built := range []string{kind, "slack", "msteams", "generic", "generic-hmac"} {
 			if !strings.Contains(c.Message, built) {
 				t.Errorf("Provider of type %s: the message does not name %s: %s", kind, built, c.Message)
@@ -131,16 +118,14 @@ func TestOfAReceiverOf513ResourcesTheFirst512AreServed(t *testing.T) {
 		s.Must(s.Tenant.Object(s.Ctx, "GitRepository", name, nil, ""))
 	}
 	s.Must(s.Tenant.Object(s.Ctx, "Receiver", "many", nil, spec(513)))
-	c := s.condition("Receiver", "many", "Serving", metav1.ConditionFalse, "LimitExceeded")
+	c := s.Condition(s.Tenant, "Receiver", "many", "Serving", metav1.ConditionFalse, "LimitExceeded")
 	if !strings.Contains(c.Message, "513") || !strings.Contains(c.Message, "512") {
 		t.Errorf("the message names neither the limit nor the number: %s", c.Message)
 	}
-	path, err := s.Tenant.ReceiverPath(s.Ctx, "many")
-	s.Must(err)
+	path := s.Path(s.Tenant, "many")
 	sent := time.Now()
 	s.mustTell("513 resources", s.hook(http.MethodPost, path, nil, "{}"), http.StatusOK)
-	_, err = s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app-511", sent)
-	s.Must(err)
+	s.Requested(s.Tenant, "GitRepository", "app-511", sent)
 	s.neverRequested(s.Tenant, "GitRepository", "app-512")
 }
 
@@ -156,8 +141,7 @@ func TestASuspendedReceiverRefusesAndServesAgainWhenResumed(t *testing.T) {
 	s.neverRequested(s.Tenant, "GitRepository", "app")
 	s.suspend("Receiver", "app", false)
 	s.answered(path, "t", http.StatusOK)
-	_, err := s.Tenant.ReceiverPath(s.Ctx, "app")
-	s.Must(err)
+	_ = s.Path(s.Tenant, "app")
 }
 
 // suspend sets spec.suspend as `flux suspend` and `flux resume` do.
@@ -176,7 +160,7 @@ func TestAFinalizerLeftByFluxDoesNotBlockADeletion(t *testing.T) {
 	s.Must(s.Tenant.Secret(s.Ctx, "app-token", map[string]string{"token": "t"}))
 	specs := map[string]string{
 		"Receiver": env.GitHubSpec("app", "app", ""), "Provider": `{"type":"generic","address":"https://example.com"}`,
-		"Alert": `{"providerRef":{"name":"app"},"eventSources":[` + anyKustomization + `]}`,
+		"Alert": `{"providerRef":{"name":"app"},"eventSources":[` + env.AnyKustomization + `]}`,
 	}
 	for kind, spec := range specs {
 		for name, finalizers := range map[string]string{

@@ -38,8 +38,7 @@ func (s *fixture) marker(name string) {
 	s.Must(err)
 	sent := time.Now()
 	s.mustTell("marker", s.hook(http.MethodPost, path, nil, "{}"), http.StatusOK)
-	_, err = s.Tenant.WaitRequested(s.Ctx, "OCIRepository", name, sent)
-	s.Must(err)
+	s.Requested(s.Tenant, "OCIRepository", name, sent)
 }
 
 // Fails when the path of the token before is given up as the new one is read, even for a moment, or verified with the new token, when
@@ -82,8 +81,7 @@ func TestRotationOfATokenRefusesNoWebhook(t *testing.T) {
 		began := time.Now()
 		s.takes(path, tokens[0])
 		s.mustTell("the other token", s.Push(path, tokens[1], http.StatusBadRequest), http.StatusBadRequest, "signature mismatch")
-		_, err := s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", began)
-		s.Must(err)
+		s.Requested(s.Tenant, "GitRepository", "app", began)
 	}
 	halt()
 	if sent == 0 {
@@ -136,8 +134,7 @@ func TestRedeliveryIsAppliedLikeAnyWebhook(t *testing.T) {
 	for _, answer := range []string{saysAccepted, saysDuplicate, saysDuplicate} {
 		sent := time.Now()
 		s.redeliver(path, "t", "1", answer)
-		_, err := s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
-		s.Must(err)
+		s.Requested(s.Tenant, "GitRepository", "app", sent)
 	}
 	s.marker("first")
 	if got := requests(); len(got) != 3 {
@@ -152,8 +149,7 @@ func TestRedeliveryIsAppliedLikeAnyWebhook(t *testing.T) {
 	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", "app", nil, ""))
 	sent := time.Now()
 	s.redeliver(path, "t", "3", saysDuplicate)
-	_, err := s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
-	s.Must(err)
+	s.Requested(s.Tenant, "GitRepository", "app", sent)
 }
 
 // T4: fails when a repeat is taken for applied because its trigger was tried.
@@ -162,13 +158,11 @@ func TestRedeliveryOfWhatWasRefusedIsAppliedOnceItMayBe(t *testing.T) {
 	s.Must(s.Tenant.ServiceAccount(s.Ctx, s.Tenant.Namespace, "weak"))
 	path := s.Receiver(s.Tenant, "app", "t", `,"serviceAccountName":"weak"`)
 	s.redeliver(path, "t", "1", saysAccepted)
-	_, err := s.Tenant.WaitCondition(s.Ctx, "Receiver", "app", "WriteDenied", metav1.ConditionTrue, "")
-	s.Must(err)
+	s.Condition(s.Tenant, "Receiver", "app", "WriteDenied", metav1.ConditionTrue, "")
 	sent := time.Now()
 	s.redeliver(path, "t", "1", saysDuplicate)
 	s.Must(s.Tenant.Grant(s.Ctx, s.Tenant.Namespace, "weak", []string{"patch"}, env.Patchable...))
-	_, err = s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
-	s.Must(err)
+	s.Requested(s.Tenant, "GitRepository", "app", sent)
 }
 
 // Fails when what comes in is not told to the Receiver's owner, or a forged webhook's ID is.

@@ -16,7 +16,7 @@ import (
 func TestE3ARepeatHasTheFirstOnesIDAndWhatWasTakenIsNotRepeated(t *testing.T) {
 	s := setUp(t)
 	sink := s.NewSink()
-	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization))
+	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), env.AnyKustomization))
 	var lost, refused atomic.Bool
 	sink.AnswerWith(func(r env.Received) env.Answer {
 		switch body := string(r.Body); {

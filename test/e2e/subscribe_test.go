@@ -17,13 +17,7 @@ import (
 // newTag POSTs what the controller says about the tenant's ImagePolicy when it found the tag.
 func (s *fixture) newTag(t *env.Tenant, tag string) {
 	s.Helper()
-	event, err := t.Event(s.Ctx, "ImagePolicy", "app", "info", "Succeeded", "Latest image tag resolved to "+tag, tag)
-	s.Must(err)
-	resp, err := s.Post(s.Ctx, event)
-	s.Must(err)
-	if resp.Status != http.StatusAccepted {
-		s.Fatalf("POST of an event: got %d %q", resp.Status, resp.Body)
-	}
+	s.PostEvent(t, "ImagePolicy", "app", "info", "Succeeded", "Latest image tag resolved to "+tag, tag)
 }
 
 // subscribed makes a Receiver that asks for the ImageUpdateAutomation "app" when an event about the ImagePolicy "app" comes, and
@@ -69,20 +63,17 @@ func TestSubscribeAnEventTriggersInItsOwnNamespace(t *testing.T) {
 	s.Must(other.ImageReceiver(s.Ctx, "app"))
 	s.Must(other.Object(s.Ctx, "Receiver", "spy", nil, strings.Replace(env.ImageReceiver("app"),
 		`"name":"app"}],`, `"name":"app","namespace":"`+s.Tenant.Namespace+`"}],`, 1)))
-	_, err := other.WaitCondition(s.Ctx, "Receiver", "spy", "Ready", metav1.ConditionFalse, "CrossNamespaceDenied")
-	s.Must(err)
+	s.Condition(other, "Receiver", "spy", "Ready", metav1.ConditionFalse, "CrossNamespaceDenied")
 
 	s.subscribed(s.Tenant)
-	receiver, err := s.Tenant.Get(s.Ctx, "Receiver", "app")
-	s.Must(err)
+	receiver := s.Read(s.Tenant, "Receiver", "app")
 	if status := fmt.Sprint(receiver.Object["status"]); strings.Contains(status, "webhookPath") ||
 		!strings.Contains(status, "Receiver initialized for events of 1 source") {
 		t.Errorf("status: %s", status)
 	}
 	begin := time.Now()
 	s.newTag(s.Tenant, "1.0.0")
-	at, err := s.Tenant.WaitRequested(s.Ctx, "ImageUpdateAutomation", "app", begin)
-	s.Must(err)
+	at := s.Requested(s.Tenant, "ImageUpdateAutomation", "app", begin)
 	t.Logf("asked to reconcile %s after the event", at.Sub(begin).Round(time.Millisecond))
 	s.counted(s.Tenant, func(d eventCounts) bool {
 		return d.Accepted > 0 && d.Folded == 0 && d.Last.Result == "accepted" && !d.Last.Time.Before(begin.Truncate(time.Second))
@@ -119,8 +110,7 @@ func TestSubscribeAForgedUIDTriggersNothing(t *testing.T) {
 	requests := s.watchRequests(s.Tenant, "ImageUpdateAutomation", "app")
 	sent := time.Now()
 	s.newTag(s.Tenant, "1.0.0")
-	_, err = s.Tenant.WaitRequested(s.Ctx, "ImageUpdateAutomation", "app", sent)
-	s.Must(err)
+	s.Requested(s.Tenant, "ImageUpdateAutomation", "app", sent)
 	for _, at := range requests() {
 		if at.After(begin) && at.Before(sent) {
 			t.Errorf("a forged event asked for a reconcile at %s", at)
@@ -175,8 +165,7 @@ func TestSubscribeALoopStopsAndIsShown(t *testing.T) {
 			t.Errorf("LoopDetected does not mention %s: %s", want, message)
 		}
 	}
-	_, err := s.Tenant.WaitCondition(s.Ctx, "Receiver", "app", "Ready", metav1.ConditionTrue, "Succeeded")
-	s.Must(err)
+	s.Condition(s.Tenant, "Receiver", "app", "Ready", metav1.ConditionTrue, "Succeeded")
 	// While it is stopped nothing triggers.
 	held := s.baseline("notifier_event_triggers_total", "result", "held")
 	before, err := s.Tenant.Requested(s.Ctx, "ImageUpdateAutomation", "app")
@@ -192,8 +181,6 @@ func TestSubscribeALoopStopsAndIsShown(t *testing.T) {
 	// An edit ends it, and what was held back triggers.
 	edited := time.Now()
 	s.Must(s.Tenant.Object(s.Ctx, "Receiver", "app", nil, strings.Replace(env.ImageReceiver("app"), "{", `{"events":["Other"],`, 1)))
-	_, err = s.Tenant.WaitRequested(s.Ctx, "ImageUpdateAutomation", "app", edited)
-	s.Must(err)
-	_, err = s.Tenant.WaitCondition(s.Ctx, "Receiver", "app", "LoopDetected", metav1.ConditionFalse, "Succeeded")
-	s.Must(err)
+	s.Requested(s.Tenant, "ImageUpdateAutomation", "app", edited)
+	s.Condition(s.Tenant, "Receiver", "app", "LoopDetected", metav1.ConditionFalse, "Succeeded")
 }

@@ -25,19 +25,17 @@ func TestT1AForeignResourceIsDeniedAndTheReceiversOwnAreServed(t *testing.T) {
 	s.Must(s.Tenant.Object(s.Ctx, "Receiver", "grab", nil, `{"type":"generic","secretRef":{"name":"grab-token"},"resources":[
 		{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","name":"own"},
 		{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","name":"app","namespace":"`+victim.Namespace+`"}]}`))
-	c := s.condition("Receiver", "grab", "Serving", metav1.ConditionFalse, "CrossNamespaceDenied")
+	c := s.Condition(s.Tenant, "Receiver", "grab", "Serving", metav1.ConditionFalse, "CrossNamespaceDenied")
 	if !strings.Contains(c.Message, "spec.resources[1] is in namespace \""+victim.Namespace+"\"") {
 		t.Errorf("the message does not name the entry: %s", c.Message)
 	}
 	s.Must(env.Eventually(s.Within(soon), func(context.Context) error {
 		return s.hasEvent("Receiver", "grab", "CrossNamespaceDenied")
 	}))
-	path, err := s.Tenant.ReceiverPath(s.Ctx, "grab")
-	s.Must(err)
+	path := s.Path(s.Tenant, "grab")
 	sent := time.Now()
 	s.mustTell("its webhook", s.hook(http.MethodPost, path, nil, "{}"), http.StatusOK)
-	_, err = s.Tenant.WaitRequested(s.Ctx, "GitRepository", "own", sent)
-	s.Must(err)
+	s.Requested(s.Tenant, "GitRepository", "own", sent)
 	// A webhook later on the same bus has been applied: had the first led to anything else, so would it have.
 	s.marker("marker")
 	for _, tenant := range []*env.Tenant{victim, s.Tenant} { // nor is the foreign entry taken for one of the Receiver's namespace
@@ -50,7 +48,7 @@ func TestT1AForeignResourceIsDeniedAndTheReceiversOwnAreServed(t *testing.T) {
 	// With nothing else to serve it is refused.
 	s.Must(s.Tenant.Object(s.Ctx, "Receiver", "grab", nil, `{"type":"generic","secretRef":{"name":"grab-token"},"resources":[
 		{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","name":"app","namespace":"`+victim.Namespace+`"}]}`))
-	s.condition("Receiver", "grab", "Ready", metav1.ConditionFalse, "CrossNamespaceDenied")
+	s.Condition(s.Tenant, "Receiver", "grab", "Ready", metav1.ConditionFalse, "CrossNamespaceDenied")
 	s.mustTell("without resources of its own", s.hook(http.MethodPost, path, nil, "{}"), http.StatusNotFound)
 }
 
@@ -65,11 +63,9 @@ func TestT2EveryWriteIsMadeAsTheTenantsServiceAccount(t *testing.T) {
 	named := s.Receiver(s.Tenant, "named", "t", `,"serviceAccountName":"deployer"`)
 	sent := time.Now()
 	s.Push(named, "t", http.StatusOK)
-	at, err := s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
-	s.Must(err)
+	at := s.Requested(s.Tenant, "GitRepository", "app", sent)
 	s.Push(s.Receiver(s.Tenant, "default", "t", ""), "t", http.StatusOK)
-	_, err = s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", at.Add(1))
-	s.Must(err)
+	s.Requested(s.Tenant, "GitRepository", "app", at.Add(1))
 
 	object := "/namespaces/" + s.Tenant.Namespace + "/gitrepositories/app"
 	self := "system:serviceaccount:" + env.SystemNamespace + ":" + env.ServiceAccount
@@ -124,15 +120,12 @@ func TestT2ARefusedWriteIsShownAndRetried(t *testing.T) {
 			}
 		}
 	}
-	_, err = s.Tenant.WaitCondition(s.Ctx, "Receiver", "app", "Ready", metav1.ConditionTrue, "")
-	s.Must(err)
+	s.Condition(s.Tenant, "Receiver", "app", "Ready", metav1.ConditionTrue, "")
 
 	// RBAC often arrives after the Receiver: the pending trigger is applied without another webhook.
 	s.Must(s.Tenant.Grant(s.Ctx, s.Tenant.Namespace, "weak", []string{"patch"}, env.Patchable...))
-	_, err = s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
-	s.Must(err)
-	_, err = s.Tenant.WaitCondition(s.Ctx, "Receiver", "app", "WriteDenied", metav1.ConditionFalse, "")
-	s.Must(err)
+	s.Requested(s.Tenant, "GitRepository", "app", sent)
+	s.Condition(s.Tenant, "Receiver", "app", "WriteDenied", metav1.ConditionFalse, "")
 }
 
 // T4: fails when the applier writes each trigger, or keys slots by Receiver instead of by object.
@@ -154,8 +147,7 @@ func TestT4AFloodOverTwoReceiversIsOneRequestAnInterval(t *testing.T) {
 			}
 		}
 	}
-	_, err := s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", last)
-	s.Must(err)
+	s.Requested(s.Tenant, "GitRepository", "app", last)
 	stamps := requests()
 	for i := 1; i < len(stamps); i++ {
 		// The stamp is taken when the slot opens; the request itself takes a little.
@@ -180,11 +172,9 @@ func TestT4AWeakReceiverDoesNotReplaceAStrongOnesTrigger(t *testing.T) {
 		for range 20 {
 			s.Push(weak, "t", http.StatusOK)
 		}
-		_, err := s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
-		s.Must(err)
+		s.Requested(s.Tenant, "GitRepository", "app", sent)
 	}
-	_, err := s.Tenant.WaitCondition(s.Ctx, "Receiver", "weak", "WriteDenied", metav1.ConditionTrue, "")
-	s.Must(err)
+	s.Condition(s.Tenant, "Receiver", "weak", "WriteDenied", metav1.ConditionTrue, "")
 }
 
 // T4: fails when the key of a selector leaves out its labels: one selector's trigger would replace the other's.
@@ -202,8 +192,7 @@ func TestT4TwoSelectorsOfOneKindAreBothServed(t *testing.T) {
 	sent := time.Now()
 	s.Push(path, "t", http.StatusOK)
 	for _, color := range []string{"red", "blue"} {
-		_, err := s.Tenant.WaitRequested(s.Ctx, "Kustomization", color, sent)
-		s.Must(err)
+		s.Requested(s.Tenant, "Kustomization", color, sent)
 	}
 	at, err := s.Tenant.Requested(s.Ctx, "Kustomization", "plain")
 	s.Must(err)

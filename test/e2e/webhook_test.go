@@ -52,8 +52,7 @@ func (s *fixture) neverRequested(t *env.Tenant, kind, name string) {
 	s.Must(err)
 	sent := time.Now()
 	s.mustTell("marker", s.hook(http.MethodPost, path, nil, "{}"), http.StatusOK)
-	_, err = t.WaitRequested(s.Ctx, "OCIRepository", "marker", sent)
-	s.Must(err)
+	s.Requested(t, "OCIRepository", "marker", sent)
 	at, err := t.Requested(s.Ctx, kind, name)
 	s.Must(err)
 	if !at.IsZero() {
@@ -94,8 +93,7 @@ func TestABodyOf3MiBIsTakenAndOneByteMoreIsRefused(t *testing.T) {
 	fits, over := sizedBody(maxBody), sizedBody(maxBody+1)
 	sent := time.Now()
 	s.mustTell("3 MiB", s.hook(http.MethodPost, path, env.GitHubHeader("t", "push", fits), fits), http.StatusOK)
-	_, err := s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
-	s.Must(err)
+	s.Requested(s.Tenant, "GitRepository", "app", sent)
 	s.mustTell("3 MiB and a byte", s.hook(http.MethodPost, path, env.GitHubHeader("t", "push", over), over),
 		http.StatusRequestEntityTooLarge, "3 MiB")
 	chunked := func(body string) env.Response {
@@ -162,8 +160,7 @@ func TestAGenericHookTakesGETAndPUT(t *testing.T) {
 	for _, method := range []string{http.MethodGet, http.MethodPut} {
 		sent := time.Now()
 		s.mustTell(method, s.hook(method, path, nil, ""), http.StatusOK)
-		_, err := s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
-		s.Must(err)
+		s.Requested(s.Tenant, "GitRepository", "app", sent)
 	}
 }
 
@@ -189,8 +186,7 @@ func TestEachReceiverTypeTakesWhatItsSenderSends(t *testing.T) {
 		}
 		sent := time.Now()
 		s.mustTell(kind, s.hook(http.MethodPost, path, header, body), http.StatusOK)
-		_, err = s.Tenant.WaitRequested(s.Ctx, "GitRepository", kind, sent)
-		s.Must(err)
+		s.Requested(s.Tenant, "GitRepository", kind, sent)
 	}
 }
 
@@ -209,8 +205,7 @@ func TestAReceiverTakesTheEventsItLists(t *testing.T) {
 	for _, event := range []string{"push", "PUSH", "release"} {
 		sent := time.Now()
 		s.mustTell(event, send(event), http.StatusOK)
-		_, err := s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
-		s.Must(err)
+		s.Requested(s.Tenant, "GitRepository", "app", sent)
 	}
 }
 

@@ -2,9 +2,14 @@ package env
 
 import (
 	"context"
+	"net/http"
 	"sync"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 const (
@@ -33,6 +38,17 @@ func Shared[T any](open func(ctx context.Context) (T, error)) func() (T, error) 
 	})
 }
 
+// SetUp is the fixture of a test that runs in parallel with others, on what they share.
+func SetUp(t *testing.T, shared func() (*Notifier, error)) *Fixture {
+	t.Helper()
+	t.Parallel()
+	n, err := shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return NewFixture(t, n.system, n)
+}
+
 // NewFixture is the fixture of a test, with one tenant. The notifier may be nil.
 func NewFixture(t *testing.T, w *System, n *Notifier) *Fixture {
 	t.Helper()
@@ -58,13 +74,18 @@ func (s *Fixture) Must(err error) {
 	}
 }
 
-// Start starts a notifier that ends with the test, and waits until it is ready.
+// Start starts a notifier that ends with the test, and waits until it is ready. The end of its log is shown if the test fails.
 func (s *Fixture) Start(o NotifierOptions) {
 	s.Helper()
 	n, err := s.System.Start(s.Ctx, o)
 	s.Must(err)
 	s.Notifier = n
-	s.Cleanup(func() { _ = n.Kill() })
+	s.Cleanup(func() {
+		if s.Failed() {
+			s.Logf("the notifier's log ends with:\n%s", lastLines(n.Logs(), 60))
+		}
+		_ = n.Kill()
+	})
 }
 
 // Within bounds a context for a wait that is expected to be short.
@@ -91,6 +112,15 @@ func (s *Fixture) NewSink() *Sink {
 	return sink
 }
 
+// AlertedSink makes the Kustomization "app" of the tenant, and a sink that gets the events of all its Kustomizations.
+func (s *Fixture) AlertedSink() *Sink {
+	s.Helper()
+	sink := s.NewSink()
+	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
+	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), AnyKustomization))
+	return sink
+}
+
 // Receiver makes a Receiver of type github that names the GitRepository "app" of the tenant, which is made as well, and returns its
 // path. Fields are added to its spec, each with a leading comma.
 func (s *Fixture) Receiver(t *Tenant, name, token, fields string) string {
@@ -109,4 +139,69 @@ func (s *Fixture) Push(path, token string, status int) Response {
 		s.Fatalf("webhook: got %d %q, want %d", resp.Status, resp.Body, status)
 	}
 	return resp
+}
+
+// Read reads an object of the tenant.
+func (s *Fixture) Read(t *Tenant, kind, name string) *unstructured.Unstructured {
+	s.Helper()
+	obj, err := t.Get(s.Ctx, kind, name)
+	s.Must(err)
+	return obj
+}
+
+// Condition waits until a condition has the status and, unless it is empty, the reason, and returns it.
+func (s *Fixture) Condition(t *Tenant, kind, name, condition string, status metav1.ConditionStatus, reason string) metav1.Condition {
+	s.Helper()
+	obj, err := t.WaitCondition(s.Ctx, kind, name, condition, status, reason)
+	s.Must(err)
+	all, err := Conditions(obj)
+	s.Must(err)
+	return *meta.FindStatusCondition(all, condition)
+}
+
+// Requested waits for a reconcile request of the object that is stamped no earlier than since, and returns its stamp.
+func (s *Fixture) Requested(t *Tenant, kind, name string, since time.Time) time.Time {
+	s.Helper()
+	at, err := t.WaitRequested(s.Ctx, kind, name, since)
+	s.Must(err)
+	return at
+}
+
+// Trigger sends a webhook without a signature on the path, which has to be accepted, and waits for the reconcile request of the tenant's
+// object that it leads to.
+func (s *Fixture) Trigger(path, kind, name string) {
+	s.Helper()
+	sent := time.Now()
+	s.Webhook(path)
+	s.Requested(s.Tenant, kind, name, sent)
+}
+
+// Webhook sends a webhook without a signature on the path, which has to be accepted.
+func (s *Fixture) Webhook(path string) {
+	s.Helper()
+	resp, err := s.Do(s.Ctx, http.MethodPost, s.HooksURL+path, nil, []byte("{}"))
+	s.Must(err)
+	if resp.Status != http.StatusOK {
+		s.Fatalf("webhook: got %d %q, want 200", resp.Status, resp.Body)
+	}
+}
+
+// Path waits until a Receiver is ready and returns its path.
+func (s *Fixture) Path(t *Tenant, receiver string) string {
+	s.Helper()
+	path, err := t.ReceiverPath(s.Ctx, receiver)
+	s.Must(err)
+	return path
+}
+
+// PostEvent POSTs an event about an object of the tenant as its controller would, and ends the test unless it is accepted.
+func (s *Fixture) PostEvent(t *Tenant, kind, name, severity, reason, message, revision string) {
+	s.Helper()
+	event, err := t.Event(s.Ctx, kind, name, severity, reason, message, revision)
+	s.Must(err)
+	resp, err := s.Post(s.Ctx, event)
+	s.Must(err)
+	if resp.Status != http.StatusAccepted {
+		s.Fatalf("POST of an event: got %d %q, want 202", resp.Status, resp.Body)
+	}
 }

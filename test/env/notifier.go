@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -98,7 +100,7 @@ func (n *Notifier) Serving(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	if err := n.process.Ready(ctx, n.HealthURL+"/readyz"); err != nil {
-		return fmt.Errorf("%w\n%s", err, lastLines(n.Logs()))
+		return fmt.Errorf("%w\n%s", err, lastLines(n.Logs(), 30))
 	}
 	return nil
 }
@@ -117,6 +119,25 @@ func (n *Notifier) Ready(ctx context.Context) error {
 		}
 		return err
 	})
+}
+
+// Memory is what the process has in RAM, the pages of its files included, in MiB; with peak, the most that it had.
+func (n *Notifier) Memory(peak bool) (float64, error) {
+	field := "VmRSS:"
+	if peak {
+		field = "VmHWM:"
+	}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.process.PID()))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.SplitSeq(string(status), "\n") {
+		if value, ok := strings.CutPrefix(line, field); ok {
+			kib, err := strconv.ParseFloat(strings.Fields(value)[0], 64)
+			return kib / 1024, err
+		}
+	}
+	return 0, fmt.Errorf("no %s in the status of the process", field)
 }
 
 // Process is the running process, another one after every Restart.
@@ -150,10 +171,10 @@ func (n *Notifier) Relaunch() error {
 	return nil
 }
 
-// lastLines is the end of a log, enough to see why a process is not ready.
-func lastLines(log string) string {
+// lastLines is the end of a log.
+func lastLines(log string, n int) string {
 	lines := strings.Split(strings.TrimSpace(log), "\n")
-	return strings.Join(lines[max(0, len(lines)-30):], "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
 // System is the cluster the process serves.

@@ -19,6 +19,9 @@ import (
 // RequestedAt is the annotation that asks a Flux controller for a reconcile.
 const RequestedAt = "reconcile.fluxcd.io/requestedAt"
 
+// AnyKustomization is a source of an Alert.
+const AnyKustomization = `{"kind":"Kustomization","name":"*"}`
+
 // Kinds maps the kinds that tenants use here to their resources.
 var Kinds = map[string]schema.GroupVersionResource{
 	"GitRepository":         {Group: "source.toolkit.fluxcd.io", Version: "v1", Resource: "gitrepositories"},
@@ -108,20 +111,25 @@ func (t *Tenant) ReceiverPath(ctx context.Context, name string) (string, error) 
 // SlackAlert writes a Provider of type slack that posts to address, and an Alert on every Kustomization that uses it; both
 // carry name. It waits until both are served.
 func (t *Tenant) SlackAlert(ctx context.Context, name, address string) error {
-	return t.Alert(ctx, name, "slack", address, `{"kind":"Kustomization","name":"*"}`)
+	return t.Alert(ctx, name, "slack", address, AnyKustomization)
+}
+
+// Provider writes a Provider of a type that needs no more than an address, which is in the Secret of the name "<name>-address".
+func (t *Tenant) Provider(ctx context.Context, name, providerType, address string) error {
+	secret := name + "-address"
+	if err := t.Secret(ctx, secret, map[string]string{"address": address, "token": rand.Text()}); err != nil {
+		return err
+	}
+	return t.Object(ctx, "Provider", name, nil, fmt.Sprintf(`{"type":%q,"channel":"general","secretRef":{"name":%q}}`, providerType, secret))
 }
 
 // Alert writes a Provider of a type that needs no more than an address, and an Alert of severity info with one source that
 // uses it; both carry name. It waits until both are served.
 func (t *Tenant) Alert(ctx context.Context, name, providerType, address, source string) error {
-	if err := t.Secret(ctx, name+"-address", map[string]string{"address": address, "token": rand.Text()}); err != nil {
+	if err := t.Provider(ctx, name, providerType, address); err != nil {
 		return err
 	}
-	spec := fmt.Sprintf(`{"type":%q,"channel":"general","secretRef":{"name":%q}}`, providerType, name+"-address")
-	if err := t.Object(ctx, "Provider", name, nil, spec); err != nil {
-		return err
-	}
-	spec = fmt.Sprintf(`{"providerRef":{"name":%q},"eventSeverity":"info","eventSources":[%s]}`, name, source)
+	spec := fmt.Sprintf(`{"providerRef":{"name":%q},"eventSeverity":"info","eventSources":[%s]}`, name, source)
 	if err := t.Object(ctx, "Alert", name, nil, spec); err != nil {
 		return err
 	}

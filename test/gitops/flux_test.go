@@ -74,8 +74,7 @@ func TestAWebhookBringsACommitThatIsToldOnceAndToItsTenantAlone(t *testing.T) {
 		a.toldApplied("nothing to apply", r2, "")
 		s.nothingMore(a, b)
 
-		obj, err := a.Get(s.Ctx, "GitRepository", "app")
-		s.Must(err)
+		obj := s.Read(a.Tenant, "GitRepository", "app")
 		handled, _, err := unstructured.NestedString(obj.Object, "status", "lastHandledReconcileAt")
 		s.Must(err)
 		if asked := obj.GetAnnotations()[env.RequestedAt]; handled == "" || handled != asked {

@@ -136,20 +136,13 @@ func TestTheProcessServesAsTheInstallationsServiceAccount(t *testing.T) {
 	path := s.Receiver(tenant, "app", "t", "")
 	sent := time.Now()
 	s.Push(path, "t", http.StatusOK)
-	_, err := tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
-	s.Must(err)
+	s.Requested(tenant, "GitRepository", "app", sent)
 
 	s.Must(tenant.SlackAlert(s.Ctx, "all", sink.URL("/")))
-	event, err := tenant.Event(s.Ctx, "Kustomization", "app", "error", "BuildFailed", "no such file", "main@sha1:1")
-	s.Must(err)
-	resp, err := n.Post(s.Ctx, event)
-	s.Must(err)
-	if resp.Status != http.StatusAccepted {
-		t.Fatalf("event: got %d %q", resp.Status, resp.Body)
-	}
+	s.PostEvent(tenant, "Kustomization", "app", "error", "BuildFailed", "no such file", "main@sha1:1")
 	// The transition that only a watcher sees comes as well.
 	s.Must(tenant.SetReady(s.Ctx, "Kustomization", "app", true, "ReconciliationSucceeded", "recovered", "main@sha1:2"))
-	_, err = sink.Wait(s.Ctx, func(all []env.Received) bool {
+	_, err := sink.Wait(s.Ctx, func(all []env.Received) bool {
 		var text strings.Builder
 		for _, r := range all {
 			text.Write(r.Body)

@@ -123,9 +123,8 @@ func TestT2ImpersonationIsGoodForOneVerbOnFluxKindsOnly(t *testing.T) {
 	// The permission itself, without which the rest proves nothing.
 	s.Must(patchOf(s.Ctx, objects, "app"))
 
-	obj, err := tenant.Get(s.Ctx, "GitRepository", "app")
-	s.Must(err)
-	_, err = objects.Update(s.Ctx, obj, metav1.UpdateOptions{})
+	obj := s.Read(tenant, "GitRepository", "app")
+	_, err := objects.Update(s.Ctx, obj, metav1.UpdateOptions{})
 	s.forbidden("update", err)
 	s.forbidden("delete", objects.Delete(s.Ctx, "app", metav1.DeleteOptions{}))
 	s.forbidden("patch status", patchOf(s.Ctx, objects, "app", "status"))

@@ -142,8 +142,7 @@ func TestTheQuickStartOfREADMEWorks(t *testing.T) {
 		s.Must(err)
 	}
 	for kind, name := range map[string]string{"Provider": "slack", "Alert": "app", "Receiver": "app"} {
-		_, err := s.Tenant.WaitCondition(s.Ctx, kind, name, "Ready", metav1.ConditionTrue, "")
-		s.Must(err)
+		s.Condition(s.Tenant, kind, name, "Ready", metav1.ConditionTrue, "")
 	}
 	event, err := s.Tenant.Event(s.Ctx, "Kustomization", "app", "info", "ReconciliationSucceeded", "applied", "main@sha1:1")
 	s.Must(err)
@@ -152,12 +151,10 @@ func TestTheQuickStartOfREADMEWorks(t *testing.T) {
 	_, err = sink.Wait(s.Ctx, func(all []env.Received) bool { return len(all) > 0 })
 	s.Must(err)
 
-	path, err := s.Tenant.ReceiverPath(s.Ctx, "app")
-	s.Must(err)
+	path := s.Path(s.Tenant, "app")
 	sent := time.Now()
 	s.Push(path, "replace-with-a-long-random-value", http.StatusOK)
-	_, err = s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
-	s.Must(err)
+	s.Requested(s.Tenant, "GitRepository", "app", sent)
 }
 
 // Fails when the page's first symptom, and its reason to look at stored versions before, is none.

@@ -81,8 +81,7 @@ func TestDashboardsGetTheResourceInfoThatTheyRead(t *testing.T) {
 		obj.SetGroupVersionKind(r.GroupVersionKind)
 		obj.SetName("app")
 		obj.SetNamespace(s.Tenant.Namespace)
-		_, err := s.Tenant.WaitCondition(s.Ctx, r.GroupVersionKind.Kind, "app", "Ready", metav1.ConditionTrue, "")
-		s.Must(err)
+		s.Condition(s.Tenant, r.GroupVersionKind.Kind, "app", "Ready", metav1.ConditionTrue, "")
 		obj, err = s.System.Read(s.Ctx, obj)
 		s.Must(err)
 		if len(r.Metrics) != 1 || r.MetricNamePrefix+"_"+r.Metrics[0].Name != "gotk_resource_info" {

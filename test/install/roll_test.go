@@ -37,8 +37,7 @@ func TestTheNextPodWaitsForTheVolume(t *testing.T) {
 	s.Notifier = next
 	sent := time.Now()
 	s.Push(path, "t", http.StatusOK)
-	_, err = s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", sent)
-	s.Must(err)
+	s.Requested(s.Tenant, "GitRepository", "app", sent)
 }
 
 // patchesForFlux are such as Flux's documentation tells people to write into the kustomization.yaml of flux-system: the lockdown for

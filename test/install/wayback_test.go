@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,13 +74,7 @@ func (s *fixture) waits(n *env.Notifier, sink *env.Sink) {
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	s.Must(s.Tenant.SlackAlert(s.Ctx, "all", sink.URL("/")))
 	s.Must(sink.Down())
-	event, err := s.Tenant.Event(s.Ctx, "Kustomization", "app", "error", "BuildFailed", "no such file", "main@sha1:1")
-	s.Must(err)
-	resp, err := n.Post(s.Ctx, event)
-	s.Must(err)
-	if resp.Status != http.StatusAccepted {
-		s.Fatalf("event: got %d %q", resp.Status, resp.Body)
-	}
+	s.PostEvent(s.Tenant, "Kustomization", "app", "error", "BuildFailed", "no such file", "main@sha1:1")
 	s.Must(env.Eventually(s.Within(30*time.Second), func(ctx context.Context) error {
 		tries, err := n.Metric(ctx, "notifier_deliveries_total", "outcome", "retry")
 		if err == nil && tries == 0 {
@@ -113,12 +106,10 @@ func TestTheWayBackAndForthKeepsWhatWaits(t *testing.T) {
 	s.as(byFlux, s.fluxInstall())
 	s.deleteLeftovers()
 	s.onlyFluxs(ours)
-	hook, err := s.Tenant.Get(s.Ctx, "Receiver", "hook")
-	s.Must(err)
+	hook := s.Read(s.Tenant, "Receiver", "hook")
 	s.pruned(hook, "spec", "serviceAccountName")
 	s.pruned(hook, "spec", "rateLimit")
-	alert, err := s.Tenant.Get(s.Ctx, "Alert", "all")
-	s.Must(err)
+	alert := s.Read(s.Tenant, "Alert", "all")
 	s.pruned(alert, "status")
 	if hook.GetAnnotations()["notification.toolkit.fluxcd.io/service-account"] != "deployer" {
 		t.Error("Flux's definition prunes the annotation")
@@ -128,8 +119,7 @@ func TestTheWayBackAndForthKeepsWhatWaits(t *testing.T) {
 
 	s.as(byKubectl, ours)
 	s.runsOurs()
-	hook, err = s.Tenant.Get(s.Ctx, "Receiver", "hook")
-	s.Must(err)
+	hook = s.Read(s.Tenant, "Receiver", "hook")
 	s.pruned(hook, "spec", "serviceAccountName") // for good: Flux wrote the object
 	s.Must(sink.Up(s.Ctx))
 	s.inFlux(dataDir)

@@ -20,19 +20,17 @@ func TestAlertsBeyondTheirNumberSaySoAndTakeAFreePlace(t *testing.T) {
 	s.startScoped(env.NotifierOptions{Args: []string{"--max-alerts-per-namespace", "3"}})
 	sink := s.NewSink()
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
-	s.Must(s.Tenant.Secret(s.Ctx, "sink", map[string]string{"address": sink.URL("/")}))
-	s.Must(s.Tenant.Object(s.Ctx, "Provider", "sink", nil, `{"type":"generic","secretRef":{"name":"sink"}}`))
+	s.Must(s.Tenant.Provider(s.Ctx, "sink", "generic", sink.URL("/")))
 	alert := func(name string) {
 		s.Must(s.Tenant.Object(s.Ctx, "Alert", name, nil,
-			`{"providerRef":{"name":"sink"},"eventMetadata":{"alert":"`+name+`"},"eventSources":[`+anyKustomization+`]}`))
+			`{"providerRef":{"name":"sink"},"eventMetadata":{"alert":"`+name+`"},"eventSources":[`+env.AnyKustomization+`]}`))
 	}
 	for i := range 3 {
 		alert(fmt.Sprintf("old-%d", i))
 		s.ready("Alert", fmt.Sprintf("old-%d", i), metav1.ConditionTrue, "")
 	}
 	// Ages are whole seconds, and among Alerts of one second the name decides, by which the young ones would come first.
-	last, err := s.Tenant.Get(s.Ctx, "Alert", "old-2")
-	s.Must(err)
+	last := s.Read(s.Tenant, "Alert", "old-2")
 	s.Must(env.Eventually(s.Ctx, func(context.Context) error {
 		if !time.Now().After(last.GetCreationTimestamp().Add(time.Second)) {
 			return errors.New("still the same second")
@@ -71,17 +69,16 @@ func TestE8AnEventIsComparedWithTheAlertsOfItsNamespaceOnly(t *testing.T) {
 	for range others {
 		tenant, err := s.System.Tenant(s.Ctx, "crowd-")
 		s.Must(err)
-		s.Must(tenant.Alert(s.Ctx, "alert", "generic", sink.URL("/crowd"), anyKustomization))
+		s.Must(tenant.Alert(s.Ctx, "alert", "generic", sink.URL("/crowd"), env.AnyKustomization))
 		for i := range each - 1 {
 			s.Must(tenant.Object(s.Ctx, "Alert", fmt.Sprintf("alert-%d", i), nil,
-				`{"providerRef":{"name":"alert"},"eventSources":[`+anyKustomization+`]}`))
+				`{"providerRef":{"name":"alert"},"eventSources":[`+env.AnyKustomization+`]}`))
 		}
-		_, err = tenant.WaitCondition(s.Ctx, "Alert", fmt.Sprintf("alert-%d", each-2), "Serving", metav1.ConditionTrue, "")
-		s.Must(err)
+		s.Condition(tenant, "Alert", fmt.Sprintf("alert-%d", each-2), "Serving", metav1.ConditionTrue, "")
 	}
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	for _, name := range []string{"one", "two"} {
-		s.Must(s.Tenant.Alert(s.Ctx, name, "generic", sink.URL("/own"), anyKustomization))
+		s.Must(s.Tenant.Alert(s.Ctx, name, "generic", sink.URL("/own"), env.AnyKustomization))
 		s.ready("Alert", name, metav1.ConditionTrue, "")
 	}
 	before, err := s.Metric(s.Ctx, "notifier_considered_total")

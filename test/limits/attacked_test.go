@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -22,7 +20,7 @@ const (
 	window      = 700 * time.Millisecond
 	mostWindows = 7
 	// What an attack may make of the process: its memory, and the goroutines that it leaves.
-	mostMemory     = 300 << 20
+	mostMemory     = 300 // MiB
 	mostGoroutines = 10
 	// interval is the default of --trigger-interval, writeTime what the write may take on a busy machine.
 	interval  = time.Second
@@ -74,15 +72,16 @@ func (b *attacked) withstand(a attack, before bool) (accepted bool) {
 		gap = env.ReportGap
 	}
 	requests := b.requested(a, audit, time.Since(begin), gap)
-	peak := b.peak()
+	peak, err := b.Memory(true)
+	b.Must(err)
 	b.Logf("%.0f requests/s %v; at most %d MiB; %+.0f goroutines afterwards; %d API requests for what came in; "+
 		"the other tenant's p99 %s, %.2f times the bare handler's; its reconcile request after %s",
-		float64(m.answers.Total())/m.took.Seconds(), m.answers, peak>>20, left, requests, m.p99(), ratio, asked)
+		float64(m.answers.Total())/m.took.Seconds(), m.answers, int(peak), left, requests, m.p99(), ratio, asked)
 	if a.triggers > 0 { // its last requests may still come, and would count as the next attack's
 		b.outlast()
 	}
 	if peak > mostMemory {
-		b.Errorf("the process had %d MiB", peak>>20)
+		b.Errorf("the process had %d MiB", int(peak))
 	}
 	if left > mostGoroutines {
 		b.Errorf("%.0f goroutines are left over", left)
@@ -274,20 +273,4 @@ func (b *attacked) left() (n float64) {
 func (b *attacked) forgetPeak() {
 	b.Helper()
 	b.Must(os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", b.Process().PID()), []byte("5"), 0o600))
-}
-
-// peak is the most memory that the process had, in bytes.
-func (b *attacked) peak() int64 {
-	b.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.Process().PID()))
-	b.Must(err)
-	for line := range strings.SplitSeq(string(text), "\n") {
-		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kib, err := strconv.ParseInt(strings.Fields(value)[0], 10, 64)
-			b.Must(err)
-			return kib << 10
-		}
-	}
-	b.Fatal("no VmHWM")
-	return 0
 }

@@ -15,7 +15,6 @@ import (
 func TestT6AFloodIsNotFeltByAnotherTenant(t *testing.T) {
 	// The API server has the same processors, so what it does for an attack would be measured as well.
 	s := alone(t, "--trusted-proxies", proxy.String()+"/32", "--trigger-qps", "100")
-	t.Cleanup(s.showLog)
 	bare, bareURL, err := load.StartBare(s.Ctx, floodToken)
 	s.Must(err)
 	t.Cleanup(func() { _ = bare.Kill9() })

@@ -6,7 +6,6 @@ package limits
 import (
 	"context"
 	"net/http"
-	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,8 +57,6 @@ func (s *fixture) startScoped(o env.NotifierOptions) {
 	s.Start(o)
 }
 
-const anyKustomization = `{"kind":"Kustomization","name":"*"}`
-
 // failure is a failure of the tenant's Kustomization "app" as its controller would POST it.
 func (s *fixture) failure(message string) env.Response {
 	s.Helper()
@@ -81,22 +78,5 @@ func (s *fixture) accepted(message string) {
 // ready waits for the condition that says whether the object does its work.
 func (s *fixture) ready(kind, name string, status metav1.ConditionStatus, reason string) string {
 	s.Helper()
-	obj, err := s.Tenant.WaitCondition(s.Ctx, kind, name, env.Outcome(kind), status, reason)
-	s.Must(err)
-	conditions, err := env.Conditions(obj)
-	s.Must(err)
-	for _, c := range conditions {
-		if c.Type == env.Outcome(kind) {
-			return c.Message
-		}
-	}
-	return ""
-}
-
-// showLog shows the end of the notifier's log when the test has failed.
-func (s *fixture) showLog() {
-	if s.Failed() {
-		lines := strings.Split(strings.TrimSpace(s.Logs()), "\n")
-		s.Logf("the log ends with:\n%s", strings.Join(lines[max(0, len(lines)-60):], "\n"))
-	}
+	return s.Condition(s.Tenant, kind, name, env.Outcome(kind), status, reason).Message
 }

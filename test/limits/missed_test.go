@@ -12,9 +12,8 @@ import (
 func TestE6WhatWasMissedIsToldOnceAndTheFirstStartIsSilent(t *testing.T) {
 	s := scoped(t)
 	sink := s.NewSink()
-	s.Must(s.Tenant.Secret(s.Ctx, "all", map[string]string{"address": sink.URL("/")}))
-	s.Must(s.Tenant.Object(s.Ctx, "Provider", "all", nil, `{"type":"generic","secretRef":{"name":"all"}}`))
-	s.Must(s.Tenant.Object(s.Ctx, "Alert", "all", nil, `{"providerRef":{"name":"all"},"eventSources":[`+anyKustomization+`,{"kind":"GitRepository","name":"*"}]}`))
+	s.Must(s.Tenant.Provider(s.Ctx, "all", "generic", sink.URL("/")))
+	s.Must(s.Tenant.Object(s.Ctx, "Alert", "all", nil, `{"providerRef":{"name":"all"},"eventSources":[`+env.AnyKustomization+`,{"kind":"GitRepository","name":"*"}]}`))
 	kinds := []string{"Kustomization", "GitRepository"}
 	each := func(name string, ok bool, format string) (told []string) {
 		for _, kind := range kinds {

@@ -21,10 +21,10 @@ func TestAnExpensivePatternIsItsOwnersProblem(t *testing.T) {
 	mine, theirs := s.NewSink(), s.NewSink()
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	s.Must(other.Object(s.Ctx, "Kustomization", "app", nil, ""))
-	s.Must(s.Tenant.Alert(s.Ctx, "slow", "generic", mine.URL("/"), anyKustomization))
-	s.Must(other.Alert(s.Ctx, "all", "generic", theirs.URL("/"), anyKustomization))
+	s.Must(s.Tenant.Alert(s.Ctx, "slow", "generic", mine.URL("/"), env.AnyKustomization))
+	s.Must(other.Alert(s.Ctx, "all", "generic", theirs.URL("/"), env.AnyKustomization))
 	exclude := func(patterns ...string) {
-		s.Must(s.Tenant.Object(s.Ctx, "Alert", "slow", nil, `{"providerRef":{"name":"slow"},"eventSources":[`+anyKustomization+`],
+		s.Must(s.Tenant.Object(s.Ctx, "Alert", "slow", nil, `{"providerRef":{"name":"slow"},"eventSources":[`+env.AnyKustomization+`],
 			"exclusionList":["`+strings.Join(patterns, `","`)+`"]}`))
 	}
 
@@ -70,8 +70,7 @@ func TestAnExpensivePatternIsItsOwnersProblem(t *testing.T) {
 		t.Errorf("another tenant's event took %s", longest)
 	}
 	// An unfiltered notification is better than a lost one, and its owner is told why.
-	_, err = s.Tenant.WaitCondition(s.Ctx, "Alert", "slow", "Matching", metav1.ConditionFalse, "PatternsTooExpensive")
-	s.Must(err)
+	s.Condition(s.Tenant, "Alert", "slow", "Matching", metav1.ConditionFalse, "PatternsTooExpensive")
 	_, err = mine.Wait(s.Within(time.Minute), func(all []env.Received) bool { return len(all) >= expensive })
 	s.Must(err)
 }

@@ -58,8 +58,7 @@ func TestT5RejectedWebhooksCostNoRequestAndNoWrite(t *testing.T) {
 	// The one accepted webhook, last on the same bus, is the only trigger.
 	begin := time.Now()
 	s.Push(path, "t", http.StatusOK)
-	_, err = s.Tenant.WaitRequested(s.Ctx, "GitRepository", "app", begin)
-	s.Must(err)
+	s.Requested(s.Tenant, "GitRepository", "app", begin)
 	s.Must(env.Eventually(s.Within(10*time.Second), func(ctx context.Context) error {
 		now, err := s.Metric(ctx, "notifier_apply_triggers_total")
 		if err == nil && now != triggers+1 {
@@ -147,8 +146,7 @@ func TestT5AnUnknownAndAForeignPathAreAnsweredAlike(t *testing.T) {
 	s.Must(other.Secret(s.Ctx, "closed-token", map[string]string{"token": "t"}))
 	s.Must(other.Object(s.Ctx, "Receiver", "closed", nil, `{"type":"generic","secretRef":{"name":"closed-token"},
 		"resources":[{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","name":"app","namespace":"kube-system"}]}`))
-	_, err := other.WaitCondition(s.Ctx, "Receiver", "closed", "Ready", metav1.ConditionFalse, "CrossNamespaceDenied")
-	s.Must(err)
+	s.Condition(other, "Receiver", "closed", "Ready", metav1.ConditionFalse, "CrossNamespaceDenied")
 	foreign, unknown := env.HookPath("t", "closed", other.Namespace), env.HookPath("x", "closed", other.Namespace)
 	var get http.Request
 	for i, head := range []string{

@@ -53,7 +53,6 @@ func TestE1EventsFromBeforeACrashAreNotForWhoHasTheNamespaceNow(t *testing.T) {
 	})
 	s.Must(err)
 	t.Cleanup(func() { _ = s.Kill() })
-	defer s.showLog()
 	s.Must(env.Eventually(s.Ctx, func(ctx context.Context) error { return post(ctx, "of the tenant before: 0") }))
 	for i := 1; i < 20; i++ {
 		s.Must(post(s.Ctx, fmt.Sprintf("of the tenant before: %d", i)))
@@ -66,9 +65,8 @@ func TestE1EventsFromBeforeACrashAreNotForWhoHasTheNamespaceNow(t *testing.T) {
 	if name != s.Tenant.Namespace {
 		t.Fatalf("made %s, not %s", name, s.Tenant.Namespace)
 	}
-	s.Must(s.Tenant.Secret(s.Ctx, "all", map[string]string{"address": sink.URL("/")}))
-	s.Must(s.Tenant.Object(s.Ctx, "Provider", "all", nil, `{"type":"generic","secretRef":{"name":"all"}}`))
-	s.Must(s.Tenant.Object(s.Ctx, "Alert", "all", nil, `{"providerRef":{"name":"all"},"eventSources":[`+anyKustomization+`]}`))
+	s.Must(s.Tenant.Provider(s.Ctx, "all", "generic", sink.URL("/")))
+	s.Must(s.Tenant.Object(s.Ctx, "Alert", "all", nil, `{"providerRef":{"name":"all"},"eventSources":[`+env.AnyKustomization+`]}`))
 	s.Must(s.System.KubeconfigAs(s.Ctx, env.SystemNamespace, env.ServiceAccount, kubeconfig))
 	s.Must(s.Restart(s.Ctx))
 

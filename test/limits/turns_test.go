@@ -2,7 +2,6 @@ package limits
 
 import (
 	"fmt"
-	"net/http"
 	"testing"
 	"time"
 
@@ -16,28 +15,21 @@ func TestT6AnEventForManyAlertsOverTheirQuotaIsWaitedForByNobodyElse(t *testing.
 	const alerts = 200
 	s := setUp(t)
 	s.Start(env.NotifierOptions{Args: []string{"--namespace-quota=16"}})
-	defer s.showLog()
 	many, sink := s.Tenant, s.NewSink()
 	s.Must(many.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	g, ctx := errgroup.WithContext(s.Ctx)
 	g.SetLimit(16)
 	for i := range alerts {
 		g.Go(func() error {
-			return many.Object(ctx, "Alert", fmt.Sprint("alert-", i), nil, `{"providerRef":{"name":"none"},"eventSources":[`+anyKustomization+`]}`)
+			return many.Object(ctx, "Alert", fmt.Sprint("alert-", i), nil, `{"providerRef":{"name":"none"},"eventSources":[`+env.AnyKustomization+`]}`)
 		})
 	}
 	s.Must(g.Wait())
 	other := s.NewTenant()
 	s.Must(other.Object(s.Ctx, "Kustomization", "app", nil, ""))
-	s.Must(other.Alert(s.Ctx, "all", "generic", sink.URL("/"), anyKustomization)) // and so the others are compiled
+	s.Must(other.Alert(s.Ctx, "all", "generic", sink.URL("/"), env.AnyKustomization)) // and so the others are compiled
 	post := func(tenant *env.Tenant, message string) {
-		event, err := tenant.Event(s.Ctx, "Kustomization", "app", "error", "BuildFailed", message, "main@sha1:"+message)
-		s.Must(err)
-		resp, err := s.Post(s.Ctx, event)
-		s.Must(err)
-		if resp.Status != http.StatusAccepted {
-			t.Fatalf("POST of an event: got %d %q", resp.Status, resp.Body)
-		}
+		s.PostEvent(tenant, "Kustomization", "app", "error", "BuildFailed", message, "main@sha1:"+message)
 	}
 	var slowest time.Duration
 	for i := range 2 {

@@ -181,11 +181,11 @@ func (r *run) firstStart(ctx context.Context) error {
 	if err := r.settled(ctx); err != nil {
 		return err
 	}
-	resident, err := r.resident()
+	resident, err := r.notifier.Memory(false)
 	if err != nil {
 		return err
 	}
-	r.add("memory after a first start", resident, memoryBound, "MB", "")
+	r.add("memory after a first start", resident, memoryBound, "MiB", "")
 	writes, events, err := counted(audit)
 	own := float64(r.Namespaces * ownEach)
 	r.add("statuses written at a first start, each object", float64(writes)/own, writesBound, "", fmt.Sprintf("%d writes", writes))
@@ -224,11 +224,11 @@ func (r *run) restart(ctx context.Context) error {
 	if err := r.settled(ctx); err != nil {
 		return err
 	}
-	resident, err := r.resident()
+	resident, err := r.notifier.Memory(false)
 	if err != nil {
 		return err
 	}
-	r.add("memory after a restart", resident, memoryBound, "MB", "")
+	r.add("memory after a restart", resident, memoryBound, "MiB", "")
 	writes, events, err := counted(audit)
 	r.add("statuses written that did not change", float64(writes), changedBound, "", "restart")
 	r.add("Events about objects that did not change", float64(events), changedBound, "", "restart")
@@ -369,19 +369,4 @@ func counted(audit *env.Audit) (statuses, events int, err error) {
 		return false
 	})
 	return statuses, events, err
-}
-
-// resident is what the process has in memory, in megabytes.
-func (r *run) resident() (float64, error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.notifier.Process().PID()))
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.SplitSeq(string(status), "\n") {
-		if value, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			kb, err := strconv.ParseFloat(strings.Fields(value)[0], 64)
-			return kb / 1024, err
-		}
-	}
-	return 0, errors.New("no VmRSS in the status of the process")
 }

@@ -159,25 +159,18 @@ func (b *bench) second(ctx context.Context) (n *env.Notifier, stop func(), err e
 
 // memory looks at the process that serves the many Alerts, once it has delivered very many events.
 func (b *bench) memory(ctx context.Context) error {
-	sink, err := newLedger()
+	p, err := b.plane(ctx)
 	if err != nil {
 		return err
 	}
-	t, err := tenantWith(ctx, b.system, "memory", sink.url, eventTenants*eventObjects, 1)
-	if err != nil {
-		return err
-	}
-	c := &contender{url: b.notifier.EventsURL, pid: b.notifier.Process().PID(), sink: sink, connections: mostConnections, deliveries: 1}
-	if c.events, err = templates(ctx, eventTenants*eventObjects, t); err != nil {
-		return err
-	}
+	c := p.contender(b.notifier, mostConnections)
 	s := c.sequence("memory")
 	s.Count = memoryEvents
 	o, err := c.window(ctx, s)
 	if err != nil {
 		return err
 	}
-	resident, err := residentMB(c.pid)
+	resident, err := b.notifier.Memory(false)
 	b.add(row{
 		name:     fmt.Sprintf("memory of the process, 10,000 Alerts, %d events delivered", memoryEvents),
 		measured: fmt.Sprintf("%.0f MiB resident", resident), baseline: fmt.Sprintf("sent at %.0f/s; peer: 265 MB with 5,000", o.rate),
@@ -215,7 +208,7 @@ func (b *bench) startToReady(ctx context.Context) error {
 		return err
 	}
 	took := time.Since(begin)
-	resident, err := residentMB(b.notifier.Process().PID())
+	resident, err := b.notifier.Memory(false)
 	b.add(row{
 		name: "start to ready, 10,000 Alerts, 1,000 Receivers, 1,000 Providers, all with Secrets", measured: took.Round(10 * time.Millisecond).String(),
 		baseline: fmt.Sprintf("%.0f MB resident", resident), value: took.Seconds(), bound: 10, atMost: true, unit: "s",

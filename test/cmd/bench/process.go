@@ -107,18 +107,3 @@ func quiet(ctx context.Context, pid int) error {
 	}
 	return nil
 }
-
-// residentMB is the memory of the process that is in RAM, the pages of its files included, in MiB.
-func residentMB(pid int) (float64, error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.SplitSeq(string(status), "\n") {
-		if value, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			kb, err := strconv.ParseFloat(strings.Fields(value)[0], 64)
-			return kb / 1024, err
-		}
-	}
-	return 0, fmt.Errorf("no VmRSS in the status of process %d", pid)
-}

@@ -24,10 +24,9 @@ const (
 
 // eventPlane is what the measurements of events share.
 type eventPlane struct {
-	sink    *ledger
-	tenants []*env.Tenant
-	events  []template
-	relay   *contender
+	sink   *ledger
+	events []template
+	relay  *contender
 }
 
 // plane makes, the first time, tenants with objects, one Provider and one Alert each, and a bare relay.
@@ -40,15 +39,7 @@ func (b *bench) plane(ctx context.Context) (*eventPlane, error) {
 		return nil, err
 	}
 	p := &eventPlane{sink: sink}
-	for i := range eventTenants {
-		name := fmt.Sprintf("events-%d", i)
-		t, err := tenantWith(ctx, b.system, name, sink.url+"/"+name, eventObjects, 1)
-		if err != nil {
-			return nil, err
-		}
-		p.tenants = append(p.tenants, t)
-	}
-	if p.events, err = templates(ctx, eventObjects, p.tenants...); err != nil {
+	if p.events, err = b.tenants(ctx, "events", sink.url, 1); err != nil {
 		return nil, err
 	}
 	relay, url, err := load.StartRelay(ctx, sink.url+"/relay")
@@ -58,6 +49,21 @@ func (b *bench) plane(ctx context.Context) (*eventPlane, error) {
 	p.relay = &contender{url: url, pid: relay.PID(), sink: sink, connections: mostConnections, events: p.events, deliveries: 1}
 	b.events = p
 	return p, nil
+}
+
+// tenants makes tenants with objects, a Provider each that posts to a path of its own, and so many Alerts on it. It returns the events about
+// the objects.
+func (b *bench) tenants(ctx context.Context, name, url string, alerts int) ([]template, error) {
+	var all []*env.Tenant
+	for i := range eventTenants {
+		namespace := fmt.Sprintf("%s-%d", name, i)
+		t, err := tenantWith(ctx, b.system, namespace, url+"/"+namespace, eventObjects, alerts)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, t)
+	}
+	return templates(ctx, eventObjects, all...)
 }
 
 // contender is the notifier, serving the plane's tenants over so many connections.
@@ -113,10 +119,6 @@ func (b *bench) fanOut(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	two, err := tenantWith(ctx, b.system, "two-alerts", p.sink.url+"/two", eventTenants*eventObjects, 2)
-	if err != nil {
-		return err
-	}
 	var many []*env.Tenant
 	for i := range eventTenants {
 		t, err := b.tenantOfProviders(ctx, fmt.Sprintf("providers-%d", i), p.sink.url)
@@ -127,7 +129,7 @@ func (b *bench) fanOut(ctx context.Context) error {
 	}
 	one, doubled, spread := p.contender(b.notifier, mostConnections), p.contender(b.notifier, mostConnections), p.contender(b.notifier, mostConnections)
 	doubled.deliveries = 2
-	if doubled.events, err = templates(ctx, eventTenants*eventObjects, two); err != nil {
+	if doubled.events, err = b.tenants(ctx, "two-alerts", p.sink.url, 2); err != nil {
 		return err
 	}
 	if spread.events, err = templates(ctx, providersPerTenant, many...); err != nil {

@@ -68,8 +68,8 @@ func (c *contender) send(ctx context.Context, round string, count int) (outcome,
 	return c.window(ctx, s)
 }
 
-// fill has so many events wait for the destination, which is down.
-func (c *contender) fill(ctx context.Context, n *env.Notifier, round string, count int) error {
+// fill has so many events wait for the destination, which is down, and returns when that share of their deliveries is on the schedule.
+func (c *contender) fill(ctx context.Context, n *env.Notifier, round string, count int, share float64) error {
 	c.sink.begin()
 	c.sink.down.Store(true)
 	s := c.sequence(round)
@@ -77,7 +77,7 @@ func (c *contender) fill(ctx context.Context, n *env.Notifier, round string, cou
 	if _, err := s.Run(ctx); err != nil {
 		return err
 	}
-	return waiting(ctx, n, count*c.deliveries*9/10)
+	return waiting(ctx, n, int(share*float64(count*c.deliveries)))
 }
 
 // empty has the destination up again and returns how many deliveries a second arrive, of so many that wait, from the first to the last but
@@ -113,7 +113,7 @@ func (b *bench) drain(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := c.fill(ctx, b.notifier, fmt.Sprint("down-", k), drained); err != nil {
+		if err := c.fill(ctx, b.notifier, fmt.Sprint("down-", k), drained, 0.9); err != nil {
 			return err
 		}
 		rate, err := c.empty(ctx, drained, false)
@@ -153,7 +153,7 @@ func (b *bench) restartWaiting(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := flood.fill(ctx, n, "flood", waitingEvents); err != nil {
+	if err := flood.fill(ctx, n, "flood", waitingEvents, 0.99); err != nil {
 		return err
 	}
 	if err := n.Kill(); err != nil {
@@ -169,7 +169,7 @@ func (b *bench) restartWaiting(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	resident, err := residentMB(other.pid)
+	resident, err := n.Memory(false)
 	if err != nil {
 		return err
 	}
