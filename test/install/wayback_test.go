@@ -69,14 +69,14 @@ func (s *fixture) inFlux(dataDir string) *env.Notifier {
 }
 
 // waits makes an event whose delivery has to wait, since its destination is down.
-func (s *fixture) waits(n *env.Notifier, sink *env.Sink) {
+func (s *fixture) waits(sink *env.Sink) {
 	s.Helper()
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	s.Must(s.Tenant.SlackAlert(s.Ctx, "all", sink.URL("/")))
 	s.Must(sink.Down())
 	s.PostEvent(s.Tenant, "Kustomization", "app", "error", "BuildFailed", "no such file", "main@sha1:1")
 	s.Must(env.Eventually(s.Within(30*time.Second), func(ctx context.Context) error {
-		tries, err := n.Metric(ctx, "notifier_deliveries_total", "outcome", "retry")
+		tries, err := s.Metric(ctx, "notifier_deliveries_total", "outcome", "retry")
 		if err == nil && tries == 0 {
 			err = errors.New("it was not tried yet")
 		}
@@ -96,8 +96,8 @@ func TestTheWayBackAndForthKeepsWhatWaits(t *testing.T) {
 	dataDir := s.TempDir()
 	n := s.inFlux(dataDir)
 	sink := s.NewSink()
-	s.waits(n, sink)
 	s.Notifier = n
+	s.waits(sink)
 	s.Receiver(s.Tenant, "hook", "t", `,"serviceAccountName":"deployer","rateLimit":{"perMinute":60}`)
 	s.annotate("Receiver", "hook", `{"metadata":{"annotations":{"notification.toolkit.fluxcd.io/service-account":"deployer"}}}`)
 	s.Must(n.Stop())
