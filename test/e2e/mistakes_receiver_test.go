@@ -52,7 +52,7 @@ func typedSecret(s *fixture, name string) {
 func weakAccount(s *fixture, name string) {
 	s.Helper()
 	s.Must(s.Tenant.Apply(s.Ctx, `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"weak","namespace":"$NS"}}`))
-	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", name, nil, ""))
+	repository(s, name)
 }
 
 // notReady completes those that are seen on a Receiver before any webhook comes.
@@ -186,7 +186,16 @@ func webhookMistakes() map[string]mistake {
 	}
 	for name, m := range rows {
 		m.kind = "Receiver"
+		if m.before == nil { // an object that does not exist would be the first thing that is wrong, once the Receiver is some seconds old
+			m.before = repository
+		}
 		rows[name] = m
 	}
 	return rows
+}
+
+// repository makes the GitRepository of a name.
+func repository(s *fixture, name string) {
+	s.Helper()
+	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", name, nil, ""))
 }
