@@ -164,8 +164,8 @@ func (a *App) wireAlerts(table *alerts.Table, destinations *alerts.Destinations)
 		return err
 	}
 	a.router, err = alerts.NewRouter(alerts.RouterOptions{
-		Events: a.bus, Publisher: a.bus, Alerts: table, Destinations: destinations, Reports: a.reports, Recorder: a.recorder,
-		Lost: a.deliverer.Lost, Gate: a.reconcile.Complete(), Log: log, Registerer: a.registry,
+		Events: a.bus, Deliverer: a.deliverer, Alerts: table, Destinations: destinations, Reports: a.reports, Recorder: a.recorder,
+		Gate: a.reconcile.Complete(), Log: log, Registerer: a.registry,
 	})
 	return err
 }

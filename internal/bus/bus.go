@@ -43,7 +43,7 @@ type Bus struct {
 	members                   *membership
 	events, triggers, history *committer
 	standing                  *standing
-	quota                     *quota
+	recent                    *recent
 	stats                     *stats
 	progress                  *progress
 	poisoning                 poisoning
@@ -90,7 +90,7 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 	b.standing = newStanding(b.embedded != nil)
 	b.members = newMembership(b.opts.ReplicaID, b.buckets[bucketMembers])
 	b.members.remake = b.remakeMembers
-	b.quota = newQuota(b)
+	b.recent = newRecent()
 	b.stats = newStats(b)
 	if b.metrics, err = newMetrics(o.Registerer); err != nil {
 		return nil, err

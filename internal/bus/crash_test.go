@@ -100,7 +100,7 @@ func TestWhatWasAcknowledgedSurvivesKill(t *testing.T) {
 	}
 	missing := make(chan int)
 	start(t, func(ctx context.Context) error {
-		return b.Events(ctx, light, func(_ context.Context, batch []*event.Record) error {
+		return b.Events(ctx, handlerOf(light, func(_ context.Context, batch []*event.Record) error {
 			for _, r := range batch {
 				delete(events, r.ID)
 			}
@@ -109,7 +109,7 @@ func TestWhatWasAcknowledgedSurvivesKill(t *testing.T) {
 			case <-ctx.Done():
 			}
 			return nil
-		})
+		}))
 	})
 	for receive(t, missing) > 0 {
 		continue

@@ -3,7 +3,6 @@ package bus
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -207,20 +206,4 @@ func TestASlowServerIsNotTakenForALostOne(t *testing.T) {
 		cancel()
 		sending.Wait()
 	})
-}
-
-// E3: a router that was stopped for longer than the stream knows duplicates would have everything sent twice.
-// Fails when deliveries are published without asking the fence.
-func TestE3ARouterThatWasReplacedPublishesNothing(t *testing.T) {
-	t.Parallel()
-	b := open(t, t.TempDir(), nil)
-	ctx := event.WithFence(testContext(t), func() bool { return false })
-	if err := publishDeliveries(ctx, b, []event.Delivery{testDelivery("1", "team", "slack")}); !errors.Is(err, errFenced) {
-		t.Errorf("got %v", err)
-	}
-	info, err := b.streams[streamDeliveries].Info(testContext(t))
-	must(t, err)
-	if info.State.Msgs != 0 {
-		t.Errorf("%d messages", info.State.Msgs)
-	}
 }

@@ -47,6 +47,8 @@ type role struct {
 	maxAckPending int
 	// headersOnly has messages handed out without their bodies.
 	headersOnly bool
+	// logged says that there is no consumer: the stream is read by a cursor.
+	logged bool
 	// fromNow has the consumer begin with what is published after it was first made, not with what the stream has.
 	fromNow bool
 }
@@ -72,6 +74,8 @@ type tenure struct {
 	role     role
 	lease    lease
 	consumer string
+	// cursor is that of a role without a consumer.
+	cursor *cursor
 	// last is the stream's last sequence at the start: what is not newer may have been handled before.
 	last uint64
 	// term is the replica's term of membership that the role was taken in, and ends with.
@@ -195,12 +199,12 @@ func (b *Bus) takeOver(ctx context.Context, r role) (*tenure, error) {
 	if err := t.save(ctx); err != nil {
 		return nil, fmt.Errorf("take lease: %w", err)
 	}
-	c, err := b.setUpConsumer(ctx, r)
+	floor, err := t.floor(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("set up consumer: %w", err)
+		return nil, err
 	}
 	died := old.Member != "" && old.Member != b.members.self
-	if err := t.countDeaths(ctx, c.CachedInfo().AckFloor.Stream, died); err != nil {
+	if err := t.countDeaths(ctx, floor, died); err != nil {
 		return nil, err
 	}
 	if err := t.startOver(ctx, b.streams[r.stream]); err != nil {
@@ -209,14 +213,32 @@ func (b *Bus) takeOver(ctx context.Context, r role) (*tenure, error) {
 	return t, nil
 }
 
+// floor returns the sequence up to which all is done.
+func (t *tenure) floor(ctx context.Context) (uint64, error) {
+	if t.role.logged {
+		var err error
+		if t.cursor, err = t.bus.loadCursor(ctx); err != nil {
+			return 0, err
+		}
+		return t.cursor.floor, nil
+	}
+	c, err := t.bus.setUpConsumer(ctx, t.role)
+	if err != nil {
+		return 0, fmt.Errorf("set up consumer: %w", err)
+	}
+	return c.CachedInfo().AckFloor.Stream, nil
+}
+
 // startOver makes the consumer hand out everything unsettled at once and in order. Without it what the last owner held would
 // come back only after its hold time, behind younger messages of the same object (invariant E4).
 func (t *tenure) startOver(ctx context.Context, s jetstream.Stream) error {
-	if err := s.UnpinConsumer(ctx, t.consumer, priorityGroup); err != nil {
-		return fmt.Errorf("unpin last owner: %w", err)
-	}
-	if _, err := s.ResetConsumer(ctx, t.consumer); err != nil {
-		return fmt.Errorf("reset consumer: %w", err)
+	if !t.role.logged {
+		if err := s.UnpinConsumer(ctx, t.consumer, priorityGroup); err != nil {
+			return fmt.Errorf("unpin last owner: %w", err)
+		}
+		if _, err := s.ResetConsumer(ctx, t.consumer); err != nil {
+			return fmt.Errorf("reset consumer: %w", err)
+		}
 	}
 	info, err := s.Info(ctx)
 	if err != nil {
@@ -262,7 +284,7 @@ func (t *tenure) release(ctx context.Context) error {
 	if t.bus.nc.IsClosed() {
 		return nil
 	}
-	if t.owned() { // else the pin may be the next owner's
+	if t.owned() && !t.role.logged { // else the pin may be the next owner's
 		_ = t.bus.streams[t.role.stream].UnpinConsumer(ctx, t.consumer, priorityGroup) // the pin lapses by itself as well
 	}
 	t.lease = lease{revision: t.lease.revision}

@@ -50,7 +50,7 @@ const (
 //
 //   - EVENTS forgets the oldest by age and bytes; PublishEvent refuses before it would forget what was not routed.
 //   - DELIVERIES: the server does not allow scheduled messages on a stream that refuses when full (discard new), and discarding
-//     old would lose deliveries. So it has no bound of its own: PublishDeliveries, its only source of growth, holds the budget.
+//     old would lose deliveries. So it has no bound of its own: Room tells what may be put there.
 //   - TRIGGERS keeps one message per subject and refuses beyond its bytes: refusing is a 503 that the sender sees, discarding
 //     would be a lost trigger that nobody sees.
 //   - DEADLETTERS and HISTORY forget the oldest.
@@ -115,13 +115,13 @@ func (b *Bus) setUp(ctx context.Context) error {
 	if err := b.patiently(ctx, b.agreeOnShards); err != nil {
 		return err
 	}
-	for _, cfg := range streamConfigs(&b.opts) {
-		if err := b.patiently(ctx, func(ctx context.Context) error { return b.setUpStream(ctx, cfg) }); err != nil {
+	for _, cfg := range bucketConfigs(&b.opts) {
+		if err := b.patiently(ctx, func(ctx context.Context) error { return b.setUpBucket(ctx, cfg) }); err != nil {
 			return err
 		}
 	}
-	for _, cfg := range bucketConfigs(&b.opts) {
-		if err := b.patiently(ctx, func(ctx context.Context) error { return b.setUpBucket(ctx, cfg) }); err != nil {
+	for _, cfg := range streamConfigs(&b.opts) {
+		if err := b.patiently(ctx, func(ctx context.Context) error { return b.setUpStream(ctx, cfg) }); err != nil {
 			return err
 		}
 	}
@@ -174,15 +174,15 @@ func (b *Bus) keepOwed(ctx context.Context, name string, bound *int64) error {
 	}
 	if name == streamEvents {
 		b.streams[name] = s
-		owed := uint64(0)
-		for _, r := range []role{routeRole(), subscribeRole()} {
-			n, err := b.unhandled(ctx, r, map[string]jetstream.StreamState{name: state})
-			if err != nil {
-				return err
-			}
-			owed += n
+		unrouted, err := b.unrouted(ctx, state)
+		if err != nil {
+			return err
 		}
-		if owed == 0 {
+		unread, err := b.unhandled(ctx, subscribeRole(), map[string]jetstream.StreamState{name: state})
+		if err != nil {
+			return err
+		}
+		if unrouted+unread == 0 {
 			return nil
 		}
 		b.opts.Budgets.Events = stored

@@ -182,7 +182,7 @@ func TestWhatIsSkippedIsNotReadAndWhatComesAfterItIs(t *testing.T) {
 func TestAFloodIsRefusedBeforeItPushesOutWhatDidNotTrigger(t *testing.T) {
 	b := open(t, t.TempDir(), func(o *Options) { o.Budgets.Events = mib })
 	start(t, func(ctx context.Context) error {
-		return b.Events(ctx, light, func(context.Context, []*event.Record) error { return nil })
+		return b.Events(ctx, handlerOf(light, func(context.Context, []*event.Record) error { return nil }))
 	})
 	flood(t, b)
 	got := make(chan *event.Record)

@@ -1,0 +1,202 @@
+package bus
+
+import (
+	"context"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"notifier/internal/event"
+)
+
+func routeRole() role {
+	return role{kind: kindRoute, name: kindRoute, stream: streamEvents, logged: true}
+}
+
+// Events calls h with the records of EVENTS, those of each namespace in stream order, while this replica owns that role, until ctx ends.
+// What is held when the ownership ends is handed out again to the next owner, for a recheck. A message that is no event becomes a dead
+// letter.
+//
+// Calls for different namespaces may be made at the same time: a record that is heavy, and what comes of its namespace while it is handled,
+// is not waited for by other namespaces.
+func (b *Bus) Events(ctx context.Context, h event.Handler) error {
+	b.serveOne(ctx, routeRole(), func(ctx context.Context, t *tenure) error { return t.readEvents(ctx, h) })
+	return nil
+}
+
+// readEvents reads for one term.
+func (t *tenure) readEvents(ctx context.Context, h event.Handler) error {
+	in := make(chan event.Held[*event.Record])
+	gauge := t.bus.progress.start(t.role)
+	defer gauge.stop()
+	r := &eventReader{tenure: t, handler: h, out: in, gauge: gauge}
+	r.behind.Store(1)
+	h.CaughtUp(false)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		defer close(in)
+		return r.run(ctx)
+	})
+	g.Go(func() error {
+		if err := readTurns(ctx, in, r); err != nil || ctx.Err() != nil {
+			return err
+		}
+		return errStopped
+	})
+	g.Go(func() error { return t.cursor.keep(ctx) })
+	return g.Wait()
+}
+
+// eventReader hands the events of a term out.
+type eventReader struct {
+	tenure  *tenure
+	handler event.Handler
+	out     chan<- event.Held[*event.Record]
+	gauge   *gauge
+	// spilled is up to where it was last asked to be done.
+	spilled uint64
+	// behind counts what stood in the stream as the term began and was not handled yet, and one until all of that was handed out.
+	behind atomic.Int64
+}
+
+func (r *eventReader) run(ctx context.Context) error {
+	f := feed{bus: r.tenure.bus, next: r.tenure.cursor.next, end: func() { r.caughtUp(1) }}
+	return f.run(ctx, func(l logEntry) error {
+		r.gauge.answered()
+		return r.hand(ctx, l)
+	})
+}
+
+// hand waits until there is room for one more open event, and hands it out.
+func (r *eventReader) hand(ctx context.Context, l logEntry) error {
+	t := r.tenure
+	if err := r.room(ctx); err != nil {
+		return err
+	}
+	if !t.owned() {
+		return errFenced
+	}
+	poison, err := r.alone(ctx, l.seq)
+	if err != nil {
+		return err
+	}
+	if poison {
+		return r.giveUp(ctx, l, "poison", "the process died each time this message was handled")
+	}
+	record := l.record
+	if record == nil {
+		if record, err = decodeRecord(l.msg); err != nil {
+			return r.giveUp(ctx, l, "undecodable", err.Error())
+		}
+		record.Seq = l.seq
+	}
+	if l.seq <= t.last {
+		again := *record // others read the record as well
+		again.Recheck = true
+		record = &again
+		r.behind.Add(1)
+	}
+	select {
+	case r.out <- event.Held[*event.Record]{Value: record, Seq: l.seq, Settler: t.cursor.open(l.seq)}:
+		r.gauge.moved()
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// room waits until fewer than maxOpen events are open, and asks for the oldest to be done before it comes to that.
+func (r *eventReader) room(ctx context.Context) error {
+	for {
+		floor, window, _ := r.tenure.cursor.counts()
+		if window < spillAt {
+			r.gauge.waiting(0)
+			return nil
+		}
+		if upTo := floor + maxOpen/2; upTo > r.spilled {
+			r.spilled = upTo
+			r.handler.Spill(upTo)
+		}
+		if window < maxOpen {
+			return nil
+		}
+		r.gauge.waiting(window)
+		select {
+		case <-r.tenure.cursor.changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// alone has an event at which earlier owners may have died handed out when no other is open, and noted first. It reports whether that
+// happened too often.
+func (r *eventReader) alone(ctx context.Context, seq uint64) (poison bool, err error) {
+	t := r.tenure
+	if !t.cautious(seq) {
+		return false, nil
+	}
+	for {
+		if _, _, open := t.cursor.counts(); open == 0 {
+			return t.suspect(ctx, seq)
+		}
+		select {
+		case <-t.cursor.changed:
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+}
+
+// giveUp makes a dead letter of a message that cannot be handled, so that it blocks nothing. While that is not stored the term begins anew.
+func (r *eventReader) giveUp(ctx context.Context, l logEntry, label, reason string) error {
+	b := r.tenure.bus
+	b.log.Error("message cannot be handled and becomes a dead letter", "stream", streamEvents, "namespace", namespaceOf(l.msg.Subject),
+		"label", label, "reason", reason)
+	if err := b.deadLetterRaw(ctx, l.msg, label, reason); err != nil {
+		return err
+	}
+	return r.tenure.cursor.open(l.seq).Done(ctx)
+}
+
+// handle has one batch handled until that succeeds. It stays in hand meanwhile, so that nothing younger of the same objects is handled before it
+// (invariant E4).
+func (r *eventReader) handle(ctx context.Context, batch []event.Held[*event.Record]) error {
+	for pause := minHandlePause; ; pause = min(2*pause, maxHandlePause) {
+		err := r.handler.Handle(ctx, batch)
+		if err == nil {
+			r.caughtUp(r.old(batch))
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		r.tenure.bus.log.Warn("events not handled, they will be tried again", "role", r.tenure.role.name, "count", len(batch), "error", err)
+		for i := range batch {
+			again := *batch[i].Value
+			again.Recheck = true
+			batch[i].Value = &again
+		}
+		if err := wait(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// old counts what stood in the stream as the term began.
+func (r *eventReader) old(batch []event.Held[*event.Record]) int64 {
+	n := int64(0)
+	for _, h := range batch {
+		if h.Seq <= r.tenure.last {
+			n++
+		}
+	}
+	return n
+}
+
+// caughtUp takes n off what is behind.
+func (r *eventReader) caughtUp(n int64) {
+	if n > 0 && r.behind.Add(-n) == 0 {
+		r.handler.CaughtUp(true)
+	}
+}
