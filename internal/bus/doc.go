@@ -13,10 +13,9 @@
 //     quarters full and half of it was not routed yet, or not looked at yet for Receivers of type event, so a flood is answered
 //     503 before it pushes out what is owed. The state of the stream is read every two seconds, so a quarter of the budget must
 //     outlast what is published meanwhile.
-//   - DELIVERIES: per namespace twice NamespaceQuota messages, and above half of Budgets.Deliveries as many average messages as are
-//     free. Beyond that a delivery becomes a dead letter, unless its Provider has less than an even share, and other namespaces are
-//     unaffected. Whoever reads the stream keeps it at the quota itself, by giving up the oldest. The server cannot refuse here (it
-//     allows scheduled messages only on streams that discard old), so the embedded server's total is the last wall: it refuses.
+//   - DELIVERIES: Room tells how much of one namespace there is room for, and above half of Budgets.Deliveries that is as many average
+//     messages as are free. The deliverer gives up the oldest beyond it. The server cannot refuse here (it allows scheduled messages only
+//     on streams that discard old), so the embedded server's total is the last bound: it refuses.
 //   - TRIGGERS: one message a target, Budgets.Triggers bytes, beyond which new targets are refused with ErrFull.
 //   - DEADLETTERS: 7 days, 1,000 messages a Provider, Budgets.DeadLetters bytes, the oldest go.
 //   - HISTORY: 26 hours, 100,000 records (the server keeps some 320 bytes of memory for each), Budgets.History bytes, the oldest go. What went cannot be recognized as sent after a crash.
@@ -29,10 +28,9 @@
 //
 // # Duplicates
 //
-// EVENTS answers for an ID it has seen within the duplicate window, also after kill -9. DELIVERIES does so for two minutes, and
-// forgets at a restart what was settled, so a delivery carries Recheck whenever it may have been sent before, and WasSent tells.
-// Done is confirmed by the server but its consumers write their state up to 250 ms later, so after a kill -9 a settled event or
-// trigger can come back, for a recheck; a settled delivery is gone from its work queue.
+// EVENTS answers for an ID it has seen within the duplicate window, also after kill -9. The cursor of its reader is written every 100 ms, so
+// after a kill -9 what was done last comes again. DELIVERIES drops what has an ID that it has seen in the last two minutes, and forgets at a
+// restart what was settled. So a record and a delivery carry Recheck whenever they may have been handled before, and WasSent tells.
 //
 // # Order
 //
@@ -65,8 +63,9 @@
 //
 // A stage is handed messages over an unbuffered channel and takes them when it can. At most 256 wait in this process for it, kept
 // from being handed out elsewhere; the rest stays on disk. What a stage has taken it must settle, or call Working on more often
-// than event.HoldTime. Of EVENTS at most 8,192 records and 64 MiB are in hand to be routed; what one namespace has of that waits for
-// itself until all of it is used. At most 4,096 deliveries of a shard are out at a time; triggers are bounded by their targets.
+// than event.HoldTime. Of EVENTS at most 8,192 are open, handed out and not done, and 64 MiB wait to be routed; what one namespace has of
+// that waits for itself until all of it is used. When three quarters are open the oldest are asked to be put where they need not be open.
+// At most 4,096 deliveries that come off the schedule are out at a time in a shard; triggers are bounded by their targets.
 //
 // Publishing of events, triggers and sent records is a group commit: what arrives during one write shares the next one,
 // as an atomic batch with one fsync for its data. So a caller waits for at most two writes, however many callers there are, and
