@@ -81,7 +81,7 @@ func (b *Bus) Events(
 		r.Seq, r.Recheck = seq, recheck
 		return r, nil
 	}
-	b.serveOne(ctx, routeRole(), func(ctx context.Context, t *tenure) error { return readLanes(ctx, t, decode, heavy, route) })
+	b.serveOne(ctx, routeRole(), func(ctx context.Context, c *consumer) error { return readLanes(ctx, c, decode, heavy, route) })
 	return nil
 }
 

@@ -25,9 +25,9 @@ const (
 // one call; a record that its reader takes for heavy goes in a call of its namespace alone, beside the others, so that a tenant with very
 // many Alerts waits for itself (invariant T6).
 type lanes struct {
-	tenure *tenure
-	heavy  func(*event.Record) bool
-	handle handler
+	consumer *consumer
+	heavy    func(*event.Record) bool
+	handle   handler
 
 	all map[string]*lane
 	// light and alone are the lanes whose turn comes, by what is first in them.
@@ -55,11 +55,11 @@ type call struct {
 	err   error
 }
 
-// readLanes has the records of one tenure handled until it ends.
-func readLanes(ctx context.Context, t *tenure, decode decoder[*event.Record], heavy func(*event.Record) bool, handle handler) error {
-	return consume(ctx, t, decode, func(ctx context.Context, _ int, in <-chan event.Held[*event.Record]) error {
+// readLanes has the records of one consumer handled until it ends.
+func readLanes(ctx context.Context, c *consumer, decode decoder[*event.Record], heavy func(*event.Record) bool, handle handler) error {
+	return consume(ctx, c, decode, func(ctx context.Context, _ int, in <-chan event.Held[*event.Record]) error {
 		l := &lanes{
-			tenure: t, heavy: heavy, handle: handle, all: map[string]*lane{}, finished: make(chan *call, 1+maxAlone),
+			consumer: c, heavy: heavy, handle: handle, all: map[string]*lane{}, finished: make(chan *call, 1+maxAlone),
 		}
 		ctx, cancel := context.WithCancel(ctx)
 		defer l.running.Wait()
@@ -169,7 +169,7 @@ func (c *call) take(of *lane, n int) {
 
 func (l *lanes) start(ctx context.Context, c *call) {
 	l.running.Go(func() {
-		c.err = handleBatch(ctx, l.tenure, c.batch, l.handle)
+		c.err = handleBatch(ctx, l.consumer, c.batch, l.handle)
 		l.finished <- c // it has room for all calls
 	})
 }
