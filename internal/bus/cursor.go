@@ -45,7 +45,7 @@ type cursor struct {
 
 // loadCursor reads where the events are done up to.
 func (b *Bus) loadCursor(ctx context.Context) (*cursor, error) {
-	c := &cursor{kv: b.buckets[bucketOwners], changed: make(chan struct{}, 1), done: map[uint64]struct{}{}}
+	c := &cursor{kv: b.buckets[bucketWorker], changed: make(chan struct{}, 1), done: map[uint64]struct{}{}}
 	e, err := c.kv.Get(ctx, cursorKey)
 	switch {
 	case errors.Is(err, jetstream.ErrKeyNotFound):
@@ -59,6 +59,29 @@ func (b *Bus) loadCursor(ctx context.Context) (*cursor, error) {
 	}
 	c.saved, c.next = c.floor, c.floor+1
 	return c, nil
+}
+
+// inherit takes the place over from the consumer that earlier releases read the events by.
+func (c *cursor) inherit(ctx context.Context, s jetstream.Stream) error {
+	if c.revision > 0 {
+		return nil
+	}
+	old, err := s.Consumer(ctx, kindRoute)
+	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look up consumer of earlier releases: %w", err)
+	}
+	c.floor = old.CachedInfo().AckFloor.Stream
+	c.next = c.floor + 1
+	if err := c.save(ctx); err != nil {
+		return err
+	}
+	if err := s.DeleteConsumer(ctx, kindRoute); err != nil {
+		return fmt.Errorf("delete consumer of earlier releases: %w", err)
+	}
+	return nil
 }
 
 // skipTo says that there is nothing between the last event that was handed out and seq.

@@ -2,12 +2,14 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"notifier/internal/event"
 )
@@ -223,5 +225,28 @@ func TestE3AReaderThatWasReplacedDoesNotMoveTheCursor(t *testing.T) {
 	must(t, err)
 	if again.floor != 2 {
 		t.Errorf("the cursor is at %d", again.floor)
+	}
+}
+
+// E3: fails when an upgrade routes once more what an earlier release had acknowledged.
+func TestE3TheReaderGoesOnWhereThatOfAnEarlierReleaseEnded(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	publishEvents(t, b, ids(4)...)
+	s := b.streams[streamEvents]
+	old, err := s.CreateConsumer(ctx, jetstream.ConsumerConfig{Durable: kindRoute, AckPolicy: jetstream.AckExplicitPolicy})
+	must(t, err)
+	msgs, err := old.Fetch(3)
+	must(t, err)
+	for m := range msgs.Messages() {
+		must(t, m.DoubleAck(ctx))
+	}
+	events := newHeldEvents()
+	start(t, events.read(b))
+	if got := describe(receive(t, events.handed)); got != "0003 4 true" {
+		t.Errorf("the first is %s", got)
+	}
+	if _, err := s.Consumer(ctx, kindRoute); !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		t.Errorf("the old consumer: %v", err)
 	}
 }

@@ -36,27 +36,27 @@
 //
 // The records of a namespace come to route in stream order, one call at a time, a failed batch before anything younger. Namespaces do not
 // wait for each other's records that are heavy. Deliveries of one Provider and triggers of one
-// namespace are in one shard and come in stream order, but for those that were returned or come off the schedule. A new owner
-// starts at the oldest unsettled message at once: what a dead owner held comes first, not after its hold time.
+// namespace are in one shard and come in stream order, but for those that were returned or come off the schedule. A new worker
+// starts at the oldest unsettled message at once: what a dead one held comes first, not after its hold time.
 //
-// # Ownership
+// # Worker
 //
-// Each consumer is a role: "route", "subscribe", "deliver.N", "trigger.N". A role has one owner in the fleet. Heartbeats in a
-// bucket say who is alive, rendezvous hashing says who should own what, a lease taken by compare-and-set makes sure that it is one,
-// and the consumer's pinned client fences out who does not know yet that it lost. Alone on the embedded server a process owns
-// everything at once. A role changes hands well within a second when its owner leaves and within some six seconds when it dies. What
-// gives a role back is tried again until the bucket has it: a lease that names a living replica keeps everybody else out.
+// Every replica publishes. One replica, the worker, reads: routes, subscribes, delivers and applies, and what Work is called with. A lease
+// in a bucket decides which, taken and renewed by compare-and-set; with the embedded server the process is the worker at once. The
+// time from taking the lease to losing it is a term. Each consumer has a pinned client as its fence: at the start of a term the worker
+// unpins and resets it, so that a worker that does not know yet that its term is over is refused. Another replica takes over well within
+// a second when the worker has left, which it does after it has drained, and within leaseWait, 3.5 seconds, when it dies.
 //
-// An owner's time is counted from when its last heartbeat was sent, and ends before the others take over, also when the process was
-// stopped meanwhile. The context of an ownership ends some milliseconds after such a process goes on, so stages ask event.Owned right
-// before anything that another owner would repeat. Even that is not a lock: a process that is stopped in the middle of a send may
-// finish it afterwards, so sends carry IDs.
+// A term counts from when the last renewal was sent, and is over 2.75 seconds later, before another may begin, also when the
+// process was stopped meanwhile. The context of a term ends some milliseconds after such a process goes on, so stages ask event.Owned
+// right before anything that another worker would repeat. Even that is not a lock: a process that is stopped in the middle of a send may
+// finish it afterwards, so sends carry IDs. A server that takes up to 1.3 seconds for a renewal does not end a term.
 //
-// An owner that lost the server, by a reconnection or by some seconds without a word for a request, begins anew: what was on its way
-// then is handed out again at once, and not when its hold time is over.
+// A worker that lost the server, by a reconnection or by some seconds without a word for a request, takes the consumer over anew in the
+// same term: what was on its way then is handed out again at once, and not when its hold time is over.
 //
-// An owner that dies leaves its lease behind, and the next one counts. After fifty deaths at one place the messages there are
-// handed out one at a time and noted first, so that the one that kills the process is known, and after a hundred it is a dead
+// A worker that dies leaves its lease behind, and the next one counts. After fifty deaths at one place of a consumer the messages there
+// are handed out one at a time and noted first, so that the one that kills the process is known, and after a hundred it is a dead
 // letter.
 //
 // # Back-pressure

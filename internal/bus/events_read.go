@@ -13,23 +13,22 @@ func routeRole() role {
 	return role{kind: kindRoute, name: kindRoute, stream: streamEvents, logged: true}
 }
 
-// Events calls h with the records of EVENTS, those of each namespace in stream order, while this replica owns that role, until ctx ends.
-// What is held when the ownership ends is handed out again to the next owner, for a recheck. A message that is no event becomes a dead
-// letter.
+// Events calls h with the records of EVENTS, those of each namespace in stream order, while this replica is the worker, until ctx ends. What is
+// held when the term ends is handed out again to the next worker, for a recheck. A message that is no event becomes a dead letter.
 //
 // Calls for different namespaces may be made at the same time: a record that is heavy, and what comes of its namespace while it is handled,
 // is not waited for by other namespaces.
 func (b *Bus) Events(ctx context.Context, h event.Handler) error {
-	b.serveOne(ctx, routeRole(), func(ctx context.Context, t *tenure) error { return t.readEvents(ctx, h) })
+	b.serveOne(ctx, routeRole(), func(ctx context.Context, c *consumer) error { return c.readEvents(ctx, h) })
 	return nil
 }
 
-// readEvents reads for one term.
-func (t *tenure) readEvents(ctx context.Context, h event.Handler) error {
+// readEvents reads from one takeover to the next.
+func (c *consumer) readEvents(ctx context.Context, h event.Handler) error {
 	in := make(chan event.Held[*event.Record])
-	gauge := t.bus.progress.start(t.role)
+	gauge := c.bus.progress.start(c.role)
 	defer gauge.stop()
-	r := &eventReader{tenure: t, handler: h, out: in, gauge: gauge}
+	r := &eventReader{consumer: c, handler: h, out: in, gauge: gauge}
 	r.behind.Store(1)
 	h.CaughtUp(false)
 	g, ctx := errgroup.WithContext(ctx)
@@ -43,16 +42,16 @@ func (t *tenure) readEvents(ctx context.Context, h event.Handler) error {
 		}
 		return errStopped
 	})
-	g.Go(func() error { return t.cursor.keep(ctx) })
+	g.Go(func() error { return c.cursor.keep(ctx) })
 	return g.Wait()
 }
 
 // eventReader hands the events of a term out.
 type eventReader struct {
-	tenure  *tenure
-	handler event.Handler
-	out     chan<- event.Held[*event.Record]
-	gauge   *gauge
+	consumer *consumer
+	handler  event.Handler
+	out      chan<- event.Held[*event.Record]
+	gauge    *gauge
 	// spilled is up to where it was last asked to be done.
 	spilled uint64
 	// behind counts what stood in the stream as the term began and was not handled yet, and one until all of that was handed out.
@@ -60,7 +59,7 @@ type eventReader struct {
 }
 
 func (r *eventReader) run(ctx context.Context) error {
-	f := feed{bus: r.tenure.bus, next: r.tenure.cursor.next, end: func() { r.caughtUp(1) }}
+	f := feed{bus: r.consumer.bus, next: r.consumer.cursor.next, end: func() { r.caughtUp(1) }}
 	return f.run(ctx, func(l logEntry) error {
 		r.gauge.answered()
 		return r.hand(ctx, l)
@@ -69,11 +68,11 @@ func (r *eventReader) run(ctx context.Context) error {
 
 // hand waits until there is room for one more open event, and hands it out.
 func (r *eventReader) hand(ctx context.Context, l logEntry) error {
-	t := r.tenure
+	c := r.consumer
 	if err := r.room(ctx); err != nil {
 		return err
 	}
-	if !t.owned() {
+	if !event.Owned(ctx) {
 		return errFenced
 	}
 	poison, err := r.alone(ctx, l.seq)
@@ -90,14 +89,14 @@ func (r *eventReader) hand(ctx context.Context, l logEntry) error {
 		}
 		record.Seq = l.seq
 	}
-	if l.seq <= t.last {
+	if l.seq <= c.last {
 		again := *record // others read the record as well
 		again.Recheck = true
 		record = &again
 		r.behind.Add(1)
 	}
 	select {
-	case r.out <- event.Held[*event.Record]{Value: record, Seq: l.seq, Settler: t.cursor.open(l.seq)}:
+	case r.out <- event.Held[*event.Record]{Value: record, Seq: l.seq, Settler: c.cursor.open(l.seq)}:
 		r.gauge.moved()
 		return nil
 	case <-ctx.Done():
@@ -108,7 +107,7 @@ func (r *eventReader) hand(ctx context.Context, l logEntry) error {
 // room waits until fewer than maxOpen events are open, and asks for the oldest to be done before it comes to that.
 func (r *eventReader) room(ctx context.Context) error {
 	for {
-		floor, window, _ := r.tenure.cursor.counts()
+		floor, window, _ := r.consumer.cursor.counts()
 		if window < spillAt {
 			r.gauge.waiting(0)
 			return nil
@@ -122,7 +121,7 @@ func (r *eventReader) room(ctx context.Context) error {
 		}
 		r.gauge.waiting(window)
 		select {
-		case <-r.tenure.cursor.changed:
+		case <-r.consumer.cursor.changed:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -132,16 +131,16 @@ func (r *eventReader) room(ctx context.Context) error {
 // alone has an event at which earlier owners may have died handed out when no other is open, and noted first. It reports whether that
 // happened too often.
 func (r *eventReader) alone(ctx context.Context, seq uint64) (poison bool, err error) {
-	t := r.tenure
-	if !t.cautious(seq) {
+	c := r.consumer
+	if !c.cautious(seq) {
 		return false, nil
 	}
 	for {
-		if _, _, open := t.cursor.counts(); open == 0 {
-			return t.suspect(ctx, seq)
+		if _, _, open := c.cursor.counts(); open == 0 {
+			return c.deaths.suspect(ctx, c.name, seq)
 		}
 		select {
-		case <-t.cursor.changed:
+		case <-c.cursor.changed:
 		case <-ctx.Done():
 			return false, ctx.Err()
 		}
@@ -150,13 +149,13 @@ func (r *eventReader) alone(ctx context.Context, seq uint64) (poison bool, err e
 
 // giveUp makes a dead letter of a message that cannot be handled, so that it blocks nothing. While that is not stored the term begins anew.
 func (r *eventReader) giveUp(ctx context.Context, l logEntry, label, reason string) error {
-	b := r.tenure.bus
+	b := r.consumer.bus
 	b.log.Error("message cannot be handled and becomes a dead letter", "stream", streamEvents, "namespace", namespaceOf(l.msg.Subject),
 		"label", label, "reason", reason)
 	if err := b.deadLetterRaw(ctx, l.msg, label, reason); err != nil {
 		return err
 	}
-	return r.tenure.cursor.open(l.seq).Done(ctx)
+	return r.consumer.cursor.open(l.seq).Done(ctx)
 }
 
 // handle has one batch handled until that succeeds. It stays in hand meanwhile, so that nothing younger of the same objects is handled before it
@@ -171,7 +170,7 @@ func (r *eventReader) handle(ctx context.Context, batch []event.Held[*event.Reco
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		r.tenure.bus.log.Warn("events not handled, they will be tried again", "role", r.tenure.role.name, "count", len(batch), "error", err)
+		r.consumer.bus.log.Warn("events not handled, they will be tried again", "role", r.consumer.role.name, "count", len(batch), "error", err)
 		for i := range batch {
 			again := *batch[i].Value
 			again.Recheck = true
@@ -187,7 +186,7 @@ func (r *eventReader) handle(ctx context.Context, batch []event.Held[*event.Reco
 func (r *eventReader) old(batch []event.Held[*event.Record]) int64 {
 	n := int64(0)
 	for _, h := range batch {
-		if h.Seq <= r.tenure.last {
+		if h.Seq <= r.consumer.last {
 			n++
 		}
 	}

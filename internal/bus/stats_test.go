@@ -36,9 +36,9 @@ func (muteBucket) Get(context.Context, string) (jetstream.KeyValueEntry, error) 
 // muteReader has the bus not answer how far one reader of EVENTS is, until the returned function is called.
 func muteReader(b *Bus, kind string) (unmute func()) {
 	if kind == kindRoute {
-		bucket := b.buckets[bucketOwners]
-		b.buckets[bucketOwners] = muteBucket{bucket}
-		return func() { b.buckets[bucketOwners] = bucket }
+		bucket := b.buckets[bucketWorker]
+		b.buckets[bucketWorker] = muteBucket{bucket}
+		return func() { b.buckets[bucketWorker] = bucket }
 	}
 	stream := b.streams[streamEvents]
 	b.streams[streamEvents] = mute{stream, consumerName(subscribeRole())}

@@ -213,14 +213,14 @@ func TestOneReplicaReadsForAllReceivers(t *testing.T) {
 	if r := receive(t, got); r.ID != "2" {
 		t.Errorf("%s was read twice", r.ID)
 	}
-	if owner, _ := one.members.owner(kindSubscribe, kindSubscribe); owner == "one" {
+	if one.Worker() {
 		stopOne()
 	} else {
 		stopTwo()
 	}
 	publishEvents(t, two, "3")
 	if r := receive(t, got); r.ID != "3" {
-		t.Errorf("the next owner read %s", r.ID)
+		t.Errorf("the next worker read %s", r.ID)
 	}
 }
 
