@@ -39,6 +39,7 @@ type cursor struct {
 	done     map[uint64]struct{} // beyond the floor
 	returned int                 // handed out and given back
 
+	saving   sync.Mutex
 	saved    uint64 // the floor in the bucket
 	revision uint64
 }
@@ -128,6 +129,8 @@ func (c *cursor) counts() (floor uint64, window, open int) {
 
 // save writes the floor if it has moved.
 func (c *cursor) save(ctx context.Context) error {
+	c.saving.Lock()
+	defer c.saving.Unlock()
 	floor, _, _ := c.counts()
 	if floor == c.saved {
 		return nil

@@ -137,6 +137,9 @@ func (r *eventReader) alone(ctx context.Context, seq uint64) (poison bool, err e
 	}
 	for {
 		if _, _, open := c.cursor.counts(); open == 0 {
+			if err := c.cursor.save(ctx); err != nil { // what was done is no suspect any more
+				return false, err
+			}
 			return c.deaths.suspect(ctx, c.name, seq)
 		}
 		select {
