@@ -117,14 +117,9 @@ func kubeFlags(fs *pflag.FlagSet, o *app.Options) {
 		"time after which the Kubernetes API is asked again whether service accounts may write what Receivers name, "+
 			"and which fields its definitions of the three kinds have")
 	fs.IntVar(&o.Concurrent, "concurrent", o.Concurrent, "statuses of one kind that are written at the same time")
-	fs.BoolVar(&o.LeaderElection, "enable-leader-election", o.LeaderElection,
-		"elect one of several replicas to watch Flux objects and to write status")
-	fs.BoolVar(&o.LeaderReleaseOnCancel, "leader-election-release-on-cancel", o.LeaderReleaseOnCancel, "give the lease back at shutdown")
-	fs.DurationVar(&o.LeaderLeaseDuration, "leader-election-lease-duration", o.LeaderLeaseDuration,
-		"time after which a lease that was not renewed is free")
-	fs.DurationVar(&o.LeaderRenewDeadline, "leader-election-renew-deadline", o.LeaderRenewDeadline, "time a leader tries to renew before it gives up")
-	fs.DurationVar(&o.LeaderRetryPeriod, "leader-election-retry-period", o.LeaderRetryPeriod, "time between tries to take or renew the lease")
 }
+
+const leaseTimes = "has no effect: the times of the worker's lease are fixed, another replica takes over within 5s of a kill"
 
 // legacyFlags declares the flags of Flux's notification-controller that have nothing left to set here, with what happens
 // instead, so that a Deployment written for Flux starts unchanged.
@@ -137,6 +132,12 @@ func legacyFlags(fs *pflag.FlagSet) map[string]string {
 		"feature-gates":                "has no effect: this version has no feature gates",
 		"min-retry-delay":              "has no effect: a failed reconciliation is retried after 250ms, growing",
 		"max-retry-delay":              "has no effect: a failed reconciliation is retried at least every minute",
+
+		"enable-leader-election":            "has no effect: with several replicas one is always the worker, by a lease in NATS",
+		"leader-election-lease-duration":    leaseTimes,
+		"leader-election-renew-deadline":    leaseTimes,
+		"leader-election-retry-period":      leaseTimes,
+		"leader-election-release-on-cancel": "has no effect: a worker that is stopped always gives its lease back",
 	}
 	fs.Bool("export-http-path-metrics", false, legacyUsage(meanings, "export-http-path-metrics"))
 	fs.String("watch-configs-label-selector", "", legacyUsage(meanings, "watch-configs-label-selector"))
@@ -145,6 +146,11 @@ func legacyFlags(fs *pflag.FlagSet) map[string]string {
 	fs.StringToString("feature-gates", nil, legacyUsage(meanings, "feature-gates"))
 	fs.Duration("min-retry-delay", 0, legacyUsage(meanings, "min-retry-delay"))
 	fs.Duration("max-retry-delay", 0, legacyUsage(meanings, "max-retry-delay"))
+	fs.Bool("enable-leader-election", false, legacyUsage(meanings, "enable-leader-election"))
+	for _, name := range []string{"leader-election-lease-duration", "leader-election-renew-deadline", "leader-election-retry-period"} {
+		fs.Duration(name, 0, legacyUsage(meanings, name))
+	}
+	fs.Bool("leader-election-release-on-cancel", true, legacyUsage(meanings, "leader-election-release-on-cancel"))
 	return meanings
 }
 

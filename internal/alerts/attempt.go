@@ -91,6 +91,8 @@ func (s *shard) try(work context.Context, it *item, dest *Destination) (verdict,
 		return verdict{action: giveBack}, attempt{}
 	}
 	failure := event.AsError(err)
+	it.mu.Lock() // a copy may be made for the schedule
+	defer it.mu.Unlock()
 	return s.judge(d, failure, started, now), attempt{made: true, err: failure, took: took}
 }
 
@@ -157,6 +159,7 @@ func (s *shard) conclude(work context.Context, it *item, dest *Destination, v ve
 // settle puts an outcome on the bus, as long as it takes, and only then ends the hold on the message. It reports false if the
 // drain came first: then nobody knows of the outcome and the message must come again.
 func (s *shard) settle(work context.Context, it *item, v verdict) bool {
+	it.awaitSpill()
 	d := &it.d
 	var write func(context.Context) error
 	switch v.action {

@@ -15,12 +15,16 @@ import (
 	"notifier/internal/event"
 )
 
-// DeliverySource hands out deliveries by shard, each shard to one owner at a time.
+// DeliverySource hands out the deliveries that were parked, by shard, each shard to one owner at a time.
 type DeliverySource interface {
 	// Deliveries calls serve when this process comes to own a shard, with a context that ends with the ownership.
 	Deliveries(ctx context.Context, serve func(ctx context.Context, shard int, in <-chan event.Held[event.Delivery]) error) error
-	// Backlog tells what of a shard is on the bus: the deliveries that were parked, and how many others, which come in order.
-	Backlog(ctx context.Context, shard int) (event.Backlog, error)
+	// Backlog lists the deliveries of a shard that were parked and not settled since.
+	Backlog(ctx context.Context, shard int) ([]event.Parked, error)
+	// DeliveryShard returns the shard of a Provider's deliveries.
+	DeliveryShard(namespace, provider string) int
+	// Room returns how many deliveries of one namespace may wait on the bus, and how many bytes of them.
+	Room() (deliveries int, bytes int64)
 }
 
 // Schedule puts deliveries away.
@@ -36,7 +40,7 @@ type Schedule interface {
 // DeadLetters are the deliveries that were given up.
 type DeadLetters interface {
 	// DeadProviders lists the Providers of a shard that have any.
-	DeadProviders(ctx context.Context, shard int) ([]event.First, error)
+	DeadProviders(ctx context.Context, shard int) ([]event.DeadOf, error)
 	// DeadLetters returns those of a Provider that are no older than since, in the order in which they were given up.
 	DeadLetters(ctx context.Context, namespace, provider string, since time.Time) ([]event.Dead, error)
 	// Replay has a delivery handed out again instead of being dead. The same delivery with the same Replays and Parks is so once.
@@ -102,6 +106,7 @@ type Deliverer struct {
 	// oldest has, by shard, when what has waited longest came to be.
 	oldest sync.Map // int → oldest
 	shares shares
+	shards *serving
 	losses *losses
 	// sent is when Alerts were last delivered.
 	sent *activities
@@ -118,7 +123,7 @@ func NewDeliverer(o DelivererOptions) (*Deliverer, error) {
 		o.DrainTimeout = DefaultDrainTimeout
 	}
 	d := &Deliverer{
-		DelivererOptions: o, losses: newLosses(o.Reports), sent: newActivities(AlertSent, o.Reports),
+		DelivererOptions: o, shards: newServing(), losses: newLosses(o.Reports), sent: newActivities(AlertSent, o.Reports),
 		metrics: newDeliverMetrics(o.Registerer, o.Types),
 	}
 	promauto.With(o.Registerer).NewGaugeFunc(prometheus.GaugeOpts{

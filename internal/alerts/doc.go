@@ -4,10 +4,10 @@
 // # Route
 //
 // A Router is the one reader of the events. For every event it asks the Table of the event's own namespace, and only that
-// (invariants E1, E8), leaves out the Alerts that were made after the event was accepted (the namespace may be another tenant's by then), merges the metadata for each Alert that matches, and publishes one Delivery an Alert. Delivery IDs are
-// a function of event, Alert and Provider, so a batch that is routed twice yields the same deliveries. A batch is
-// acknowledged when all of its deliveries are on the bus: nothing is lost (E2), and a bus that does not answer holds the route. An event
-// that concerns many Alerts is routed beside those of other namespaces, which do not wait for it.
+// (invariants E1, E8), leaves out the Alerts that were made after the event was accepted (the namespace may be another tenant's by then),
+// merges the metadata for each Alert that matches, and dispatches one Delivery an Alert. Delivery IDs are a function of event, Alert and
+// Provider, so an event that is routed twice yields the same deliveries. An event is done when each of its deliveries is on the bus as sent,
+// waiting or dead (E2). An event that concerns many Alerts is routed beside those of other namespaces, which do not wait for it.
 //
 // Regular expressions are tenant input. They are bounded when an Alert is compiled and timed when they run: an event costs at
 // most eventTime, a namespace at most its share of a window, all namespaces together at most half of it. A match that is cut
@@ -20,12 +20,14 @@
 // concurrency, a limiter where the destination publishes a limit, and a breaker.
 //
 //   - Loss: a delivery leaves the bus when it was sent and recorded as sent, written to the dead letters, or put back on the
-//     schedule. Whatever is held in memory is still on the bus.
+//     schedule. Whatever is held in memory is still on the bus, as its event or on the schedule.
+//   - Open events: a delivery that holds its event for more than spillAfter, or when the bus has too many open, is put on the schedule: what
+//     waits is recalled from there, of what is being sent a copy is kept there until the outcome is known.
 //   - Duplicates: a delivery that may have been sent before is looked up in the history first. It is sent twice only if the
 //     record of the first send was not written or its answer not received, with the same ID (E3).
 //   - Order: all known deliveries of one object to one Provider form a line, those on the schedule included; only the head of a
 //     line is sent, and the next one when the outcome of the head is on the bus (E4). At takeover one look at the bus tells what
-//     was parked, and how many others each Provider has, which come in order: what was parked is sent once those were taken in.
+//     was parked; the events that were not done are routed again, and what was parked is sent once they were.
 //     Deliveries of different objects overtake each other: errors go first, and events that their objects do not bear out last (E9).
 //   - Waiting: a queue holds what it will soon send. The rest is written to the schedule once, for the end of its lifetime, and read
 //     from there, the oldest first, when the queue has room for it (shelf). So a backlog goes at the pace of its destination,
@@ -45,5 +47,5 @@
 //   - Panics: a Sender that panics fails that attempt; the third such attempt is a permanent failure.
 //
 // Everything kept per Provider or object is dropped when the last of its deliveries is settled and ten minutes have passed; the
-// number of deliveries is bounded by the bus's quota per namespace.
+// number of deliveries is bounded by the quota per namespace.
 package alerts

@@ -13,7 +13,7 @@ import (
 )
 
 // fakeBus keeps deliveries as the bus does: a stream in which messages wait to be handed out, are held by a session or come
-// back, and a schedule. A session is one process's connection; it can be cut, as by kill -9. The schedule stands apart from the stream, so
+// back, and a schedule. What was never on the schedule stands for an event that leads to one delivery, and is dispatched. A session is one process's connection; it can be cut, as by kill -9. The schedule stands apart from the stream, so
 // that tens of thousands of messages on it cost a message that is handed out nothing.
 type fakeBus struct {
 	mu      sync.Mutex
@@ -24,8 +24,10 @@ type fakeBus struct {
 	scheduled map[string]*fakeMessage
 	// due are the messages that may be handed out, ordered by seq, and held counts those that were. They are counted anew when
 	// the first hold may have run out, at expires.
-	due     []*fakeMessage
-	held    int
+	due  []*fakeMessage
+	held int
+	// fresh are those of events.
+	fresh   []*fakeMessage
 	expires time.Time
 	changed chan struct{}
 	history map[string]int
@@ -86,9 +88,12 @@ func (b *fakeBus) notify() {
 func (b *fakeBus) add(d event.Delivery, at time.Time) {
 	b.nextSeq++
 	m := &fakeMessage{seq: b.nextSeq, d: d, at: at, parked: !at.IsZero() || d.Parks > 0}
-	if at.IsZero() {
+	switch {
+	case !m.parked:
+		b.stream, b.fresh = append(b.stream, m), append(b.fresh, m)
+	case at.IsZero():
 		b.stream, b.due = append(b.stream, m), append(b.due, m)
-	} else {
+	default:
 		if old := b.scheduled[d.ID]; old != nil {
 			b.unschedule(old)
 		}
@@ -109,8 +114,9 @@ func (b *fakeBus) publish(ds ...event.Delivery) {
 // fakeSession is a process's connection to the bus and its ownership of the one shard.
 type fakeSession struct {
 	*fakeBus
-	cut      bool
-	takeover uint64
+	cut        bool
+	takeover   uint64
+	dispatcher Dispatcher
 }
 
 // session takes the shard over: what the last owner held is handed out again at once, in stream order.
@@ -154,8 +160,14 @@ func (b *fakeBus) remove(m *fakeMessage) {
 // count finds out what is due and what is held.
 func (b *fakeBus) count() {
 	now := time.Now()
-	b.due, b.held, b.expires = nil, 0, time.Time{}
+	b.due, b.fresh, b.held, b.expires = nil, nil, 0, time.Time{}
 	for _, m := range b.stream {
+		if !m.parked {
+			if m.holder == nil {
+				b.fresh = append(b.fresh, m)
+			}
+			continue
+		}
 		if m.holder == nil || !m.heldUntil.After(now) {
 			b.due = append(b.due, m)
 		} else {
@@ -207,12 +219,61 @@ func (s *fakeSession) Deliveries(
 ) error {
 	in := make(chan event.Held[event.Delivery])
 	ended := make(chan struct{})
-	var feed sync.WaitGroup
-	feed.Go(func() { s.feed(ctx, ended, in) })
+	var feeds sync.WaitGroup
+	feeds.Go(func() { s.feed(ctx, ended, in) })
+	feeds.Go(func() { s.dispatch(ctx) })
 	err := serve(ctx, 0, in)
 	close(ended)
-	feed.Wait()
+	feeds.Wait()
 	return err
+}
+
+// dispatch hands the deliveries of events out, in order, and says when those from before the takeover were.
+func (s *fakeSession) dispatch(ctx context.Context) {
+	s.dispatcher.CaughtUp(false)
+	for caught := false; ctx.Err() == nil; {
+		s.mu.Lock()
+		batch := s.takeFresh()
+		old, changed := slices.ContainsFunc(s.fresh, func(m *fakeMessage) bool { return m.seq <= s.takeover }), s.changed
+		s.mu.Unlock()
+		if s.pause > 0 {
+			pass(s.pause)
+		}
+		if len(batch) > 0 && s.dispatcher.Dispatch(ctx, batch) != nil {
+			return
+		}
+		if !caught && !old {
+			caught = true
+			s.dispatcher.CaughtUp(true)
+		}
+		if len(batch) > 0 {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		}
+	}
+}
+
+// takeFresh takes the next deliveries of events.
+func (s *fakeSession) takeFresh() (batch []event.Held[event.Delivery]) {
+	if s.cut {
+		return nil
+	}
+	most := 64
+	if s.pause > 0 {
+		most = 1
+	}
+	for _, m := range s.fresh[:min(len(s.fresh), most)] {
+		m.holder = s
+		m.delivered++
+		d := m.d
+		d.Recheck = d.Recheck || m.delivered > 1 || m.seq <= s.takeover
+		batch = append(batch, event.Held[event.Delivery]{Value: d, Seq: m.seq, Settler: &fakeHold{s, m, m.seq, m.delivered}})
+	}
+	s.fresh = s.fresh[len(batch):]
+	return batch
 }
 
 func (s *fakeSession) feed(ctx context.Context, ended chan struct{}, in chan<- event.Held[event.Delivery]) {
@@ -266,8 +327,10 @@ func (h *fakeHold) Done(context.Context) error {
 	b := h.session.fakeBus
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if err := b.faults("done"); err != nil {
-		return err
+	if h.message.parked { // that an event is done is noted in memory
+		if err := b.faults("done"); err != nil {
+			return err
+		}
 	}
 	if h.session.cut {
 		return errCut
@@ -275,12 +338,15 @@ func (h *fakeHold) Done(context.Context) error {
 	if h.live() {
 		h.message.gone = true
 		b.remove(h.message)
+		b.notify()
+		if !h.message.parked {
+			return nil
+		}
 		if slices.Contains(b.due, h.message) { // its hold had run out
 			b.count()
 		} else {
 			b.held--
 		}
-		b.notify()
 	}
 	return nil
 }
@@ -299,7 +365,13 @@ func (h *fakeHold) Return() error {
 	b := h.session.fakeBus
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if h.live() && h.message.holder == h.session {
+	switch {
+	case !h.live() || h.message.holder != h.session:
+	case !h.message.parked:
+		h.message.holder = nil
+		b.count()
+		b.notify()
+	default:
 		h.message.heldUntil, h.message.returned = time.Now(), true
 		b.expires = time.Now()
 		b.notify()

@@ -148,6 +148,7 @@ func (w *world) deliverer(s *fakeSession) *Deliverer {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	s.dispatcher = d
 	return d
 }
 

@@ -1,10 +1,10 @@
 package alerts
 
 import (
-	"cmp"
 	"container/heap"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -50,32 +50,28 @@ func (b *fakeBus) unschedule(m *fakeMessage) {
 	delete(b.scheduled, m.d.ID)
 }
 
-// Backlog tells what is on the schedule, what has come off it and what never was.
-func (s *fakeSession) Backlog(context.Context, int) (event.Backlog, error) {
+// Backlog lists what is on the schedule and what has come off it.
+func (s *fakeSession) Backlog(context.Context, int) ([]event.Parked, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cut {
-		return event.Backlog{}, errCut
+		return nil, errCut
 	}
-	backlog, first := event.Backlog{Last: s.nextSeq}, map[event.First]int{}
-	all := slices.Concat(s.stream, s.schedule)
-	slices.SortFunc(all, func(x, y *fakeMessage) int { return cmp.Compare(x.seq, y.seq) })
-	for _, m := range all {
-		if !m.parked {
-			first[event.First{Namespace: m.d.Namespace, Provider: m.d.Provider}]++
-			continue
+	var backlog []event.Parked
+	for _, m := range slices.Concat(s.stream, s.schedule) {
+		if m.parked {
+			backlog = append(backlog, event.Parked{
+				ID: m.d.ID, Order: m.d.Order, Namespace: m.d.Namespace, Provider: m.d.Provider,
+				ObjectKey: event.ObjectKey(m.d.Object()), Due: m.at.IsZero(),
+			})
 		}
-		backlog.Parked = append(backlog.Parked, event.Parked{
-			ID: m.d.ID, Order: m.d.Order, Namespace: m.d.Namespace, Provider: m.d.Provider,
-			ObjectKey: event.ObjectKey(m.d.Object()), Due: m.at.IsZero(),
-		})
-	}
-	for f, n := range first {
-		f.Count = n
-		backlog.First = append(backlog.First, f)
 	}
 	return backlog, nil
 }
+
+func (s *fakeSession) DeliveryShard(string, string) int { return 0 }
+
+func (s *fakeSession) Room() (deliveries int, bytes int64) { return math.MaxInt, math.MaxInt64 }
 
 // Recall reads a message of the schedule.
 func (s *fakeSession) Recall(_ context.Context, _ int, p event.Parked) (r event.Recalled, err error) {
@@ -142,14 +138,14 @@ func (s *fakeSession) DeadLetter(_ context.Context, d *event.Delivery, label, re
 	})
 }
 
-func (s *fakeSession) DeadProviders(context.Context, int) (found []event.First, err error) {
+func (s *fakeSession) DeadProviders(context.Context, int) (found []event.DeadOf, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cut {
 		return nil, errCut
 	}
 	for _, l := range s.dead {
-		if f := (event.First{Namespace: l.d.Namespace, Provider: l.d.Provider}); !slices.Contains(found, f) {
+		if f := (event.DeadOf{Namespace: l.d.Namespace, Provider: l.d.Provider}); !slices.Contains(found, f) {
 			found = append(found, f)
 		}
 	}

@@ -161,7 +161,7 @@ func TestMissingOptionsAreNamed(t *testing.T) {
 		!strings.Contains(err.Error(), "DrainTimeout") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := NewRouter(RouterOptions{}); err == nil || !strings.Contains(err.Error(), "Publisher") {
+	if _, err := NewRouter(RouterOptions{}); err == nil || !strings.Contains(err.Error(), "Deliverer") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -50,8 +50,8 @@ func TestT6AnEventThatMayTakeLongIsToldApart(t *testing.T) {
 
 // Batches of different namespaces are routed at the same time. What it shows it shows with the race detector.
 func TestBatchesOfDifferentNamespacesAreRoutedTogether(t *testing.T) {
-	r, out := newRouted(t), &countingPublisher{}
-	r.Publisher = out
+	r, out := newRouted(t), &countingDispatcher{}
+	r.Deliverer = out
 	var wg sync.WaitGroup
 	for i := range 4 {
 		namespace := fmt.Sprint("team-", i)
@@ -72,15 +72,16 @@ func TestBatchesOfDifferentNamespacesAreRoutedTogether(t *testing.T) {
 	}
 }
 
-// countingPublisher counts deliveries.
-type countingPublisher struct {
+// countingDispatcher counts deliveries.
+type countingDispatcher struct {
+	*fakeEvents
 	mu    sync.Mutex
 	count int
 }
 
-func (p *countingPublisher) PublishDeliveries(_ context.Context, ds []event.Delivery) ([]event.Refused, error) {
+func (p *countingDispatcher) Dispatch(_ context.Context, ds []event.Held[event.Delivery]) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.count += len(ds)
-	return nil, nil
+	return nil
 }

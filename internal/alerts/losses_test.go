@@ -20,16 +20,3 @@ func TestE5ForAnUnsupportedTypeNothingIsKeptAndItIsSaidAtOnce(t *testing.T) {
 		t.Errorf("published %+v, lost %v", r.events.published, r.events.lost)
 	}
 }
-
-// TestWhatTheBusRefusesIsTold fails when publish drops what became a dead letter.
-func TestWhatTheBusRefusesIsTold(t *testing.T) {
-	r := newRouted(t)
-	r.put(t, AlertSpec{Namespace: "team-a", Name: "a", UID: "u", Provider: "chat", Sources: []Source{{Kind: "Kustomization", Name: "*"}}})
-	r.events.refused = 1
-	if err := r.route(t.Context(), []*event.Record{recordOf(func(*event.Record) {})}); err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(r.events.lost, []string{"a quota"}) {
-		t.Errorf("lost %v", r.events.lost)
-	}
-}

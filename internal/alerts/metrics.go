@@ -34,17 +34,17 @@ func newRouteMetrics(r prometheus.Registerer) routeMetrics {
 	}
 	m := routeMetrics{
 		events: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "notifier_routed_events_total", Help: "Events whose deliveries are on the bus, by where they came from.",
+			Name: "notifier_routed_events_total", Help: "Events whose deliveries were dispatched, by where they came from.",
 		}, []string{"source"}),
 		considered: counter("notifier_considered_total", "Pairs of an event and a source of an Alert that were compared."),
 		matches:    counter("notifier_matched_total", "Pairs of an event and an Alert that matches it."),
 		skipped:    counter("notifier_match_skipped_total", "Matches whose Provider is suspended or does not take such events."),
-		deliveries: counter("notifier_routed_deliveries_total", "Deliveries put on the bus."),
+		deliveries: counter("notifier_routed_deliveries_total", "Deliveries dispatched to the queues of their Providers."),
 		cutShort:   counter("notifier_pattern_timeouts_total", "Matches let pass because the namespace's time for patterns was spent."),
 		patternSeconds: counter("notifier_pattern_seconds_total",
 			"Time spent on the severity and patterns of the Alerts whose sources match."),
 		seconds: f.NewHistogram(prometheus.HistogramOpts{
-			Name: "notifier_route_batch_seconds", Help: "Time from a batch of events to its deliveries being on the bus.",
+			Name: "notifier_route_batch_seconds", Help: "Time from a batch of events to its deliveries being in the queues of their Providers.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 4, 8),
 		}),
 	}

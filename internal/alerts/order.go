@@ -3,6 +3,7 @@ package alerts
 import (
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"notifier/internal/event"
@@ -28,13 +29,25 @@ type item struct {
 	recalled bool
 	// unsent says that the delivery is known not to have been sent before, so that the history need not be asked.
 	unsent bool
+	// direct says that the settler is that of the event, which is held since taken.
+	direct bool
+	taken  time.Time
+
+	// mu guards d while the item is sent, settling, which says that the outcome is being stored, and spilled, which is closed when a copy is
+	// on the schedule.
+	mu       sync.Mutex
+	settling bool
+	spilled  chan struct{}
 }
 
 // bytes is about what the item's event takes in memory. It does not change.
-func (it *item) bytes() int64 {
+func (it *item) bytes() int64 { return sizeOf(&it.d) }
+
+// sizeOf is about what a delivery takes in memory, or on the bus.
+func sizeOf(d *event.Delivery) int64 {
 	const rest = 1 << 10
-	n := rest + len(it.d.Event.Message)
-	for key, value := range it.d.Event.Metadata {
+	n := rest + len(d.Event.Message)
+	for key, value := range d.Event.Metadata {
 		n += len(key) + len(value)
 	}
 	return int64(n)
@@ -68,7 +81,7 @@ func (i instant) add(d time.Duration) instant { return i + instant(d) }
 // sub returns how long before i the other was, which is decades where the other is none.
 func (i instant) sub(other instant) time.Duration { return time.Duration(i - other) }
 
-// entry is a delivery's place in a line, whether it is held or away. There may be very many, so it is as small as it can be: 64 bytes.
+// entry is a delivery's place in a line, whether it is held or away. There may be very many, so it is as small as it can be.
 type entry struct {
 	order uint64
 	id    string
@@ -95,6 +108,8 @@ type entry struct {
 	unsent bool
 	// parked says that the schedule was given it. If another message brings the delivery, that copy is left there.
 	parked bool
+	// kib is the size of the event in KiB, zero while nobody has seen it here.
+	kib uint16
 }
 
 // rank says which of the deliveries about different objects are sent first, the least rank.

@@ -87,7 +87,6 @@ func (s *shard) block(q *queue, uid, reason, message string, now time.Time) {
 
 // sendAll starts sends as long as breaker, limiter and concurrency allow.
 func (s *shard) sendAll(work context.Context, q *queue, dest *Destination, now time.Time) {
-	awaits := s.awaits(q, now)
 	for {
 		if opens := q.opensAt(); opens.After(now) {
 			s.wakes.set(q, opens)
@@ -96,7 +95,7 @@ func (s *shard) sendAll(work context.Context, q *queue, dest *Destination, now t
 		if q.inflight >= q.breaker.concurrency(now) {
 			return // woken when one ends
 		}
-		it, soonest := q.next(now, awaits)
+		it, soonest := q.next(now, !s.caughtUp)
 		if it == nil {
 			if !soonest.IsZero() {
 				s.wakes.set(q, soonest)
@@ -164,6 +163,7 @@ func (s *shard) start(work context.Context, it *item, dest *Destination) {
 	q.dequeue(it)
 	q.inflight++
 	it.busy, it.sending, it.line.busy = true, true, true
+	it.settling, it.spilled = false, nil
 	s.spawn(func() {
 		v, tried := s.try(work, it, dest)
 		s.post(func() { s.attempted(work, it, dest, tried) })

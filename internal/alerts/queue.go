@@ -35,6 +35,8 @@ type queue struct {
 	// entries counts what is in the lines, away those that are not held, and unknown those whose objects do not bear them out, without
 	// those that are to be given up.
 	entries, away, unknown int
+	// kib is what the entries take, as far as that is known.
+	kib int64
 	// shelf has the lines with something to recall, recalls counts what is being read, and recallAt is when to try again after an
 	// error. givenUp counts the entries that are to be given up.
 	shelf    shelf
@@ -50,8 +52,8 @@ type queue struct {
 	deaths             time.Time
 	// oldest is when what had waited longest at the last sweep came to be, zero if nothing waited.
 	oldest time.Time
-	// awaited counts the deliveries that stood on the bus at takeover, were never parked and did not come yet.
-	awaited int
+	// touched is used while a batch is taken in.
+	touched bool
 	// share is what the queue's namespace has waiting.
 	share *share
 	// owners are the Alerts of the entries, each once.
@@ -105,7 +107,8 @@ func (q *queue) place(object string, order uint64, id string, now time.Time) (*l
 func (q *queue) forget(l *line, e *entry, now time.Time) {
 	q.away--
 	q.entries--
-	q.share.remove(q.entries)
+	q.kib -= int64(e.kib)
+	q.share.remove(q.entries, e.kib)
 	q.countUnknown(e, -1)
 	if e.givenUp != causeNone {
 		q.givenUp--
@@ -134,6 +137,11 @@ func (q *queue) hold(l *line, e *entry, d event.Delivery, s event.Settler) *item
 // learn notes what only the delivery itself tells.
 func (q *queue) learn(l *line, e *entry, d *event.Delivery) {
 	e.routed = instantOf(d.Routed)
+	if e.kib == 0 {
+		e.kib = uint16(min(1+sizeOf(d)>>10, math.MaxUint16))
+		q.kib += int64(e.kib)
+		q.share.kib.Add(int64(e.kib))
+	}
 	q.countUnknown(e, -1)
 	e.rank, e.bound = rankOf(d), d.ProviderUID != ""
 	q.countUnknown(e, 1)

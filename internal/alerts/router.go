@@ -13,31 +13,37 @@ import (
 	"notifier/internal/event"
 )
 
-// EventSource hands out the accepted events, those of each namespace in stream order. A batch is done when route returns nil; after an
-// error it is handed out again. Nobody waits for another namespace's event that is heavy.
+// EventSource hands out the accepted events.
 type EventSource interface {
-	Events(ctx context.Context, heavy func(*event.Record) bool, route func(ctx context.Context, batch []*event.Record) error) error
+	// Events calls handle with events, those of each namespace in stream order, until ctx ends. Each is held until it is settled; what is
+	// not settled when ctx ends is handed out again, to whoever reads next. After an error the same events are handed out again.
+	Events(ctx context.Context, handler event.Handler) error
 }
 
-// DeliveryPublisher puts deliveries on the bus, in order; a delivery whose ID is there already is not put there again. It
-// returns when all of them are stored, with those that became dead letters.
-type DeliveryPublisher interface {
-	PublishDeliveries(ctx context.Context, ds []event.Delivery) ([]event.Refused, error)
+// Dispatcher brings deliveries to their destinations.
+type Dispatcher interface {
+	// Dispatch takes deliveries in, those of one event after those of the one before. Each is settled when it is sent, waits on the bus, or is a dead
+	// letter. It returns an error only when ctx ends.
+	Dispatch(ctx context.Context, ds []event.Held[event.Delivery]) error
+	// CaughtUp says whether all events that stood on the bus as reading began were dispatched.
+	CaughtUp(yes bool)
+	// Spill asks for deliveries of events up to a place in the stream to be settled soon, wherever they are.
+	Spill(order uint64)
+	// Lost is told of a delivery that was given up as its event was routed.
+	Lost(d *event.Delivery, label, reason string)
 }
 
-// publishChunk bounds the deliveries that are built before they are published: one batch of events may fan out to many Alerts.
-const publishChunk = 1024
+// dispatchChunk bounds the deliveries that are made before they are dispatched: one batch of events may be for many Alerts.
+const dispatchChunk = 1024
 
 // RouterOptions wires a Router. All but Gate are required.
 type RouterOptions struct {
 	Events       EventSource
-	Publisher    DeliveryPublisher
+	Deliverer    Dispatcher
 	Alerts       *Table
 	Destinations *Destinations
 	Reports      Reporter
 	Recorder     Recorder
-	// Lost is told of every delivery that was given up as its event was routed.
-	Lost func(d *event.Delivery, label, reason string)
 	// Gate, unless nil, is closed when the tables are complete. An event that was routed earlier would miss Alerts.
 	Gate       <-chan struct{}
 	Log        *slog.Logger
@@ -47,9 +53,9 @@ type RouterOptions struct {
 func (o RouterOptions) validate() error {
 	var errs []error
 	for name, missing := range map[string]bool{
-		"Events": o.Events == nil, "Publisher": o.Publisher == nil, "Alerts": o.Alerts == nil,
+		"Events": o.Events == nil, "Deliverer": o.Deliverer == nil, "Alerts": o.Alerts == nil,
 		"Destinations": o.Destinations == nil, "Reports": o.Reports == nil, "Recorder": o.Recorder == nil,
-		"Lost": o.Lost == nil, "Log": o.Log == nil, "Registerer": o.Registerer == nil,
+		"Log": o.Log == nil, "Registerer": o.Registerer == nil,
 	} {
 		if missing {
 			errs = append(errs, fmt.Errorf("alerts.RouterOptions: %s is nil", name))
@@ -81,7 +87,9 @@ func (r *Router) Run(ctx context.Context) error {
 	if err := awaitGate(ctx, r.Gate); err != nil {
 		return nil
 	}
-	return r.Events.Events(ctx, r.heavy, r.route)
+	return r.Events.Events(ctx, event.Handler{
+		Heavy: r.heavy, Handle: r.route, CaughtUp: r.Deliverer.CaughtUp, Spill: r.Deliverer.Spill,
+	})
 }
 
 // heavyMatch is from how many Alerts on that an event's routing is not waited for by other namespaces.
@@ -106,43 +114,51 @@ func awaitGate(ctx context.Context, gate <-chan struct{}) error {
 	}
 }
 
-// route publishes the deliveries of a batch. The bus calls it for one batch of a namespace at a time.
-func (r *Router) route(ctx context.Context, batch []*event.Record) error {
+// route dispatches the deliveries of a batch. The bus calls it for one batch of a namespace at a time.
+func (r *Router) route(ctx context.Context, batch []event.Held[*event.Record]) error {
 	began := time.Now()
 	r.turnBudget()
-	ds := make([]event.Delivery, 0, min(len(batch), publishChunk))
-	var selected []*Alert
-	for _, rec := range batch {
-		ds, selected = r.match(rec, ds, selected)
-		if len(ds) >= publishChunk {
-			if err := r.publish(ctx, ds); err != nil {
+	var (
+		ready    []event.Held[event.Delivery]
+		ds       []event.Delivery
+		selected []*Alert
+	)
+	for _, h := range batch {
+		ds, selected = r.match(h.Value, ds[:0], selected)
+		if len(ds) == 0 {
+			if err := h.Done(ctx); err != nil {
+				return fmt.Errorf("event is done: %w", err)
+			}
+			continue
+		}
+		for i, settler := range event.Divide(h.Settler, len(ds)) {
+			ready = append(ready, event.Held[event.Delivery]{Value: ds[i], Settler: settler})
+		}
+		if len(ready) >= dispatchChunk {
+			if err := r.dispatch(ctx, ready); err != nil {
 				return err
 			}
-			ds = ds[:0]
+			ready = nil
 		}
 	}
-	if err := r.publish(ctx, ds); err != nil {
+	if err := r.dispatch(ctx, ready); err != nil {
 		return err
 	}
-	for _, rec := range batch {
-		r.metrics.count(rec)
+	for _, h := range batch {
+		r.metrics.count(h.Value)
 	}
 	r.metrics.seconds.Observe(time.Since(began).Seconds())
 	return nil
 }
 
-func (r *Router) publish(ctx context.Context, ds []event.Delivery) error {
-	if len(ds) == 0 {
+func (r *Router) dispatch(ctx context.Context, ready []event.Held[event.Delivery]) error {
+	if len(ready) == 0 {
 		return nil
 	}
-	refused, err := r.Publisher.PublishDeliveries(ctx, ds)
-	if err != nil {
-		return fmt.Errorf("publish deliveries: %w", err)
+	if err := r.Deliverer.Dispatch(ctx, ready); err != nil {
+		return fmt.Errorf("dispatch deliveries: %w", err)
 	}
-	for _, f := range refused {
-		r.Lost(f.Delivery, f.Label, f.Reason)
-	}
-	r.metrics.deliveries.Add(float64(len(ds)))
+	r.metrics.deliveries.Add(float64(len(ready)))
 	return nil
 }
 
@@ -165,15 +181,15 @@ func (r *Router) match(rec *event.Record, ds []event.Delivery, room []*Alert) (_
 			r.cutShort(a)
 		}
 		if admitted {
-			ds = r.dispatch(rec, a, ds)
+			ds = r.address(rec, a, ds)
 		}
 	}
 	r.metrics.patternSeconds.Add(r.budget.end(o.Namespace, &m).Seconds())
 	return ds, selected
 }
 
-// dispatch appends the delivery of an event for an Alert that matches, unless its Provider is known not to take it.
-func (r *Router) dispatch(rec *event.Record, a *Alert, ds []event.Delivery) []event.Delivery {
+// address appends the delivery of an event for an Alert that matches, unless its Provider is known not to take it.
+func (r *Router) address(rec *event.Record, a *Alert, ds []event.Delivery) []event.Delivery {
 	r.metrics.matches.Inc()
 	r.matched.note(a.Namespace, a.Name, a.UID, time.Now())
 	dest := r.Destinations.Get(a.Namespace, a.Provider)
@@ -184,7 +200,7 @@ func (r *Router) dispatch(rec *event.Record, a *Alert, ds []event.Delivery) []ev
 			return ds
 		}
 		if dest.Unsupported {
-			r.Lost(&event.Delivery{
+			r.Deliverer.Lost(&event.Delivery{
 				ID: event.DeliveryID(rec, a.UID, a.Provider), Namespace: a.Namespace, Alert: a.Name, AlertUID: a.UID, Provider: a.Provider,
 				Event: rec.Event,
 			}, labelUnsupported, dest.NotReady)

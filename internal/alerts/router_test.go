@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -23,31 +22,55 @@ type fakeEvents struct {
 	errs      []error
 	published []event.Delivery
 	fail      error
-	// refused of what is published, from the beginning, becomes dead letters, and lost has what was told of such.
-	refused int
-	lost    []string
+	// lost has what was told of deliveries that were given up, done counts the events that are done.
+	lost []string
+	done int
+	// dispatched, unless nil, is given each delivery.
+	dispatched func(event.Held[event.Delivery])
 }
 
 func (f *fakeEvents) Lost(d *event.Delivery, label, _ string) {
 	f.lost = append(f.lost, d.Alert+" "+label)
 }
 
-func (f *fakeEvents) Events(ctx context.Context, _ func(*event.Record) bool, route func(context.Context, []*event.Record) error) error {
+func (f *fakeEvents) Events(ctx context.Context, h event.Handler) error {
 	for _, batch := range f.batches {
-		f.errs = append(f.errs, route(ctx, batch))
+		f.errs = append(f.errs, h.Handle(ctx, f.held(batch)))
 	}
 	return nil
 }
 
-func (f *fakeEvents) PublishDeliveries(_ context.Context, ds []event.Delivery) (refused []event.Refused, err error) {
+// held are records as the bus hands them out.
+func (f *fakeEvents) held(batch []*event.Record) []event.Held[*event.Record] {
+	var held []event.Held[*event.Record]
+	for _, r := range batch {
+		held = append(held, event.Held[*event.Record]{Value: r, Seq: r.Seq, Settler: f})
+	}
+	return held
+}
+
+func (f *fakeEvents) Done(context.Context) error { f.done++; return nil }
+func (f *fakeEvents) Working() error             { return nil }
+func (f *fakeEvents) Return() error              { return nil }
+func (f *fakeEvents) CaughtUp(bool)              {}
+func (f *fakeEvents) Spill(uint64)               {}
+
+func (f *fakeEvents) Dispatch(_ context.Context, ds []event.Held[event.Delivery]) error {
 	if f.fail != nil {
-		return nil, f.fail
+		return f.fail
 	}
-	for i := range ds[:f.refused] {
-		refused = append(refused, event.Refused{Delivery: &ds[i], Label: event.LabelQuota})
+	for _, h := range ds {
+		f.published = append(f.published, h.Value)
+		if f.dispatched != nil {
+			f.dispatched(h)
+		}
 	}
-	f.published = append(f.published, slices.Clone(ds[f.refused:])...)
-	return refused, nil
+	return nil
+}
+
+// route routes records.
+func (r routed) route(ctx context.Context, batch []*event.Record) error {
+	return r.Router.route(ctx, r.events.held(batch))
 }
 
 type routed struct {
@@ -63,8 +86,8 @@ func newRouted(tb testing.TB) routed {
 	r := routed{events: &fakeEvents{}, alerts: NewTable(), destinations: NewDestinations(), notes: newNotes()}
 	var err error
 	r.Router, err = NewRouter(RouterOptions{
-		Events: r.events, Publisher: r.events, Alerts: r.alerts, Destinations: r.destinations, Reports: r.notes,
-		Recorder: r.notes, Lost: r.events.Lost, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+		Events: r.events, Deliverer: r.events, Alerts: r.alerts, Destinations: r.destinations, Reports: r.notes,
+		Recorder: r.notes, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -144,14 +167,38 @@ func TestADeliveryCarriesWhatFollowsFromTheEvent(t *testing.T) {
 	})
 }
 
-// TestABatchIsAcknowledgedOnlyWhenItsDeliveriesAreStored is E2. Fails when route swallows the error.
-func TestABatchIsAcknowledgedOnlyWhenItsDeliveriesAreStored(t *testing.T) {
+// E2: fails when route swallows the error.
+func TestE2ABatchThatIsNotDispatchedIsTriedAgain(t *testing.T) {
 	r := newRouted(t)
 	r.put(t, spec(nil))
 	r.events.batches = [][]*event.Record{{recordOf(nil)}}
 	r.events.fail = errors.New("no answer")
 	if err := r.Run(t.Context()); err != nil || len(r.events.errs) != 1 || !errors.Is(r.events.errs[0], r.events.fail) {
 		t.Errorf("Run: %v, route: %v", err, r.events.errs)
+	}
+	if r.events.done != 0 {
+		t.Error("the event is done")
+	}
+}
+
+// E2: fails when an event is done with the first of its deliveries, or never when there is none.
+func TestE2AnEventIsDoneWithTheLastOfItsDeliveries(t *testing.T) {
+	r := newRouted(t)
+	r.put(t, spec(nil))
+	r.put(t, spec(func(s *AlertSpec) { s.Name, s.UID = "second", "uid-2" }))
+	var held []event.Held[event.Delivery]
+	r.events.dispatched = func(h event.Held[event.Delivery]) { held = append(held, h) }
+	foreign := recordOf(func(r *event.Record) { r.Event.InvolvedObject.Namespace = "team-b" })
+	if err := r.route(t.Context(), []*event.Record{recordOf(nil), foreign}); err != nil {
+		t.Fatal(err)
+	}
+	if len(held) != 2 || r.events.done != 1 {
+		t.Fatalf("%d deliveries, %d events done, not that without any", len(held), r.events.done)
+	}
+	for i, want := range []int{1, 1, 2} { // the first twice
+		if err := held[i/2].Done(t.Context()); err != nil || r.events.done != want {
+			t.Errorf("step %d: %d events done, error %v", i, r.events.done, err)
+		}
 	}
 }
 

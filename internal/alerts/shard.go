@@ -23,8 +23,6 @@ const (
 	// tickEvery is how often the bus is told that deliveries are still held, well within event.HoldTime, and all that has no
 	// timer of its own is seen to.
 	tickEvery = 10 * time.Second
-	// gatherQuiet is how long after the last message nothing more is expected of what stood on the bus at takeover.
-	gatherQuiet = 2 * time.Second
 )
 
 // shard is the state of one shard, owned by the goroutine in run. Tasks, which send and write to the bus, hand their results
@@ -49,11 +47,11 @@ type shard struct {
 	results  chan func()
 	draining bool
 
-	// last is the place in the stream of what was stored last at takeover, passed says that what is younger came, and intake is when
-	// the bus last handed something out.
-	last   uint64
-	passed bool
-	intake time.Time
+	// calls are run by the loop until stopped is closed.
+	calls   chan func(work context.Context)
+	stopped chan struct{}
+	// caughtUp says that the events which stood on the bus at takeover were dispatched.
+	caughtUp bool
 
 	// heldShown, awayShown and openShown are this shard's part in the gauges.
 	heldShown, awayShown, openShown int
@@ -64,19 +62,16 @@ func newShard(d *Deliverer, number int) *shard {
 		Deliverer: d, log: d.Log.With("shard", number), number: number,
 		queues: map[destinationKey]*queue{}, items: map[*item]struct{}{},
 		slots: make(chan struct{}, workers), results: make(chan func(), workers),
+		calls: make(chan func(context.Context)), stopped: make(chan struct{}),
 	}
 }
 
 // expect notes what is on the bus at takeover. A schedule may have fired while the shard had no owner, so that a delivery stands in the
-// stream behind its successors: they wait for it (invariant E4). What was never parked comes in order, and may be what precedes a parked
-// one: until the Provider's share of it came, nothing that was parked is sent.
-func (s *shard) expect(backlog event.Backlog, now time.Time) {
-	s.last, s.intake = backlog.Last, now
-	for _, first := range backlog.First {
-		s.queue(first.Namespace, first.Provider, now).awaited = first.Count
-	}
-	slices.SortFunc(backlog.Parked, compareParked)
-	for _, p := range backlog.Parked {
+// stream behind its successors: they wait for it (invariant E4). The events that were not done are routed again, and what precedes a parked
+// delivery may be among theirs: nothing that was parked is sent until all of them were.
+func (s *shard) expect(backlog []event.Parked, now time.Time) {
+	slices.SortFunc(backlog, compareParked)
+	for _, p := range backlog {
 		q := s.queue(p.Namespace, p.Provider, now)
 		l, e := q.place(p.ObjectKey, p.Order, p.ID, now)
 		e.shelved, e.parked = !p.Due, !p.Due
@@ -94,28 +89,6 @@ func compareParked(x, y event.Parked) int {
 		return -1
 	}
 	return 1
-}
-
-// count notes that the bus handed a message out.
-func (s *shard) count(h event.Held[event.Delivery], now time.Time) {
-	s.intake = now
-	s.passed = s.passed || h.Seq > s.last
-	if q := s.queues[destinationKey{h.Value.Namespace, h.Value.Provider}]; q != nil && h.Value.Parks == 0 && h.Seq <= s.last {
-		q.awaited--
-	}
-}
-
-// awaits reports whether deliveries to a Provider that were never parked may still be on their way from before the takeover. Some of those
-// that were counted may have ended elsewhere: the wait is over as well when what is younger comes, or nothing.
-func (s *shard) awaits(q *queue, now time.Time) bool {
-	if q.awaited <= 0 || s.passed {
-		return false
-	}
-	if quiet := s.intake.Add(gatherQuiet); quiet.After(now) {
-		s.wakes.set(q, quiet)
-		return true
-	}
-	return false
 }
 
 func (s *shard) queue(namespace, provider string, now time.Time) *queue {
@@ -137,6 +110,7 @@ func (s *shard) run(ctx context.Context, in <-chan event.Held[event.Delivery]) {
 	defer ticker.Stop()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	s.shards.add(s)
 	for _, q := range s.queues {
 		s.pump(work, q)
 	}
@@ -146,9 +120,10 @@ func (s *shard) run(ctx context.Context, in <-chan event.Held[event.Delivery]) {
 		case <-ctx.Done():
 		case h, ok := <-in:
 			if open = ok; ok {
-				s.count(h, time.Now())
 				s.admit(work, h)
 			}
+		case f := <-s.calls:
+			f(work)
 		case f := <-s.results:
 			f()
 		case <-timer.C:
@@ -174,25 +149,37 @@ func (s *shard) wake(work context.Context) {
 	}
 }
 
-// admit takes in a delivery that the bus hands out.
+// admit takes in a delivery that comes off the schedule.
 func (s *shard) admit(work context.Context, h event.Held[event.Delivery]) {
-	now := time.Now()
+	if q := s.takeIn(work, h, false, time.Now()); q != nil {
+		s.enforceShare(work, q)
+		s.pump(work, q)
+	}
+}
+
+// takeIn puts a delivery in its queue and returns that, or nil if it is there already. With direct the settler is that of its event.
+func (s *shard) takeIn(work context.Context, h event.Held[event.Delivery], direct bool, now time.Time) *queue {
 	d := h.Value
 	q := s.queue(d.Namespace, d.Provider, now)
+	before := q.entries
 	l, e := q.place(event.ObjectKey(d.Object()), d.Order, d.ID, now)
-	if e.item != nil {
+	switch {
+	case direct && q.entries == before && (e.item == nil || !e.item.direct):
+		s.done(work, h.Settler) // it waits on the bus, where it was put before the process was restarted
+		return nil
+	case e.item != nil:
 		s.join(e.item, h)
-		return
+		return nil
 	}
 	behind := q.backlogged(l, e, rankOf(&d), now)
 	it := s.take(q, l, e, d, h.Settler)
+	it.direct, it.taken = direct, now
 	if behind || q.closed(now) && !now.Before(expiry(&it.d)) {
 		s.putBack(work, it, now)
 	} else {
 		s.enqueue(it)
 	}
-	s.enforceShare(work, q)
-	s.pump(work, q)
+	return q
 }
 
 // backlogged reports whether an entry has to wait on the shelf: its predecessor does, or so many do that memory is theirs, unless it goes
@@ -214,7 +201,7 @@ func (s *shard) join(it *item, h event.Held[event.Delivery]) {
 		// The newer copy knows of more attempts.
 		it.d, h.Value = h.Value, it.d
 		it.settler, h.Settler = h.Settler, it.settler
-		it.recalled, it.unsent = false, false
+		it.recalled, it.unsent, it.direct = false, false, false
 	}
 	it.twins = append(it.twins, h)
 }
@@ -248,18 +235,22 @@ func (s *shard) giveBack(m event.Settler) {
 // deliveries returned.
 func (s *shard) drain(stop context.CancelFunc) {
 	s.draining = true
+	close(s.stopped)
+	returned := false
 	for it := range s.items {
+		returned = returned || it.direct
 		if !it.busy {
 			s.returnAll(it)
 		}
 	}
+	s.shards.remove(s, returned)
 	cutOff := time.AfterFunc(s.DrainTimeout, stop)
 	defer cutOff.Stop()
 	for s.tasks > 0 {
 		(<-s.results)()
 	}
 	for key, q := range s.queues {
-		q.share.leave(q.entries)
+		q.share.leave(q.entries, q.kib)
 		s.shares.put(key.namespace)
 	}
 	s.show(0, 0, 0)

@@ -17,7 +17,7 @@ func TestADeliveryThatIsListedTwiceIsKnownToBeOnTheSchedule(t *testing.T) {
 	for _, listed := range [][]event.Parked{{due, scheduled}, {scheduled, due}} {
 		w, now := newWorld(t), time.Now()
 		s := newShard(w.deliverer(w.bus.session()), 0)
-		s.expect(event.Backlog{Parked: slices.Clone(listed)}, now)
+		s.expect(slices.Clone(listed), now)
 		if _, e := s.queue("team-a", "chat", now).place("app", 1, "d1", now); !e.parked || !e.shelved {
 			t.Errorf("listed as %+v: parked %v, shelved %v", listed, e.parked, e.shelved)
 		}

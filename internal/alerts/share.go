@@ -16,7 +16,8 @@ const unknownShare = 4
 // share gives up its oldest.
 type share struct {
 	deliveries, providers atomic.Int64
-	users                 int // queues, under shares.mu
+	kib                   atomic.Int64 // of what was seen here
+	users                 int          // queues, under shares.mu
 }
 
 // add notes that a Provider has one more waiting, n in all.
@@ -27,27 +28,33 @@ func (s *share) add(n int) {
 	}
 }
 
-// remove notes that a Provider has one less waiting, n in all.
-func (s *share) remove(n int) {
+// remove notes that a Provider has one less waiting, of a size in KiB, n in all.
+func (s *share) remove(n int, kib uint16) {
 	s.deliveries.Add(-1)
+	s.kib.Add(-int64(kib))
 	if n == 0 {
 		s.providers.Add(-1)
 	}
 }
 
-// leave notes that a Provider's n deliveries are somebody else's from now on.
-func (s *share) leave(n int) {
+// leave notes that a Provider's n deliveries, of a size in KiB, are somebody else's from now on.
+func (s *share) leave(n int, kib int64) {
 	s.deliveries.Add(-int64(n))
+	s.kib.Add(-kib)
 	if n > 0 {
 		s.providers.Add(-1)
 	}
 }
 
-// excess is by how many a Provider with n deliveries is over its share of a quota, while its namespace is over the quota, and perProvider
-// its share.
-func (s *share) excess(n, quota int) (excess, perProvider int) {
+// excess is by how many a Provider with n deliveries is over its share of a quota, while its namespace is over the quota or has more than a
+// number of KiB waiting, and perProvider its share.
+func (s *share) excess(n, quota int, kib int64) (excess, perProvider int) {
+	all := s.deliveries.Load()
+	if used := s.kib.Load(); used > kib {
+		quota = min(quota, max(1, int(kib*all/used)))
+	}
 	perProvider = max(1, quota/int(max(1, s.providers.Load())))
-	over := int(s.deliveries.Load()) - quota
+	over := int(all) - quota
 	return max(0, min(over, n-perProvider)), perProvider
 }
 
@@ -101,10 +108,12 @@ var causes = [...]struct{ label, reason string }{
 
 // enforceShare gives up the oldest deliveries of a queue that is over its share.
 func (s *shard) enforceShare(work context.Context, q *queue) {
-	excess, most := q.share.excess(q.entries-q.givenUp, s.Quota)
+	room, bytes := s.Source.Room()
+	quota, kib := min(s.Quota, room), bytes>>10
+	excess, most := q.share.excess(q.entries-q.givenUp, quota, kib)
 	if unknown := q.unknown - max(1, most/unknownShare); unknown > 0 {
 		s.giveUpOldest(work, q, unknown, causeUnverified, func(e *entry) bool { return e.rank == rankUnknown })
-		excess, _ = q.share.excess(q.entries-q.givenUp, s.Quota)
+		excess, _ = q.share.excess(q.entries-q.givenUp, quota, kib)
 	}
 	if excess > 0 {
 		s.giveUpOldest(work, q, excess, causeQuota, func(*entry) bool { return true })

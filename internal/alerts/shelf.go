@@ -114,7 +114,7 @@ func (q *queue) mark(l *line, e *entry, look bool) shelved {
 
 // refill recalls deliveries from the schedule while the queue has room for them.
 func (s *shard) refill(work context.Context, q *queue, now time.Time) {
-	if q.recalls > 0 || len(q.shelf) == 0 || s.awaits(q, now) {
+	if q.recalls > 0 || len(q.shelf) == 0 {
 		return
 	}
 	if q.recallAt.After(now) {

@@ -25,6 +25,7 @@ func (s *shard) tick(work context.Context) {
 	for it := range s.items {
 		s.keep(it)
 	}
+	s.spill(work, func(it *item) bool { return now.Sub(it.taken) >= spillAfter })
 	held, away, open := len(s.items), 0, 0
 	s.ticks++
 	var waits oldest

@@ -8,9 +8,6 @@ import (
 const (
 	// announceEvery is how often a start is looked at.
 	announceEvery = 200 * time.Millisecond
-	// announceSteady is for how many looks in a row a count is the same when it has settled, and announceLooks how many there are at most:
-	// a replica may have no role.
-	announceSteady, announceLooks = 3, 50
 	// announceLate is how long a start takes until what it waits for is logged.
 	announceLate = 30 * time.Second
 )
@@ -30,32 +27,9 @@ func (a *App) announce(ctx context.Context) error {
 			return nil
 		}
 	}
-	if !settled(ctx, tick.C, a.bus.Roles) {
-		return nil
-	}
 	receivers, alerts, providers := a.reconcile.Objects()
-	a.log.Info("serving", "receivers", receivers, "alerts", alerts, "providers", providers, "roles", a.bus.Roles(),
+	a.log.Info("serving", "receivers", receivers, "alerts", alerts, "providers", providers,
 		"after", time.Since(began).Round(time.Millisecond).String())
 	<-ctx.Done()
 	return nil
-}
-
-// settled waits until a count, looked at with each tick, has come to something and grows no more. It returns false when ctx ends first.
-func settled(ctx context.Context, tick <-chan time.Time, count func() int) bool {
-	last, steady := 0, 0
-	for range announceLooks {
-		select {
-		case <-tick:
-		case <-ctx.Done():
-			return false
-		}
-		now := count()
-		if steady++; now != last || now == 0 {
-			last, steady = now, 0
-		}
-		if steady == announceSteady {
-			break
-		}
-	}
-	return true
 }

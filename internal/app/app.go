@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"golang.org/x/sync/errgroup"
 
 	"notifier/internal/alerts"
 	"notifier/internal/bus"
@@ -42,7 +43,6 @@ type App struct {
 
 	bus       *bus.Bus
 	recorder  *reconcile.Recorder
-	leader    *reconcile.Leader
 	reconcile *reconcile.Reconciler
 	watcher   *watch.Watcher
 	// definitions knows whether the cluster's definitions of the three kinds are whole.
@@ -78,8 +78,8 @@ func New(ctx context.Context, o Options) (*App, error) {
 	}
 	a.bus, err = bus.Open(ctx, bus.Options{
 		DataDir: o.busDir(), URL: o.NATSURL, Creds: o.NATSCreds, Replicas: o.StreamReplicas,
-		DuplicateWindow: o.RateLimitInterval, NamespaceQuota: o.NamespaceQuota,
-		Log: a.log.With("component", "bus"), Registerer: a.registry,
+		DuplicateWindow: o.RateLimitInterval,
+		Log:             a.log.With("component", "bus"), Registerer: a.registry,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("bus: %w", err)
@@ -114,10 +114,10 @@ func (a *App) Run(ctx context.Context) error {
 			{"reports", a.reports.run}, // what the work reports at its end included
 			{"deliveries", a.deliveries.Run},
 			{"definitions", a.definitions.Run},
-			{"leader", func(ctx context.Context) error { return a.leader.Run(ctx, a.reconcile.Lead, a.watcher.Lead) }},
 		}},
 		{"work", workGrace, []part{
 			{"router", a.router.Run}, {"deliverer", a.deliverer.Run}, {"subscriber", a.subscriber.Run}, {"applier", a.applier.Run},
+			{"worker", a.work},
 		}},
 		{"doors", doorsGrace, append(a.doors, part{"announcement", a.announce})},
 	})
@@ -128,6 +128,22 @@ func (a *App) Run(ctx context.Context) error {
 		a.log.Info("stopped")
 	}
 	return failure
+}
+
+// work watches and writes status while this replica is the worker, as the other parts of its stage route, deliver and apply then. A
+// replica that has not compiled everything yet does not seek to be the worker.
+func (a *App) work(ctx context.Context) error {
+	select {
+	case <-a.reconcile.Complete():
+	case <-ctx.Done():
+		return nil
+	}
+	return a.bus.Work(ctx, func(ctx context.Context) error {
+		group, ctx := errgroup.WithContext(ctx)
+		group.Go(func() error { return a.reconcile.Lead(ctx) })
+		group.Go(func() error { return a.watcher.Lead(ctx) })
+		return group.Wait()
+	})
 }
 
 // closeBus closes the bus, which keeps what is on disk in any case, and does not wait for it beyond its grace.

@@ -19,7 +19,6 @@ import (
 type clients struct {
 	kinds    reconcile.Clients     // --kube-api-qps, Secrets by --secret-read-qps
 	core     *kubernetes.Clientset // Events, within --kube-api-qps
-	lease    *kubernetes.Clientset // renewing a Lease waits for nothing
 	metadata metadata.Interface
 	server   *watch.Server
 	apply    *apply.Client // --trigger-qps
@@ -38,14 +37,13 @@ func newClients(o Options, log *slog.Logger) (clients, error) {
 	unlimited.QPS = -1
 
 	var c clients
-	var errs [7]error
+	var errs [6]error
 	c.kinds, errs[0] = reconcile.NewClients(config, log)
 	c.core, errs[1] = kubernetes.NewForConfig(config)
-	c.lease, errs[2] = kubernetes.NewForConfig(unlimited)
-	c.metadata, errs[3] = metadata.NewForConfig(unlimited)
-	c.server, errs[4] = watch.NewServer(unlimited, log)
-	c.apply, errs[5] = apply.NewClient(unlimited)
-	c.access, errs[6] = apply.NewAccess(unlimited)
+	c.metadata, errs[2] = metadata.NewForConfig(unlimited)
+	c.server, errs[3] = watch.NewServer(unlimited, log)
+	c.apply, errs[4] = apply.NewClient(unlimited)
+	c.access, errs[5] = apply.NewAccess(unlimited)
 	if err := errors.Join(errs[:]...); err != nil {
 		return clients{}, fmt.Errorf("kubernetes clients: %w", err)
 	}

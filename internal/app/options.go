@@ -74,12 +74,6 @@ type Options struct {
 	// AccessReviewInterval is how often the API server is asked what service accounts may.
 	AccessReviewInterval time.Duration
 
-	LeaderElection        bool
-	LeaderReleaseOnCancel bool
-	LeaderLeaseDuration   time.Duration
-	LeaderRenewDeadline   time.Duration
-	LeaderRetryPeriod     time.Duration
-
 	// AcceptedFlags are flags of Flux that were given and set nothing here.
 	AcceptedFlags []AcceptedFlag
 	LogOutput     io.Writer
@@ -105,10 +99,8 @@ func DefaultOptions() Options {
 		MaxInFlight: door.Requests.Total, MaxBodiesInFlight: door.Bodies.Total,
 		EventsClientRate: 2000, EventsNamespaceRate: 500,
 		KubeAPIQPS: 50, KubeAPIBurst: 300, SecretQPS: 500, TriggerQPS: 200, Concurrent: 4,
-		AccessReviewInterval:  5 * time.Minute,
-		LeaderReleaseOnCancel: true,
-		LeaderLeaseDuration:   35 * time.Second, LeaderRenewDeadline: 30 * time.Second, LeaderRetryPeriod: 5 * time.Second,
-		LogOutput: os.Stderr,
+		AccessReviewInterval: 5 * time.Minute,
+		LogOutput:            os.Stderr,
 	}
 }
 
@@ -163,9 +155,6 @@ func (o Options) validateTenancy(bad badFlag) {
 	}
 	if !o.WatchAllNamespaces && !dnsLabel.MatchString(o.RuntimeNamespace) {
 		bad("watch-all-namespaces", "false needs the namespace to serve in the environment variable RUNTIME_NAMESPACE")
-	}
-	if o.LeaderElection && !dnsLabel.MatchString(o.RuntimeNamespace) {
-		bad("enable-leader-election", "needs the namespace of the Lease in the environment variable RUNTIME_NAMESPACE")
 	}
 	if _, err := provider.ParseNetwork(o.AllowDestinations, o.EnvironmentProxy); err != nil {
 		bad("allow-destinations", "%v; it takes CIDRs such as 10.0.0.0/8", err)
@@ -271,9 +260,5 @@ func (o Options) validateLimits(bad badFlag) {
 	}
 	if o.Concurrent < 1 {
 		bad("concurrent", "%d is not a positive number", o.Concurrent)
-	}
-	if o.LeaderRetryPeriod <= 0 || o.LeaderRenewDeadline <= o.LeaderRetryPeriod || o.LeaderLeaseDuration <= o.LeaderRenewDeadline {
-		bad("leader-election-lease-duration",
-			"must be longer than --leader-election-renew-deadline, and that longer than --leader-election-retry-period")
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 
 	"golang.org/x/time/rate"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,10 +26,10 @@ func (a *App) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	a.recorder = reconcile.NewRecorder(a.clients.core.CoreV1(), a.log)
 	subscriptions := receiver.NewSubscriptions()
 	table, destinations := alerts.NewTable(), alerts.NewDestinations()
 	for _, step := range []func() error{
-		a.wireLeader,
 		a.wireWatcher,
 		func() error { return a.wireReconcile(hooks, subscriptions, table, destinations) },
 		a.wireDefinitions,
@@ -53,23 +52,6 @@ func (a *App) namespace() string {
 		return ""
 	}
 	return a.options.RuntimeNamespace
-}
-
-func (a *App) wireLeader() (err error) {
-	identity, err := os.Hostname()
-	if err != nil {
-		return fmt.Errorf("leader election: %w", err)
-	}
-	a.recorder = reconcile.NewRecorder(a.clients.core.CoreV1(), a.log)
-	a.leader, err = reconcile.NewLeader(reconcile.LeaderOptions{
-		Enabled: a.options.LeaderElection, Leases: a.clients.lease.CoordinationV1(),
-		// Several processes on one host are told apart by their ids.
-		Namespace: a.options.RuntimeNamespace, Identity: fmt.Sprintf("%s_%d", identity, os.Getpid()),
-		LeaseDuration: a.options.LeaderLeaseDuration, RenewDeadline: a.options.LeaderRenewDeadline,
-		RetryPeriod: a.options.LeaderRetryPeriod, ReleaseOnCancel: a.options.LeaderReleaseOnCancel,
-		Log: a.log.With("component", "leader"),
-	})
-	return err
 }
 
 func (a *App) wireReconcile(
@@ -164,8 +146,8 @@ func (a *App) wireAlerts(table *alerts.Table, destinations *alerts.Destinations)
 		return err
 	}
 	a.router, err = alerts.NewRouter(alerts.RouterOptions{
-		Events: a.bus, Publisher: a.bus, Alerts: table, Destinations: destinations, Reports: a.reports, Recorder: a.recorder,
-		Lost: a.deliverer.Lost, Gate: a.reconcile.Complete(), Log: log, Registerer: a.registry,
+		Events: a.bus, Deliverer: a.deliverer, Alerts: table, Destinations: destinations, Reports: a.reports, Recorder: a.recorder,
+		Gate: a.reconcile.Complete(), Log: log, Registerer: a.registry,
 	})
 	return err
 }

@@ -18,15 +18,15 @@ const (
 // handler works on records in stream order. After an error it is given the same ones again.
 type handler func(ctx context.Context, batch []*event.Record) error
 
-// readBatches has the records of one tenure handled, batch by batch, until it ends.
-func readBatches(ctx context.Context, t *tenure, decode decoder[*event.Record], handle handler) error {
-	return consume(ctx, t, decode, func(ctx context.Context, _ int, in <-chan event.Held[*event.Record]) error {
+// readBatches has the records of one consumer handled, batch by batch, until it ends.
+func readBatches(ctx context.Context, c *consumer, decode decoder[*event.Record], handle handler) error {
+	return consume(ctx, c, decode, func(ctx context.Context, _ int, in <-chan event.Held[*event.Record]) error {
 		for {
 			batch := gather(ctx, in)
 			if len(batch) == 0 {
 				return nil
 			}
-			if err := handleBatch(ctx, t, batch, handle); err != nil {
+			if err := handleBatch(ctx, c, batch, handle); err != nil {
 				if ctx.Err() != nil {
 					return nil
 				}
@@ -70,7 +70,7 @@ func gatherAfter(first event.Held[*event.Record], in <-chan event.Held[*event.Re
 
 // handleBatch has one batch handled until that succeeds. The batch stays in hand meanwhile: returned to the stream, its records
 // would come back behind younger ones of the same objects (invariant E4).
-func handleBatch(ctx context.Context, t *tenure, batch []event.Held[*event.Record], handle handler) error {
+func handleBatch(ctx context.Context, c *consumer, batch []event.Held[*event.Record], handle handler) error {
 	records := make([]*event.Record, len(batch))
 	for i, h := range batch {
 		records[i] = h.Value
@@ -87,7 +87,7 @@ func handleBatch(ctx context.Context, t *tenure, batch []event.Held[*event.Recor
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		t.bus.log.Warn("events not handled, they will be tried again", "role", t.role.name, "count", len(records), "error", err)
+		c.bus.log.Warn("events not handled, they will be tried again", "role", c.role.name, "count", len(records), "error", err)
 		for _, r := range records {
 			r.Recheck = true
 		}

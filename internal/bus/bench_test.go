@@ -36,7 +36,7 @@ func BenchmarkPublishEvent(b *testing.B) {
 
 // BenchmarkDeliver measures deliveries from publishing in batches to the confirmed acknowledgement, with 64 of them in work.
 func BenchmarkDeliver(b *testing.B) {
-	bus := open(b, b.TempDir(), func(o *Options) { o.Shards = 16; o.NamespaceQuota = 1 << 30 })
+	bus := open(b, b.TempDir(), func(o *Options) { o.Shards = 16 })
 	held := make(chan event.Held[event.Delivery])
 	stop := start(b, deliverTo(bus, held))
 	ctx := b.Context()
@@ -71,12 +71,12 @@ func BenchmarkRoute(b *testing.B) {
 	all := make(chan struct{})
 	routed := 0
 	stop := start(b, func(ctx context.Context) error {
-		return bus.Events(ctx, light, func(_ context.Context, batch []*event.Record) error {
+		return bus.Events(ctx, handlerOf(light, func(_ context.Context, batch []*event.Record) error {
 			if routed += len(batch); routed == b.N {
 				close(all)
 			}
 			return nil
-		})
+		}))
 	})
 	<-all
 	b.StopTimer()

@@ -40,15 +40,15 @@ type Bus struct {
 	buckets  map[string]jetstream.KeyValue
 	metrics  *metrics
 
-	members                   *membership
+	lease                     *lease
 	events, triggers, history *committer
 	standing                  *standing
-	quota                     *quota
+	recent                    *recent
 	stats                     *stats
 	progress                  *progress
 	poisoning                 poisoning
 
-	roles  atomic.Int64   // those that this replica serves
+	roles  atomic.Int64   // consumers that this replica serves
 	work   sync.WaitGroup // rounds of the committers
 	closed atomic.Bool
 }
@@ -88,11 +88,14 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 		}
 	}
 	b.standing = newStanding(b.embedded != nil)
-	b.members = newMembership(b.opts.ReplicaID, b.buckets[bucketMembers])
-	b.members.remake = b.remakeMembers
-	b.quota = newQuota(b)
+	b.lease = newLease(b.buckets[bucketWorker], b.opts.ReplicaID, b.embedded != nil, b.log)
+	b.lease.begin = b.countDeaths
+	if err := b.answerAlive(); err != nil {
+		return nil, err
+	}
+	b.recent = newRecent()
 	b.stats = newStats(b)
-	if b.metrics, err = newMetrics(o.Registerer); err != nil {
+	if b.metrics, err = newMetrics(o.Registerer, b.lease.held); err != nil {
 		return nil, err
 	}
 	b.events, b.triggers, b.history = newCommitter(b, streamEvents), newCommitter(b, streamTriggers), newCommitter(b, streamHistory)
@@ -137,31 +140,12 @@ func (b *Bus) connect(context.Context) (err error) {
 	return nil
 }
 
-// Run keeps the membership and the statistics until ctx ends. It returns ErrLost when the bus will not come back.
+// Run keeps the statistics until ctx ends. It returns ErrLost when the bus will not come back.
 func (b *Bus) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return b.members.run(ctx, b.log) })
-	g.Go(func() error { b.watchConnection(ctx); return nil })
 	g.Go(func() error { b.stats.run(ctx); return nil })
 	g.Go(func() error { return b.watchLoss(ctx) })
 	return g.Wait()
-}
-
-// watchConnection tells the membership when the connection is back.
-func (b *Bus) watchConnection(ctx context.Context) {
-	back := b.nc.StatusChanged(nats.CONNECTED)
-	defer b.nc.RemoveStatusListener(back)
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case _, open := <-back:
-			if !open { // the connection was closed for good
-				return
-			}
-			b.members.reconnected()
-		}
-	}
 }
 
 func (b *Bus) watchLoss(ctx context.Context) error {

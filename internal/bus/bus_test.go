@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
@@ -194,10 +196,59 @@ func ids(n int) []string {
 	return out
 }
 
-// publishDeliveries is PublishDeliveries for tests to which refusals are no concern.
+// publishDeliveries writes deliveries to DELIVERIES as if their time on the schedule had come.
 func publishDeliveries(ctx context.Context, b *Bus, ds []event.Delivery) error {
-	_, err := b.PublishDeliveries(ctx, ds)
-	return err
+	var msgs []*nats.Msg
+	for i := range ds {
+		m, err := encodeDelivery(dueSubject(b.DeliveryShard(ds[i].Namespace, ds[i].Provider), &ds[i]), ds[i].ID, &ds[i])
+		if err != nil {
+			return err
+		}
+		msgs = append(msgs, m)
+	}
+	var errs []error
+	if len(msgs) < minBatch { // in their order
+		for _, m := range msgs {
+			_, err := b.publish(ctx, streamDeliveries, m)
+			errs = append(errs, err)
+		}
+		return errors.Join(errs...)
+	}
+	for _, o := range b.publishAll(ctx, streamDeliveries, msgs) {
+		errs = append(errs, o.err)
+	}
+	return errors.Join(errs...)
+}
+
+// pending counts what DELIVERIES has of a namespace.
+func pending(ctx context.Context, b *Bus, namespace string) (int, error) {
+	info, err := b.streams[streamDeliveries].Info(ctx, jetstream.WithSubjectFilter("notifier.*.*."+token(namespace)+".>"))
+	if err != nil {
+		return 0, err
+	}
+	return len(info.State.Subjects), nil
+}
+
+// handlerOf has records handled by a function, after which they are done.
+func handlerOf(heavy func(*event.Record) bool, handle func(context.Context, []*event.Record) error) event.Handler {
+	return event.Handler{
+		Heavy: heavy, CaughtUp: func(bool) {}, Spill: func(uint64) {},
+		Handle: func(ctx context.Context, batch []event.Held[*event.Record]) error {
+			var records []*event.Record
+			for _, h := range batch {
+				records = append(records, h.Value)
+			}
+			if err := handle(ctx, records); err != nil {
+				return err
+			}
+			for _, h := range batch {
+				if err := h.Done(ctx); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
 }
 
 // light takes no record for heavy.
@@ -212,6 +263,7 @@ func publishRecords(t testing.TB, b *Bus, records ...*event.Record) {
 	}
 	for _, o := range b.publishAll(testContext(t), streamEvents, msgs) {
 		must(t, o.err)
+		b.recent.note(o.ack.Seq)
 	}
 }
 

@@ -53,6 +53,8 @@ type entry struct {
 	// fold makes the message stand for every other one of its subject that waits; of those the one with the newest time goes.
 	fold bool
 	at   time.Time
+	// stored, if any, is told the sequence once the message is on disk, unless it was a duplicate. It must not block.
+	stored func(seq uint64)
 }
 
 // place is an entry that waits, and what became of it when done is closed.
@@ -264,6 +266,9 @@ func (c *committer) send(ctx context.Context, places []*place) {
 	}
 	for i, outcome := range c.write(ctx, msgs) {
 		written[i].outcome = outcome
+		if stored := written[i].stored; stored != nil && outcome.err == nil && !outcome.ack.Duplicate {
+			stored(outcome.ack.Seq)
+		}
 		close(written[i].done)
 	}
 }

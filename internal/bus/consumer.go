@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -14,11 +15,11 @@ import (
 )
 
 const (
-	// priorityGroup is the one group of each consumer. Its pinned-client policy is the fence: after a new owner has unpinned and
-	// asked, the requests of an owner that does not know yet that it is none are refused.
+	// priorityGroup is the one group of each consumer. Its pinned-client policy is the fence: after a new worker has unpinned and
+	// asked, the requests of one that does not know yet that its term is over are refused.
 	priorityGroup = "owner"
 	pinnedTTL     = 15 * time.Second
-	// pullBatch bounds what an owner has taken from the server and not yet handed out; pullBytes does so for large messages.
+	// pullBatch bounds what the worker has taken from the server and not yet handed out; pullBytes does so for large messages.
 	pullBatch  = 256
 	pullLow    = pullBatch / 2
 	pullBytes  = 8 << 20
@@ -29,18 +30,56 @@ const (
 	pullPatience  = 4 * time.Second
 	pullRetry     = 250 * time.Millisecond
 	keepInterval  = event.HoldTime / 3
+
+	takeOverRetry   = 250 * time.Millisecond
+	takeOverBackoff = time.Second
+)
+
+// The kinds of roles.
+const (
+	kindRoute   = "route"
+	kindDeliver = "deliver"
+	kindTrigger = "trigger"
+	// kindSubscribe reads EVENTS for Receivers of type event.
+	kindSubscribe = "subscribe"
 )
 
 // errFenced says that another replica took over.
-var errFenced = errors.New("another replica owns the consumer")
+var errFenced = errors.New("another replica has taken the consumer over")
 
 // errInterrupted says that the connection, or the consumer's leader, was lost. What was on its way then never arrives, and the server
-// would hold it for its owner until event.HoldTime is over: the role is taken over anew, so that it is handed out again at once and
-// in order.
+// would hold it until event.HoldTime is over: the consumer is taken over anew, so that it is handed out again at once and in order.
 var errInterrupted = errors.New("server was lost for a moment")
 
-// errStopped says that a stage stopped serving while it owned its role.
+// errStopped says that a stage stopped serving although its replica is the worker.
 var errStopped = errors.New("stage stopped serving")
+
+// role is what one consumer reads.
+type role struct {
+	kind, name    string
+	shard         int
+	stream        string
+	filter        string
+	maxAckPending int
+	// headersOnly has messages handed out without their bodies.
+	headersOnly bool
+	// logged says that there is no consumer: the stream is read by a cursor.
+	logged bool
+	// fromNow has the consumer begin with what is published after it was first made, not with what the stream has.
+	fromNow bool
+}
+
+// consumer is a role's consumer as the worker serves it, from one takeover to the next.
+type consumer struct {
+	bus  *Bus
+	role role
+	name string
+	// last is the stream's last sequence at the takeover: what is not newer may have been handled before.
+	last   uint64
+	deaths *deaths
+	// cursor is that of a role that is read by one.
+	cursor *cursor
+}
 
 func consumerName(r role) string { return strings.ReplaceAll(r.name, ".", "-") }
 
@@ -52,17 +91,95 @@ func consumerConfig(r role) jetstream.ConsumerConfig {
 	}
 }
 
-// consume serves one tenure: a puller on one side, the stage on the other. The channel that serve is given is closed when the
-// ownership ends, and its context is cancelled; the role stays taken until serve returns, so that what it finishes in the
-// meantime is not handed to anyone else. What it leaves unsettled comes back to the next owner.
+// serveOne works in the replica's terms until ctx ends: in each it takes the role's consumer over and calls serve, again when serve has
+// ended before the term. The context of serve ends with the term, and carries its fence.
+func (b *Bus) serveOne(ctx context.Context, r role, serve func(ctx context.Context, c *consumer) error) {
+	_ = b.Work(ctx, func(ctx context.Context) error { // no error but errStopped, and that not before ctx ends
+		b.serveTerm(ctx, r, serve)
+		return nil
+	})
+}
+
+func (b *Bus) serveTerm(ctx context.Context, r role, serve func(ctx context.Context, c *consumer) error) {
+	log := b.log.With("role", r.name)
+	for ctx.Err() == nil {
+		c, err := b.takeOver(ctx, r)
+		if err != nil {
+			if ctx.Err() == nil {
+				log.Warn("cannot take a consumer over", "error", err)
+			}
+			_ = wait(ctx, takeOverRetry)
+			continue
+		}
+		log.Debug("consumer taken over") // there are some thirty, and as many lines at every start
+		b.roles.Add(1)
+		err = serve(ctx, c)
+		b.roles.Add(-1)
+		if errors.Is(err, errInterrupted) {
+			log.Info("consumer is taken over anew", "reason", err)
+			continue
+		}
+		if err != nil && ctx.Err() == nil {
+			log.Error("consumer was given up", "error", err)
+			_ = wait(ctx, takeOverBackoff)
+		}
+	}
+}
+
+// takeOver makes the consumer hand out everything unsettled to this replica, at once and in order. Without it what the last worker held
+// would come back only after its hold time, behind younger messages of the same object (invariant E4).
+func (b *Bus) takeOver(ctx context.Context, r role) (*consumer, error) {
+	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+	defer cancel()
+	c := &consumer{bus: b, role: r, name: consumerName(r), deaths: termOf(ctx).deaths}
+	s := b.streams[r.stream]
+	if err := c.startOver(ctx, s); err != nil {
+		return nil, err
+	}
+	info, err := s.Info(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read stream: %w", err)
+	}
+	c.last = info.State.LastSeq
+	return c, nil
+}
+
+func (c *consumer) startOver(ctx context.Context, s jetstream.Stream) (err error) {
+	if c.role.logged {
+		if c.cursor, err = c.bus.loadCursor(ctx); err != nil {
+			return err
+		}
+		return c.cursor.inherit(ctx, s)
+	}
+	if _, err := c.bus.setUpConsumer(ctx, c.role); err != nil {
+		return fmt.Errorf("set up consumer: %w", err)
+	}
+	if !event.Owned(ctx) {
+		return errFenced
+	}
+	if err := s.UnpinConsumer(ctx, c.name, priorityGroup); err != nil {
+		return fmt.Errorf("unpin last worker: %w", err)
+	}
+	if _, err := s.ResetConsumer(ctx, c.name); err != nil {
+		return fmt.Errorf("reset consumer: %w", err)
+	}
+	return nil
+}
+
+// cautious reports whether earlier workers died at about this message, so that it must be handed out alone.
+func (c *consumer) cautious(seq uint64) bool { return seq <= c.last && c.deaths.cautious(c.name) }
+
+// consume serves a consumer that was taken over: a puller on one side, the stage on the other. The channel that serve is given is closed
+// when the term ends, and its context is cancelled; the replica stays the worker until serve returns, so that what it finishes in the
+// meantime is not handed to anyone else. What it leaves unsettled comes back to the next worker.
 func consume[T any](
-	ctx context.Context, t *tenure, decode decoder[T], serve func(ctx context.Context, shard int, in <-chan event.Held[T]) error,
+	ctx context.Context, c *consumer, decode decoder[T], serve func(ctx context.Context, shard int, in <-chan event.Held[T]) error,
 ) error {
-	p := newPuller(t, decode)
+	p := newPuller(c, decode)
 	g, inner := errgroup.WithContext(ctx)
 	g.Go(func() error { return p.run(inner) })
 	g.Go(func() error {
-		err := serve(inner, t.role.shard, p.out)
+		err := serve(inner, c.role.shard, p.out)
 		if err == nil && inner.Err() == nil {
 			err = errStopped
 		}
@@ -71,18 +188,16 @@ func consume[T any](
 	return g.Wait()
 }
 
-// consumeShards owns and serves every shard of one kind until ctx ends.
+// consumeShards serves every shard of one kind until ctx ends.
 func consumeShards[T any](
 	ctx context.Context, b *Bus, shard func(n int) role, decode decoder[T],
 	serve func(ctx context.Context, shard int, in <-chan event.Held[T]) error,
 ) {
-	b.offering(ctx, shard(0).kind, func() {
-		var wg sync.WaitGroup
-		for n := range b.opts.Shards {
-			wg.Go(func() {
-				b.own(ctx, shard(n), func(ctx context.Context, t *tenure) error { return consume(ctx, t, decode, serve) })
-			})
-		}
-		wg.Wait()
-	})
+	var wg sync.WaitGroup
+	for n := range b.opts.Shards {
+		wg.Go(func() {
+			b.serveOne(ctx, shard(n), func(ctx context.Context, c *consumer) error { return consume(ctx, c, decode, serve) })
+		})
+	}
+	wg.Wait()
 }

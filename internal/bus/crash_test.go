@@ -100,7 +100,7 @@ func TestWhatWasAcknowledgedSurvivesKill(t *testing.T) {
 	}
 	missing := make(chan int)
 	start(t, func(ctx context.Context) error {
-		return b.Events(ctx, light, func(_ context.Context, batch []*event.Record) error {
+		return b.Events(ctx, handlerOf(light, func(_ context.Context, batch []*event.Record) error {
 			for _, r := range batch {
 				delete(events, r.ID)
 			}
@@ -109,7 +109,7 @@ func TestWhatWasAcknowledgedSurvivesKill(t *testing.T) {
 			case <-ctx.Done():
 			}
 			return nil
-		})
+		}))
 	})
 	for receive(t, missing) > 0 {
 		continue
@@ -206,6 +206,52 @@ func TestAMessageThatKillsTheProcessBecomesADeadLetter(t *testing.T) {
 	}
 	dead := deadLetters(t, b)
 	if len(dead) != 1 || header(dead[0].Header, headerLabel) != "poison" || dead[0].Header.Get(headerID) != "poison" {
+		t.Errorf("dead letters: %v", dead)
+	}
+}
+
+// E2: an event at which the process dies each time becomes a dead letter, and those beside it are routed. Fails when the reader of EVENTS does
+// not count the deaths at its cursor, or does not hand the event out alone.
+func TestE2AnEventThatKillsTheProcessBecomesADeadLetter(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	limits := poisoning{cautiousAfter: 4, maxDeliveries: 8}
+	openAgain := func() *Bus {
+		b := open(t, dir, func(o *Options) { o.Shards = 1 })
+		b.poisoning = limits
+		return b
+	}
+	b := openAgain()
+	publishEvents(t, b, "good1", "poison", "good2")
+	kills := 0
+	for routed := map[string]bool{}; len(routed) < 2; {
+		events := newHeldEvents()
+		stop := start(t, events.read(b))
+		for len(routed) < 2 {
+			h := receive(t, events.handed)
+			if h.Value.ID == "poison" {
+				kills++
+				die(b)
+				break
+			}
+			must(t, h.Done(testContext(t)))
+			routed[h.Value.ID] = true
+		}
+		stop()
+		if len(routed) == 2 {
+			break
+		}
+		// The count begins anew when the cursor has passed the first event, which a death may keep from being saved.
+		if kills > limits.maxDeliveries+limits.cautiousAfter {
+			t.Fatalf("killed %d times", kills)
+		}
+		b = openAgain()
+	}
+	if kills < limits.maxDeliveries {
+		t.Errorf("killed %d times, not %d", kills, limits.maxDeliveries)
+	}
+	dead := deadLetters(t, b)
+	if len(dead) != 1 || header(dead[0].Header, headerLabel) != "poison" {
 		t.Errorf("dead letters: %v", dead)
 	}
 }

@@ -23,7 +23,7 @@ const followRetry = time.Second
 // stream discard them.
 func (b *Bus) PublishEvent(ctx context.Context, r *event.Record) (duplicate bool, err error) {
 	return b.publishRecord(r, func(m *nats.Msg) (ack, error) {
-		return b.events.commit(ctx, entry{msg: m, namespace: r.Event.InvolvedObject.Namespace})
+		return b.events.commit(ctx, entry{msg: m, namespace: r.Event.InvolvedObject.Namespace, stored: b.remember(r)})
 	})
 }
 
@@ -32,8 +32,21 @@ func (b *Bus) PublishEvent(ctx context.Context, r *event.Record) (duplicate bool
 func (b *Bus) PublishEventAfter(ctx context.Context, r *event.Record, seq uint64) (duplicate bool, err error) {
 	return b.publishRecord(r, func(m *nats.Msg) (ack, error) {
 		m.Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(seq, 10))
-		return b.publish(ctx, streamEvents, m)
+		a, err := b.publish(ctx, streamEvents, m)
+		if err == nil && !a.Duplicate {
+			b.remember(r)(a.Seq)
+		}
+		return a, err
 	})
+}
+
+// remember returns what puts a copy of r in memory for the readers of EVENTS, once it has its place in the stream.
+func (b *Bus) remember(r *event.Record) func(seq uint64) {
+	stored := *r
+	return func(seq uint64) {
+		stored.Seq = seq
+		b.recent.put(&stored)
+	}
 }
 
 func (b *Bus) publishRecord(r *event.Record, commit func(*nats.Msg) (ack, error)) (duplicate bool, err error) {
@@ -52,89 +65,30 @@ func (b *Bus) publishRecord(r *event.Record, commit func(*nats.Msg) (ack, error)
 	if err != nil {
 		return false, fmt.Errorf("publish event: %w", err)
 	}
+	b.recent.note(a.Seq) // a duplicate is perhaps of a publish whose answer was lost
 	b.stats.unrouted.Add(int64(m.Size()))
 	r.Seq = a.Seq
 	return a.Duplicate, nil
 }
 
-func routeRole() role {
-	return role{
-		kind: kindRoute, name: kindRoute, stream: streamEvents,
-		filter: prefixEvents + everythingElse, maxAckPending: maxHeldRecords + 2*pullBatch,
-	}
-}
-
-// Events calls route with the records of EVENTS, those of each namespace in stream order, while this replica owns that role, until ctx
-// ends. After nil the batch is acknowledged; after an error the same batch is tried again, a little later each time up to five
-// seconds, and is marked for a recheck. A message that is no event becomes a dead letter.
-//
-// Calls for different namespaces may be made at the same time: a record for which heavy is true, and what comes of its namespace while
-// it is handled, is not waited for by other namespaces.
-func (b *Bus) Events(
-	ctx context.Context, heavy func(*event.Record) bool, route func(ctx context.Context, batch []*event.Record) error,
-) error {
-	decode := func(m *nats.Msg, seq uint64, recheck bool) (*event.Record, error) {
-		r, err := decodeRecord(m)
-		if err != nil {
-			return nil, err
-		}
-		r.Seq, r.Recheck = seq, recheck
-		return r, nil
-	}
-	b.serveOne(ctx, routeRole(), func(ctx context.Context, t *tenure) error { return readLanes(ctx, t, decode, heavy, route) })
-	return nil
-}
-
 // FollowEvents calls h with every event accepted since from, in stream order, until ctx ends. Every replica that asks sees all
-// events. A record is read from its headers: its Event has the object, the reason, the severity and the time, of the metadata no more
-// than the revision, and no message but for the first event.MessageStart bytes of a POSTed failure's. Following survives the loss of the connection, and then goes on where it was.
+// events. Of a record's event h may use the object, the reason, the severity, the time, the revision, and of a POSTed failure the first
+// event.MessageStart bytes of the message. Following survives the loss of the connection, and then goes on where it was.
 func (b *Bus) FollowEvents(ctx context.Context, from time.Time, h func(*event.Record)) error {
-	seq := uint64(0)
+	f := feed{bus: b, from: from, headers: true}
 	for ctx.Err() == nil {
-		if err := b.follow(ctx, from, &seq, h); err != nil && ctx.Err() == nil {
+		err := f.run(ctx, func(l logEntry) error {
+			if r := l.brief(); r != nil {
+				h(r)
+			}
+			return nil
+		})
+		if err != nil && ctx.Err() == nil {
 			b.log.Warn("following the events was interrupted", "error", err)
 		}
 		_ = wait(ctx, followRetry)
 	}
 	return nil
-}
-
-func (b *Bus) follow(ctx context.Context, from time.Time, seq *uint64, h func(*event.Record)) error {
-	cfg := jetstream.OrderedConsumerConfig{HeadersOnly: true, DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &from}
-	if *seq > 0 {
-		cfg.DeliverPolicy, cfg.OptStartTime, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, nil, *seq+1
-	}
-	c, err := b.js.OrderedConsumer(ctx, streamEvents, cfg)
-	if err != nil {
-		return fmt.Errorf("make ordered consumer: %w", err)
-	}
-	msgs, err := c.Messages()
-	if err != nil {
-		return fmt.Errorf("read ordered consumer: %w", err)
-	}
-	defer msgs.Stop()
-	stop := context.AfterFunc(ctx, msgs.Stop)
-	defer stop()
-	for {
-		m, err := msgs.Next()
-		if err != nil {
-			if errors.Is(err, jetstream.ErrMsgIteratorClosed) && ctx.Err() != nil {
-				return nil
-			}
-			return fmt.Errorf("next event: %w", err)
-		}
-		meta, err := m.Metadata()
-		if err != nil {
-			return fmt.Errorf("read metadata: %w", err)
-		}
-		*seq = meta.Sequence.Stream
-		r, err := recordFromHeaders(m.Headers())
-		if err != nil {
-			continue // Events has made a dead letter of it
-		}
-		r.Seq = meta.Sequence.Stream
-		h(r)
-	}
 }
 
 // LastEvent returns the last event of an object that EVENTS still has.

@@ -45,7 +45,7 @@ func sendTo(to chan<- *event.Record) func(ctx context.Context, batch []*event.Re
 
 // routeTo routes every event by sending it to the channel.
 func routeTo(b *Bus, to chan<- *event.Record) func(ctx context.Context) error {
-	return func(ctx context.Context) error { return b.Events(ctx, light, sendTo(to)) }
+	return func(ctx context.Context) error { return b.Events(ctx, handlerOf(light, sendTo(to))) }
 }
 
 func publishEvents(t testing.TB, b *Bus, ids ...string) {
@@ -135,7 +135,7 @@ func TestAFailedBatchIsRoutedAgainInOrder(t *testing.T) {
 	calls := 0
 	all := make(chan struct{})
 	stop := start(t, func(ctx context.Context) error {
-		return b.Events(ctx, light, func(_ context.Context, batch []*event.Record) error {
+		return b.Events(ctx, handlerOf(light, func(_ context.Context, batch []*event.Record) error {
 			if calls++; calls%2 == 1 {
 				for _, r := range batch {
 					r.Recheck = false // all stood in the stream; here only the failure is to mark them
@@ -152,7 +152,7 @@ func TestAFailedBatchIsRoutedAgainInOrder(t *testing.T) {
 				close(all)
 			}
 			return nil
-		})
+		}))
 	})
 	receive(t, all)
 	stop()

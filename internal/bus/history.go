@@ -79,30 +79,6 @@ func (b *Bus) DeadLetter(ctx context.Context, d *event.Delivery, label, reason s
 	return nil
 }
 
-// deadLetters is DeadLetter of several, which are written together.
-func (b *Bus) deadLetters(ctx context.Context, refused []event.Refused) error {
-	msgs := make([]*nats.Msg, len(refused))
-	for i, r := range refused {
-		m, err := deadMessage(r.Delivery, r.Label, r.Reason)
-		if err != nil {
-			return fmt.Errorf("write dead letter: %w", err)
-		}
-		msgs[i] = m
-	}
-	var errs []error
-	for i, o := range b.publishAll(ctx, streamDeadLetters, msgs) {
-		switch {
-		case errors.Is(o.err, ErrTooLarge):
-			errs = append(errs, b.DeadLetter(ctx, refused[i].Delivery, refused[i].Label, refused[i].Reason))
-		case o.err != nil:
-			errs = append(errs, fmt.Errorf("write dead letter: %w", o.err))
-		default:
-			b.metrics.deadLetters.Inc()
-		}
-	}
-	return errors.Join(errs...)
-}
-
 func (b *Bus) deadLetter(ctx context.Context, d *event.Delivery, label, reason string) error {
 	m, err := deadMessage(d, label, reason)
 	if err != nil {

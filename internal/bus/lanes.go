@@ -3,21 +3,17 @@ package bus
 import (
 	"context"
 	"sync"
-	"time"
 
 	"notifier/internal/event"
 )
 
 const (
-	// maxHeldRecords and maxHeldBytes bound what is in hand of EVENTS. A namespace that needs long for its own has so much room before
-	// the others wait for it.
-	maxHeldRecords = 8192
-	maxHeldBytes   = 64 << 20
+	// maxHeldBytes bounds what waits of EVENTS to be handled. A namespace that needs long for its own has so much room before the others
+	// wait for it.
+	maxHeldBytes = 64 << 20
 	// maxAlone is how many namespaces are handled alone at a time, aloneBatch how many records of one go in one call.
 	maxAlone   = 4
 	aloneBatch = 8
-	// recordOverhead is what a record costs in memory beside its texts, about.
-	recordOverhead = 1 << 10
 )
 
 // lanes hand records to a handler in turns. The records of a namespace, and so those of an object (invariant E4), are handled in stream
@@ -25,14 +21,12 @@ const (
 // one call; a record that its reader takes for heavy goes in a call of its namespace alone, beside the others, so that a tenant with very
 // many Alerts waits for itself (invariant T6).
 type lanes struct {
-	tenure *tenure
-	heavy  func(*event.Record) bool
-	handle handler
+	reader *eventReader
 
 	all map[string]*lane
 	// light and alone are the lanes whose turn comes, by what is first in them.
 	light, alone []*lane
-	count, bytes int
+	bytes        int
 
 	shared   bool // a call of light records is under way
 	calls    int  // of lanes alone
@@ -55,25 +49,19 @@ type call struct {
 	err   error
 }
 
-// readLanes has the records of one tenure handled until it ends.
-func readLanes(ctx context.Context, t *tenure, decode decoder[*event.Record], heavy func(*event.Record) bool, handle handler) error {
-	return consume(ctx, t, decode, func(ctx context.Context, _ int, in <-chan event.Held[*event.Record]) error {
-		l := &lanes{
-			tenure: t, heavy: heavy, handle: handle, all: map[string]*lane{}, finished: make(chan *call, 1+maxAlone),
-		}
-		ctx, cancel := context.WithCancel(ctx)
-		defer l.running.Wait()
-		defer cancel()
-		return l.run(ctx, in)
-	})
+// readTurns has the records that come over a channel handled until ctx ends.
+func readTurns(ctx context.Context, in <-chan event.Held[*event.Record], r *eventReader) error {
+	l := &lanes{reader: r, all: map[string]*lane{}, finished: make(chan *call, 1+maxAlone)}
+	ctx, cancel := context.WithCancel(ctx)
+	defer l.running.Wait()
+	defer cancel()
+	return l.run(ctx, in)
 }
 
 func (l *lanes) run(ctx context.Context, in <-chan event.Held[*event.Record]) error {
-	keep := time.NewTicker(keepInterval)
-	defer keep.Stop()
 	for {
 		take := in
-		if l.count >= maxHeldRecords || l.bytes >= maxHeldBytes {
+		if l.bytes >= maxHeldBytes {
 			take = nil
 		}
 		select {
@@ -94,23 +82,12 @@ func (l *lanes) run(ctx context.Context, in <-chan event.Held[*event.Record]) er
 				return c.err
 			}
 			l.end(c)
-		case <-keep.C:
-			l.keep()
 		}
 		l.begin(ctx)
 	}
 }
 
-func sizeOf(r *event.Record) int {
-	size := recordOverhead + len(r.Event.Message)
-	for k, v := range r.Event.Metadata {
-		size += len(k) + len(v)
-	}
-	return size
-}
-
 func (l *lanes) add(h event.Held[*event.Record]) {
-	l.count++
 	l.bytes += sizeOf(h.Value)
 	namespace := h.Value.Event.InvolvedObject.Namespace
 	of := l.all[namespace]
@@ -126,7 +103,7 @@ func (l *lanes) add(h event.Held[*event.Record]) {
 
 // queue gives a lane its turn after all others.
 func (l *lanes) queue(of *lane) {
-	if l.heavy(of.records[0].Value) {
+	if l.reader.handler.Heavy(of.records[0].Value) {
 		l.alone = append(l.alone, of)
 	} else {
 		l.light = append(l.light, of)
@@ -151,7 +128,7 @@ func (l *lanes) begin(ctx context.Context) {
 		of := l.light[0]
 		l.light = l.light[1:]
 		n := 1
-		for n < min(share, len(of.records)) && !l.heavy(of.records[n].Value) {
+		for n < min(share, len(of.records)) && !l.reader.handler.Heavy(of.records[n].Value) {
 			n++
 		}
 		c.take(of, n)
@@ -169,7 +146,7 @@ func (c *call) take(of *lane, n int) {
 
 func (l *lanes) start(ctx context.Context, c *call) {
 	l.running.Go(func() {
-		c.err = handleBatch(ctx, l.tenure, c.batch, l.handle)
+		c.err = l.reader.handle(ctx, c.batch)
 		l.finished <- c // it has room for all calls
 	})
 }
@@ -181,7 +158,6 @@ func (l *lanes) end(c *call) {
 	} else {
 		l.shared = false
 	}
-	l.count -= len(c.batch)
 	for _, h := range c.batch {
 		l.bytes -= sizeOf(h.Value)
 	}
@@ -192,12 +168,5 @@ func (l *lanes) end(c *call) {
 		} else {
 			delete(l.all, of.namespace)
 		}
-	}
-}
-
-// keep extends the holds of what is not in a call.
-func (l *lanes) keep() {
-	for _, of := range l.all {
-		keepOnce(of.records)
 	}
 }

@@ -61,7 +61,7 @@ func TestT6OneNamespacesHeavyEventsAreNotWaitedFor(t *testing.T) {
 		return ctx.Err()
 	}
 	publish("heavy-0", "many")
-	start(t, func(ctx context.Context) error { return b.Events(ctx, heavy, route) })
+	start(t, func(ctx context.Context) error { return b.Events(ctx, handlerOf(heavy, route)) })
 	receive(t, entered)
 	var want []string
 	var many []*event.Record

@@ -129,12 +129,8 @@ func encodeRecord(r *event.Record) (*nats.Msg, error) {
 	if r.Doubted {
 		h.Set(headerDoubted, "true")
 	}
-	if r.Source == event.SourcePost && r.Outcome == event.OutcomeFailed { // what a watcher compares with the object
-		setHeader(h, headerMessage, r.Event.Message[:min(len(r.Event.Message), event.MessageStart)])
-	}
-	if revision := r.Event.Revision(); len(revision) <= maxRevision {
-		setHeader(h, headerRevision, revision)
-	}
+	setHeader(h, headerMessage, toldMessage(r))
+	setHeader(h, headerRevision, toldRevision(r))
 	if r.Labels != nil {
 		labels, err := encodeJSON(r.Labels)
 		if err != nil {
@@ -146,6 +142,22 @@ func encodeRecord(r *event.Record) (*nats.Msg, error) {
 		setHeader(h, headerLabels, string(labels))
 	}
 	return m, nil
+}
+
+// toldMessage is what the headers have of a record's message: of a POSTed failure the beginning, which a watcher compares with the object.
+func toldMessage(r *event.Record) string {
+	if r.Source != event.SourcePost || r.Outcome != event.OutcomeFailed {
+		return ""
+	}
+	return r.Event.Message[:min(len(r.Event.Message), event.MessageStart)]
+}
+
+// toldRevision is the revision that the headers have of a record, empty if it has none or one that is too long.
+func toldRevision(r *event.Record) string {
+	if revision := r.Event.Revision(); len(revision) <= maxRevision {
+		return revision
+	}
+	return ""
 }
 
 // maxLabels bounds an object's labels as they cross the bus, in bytes of JSON: the server takes 64 KiB of headers.

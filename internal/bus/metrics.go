@@ -18,9 +18,10 @@ type metrics struct {
 	publishErrors   *prometheus.CounterVec
 	deadLetters     prometheus.Counter
 	folded          prometheus.Counter
+	worker          prometheus.Collector
 }
 
-func newMetrics(r prometheus.Registerer) (*metrics, error) {
+func newMetrics(r prometheus.Registerer, isWorker func() bool) (*metrics, error) {
 	stream := []string{"stream"}
 	m := &metrics{
 		bytes: prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -50,6 +51,14 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 			Help: "Triggers that were confirmed without a write of their own: one like them waits on disk for its turn, or goes there for both.",
 		}),
 	}
+	m.worker = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "notifier_worker", Help: "1 on the replica that routes, delivers, applies, watches and writes status.",
+	}, func() float64 {
+		if isWorker() {
+			return 1
+		}
+		return 0
+	})
 	for _, name := range allStreams {
 		m.bytes.WithLabelValues(name)
 		m.messages.WithLabelValues(name)
@@ -67,7 +76,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 }
 
 func (m *metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.bytes, m.messages, m.oldest, m.unrouted, m.unread, m.publishErrors, m.deadLetters, m.folded}
+	return []prometheus.Collector{m.bytes, m.messages, m.oldest, m.unrouted, m.unread, m.publishErrors, m.deadLetters, m.folded, m.worker}
 }
 
 func (m *metrics) unregister(r prometheus.Registerer) {

@@ -79,9 +79,9 @@ func TestTheNumberOfShardsIsThatOfTheFirstStart(t *testing.T) {
 
 func TestOptionsReportEveryFault(t *testing.T) {
 	_, err := Open(testContext(t), Options{
-		DataDir: "x", URL: "y", Replicas: 9, Shards: -1, NamespaceQuota: -1, DuplicateWindow: -1, Budgets: Budgets{Events: -1},
+		DataDir: "x", URL: "y", Replicas: 9, Shards: -1, DuplicateWindow: -1, Budgets: Budgets{Events: -1},
 	})
-	for _, want := range []string{"exactly one", "replicas", "shards", "quota", "window", "budget", "logger", "registerer"} {
+	for _, want := range []string{"exactly one", "replicas", "shards", "window", "budget", "logger", "registerer"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not mention %q", err, want)
 		}
@@ -132,7 +132,7 @@ func TestADataDirectoryOnASmallerDiskOpensWithAllThatIsOwed(t *testing.T) {
 	seen := map[string]bool{}
 	records := make(chan string)
 	start(t, func(ctx context.Context) error {
-		return b.Events(ctx, light, func(ctx context.Context, batch []*event.Record) error {
+		return b.Events(ctx, handlerOf(light, func(ctx context.Context, batch []*event.Record) error {
 			for _, r := range batch {
 				select {
 				case records <- r.ID:
@@ -141,7 +141,7 @@ func TestADataDirectoryOnASmallerDiskOpensWithAllThatIsOwed(t *testing.T) {
 				}
 			}
 			return nil
-		})
+		}))
 	})
 	for len(seen) < count {
 		seen[receive(t, records)] = true

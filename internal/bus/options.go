@@ -14,7 +14,6 @@ import (
 const (
 	DefaultDuplicateWindow = 5 * time.Minute
 	DefaultShards          = 16
-	DefaultNamespaceQuota  = 10_000
 	maxShards              = 256
 )
 
@@ -85,8 +84,6 @@ type Options struct {
 	Shards int
 	// Budgets bound the streams in bytes.
 	Budgets Budgets
-	// NamespaceQuota is how many deliveries of one namespace may be pending, on the schedule or not.
-	NamespaceQuota int
 	// ReplicaID names this process among its peers. It must not be shared or reused; random when empty.
 	ReplicaID string
 	// Log and Registerer are required.
@@ -110,9 +107,6 @@ func (o *Options) setDefaults() {
 	if o.Shards == 0 {
 		o.Shards = DefaultShards
 	}
-	if o.NamespaceQuota == 0 {
-		o.NamespaceQuota = DefaultNamespaceQuota
-	}
 	if o.ReplicaID == "" {
 		o.ReplicaID = rand.Text()
 	}
@@ -132,7 +126,6 @@ func (o *Options) validate() error {
 	check(o.DuplicateWindow >= 100*time.Millisecond && o.DuplicateWindow <= 24*time.Hour,
 		"duplicate window %s is not within 100ms and 24h", o.DuplicateWindow)
 	check(o.Shards >= 1 && o.Shards <= maxShards, "shards must be 1 to %d, not %d", maxShards, o.Shards)
-	check(o.NamespaceQuota >= 1, "namespace quota must be positive, not %d", o.NamespaceQuota)
 	for _, f := range o.Budgets.fields() {
 		check(*f > 0, "a stream's budget must be positive, not %d", *f)
 	}

@@ -20,6 +20,7 @@ type link struct {
 	URL string
 
 	lossy atomic.Bool // swallows what the server sends
+	down  atomic.Bool // accepts no connection
 	mu    sync.Mutex
 	conns []net.Conn
 }
@@ -38,7 +39,10 @@ func newLink(t testing.TB, url string) *link {
 				return
 			}
 			upstream, err := (&net.Dialer{}).Dial("tcp", address)
-			if err != nil {
+			if err == nil && l.down.Load() {
+				err = upstream.Close()
+			}
+			if err != nil || l.down.Load() {
 				_ = client.Close()
 				continue
 			}
@@ -76,7 +80,7 @@ func (w lossyWriter) Write(b []byte) (int, error) {
 }
 
 // T4: what the server had handed out when a connection broke, and that never arrived, is handed out again when it is back.
-// Fails when an ownership goes on over a reconnection: the server holds such messages for their owner until event.HoldTime is over.
+// Fails when a consumer is not taken over anew after a reconnection: the server holds such messages until event.HoldTime is over.
 func TestT4WhatWasOnItsWayWhenTheConnectionBrokeComesSoon(t *testing.T) {
 	t.Parallel()
 	url := remote(t)
@@ -84,10 +88,10 @@ func TestT4WhatWasOnItsWayWhenTheConnectionBrokeComesSoon(t *testing.T) {
 	connect := func(name, url string) *Bus {
 		return open(t, "", func(o *Options) { o.URL, o.ReplicaID, o.Shards = url, name, 1 })
 	}
-	owner, other := connect("owner", network.URL), connect("other", url)
-	start(t, owner.Run)
+	worker, other := connect("worker", network.URL), connect("other", url)
+	start(t, worker.Run)
 	held := make(chan event.Held[event.Trigger])
-	start(t, triggerTo(owner, held))
+	start(t, triggerTo(worker, held))
 	ctx := testContext(t)
 	must(t, other.PublishTriggers(ctx, testTrigger("team", "before", 1)))
 	must(t, receive(t, held).Done(ctx))
@@ -115,8 +119,7 @@ func TestT4WhatWasOnItsWayWhenTheConnectionBrokeComesSoon(t *testing.T) {
 	}
 }
 
-// A server that was restarted has forgotten the bucket of members, which is kept in its memory.
-// Fails when nobody asks for another watch of the bucket: the terms lapse, and nothing is served for some seconds.
+// T4: a fleet goes on when its server was restarted. Fails when calls do not find the lease again: nothing is handed out then.
 func TestTheFleetGoesOnWhenTheServerIsBack(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -124,11 +127,9 @@ func TestTheFleetGoesOnWhenTheServerIsBack(t *testing.T) {
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
 	f := fleetOn(t, s.ClientURL())
 	one, _, _ := f.join("one")
+	f.await("one")
 	two, _, _ := f.join("two")
-	f.await("one", "two")
-	terms := []uint64{one.members.term.Load().number, two.members.term.Load().number}
 	port := s.Addr().(*net.TCPAddr).Port
-	stopped := time.Now()
 	s.Shutdown()
 	s.WaitForShutdown()
 	s = startServer(t, dir, port)
@@ -147,14 +148,7 @@ func TestTheFleetGoesOnWhenTheServerIsBack(t *testing.T) {
 	if took > 20*time.Second { // half a second when nothing else runs
 		t.Error("that took too long")
 	}
-	for !heardOf(one, "two", back) || !heardOf(two, "one", back) {
-		must(t, wait(ctx, memberRetry))
-	}
-	// The last heartbeat was sent memberBeat before the server stopped, or later; on a busy machine the next may come after the term.
-	lapsed := memberBeat+back.Sub(stopped)+took >= selfTTL
-	for i, b := range []*Bus{one, two} {
-		if number := b.members.term.Load().number; number != terms[i] && !lapsed {
-			t.Errorf("the term of replica %d lapsed %d times", i, number-terms[i])
-		}
+	if one.Worker() == two.Worker() {
+		t.Errorf("one is the worker: %t, two: %t", one.Worker(), two.Worker())
 	}
 }

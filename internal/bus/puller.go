@@ -40,10 +40,10 @@ type incoming[T any] struct {
 	noted bool
 }
 
-// puller moves the messages of one tenure from the server to the stage that serves it. It asks for as many as it has
+// puller moves the messages of one consumer from the server to the stage that serves it. It asks for as many as it has
 // room for, so nothing waits in a client's buffer where nobody extends its hold.
 type puller[T any] struct {
-	t      *tenure
+	c      *consumer
 	decode decoder[T]
 	out    chan event.Held[T]
 
@@ -60,18 +60,18 @@ type puller[T any] struct {
 	settled chan struct{} // has room for one: something that was handed out was settled
 }
 
-func newPuller[T any](t *tenure, decode decoder[T]) *puller[T] {
+func newPuller[T any](c *consumer, decode decoder[T]) *puller[T] {
 	return &puller[T]{
-		t: t, decode: decode, out: make(chan event.Held[T]), inbox: t.bus.nc.NewInbox(),
+		c: c, decode: decode, out: make(chan event.Held[T]), inbox: c.bus.nc.NewInbox(),
 		// Room for the messages of two requests, one of which was given up as lost, and answers: a full channel drops messages.
 		msgs: make(chan *nats.Msg, 2*pullBatch+64), settled: make(chan struct{}, 1),
 	}
 }
 
-// run pulls until ctx ends. What it holds then is left to the next owner, whose reset brings it back.
+// run pulls until ctx ends. What it holds then is left to the next worker, whose reset brings it back.
 func (p *puller[T]) run(ctx context.Context) error {
 	defer close(p.out)
-	nc := p.t.bus.nc
+	nc := p.c.bus.nc
 	sub, err := nc.ChanSubscribe(p.inbox, p.msgs)
 	if err != nil {
 		return fmt.Errorf("subscribe for messages: %w", err)
@@ -79,7 +79,7 @@ func (p *puller[T]) run(ctx context.Context) error {
 	defer func() { _ = sub.Unsubscribe() }()
 	back := nc.StatusChanged(nats.CONNECTED)
 	defer nc.RemoveStatusListener(back)
-	p.gauge = p.t.bus.progress.start(p.t.role)
+	p.gauge = p.c.bus.progress.start(p.c.role)
 	defer p.gauge.stop()
 	keep := time.NewTicker(keepInterval)
 	defer keep.Stop()
@@ -125,7 +125,7 @@ func (p *puller[T]) ask() error {
 	if p.asked > 0 || len(p.queue) > pullLow || p.retry != nil {
 		return nil
 	}
-	nc := p.t.bus.nc
+	nc := p.c.bus.nc
 	batch := pullBatch - len(p.queue)
 	request, err := json.Marshal(map[string]any{
 		"batch": batch, "max_bytes": max(pullBytes, int(nc.MaxPayload())), "expires": pullExpiry, "idle_heartbeat": pullHeartbeat,
@@ -134,7 +134,7 @@ func (p *puller[T]) ask() error {
 	if err != nil {
 		return fmt.Errorf("encode pull request: %w", err)
 	}
-	subject := "$JS.API.CONSUMER.MSG.NEXT." + p.t.role.stream + "." + p.t.consumer
+	subject := "$JS.API.CONSUMER.MSG.NEXT." + p.c.role.stream + "." + p.c.name
 	if err := nc.PublishRequest(subject, p.inbox, request); err != nil {
 		p.pause() // not connected; the loop goes on when it is
 		return nil
@@ -162,13 +162,13 @@ func (p *puller[T]) receive(ctx context.Context, m *nats.Msg) error {
 	if err != nil {
 		return err
 	}
-	h := &hold{bus: p.t.bus, reply: m.Reply}
-	if meta.times > uint64(p.t.bus.poisoning.maxDeliveries) {
-		return p.bury(ctx, h, m, "poison", "handed out too often without an outcome")
+	h := &hold{bus: p.c.bus, reply: m.Reply}
+	if meta.times > uint64(p.c.bus.poisoning.maxDeliveries) {
+		return p.deadLetter(ctx, h, m, "poison", "handed out too often without an outcome")
 	}
-	value, err := p.decode(m, meta.seq, meta.times > 1 || meta.seq <= p.t.last)
+	value, err := p.decode(m, meta.seq, meta.times > 1 || meta.seq <= p.c.last)
 	if err != nil {
-		return p.bury(ctx, h, m, "undecodable", err.Error())
+		return p.deadLetter(ctx, h, m, "undecodable", err.Error())
 	}
 	p.queue = append(p.queue, incoming[T]{held: event.Held[T]{Value: value, Seq: meta.seq, Settler: h}, hold: h, msg: m, seq: meta.seq})
 	return nil
@@ -196,16 +196,16 @@ func (p *puller[T]) status(code, description string) error {
 func (p *puller[T]) next(ctx context.Context) (chan event.Held[T], event.Held[T], error) {
 	for len(p.queue) > 0 {
 		head := &p.queue[0]
-		if p.t.cautious(head.seq) && !head.noted {
+		if p.c.cautious(head.seq) && !head.noted {
 			if p.live.Load() > 0 {
 				return nil, event.Held[T]{}, nil
 			}
-			poison, err := p.t.suspect(ctx, head.seq)
+			poison, err := p.c.deaths.suspect(ctx, p.c.name, head.seq)
 			if err != nil {
 				return nil, event.Held[T]{}, err
 			}
 			if poison {
-				if err := p.bury(ctx, head.hold, head.msg, "poison", "the process died each time this message was handled"); err != nil {
+				if err := p.deadLetter(ctx, head.hold, head.msg, "poison", "the process died each time this message was handled"); err != nil {
 					return nil, event.Held[T]{}, err
 				}
 				p.queue = p.queue[1:]
@@ -242,12 +242,12 @@ func (p *puller[T]) keep() error {
 	return nil
 }
 
-// bury puts a message that cannot be handled among the dead letters, so that it blocks nobody, and acknowledges it. When the
+// deadLetter puts a message that cannot be handled among the dead letters, so that it blocks nobody, and acknowledges it. When the
 // dead letters do not take it, it comes back.
-func (p *puller[T]) bury(ctx context.Context, h *hold, m *nats.Msg, label, reason string) error {
-	b := p.t.bus
+func (p *puller[T]) deadLetter(ctx context.Context, h *hold, m *nats.Msg, label, reason string) error {
+	b := p.c.bus
 	log := b.log.With("namespace", namespaceOf(m.Subject))
-	log.Error("message cannot be handled and becomes a dead letter", "stream", p.t.role.stream, "label", label, "reason", reason)
+	log.Error("message cannot be handled and becomes a dead letter", "stream", p.c.role.stream, "label", label, "reason", reason)
 	if err := b.deadLetterRaw(ctx, m, label, reason); err != nil {
 		log.Error("dead letter not written, the message will be tried again", "error", err)
 		if err := h.Return(); err != nil {

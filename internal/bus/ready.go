@@ -17,7 +17,8 @@ const (
 	staleAfter = 5 * statsInterval
 )
 
-// Ready returns nil while the bus is connected, the streams answer, and every consumer of this process makes progress.
+// Ready returns nil while the bus is connected, the streams and the worker's lease answer, and every consumer of this process makes
+// progress. A replica is ready whether it is the worker or not.
 func (b *Bus) Ready() error {
 	if err := b.lost(); err != nil {
 		return err
@@ -28,13 +29,14 @@ func (b *Bus) Ready() error {
 	if age := b.stats.age(); age > staleAfter {
 		return fmt.Errorf("streams have not answered for %s", age.Truncate(time.Second))
 	}
-	if !b.members.alive(b.opts.ReplicaID) {
-		return errors.New("no heartbeat of this replica comes back: it has no part of the work")
-	}
-	return b.progress.check(time.Now())
+	now := time.Now()
+	return errors.Join(b.lease.check(now), b.progress.check(now))
 }
 
-// Roles is how many roles this replica serves: shards, and the roles of which there is one.
+// Worker reports whether this replica is the worker.
+func (b *Bus) Worker() bool { return b.lease.held() }
+
+// Roles is how many consumers this replica serves: one for each shard of deliveries and triggers, and two of events.
 func (b *Bus) Roles() int { return int(b.roles.Load()) }
 
 // progress knows when each consumer of this process last moved.
@@ -43,7 +45,7 @@ type progress struct {
 	gauges map[string]*gauge // by role; bounded by the shards
 }
 
-// gauge is one tenure's progress. Times are in nanoseconds since the epoch.
+// gauge is one consumer's progress. Times are in nanoseconds since the epoch.
 type gauge struct {
 	owner  *progress
 	name   string

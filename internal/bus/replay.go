@@ -15,17 +15,17 @@ import (
 )
 
 // DeadProviders lists the Providers of a shard that have dead letters.
-func (b *Bus) DeadProviders(ctx context.Context, shard int) ([]event.First, error) {
+func (b *Bus) DeadProviders(ctx context.Context, shard int) ([]event.DeadOf, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*apiTimeout)
 	defer cancel()
 	info, err := b.streams[streamDeadLetters].Info(ctx, jetstream.WithSubjectFilter(prefixDead+everythingElse))
 	if err != nil {
 		return nil, fmt.Errorf("list the dead letters: %w", err)
 	}
-	var found []event.First
+	var found []event.DeadOf
 	for subject, n := range info.State.Subjects {
 		namespace, provider, ok := strings.Cut(strings.TrimPrefix(subject, prefixDead), ".")
-		f := event.First{Count: int(n)}
+		f := event.DeadOf{Count: int(n)}
 		if f.Namespace, err = untoken(namespace); err != nil || !ok {
 			continue
 		}
@@ -76,7 +76,7 @@ func (b *Bus) nextOf(ctx context.Context, stream jetstream.Stream, seq uint64, s
 func (b *Bus) Replay(ctx context.Context, letter event.Dead) error {
 	d := &letter.Delivery
 	id := d.ID + "#replay" + strconv.Itoa(d.Replays) + "#" + strconv.Itoa(d.Parks)
-	m, err := encodeDelivery(dueSubject(b.shardOfDelivery(d), d), id, d)
+	m, err := encodeDelivery(dueSubject(b.DeliveryShard(d.Namespace, d.Provider), d), id, d)
 	if err != nil {
 		return fmt.Errorf("replay dead letter: %w", err)
 	}

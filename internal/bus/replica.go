@@ -1,7 +1,40 @@
 package bus
 
-// Replica names this process among its peers. No process before it had the name, and none will have it after.
-func (b *Bus) Replica() string { return b.members.self }
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
 
-// Alive reports whether a replica of that name runs. The first seconds after the start it does not know of all.
-func (b *Bus) Alive(replica string) bool { return b.members.alive(replica) }
+	"github.com/nats-io/nats.go"
+)
+
+// subjectReplica begins the subject on which each replica answers whether it runs.
+const subjectReplica = "notifier.replica."
+
+// aliveTimeout bounds one question.
+const aliveTimeout = time.Second
+
+// Replica names this process among its peers. No process before it had the name, and none will have it after.
+func (b *Bus) Replica() string { return b.lease.self }
+
+// answerAlive answers the other replicas' Alive until the connection is closed.
+func (b *Bus) answerAlive() error {
+	_, err := b.nc.Subscribe(subjectReplica+keyToken(b.lease.self), func(m *nats.Msg) { _ = m.Respond(nil) })
+	if err != nil {
+		return fmt.Errorf("answer other replicas: %w", err)
+	}
+	return nil
+}
+
+// Alive reports whether a replica of that name is connected to the bus. It asks the replica; the server knows when no connection of
+// that name is left. An answer that does not come in time says nothing: then Alive returns true.
+func (b *Bus) Alive(ctx context.Context, replica string) bool {
+	if replica == b.lease.self {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, aliveTimeout)
+	defer cancel()
+	_, err := b.nc.RequestWithContext(ctx, subjectReplica+keyToken(replica), nil)
+	return !errors.Is(err, nats.ErrNoResponders)
+}

@@ -34,7 +34,7 @@ const codeSequenceNotFound = 10043
 // delivery's own ID the stream would take it for a duplicate of the delivery and drop it, with a positive answer. The others have none,
 // since the server keeps each ID in memory. A delivery that has become too large for the bus is a dead letter instead.
 func (b *Bus) Park(ctx context.Context, d *event.Delivery, at time.Time) error {
-	shard, id := b.shardOfDelivery(d), ""
+	shard, id := b.DeliveryShard(d.Namespace, d.Provider), ""
 	if time.Until(at) < deliveryDuplicates {
 		id = d.ID + "#" + strconv.Itoa(d.Parks)
 	}
@@ -51,33 +51,29 @@ func (b *Bus) Park(ctx context.Context, d *event.Delivery, at time.Time) error {
 	case err != nil:
 		return fmt.Errorf("park delivery: %w", err)
 	}
+	b.stats.queued.Add(int64(m.Size()))
 	return nil
 }
 
-// Backlog tells what of a shard is in DELIVERIES, from one look at its subjects. The server stores a message that comes off the
+// Backlog lists what of a shard is in DELIVERIES, from one look at its subjects. The server stores a message that comes off the
 // schedule before it removes it there, so that none is missed in between.
-func (b *Bus) Backlog(ctx context.Context, shard int) (event.Backlog, error) {
+func (b *Bus) Backlog(ctx context.Context, shard int) ([]event.Parked, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*apiTimeout)
 	defer cancel()
 	number := strconv.Itoa(shard)
 	info, err := b.streams[streamDeliveries].Info(ctx, jetstream.WithSubjectFilter(anyDelivery+number+"."+everythingElse))
 	if err != nil {
-		return event.Backlog{}, fmt.Errorf("list the deliveries of a shard: %w", err)
+		return nil, fmt.Errorf("list the deliveries of a shard: %w", err)
 	}
-	backlog := event.Backlog{Parked: make([]event.Parked, 0, len(info.State.Subjects)), Last: info.State.LastSeq}
+	backlog := make([]event.Parked, 0, len(info.State.Subjects))
 	shared := interned{}
-	for subject, count := range info.State.Subjects {
-		if first, err := parseDeliverSubject(subject); err == nil {
-			first.Count = int(count)
-			backlog.First = append(backlog.First, first)
-			continue
-		}
+	for subject := range info.State.Subjects {
 		p, err := parseParkedSubject(subject, shared)
 		if err != nil {
 			b.log.Error("a parked delivery is not understood", "namespace", namespaceOf(subject), "error", err)
 			continue
 		}
-		backlog.Parked = append(backlog.Parked, p)
+		backlog = append(backlog, p)
 	}
 	return backlog, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,7 +24,7 @@ type stats struct {
 	answered time.Time
 
 	unrouted atomic.Int64 // bytes of events published since the streams last answered
-	queued   atomic.Int64 // bytes of deliveries published since the streams last answered
+	queued   atomic.Int64 // bytes of deliveries put to wait since the streams last answered
 }
 
 func newStats(b *Bus) *stats { return &stats{bus: b, states: map[string]jetstream.StreamState{}} }
@@ -49,7 +50,7 @@ func (s *stats) refresh(ctx context.Context) error {
 		}
 		states[name] = info.State
 	}
-	unrouted, err := s.bus.unhandled(ctx, routeRole(), states)
+	unrouted, err := s.bus.unrouted(ctx, states[streamEvents])
 	if err != nil {
 		return err
 	}
@@ -60,12 +61,22 @@ func (s *stats) refresh(ctx context.Context) error {
 	s.mu.Lock()
 	s.states, s.unread, s.answered = states, max(unrouted, unread), time.Now()
 	s.mu.Unlock()
+	s.bus.recent.note(states[streamEvents].LastSeq)
 	s.unrouted.Add(-published)
 	s.queued.Add(-queued)
 	if s.bus.metrics != nil {
 		s.bus.metrics.observe(states, unrouted, unread)
 	}
 	return nil
+}
+
+// unrouted is how many events are beyond the cursor.
+func (b *Bus) unrouted(ctx context.Context, state jetstream.StreamState) (uint64, error) {
+	c, err := b.loadCursor(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return state.LastSeq - min(max(c.floor, state.FirstSeq-1), state.LastSeq), nil
 }
 
 // unhandled is how many messages of its stream a role has not settled.
@@ -87,12 +98,26 @@ func (s *stats) age() time.Duration {
 	return time.Since(s.answered)
 }
 
-// deliveries returns how much is in DELIVERIES.
-func (s *stats) deliveries() (bytes, msgs int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	state := s.states[streamDeliveries]
-	return int64(state.Bytes) + s.queued.Load(), int64(state.Msgs)
+const (
+	// namespaceShare is the part of the budget of DELIVERIES that one namespace may fill.
+	namespaceShare = 8
+	// leastRoom is how many deliveries a namespace may have waiting however full the stream is.
+	leastRoom = 16
+)
+
+// Room returns how many deliveries of one namespace, and how many bytes of them, DELIVERIES has room for. Until it is half full that is
+// without bound but for the bytes, then as many average messages as are free: with such a threshold any number of floods together leave
+// room, since each may only have as much as is free.
+func (b *Bus) Room() (deliveries int, bytes int64) {
+	b.stats.mu.Lock()
+	state := b.stats.states[streamDeliveries]
+	b.stats.mu.Unlock()
+	used, budget := int64(state.Bytes)+b.stats.queued.Load(), b.opts.Budgets.Deliveries
+	if used < budget/2 {
+		return math.MaxInt, budget / namespaceShare
+	}
+	average := max(used/max(int64(state.Msgs), 1), 1)
+	return max(leastRoom, int(max(budget-used, 0)/average)), budget / namespaceShare
 }
 
 // eventsHaveRoom returns ErrFull when EVENTS is three quarters full and more than half of its records were not handled: a flood, or

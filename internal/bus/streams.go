@@ -18,10 +18,9 @@ const (
 	streamDeadLetters = "DEADLETTERS"
 	streamHistory     = "HISTORY"
 
-	bucketState   = "object-state"
-	bucketHealth  = "owner-health"
-	bucketOwners  = "owners"
-	bucketMembers = "members"
+	bucketState  = "object-state"
+	bucketHealth = "owner-health"
+	bucketWorker = "worker"
 	// bucketStream begins the name of the stream that a bucket is kept in.
 	bucketStream = "KV_"
 )
@@ -50,7 +49,7 @@ const (
 //
 //   - EVENTS forgets the oldest by age and bytes; PublishEvent refuses before it would forget what was not routed.
 //   - DELIVERIES: the server does not allow scheduled messages on a stream that refuses when full (discard new), and discarding
-//     old would lose deliveries. So it has no bound of its own: PublishDeliveries, its only source of growth, holds the budget.
+//     old would lose deliveries. So it has no bound of its own: Room tells what may be put there.
 //   - TRIGGERS keeps one message per subject and refuses beyond its bytes: refusing is a 503 that the sender sees, discarding
 //     would be a lost trigger that nobody sees.
 //   - DEADLETTERS and HISTORY forget the oldest.
@@ -92,20 +91,12 @@ func bucketConfigs(o *Options) []jetstream.KeyValueConfig {
 	configs := []jetstream.KeyValueConfig{
 		{Bucket: bucketState, Description: "what was last told of each object", MaxBytes: o.Budgets.State, LimitMarkerTTL: deleteMarkers},
 		{Bucket: bucketHealth, Description: "how Providers, Alerts and Receivers fare", MaxBytes: o.Budgets.Health, LimitMarkerTTL: deleteMarkers},
-		{Bucket: bucketOwners, Description: "who serves which shard", MaxBytes: 8 * mib},
-	}
-	if o.URL != "" {
-		configs = append(configs, jetstream.KeyValueConfig{
-			Bucket: bucketMembers, Description: "the replicas alive", TTL: memberTTL, MaxBytes: mib, LimitMarkerTTL: memberTTL,
-		})
+		{Bucket: bucketWorker, Description: "which replica is the worker, and where workers died", MaxBytes: 8 * mib},
 	}
 	for i := range configs {
 		configs[i].History = 1
 		configs[i].Replicas = o.Replicas
 		configs[i].Storage = jetstream.FileStorage
-		if configs[i].Bucket == bucketMembers {
-			configs[i].Storage = jetstream.MemoryStorage
-		}
 	}
 	return configs
 }
@@ -115,13 +106,13 @@ func (b *Bus) setUp(ctx context.Context) error {
 	if err := b.patiently(ctx, b.agreeOnShards); err != nil {
 		return err
 	}
-	for _, cfg := range streamConfigs(&b.opts) {
-		if err := b.patiently(ctx, func(ctx context.Context) error { return b.setUpStream(ctx, cfg) }); err != nil {
+	for _, cfg := range bucketConfigs(&b.opts) {
+		if err := b.patiently(ctx, func(ctx context.Context) error { return b.setUpBucket(ctx, cfg) }); err != nil {
 			return err
 		}
 	}
-	for _, cfg := range bucketConfigs(&b.opts) {
-		if err := b.patiently(ctx, func(ctx context.Context) error { return b.setUpBucket(ctx, cfg) }); err != nil {
+	for _, cfg := range streamConfigs(&b.opts) {
+		if err := b.patiently(ctx, func(ctx context.Context) error { return b.setUpStream(ctx, cfg) }); err != nil {
 			return err
 		}
 	}
@@ -174,15 +165,15 @@ func (b *Bus) keepOwed(ctx context.Context, name string, bound *int64) error {
 	}
 	if name == streamEvents {
 		b.streams[name] = s
-		owed := uint64(0)
-		for _, r := range []role{routeRole(), subscribeRole()} {
-			n, err := b.unhandled(ctx, r, map[string]jetstream.StreamState{name: state})
-			if err != nil {
-				return err
-			}
-			owed += n
+		unrouted, err := b.unrouted(ctx, state)
+		if err != nil {
+			return err
 		}
-		if owed == 0 {
+		unread, err := b.unhandled(ctx, subscribeRole(), map[string]jetstream.StreamState{name: state})
+		if err != nil {
+			return err
+		}
+		if unrouted+unread == 0 {
 			return nil
 		}
 		b.opts.Budgets.Events = stored
@@ -190,19 +181,6 @@ func (b *Bus) keepOwed(ctx context.Context, name string, bound *int64) error {
 	b.log.Warn("a stream holds more than its bound and keeps it until it is handled; make the volume larger, or restart later",
 		"stream", name, "heldMiB", stored/mib, "boundMiB", *bound/mib)
 	*bound = stored
-	return nil
-}
-
-// remakeMembers makes the bucket of members again, unless another replica was faster.
-func (b *Bus) remakeMembers(ctx context.Context) error {
-	for _, cfg := range bucketConfigs(&b.opts) {
-		if cfg.Bucket != bucketMembers {
-			continue
-		}
-		if _, err := b.js.CreateOrUpdateKeyValue(ctx, cfg); err != nil {
-			return fmt.Errorf("set up bucket %s: %w", cfg.Bucket, err)
-		}
-	}
 	return nil
 }
 

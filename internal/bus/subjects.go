@@ -20,8 +20,7 @@ const (
 	prefixDead     = "notifier.dead."
 	prefixHistory  = "notifier.history."
 	unknownToken   = "="
-	deliverLength  = 5 // tokens of notifier.deliver.<shard>.<ns>.<provider>
-	parkedLength   = 7 // tokens of that and of retry with .<object>.<order>-<id>
+	parkedLength   = 7 // tokens of notifier.deliver.<shard>.<ns>.<provider>.<object>.<order>-<id>, and of those of retry
 	hexDigits      = "0123456789abcdef"
 	escape         = '='
 	everythingElse = ">"
@@ -99,29 +98,14 @@ func triggerSubject(shard int, t *event.Trigger) string {
 	return prefixTrigger + strconv.Itoa(shard) + "." + token(t.Namespace) + "." + token(t.Key)
 }
 
-func deliverSubject(shard int, d *event.Delivery) string {
-	return prefixDeliver + strconv.Itoa(shard) + "." + token(d.Namespace) + "." + token(d.Provider)
-}
-
-func parseDeliverSubject(subject string) (f event.First, err error) {
-	t := strings.Split(subject, ".")
-	if len(t) != deliverLength {
-		return f, fmt.Errorf("subject of a delivery has %d tokens", len(t))
-	}
-	if f.Namespace, err = untoken(t[3]); err == nil {
-		f.Provider, err = untoken(t[4])
-	}
-	return f, err
-}
-
 // retrySubject is a delivery's place on the schedule. It names everything that a new owner of the shard must know to keep the order of
 // one object's deliveries, so that it reads no message for it.
 func retrySubject(shard int, d *event.Delivery) string {
 	return parkedSubject(prefixRetry, shard, parkedOf(d))
 }
 
-// dueSubject is where the schedule puts a delivery when its time has come. Unlike deliverSubject it tells deliveries apart: this one may
-// stand behind its successors in the stream, and a new owner must know of it before it sends one of them (invariant E4).
+// dueSubject is where the schedule puts a delivery when its time has come. It tells deliveries apart: this one may stand behind its
+// successors in the stream, and a new owner must know of it before it sends one of them (invariant E4).
 func dueSubject(shard int, d *event.Delivery) string {
 	return parkedSubject(prefixDeliver, shard, parkedOf(d))
 }

@@ -27,8 +27,8 @@ func subscribeRole() role {
 // same rules as by Events. A record is read from its headers: its Event has the object, the reason, the severity and the time, no
 // message, but for a POSTed failure the beginning of it, and no metadata. A message that is no event, of which Events makes a dead letter, comes as a record of no object.
 func (b *Bus) Subscribe(ctx context.Context, serve func(ctx context.Context, events event.Reader) error) error {
-	b.serveOne(ctx, subscribeRole(), func(ctx context.Context, t *tenure) error {
-		err := serve(ctx, &reader{tenure: t})
+	b.serveOne(ctx, subscribeRole(), func(ctx context.Context, c *consumer) error {
+		err := serve(ctx, &reader{consumer: c})
 		if err == nil && ctx.Err() == nil {
 			err = errStopped
 		}
@@ -39,21 +39,21 @@ func (b *Bus) Subscribe(ctx context.Context, serve func(ctx context.Context, eve
 
 // reader is an event.Reader.
 type reader struct {
-	tenure *tenure
+	consumer *consumer
 	// next is the sequence that was last skipped to.
 	next uint64
 }
 
 // Read implements event.Reader.
 func (r *reader) Read(ctx context.Context, handle func(ctx context.Context, batch []*event.Record) error) error {
-	return readBatches(ctx, r.tenure, decodeHeaders, handle)
+	return readBatches(ctx, r.consumer, decodeHeaders, handle)
 }
 
 // Skip implements event.Reader. It must not be called while Read runs.
 func (r *reader) Skip(ctx context.Context, idle func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
-	s := r.tenure.bus.streams[streamEvents]
+	s := r.consumer.bus.streams[streamEvents]
 	info, err := s.Info(ctx)
 	if err != nil {
 		return fmt.Errorf("read stream: %w", err)
@@ -62,7 +62,7 @@ func (r *reader) Skip(ctx context.Context, idle func() bool) error {
 	if next == r.next || !idle() {
 		return nil
 	}
-	if _, err := s.ResetConsumerToSequence(ctx, r.tenure.consumer, next); err != nil {
+	if _, err := s.ResetConsumerToSequence(ctx, r.consumer.name, next); err != nil {
 		return fmt.Errorf("skip events: %w", err)
 	}
 	r.next = next

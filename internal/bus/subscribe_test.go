@@ -182,7 +182,7 @@ func TestWhatIsSkippedIsNotReadAndWhatComesAfterItIs(t *testing.T) {
 func TestAFloodIsRefusedBeforeItPushesOutWhatDidNotTrigger(t *testing.T) {
 	b := open(t, t.TempDir(), func(o *Options) { o.Budgets.Events = mib })
 	start(t, func(ctx context.Context) error {
-		return b.Events(ctx, light, func(context.Context, []*event.Record) error { return nil })
+		return b.Events(ctx, handlerOf(light, func(context.Context, []*event.Record) error { return nil }))
 	})
 	flood(t, b)
 	got := make(chan *event.Record)
@@ -213,14 +213,14 @@ func TestOneReplicaReadsForAllReceivers(t *testing.T) {
 	if r := receive(t, got); r.ID != "2" {
 		t.Errorf("%s was read twice", r.ID)
 	}
-	if owner, _ := one.members.owner(kindSubscribe, kindSubscribe); owner == "one" {
+	if one.Worker() {
 		stopOne()
 	} else {
 		stopTwo()
 	}
 	publishEvents(t, two, "3")
 	if r := receive(t, got); r.ID != "3" {
-		t.Errorf("the next owner read %s", r.ID)
+		t.Errorf("the next worker read %s", r.ID)
 	}
 }
 

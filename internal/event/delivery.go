@@ -22,7 +22,7 @@ type Delivery struct {
 	Authored []string `json:"authored,omitempty"`
 	// Known says that the event is about an object that the cluster has and is not doubted (Record.Known, Record.Doubted).
 	Known bool `json:"known,omitempty"`
-	// Routed is when the delivery was first written to the bus.
+	// Routed is when the event was routed.
 	Routed time.Time `json:"routed"`
 	// Attempts counts the sends that were tried so far, FirstAttempt is the time of the first one.
 	Attempts     int       `json:"attempts,omitempty"`
@@ -57,18 +57,8 @@ type Parked struct {
 	Due bool
 }
 
-// Backlog is what stood on the bus for one shard at one moment.
-type Backlog struct {
-	// Parked are the deliveries that were put on the schedule and not settled since.
-	Parked []Parked
-	// First counts, by Provider, the messages of deliveries that were never parked.
-	First []First
-	// Last is the place in the stream of what was stored last (Held.Seq).
-	Last uint64
-}
-
-// First counts the deliveries to one Provider that are handed out in the order in which they were published.
-type First struct {
+// DeadOf counts the dead letters of one Provider.
+type DeadOf struct {
 	Namespace, Provider string
 	Count               int
 }
@@ -78,13 +68,6 @@ const (
 	LabelQuota    = "quota"
 	LabelTooLarge = "too_large"
 )
-
-// Refused is a delivery that became a dead letter instead of being published, with a label from a small closed set and a reason that is
-// safe to show.
-type Refused struct {
-	Delivery      *Delivery
-	Label, Reason string
-}
 
 // Dead is a delivery that was given up, with the label from a small closed set that it was given, and its place in the stream.
 type Dead struct {

@@ -2,6 +2,7 @@ package event
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 )
 
@@ -25,6 +26,49 @@ type Held[T any] struct {
 	// Seq is the message's place in its stream, zero when it was not handed out in the stream's order.
 	Seq uint64
 	Settler
+}
+
+// Divide returns n Settlers that stand for s together: s is done when each of them is, and returned when one is. Done and Return of each may be
+// called again, and do nothing then.
+func Divide(s Settler, n int) []Settler {
+	whole := &divided{Settler: s}
+	whole.left.Store(int64(n))
+	parts := make([]part, n)
+	settlers := make([]Settler, n)
+	for i := range parts {
+		parts[i].whole = whole
+		settlers[i] = &parts[i]
+	}
+	return settlers
+}
+
+type divided struct {
+	Settler
+	left atomic.Int64
+}
+
+type part struct {
+	whole   *divided
+	settled atomic.Bool
+}
+
+// Done implements Settler.
+func (p *part) Done(ctx context.Context) error {
+	if p.settled.Swap(true) || p.whole.left.Add(-1) > 0 {
+		return nil
+	}
+	return p.whole.Settler.Done(ctx)
+}
+
+// Working implements Settler.
+func (p *part) Working() error { return p.whole.Working() }
+
+// Return implements Settler.
+func (p *part) Return() error {
+	if p.settled.Swap(true) {
+		return nil
+	}
+	return p.whole.Return()
 }
 
 // Taker is a Settler whose message, while it waits, may stand for later ones that ask for the same: the bus then accepts those

@@ -1,8 +1,11 @@
 package reconcile
 
 import (
+	"context"
 	"encoding/json"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,7 +26,7 @@ const deliveriesGap = 5 * time.Second
 type deliveries struct {
 	log *slog.Logger
 	// alive says whether a replica runs, exists whether there is a Receiver.
-	alive  func(replica string) bool
+	alive  func(ctx context.Context, replica string) bool
 	exists func(kube.Key) bool
 	// again has a Receiver's status looked at after a while.
 	again func(kube.Key, time.Duration)
@@ -195,16 +198,21 @@ func latest(a, b *metav1.Time) *metav1.Time {
 // inSeconds is a time as the API server keeps it.
 func inSeconds(t time.Time) metav1.Time { return metav1.NewTime(t.UTC().Truncate(time.Second)) }
 
-// stale returns the keys of reports that nobody will replace any more. They were so at the last sweep already: this replica may
-// learn of another one, or of a Receiver, later than of their report.
-func (d *deliveries) stale() []string {
+// stale returns the keys of reports that nobody will replace any more. They were so at the last sweep already: a replica may have been
+// without its connection for a moment, and this one may learn of a Receiver later than of a report on it.
+func (d *deliveries) stale(ctx context.Context) []string {
+	alive := map[string]bool{}
+	for _, replica := range d.replicas() {
+		alive[replica] = d.alive(ctx, replica)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var keys []string
 	for k, of := range d.receivers {
 		exists := d.exists(k)
 		for replica, report := range of.reports {
-			stale := !exists || !d.alive(replica)
+			lives, asked := alive[replica]
+			stale := !exists || asked && !lives
 			if stale && report.suspect && len(keys) < maxSwept {
 				keys = append(keys, report.key)
 			}
@@ -212,4 +220,17 @@ func (d *deliveries) stale() []string {
 		}
 	}
 	return keys
+}
+
+// replicas returns the replicas that reported something.
+func (d *deliveries) replicas() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	seen := map[string]bool{}
+	for _, of := range d.receivers {
+		for replica := range of.reports {
+			seen[replica] = true
+		}
+	}
+	return slices.Collect(maps.Keys(seen))
 }

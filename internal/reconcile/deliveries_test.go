@@ -55,7 +55,7 @@ type replicas struct {
 	dead map[string]bool
 }
 
-func (r *replicas) alive(name string) bool {
+func (r *replicas) alive(_ context.Context, name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return !r.dead[name]

@@ -24,7 +24,6 @@ type metrics struct {
 	results       *prometheus.CounterVec
 	secrets       prometheus.Gauge
 	secretWatches prometheus.Gauge
-	leading       prometheus.Gauge
 	registerer    prometheus.Registerer
 }
 
@@ -43,12 +42,9 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		secretWatches: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "notifier_secret_watches", Help: "Secrets that are being watched.",
 		}),
-		leading: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "notifier_leading", Help: "1 while this replica writes status and watches for transitions.",
-		}),
 		registerer: r,
 	}
-	r.MustRegister(m.duration, m.results, m.secrets, m.secretWatches, m.leading)
+	r.MustRegister(m.duration, m.results, m.secrets, m.secretWatches)
 	for _, kind := range kinds {
 		for _, stage := range []string{stageCompile, stageStatus} {
 			m.duration.WithLabelValues(kind, stage)

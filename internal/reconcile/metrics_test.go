@@ -26,9 +26,6 @@ func TestTheNumberOfSeriesDoesNotDependOnTheObjects(t *testing.T) {
 		if testutil.ToFloat64(w.metrics.secrets) != 1 || testutil.ToFloat64(w.metrics.secretWatches) != 1 {
 			t.Error("the Secret is not counted")
 		}
-		if testutil.ToFloat64(w.metrics.leading) != 1 {
-			t.Error("the leader does not say so")
-		}
 	})
 	if problems, err := testutil.GatherAndLint(registry); err != nil || len(problems) > 0 {
 		t.Errorf("lint: %v, %v", problems, err)

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -71,8 +72,8 @@ type Options struct {
 	Destinations  *alerts.Destinations
 	Health        HealthFeed
 	Events        EventRecorder
-	// Alive reports whether the replica of that name runs. What others told of Receivers' deliveries goes with them.
-	Alive func(replica string) bool
+	// Alive reports whether the replica of that name runs; it may ask the replica. What others told of Receivers' deliveries goes with them.
+	Alive func(ctx context.Context, replica string) bool
 	// Issuers is given to every Receiver whose senders have tokens of an issuer.
 	Issuers *receiver.Issuers
 	// Objects is what the filters of Receivers read, and Kinds are the kinds that it has where the cluster serves them.

@@ -241,7 +241,7 @@ func (r *Reconciler) waitCompiled(ctx context.Context) bool {
 // feedPause is the pause before a broken health feed is followed again.
 const feedPause = 2 * time.Second
 
-// Lead writes status, and removes what Flux left, until ctx ends. It is called beside Run while this replica leads.
+// Lead writes status, and removes what Flux left, until ctx ends. It is called beside Run while this replica is the worker.
 func (r *Reconciler) Lead(ctx context.Context) error {
 	select {
 	case <-r.complete:
@@ -252,16 +252,16 @@ func (r *Reconciler) Lead(ctx context.Context) error {
 	r.alerts.status.begin()
 	r.providers.status.begin()
 	r.forgetFeed() // before anything is shown, since another replica led meanwhile
-	r.leads(true)
+	r.leading.Store(true)
 	// Not when all that runs has ended: another replica may lead by then.
 	over := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(over)
-		r.leads(false)
+		r.leading.Store(false)
 	})
 	defer func() {
 		if stop() {
-			r.leads(false)
+			r.leading.Store(false)
 		} else {
 			<-over
 		}
@@ -283,16 +283,6 @@ func (r *Reconciler) Lead(ctx context.Context) error {
 		}
 		r.forgetFeed()
 	}
-}
-
-// leads has status written, or not.
-func (r *Reconciler) leads(now bool) {
-	r.leading.Store(now)
-	value := 0.0
-	if now {
-		value = 1
-	}
-	r.metrics.leading.Set(value)
 }
 
 // forgetFeed drops what the feed told: it is about to be followed from its beginning, which tells of no key that was deleted.

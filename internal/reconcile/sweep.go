@@ -27,7 +27,7 @@ func (r *Reconciler) sweep(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		for _, key := range slices.Concat(r.deliveries.stale(), r.health.stale(r.exists)) {
+		for _, key := range slices.Concat(r.deliveries.stale(ctx), r.health.stale(r.exists)) {
 			if err := r.options.Health.Put(ctx, key, nil); err != nil {
 				if ctx.Err() == nil {
 					r.log.Warn("reports that nobody replaces are not removed yet", "error", err)

@@ -77,8 +77,7 @@ func TestOneOfTwoReplicasAsks(t *testing.T) {
 	s.Must(err)
 	t.Cleanup(func() { _ = nats.Stop() })
 	replica := env.NotifierOptions{Args: append([]string{
-		"--nats-url", nats.URL, "--enable-leader-election",
-		"--leader-election-lease-duration", "4s", "--leader-election-renew-deadline", "3s", "--leader-election-retry-period", "500ms",
+		"--nats-url", nats.URL,
 	}, flags...)}
 	s.Start(replica)
 	s.Start(replica)

@@ -22,8 +22,7 @@ func TestE2T4NothingIsLostWhenOneOfTwoReplicasIsKilled(t *testing.T) {
 	must(t, err)
 	t.Cleanup(func() { _ = sink.Down() })
 	replica := env.NotifierOptions{Args: []string{
-		"--nats-url", nats.URL, "--enable-leader-election",
-		"--leader-election-lease-duration", "4s", "--leader-election-renew-deadline", "3s", "--leader-election-retry-period", "500ms",
+		"--nats-url", nats.URL,
 	}}
 	fleet := []*env.Notifier{start(ctx, t, w, replica), start(ctx, t, w, replica)}
 	l := prepare(ctx, t, w, sink)

@@ -64,13 +64,13 @@ func TestTheLogTellsAStartInOneLineAndWhoseDeliveriesAndWebhooksItTells(t *testi
 		}
 		return nil
 	}))
-	roles := s.logLines("role taken over")
-	for _, l := range roles {
+	consumers := s.logLines("consumer taken over")
+	for _, l := range consumers {
 		if !strings.EqualFold(l.Level, "debug") {
-			t.Errorf("a role is told at level %s", l.Level)
+			t.Errorf("a consumer is told at level %s", l.Level)
 		}
 	}
-	if len(roles) == 0 {
-		t.Error("no role is told at level debug either")
+	if len(consumers) == 0 {
+		t.Error("no consumer is told at level debug either")
 	}
 }

@@ -2,7 +2,6 @@ package install
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -112,8 +111,6 @@ var process = env.Shared(func(ctx context.Context) (*env.Notifier, error) {
 			args = append(args, arg)
 		}
 	}
-	// As every replica of a fleet has it, so that what the Role allows is tried as well.
-	args = append(args, "--enable-leader-election")
 	return w.Start(ctx, env.NotifierOptions{Args: args})
 })
 
@@ -151,8 +148,6 @@ func TestTheProcessServesAsTheInstallationsServiceAccount(t *testing.T) {
 	})
 	s.Must(err)
 
-	s.Must(env.Eventually(s.Ctx, s.leads))
-
 	// A finalizer that Flux left goes with the object.
 	s.Must(tenant.Apply(s.Ctx, `{"apiVersion":"notification.toolkit.fluxcd.io/v1beta3","kind":"Alert","metadata":{"name":"left","namespace":"$NS",
 		"finalizers":["finalizers.fluxcd.io"]},"spec":{"providerRef":{"name":"all"},"eventSources":[{"kind":"Kustomization","name":"*"}]}}`))
@@ -166,16 +161,4 @@ func TestTheProcessServesAsTheInstallationsServiceAccount(t *testing.T) {
 			}
 		}
 	}
-}
-
-// leads reports whether the process holds the Lease and may go on to.
-func (s *fixture) leads(ctx context.Context) error {
-	lease, err := s.System.Client.CoordinationV1().Leases(env.SystemNamespace).Get(ctx, "notifier-leader", metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	if !lease.Spec.RenewTime.After(lease.Spec.AcquireTime.Time) {
-		return errors.New("the Lease was not renewed yet")
-	}
-	return nil
 }

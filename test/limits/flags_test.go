@@ -70,7 +70,6 @@ func TestABadFlagIsNamedAndNothingStarts(t *testing.T) {
 		{"kube-api-qps", "0", nil},
 		{"kube-api-burst", "0", nil},
 		{"concurrent", "0", nil},
-		{"leader-election-lease-duration", "1s", nil},
 		{"trigger-interval", "soon", nil},
 		{"unheard-of", "1", nil},
 	} {
@@ -97,9 +96,15 @@ func TestFluxsFlagsAreTakenAndTheLogSaysWhatTheyDo(t *testing.T) {
 	s.startScoped(env.NotifierOptions{Args: []string{
 		"--export-http-path-metrics", "--watch-configs-label-selector=a=b", "--token-cache-max-size=10", "--token-cache-max-duration=1h",
 		"--feature-gates=ObjectLevelWorkloadIdentity=true", "--min-retry-delay=1s", "--max-retry-delay=1m", "--concurrent=8",
+		"--enable-leader-election", "--leader-election-lease-duration=35s", "--leader-election-renew-deadline=30s",
+		"--leader-election-retry-period=5s", "--leader-election-release-on-cancel",
 		"--kube-api-qps=20", "--kube-api-burst=100", "--log-level=info", "--log-encoding=json", "--rate-limit-interval=1m",
 	}})
-	for _, flag := range []string{"export-http-path-metrics", "watch-configs-label-selector", "token-cache-max-size", "feature-gates", "min-retry-delay"} {
+	for _, flag := range []string{
+		"export-http-path-metrics", "watch-configs-label-selector", "token-cache-max-size", "feature-gates", "min-retry-delay",
+		"enable-leader-election", "leader-election-lease-duration", "leader-election-renew-deadline", "leader-election-retry-period",
+		"leader-election-release-on-cancel",
+	} {
 		if !strings.Contains(s.Logs(), flag) {
 			t.Errorf("the log does not say what --%s does", flag)
 		}

@@ -238,7 +238,7 @@ func TestE4E6EachFactIsToldOnceByTwoReplicas(t *testing.T) {
 	p.must(err)
 	t.Cleanup(func() { _ = nats.Stop() })
 	fleet := []*env.Notifier{
-		p.start("--nats-url", nats.URL, "--enable-leader-election"), p.start("--nats-url", nats.URL, "--enable-leader-election"),
+		p.start("--nats-url", nats.URL), p.start("--nats-url", nats.URL),
 	}
 	p.run(func(n int) *env.Notifier { return fleet[n%2] })
 	p.check(told)

@@ -33,7 +33,6 @@ const account = "notifier"
 // mayWrite is everything the process may do as itself but read, "verb group/resource".
 var mayWrite = []string{
 	"create /events",
-	"create coordination.k8s.io/leases",
 	"impersonate-on:serviceaccount:create authorization.k8s.io/selfsubjectaccessreviews",
 	"impersonate-on:serviceaccount:patch helm.toolkit.fluxcd.io/helmreleases",
 	"impersonate-on:serviceaccount:patch image.toolkit.fluxcd.io/imagepolicies",
@@ -55,7 +54,6 @@ var mayWrite = []string{
 	"patch notification.toolkit.fluxcd.io/providers/status",
 	"patch notification.toolkit.fluxcd.io/receivers",
 	"patch notification.toolkit.fluxcd.io/receivers/status",
-	"update coordination.k8s.io/leases",
 	"update notification.toolkit.fluxcd.io/alerts/status",
 	"update notification.toolkit.fluxcd.io/providers/status",
 	"update notification.toolkit.fluxcd.io/receivers/status",

@@ -17,8 +17,10 @@ import (
 )
 
 const (
-	dialTimeout  = 10 * time.Second
-	idleTimeout  = 90 * time.Second
+	dialTimeout = 10 * time.Second
+	idleTimeout = 90 * time.Second
+	// idleConns are as many as one Provider sends at a time, so that a busy one need not dial anew.
+	idleConns    = 8
 	pingInterval = 15 * time.Second
 	maxHeaders   = 64 << 10 // bytes of an answer's header
 )
@@ -70,7 +72,7 @@ func NewClient(cfg Config, o ClientOptions) (*Client, error) {
 		TLSClientConfig:        tlsConfig,
 		TLSHandshakeTimeout:    dialTimeout,
 		IdleConnTimeout:        idleTimeout,
-		MaxIdleConnsPerHost:    2,
+		MaxIdleConnsPerHost:    idleConns,
 		MaxResponseHeaderBytes: maxHeaders,
 		// An answer is never inflated: it would only defeat the cap on its length.
 		DisableCompression: true,

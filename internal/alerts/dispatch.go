@@ -1,0 +1,210 @@
+package alerts
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"notifier/internal/event"
+)
+
+// spillAfter is how long a delivery may hold its event. What takes longer, at a slow destination or behind a limit, is put on the schedule
+// beside, so that the events behind it are not handled again after a crash, however long the wait.
+const spillAfter = 30 * time.Second
+
+// Dispatch implements Dispatcher. It waits for shards that nobody serves.
+func (d *Deliverer) Dispatch(ctx context.Context, ds []event.Held[event.Delivery]) error {
+	batches := map[int][]event.Held[event.Delivery]{}
+	for _, h := range ds {
+		n := d.Source.DeliveryShard(h.Value.Namespace, h.Value.Provider)
+		batches[n] = append(batches[n], h)
+	}
+	for n, batch := range batches {
+		for taken := false; !taken; {
+			s, err := d.shards.await(ctx, n)
+			if err != nil {
+				return err
+			}
+			taken = s.call(ctx, func(work context.Context) { s.admitAll(work, batch) })
+		}
+	}
+	return nil
+}
+
+// CaughtUp implements Dispatcher.
+func (d *Deliverer) CaughtUp(yes bool) {
+	for _, s := range d.shards.caughtUp(yes) {
+		s.call(context.Background(), func(work context.Context) { s.catchUp(work) })
+	}
+}
+
+// Spill implements Dispatcher.
+func (d *Deliverer) Spill(order uint64) {
+	for _, s := range d.shards.all() {
+		s.call(context.Background(), func(work context.Context) {
+			s.spill(work, func(it *item) bool { return it.entry.order <= order })
+		})
+	}
+}
+
+// serving are the shards that are served here.
+type serving struct {
+	mu      sync.Mutex
+	shards  map[int]*shard
+	changed chan struct{} // closed and replaced when one is added
+	// caught says that what stood among the events at the beginning was dispatched.
+	caught bool
+}
+
+func newServing() *serving {
+	return &serving{shards: map[int]*shard{}, changed: make(chan struct{})}
+}
+
+func (v *serving) add(s *shard) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.shards[s.number] = s
+	s.caughtUp = v.caught
+	close(v.changed)
+	v.changed = make(chan struct{})
+}
+
+// remove takes a shard away. With returned it gave deliveries back that are to be dispatched again, before its successor is caught up.
+func (v *serving) remove(s *shard, returned bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.shards, s.number)
+	if returned {
+		v.caught = false
+	}
+}
+
+// await returns the shard of a number once it is served.
+func (v *serving) await(ctx context.Context, number int) (*shard, error) {
+	for {
+		v.mu.Lock()
+		s, changed := v.shards[number], v.changed
+		v.mu.Unlock()
+		if s != nil {
+			return s, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// caughtUp sets whether shards that are added are caught up from the beginning, and returns those to tell that they are.
+func (v *serving) caughtUp(yes bool) []*shard {
+	v.mu.Lock()
+	v.caught = yes
+	v.mu.Unlock()
+	if !yes {
+		return nil
+	}
+	return v.all()
+}
+
+func (v *serving) all() []*shard {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	all := make([]*shard, 0, len(v.shards))
+	for _, s := range v.shards {
+		all = append(all, s)
+	}
+	return all
+}
+
+// call has the loop run f, and reports whether it does. Tasks must not call it.
+func (s *shard) call(ctx context.Context, f func(work context.Context)) bool {
+	select {
+	case s.calls <- f:
+		return true
+	case <-s.stopped:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// catchUp lets go what was parked before the shard was served.
+func (s *shard) catchUp(work context.Context) {
+	s.caughtUp = true
+	for _, q := range s.queues {
+		s.pump(work, q)
+	}
+}
+
+// admitAll takes in deliveries whose events were just routed.
+func (s *shard) admitAll(work context.Context, batch []event.Held[event.Delivery]) {
+	now := time.Now()
+	touched := make([]*queue, 0, 8)
+	for _, h := range batch {
+		q := s.takeIn(work, h, true, now)
+		if q != nil && !q.touched {
+			q.touched = true
+			touched = append(touched, q)
+		}
+	}
+	for _, q := range touched {
+		q.touched = false
+		s.enforceShare(work, q)
+		s.pump(work, q)
+	}
+}
+
+// spill has the deliveries that hold their events and match settle those: what waits goes to the schedule, and of what is being sent a copy,
+// which is taken away when the outcome is known.
+func (s *shard) spill(work context.Context, match func(*item) bool) {
+	now := time.Now()
+	for it := range s.items {
+		switch {
+		case !it.direct || !match(it):
+		case !it.busy:
+			s.putBack(work, it, now)
+		case it.sending:
+			s.spillSending(work, it, now)
+		}
+	}
+}
+
+// spillSending puts a copy of a delivery that is being sent on the schedule.
+func (s *shard) spillSending(work context.Context, it *item, now time.Time) {
+	it.mu.Lock()
+	defer it.mu.Unlock()
+	if it.settling || it.spilled != nil {
+		return
+	}
+	spilled, d := make(chan struct{}), it.d
+	it.spilled = spilled
+	d.Parks++
+	d.Recheck = true
+	s.metrics.parked.Inc()
+	s.spawn(func() {
+		defer close(spilled)
+		at := later(expiry(&d), now.Add(leastShelved))
+		if !s.persist(work, d.Namespace, func(ctx context.Context) error { return s.Schedule.Park(ctx, &d, at) }) {
+			return
+		}
+		s.done(work, it.settler)
+		s.post(func() {
+			it.entry.parked, it.direct = true, false
+			for _, t := range it.twins {
+				s.spawn(func() { s.done(work, t.Settler) })
+			}
+			it.twins = nil
+		})
+	})
+}
+
+// awaitSpill waits until a copy that is being put on the schedule is there, and sees to it that none is from now on.
+func (it *item) awaitSpill() {
+	it.mu.Lock()
+	it.settling = true
+	spilled := it.spilled
+	it.mu.Unlock()
+	if spilled != nil {
+		<-spilled
+	}
+}

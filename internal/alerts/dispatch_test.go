@@ -1,0 +1,162 @@
+package alerts
+
+import (
+	"context"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+// slowly sends after a time, or fails the first sends of it.
+func slowly(to *sink, took time.Duration, failures int) Sender {
+	return sendFunc(func(ctx context.Context, n provider.Notification) error {
+		select {
+		case <-time.After(took):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if failures--; failures >= 0 {
+			return event.NewError(event.Retry, provider.LabelServer, "down", nil)
+		}
+		return to.Send(ctx, n)
+	})
+}
+
+// E5: fails when an event is held as long as a destination takes, so that all that is younger would be handled again after a crash, or when the
+// copy on the schedule is left there.
+func TestE5AnEventIsNotHeldAsLongAsItsDestinationTakes(t *testing.T) {
+	for name, failures := range map[string]int{"the send succeeds": 0, "the send fails and is tried again": 1} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, dest := newWorld(t), &sink{}
+				w.destination("chat", slowly(dest, 2*time.Minute, failures))
+				w.bus.publish(w.delivery("chat", "app"), w.delivery("chat", "app"))
+				_, stop := w.run()
+				wait(spillAfter + tickEvery)
+				if n := w.bus.unscheduled(); n != 0 || w.bus.left() != 2 {
+					t.Errorf("%d events are held, %d messages are left", n, w.bus.left())
+				}
+				wait(20 * time.Minute)
+				stop()
+				if diff := cmp.Diff([]string{"d1", "d2"}, dest.ids()); diff != "" || !w.bus.empty() {
+					t.Errorf("%d left: %s", w.bus.left(), diff)
+				}
+			})
+		})
+	}
+}
+
+// E3: the bus does not take the copy of what is being sent until the send has ended. Fails when the outcome is stored before the copy is there: that is
+// then left, and sent again.
+func TestE3ACopyThatComesLateIsTakenAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, dest := newWorld(t), &sink{}
+		w.destination("chat", slowly(dest, time.Minute, 0))
+		began := time.Now()
+		w.bus.faults = func(op string) error {
+			if op == "park" && time.Since(began) < 90*time.Second {
+				return errCut
+			}
+			return nil
+		}
+		w.bus.publish(w.delivery("chat", "app"))
+		_, stop := w.run()
+		wait(10 * time.Minute)
+		stop()
+		if diff := cmp.Diff([]string{"d1"}, dest.ids()); diff != "" || !w.bus.empty() {
+			t.Errorf("%d left: %s", w.bus.left(), diff)
+		}
+	})
+}
+
+// E2 and E4: fails when the copy of what was being sent at a crash is not found again, or goes behind its successor.
+func TestE2WhatWasBeingSentAtACrashIsSentAgainInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, dest := newWorld(t), &sink{}
+		w.destination("chat", slowly(&sink{}, 4*time.Minute, 0))
+		w.bus.publish(w.delivery("chat", "app"), w.delivery("chat", "app"))
+		s, stop := w.run()
+		wait(time.Minute)
+		s.kill()
+		stop()
+		w.destination("chat", dest)
+		w.bus.publish(w.delivery("chat", "app"))
+		_, stop = w.run()
+		wait(time.Minute)
+		stop()
+		if diff := cmp.Diff([]string{"d1", "d2", "d3"}, dest.ids()); diff != "" || !w.bus.empty() {
+			t.Errorf("%d left: %s", w.bus.left(), diff)
+		}
+	})
+}
+
+// E5: the bus asks for it when too many events are open. Fails when what is younger is put away as well, or what is older is not.
+func TestE5WhatHoldsTheOldestEventsIsPutAwayWhenTheBusAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.destination("chat", slowly(&sink{}, time.Hour, 0))
+		for range 6 {
+			w.bus.publish(w.delivery("chat", "app"))
+		}
+		s, stop := w.run()
+		wait(time.Second)
+		s.dispatcher.Spill(4)
+		wait(time.Second)
+		if n := w.bus.unscheduled(); n != 2 || w.bus.left() != 6 {
+			t.Errorf("%d events are held, %d messages are left", n, w.bus.left())
+		}
+		stop()
+	})
+}
+
+// E3: an event that was not done comes again after a crash although its delivery was put on the schedule. Fails when the delivery is then sent
+// from both, or when the event is held for as long as the delivery waits.
+func TestE3ADeliveryOnTheScheduleIsNotTakenFromItsEventAsWell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, dest := newWorld(t), &sink{}
+		w.destination("chat", dest)
+		d := w.delivery("chat", "app")
+		w.bus.publish(d)
+		d.Parks, d.Attempts, d.FirstAttempt = 1, 1, time.Now()
+		w.bus.mu.Lock()
+		w.bus.add(d, time.Now().Add(time.Minute))
+		w.bus.mu.Unlock()
+		_, stop := w.run()
+		wait(time.Second)
+		if n := w.bus.unscheduled(); n != 0 || dest.count() != 0 {
+			t.Errorf("%d events are held, %d were sent", n, dest.count())
+		}
+		wait(2 * time.Minute)
+		stop()
+		if diff := cmp.Diff([]string{"d1"}, dest.ids()); diff != "" || !w.bus.empty() {
+			t.Errorf("%d left: %s", w.bus.left(), diff)
+		}
+	})
+}
+
+// Fails when the bytes that a namespace has waiting are not bounded, or when they are shared by others than the Provider that has most.
+func TestE5LargeDeliveriesAreBoundedByTheirBytes(t *testing.T) {
+	s := &share{}
+	for n := range 10 {
+		s.add(n + 1)
+		s.kib.Add(100)
+	}
+	s.add(1) // another Provider's
+	s.kib.Add(1)
+	if excess, _ := s.excess(10, math.MaxInt, 2000); excess != 0 {
+		t.Errorf("%d over a bound that is not reached", excess)
+	}
+	excess, _ := s.excess(10, math.MaxInt, 500)
+	if left := (10 - excess) * 100; left > 500 || left < 300 {
+		t.Errorf("%d of 1,000 KiB are left, 500 are the bound", left)
+	}
+	if excess, _ := s.excess(1, math.MaxInt, 500); excess != 0 {
+		t.Errorf("the other Provider gives up %d", excess)
+	}
+}

@@ -1,0 +1,224 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"notifier/internal/event"
+)
+
+const (
+	// cursorKey is where the place of the reader of EVENTS is kept, cursorInterval how often it is written while it moves.
+	cursorKey      = "events"
+	cursorInterval = 100 * time.Millisecond
+	// maxOpen bounds the events that were handed out and are not done, which a successor handles again after a crash. When spillAt of them
+	// are open the oldest are to be put where they need not be open.
+	maxOpen = 8192
+	spillAt = maxOpen / 4 * 3
+	// closePatience is how long the end of a term waits for events that are being handled.
+	closePatience = 3 * time.Second
+)
+
+// cursor is how far the events are done: all up to and including the floor are. It is kept in a bucket, some cursorInterval old, so after a
+// crash a few come again, for a recheck.
+type cursor struct {
+	kv jetstream.KeyValue
+	// changed has a value when events were done or returned since it was last read.
+	changed chan struct{}
+
+	mu       sync.Mutex
+	floor    uint64
+	next     uint64              // the sequence after the last that was handed out
+	done     map[uint64]struct{} // beyond the floor
+	returned int                 // handed out and given back
+
+	saving   sync.Mutex
+	saved    uint64 // the floor in the bucket
+	revision uint64
+}
+
+// loadCursor reads where the events are done up to.
+func (b *Bus) loadCursor(ctx context.Context) (*cursor, error) {
+	c := &cursor{kv: b.buckets[bucketWorker], changed: make(chan struct{}, 1), done: map[uint64]struct{}{}}
+	e, err := c.kv.Get(ctx, cursorKey)
+	switch {
+	case errors.Is(err, jetstream.ErrKeyNotFound):
+	case err != nil:
+		return nil, fmt.Errorf("read cursor: %w", err)
+	default:
+		c.revision = e.Revision()
+		if c.floor, err = strconv.ParseUint(string(e.Value()), 10, 64); err != nil {
+			return nil, fmt.Errorf("read cursor: %w", err)
+		}
+	}
+	c.saved, c.next = c.floor, c.floor+1
+	return c, nil
+}
+
+// inherit takes the place over from the consumer that earlier releases read the events by.
+func (c *cursor) inherit(ctx context.Context, s jetstream.Stream) error {
+	if c.revision > 0 {
+		return nil
+	}
+	old, err := s.Consumer(ctx, kindRoute)
+	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look up consumer of earlier releases: %w", err)
+	}
+	c.floor = old.CachedInfo().AckFloor.Stream
+	c.next = c.floor + 1
+	if err := c.save(ctx); err != nil {
+		return err
+	}
+	if err := s.DeleteConsumer(ctx, kindRoute); err != nil {
+		return fmt.Errorf("delete consumer of earlier releases: %w", err)
+	}
+	return nil
+}
+
+// skipTo says that there is nothing between the last event that was handed out and seq.
+func (c *cursor) skipTo(seq uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.floor == c.next-1 && c.next < seq {
+		c.floor, c.next = seq-1, seq
+		return
+	}
+	for ; c.next < seq; c.next++ {
+		c.conclude(c.next)
+	}
+}
+
+// open returns the hold on the event of a sequence, which is handed out now. Sequences are opened in order.
+func (c *cursor) open(seq uint64) *openEvent {
+	c.skipTo(seq)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.next = seq + 1
+	return &openEvent{cursor: c, seq: seq}
+}
+
+// conclude notes that an event is done. The lock is held.
+func (c *cursor) conclude(seq uint64) {
+	if seq != c.floor+1 {
+		c.done[seq] = struct{}{}
+		return
+	}
+	for done := true; done; _, done = c.done[c.floor+1] {
+		c.floor++
+		delete(c.done, c.floor)
+	}
+}
+
+// counts returns the floor, how many sequences beyond it were handed out, and how many of those are neither done nor returned.
+func (c *cursor) counts() (floor uint64, window, open int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	window = int(c.next - 1 - c.floor)
+	return c.floor, window, window - len(c.done) - c.returned
+}
+
+// save writes the floor if it has moved.
+func (c *cursor) save(ctx context.Context) error {
+	c.saving.Lock()
+	defer c.saving.Unlock()
+	floor, _, _ := c.counts()
+	if floor == c.saved {
+		return nil
+	}
+	// One that was cut off would leave it open which revision the bucket has.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), apiTimeout)
+	defer cancel()
+	revision, err := c.kv.Update(ctx, cursorKey, strconv.AppendUint(nil, floor, 10), c.revision)
+	if err != nil {
+		return fmt.Errorf("write cursor: %w", err)
+	}
+	c.saved, c.revision = floor, revision
+	return nil
+}
+
+// keep saves the cursor until ctx ends, then once more when what is being handled has ended or closePatience is over. It ends with an error
+// when another replica has moved the cursor, or when an event was returned: the reader then begins anew at the floor.
+func (c *cursor) keep(ctx context.Context) error {
+	for wait(ctx, cursorInterval) == nil {
+		err := c.save(ctx)
+		switch {
+		case wrongRevision(err):
+			return errFenced
+		case c.anyReturned():
+			return errInterrupted
+		}
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), closePatience)
+	defer cancel()
+	for {
+		if _, _, open := c.counts(); open == 0 {
+			break
+		}
+		select {
+		case <-c.changed:
+			continue
+		case <-last.Done():
+		}
+		break
+	}
+	return c.save(ctx)
+}
+
+func (c *cursor) anyReturned() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.returned > 0
+}
+
+func (c *cursor) settled() {
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+}
+
+// openEvent is the hold on an event that was handed out. Done may be called again and by several.
+type openEvent struct {
+	cursor  *cursor
+	seq     uint64
+	settled atomic.Bool
+}
+
+var _ event.Settler = (*openEvent)(nil)
+
+// Done says that the event needs no more work.
+func (e *openEvent) Done(context.Context) error {
+	if e.settled.Swap(true) {
+		return nil
+	}
+	e.cursor.mu.Lock()
+	e.cursor.conclude(e.seq)
+	e.cursor.mu.Unlock()
+	e.cursor.settled()
+	return nil
+}
+
+// Working does nothing: an event is nobody else's until the term ends.
+func (e *openEvent) Working() error { return nil }
+
+// Return gives the event back: it is handed out again, with all others that are not done.
+func (e *openEvent) Return() error {
+	if e.settled.Swap(true) {
+		return nil
+	}
+	e.cursor.mu.Lock()
+	e.cursor.returned++
+	e.cursor.mu.Unlock()
+	e.cursor.settled()
+	return nil
+}

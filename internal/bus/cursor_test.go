@@ -1,0 +1,252 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"notifier/internal/event"
+)
+
+// heldEvents collects what a reader of EVENTS is handed and does not settle.
+type heldEvents struct {
+	handed chan event.Held[*event.Record]
+	spill  chan uint64
+	caught chan bool
+}
+
+func newHeldEvents() *heldEvents {
+	return &heldEvents{
+		handed: make(chan event.Held[*event.Record], 2*maxOpen), spill: make(chan uint64, 100), caught: make(chan bool, 100),
+	}
+}
+
+func (e *heldEvents) handler() event.Handler {
+	return event.Handler{
+		Heavy: light, Spill: func(seq uint64) { e.spill <- seq }, CaughtUp: func(yes bool) { e.caught <- yes },
+		Handle: func(_ context.Context, batch []event.Held[*event.Record]) error {
+			for _, h := range batch {
+				e.handed <- h
+			}
+			return nil
+		},
+	}
+}
+
+func (e *heldEvents) read(b *Bus) func(ctx context.Context) error {
+	return func(ctx context.Context) error { return b.Events(ctx, e.handler()) }
+}
+
+func describe(h event.Held[*event.Record]) string {
+	return fmt.Sprint(h.Value.ID, " ", h.Value.Seq, " ", h.Value.Recheck)
+}
+
+// E2 and E3: fails when the cursor passes an event that is not done, or does not survive, or when what stands beyond it comes without a
+// recheck.
+func TestE2WhatIsNotDoneComesAgainAfterACrash(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	b := open(t, dir, nil)
+	events := newHeldEvents()
+	stop := start(t, events.read(b))
+	for !receive(t, events.caught) {
+		continue
+	}
+	publishEvents(t, b, ids(6)...)
+	for i := range 6 {
+		h := receive(t, events.handed)
+		if want := fmt.Sprintf("%04d %d false", i, i+1); describe(h) != want {
+			t.Errorf("got %s, want %s", describe(h), want)
+		}
+		if i != 2 && i != 4 {
+			must(t, h.Done(testContext(t)))
+		}
+	}
+	for saved := uint64(0); saved < 2; {
+		c, err := b.loadCursor(testContext(t))
+		must(t, err)
+		saved = c.floor
+	}
+	die(b)
+	stop()
+	b = open(t, dir, nil)
+	events = newHeldEvents()
+	start(t, events.read(b))
+	for !receive(t, events.caught) {
+		continue
+	}
+	publishEvents(t, b, "new")
+	var got []string
+	for range 5 {
+		got = append(got, describe(receive(t, events.handed)))
+	}
+	if diff := cmp.Diff([]string{"0002 3 true", "0003 4 true", "0004 5 true", "0005 6 true", "new 7 false"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// E5: one destination that hangs holds its events, and those of others go on. Fails when it is not asked to let go before there is no room, when
+// more than maxOpen are handed out, or when nothing is once the oldest are done.
+func TestE5ManyOpenEventsAreToBeDoneBeforeTheyHoldUpOthers(t *testing.T) {
+	t.Parallel()
+	b := open(t, t.TempDir(), nil)
+	events := newHeldEvents()
+	start(t, events.read(b))
+	var records []*event.Record
+	for _, id := range ids(maxOpen + 100) {
+		records = append(records, testRecord(id, "team", "app"))
+	}
+	publishRecords(t, b, records...)
+	publishEvents(t, b, "last")
+	var open []event.Held[*event.Record]
+	for range maxOpen {
+		open = append(open, receive(t, events.handed))
+	}
+	if upTo := receive(t, events.spill); upTo != maxOpen/2 {
+		t.Errorf("asked for events up to %d", upTo)
+	}
+	if n := len(events.handed); n > 0 {
+		t.Errorf("%d more than %d are open", n, maxOpen)
+	}
+	for _, h := range open[:maxOpen/2] {
+		must(t, h.Done(testContext(t)))
+	}
+	for range 101 {
+		receive(t, events.handed)
+	}
+}
+
+// E4: fails when an event that was given back comes alone, behind what is younger, or never.
+func TestE4AnEventThatIsReturnedComesAgainWithAllThatIsYounger(t *testing.T) {
+	t.Parallel()
+	b := open(t, t.TempDir(), nil)
+	events := newHeldEvents()
+	start(t, events.read(b))
+	publishEvents(t, b, ids(3)...)
+	for i := range 3 {
+		h := receive(t, events.handed)
+		switch i {
+		case 0:
+			must(t, h.Done(testContext(t)))
+		case 1:
+			must(t, h.Return())
+		}
+	}
+	var got []string
+	for range 2 {
+		h := receive(t, events.handed)
+		got = append(got, describe(h))
+		must(t, h.Done(testContext(t)))
+	}
+	if diff := cmp.Diff([]string{"0001 2 true", "0002 3 true"}, got); diff != "" {
+		t.Error(diff)
+	}
+	var caught []bool
+	for range 4 {
+		caught = append(caught, receive(t, events.caught))
+	}
+	if diff := cmp.Diff([]bool{false, true, false, true}, caught); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What this process published is taken from memory, in order; what came into the stream otherwise is read from there. Fails when a gap is
+// skipped, or read as often as there are publishers.
+func TestAGapInWhatThisProcessPublishedIsReadFromTheStream(t *testing.T) {
+	t.Parallel()
+	b := open(t, t.TempDir(), nil)
+	events := newHeldEvents()
+	start(t, events.read(b))
+	var publishers sync.WaitGroup
+	for p := range 8 {
+		publishers.Go(func() {
+			for i := range 20 {
+				if i%10 == 5 {
+					publishRecords(t, b, testRecord(fmt.Sprint("unknown-", p, "-", i), "team", fmt.Sprint("app", p)))
+				}
+				publishEvents(t, b, fmt.Sprint("known-", p, "-", i))
+			}
+		})
+	}
+	publishers.Wait()
+	for want := uint64(1); want <= 8*22; want++ {
+		h := receive(t, events.handed)
+		if h.Seq != want || h.Value.Seq != want {
+			t.Fatalf("%s has sequence %d, want %d", h.Value.ID, h.Seq, want)
+		}
+		must(t, h.Done(testContext(t)))
+	}
+}
+
+// A record that is larger than the memory has room for, and all that were published before the reader began, are read from the stream.
+func TestWhatMemoryHasNoRoomForIsReadFromTheStream(t *testing.T) {
+	t.Parallel()
+	b := open(t, t.TempDir(), nil)
+	for i := range 20 {
+		r := testRecord(fmt.Sprint(i), "team", "app")
+		r.Event.Message = strings.Repeat("x", 1<<20)
+		_, err := b.PublishEvent(testContext(t), r)
+		must(t, err)
+	}
+	if found, last := b.recent.take(20, 1); len(found) != 0 || last != 20 || b.recent.bytes > recentBytes {
+		t.Fatalf("memory has %d of the last, %d bytes, and knows of %d", len(found), b.recent.bytes, last)
+	}
+	events := newHeldEvents()
+	start(t, events.read(b))
+	for i := range 20 {
+		if h := receive(t, events.handed); h.Value.ID != fmt.Sprint(i) || len(h.Value.Event.Message) != 1<<20 {
+			t.Fatalf("number %d is %s", i, h.Value.ID)
+		}
+	}
+}
+
+// E3: fails when the cursor of a reader that was replaced is written over that of its successor.
+func TestE3AReaderThatWasReplacedDoesNotMoveTheCursor(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	old, err := b.loadCursor(ctx)
+	must(t, err)
+	next, err := b.loadCursor(ctx)
+	must(t, err)
+	must(t, next.open(1).Done(ctx))
+	must(t, next.open(2).Done(ctx))
+	must(t, next.save(ctx))
+	must(t, old.open(1).Done(ctx))
+	if err := old.save(ctx); !wrongRevision(err) {
+		t.Errorf("got %v", err)
+	}
+	again, err := b.loadCursor(ctx)
+	must(t, err)
+	if again.floor != 2 {
+		t.Errorf("the cursor is at %d", again.floor)
+	}
+}
+
+// E3: fails when an upgrade routes once more what an earlier release had acknowledged.
+func TestE3TheReaderGoesOnWhereThatOfAnEarlierReleaseEnded(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	publishEvents(t, b, ids(4)...)
+	s := b.streams[streamEvents]
+	old, err := s.CreateConsumer(ctx, jetstream.ConsumerConfig{Durable: kindRoute, AckPolicy: jetstream.AckExplicitPolicy})
+	must(t, err)
+	msgs, err := old.Fetch(3)
+	must(t, err)
+	for m := range msgs.Messages() {
+		must(t, m.DoubleAck(ctx))
+	}
+	events := newHeldEvents()
+	start(t, events.read(b))
+	if got := describe(receive(t, events.handed)); got != "0003 4 true" {
+		t.Errorf("the first is %s", got)
+	}
+	if _, err := s.Consumer(ctx, kindRoute); !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		t.Errorf("the old consumer: %v", err)
+	}
+}

@@ -1,0 +1,154 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// poisoning is when a message counts as one that kills the process that handles it.
+type poisoning struct {
+	// cautiousAfter is after how many deaths at one and the same message a consumer hands out one message at a time, and
+	// maxDeliveries how often a message may be handed out without an outcome before it is dead-lettered.
+	cautiousAfter, maxDeliveries int
+}
+
+// defaultPoisoning has large numbers: a process that is killed from outside again and again, before anything could be settled, must not
+// lose what was promised, and a handler that panics is caught long before it comes to this.
+var defaultPoisoning = poisoning{cautiousAfter: 50, maxDeliveries: 100}
+
+// deaths counts how often workers died at the same place of each consumer. It is one entry of the worker's bucket: the reset of
+// a consumer at the start of a term forgets how often a message was handed out.
+type deaths struct {
+	kv     jetstream.KeyValue
+	limits poisoning
+
+	mu        sync.Mutex
+	revision  uint64
+	consumers map[string]*deathCount
+}
+
+// deathCount is what is remembered of one consumer.
+type deathCount struct {
+	// Deaths counts the workers in a row that died while the consumer's acknowledgement floor was Floor.
+	Floor  uint64 `json:"floor"`
+	Deaths int    `json:"deaths"`
+	// Suspect is the message that was handed out alone after several deaths, Tries how often.
+	Suspect uint64 `json:"suspect,omitempty"`
+	Tries   int    `json:"tries,omitempty"`
+}
+
+// countDeaths begins a term: it notes whether the last worker died, and where each consumer stood. It writes at most once.
+func (b *Bus) countDeaths(ctx context.Context, t *term, died bool) error {
+	d := &deaths{kv: b.buckets[bucketWorker], limits: b.poisoning, consumers: map[string]*deathCount{}}
+	t.deaths = d
+	if err := d.load(ctx); err != nil {
+		return err
+	}
+	if !died {
+		if len(d.consumers) == 0 {
+			return nil
+		}
+		d.consumers = map[string]*deathCount{}
+		return d.save(ctx)
+	}
+	floors, err := b.floors(ctx)
+	if err != nil {
+		return err
+	}
+	before := d.consumers
+	d.consumers = make(map[string]*deathCount, len(floors))
+	for name, floor := range floors {
+		c := &deathCount{}
+		if before[name] != nil {
+			c = before[name]
+		}
+		if c.Floor != floor {
+			c.Floor, c.Deaths = floor, 0
+		}
+		c.Deaths++
+		d.consumers[name] = c
+	}
+	return d.save(ctx)
+}
+
+// floors returns the acknowledgement floor of each consumer that the worker serves, the cursor's among them.
+func (b *Bus) floors(ctx context.Context) (map[string]uint64, error) {
+	c, err := b.loadCursor(ctx)
+	if err != nil {
+		return nil, err
+	}
+	floors := map[string]uint64{consumerName(routeRole()): c.floor}
+	for _, stream := range []string{streamEvents, streamDeliveries, streamTriggers} {
+		list := b.streams[stream].ListConsumers(ctx)
+		for info := range list.Info() {
+			if slices.Contains(info.Config.PriorityGroups, priorityGroup) {
+				floors[info.Name] = info.AckFloor.Stream
+			}
+		}
+		if err := list.Err(); err != nil {
+			return nil, fmt.Errorf("list consumers of %s: %w", stream, err)
+		}
+	}
+	return floors, nil
+}
+
+// cautious reports whether earlier workers died near the consumer's floor, so that its messages must be handed out one at a time.
+func (d *deaths) cautious(consumer string) bool {
+	if d == nil {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.consumers[consumer]
+	return c != nil && c.Deaths >= d.limits.cautiousAfter
+}
+
+// suspect notes, on disk, that a message is about to be handed out alone, and reports whether that was tried too often already.
+func (d *deaths) suspect(ctx context.Context, consumer string, seq uint64) (poison bool, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.consumers[consumer]
+	if c.Suspect != seq {
+		c.Suspect, c.Tries = seq, 0
+	}
+	if c.Tries+d.limits.cautiousAfter >= d.limits.maxDeliveries {
+		return true, nil
+	}
+	c.Tries++
+	return false, d.save(ctx)
+}
+
+func (d *deaths) load(ctx context.Context) error {
+	e, err := d.kv.Get(ctx, keyDeaths)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read deaths: %w", err)
+	}
+	d.revision = e.Revision()
+	if json.Unmarshal(e.Value(), &d.consumers) != nil || d.consumers == nil {
+		d.consumers = map[string]*deathCount{} // an entry that cannot be read counts as none
+	}
+	return nil
+}
+
+// save fails when another worker has written since: then this one's term is over.
+func (d *deaths) save(ctx context.Context) error {
+	body, err := json.Marshal(d.consumers)
+	if err != nil {
+		return fmt.Errorf("encode deaths: %w", err)
+	}
+	revision, err := d.kv.Update(ctx, keyDeaths, body, d.revision)
+	if err != nil {
+		return fmt.Errorf("write deaths: %w", err)
+	}
+	d.revision = revision
+	return nil
+}

@@ -1,0 +1,204 @@
+package bus
+
+import (
+	"context"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"notifier/internal/event"
+)
+
+func routeRole() role {
+	return role{kind: kindRoute, name: kindRoute, stream: streamEvents, logged: true}
+}
+
+// Events calls h with the records of EVENTS, those of each namespace in stream order, while this replica is the worker, until ctx ends. What is
+// held when the term ends is handed out again to the next worker, for a recheck. A message that is no event becomes a dead letter.
+//
+// Calls for different namespaces may be made at the same time: a record that is heavy, and what comes of its namespace while it is handled,
+// is not waited for by other namespaces.
+func (b *Bus) Events(ctx context.Context, h event.Handler) error {
+	b.serveOne(ctx, routeRole(), func(ctx context.Context, c *consumer) error { return c.readEvents(ctx, h) })
+	return nil
+}
+
+// readEvents reads from one takeover to the next.
+func (c *consumer) readEvents(ctx context.Context, h event.Handler) error {
+	in := make(chan event.Held[*event.Record])
+	gauge := c.bus.progress.start(c.role)
+	defer gauge.stop()
+	r := &eventReader{consumer: c, handler: h, out: in, gauge: gauge}
+	r.behind.Store(1)
+	h.CaughtUp(false)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		defer close(in)
+		return r.run(ctx)
+	})
+	g.Go(func() error {
+		if err := readTurns(ctx, in, r); err != nil || ctx.Err() != nil {
+			return err
+		}
+		return errStopped
+	})
+	g.Go(func() error { return c.cursor.keep(ctx) })
+	return g.Wait()
+}
+
+// eventReader hands the events of a term out.
+type eventReader struct {
+	consumer *consumer
+	handler  event.Handler
+	out      chan<- event.Held[*event.Record]
+	gauge    *gauge
+	// spilled is up to where it was last asked to be done.
+	spilled uint64
+	// behind counts what stood in the stream as the term began and was not handled yet, and one until all of that was handed out.
+	behind atomic.Int64
+}
+
+func (r *eventReader) run(ctx context.Context) error {
+	f := feed{bus: r.consumer.bus, next: r.consumer.cursor.next, end: func() { r.caughtUp(1) }}
+	return f.run(ctx, func(l logEntry) error {
+		r.gauge.answered()
+		return r.hand(ctx, l)
+	})
+}
+
+// hand waits until there is room for one more open event, and hands it out.
+func (r *eventReader) hand(ctx context.Context, l logEntry) error {
+	c := r.consumer
+	if err := r.room(ctx); err != nil {
+		return err
+	}
+	if !event.Owned(ctx) {
+		return errFenced
+	}
+	poison, err := r.alone(ctx, l.seq)
+	if err != nil {
+		return err
+	}
+	if poison {
+		return r.giveUp(ctx, l, "poison", "the process died each time this message was handled")
+	}
+	record := l.record
+	if record == nil {
+		if record, err = decodeRecord(l.msg); err != nil {
+			return r.giveUp(ctx, l, "undecodable", err.Error())
+		}
+		record.Seq = l.seq
+	}
+	if l.seq <= c.last {
+		again := *record // others read the record as well
+		again.Recheck = true
+		record = &again
+		r.behind.Add(1)
+	}
+	select {
+	case r.out <- event.Held[*event.Record]{Value: record, Seq: l.seq, Settler: c.cursor.open(l.seq)}:
+		r.gauge.moved()
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// room waits until fewer than maxOpen events are open, and asks for the oldest to be done before it comes to that.
+func (r *eventReader) room(ctx context.Context) error {
+	for {
+		floor, window, _ := r.consumer.cursor.counts()
+		if window < spillAt {
+			r.gauge.waiting(0)
+			return nil
+		}
+		if upTo := floor + maxOpen/2; upTo > r.spilled {
+			r.spilled = upTo
+			r.handler.Spill(upTo)
+		}
+		if window < maxOpen {
+			return nil
+		}
+		r.gauge.waiting(window)
+		select {
+		case <-r.consumer.cursor.changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// alone has an event at which earlier owners may have died handed out when no other is open, and noted first. It reports whether that
+// happened too often.
+func (r *eventReader) alone(ctx context.Context, seq uint64) (poison bool, err error) {
+	c := r.consumer
+	if !c.cautious(seq) {
+		return false, nil
+	}
+	for {
+		if _, _, open := c.cursor.counts(); open == 0 {
+			if err := c.cursor.save(ctx); err != nil { // what was done is no suspect any more
+				return false, err
+			}
+			return c.deaths.suspect(ctx, c.name, seq)
+		}
+		select {
+		case <-c.cursor.changed:
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+}
+
+// giveUp makes a dead letter of a message that cannot be handled, so that it blocks nothing. While that is not stored the term begins anew.
+func (r *eventReader) giveUp(ctx context.Context, l logEntry, label, reason string) error {
+	b := r.consumer.bus
+	b.log.Error("message cannot be handled and becomes a dead letter", "stream", streamEvents, "namespace", namespaceOf(l.msg.Subject),
+		"label", label, "reason", reason)
+	if err := b.deadLetterRaw(ctx, l.msg, label, reason); err != nil {
+		return err
+	}
+	return r.consumer.cursor.open(l.seq).Done(ctx)
+}
+
+// handle has one batch handled until that succeeds. It stays in hand meanwhile, so that nothing younger of the same objects is handled before it
+// (invariant E4).
+func (r *eventReader) handle(ctx context.Context, batch []event.Held[*event.Record]) error {
+	for pause := minHandlePause; ; pause = min(2*pause, maxHandlePause) {
+		err := r.handler.Handle(ctx, batch)
+		if err == nil {
+			r.caughtUp(r.old(batch))
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		r.consumer.bus.log.Warn("events not handled, they will be tried again", "role", r.consumer.role.name, "count", len(batch), "error", err)
+		for i := range batch {
+			again := *batch[i].Value
+			again.Recheck = true
+			batch[i].Value = &again
+		}
+		if err := wait(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// old counts what stood in the stream as the term began.
+func (r *eventReader) old(batch []event.Held[*event.Record]) int64 {
+	n := int64(0)
+	for _, h := range batch {
+		if h.Seq <= r.consumer.last {
+			n++
+		}
+	}
+	return n
+}
+
+// caughtUp takes n off what is behind.
+func (r *eventReader) caughtUp(n int64) {
+	if n > 0 && r.behind.Add(-n) == 0 {
+		r.handler.CaughtUp(true)
+	}
+}

@@ -1,0 +1,184 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"notifier/internal/event"
+)
+
+// logEntry is one message of EVENTS, in the order of the stream.
+type logEntry struct {
+	seq uint64
+	// record is what this process published, or nil for what was read from the stream: that is msg.
+	record *event.Record
+	msg    *nats.Msg
+}
+
+// brief returns what the headers tell of a record, nil if it is none.
+func (l logEntry) brief() *event.Record {
+	if l.record == nil {
+		r, err := recordFromHeaders(l.msg.Header)
+		if err != nil {
+			return nil // Events makes a dead letter of it
+		}
+		r.Seq = l.seq
+		return r
+	}
+	r := *l.record
+	r.Event.Metadata, r.Event.ReportingController, r.Event.ReportingInstance = nil, "", ""
+	r.Event.Message = strings.Clone(toldMessage(l.record)) // the rest of it is not kept for the caller
+	if revision := toldRevision(l.record); revision != "" {
+		r.Event.SetRevision(revision)
+	}
+	return &r
+}
+
+// feed reads EVENTS in order: from memory what this process published lately, and from the stream all else. With a remote server, where
+// other replicas publish as well, all of it comes from the stream.
+type feed struct {
+	bus *Bus
+	// next is the sequence to read next, zero to begin with what was accepted since from.
+	next uint64
+	from time.Time
+	// headers has messages of the stream read without their bodies.
+	headers bool
+	// end, unless nil, is called once, when all has been read that stood in the stream as reading began.
+	end func()
+}
+
+// feedBatch is how many records are taken from memory at a time.
+const feedBatch = 256
+
+// run calls each with every message until ctx ends or each fails, whose error it returns.
+func (f *feed) run(ctx context.Context, each func(logEntry) error) error {
+	info, err := f.bus.streams[streamEvents].Info(ctx)
+	if err != nil {
+		return fmt.Errorf("read stream: %w", err)
+	}
+	if f.bus.embedded == nil {
+		return f.read(ctx, 0, each)
+	}
+	if err := f.read(ctx, info.State.LastSeq, each); err != nil || ctx.Err() != nil {
+		return err
+	}
+	f.atEnd()
+	return f.follow(ctx, each)
+}
+
+func (f *feed) atEnd() {
+	if f.end != nil {
+		f.end()
+		f.end = nil
+	}
+}
+
+// follow reads from memory as long as that has what comes next.
+func (f *feed) follow(ctx context.Context, each func(logEntry) error) error {
+	wake, stop := f.bus.recent.watch()
+	defer stop()
+	patience := time.NewTimer(gapPatience)
+	defer patience.Stop()
+	waited := false
+	for ctx.Err() == nil {
+		records, last := f.bus.recent.take(f.next, feedBatch)
+		for _, r := range records {
+			if err := each(logEntry{seq: r.Seq, record: r}); err != nil {
+				return err
+			}
+			f.next = r.Seq + 1
+		}
+		switch {
+		case len(records) > 0:
+			waited = false
+			continue
+		case last >= f.next && waited:
+			if err := f.read(ctx, last, each); err != nil {
+				return err
+			}
+			waited = false
+			continue
+		}
+		var gap <-chan time.Time
+		if last >= f.next {
+			patience.Reset(gapPatience)
+			gap = patience.C
+		}
+		select {
+		case <-ctx.Done():
+		case <-wake:
+		case <-gap:
+			waited = true
+		}
+	}
+	return nil
+}
+
+// read reads from the stream up to and including a sequence, zero for without end.
+func (f *feed) read(ctx context.Context, last uint64, each func(logEntry) error) error {
+	if last > 0 && f.next > last {
+		return nil
+	}
+	msgs, pending, err := f.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer msgs.Stop()
+	if last > 0 && pending == 0 { // what there was up to last has been removed from the stream
+		f.next = last + 1
+		return nil
+	}
+	if pending == 0 {
+		f.atEnd()
+	}
+	for last == 0 || f.next <= last {
+		m, err := msgs.Next(jetstream.NextContext(ctx)) // Stop may be missed while the consumer is made anew
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("next event: %w", err)
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return fmt.Errorf("read metadata: %w", err)
+		}
+		seq := meta.Sequence.Stream
+		if last > 0 && seq > last { // all up to last is gone
+			f.next = max(f.next, last+1)
+			return nil
+		}
+		if err := each(logEntry{seq: seq, msg: &nats.Msg{Subject: m.Subject(), Header: m.Headers(), Data: m.Data()}}); err != nil {
+			return err
+		}
+		f.next = seq + 1
+		if pending--; pending == 0 {
+			f.atEnd()
+		}
+	}
+	return nil
+}
+
+// open begins to read the stream at next. It returns how many messages there were from there on.
+func (f *feed) open(ctx context.Context) (_ jetstream.MessagesContext, pending uint64, err error) {
+	cfg := jetstream.OrderedConsumerConfig{
+		HeadersOnly: f.headers, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: f.next,
+	}
+	if f.next == 0 {
+		cfg.DeliverPolicy, cfg.OptStartSeq, cfg.OptStartTime = jetstream.DeliverByStartTimePolicy, 0, &f.from
+	}
+	c, err := f.bus.js.OrderedConsumer(ctx, streamEvents, cfg)
+	if err != nil {
+		return nil, 0, fmt.Errorf("make ordered consumer: %w", err)
+	}
+	msgs, err := c.Messages(jetstream.PullMaxMessagesWithBytesLimit(feedBatch, max(pullBytes, int(f.bus.nc.MaxPayload()))))
+	if err != nil {
+		return nil, 0, fmt.Errorf("read ordered consumer: %w", err)
+	}
+	return msgs, c.CachedInfo().NumPending, nil
+}

@@ -1,0 +1,416 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"notifier/internal/event"
+)
+
+const (
+	// leaseHold is how long a renewal counts for the worker, from when it was sent. The others wait for leaseWait, from when they read
+	// it, so that a worker that is cut off finds its term over clearly before another begins one.
+	leaseHold  = 2750 * time.Millisecond
+	leaseWait  = 3500 * time.Millisecond
+	leaseRenew = 500 * time.Millisecond
+	// leasePoll is how often the others read the lease. Reading it again and again, unlike a watch, needs no care when the server is
+	// restarted or the connection changes.
+	leasePoll   = 250 * time.Millisecond
+	leaseAnswer = leaseHold / 2 // bounds one request
+	releaseTime = time.Second
+
+	// keyLease and keyDeaths are the entries of the bucket.
+	keyLease  = "lease"
+	keyDeaths = "deaths"
+)
+
+// errTermLost says that another replica has taken the lease.
+var errTermLost = errors.New("another replica is the worker")
+
+// lease decides which replica is the worker. It is one entry of a bucket, taken and renewed by compare-and-set, so that of two
+// replicas that see different things one succeeds. Alone on the embedded server a process takes it at once and never renews it.
+//
+// Any number of calls work in one term. The lease is sought while there is a call, and released when the last one has returned.
+type lease struct {
+	kv    jetstream.KeyValue
+	self  string
+	alone bool
+	log   *slog.Logger
+	// begin prepares a term before anybody works in it. died says that the last worker did not release the lease.
+	begin func(ctx context.Context, t *term, died bool) error
+
+	mu      sync.Mutex
+	calls   int
+	stop    context.CancelFunc
+	stopped chan struct{}
+	term    *term         // nil while this replica is not the worker
+	changed chan struct{} // closed and replaced when term changes
+
+	// died says that the worker before this replica's next term did not release the lease. Only run uses it.
+	died bool
+
+	answered atomic.Int64 // when the bucket last answered, in nanoseconds since the epoch
+}
+
+// leaseRecord is the entry of the bucket.
+type leaseRecord struct {
+	// Holder is the worker, empty when the last one released the lease.
+	Holder string `json:"holder,omitempty"`
+	Term   uint64 `json:"term"`
+
+	revision uint64
+}
+
+// term is a time without a gap in which this replica is the worker.
+type term struct {
+	number uint64
+	until  atomic.Pointer[time.Time] // nil in a term that does not lapse
+	deaths *deaths
+
+	revision uint64 // of the lease
+	ctx      context.Context
+	end      context.CancelFunc
+	working  sync.WaitGroup // the calls that work in it
+}
+
+// lasts reports whether no other replica may be the worker yet. It takes no lock: it is asked before every send. A machine that sleeps
+// stops its monotonic clock, so the wall clock is asked as well.
+func (t *term) lasts() bool {
+	until := t.until.Load()
+	if until == nil {
+		return true
+	}
+	now := time.Now()
+	return now.Before(*until) && now.Round(0).Before(until.Round(0))
+}
+
+func (t *term) extend(sent time.Time) {
+	until := sent.Add(leaseHold)
+	t.until.Store(&until)
+}
+
+type termKey struct{}
+
+func termOf(ctx context.Context) *term {
+	t, _ := ctx.Value(termKey{}).(*term)
+	return t
+}
+
+func newLease(kv jetstream.KeyValue, self string, alone bool, log *slog.Logger) *lease {
+	l := &lease{
+		kv: kv, self: self, alone: alone, log: log, changed: make(chan struct{}),
+		begin: func(context.Context, *term, bool) error { return nil },
+	}
+	l.answered.Store(time.Now().UnixNano())
+	return l
+}
+
+// Work calls serve whenever this replica becomes the worker, until ctx ends. The context of serve ends with the term or with ctx, and
+// carries the fence (event.Owned); the replica stays the worker until serve returns, as long as it can renew the lease.
+// Events, Deliveries, Triggers and Subscribe work in the same terms.
+//
+// It returns an error only if serve returns before its context ends: that of serve, or errStopped.
+func (b *Bus) Work(ctx context.Context, serve func(ctx context.Context) error) error {
+	l := b.lease
+	l.join()
+	defer l.leave()
+	for {
+		t := l.await(ctx)
+		if t == nil {
+			return nil
+		}
+		err := t.serve(ctx, serve)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if t.ctx.Err() == nil {
+			if err == nil {
+				err = errStopped
+			}
+			return err
+		}
+	}
+}
+
+// serve makes one call in the term. await has counted it.
+func (t *term) serve(ctx context.Context, serve func(ctx context.Context) error) error {
+	defer t.working.Done()
+	ctx, cancel := context.WithCancel(event.WithFence(context.WithValue(ctx, termKey{}, t), t.lasts))
+	defer cancel()
+	defer context.AfterFunc(t.ctx, cancel)()
+	return serve(ctx)
+}
+
+// join adds a call that wants to work.
+func (l *lease) join() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.calls++
+	if l.calls > 1 {
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	before, stopped := l.stopped, make(chan struct{})
+	l.stop, l.stopped = stop, stopped
+	go func() { // joined by leave
+		defer close(stopped)
+		if before != nil {
+			<-before
+		}
+		l.run(ctx)
+	}()
+}
+
+// leave takes a call off. With the last one it returns when the lease was released.
+func (l *lease) leave() {
+	l.mu.Lock()
+	l.calls--
+	last, stop, stopped := l.calls == 0, l.stop, l.stopped
+	l.mu.Unlock()
+	if last {
+		stop()
+		<-stopped
+	}
+}
+
+// await returns the term that this replica is the worker in, and counts the caller among those who work in it. It returns nil when ctx
+// ends.
+func (l *lease) await(ctx context.Context) *term {
+	for ctx.Err() == nil {
+		l.mu.Lock()
+		t, changed := l.term, l.changed
+		if t != nil && t.lasts() {
+			t.working.Add(1)
+			l.mu.Unlock()
+			return t
+		}
+		l.mu.Unlock()
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		}
+	}
+	return nil
+}
+
+func (l *lease) set(t *term) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.term = t
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// held reports whether this replica is the worker.
+func (l *lease) held() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.term != nil && l.term.lasts()
+}
+
+// run seeks the lease, and keeps it, until ctx ends.
+func (l *lease) run(ctx context.Context) {
+	for {
+		t := l.acquire(ctx)
+		if t == nil {
+			return
+		}
+		l.log.Info("this replica is the worker", "term", t.number)
+		l.set(t)
+		l.renew(ctx, t)
+		l.set(nil)
+		t.end()
+		t.working.Wait()
+		l.release(ctx, t)
+		l.log.Info("this replica is no longer the worker", "term", t.number)
+	}
+}
+
+// acquire waits until the lease is free, or was not renewed for leaseWait, and takes it. It returns nil when ctx ends.
+func (l *lease) acquire(ctx context.Context) *term {
+	var seen uint64
+	var since time.Time
+	for ; ctx.Err() == nil; _ = wait(ctx, leasePoll) {
+		r, err := l.read(ctx)
+		if err != nil {
+			if ctx.Err() == nil {
+				l.log.Warn("cannot read the worker's lease", "error", err)
+			}
+			continue
+		}
+		if r.revision != seen {
+			seen, since = r.revision, time.Now()
+		}
+		// An entry of this replica's own is of a term that is over, or its answer was lost.
+		free := r.Holder == "" || r.Holder == l.self || l.alone
+		if !free && time.Since(since) < leaseWait {
+			continue
+		}
+		t, err := l.take(ctx, r)
+		if err == nil {
+			return t
+		}
+		if ctx.Err() == nil && !wrongRevision(err) {
+			l.log.Warn("cannot become the worker", "error", err)
+		}
+	}
+	return nil
+}
+
+// take begins a term, if the lease is still as it was read.
+func (l *lease) take(ctx context.Context, r leaseRecord) (*term, error) {
+	ctx, cancel := context.WithTimeout(ctx, leaseHold)
+	defer cancel()
+	sent := time.Now()
+	if r.Holder != l.self { // else an earlier attempt has found out
+		l.died = r.Holder != ""
+	}
+	t := &term{number: r.Term + 1}
+	if !l.alone {
+		t.extend(sent)
+	}
+	var err error
+	if t.revision, err = l.write(ctx, leaseRecord{Holder: l.self, Term: t.number, revision: r.revision}); err != nil {
+		return nil, err
+	}
+	t.ctx, t.end = context.WithCancel(context.WithoutCancel(ctx))
+	if err := l.begin(ctx, t, l.died); err != nil {
+		t.end()
+		return nil, err
+	}
+	l.died = false
+	return t, nil
+}
+
+// renew keeps the lease until ctx ends or the term is over.
+func (l *lease) renew(ctx context.Context, t *term) {
+	if l.alone {
+		<-ctx.Done()
+		return
+	}
+	for pause := max(0, time.Until(t.until.Load().Add(leaseRenew-leaseHold))); t.lasts(); {
+		until := *t.until.Load()
+		if wait(ctx, min(pause, time.Until(until))) != nil {
+			return
+		}
+		if !t.lasts() {
+			break
+		}
+		sent := time.Now()
+		err := l.renewOnce(ctx, t, until)
+		if errors.Is(err, errTermLost) {
+			l.log.Warn("the worker's lease was lost", "error", err)
+			return
+		}
+		pause = max(0, leaseRenew-time.Since(sent)) // a slow server is asked again at once
+		if err != nil && ctx.Err() == nil {
+			l.log.Warn("cannot renew the worker's lease", "error", err)
+			pause = leasePoll
+		}
+	}
+	l.log.Warn("the worker's lease has lapsed")
+}
+
+// renewOnce makes a term that lasts until then longer, unless it is over before the answer comes: what worked in it may have ended.
+func (l *lease) renewOnce(ctx context.Context, t *term, until time.Time) error {
+	sent := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, min(leaseAnswer, time.Until(until)))
+	defer cancel()
+	revision, err := l.write(ctx, leaseRecord{Holder: l.self, Term: t.number, revision: t.revision})
+	if err == nil {
+		t.revision = revision
+		if t.lasts() {
+			t.extend(sent)
+		}
+		return nil
+	}
+	if !wrongRevision(err) {
+		return err
+	}
+	// Another took it, or the answer to an earlier renewal was lost.
+	r, err := l.read(ctx)
+	if err != nil {
+		return err
+	}
+	if r.Holder != l.self || r.Term != t.number {
+		return errTermLost
+	}
+	t.revision = r.revision
+	return nil
+}
+
+// release frees the lease, so that the next worker need not wait, unless another has taken it.
+func (l *lease) release(ctx context.Context, t *term) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+	defer cancel()
+	for ctx.Err() == nil {
+		_, err := l.write(ctx, leaseRecord{Term: t.number, revision: t.revision})
+		if err == nil {
+			return
+		}
+		r, readErr := l.read(ctx)
+		if readErr == nil && (r.Holder != l.self || r.Term != t.number) {
+			return
+		}
+		if readErr == nil {
+			t.revision = r.revision
+		}
+		l.log.Warn("cannot release the worker's lease, others wait until it lapses", "error", err)
+		_ = wait(ctx, leasePoll)
+	}
+}
+
+func (l *lease) read(ctx context.Context) (leaseRecord, error) {
+	ctx, cancel := context.WithTimeout(ctx, leaseAnswer)
+	defer cancel()
+	e, err := l.kv.Get(ctx, keyLease)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		l.heard()
+		return leaseRecord{}, nil
+	}
+	if err != nil {
+		return leaseRecord{}, fmt.Errorf("read lease: %w", err)
+	}
+	l.heard()
+	var r leaseRecord
+	if json.Unmarshal(e.Value(), &r) != nil {
+		r = leaseRecord{} // an entry that cannot be read holds nobody back
+	}
+	r.revision = e.Revision()
+	return r, nil
+}
+
+// write replaces the entry if its revision is r's.
+func (l *lease) write(ctx context.Context, r leaseRecord) (uint64, error) {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return 0, fmt.Errorf("encode lease: %w", err)
+	}
+	revision, err := l.kv.Update(ctx, keyLease, body, r.revision)
+	if err != nil {
+		return 0, fmt.Errorf("write lease: %w", err)
+	}
+	l.heard()
+	return revision, nil
+}
+
+func (l *lease) heard() { l.answered.Store(time.Now().UnixNano()) }
+
+// check returns an error when this replica wants to work and the bucket does not answer.
+func (l *lease) check(now time.Time) error {
+	l.mu.Lock()
+	wanted := l.calls > 0 && !l.alone
+	l.mu.Unlock()
+	if silent := now.Sub(time.Unix(0, l.answered.Load())); wanted && silent > staleAfter {
+		return fmt.Errorf("the worker's lease has not been read for %s", silent.Truncate(time.Second))
+	}
+	return nil
+}
