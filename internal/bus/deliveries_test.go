@@ -248,7 +248,7 @@ func TestNothingOvertakesAMessageThatWasRefused(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)
 	var msgs []*nats.Msg
-	for _, id := range ids(2 * minBatch) {
+	for _, id := range ids(2 * 16) {
 		for _, provider := range []string{"slack", "teams"} {
 			d := testDelivery(provider+id, "team", provider)
 			m, err := encodeDelivery(deliverSubject(0, &d), d.ID, &d)
@@ -266,13 +266,13 @@ func TestNothingOvertakesAMessageThatWasRefused(t *testing.T) {
 		}
 	}
 	stored := map[string][]string{}
-	for seq := 1; seq <= 5+2*minBatch; seq++ {
+	for seq := 1; seq <= 5+2*16; seq++ {
 		raw, err := b.streams[streamDeliveries].GetMsg(ctx, uint64(seq))
 		must(t, err)
 		stored[raw.Subject] = append(stored[raw.Subject], raw.Header.Get(headerID))
 	}
 	for subject, got := range stored {
-		if len(got) != 5 && len(got) != 2*minBatch || !slices.IsSorted(got) {
+		if len(got) != 5 && len(got) != 2*16 || !slices.IsSorted(got) {
 			t.Errorf("%s: %v", subject, got)
 		}
 	}

@@ -21,6 +21,7 @@ const (
 	prefixHistory  = "notifier.history."
 	unknownToken   = "="
 	deliverLength  = 5 // tokens of notifier.deliver.<shard>.<ns>.<provider>
+	historyLength  = 4 // tokens of notifier.history.<ns>.<provider>
 	parkedLength   = 7 // tokens of that and of retry with .<object>.<order>-<id>
 	hexDigits      = "0123456789abcdef"
 	escape         = '='
@@ -180,7 +181,7 @@ func deadSubject(namespace, provider string) string {
 }
 
 func historySubject(d *event.Delivery) string {
-	return prefixHistory + token(d.Namespace) + "." + token(d.Provider) + "." + token(d.ID)
+	return prefixHistory + token(d.Namespace) + "." + token(d.Provider)
 }
 
 // namespaceOf returns the namespace that a subject of any of the streams names, empty when it names none.
