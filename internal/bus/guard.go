@@ -98,10 +98,19 @@ func restoreBlocks(dataDir string, fsync func(*os.File) error, log *slog.Logger)
 			return fmt.Errorf("make guard: %w", err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, bootFile), boot, 0o600); err != nil {
+	if err := writeBoot(dir, boot); err != nil {
 		return fmt.Errorf("make guard: %w", err)
 	}
 	return syncMetadata(dir, fsync)
+}
+
+func writeBoot(dir string, boot []byte) error {
+	f, err := os.OpenFile(filepath.Join(dir, bootFile), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(boot)
+	return errors.Join(err, f.Close())
 }
 
 // restoreStream restores one stream, and has the server make its index anew if there was something to restore.

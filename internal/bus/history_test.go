@@ -131,3 +131,38 @@ func TestWhatWasSentIsRememberedInAFewMegabytes(t *testing.T) {
 	}
 	runtime.KeepAlive(s)
 }
+
+// Fails when the streams of the release before, which took atomic batches and kept each record as a message, are refused or lose what they
+// hold.
+func TestTheStreamsOfTheReleaseBeforeAreTakenOver(t *testing.T) {
+	dir := t.TempDir()
+	b := open(t, dir, nil)
+	ctx := testContext(t)
+	for _, cfg := range streamConfigs(&b.opts) {
+		cfg.AllowAtomicPublish = true
+		if cfg.Name == streamHistory {
+			cfg.MaxMsgsPerSubject, cfg.MaxMsgs = 1, 100_000
+		}
+		_, err := b.js.UpdateStream(ctx, cfg)
+		must(t, err)
+	}
+	d := testDelivery("old", "team", "slack")
+	_, err := b.publish(ctx, streamHistory, newMsg(historySubject(&d)+"."+token(d.ID), []byte(`{"id":"old"}`)))
+	must(t, err)
+	_, err = b.PublishEvent(ctx, testRecord("old", "team", "app"))
+	must(t, err)
+	die(b)
+	b = open(t, dir, nil)
+	if known, err := b.WasSent(ctx, &d); !known || err != nil {
+		t.Errorf("what was sent: %v (%v)", known, err)
+	}
+	if duplicate, err := b.PublishEvent(ctx, testRecord("old", "team", "app")); !duplicate || err != nil {
+		t.Errorf("what was published: %v (%v)", duplicate, err)
+	}
+	for range 2 { // more than one message of a Provider is kept
+		must(t, b.Sent(ctx, &d))
+	}
+	if info, err := b.streams[streamHistory].Info(ctx); err != nil || info.State.Msgs != 3 {
+		t.Errorf("HISTORY has %d messages (%v)", info.State.Msgs, err)
+	}
+}
