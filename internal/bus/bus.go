@@ -25,7 +25,7 @@ const (
 	lossInterval   = 500 * time.Millisecond
 	// payloadHeadroom is what the headers, labels and an Alert's own metadata may add to an event.
 	payloadHeadroom = 256 << 10
-	// minVersion has scheduled messages, atomic batches and the reset of consumers.
+	// minVersion has scheduled messages and the reset of consumers.
 	minMajor, minMinor = 2, 14
 )
 
@@ -39,14 +39,16 @@ type Bus struct {
 	streams  map[string]jetstream.Stream
 	buckets  map[string]jetstream.KeyValue
 	metrics  *metrics
+	syncers  map[string]*syncer // by stream; none with a remote server
 
-	lease                     *lease
-	events, triggers, history *committer
-	standing                  *standing
-	recent                    *recent
-	stats                     *stats
-	progress                  *progress
-	poisoning                 poisoning
+	lease            *lease
+	events, triggers *committer
+	history          *history
+	standing         *standing
+	recent           *recent
+	stats            *stats
+	progress         *progress
+	poisoning        poisoning
 
 	roles  atomic.Int64   // consumers that this replica serves
 	work   sync.WaitGroup // rounds of the committers
@@ -70,7 +72,7 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 		}
 	}()
 	if o.URL == "" {
-		if b.embedded, err = startEmbedded(ctx, o.DataDir, &b.opts.Budgets, o.Log); err != nil {
+		if b.embedded, err = startEmbedded(ctx, &b.opts); err != nil {
 			return nil, err
 		}
 	}
@@ -98,7 +100,17 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 	if b.metrics, err = newMetrics(o.Registerer, b.lease.held); err != nil {
 		return nil, err
 	}
-	b.events, b.triggers, b.history = newCommitter(b, streamEvents), newCommitter(b, streamTriggers), newCommitter(b, streamHistory)
+	if b.embedded != nil {
+		if b.syncers, err = newSyncers(b); err != nil {
+			return nil, err
+		}
+	}
+	uncounted := func() {}
+	b.events = newCommitter(b, uncounted, func(ctx context.Context, msgs []*nats.Msg) []outcome { return b.publishAll(ctx, streamEvents, msgs) })
+	b.triggers = newCommitter(b, b.metrics.folded.Inc, func(ctx context.Context, msgs []*nats.Msg) []outcome {
+		return b.publishAll(ctx, streamTriggers, msgs)
+	})
+	b.history = newHistory(b)
 	if err := b.patiently(patience, b.stats.refresh); err != nil {
 		return nil, err
 	}
@@ -134,7 +146,9 @@ func (b *Bus) connect(context.Context) (err error) {
 	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil || major < minMajor || major == minMajor && minor < minMinor {
 		return fmt.Errorf("NATS server has version %q, at least %d.%d is needed", version, minMajor, minMinor)
 	}
-	if b.js, err = jetstream.New(b.nc, jetstream.WithDefaultTimeout(apiTimeout)); err != nil {
+	b.js, err = jetstream.New(b.nc, jetstream.WithDefaultTimeout(apiTimeout),
+		jetstream.WithPublishAsyncTimeout(publishTimeout), jetstream.WithPublishAsyncMaxPending(maxPublishing))
+	if err != nil {
 		return fmt.Errorf("open JetStream: %w", err)
 	}
 	return nil
@@ -167,6 +181,11 @@ func (b *Bus) lost() error {
 		if fault := b.embedded.fault(); fault != "" {
 			return fmt.Errorf("%w: %s", ErrLost, fault)
 		}
+		for stream, s := range b.syncers {
+			if err := s.fault(); err != nil {
+				return fmt.Errorf("%w: %s: %w", ErrLost, stream, err)
+			}
+		}
 	}
 	return nil
 }
@@ -196,7 +215,7 @@ func (b *Bus) abandon() {
 		b.nc.Close()
 	}
 	if b.embedded != nil {
-		b.embedded.stop()
+		b.embedded.stop(b.endSyncs)
 	}
 }
 

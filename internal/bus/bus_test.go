@@ -207,21 +207,14 @@ func publishDeliveries(ctx context.Context, b *Bus, ds []event.Delivery) error {
 		msgs = append(msgs, m)
 	}
 	var errs []error
-	if len(msgs) < minBatch { // in their order
-		for _, m := range msgs {
-			_, err := b.publish(ctx, streamDeliveries, m)
-			errs = append(errs, err)
-		}
-		return errors.Join(errs...)
-	}
 	for _, o := range b.publishAll(ctx, streamDeliveries, msgs) {
 		errs = append(errs, o.err)
 	}
 	return errors.Join(errs...)
 }
 
-// pending counts what DELIVERIES has of a namespace.
-func pending(ctx context.Context, b *Bus, namespace string) (int, error) {
+// pendingOf counts what DELIVERIES has of a namespace.
+func pendingOf(ctx context.Context, b *Bus, namespace string) (int, error) {
 	info, err := b.streams[streamDeliveries].Info(ctx, jetstream.WithSubjectFilter("notifier.*.*."+token(namespace)+".>"))
 	if err != nil {
 		return 0, err

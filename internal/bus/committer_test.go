@@ -32,7 +32,7 @@ func (w *write) finish(err error) { w.end <- err }
 
 func newFakeStream() *fakeStream {
 	f := &fakeStream{started: make(chan *write)}
-	f.committer = &committer{lines: map[string]*line{}, work: &f.work, folded: func() { f.folds.Add(1) }, write: func(ctx context.Context, msgs []*nats.Msg) []outcome {
+	f.committer = &committer{queues: map[string]*queue{}, work: &f.work, coalesced: func() { f.folds.Add(1) }, write: func(ctx context.Context, msgs []*nats.Msg) []outcome {
 		w := &write{msgs, make(chan error)}
 		f.started <- w
 		err := errors.Join(<-w.end, ctx.Err())
@@ -45,12 +45,18 @@ func newFakeStream() *fakeStream {
 	return f
 }
 
+// trigger has the newest of the entries of a subject that wait stand for them all, as triggers do.
+func trigger(e entry) entry {
+	e.coalesce = func(waiting *entry) bool { return newest(waiting, e) }
+	return e
+}
+
 // join commits a foldable message of subject "s" and time at, and reports the answer.
 func (f *fakeStream) join(ctx context.Context, subject string, at int64) <-chan error {
 	answer := make(chan error, 1)
 	go func() {
 		m := newMsg(subject, fmt.Append(nil, at))
-		_, err := f.commit(ctx, entry{msg: m, fold: true, at: time.Unix(at, 0)})
+		_, err := f.commit(ctx, trigger(entry{msg: m, at: time.Unix(at, 0)}))
 		answer <- err
 	}()
 	synctest.Wait()
@@ -78,7 +84,7 @@ func TestALatecomerIsAcknowledgedByTheNextWriteOnly(t *testing.T) {
 		}
 		late, newest, older, other := f.join(t.Context(), "a", 2), f.join(t.Context(), "a", 9), f.join(t.Context(), "a", 3), f.join(t.Context(), "b", 4)
 		if n := f.folds.Load(); n != 2 {
-			t.Errorf("%d are counted as folded, want the two that share the place of another", n)
+			t.Errorf("%d are counted as coalesced, want the two that another stands for", n)
 		}
 		write.finish(nil)
 		synctest.Wait()

@@ -37,7 +37,12 @@ func (b *Bus) Deliveries(
 		d.Recheck = d.Recheck || recheck || m.Header.Get(headerScheduler) != ""
 		return d, err
 	}
-	consumeShards(ctx, b, deliverRole, decode, serve)
+	consumeShards(ctx, b, deliverRole, decode, func(ctx context.Context, shard int, in <-chan event.Held[event.Delivery]) error {
+		if err := b.history.load(ctx); err != nil {
+			return err
+		}
+		return serve(ctx, shard, in)
+	})
 	return nil
 }
 

@@ -121,7 +121,7 @@ func TestADeliveryPublishedTwiceIsThereOnce(t *testing.T) {
 	if diff := cmp.Diff(ids(50), got); diff != "" {
 		t.Error(diff)
 	}
-	if n, err := pending(ctx, b, "team"); n != 0 || err != nil {
+	if n, err := pendingOf(ctx, b, "team"); n != 0 || err != nil {
 		t.Errorf("%d are left (%v)", n, err)
 	}
 }
@@ -134,7 +134,7 @@ func TestADeliveryTooLargeForTheBusBecomesADeadLetter(t *testing.T) {
 	d.Event.Message = strings.Repeat("é", embeddedPayload/2) // the rest of the delivery makes it too large
 	d.Parks = 1
 	must(t, b.Park(ctx, &d, time.Now().Add(time.Hour))) // else it would be tried again for ever
-	if n, err := pending(ctx, b, "team"); n != 0 || err != nil {
+	if n, err := pendingOf(ctx, b, "team"); n != 0 || err != nil {
 		t.Errorf("%d pending (%v)", n, err)
 	}
 	if dead := deadLetters(t, b); len(dead) != 1 || header(dead[0].Header, headerLabel) != event.LabelTooLarge {
@@ -242,7 +242,7 @@ func TestNothingOvertakesAMessageThatWasRefused(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)
 	var msgs []*nats.Msg
-	for _, id := range ids(2 * minBatch) {
+	for _, id := range ids(2 * 16) {
 		for _, provider := range []string{"slack", "teams"} {
 			d := testDelivery(provider+id, "team", provider)
 			m, err := encodeDelivery(prefixDeliver+"0.team."+provider, d.ID, &d)
@@ -260,13 +260,13 @@ func TestNothingOvertakesAMessageThatWasRefused(t *testing.T) {
 		}
 	}
 	stored := map[string][]string{}
-	for seq := 1; seq <= 5+2*minBatch; seq++ {
+	for seq := 1; seq <= 5+2*16; seq++ {
 		raw, err := b.streams[streamDeliveries].GetMsg(ctx, uint64(seq))
 		must(t, err)
 		stored[raw.Subject] = append(stored[raw.Subject], raw.Header.Get(headerID))
 	}
 	for subject, got := range stored {
-		if len(got) != 5 && len(got) != 2*minBatch || !slices.IsSorted(got) {
+		if len(got) != 5 && len(got) != 2*16 || !slices.IsSorted(got) {
 			t.Errorf("%s: %v", subject, got)
 		}
 	}

@@ -3,10 +3,11 @@
 //
 // # Loss
 //
-// A publish returns nil only after the stream's acknowledgement: the message is on disk, with the embedded server fsynced. After
-// an error it may or may not be there, and publishing it again does no harm: events and deliveries have identities, a
-// trigger replaces an older one of its target. What was published is handed out until it is settled, also over kill -9 of this
-// process. What cannot be handled (undecodable, too large, or deadly a hundred times) becomes a dead letter and blocks nobody.
+// A publish returns nil only after the stream's acknowledgement, and with the embedded server after a sync of what it wrote (see Disk). A
+// remote server is believed for what it acknowledges. After an error the message may or may not be there, and publishing it again does no
+// harm: events and deliveries have identities, a trigger replaces an older one of its target. What was published is handed out until it is
+// acknowledged, also over kill -9 of this process. What cannot be handled (undecodable, too large, or deadly a hundred times) becomes a
+// dead letter and blocks nobody.
 //
 // What bounds the streams, and what happens there:
 //   - EVENTS keeps 24 hours and Budgets.Events bytes, the oldest go. Publishing is refused with ErrFull when the stream is three
@@ -18,13 +19,47 @@
 //     on streams that discard old), so the embedded server's total is the last bound: it refuses.
 //   - TRIGGERS: one message a target, Budgets.Triggers bytes, beyond which new targets are refused with ErrFull.
 //   - DEADLETTERS: 7 days, 1,000 messages a Provider, Budgets.DeadLetters bytes, the oldest go.
-//   - HISTORY: 26 hours, 100,000 records (the server keeps some 320 bytes of memory for each), Budgets.History bytes, the oldest go. What went cannot be recognized as sent after a crash.
+//   - HISTORY: 26 hours, Budgets.History bytes, the oldest go. This process remembers the 100,000 to 200,000 deliveries sent last, in
+//     memory; of its last 15 minutes a worker reads them from HISTORY when its term begins. What is not remembered is not recognized.
 //
 // The bounds are scaled down together to what the disk has room for, but none below what its stream holds and still owes: a data
 // directory on a disk that has become smaller opens with all of that.
 //
 // When the disk fills up all the same, JetStream shuts down in this process: every publish fails, Ready too, and Run returns
-// ErrLost so that the process ends and is started again.
+// ErrLost so that the process ends and is started again. A sync that fails has the same end, for its whole round: the system forgets what
+// it could not write, so another sync would succeed without it.
+//
+// # Disk
+//
+// The embedded server runs without SyncAlways, which syncs each message and each removal under the stream's lock. It has no group sync of
+// its own: sync_interval is a background sync every two minutes, persist mode "async" acknowledges before anything is written, and an
+// atomic batch is staged in a store of its own, at seven syncs or so. So this process syncs the server's files itself. On disk are:
+//   - EVENTS and TRIGGERS before a publish returns, so before a 2xx;
+//   - DELIVERIES, rescheduled or not, and DEADLETTERS before a publish returns, so before what they come from is acknowledged;
+//   - bucket object-state before Put returns, so before a transition counts as published;
+//   - the configurations of streams and consumers before Open returns, or the next publish.
+//
+// HISTORY, removals, what consumers have acknowledged and the leases are not synced: a loss of power then means a duplicate (invariant E3).
+//
+// The server (v2.15.2, without encryption and compression) stores a stream under jetstream/$G/streams/NAME: meta.inf and meta.sum, a
+// directory obs with one for each consumer, and a directory msgs.
+//   - msgs/N.blk are the blocks. A message and a removal's tombstone are appended to the block of the greatest N and written to the file
+//     before the acknowledgement is sent; nothing is buffered in the process. When a block is full (4 or 8 MB, 32 kB of a very small stream),
+//     or when its last message was removed, the server opens a file of a greater number, and never writes to the one before again.
+//   - A block without messages is removed; a block of which more than half was removed is rewritten to N.new and renamed, at a removal or
+//     every sync_interval, both without a sync.
+//   - index.db, sched.db and thw.db are caches. They are written every two minutes and at the end, checked when they are read, and
+//     made anew from the blocks. o.dat is what a consumer has acknowledged, up to 250 ms old.
+//
+// A round of syncer syncs the blocks that may have been written to since they were last synced, then the directory. A block that is removed or
+// replaced has been synced, but what replaces it has not, so guard keeps a second link to it under synced/NAME until the next round is over.
+// When Open finds that the machine was restarted (another boot ID) it puts these blocks back. Messages that were removed in the
+// meantime are there again then. The link is made after the block's sync, without a sync of its own: file systems keep the order of
+// changes of names.
+//
+// What the server does on its own, a message that comes off the schedule, may be lost with its place on the schedule when power is lost, if
+// the file system writes the newer of two blocks first in the milliseconds between two rounds. A scheduled message that fires is otherwise
+// in the block before its tombstone, and a block is read up to its first damaged record.
 //
 // # Duplicates
 //
@@ -67,8 +102,8 @@
 // that waits for itself until all of it is used. When three quarters are open the oldest are asked to be put where they need not be open.
 // At most 4,096 deliveries that come off the schedule are out at a time in a shard; triggers are bounded by their targets.
 //
-// Publishing of events, triggers and sent records is a group commit: what arrives during one write shares the next one,
-// as an atomic batch with one fsync for its data. So a caller waits for at most two writes, however many callers there are, and
-// never longer than four seconds. On the embedded server a trigger that is on disk and waits for its turn in this process
+// Publishing of events, triggers and sent records is a group commit: what arrives during one write shares the next one, and both of them a
+// sync. A round has at most 128 messages, and namespaces take turns: a caller of a namespace that has few waits for two rounds, however
+// many callers there are, and never longer than four seconds. On the embedded server a trigger that is on disk and waits for its turn in this process
 // stands for later ones of the same target and Receiver, which are then acknowledged without a write.
 package bus

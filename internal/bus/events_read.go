@@ -112,7 +112,7 @@ func (r *eventReader) room(ctx context.Context) error {
 			r.gauge.waiting(0)
 			return nil
 		}
-		if upTo := floor + maxOpen/2; upTo > r.spilled {
+		if upTo := floor + maxOpen/2; upTo >= r.spilled+maxOpen/8 { // not for each event that is done
 			r.spilled = upTo
 			r.handler.Spill(upTo)
 		}

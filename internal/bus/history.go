@@ -1,10 +1,13 @@
 package bus
 
 import (
+	"bytes"
 	"context"
-	"errors"
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -14,10 +17,14 @@ import (
 )
 
 const (
-	// maxRawDead bounds what is kept of a message that could not be read, maxDeadMessage what is kept of an event's message when
-	// the dead letter would not fit otherwise.
-	maxRawDead     = 64 << 10
-	maxDeadMessage = 16 << 10
+	// historyTail is how much of HISTORY, before its newest record, is read when a term begins. What was sent is acknowledged right
+	// after its record, or taken off the schedule, so what comes back after the end of a worker was recorded in its last moments. The
+	// rest is for a worker that could not acknowledge for some time, and for clocks that differ.
+	historyTail = 15 * time.Minute
+	// maxSentIDs is how many of the deliveries sent last are remembered, half of them at least: 40 bytes each at most.
+	maxSentIDs = 200_000
+	// maxRecords bounds the records of one message, in bytes.
+	maxRecords = 128 << 10
 )
 
 // sent is the record of one delivery that succeeded. It holds what helps to find it, nothing of what it said.
@@ -31,88 +38,173 @@ type sent struct {
 	Sent     time.Time `json:"sent"`
 }
 
-// Sent records that d was sent, and returns when that is on disk. The caller settles d after that, so a delivery that comes
+// history records what was sent and knows it again. HISTORY has one message for what was sent to one Provider while the message before it
+// was on its way: a line of JSON for each record. It is not synced: after a loss of power what was sent last may be sent twice.
+type history struct {
+	bus    *Bus
+	rounds *committer
+
+	mu   sync.Mutex
+	sent sentIDs
+
+	loading sync.Mutex
+	read    uint64 // of HISTORY this sequence and those before it are in sent, as far as they matter
+	at      time.Time
+}
+
+func newHistory(b *Bus) *history {
+	h := &history{bus: b}
+	h.rounds = newCommitter(b, func() {}, func(ctx context.Context, msgs []*nats.Msg) []outcome { return b.publishAll(ctx, streamHistory, msgs) })
+	return h
+}
+
+// Sent records that d was sent, and returns when the server has the record. The caller acknowledges d after that, so a delivery that comes
 // back after a crash is found to have been sent, unless the crash fell between the destination's answer and the record.
 func (b *Bus) Sent(ctx context.Context, d *event.Delivery) error {
-	body, err := encodeJSON(sent{
+	record, err := encodeJSON(sent{
 		ID: d.ID, Alert: d.Alert, Object: d.Object(), Reason: d.Event.Reason, Attempts: d.Attempts, Routed: d.Routed, Sent: time.Now().UTC(),
 	})
 	if err != nil {
 		return fmt.Errorf("record sent delivery: %w", err)
 	}
-	if _, err := b.history.commit(ctx, entry{msg: newMsg(historySubject(d), body), namespace: d.Namespace}); err != nil {
+	record = append(record, '\n')
+	together := func(waiting *entry) bool {
+		if len(waiting.msg.Data)+len(record) > maxRecords {
+			return false
+		}
+		waiting.msg.Data = append(waiting.msg.Data, record...)
+		return true
+	}
+	if _, err := b.history.rounds.commit(ctx, entry{
+		msg: newMsg(historySubject(d), record), namespace: d.Namespace, coalesce: together,
+	}); err != nil {
 		return fmt.Errorf("record sent delivery: %w", err)
 	}
+	b.history.add(historySubject(d), d.ID)
 	return nil
 }
 
-// WasSent reports whether Sent has recorded d's ID.
+// WasSent reports whether Sent has recorded d's ID, by this process or by an earlier worker shortly before its end.
 func (b *Bus) WasSent(ctx context.Context, d *event.Delivery) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
-	defer cancel()
-	_, err := b.streams[streamHistory].GetLastMsgForSubject(ctx, historySubject(d))
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return false, nil
+	h := b.history
+	h.loading.Lock()
+	loaded := !h.at.IsZero()
+	h.loading.Unlock()
+	if !loaded {
+		if err := h.load(ctx); err != nil {
+			return false, err
+		}
 	}
-	if err != nil {
-		return false, fmt.Errorf("look up sent delivery: %w", err)
-	}
-	return true, nil
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.sent.has(digest(historySubject(d), d.ID)), nil
 }
 
-// DeadLetter writes d to DEADLETTERS with why it ended there, and returns when that is on disk. The caller settles d after that.
-// reason must be safe for the tenant to read.
-func (b *Bus) DeadLetter(ctx context.Context, d *event.Delivery, label, reason string) error {
-	err := b.deadLetter(ctx, d, label, reason)
-	if errors.Is(err, ErrTooLarge) {
-		short := *d
-		short.Event.Metadata = nil
-		if m := short.Event.Message; len(m) > maxDeadMessage {
-			short.Event.Message = strings.ToValidUTF8(m[:maxDeadMessage], "")
-		}
-		err = b.deadLetter(ctx, &short, label, reason)
-	}
+func (h *history) add(subject, id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sent.add(digest(subject, id))
+}
+
+// load reads what other workers have recorded. It must be called when a term begins, before anything is sent.
+func (h *history) load(ctx context.Context) error {
+	h.loading.Lock()
+	defer h.loading.Unlock()
+	began := time.Now()
+	stream := h.bus.streams[streamHistory]
+	infoCtx, cancel := context.WithTimeout(ctx, apiTimeout)
+	info, err := stream.Info(infoCtx)
+	cancel()
 	if err != nil {
-		return fmt.Errorf("write dead letter: %w", err)
+		return fmt.Errorf("read history: %w", err)
 	}
-	b.metrics.deadLetters.Inc()
+	last := info.State.LastSeq
+	if info.State.Msgs > 0 && last > h.read {
+		from := info.State.LastTime.Add(-historyTail)
+		cfg := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &from}
+		if began.Sub(h.at) < historyTail {
+			cfg.DeliverPolicy, cfg.OptStartTime, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, nil, h.read+1
+		}
+		if err := h.readUntil(ctx, cfg, last); err != nil {
+			return fmt.Errorf("read history: %w", err)
+		}
+	}
+	h.read, h.at = last, began
 	return nil
 }
 
-func (b *Bus) deadLetter(ctx context.Context, d *event.Delivery, label, reason string) error {
-	m, err := deadMessage(d, label, reason)
+// readUntil reads the records of HISTORY up to a sequence that was the last one.
+func (h *history) readUntil(ctx context.Context, cfg jetstream.OrderedConsumerConfig, last uint64) error {
+	c, err := h.bus.js.OrderedConsumer(ctx, streamHistory, cfg)
 	if err != nil {
 		return err
 	}
-	_, err = b.publish(ctx, streamDeadLetters, m)
-	return err
-}
-
-func deadMessage(d *event.Delivery, label, reason string) (*nats.Msg, error) {
-	m, err := encodeDelivery(deadSubject(d.Namespace, d.Provider), d.ID+"#dead", d)
+	msgs, err := c.Messages()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return deadHeaders(m, label, reason), nil
+	defer msgs.Stop()
+	defer context.AfterFunc(ctx, msgs.Stop)()
+	for {
+		m, err := msgs.Next(jetstream.NextMaxWait(apiTimeout))
+		if err != nil {
+			return err
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return err
+		}
+		subject := providerSubject(m.Subject())
+		for _, id := range sentIn(m.Data()) {
+			h.add(subject, id)
+		}
+		if meta.Sequence.Stream >= last || meta.NumPending == 0 {
+			return nil
+		}
+	}
 }
 
-// deadLetterRaw keeps the beginning of a message that nobody can handle.
-func (b *Bus) deadLetterRaw(ctx context.Context, m *nats.Msg, label, reason string) error {
-	raw := newMsg(deadSubject(namespaceOf(m.Subject), ""), m.Data[:min(len(m.Data), maxRawDead)])
-	setHeader(raw.Header, headerSubject, m.Subject)
-	if id := m.Header.Get(headerID); id != "" {
-		raw.Header.Set(headerID, id)
+// providerSubject returns the subject of HISTORY for a Provider. Before there was one message for several records, each had a subject of
+// its own, with the delivery's ID behind that.
+func providerSubject(subject string) string {
+	if t := strings.Split(subject, "."); len(t) > historyLength {
+		return strings.Join(t[:historyLength], ".")
 	}
-	if _, err := b.publish(ctx, streamDeadLetters, deadHeaders(raw, label, reason)); err != nil {
-		return fmt.Errorf("write dead letter: %w", err)
-	}
-	b.metrics.deadLetters.Inc()
-	return nil
+	return subject
 }
 
-func deadHeaders(m *nats.Msg, label, reason string) *nats.Msg {
-	setHeader(m.Header, headerLabel, label)
-	setHeader(m.Header, headerReason, reason)
-	setHeader(m.Header, headerFailed, time.Now().UTC().Format(time.RFC3339Nano))
-	return m
+// sentIn returns the IDs of a message's records, as far as they can be read.
+func sentIn(body []byte) (ids []string) {
+	for line := range bytes.Lines(body) {
+		var record struct {
+			ID string `json:"id"`
+		}
+		if err := json.Unmarshal(line, &record); err == nil && record.ID != "" {
+			ids = append(ids, record.ID)
+		}
+	}
+	return ids
+}
+
+// sentIDs is a set of the IDs that were added last, at least the last half of maxSentIDs and at most all of that. The zero value is ready
+// for use.
+type sentIDs struct{ young, old map[[16]byte]struct{} }
+
+// digest identifies a delivery by the subject of its Provider in HISTORY and its ID.
+func digest(subject, id string) [16]byte {
+	sum := sha256.Sum256([]byte(subject + " " + id))
+	return [16]byte(sum[:16])
+}
+
+func (s *sentIDs) add(d [16]byte) {
+	if s.young == nil || len(s.young) >= maxSentIDs/2 {
+		s.young, s.old = map[[16]byte]struct{}{}, s.young
+	}
+	s.young[d] = struct{}{}
+}
+
+func (s *sentIDs) has(d [16]byte) bool {
+	_, young := s.young[d]
+	_, old := s.old[d]
+	return young || old
 }

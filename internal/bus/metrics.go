@@ -9,13 +9,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics of the bus. The label "stream" has the five streams' names as values and no others.
+// metrics of the bus. The label "stream" has the five streams' names as values, of syncs those of syncedStreams, and no others.
 type metrics struct {
 	bytes, messages *prometheus.GaugeVec
 	oldest          *prometheus.GaugeVec
 	unrouted        prometheus.Gauge
 	unread          prometheus.Gauge
 	publishErrors   *prometheus.CounterVec
+	syncs           *prometheus.CounterVec
 	deadLetters     prometheus.Counter
 	folded          prometheus.Counter
 	worker          prometheus.Collector
@@ -43,6 +44,9 @@ func newMetrics(r prometheus.Registerer, isWorker func() bool) (*metrics, error)
 		publishErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "notifier_publish_errors_total", Help: "Publishes that a stream did not confirm.",
 		}, stream),
+		syncs: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "notifier_stream_syncs_total", Help: "Syncs of a stream of the embedded server, each for all publishes that wait for it.",
+		}, stream),
 		deadLetters: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "notifier_dead_letters_total", Help: "Messages that ended among the dead letters.",
 		}),
@@ -65,6 +69,9 @@ func newMetrics(r prometheus.Registerer, isWorker func() bool) (*metrics, error)
 		m.oldest.WithLabelValues(name)
 		m.publishErrors.WithLabelValues(name)
 	}
+	for _, name := range syncedStreams() {
+		m.syncs.WithLabelValues(name)
+	}
 	var errs []error
 	for _, c := range m.collectors() {
 		errs = append(errs, r.Register(c))
@@ -76,7 +83,7 @@ func newMetrics(r prometheus.Registerer, isWorker func() bool) (*metrics, error)
 }
 
 func (m *metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.bytes, m.messages, m.oldest, m.unrouted, m.unread, m.publishErrors, m.deadLetters, m.folded, m.worker}
+	return []prometheus.Collector{m.bytes, m.messages, m.oldest, m.unrouted, m.unread, m.publishErrors, m.syncs, m.deadLetters, m.folded, m.worker}
 }
 
 func (m *metrics) unregister(r prometheus.Registerer) {

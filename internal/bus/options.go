@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -89,6 +90,9 @@ type Options struct {
 	// Log and Registerer are required.
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
+
+	// fsync brings a file to the disk. Tests replace it.
+	fsync func(*os.File) error
 }
 
 func (o *Options) setDefaults() {
@@ -97,6 +101,9 @@ func (o *Options) setDefaults() {
 		if *f == 0 {
 			*f = *defaults.fields()[i]
 		}
+	}
+	if o.fsync == nil {
+		o.fsync = (*os.File).Sync
 	}
 	if o.Replicas == 0 {
 		o.Replicas = 1

@@ -2,16 +2,12 @@ package bus
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nuid"
-	"golang.org/x/sync/errgroup"
 
 	"notifier/internal/event"
 )
@@ -25,16 +21,12 @@ var ErrTooLarge = errors.New("message is larger than the bus carries")
 const (
 	// publishTimeout bounds one publish: senders of webhooks want an answer within five seconds.
 	publishTimeout = 4 * time.Second
-	// A stream without a leader answers "no responders" at once. A new leader is usually there within a second.
-	noResponderRetries = 2
-	noResponderWait    = 250 * time.Millisecond
-	// The server takes at most 1,000 messages in a batch; the bytes are bounded so that a batch does not hold up the stream. A
-	// batch costs the server about seven syncs (it stages it in a directory of its own), so a few messages go better alone.
+	// maxBatch and maxBatchBytes bound what is on its way to the server at a time: it refuses beyond 10,000 messages, and a large
+	// batch holds up the stream.
 	maxBatch      = 1000
-	minBatch      = 16
 	maxBatchBytes = 4 << 20
-	// fallbackPublishes is how many single publishes are in flight for a batch that the server did not take, one a subject.
-	fallbackPublishes = 64
+	// maxPublishing is how many messages of this process may be on their way to the server.
+	maxPublishing = 1 << 16
 )
 
 // Codes of the server's answers that mean something to callers.
@@ -47,71 +39,10 @@ const (
 	codeWrongLastSequence     = 10071
 )
 
-const (
-	headerBatchID  = "Nats-Batch-Id"
-	headerBatchSeq = "Nats-Batch-Sequence"
-	headerCommit   = "Nats-Batch-Commit"
-)
-
-// ack is the stream's answer to a publish: the message is on disk.
+// ack is the stream's answer to a publish.
 type ack struct {
-	Stream    string              `json:"stream"`
-	Seq       uint64              `json:"seq"`
-	Duplicate bool                `json:"duplicate"`
-	Batch     string              `json:"batch"`
-	Count     int                 `json:"count"`
-	Error     *jetstream.APIError `json:"error"`
-}
-
-// publish writes m to stream and returns when the stream has confirmed that it is on disk.
-func (b *Bus) publish(ctx context.Context, stream string, m *nats.Msg) (ack, error) {
-	a, err := b.request(ctx, stream, m)
-	if err != nil {
-		b.metrics.publishErrors.WithLabelValues(stream).Inc()
-		return ack{}, fmt.Errorf("publish to %s: %w", stream, err)
-	}
-	return a, nil
-}
-
-func (b *Bus) request(ctx context.Context, stream string, m *nats.Msg) (ack, error) {
-	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
-	defer cancel()
-	for try := 0; ; try++ {
-		reply, err := b.nc.RequestMsgWithContext(ctx, m)
-		switch {
-		case err == nil:
-			return readAck(stream, reply)
-		case errors.Is(err, nats.ErrMaxPayload):
-			return ack{}, ErrTooLarge
-		case !errors.Is(err, nats.ErrNoResponders) || try == noResponderRetries:
-			return ack{}, err
-		}
-		if err := wait(ctx, noResponderWait); err != nil {
-			return ack{}, err
-		}
-	}
-}
-
-func readAck(stream string, reply *nats.Msg) (ack, error) {
-	var a ack
-	if err := json.Unmarshal(reply.Data, &a); err != nil {
-		return ack{}, errors.New("answer is not an acknowledgement")
-	}
-	if a.Error != nil {
-		switch a.Error.ErrorCode {
-		case codeInsufficientResources, codeAccountResources, codeStorageExceeded, codeStoreFailed:
-			return ack{}, fmt.Errorf("%w: %w", ErrFull, a.Error)
-		case codeMessageTooLarge:
-			return ack{}, fmt.Errorf("%w: %w", ErrTooLarge, a.Error)
-		case codeWrongLastSequence:
-			return ack{}, fmt.Errorf("%w: %w", event.ErrOvertaken, a.Error)
-		}
-		return ack{}, a.Error
-	}
-	if a.Stream != stream || a.Seq == 0 {
-		return ack{}, fmt.Errorf("acknowledged by stream %q", a.Stream)
-	}
-	return a, nil
+	Seq       uint64
+	Duplicate bool
 }
 
 // outcome is what became of one message of several.
@@ -120,115 +51,151 @@ type outcome struct {
 	err error
 }
 
-// publishAll writes the messages to stream and returns one outcome for each. Several messages go as one atomic batch, which
-// costs one fsync instead of one each. A batch that the server refuses (one duplicate or one message that does not fit is
-// enough) is published one by one, which is what tells the good from the bad.
+// publish writes m to stream and returns when it is on disk (see durable), or with an error within publishTimeout.
+func (b *Bus) publish(ctx context.Context, stream string, m *nats.Msg) (ack, error) {
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	out := b.publishAll(ctx, stream, []*nats.Msg{m})
+	return out[0].ack, out[0].err
+}
+
+// publishAll writes the messages to stream and returns one outcome for each when all that were stored are on disk, by one sync of the
+// stream's files. No answer of the server and no sync is waited for longer than publishTimeout.
 //
-// The messages of one subject come to stand in the stream in their order, and none of them after one that failed: what
-// follows it may not overtake it (invariant E4).
+// The messages of one subject are in the stream in their order, and none of them after one that failed: what follows it may not
+// overtake it (invariant E4). A message that is too large fails alone: it will never be in the stream, so nothing can overtake it.
 func (b *Bus) publishAll(ctx context.Context, stream string, msgs []*nats.Msg) []outcome {
 	out := make([]outcome, len(msgs))
-	for start := 0; start < len(msgs); {
-		end, bytes := start, 0
-		for end < len(msgs) && end-start < maxBatch && (end == start || bytes+msgs[end].Size() <= maxBatchBytes) {
-			bytes += msgs[end].Size()
-			end++
-		}
-		a, err := b.publishBatch(ctx, stream, msgs[start:end])
-		switch {
-		case err == nil:
-			for i := start; i < end; i++ {
-				// A batch is stored without anything in between, and its answer has the last sequence.
-				out[i].ack = ack{Stream: stream, Seq: a.Seq - uint64(end-1-i)}
-			}
-			start = end
-		case refused(err):
-			b.publishSingly(ctx, stream, msgs[start:], out[start:])
-			return out
-		default:
+	for next := bySubject(msgs); len(next) > 0; {
+		next = b.publishFirsts(ctx, stream, msgs, next, out)
+	}
+	b.syncStored(ctx, stream, out)
+	for i := range out {
+		if err := out[i].err; err != nil {
 			b.metrics.publishErrors.WithLabelValues(stream).Inc()
-			for i := start; i < len(msgs); i++ {
-				out[i].err = fmt.Errorf("publish to %s: %w", stream, err)
-			}
-			return out
+			out[i] = outcome{err: fmt.Errorf("publish to %s: %w", stream, err)}
 		}
 	}
 	return out
 }
 
-// errNoBatch says that so few messages go better one by one.
-var errNoBatch = errors.New("not a batch")
-
-// refused reports whether err tells that the batch was not stored, and that the server is there for another try.
-func refused(err error) bool {
-	_, answered := errors.AsType[*jetstream.APIError](err)
-	return answered || errors.Is(err, ErrTooLarge) || errors.Is(err, errNoBatch)
+// syncStored has what was stored synced. A duplicate as well: the first one of its ID may still be on its way to the disk.
+func (b *Bus) syncStored(ctx context.Context, stream string, out []outcome) {
+	stored := false
+	for i := range out {
+		stored = stored || out[i].err == nil
+	}
+	if !stored {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	if err := b.durable(ctx, stream); err != nil {
+		for i := range out {
+			if out[i].err == nil {
+				out[i].err = err
+			}
+		}
+	}
 }
 
-// publishSingly publishes the messages of each subject one after the other, up to the first that fails. A message that is too
-// large fails alone: it will never stand in the stream, so nothing can overtake it.
-func (b *Bus) publishSingly(ctx context.Context, stream string, msgs []*nats.Msg, out []outcome) {
-	bySubject := map[string][]int{}
+// bySubject returns the indices of the messages of each subject, in the order of the subjects' first messages.
+func bySubject(msgs []*nats.Msg) [][]int {
+	if len(msgs) == 1 {
+		return [][]int{{0}}
+	}
+	at := make(map[string]int, len(msgs))
+	var subjects [][]int
 	for i, m := range msgs {
-		bySubject[m.Subject] = append(bySubject[m.Subject], i)
+		k, known := at[m.Subject]
+		if !known {
+			k = len(subjects)
+			at[m.Subject], subjects = k, append(subjects, nil)
+		}
+		subjects[k] = append(subjects[k], i)
 	}
-	var g errgroup.Group
-	g.SetLimit(fallbackPublishes)
-	for _, line := range bySubject {
-		g.Go(func() error {
-			var failed error
-			for _, i := range line {
-				if out[i].err = failed; failed != nil {
-					continue
-				}
-				if out[i].ack, out[i].err = b.publish(ctx, stream, msgs[i]); !errors.Is(out[i].err, ErrTooLarge) {
-					failed = out[i].err
-				}
-			}
-			return nil
-		})
-	}
-	_ = g.Wait()
+	return subjects
 }
 
-// publishBatch leaves the messages without the batch's headers when it fails.
-func (b *Bus) publishBatch(ctx context.Context, stream string, msgs []*nats.Msg) (_ ack, err error) {
-	last := len(msgs) - 1
-	if len(msgs) < minBatch {
-		return ack{}, errNoBatch
-	}
-	id := nuid.Next()
-	defer func() {
-		if err != nil {
-			for _, m := range msgs {
-				m.Header.Del(headerBatchID)
-				m.Header.Del(headerBatchSeq)
-				m.Header.Del(headerCommit)
+// publishFirsts publishes the first message of each subject, and returns what is left of the subjects. The messages are sent one right
+// after the other, and their acknowledgements awaited together.
+func (b *Bus) publishFirsts(ctx context.Context, stream string, msgs []*nats.Msg, subjects [][]int, out []outcome) (left [][]int) {
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	for len(subjects) > 0 {
+		futures := make([]jetstream.PubAckFuture, 0, min(len(subjects), maxBatch))
+		for size := 0; len(futures) < min(len(subjects), maxBatch) && size < maxBatchBytes; {
+			m := msgs[subjects[len(futures)][0]]
+			future, err := b.js.PublishMsgAsync(m)
+			if err != nil {
+				future = failed{err}
+			}
+			futures, size = append(futures, future), size+m.Size()
+		}
+		for k, future := range futures {
+			first, rest := subjects[k][0], subjects[k][1:]
+			out[first] = await(ctx, stream, future)
+			if err := out[first].err; err != nil && !errors.Is(err, ErrTooLarge) {
+				for _, i := range rest {
+					out[i].err = err
+				}
+				continue
+			}
+			if len(rest) > 0 {
+				left = append(left, rest)
 			}
 		}
-	}()
-	for i, m := range msgs {
-		m.Header.Set(headerBatchID, id)
-		m.Header.Set(headerBatchSeq, strconv.Itoa(i+1))
-		if i == last {
-			m.Header.Set(headerCommit, "1")
-			break
+		subjects = subjects[len(futures):]
+	}
+	return left
+}
+
+// failed is the future of a message that could not be sent.
+type failed struct{ err error }
+
+func (f failed) Err() <-chan error {
+	c := make(chan error, 1)
+	c <- f.err
+	return c
+}
+
+func (failed) Ok() <-chan *jetstream.PubAck { return nil }
+
+func (failed) Msg() *nats.Msg { return nil }
+
+// await returns the server's answer to one message.
+func await(ctx context.Context, stream string, future jetstream.PubAckFuture) outcome {
+	select {
+	case a := <-future.Ok():
+		if a.Stream != stream || a.Sequence == 0 {
+			return outcome{err: fmt.Errorf("acknowledged by stream %q", a.Stream)}
 		}
-		if err := b.nc.PublishMsg(m); err != nil {
-			if errors.Is(err, nats.ErrMaxPayload) {
-				return ack{}, ErrTooLarge // the server forgets the batch after ten seconds
-			}
-			return ack{}, err
-		}
+		return outcome{ack: ack{Seq: a.Sequence, Duplicate: a.Duplicate}}
+	case err := <-future.Err():
+		return outcome{err: publishError(err)}
+	case <-ctx.Done():
+		return outcome{err: ctx.Err()}
 	}
-	a, err := b.request(ctx, stream, msgs[last])
-	if err != nil {
-		return ack{}, err
+}
+
+// publishError gives what the server or the client answered one of the errors that mean something to callers.
+func publishError(err error) error {
+	if errors.Is(err, nats.ErrMaxPayload) {
+		return ErrTooLarge
 	}
-	if a.Batch != id || a.Count != len(msgs) || a.Seq < uint64(len(msgs)) {
-		return ack{}, fmt.Errorf("batch of %d acknowledged with %d", len(msgs), a.Count)
+	refusal, answered := errors.AsType[*jetstream.APIError](err)
+	if !answered {
+		return err
 	}
-	return a, nil
+	switch refusal.ErrorCode {
+	case codeInsufficientResources, codeAccountResources, codeStorageExceeded, codeStoreFailed:
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	case codeMessageTooLarge:
+		return fmt.Errorf("%w: %w", ErrTooLarge, err)
+	case codeWrongLastSequence:
+		return fmt.Errorf("%w: %w", event.ErrOvertaken, err)
+	}
+	return err
 }
 
 // newMsg returns a message whose header can be set.

@@ -35,7 +35,8 @@ type embedded struct {
 }
 
 // startEmbedded takes the data directory for this process alone and starts a server on it. It scales the budgets down to the disk.
-func startEmbedded(ctx context.Context, dir string, budgets *Budgets, log *slog.Logger) (_ *embedded, err error) {
+func startEmbedded(ctx context.Context, o *Options) (_ *embedded, err error) {
+	dir, budgets, log := o.DataDir, &o.Budgets, o.Log
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make data directory: %w", err)
 	}
@@ -48,6 +49,9 @@ func startEmbedded(ctx context.Context, dir string, budgets *Budgets, log *slog.
 			_ = lock.Close()
 		}
 	}()
+	if err := restoreBlocks(dir, o.fsync, log); err != nil {
+		return nil, err
+	}
 	used, free, err := measure(dir)
 	if err != nil {
 		return nil, fmt.Errorf("measure data directory: %w", err)
@@ -62,7 +66,8 @@ func startEmbedded(ctx context.Context, dir string, budgets *Budgets, log *slog.
 	}
 	srv, err := server.NewServer(&server.Options{
 		ServerName: "notifier", DontListen: true, NoSigs: true, MaxPayload: embeddedPayload,
-		JetStream: true, StoreDir: dir, SyncAlways: true, JetStreamMaxMemory: 64 * mib,
+		// The server writes without a sync: publishes are synced together (see syncer).
+		JetStream: true, StoreDir: dir, JetStreamMaxMemory: 64 * mib,
 		JetStreamMaxStore: unlimited,
 		// Everything in this process shares a few connections, so the server's limit per connection bounds the whole process.
 		MaxPending: 256 << 20,
@@ -105,10 +110,12 @@ func (e *embedded) fault() string {
 	return ""
 }
 
-// stop ends the server. It returns when everything is on disk: leaving earlier could damage the store.
-func (e *embedded) stop() {
+// stop ends the server. It returns when everything is written: leaving earlier could damage the store. Before it gives the data directory
+// back it calls ended.
+func (e *embedded) stop(ended func()) {
 	e.srv.Shutdown()
 	e.srv.WaitForShutdown()
+	ended()
 	_ = e.lock.Close() // the lock goes with the file
 }
 
@@ -145,9 +152,12 @@ func measure(dir string) (used, free int64, err error) {
 	if err := syscall.Statfs(dir, &st); err != nil {
 		return 0, 0, fmt.Errorf("statfs: %w", err)
 	}
-	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
+		}
+		if path == filepath.Join(dir, guardDir) {
+			return fs.SkipDir // links of what is counted elsewhere
 		}
 		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
 			used += info.Size()

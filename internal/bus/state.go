@@ -11,11 +11,14 @@ import (
 // ErrConflict is returned when a key has another revision than the one that was to be replaced.
 var ErrConflict = errors.New("key was changed meanwhile")
 
-// State is what was last told of each object, shared by all replicas. Keys are any strings, values are the caller's.
-type State struct{ kv jetstream.KeyValue }
+// State is what was last published of each object, shared by all replicas. Keys are any strings, values are the caller's.
+type State struct {
+	kv  jetstream.KeyValue
+	bus *Bus
+}
 
 // State returns the bucket of states.
-func (b *Bus) State() *State { return &State{b.buckets[bucketState]} }
+func (b *Bus) State() *State { return &State{b.buckets[bucketState], b} }
 
 // Get returns a key's value and its revision, which Put takes.
 func (s *State) Get(ctx context.Context, key string) (value []byte, revision uint64, found bool, err error) {
@@ -29,14 +32,17 @@ func (s *State) Get(ctx context.Context, key string) (value []byte, revision uin
 	return e.Value(), e.Revision(), true, nil
 }
 
-// Put writes a key's value if its revision is still the given one, zero meaning that the key does not exist. Else it returns
-// ErrConflict.
+// Put writes a key's value if its revision is still the given one, zero meaning that the key does not exist, and returns when that is on
+// disk. Else it returns ErrConflict.
 func (s *State) Put(ctx context.Context, key string, value []byte, revision uint64) error {
 	var err error
 	if revision == 0 {
 		_, err = s.kv.Create(ctx, keyToken(key), value)
 	} else {
 		_, err = s.kv.Update(ctx, keyToken(key), value, revision)
+	}
+	if err == nil {
+		err = s.bus.durable(ctx, bucketStream+bucketState)
 	}
 	return kvError("put state", err)
 }

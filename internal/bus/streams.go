@@ -32,11 +32,8 @@ const (
 	deadLettersMaxAge = 7 * 24 * time.Hour
 	// deadPerProvider bounds what one Provider may leave among the dead letters, so that it does not push out the others'.
 	deadPerProvider = 1000
-	// historyMaxAge is longer than a delivery may wait on the schedule, so a delivery never outlives the record of its sending.
+	// historyMaxAge is longer than a delivery may wait on the schedule.
 	historyMaxAge = 26 * time.Hour
-	// historyMaxMsgs bounds the memory of the server's index, some 320 bytes a record: a message that comes back after a crash was sent shortly
-	// before it.
-	historyMaxMsgs = 100_000
 	// deliveryDuplicates is the window in which the stream itself drops a delivery that was routed twice. Beyond it, and after a
 	// restart, the HISTORY lookup of rechecked deliveries does.
 	deliveryDuplicates = 2 * time.Minute
@@ -75,12 +72,11 @@ func streamConfigs(o *Options) []jetstream.StreamConfig {
 	}, {
 		Name: streamHistory, Description: "what was delivered",
 		Subjects: []string{prefixHistory + everythingElse}, Retention: jetstream.LimitsPolicy,
-		MaxAge: historyMaxAge, MaxBytes: o.Budgets.History, MaxMsgs: historyMaxMsgs, MaxMsgsPerSubject: 1, Discard: jetstream.DiscardOld,
+		MaxAge: historyMaxAge, MaxBytes: o.Budgets.History, Discard: jetstream.DiscardOld,
 	}}
 	for i := range configs {
 		configs[i].Storage = jetstream.FileStorage
 		configs[i].Replicas = o.Replicas
-		configs[i].AllowAtomicPublish = true
 		// A direct read may be answered by a copy that lags behind. What is looked up here decides whether something is sent again.
 		configs[i].AllowDirect = o.Replicas == 1
 	}
@@ -89,7 +85,7 @@ func streamConfigs(o *Options) []jetstream.StreamConfig {
 
 func bucketConfigs(o *Options) []jetstream.KeyValueConfig {
 	configs := []jetstream.KeyValueConfig{
-		{Bucket: bucketState, Description: "what was last told of each object", MaxBytes: o.Budgets.State, LimitMarkerTTL: deleteMarkers},
+		{Bucket: bucketState, Description: "what was last published of each object", MaxBytes: o.Budgets.State, LimitMarkerTTL: deleteMarkers},
 		{Bucket: bucketHealth, Description: "how Providers, Alerts and Receivers fare", MaxBytes: o.Budgets.Health, LimitMarkerTTL: deleteMarkers},
 		{Bucket: bucketWorker, Description: "which replica is the worker, and where workers died", MaxBytes: 8 * mib},
 	}

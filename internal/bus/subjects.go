@@ -20,6 +20,7 @@ const (
 	prefixDead     = "notifier.dead."
 	prefixHistory  = "notifier.history."
 	unknownToken   = "="
+	historyLength  = 4 // tokens of notifier.history.<ns>.<provider>
 	parkedLength   = 7 // tokens of notifier.deliver.<shard>.<ns>.<provider>.<object>.<order>-<id>, and of those of retry
 	hexDigits      = "0123456789abcdef"
 	escape         = '='
@@ -164,7 +165,7 @@ func deadSubject(namespace, provider string) string {
 }
 
 func historySubject(d *event.Delivery) string {
-	return prefixHistory + token(d.Namespace) + "." + token(d.Provider) + "." + token(d.ID)
+	return prefixHistory + token(d.Namespace) + "." + token(d.Provider)
 }
 
 // namespaceOf returns the namespace that a subject of any of the streams names, empty when it names none.

@@ -26,14 +26,22 @@ func (b *Bus) PublishTriggers(ctx context.Context, triggers ...event.Trigger) er
 			b.metrics.folded.Inc()
 			continue
 		}
-		entries = append(entries, entry{
-			msg: newMsg(subject, nil), body: func() ([]byte, error) { return encodeJSON(t) }, namespace: t.Namespace, fold: true, at: t.Accepted,
-		})
+		e := entry{msg: newMsg(subject, nil), body: func() ([]byte, error) { return encodeJSON(t) }, namespace: t.Namespace, at: t.Accepted}
+		e.coalesce = func(waiting *entry) bool { return newest(waiting, e) }
+		entries = append(entries, e)
 	}
 	if err := b.triggers.commitEach(ctx, entries); err != nil {
 		return fmt.Errorf("publish trigger: %w", err)
 	}
 	return nil
+}
+
+// newest has the trigger that was accepted last stand for both.
+func newest(waiting *entry, e entry) bool {
+	if e.at.After(waiting.at) {
+		*waiting = e
+	}
+	return true
 }
 
 // Triggers calls serve for every shard that this replica owns, once for each ownership, until ctx ends. All triggers of one

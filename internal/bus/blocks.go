@@ -1,0 +1,238 @@
+package bus
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The server's files of a stream (see the package's documentation).
+const (
+	serverDir   = "jetstream"
+	accountDir  = "$G/streams"
+	blocksDir   = "msgs"
+	consumerDir = "obs"
+	blockSuffix = ".blk"
+	// stateFile is the server's index of a stream. It makes it anew from the blocks when there is none.
+	stateFile = "index.db"
+	// mtimeGrain is more than the time for which the system may give two changes of a directory one time.
+	mtimeGrain = 20 * time.Millisecond
+)
+
+// streamFiles syncs what the embedded server stores of one stream. It is not safe for concurrent use.
+type streamFiles struct {
+	msgs, consumers watchedDir
+	guard           guard
+	fsync           func(*os.File) error
+	blocks          map[int]*block
+	last            int
+}
+
+// block is one file of messages. The server appends to the last one, and replaces or removes the others.
+type block struct {
+	file   *os.File    // open while it is the last: a write error that happens between two syncs is told to who had it open
+	synced fs.FileInfo // of the file as it was synced
+	closed bool        // it was not the last when it was synced, so all of it is on disk
+}
+
+func streamDir(dataDir, stream string) string {
+	return filepath.Join(dataDir, serverDir, accountDir, stream)
+}
+
+func newStreamFiles(dataDir, stream string, fsync func(*os.File) error) *streamFiles {
+	dir := streamDir(dataDir, stream)
+	return &streamFiles{
+		msgs: watchedDir{path: filepath.Join(dir, blocksDir)}, consumers: watchedDir{path: filepath.Join(dir, consumerDir)},
+		guard: guard{filepath.Join(dataDir, guardDir, stream)}, fsync: fsync, blocks: map[int]*block{},
+	}
+}
+
+// sync returns when everything that the server wrote before the call is on disk: the blocks first, then their directory.
+func (f *streamFiles) sync() error {
+	changed, err := f.msgs.changed()
+	if err != nil {
+		return err
+	}
+	var gone []int
+	if changed {
+		if gone, err = f.scan(); err != nil {
+			return err
+		}
+	}
+	for index, b := range f.blocks {
+		if b.closed {
+			continue
+		}
+		if err := f.syncBlock(index, b); err != nil {
+			return err
+		}
+	}
+	if changed {
+		if err := syncPath(f.msgs.path, f.fsync); err != nil {
+			return err
+		}
+	}
+	// What replaces the messages of a block that is gone is on disk now.
+	if err := f.guard.release(gone); err != nil {
+		return err
+	}
+	if changed, err = f.consumers.changed(); err != nil || !changed {
+		return err
+	}
+	return syncMetadata(f.consumers.path, f.fsync)
+}
+
+// scan looks for blocks that are new or were replaced since the last scan, and returns those that are gone.
+func (f *streamFiles) scan() (gone []int, err error) {
+	entries, err := os.ReadDir(f.msgs.path)
+	if err != nil {
+		return nil, fmt.Errorf("read blocks: %w", err)
+	}
+	found := map[int]bool{}
+	f.last = 0
+	for _, e := range entries {
+		index, err := strconv.Atoi(strings.TrimSuffix(e.Name(), blockSuffix))
+		if err != nil || !strings.HasSuffix(e.Name(), blockSuffix) {
+			continue
+		}
+		info, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			f.msgs.certain = false
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read block: %w", err)
+		}
+		found[index] = true
+		f.last = max(f.last, index)
+		if b := f.blocks[index]; b == nil || !b.is(info) {
+			b.close()
+			f.blocks[index] = &block{}
+		}
+	}
+	for index, b := range f.blocks {
+		if !found[index] {
+			b.close()
+			delete(f.blocks, index)
+			gone = append(gone, index)
+		}
+	}
+	return gone, nil
+}
+
+// is reports whether info is of the file that was synced, and of all of it if the server is done with it.
+func (b *block) is(info fs.FileInfo) bool {
+	return b.synced != nil && os.SameFile(b.synced, info) && (!b.closed || b.synced.Size() == info.Size() && b.synced.ModTime().Equal(info.ModTime()))
+}
+
+// close closes the files that are open.
+func (f *streamFiles) close() {
+	for _, b := range f.blocks {
+		b.close()
+	}
+}
+
+func (b *block) close() {
+	if b != nil && b.file != nil {
+		_ = b.file.Close() // nothing is written to it
+		b.file = nil
+	}
+}
+
+// syncBlock syncs one block. A block that is not there any more is not missed: its messages were removed.
+func (f *streamFiles) syncBlock(index int, b *block) (err error) {
+	path := filepath.Join(f.msgs.path, strconv.Itoa(index)+blockSuffix)
+	if b.file == nil {
+		if b.file, err = os.Open(path); errors.Is(err, fs.ErrNotExist) {
+			b.file, f.msgs.certain = nil, false
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("open block: %w", err)
+		}
+	}
+	if err := f.fsync(b.file); err != nil {
+		return fmt.Errorf("sync block: %w", err)
+	}
+	first := b.synced == nil
+	if b.synced, err = b.file.Stat(); err != nil {
+		return fmt.Errorf("sync block: %w", err)
+	}
+	if first {
+		kept, err := f.guard.keep(index, path, b.synced)
+		if err != nil {
+			return err
+		}
+		f.msgs.certain = f.msgs.certain && kept
+	}
+	if index != f.last {
+		b.closed = true
+		b.close()
+	}
+	return nil
+}
+
+// watchedDir tells when a directory's entries have changed.
+type watchedDir struct {
+	path     string
+	modified time.Time
+	// certain is that a change after the last look shows as another time of the directory.
+	certain bool
+}
+
+// changed reports whether an entry may have been added, replaced or removed since the last call.
+func (d *watchedDir) changed() (bool, error) {
+	now := time.Now()
+	info, err := os.Stat(d.path)
+	if err != nil {
+		return false, fmt.Errorf("look at directory: %w", err)
+	}
+	changed := !d.certain || !info.ModTime().Equal(d.modified)
+	d.modified = info.ModTime()
+	d.certain = now.Sub(d.modified) > mtimeGrain
+	return changed, nil
+}
+
+// syncMetadata syncs a directory and all below it but blocks of messages, the deepest first.
+func syncMetadata(dir string, fsync func(*os.File) error) error {
+	var paths []string
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		}
+		if e.IsDir() || e.Type().IsRegular() && filepath.Ext(path) != blockSuffix {
+			paths = append(paths, path)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("sync metadata: %w", err)
+	}
+	for _, path := range slices.Backward(paths) {
+		if err := syncPath(path, fsync); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+func syncPath(path string, fsync func(*os.File) error) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("sync: %w", err)
+	}
+	defer func() { _ = file.Close() }() // nothing is written to it
+	if err := fsync(file); err != nil {
+		return fmt.Errorf("sync %s: %w", filepath.Base(path), err)
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"notifier/internal/event"
+)
+
+const (
+	// maxRawDead bounds what is kept of a message that could not be read, maxDeadMessage what is kept of an event's message when
+	// the dead letter would not fit otherwise.
+	maxRawDead     = 64 << 10
+	maxDeadMessage = 16 << 10
+)
+
+// DeadLetter writes d to DEADLETTERS with why it ended there, and returns when that is on disk. The caller settles d after that.
+// reason must be safe for the tenant to read.
+func (b *Bus) DeadLetter(ctx context.Context, d *event.Delivery, label, reason string) error {
+	err := b.deadLetter(ctx, d, label, reason)
+	if errors.Is(err, ErrTooLarge) {
+		short := *d
+		short.Event.Metadata = nil
+		if m := short.Event.Message; len(m) > maxDeadMessage {
+			short.Event.Message = strings.ToValidUTF8(m[:maxDeadMessage], "")
+		}
+		err = b.deadLetter(ctx, &short, label, reason)
+	}
+	if err != nil {
+		return fmt.Errorf("write dead letter: %w", err)
+	}
+	b.metrics.deadLetters.Inc()
+	return nil
+}
+
+func (b *Bus) deadLetter(ctx context.Context, d *event.Delivery, label, reason string) error {
+	m, err := deadMessage(d, label, reason)
+	if err != nil {
+		return err
+	}
+	_, err = b.publish(ctx, streamDeadLetters, m)
+	return err
+}
+
+func deadMessage(d *event.Delivery, label, reason string) (*nats.Msg, error) {
+	m, err := encodeDelivery(deadSubject(d.Namespace, d.Provider), d.ID+"#dead", d)
+	if err != nil {
+		return nil, err
+	}
+	return deadHeaders(m, label, reason), nil
+}
+
+// deadLetterRaw keeps the beginning of a message that nobody can handle.
+func (b *Bus) deadLetterRaw(ctx context.Context, m *nats.Msg, label, reason string) error {
+	raw := newMsg(deadSubject(namespaceOf(m.Subject), ""), m.Data[:min(len(m.Data), maxRawDead)])
+	setHeader(raw.Header, headerSubject, m.Subject)
+	if id := m.Header.Get(headerID); id != "" {
+		raw.Header.Set(headerID, id)
+	}
+	if _, err := b.publish(ctx, streamDeadLetters, deadHeaders(raw, label, reason)); err != nil {
+		return fmt.Errorf("write dead letter: %w", err)
+	}
+	b.metrics.deadLetters.Inc()
+	return nil
+}
+
+func deadHeaders(m *nats.Msg, label, reason string) *nats.Msg {
+	setHeader(m.Header, headerLabel, label)
+	setHeader(m.Header, headerReason, reason)
+	setHeader(m.Header, headerFailed, time.Now().UTC().Format(time.RFC3339Nano))
+	return m
+}

@@ -1,0 +1,168 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"notifier/internal/event"
+)
+
+// Invariant E3: what was sent is known to the next worker, in whatever form it was recorded. Fails when load reads nothing.
+func TestE3TheNextWorkerKnowsWhatWasSent(t *testing.T) {
+	dir := t.TempDir()
+	b := open(t, dir, nil)
+	ctx := testContext(t)
+	for i := range 3 {
+		d := testDelivery(fmt.Sprint(i), "my team", "slack.ops")
+		must(t, b.Sent(ctx, &d))
+	}
+	old := testDelivery("of the release before", "my team", "slack.ops")
+	_, err := b.publish(ctx, streamHistory, newMsg(historySubject(&old)+"."+token(old.ID), []byte(`{"id":"of the release before"}`)))
+	must(t, err)
+	_, err = b.publish(ctx, streamHistory, newMsg(historySubject(&old), []byte("not JSON\n{}\n")))
+	must(t, err)
+	die(b)
+	b = open(t, dir, nil)
+	for id, want := range map[string]bool{"0": true, "1": true, "2": true, old.ID: true, "another": false} {
+		d := testDelivery(id, "my team", "slack.ops")
+		if got, err := b.WasSent(ctx, &d); got != want || err != nil {
+			t.Errorf("%s was sent: %v (%v)", id, got, err)
+		}
+	}
+}
+
+// Fails when WasSent does not learn at the beginning of a term what another worker sent since this one last looked.
+func TestE3ATermBeginsWithWhatTheWorkerBeforeSent(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	mine, theirs := testDelivery("mine", "team", "slack"), testDelivery("theirs", "team", "slack")
+	must(t, b.Sent(ctx, &mine))
+	if known, err := b.WasSent(ctx, &mine); !known || err != nil {
+		t.Fatalf("own: %v (%v)", known, err)
+	}
+	_, err := b.publish(ctx, streamHistory, newMsg(historySubject(&theirs), []byte(`{"id":"theirs"}`+"\n")))
+	must(t, err)
+	held := make(chan event.Held[event.Delivery])
+	start(t, deliverTo(b, held))
+	must(t, publishDeliveries(ctx, b, []event.Delivery{mine}))
+	h := receive(t, held)
+	if known, err := b.WasSent(ctx, &theirs); !known || err != nil {
+		t.Errorf("the other worker's: %v (%v)", known, err)
+	}
+	must(t, h.Done(ctx))
+}
+
+// Fails when each record is a message.
+func TestRecordsOfAProviderShareAMessage(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	write, begun, let := b.history.rounds.write, make(chan int, 3), make(chan struct{})
+	b.history.rounds.write = func(ctx context.Context, msgs []*nats.Msg) []outcome {
+		begun <- len(msgs)
+		<-let
+		return write(ctx, msgs)
+	}
+	const sends = 50
+	answers := make(chan error, sends+1)
+	send := func(id, provider string) {
+		d := testDelivery(id, "team", provider)
+		answers <- b.Sent(ctx, &d)
+	}
+	go send("first", "slack")
+	receive(t, begun)
+	for i := range sends {
+		go send(fmt.Sprint(i), fmt.Sprint("provider", i%2))
+	}
+	for waiting := 0; waiting < sends && ctx.Err() == nil; {
+		waiting = 0
+		b.history.rounds.mu.Lock()
+		for _, q := range b.history.rounds.queues {
+			for _, p := range q.waiting {
+				waiting += p.callers
+			}
+		}
+		b.history.rounds.mu.Unlock()
+	}
+	close(let)
+	if got := receive(t, begun); got != 2 {
+		t.Errorf("%d messages for two Providers", got)
+	}
+	for range sends + 1 {
+		must(t, receive(t, answers))
+	}
+	b.history.sent = sentIDs{}
+	b.history.read = 0
+	b.history.at = b.history.at.AddDate(-1, 0, 0)
+	must(t, b.history.load(ctx))
+	for i := range sends {
+		d := testDelivery(fmt.Sprint(i), "team", fmt.Sprint("provider", i%2))
+		if known, err := b.WasSent(ctx, &d); !known || err != nil {
+			t.Errorf("record %d: %v (%v)", i, known, err)
+		}
+	}
+}
+
+// Fails when sentIDs forgets what was sent last, or grows with what was sent in all.
+func TestWhatWasSentIsRememberedInAFewMegabytes(t *testing.T) {
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	s := &sentIDs{}
+	const all = 5 * maxSentIDs
+	for i := range all {
+		s.add(digest("notifier.history.team.slack", fmt.Sprint(i)))
+	}
+	for i := all - maxSentIDs/2; i < all; i++ {
+		if !s.has(digest("notifier.history.team.slack", fmt.Sprint(i))) {
+			t.Fatalf("%d of %d is forgotten", i, all)
+		}
+	}
+	if s.has(digest("notifier.history.team.slack", "0")) {
+		t.Error("the first is remembered")
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 8*mib {
+		t.Errorf("they take %d KiB", grown>>10)
+	}
+	runtime.KeepAlive(s)
+}
+
+// Fails when the streams of the release before, which took atomic batches and kept each record as a message, are refused or lose what they
+// hold.
+func TestTheStreamsOfTheReleaseBeforeAreTakenOver(t *testing.T) {
+	dir := t.TempDir()
+	b := open(t, dir, nil)
+	ctx := testContext(t)
+	for _, cfg := range streamConfigs(&b.opts) {
+		cfg.AllowAtomicPublish = true
+		if cfg.Name == streamHistory {
+			cfg.MaxMsgsPerSubject, cfg.MaxMsgs = 1, 100_000
+		}
+		_, err := b.js.UpdateStream(ctx, cfg)
+		must(t, err)
+	}
+	d := testDelivery("old", "team", "slack")
+	_, err := b.publish(ctx, streamHistory, newMsg(historySubject(&d)+"."+token(d.ID), []byte(`{"id":"old"}`)))
+	must(t, err)
+	_, err = b.PublishEvent(ctx, testRecord("old", "team", "app"))
+	must(t, err)
+	die(b)
+	b = open(t, dir, nil)
+	if known, err := b.WasSent(ctx, &d); !known || err != nil {
+		t.Errorf("what was sent: %v (%v)", known, err)
+	}
+	if duplicate, err := b.PublishEvent(ctx, testRecord("old", "team", "app")); !duplicate || err != nil {
+		t.Errorf("what was published: %v (%v)", duplicate, err)
+	}
+	for range 2 { // more than one message of a Provider is kept
+		must(t, b.Sent(ctx, &d))
+	}
+	if info, err := b.streams[streamHistory].Info(ctx); err != nil || info.State.Msgs != 3 {
+		t.Errorf("HISTORY has %d messages (%v)", info.State.Msgs, err)
+	}
+}

@@ -1,0 +1,387 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"notifier/internal/event"
+)
+
+// powerDisk knows what would be left of a bus's files after a loss of power: of each file what it was when it was last synced, of the
+// directories either what they were when they were last synced, or (a file system may be ahead there) what they are.
+type powerDisk struct {
+	dir string
+
+	mu     sync.RWMutex // held to write while power is cut
+	stated sync.Mutex
+	sizes  map[uint64]int64             // of the inodes that were synced
+	kept   map[uint64]string            // links to them
+	names  map[string]map[string]uint64 // of the directories of blocks that were synced
+}
+
+func newPowerDisk(t *testing.T) *powerDisk {
+	d := &powerDisk{
+		dir: t.TempDir(), sizes: map[uint64]int64{}, kept: map[uint64]string{}, names: map[string]map[string]uint64{},
+	}
+	must(t, os.Mkdir(d.inodes(), 0o700))
+	must(t, os.Mkdir(d.data(), 0o700))
+	return d
+}
+
+func (d *powerDisk) inodes() string { return filepath.Join(d.dir, "inodes") }
+func (d *powerDisk) data() string   { return filepath.Join(d.dir, "data") }
+
+func inode(info fs.FileInfo) uint64 { return info.Sys().(*syscall.Stat_t).Ino }
+
+func isBlock(path string) bool { return filepath.Ext(path) == blockSuffix }
+
+// fsync notes what is synced. Files that are replaced by renaming keep their content by a link.
+func (d *powerDisk) fsync(f *os.File) error {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	d.stated.Lock()
+	defer d.stated.Unlock()
+	if !info.IsDir() {
+		link := filepath.Join(d.inodes(), strconv.FormatUint(inode(info), 10))
+		if _, known := d.kept[inode(info)]; !known {
+			err := os.Link(f.Name(), link)
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			d.kept[inode(info)] = link
+		}
+		d.sizes[inode(info)] = info.Size()
+		return nil
+	}
+	names := map[string]uint64{}
+	entries, err := os.ReadDir(f.Name())
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			names[e.Name()] = inode(info)
+		}
+	}
+	d.names[f.Name()] = names
+	return nil
+}
+
+// cut copies to a new directory what a loss of power would leave, after what is done meanwhile without any sync.
+func (d *powerDisk) cut(t *testing.T, ahead bool, meanwhile func()) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	meanwhile()
+	copies := map[uint64]string{}
+	copyDir := func(from string) {
+		must(t, filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			must(t, err)
+			rel, err := filepath.Rel(d.data(), path)
+			must(t, err)
+			to := filepath.Join(dir, rel)
+			if e.IsDir() {
+				must(t, os.MkdirAll(to, 0o700))
+				if names := d.names[path]; names != nil && !ahead && filepath.Base(path) == blocksDir {
+					for name, inode := range names {
+						if isBlock(name) {
+							d.copyInode(t, copies, inode, filepath.Join(to, name))
+						}
+					}
+				}
+				return nil
+			}
+			info, err := e.Info()
+			if errors.Is(err, fs.ErrNotExist) || !ahead && isBlock(path) {
+				return nil
+			}
+			must(t, err)
+			d.copyInode(t, copies, inode(info), to)
+			return nil
+		}))
+	}
+	copyDir(filepath.Join(d.data(), serverDir))
+	copyDir(filepath.Join(d.data(), guardDir)) // after the blocks, as the server removes them meanwhile
+	must(t, os.WriteFile(filepath.Join(dir, guardDir, bootFile), []byte("another boot"), 0o600))
+	return dir
+}
+
+// copyInode copies what is synced of a file. A file that was never synced is there, and empty. Links in the new directory stay links.
+func (d *powerDisk) copyInode(t *testing.T, copies map[uint64]string, inode uint64, to string) {
+	t.Helper()
+	if other, copied := copies[inode]; copied {
+		must(t, os.Link(other, to))
+		return
+	}
+	copies[inode] = to
+	var content []byte
+	if link, known := d.kept[inode]; known {
+		whole, err := os.ReadFile(link)
+		must(t, err)
+		content = whole[:min(int64(len(whole)), d.sizes[inode])]
+	}
+	must(t, os.WriteFile(to, content, 0o600))
+}
+
+// acknowledgements are what the publishers of a test have been told, by what it is of: the last count.
+type acknowledgements struct {
+	mu    sync.Mutex
+	last  map[string]int64
+	total int64
+	more  chan struct{}
+}
+
+func newAcknowledgements() *acknowledgements {
+	return &acknowledgements{last: map[string]int64{}, more: make(chan struct{}, 1)}
+}
+
+func (a *acknowledgements) set(name string, n int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.last[name] = n
+	a.total++
+	select {
+	case a.more <- struct{}{}:
+	default:
+	}
+}
+
+// await returns when there are so many acknowledgements.
+func (a *acknowledgements) await(t *testing.T, total int64) {
+	t.Helper()
+	for ctx := testContext(t); ; {
+		a.mu.Lock()
+		enough := a.total >= total
+		a.mu.Unlock()
+		if enough {
+			return
+		}
+		select {
+		case <-a.more:
+		case <-ctx.Done():
+			t.Fatal("the publishers are not answered")
+		}
+	}
+}
+
+// settle returns when there was none for a while.
+func (a *acknowledgements) settle() {
+	const while = 50 * time.Millisecond
+	quiet := time.NewTimer(while)
+	for last := time.NewTimer(10 * while); ; {
+		select {
+		case <-a.more:
+			quiet.Reset(while)
+		case <-quiet.C:
+			return
+		case <-last.C:
+			return
+		}
+	}
+}
+
+func (a *acknowledgements) copy() map[string]int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return maps.Clone(a.last)
+}
+
+const powerPublishers = 4
+
+// powerTraffic publishes until ctx ends: each message replaces the one before of its kind, but for events. Bodies are large enough for
+// the server to begin a new block every few dozen messages.
+func powerTraffic(ctx context.Context, b *Bus, a *acknowledgements) {
+	var running sync.WaitGroup
+	padding := strings.Repeat("x", 48<<10)
+	for p := range powerPublishers {
+		key := fmt.Sprint("key", p)
+		publish := func(kind string, f func(n int64) error) {
+			running.Go(func() {
+				for n := int64(1); ctx.Err() == nil; n++ {
+					if f(n) == nil {
+						a.set(kind+key, n)
+					}
+				}
+			})
+		}
+		publish("event-", func(n int64) error {
+			r := testRecord(fmt.Sprint(key, "-", n), "team", key)
+			r.Event.Message = padding
+			_, err := b.PublishEvent(ctx, r)
+			return err
+		})
+		publish("trigger-", func(n int64) error { return b.PublishTriggers(ctx, testTrigger("team", key, n)) })
+		publish("parked-", func(n int64) error {
+			d := testDelivery(key, "team", key)
+			d.Event.Message, d.Attempts = padding, int(n)
+			return b.Park(ctx, &d, time.Now().Add(time.Hour))
+		})
+		revision := uint64(0)
+		publish("state-", func(n int64) error {
+			err := b.State().Put(ctx, key, fmt.Append(nil, n), revision)
+			if _, at, found, getErr := b.State().Get(ctx, key); getErr == nil && found {
+				revision = at
+			}
+			return err
+		})
+	}
+	running.Wait()
+}
+
+// lookUp fails the test for each acknowledgement whose message, or a later one in its place, is not there.
+func lookUp(t *testing.T, b *Bus, acks map[string]int64) {
+	t.Helper()
+	ctx := testContext(t)
+	last := func(stream, subject string) *jetstream.RawStreamMsg {
+		m, err := b.streams[stream].GetLastMsgForSubject(ctx, subject)
+		if err != nil {
+			return &jetstream.RawStreamMsg{}
+		}
+		return m
+	}
+	for name, n := range acks {
+		kind, key, _ := strings.Cut(name, "-")
+		got := int64(0)
+		switch kind {
+		case "event":
+			r, _, err := b.LastEvent(ctx, "team", "Kustomization", key)
+			must(t, err)
+			if r != nil {
+				_, got, _ = cutNumber(r.ID)
+			}
+		case "trigger":
+			trigger := testTrigger("team", key, n)
+			if found, err := decodeTrigger(natsMsg(last(streamTriggers, triggerSubject(b.TriggerShard("team"), &trigger)))); err == nil {
+				got = found.Accepted.Unix()
+			}
+		case "parked":
+			d := testDelivery(key, "team", key)
+			if found, err := decodeDelivery(natsMsg(last(streamDeliveries, retrySubject(b.DeliveryShard(d.Namespace, d.Provider), &d)))); err == nil {
+				got = int64(found.Attempts)
+			}
+		case "state":
+			value, _, _, err := b.State().Get(ctx, key)
+			must(t, err)
+			got, _ = strconv.ParseInt(string(value), 10, 64)
+		}
+		if got < n {
+			t.Errorf("%s: %d was acknowledged, %d is there", name, n, got)
+		}
+	}
+}
+
+func cutNumber(id string) (key string, n int64, err error) {
+	key, number, _ := strings.Cut(id, "-")
+	n, err = strconv.ParseInt(number, 10, 64)
+	return key, n, err
+}
+
+// Invariants T3, T4, E2 and E6: what was acknowledged is there after a loss of power, whether the file system is ahead with the names of
+// files or not, and the server starts.
+//
+// Fails when durable returns before the sync, when sync leaves the directory of the blocks out or looks for one block after the one
+// it knows, and when guard keeps nothing: a block of acknowledged messages then goes before those that replace them are on disk.
+func TestWhatWasAcknowledgedSurvivesALossOfPower(t *testing.T) {
+	for name, ahead := range map[string]bool{"only what was synced": false, "names ahead of contents": true} {
+		t.Run(name, func(t *testing.T) {
+			disk := newPowerDisk(t)
+			small := func(o *Options) {
+				o.Budgets.Triggers, o.Budgets.State = 120_000, 120_000 // blocks of 32 kB
+				o.fsync = disk.fsync
+			}
+			b := open(t, disk.data(), small)
+			a := newAcknowledgements()
+			stop := start(t, func(ctx context.Context) error { powerTraffic(ctx, b, a); return nil })
+			for cut := range 3 {
+				a.await(t, int64(600*(cut+1)))
+				var acks map[string]int64
+				dir := disk.cut(t, ahead, func() {
+					a.settle() // nobody may be answered without a sync
+					acks = a.copy()
+				})
+				if len(acks) != 4*powerPublishers {
+					t.Fatalf("only %d publishers were answered", len(acks))
+				}
+				after := open(t, dir, func(o *Options) { o.Budgets.Triggers, o.Budgets.State = 120_000, 120_000 })
+				lookUp(t, after, acks)
+			}
+			stop()
+		})
+	}
+}
+
+// Invariants T3 and E2: the server removes a block when its last message is replaced, and rewrites one that is mostly removed, before
+// what is there instead is on disk. Fails when guard keeps nothing, and when restoreBlocks restores nothing.
+func TestABlockOutlivesWhatReplacesItUntilThatIsSynced(t *testing.T) {
+	disk := newPowerDisk(t)
+	small := func(o *Options) { o.Shards, o.Budgets.Triggers = 1, 120_000 } // blocks of 32 kB
+	b := open(t, disk.data(), func(o *Options) { small(o); o.fsync = disk.fsync })
+	ctx := testContext(t)
+	acknowledged, other, newer := testTrigger("team", "k", 1), testTrigger("team", "other", 1), testTrigger("team", "k", 2)
+	other.Target.Name = strings.Repeat("x", 32_000)
+	must(t, b.PublishTriggers(ctx, acknowledged))
+	must(t, b.PublishTriggers(ctx, other))
+	var ds []*event.Delivery
+	for i := range 100 { // 10 MB, more than a block
+		d := testDelivery(fmt.Sprint(i), "team", "slack")
+		d.Event.Message = strings.Repeat("x", 100<<10)
+		must(t, b.Park(ctx, &d, time.Now().Add(time.Hour)))
+		ds = append(ds, &d)
+	}
+	dir := disk.cut(t, true, func() {
+		body, err := encodeJSON(newer)
+		must(t, err)
+		_, err = b.js.Publish(ctx, triggerSubject(0, &newer), body)
+		must(t, err)
+		for i := range 60 {
+			if i%6 > 0 { // the first stays, so that the block is rewritten and its messages are not merely passed
+				must(t, b.remove(ctx, streamDeliveries, uint64(i+1)))
+			}
+		}
+	})
+	for _, path := range []string{streamDir(disk.data(), streamTriggers), streamDir(disk.data(), streamDeliveries)} {
+		now, err := os.Stat(filepath.Join(path, blocksDir, "1.blk"))
+		if err == nil && now.Size() > 7<<20 {
+			t.Fatalf("%s is neither removed nor rewritten", path)
+		}
+	}
+	after := open(t, dir, small)
+	lookUp(t, after, map[string]int64{"trigger-k": 1, "trigger-other": 1})
+	for i, d := range ds {
+		if i < 60 && i%6 > 0 {
+			continue
+		}
+		if _, err := after.streams[streamDeliveries].GetLastMsgForSubject(ctx, retrySubject(0, d)); err != nil {
+			t.Errorf("delivery %d: %v", i, err)
+		}
+	}
+}
+
+func natsMsg(raw *jetstream.RawStreamMsg) *nats.Msg {
+	return &nats.Msg{Subject: raw.Subject, Header: raw.Header, Data: raw.Data}
+}

@@ -1,0 +1,219 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"notifier/internal/event"
+)
+
+// heldDisk is a disk on which syncs can be held up, and fail.
+type heldDisk struct {
+	gate  chan struct{} // closed while syncs go through
+	fault atomic.Pointer[error]
+}
+
+func (d *heldDisk) fsync(f *os.File) error {
+	if gate := d.gate; gate != nil && isBlock(f.Name()) {
+		<-gate
+	}
+	if fault := d.fault.Load(); fault != nil {
+		return *fault
+	}
+	return f.Sync()
+}
+
+// Invariants T3, E2 and E6: what must be on disk before anybody is answered. Fails when one of these does not wait for the sync.
+func TestNothingIsAcknowledgedBeforeItsSync(t *testing.T) {
+	d := testDelivery("1", "team", "slack")
+	for name, publish := range map[string]func(context.Context, *Bus) error{
+		"an event": func(ctx context.Context, b *Bus) error {
+			_, err := b.PublishEvent(ctx, testRecord("1", "team", "app"))
+			return err
+		},
+		"a transition": func(ctx context.Context, b *Bus) error {
+			_, err := b.PublishEventAfter(ctx, testRecord("1", "team", "app"), 0)
+			return err
+		},
+		"a trigger":    func(ctx context.Context, b *Bus) error { return b.PublishTriggers(ctx, testTrigger("team", "k", 1)) },
+		"a delivery":   func(ctx context.Context, b *Bus) error { return publishDeliveries(ctx, b, []event.Delivery{d}) },
+		"a reschedule": func(ctx context.Context, b *Bus) error { return b.Park(ctx, &d, time.Now().Add(time.Hour)) },
+		"a dead letter": func(ctx context.Context, b *Bus) error {
+			return b.DeadLetter(ctx, &d, event.LabelTooLarge, "reason")
+		},
+		"what was last published": func(ctx context.Context, b *Bus) error { return b.State().Put(ctx, "key", []byte("v"), 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			disk := &heldDisk{}
+			b := open(t, t.TempDir(), func(o *Options) { o.fsync = disk.fsync })
+			disk.gate = make(chan struct{})
+			answer := make(chan error, 1)
+			go func() { answer <- publish(context.Background(), b) }()
+			for syncing := false; !syncing; {
+				syncing = syncsWaiting(b)
+				select {
+				case err := <-answer:
+					t.Fatalf("answered before the sync: %v", err)
+				default:
+				}
+			}
+			close(disk.gate)
+			must(t, receive(t, answer))
+		})
+	}
+}
+
+// syncsWaiting reports whether a sync was asked for and is not over.
+func syncsWaiting(b *Bus) bool {
+	for _, s := range b.syncers {
+		s.mu.Lock()
+		waiting := s.running
+		s.mu.Unlock()
+		if waiting {
+			return true
+		}
+	}
+	return false
+}
+
+// Fails when a sync is tried again after an error: the system has forgotten what it could not write, and the second would succeed.
+func TestAfterAFailedSyncNothingIsAcknowledgedAndTheBusIsLost(t *testing.T) {
+	disk := &heldDisk{}
+	b := open(t, t.TempDir(), func(o *Options) { o.fsync = disk.fsync })
+	ctx := testContext(t)
+	lost := make(chan error, 1)
+	go func() { lost <- b.Run(ctx) }()
+	broken := errors.New("the disk is gone")
+	disk.fault.Store(&broken)
+	if _, err := b.PublishEvent(ctx, testRecord("1", "team", "app")); !errors.Is(err, broken) {
+		t.Errorf("published while the disk was gone: %v", err)
+	}
+	disk.fault.Store(nil)
+	if duplicate, err := b.PublishEvent(ctx, testRecord("1", "team", "app")); !errors.Is(err, broken) {
+		t.Errorf("published afterwards: duplicate %v, %v", duplicate, err)
+	}
+	if err := receive(t, lost); !errors.Is(err, ErrLost) {
+		t.Errorf("Run returned %v", err)
+	}
+}
+
+// Fails when each publisher has a sync of its own.
+func TestPublishersShareASync(t *testing.T) {
+	disk := &heldDisk{}
+	b := open(t, t.TempDir(), func(o *Options) { o.fsync = disk.fsync })
+	ctx := testContext(t)
+	disk.gate = make(chan struct{})
+	const publishers = 100
+	answers := make(chan error, publishers)
+	syncs := func() float64 { return testutil.ToFloat64(b.metrics.syncs.WithLabelValues(streamEvents)) }
+	publish := func(i int) {
+		_, err := b.PublishEvent(ctx, testRecord(fmt.Sprint(i), fmt.Sprint("team-", i), "app"))
+		answers <- err
+	}
+	go publish(0)
+	for syncs() == 0 && ctx.Err() == nil {
+		continue
+	}
+	for i := range publishers - 1 {
+		go publish(i + 1)
+	}
+	for waiting := 0; waiting < publishers-1 && ctx.Err() == nil; {
+		b.events.mu.Lock()
+		waiting = len(b.events.queues)
+		b.events.mu.Unlock()
+	}
+	close(disk.gate)
+	for range publishers {
+		must(t, receive(t, answers))
+	}
+	if got := syncs(); got != 2 {
+		t.Errorf("%v syncs for one event and then %d", got, publishers-1)
+	}
+}
+
+// What sync builds on, which an upgrade of the server may change (see the package's documentation): a message is in the last block's file
+// when it is acknowledged; the server begins another block with the next number and does not write to the one before again; a block whose
+// messages are all removed goes, and the next one has a higher number.
+func TestTheServerWritesItsFilesAsSyncExpects(t *testing.T) {
+	dir := t.TempDir()
+	b := open(t, dir, func(o *Options) { o.Shards = 1 })
+	ctx := testContext(t)
+	path := streamDir(dir, streamEvents)
+	blocks := func() (found []string) {
+		names, err := filepath.Glob(filepath.Join(path, blocksDir, "*"+blockSuffix))
+		must(t, err)
+		for _, name := range names {
+			found = append(found, filepath.Base(name))
+		}
+		return found
+	}
+	var first os.FileInfo
+	for i := 0; len(blocks()) == 1; i++ {
+		body := strings.Repeat("x", 512<<10) + fmt.Sprint("message ", i)
+		_, err := b.js.Publish(ctx, prefixEvents+"team.kind.app", []byte(body))
+		must(t, err)
+		found := blocks()
+		content, err := os.ReadFile(filepath.Join(path, blocksDir, found[len(found)-1]))
+		must(t, err)
+		if !strings.Contains(string(content), fmt.Sprint("message ", i)) {
+			t.Fatalf("message %d is acknowledged and not in %s", i, found[len(found)-1])
+		}
+		if len(found) == 1 {
+			first, err = os.Stat(filepath.Join(path, blocksDir, found[0]))
+			must(t, err)
+		}
+	}
+	if diff := cmp.Diff([]string{"1.blk", "2.blk"}, blocks()); diff != "" {
+		t.Error(diff)
+	}
+	_, err := b.js.Publish(ctx, prefixEvents+"team.kind.app", nil)
+	must(t, err)
+	after, err := os.Stat(filepath.Join(path, blocksDir, "1.blk"))
+	must(t, err)
+	if !os.SameFile(first, after) || first.Size() != after.Size() || !first.ModTime().Equal(after.ModTime()) {
+		t.Error("a block was written to when there was another behind it")
+	}
+
+	path = streamDir(dir, streamTriggers)
+	trigger := testTrigger("team", "k", 1)
+	for seq := range uint64(2) {
+		_, err = b.js.Publish(ctx, triggerSubject(0, &trigger), []byte("x"))
+		must(t, err)
+		must(t, b.remove(ctx, streamTriggers, seq+1))
+	}
+	if diff := cmp.Diff([]string{"3.blk"}, blocks()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Fails when the server keeps files that sync does not know of.
+func TestTheServerHasNoOtherFiles(t *testing.T) {
+	dir := t.TempDir()
+	b := open(t, dir, nil)
+	d := testDelivery("1", "team", "slack")
+	must(t, b.Park(testContext(t), &d, time.Now().Add(time.Hour)))
+	stop := start(t, deliverTo(b, make(chan event.Held[event.Delivery])))
+	stop()
+	die(b)
+	known := regexp.MustCompile(`^(msgs|obs|meta\.(inf|sum)|msgs/(\d+\.blk|(index|sched|thw)\.db)|obs/[^/]+(/(meta\.(inf|sum)|o\.dat))?)$`)
+	for _, stream := range syncedStreams() {
+		root := streamDir(dir, stream)
+		must(t, filepath.WalkDir(root, func(path string, _ os.DirEntry, err error) error {
+			if rel, _ := filepath.Rel(root, path); rel != "." && !known.MatchString(filepath.ToSlash(rel)) {
+				t.Errorf("%s has %s", stream, rel)
+			}
+			return err
+		}))
+	}
+}
