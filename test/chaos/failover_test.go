@@ -34,7 +34,7 @@ func TestAnotherReplicaTakesOverInTime(t *testing.T) {
 	for range 3 {
 		fleet = append(fleet, start(ctx, t, w, world.NotifierOptions{Args: []string{"--nats-url", nats.URL}}))
 	}
-	tenant, err := w.NewTenant(ctx)
+	tenant, err := w.Tenant(ctx, "failover-")
 	must(t, err)
 	must(t, tenant.Object(ctx, "Kustomization", "app", nil, ""))
 	must(t, tenant.SlackAlert(ctx, "all", sink.URL("/")))
