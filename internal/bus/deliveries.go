@@ -94,14 +94,14 @@ func (w *deliveryWriter) flush(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Deliveries calls serve for every shard that this replica owns, once for each ownership, until ctx ends. All deliveries of one
+// Deliveries calls serve for every shard in each term of this replica as the worker, until ctx ends. All deliveries of one
 // Provider are in one shard, and come in the order they were published, but for those that come off the schedule.
 //
 // A delivery carries Recheck when it may have been sent before: it was handed out before, or stood in the stream when the
-// ownership began, or comes off the schedule, where a copy of it may be left from before a crash.
+// term began, or comes off the schedule, where a copy of it may be left from before a crash.
 //
-// The context of serve ends and in is closed when the ownership ends. serve should then finish or drop what it holds and
-// return soon: until it returns nobody else serves the shard.
+// The context of serve ends and in is closed when the term ends. serve should then finish or drop what it holds and
+// return soon: until it returns the lease is not released.
 func (b *Bus) Deliveries(
 	ctx context.Context, serve func(ctx context.Context, shard int, in <-chan event.Held[event.Delivery]) error,
 ) error {

@@ -64,7 +64,7 @@ func routeRole() role {
 	}
 }
 
-// Events calls route with the records of EVENTS, those of each namespace in stream order, while this replica owns that role, until ctx
+// Events calls route with the records of EVENTS, those of each namespace in stream order, while this replica is the worker, until ctx
 // ends. After nil the batch is acknowledged; after an error the same batch is tried again, a little later each time up to five
 // seconds, and is marked for a recheck. A message that is no event becomes a dead letter.
 //
