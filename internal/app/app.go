@@ -116,7 +116,10 @@ func (a *App) Run(ctx context.Context) error {
 			{"definitions", a.definitions.Run},
 		}},
 		{"work", workGrace, []part{
-			{"router", a.router.Run}, {"deliverer", a.deliverer.Run}, {"subscriber", a.subscriber.Run}, {"applier", a.applier.Run},
+			{"router", a.router.Run},
+			{"deliverer", a.deliverer.Run},
+			{"subscriber", a.subscriber.Run},
+			{"applier", a.applier.Run},
 			{"worker", a.work},
 		}},
 		{"doors", doorsGrace, append(a.doors, part{"announcement", a.announce})},

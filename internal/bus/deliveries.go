@@ -23,12 +23,11 @@ func (b *Bus) DeliveryShard(namespace, provider string) int {
 	return shardOf(b.opts.Shards, namespace, provider)
 }
 
-// Deliveries calls serve for every shard that this replica owns, once for each ownership, until ctx ends. It hands out the deliveries
-// that come off the schedule; all of one Provider are in one shard. Each carries Recheck, since a copy of it may be left from before a
-// crash.
+// Deliveries calls serve for every shard in each term of this replica as the worker, until ctx ends. It hands out the deliveries that come
+// off the schedule; all of one Provider are in one shard. Each carries Recheck, since a copy of it may be left from before a crash.
 //
-// The context of serve ends and in is closed when the ownership ends. serve should then finish or drop what it holds and
-// return soon: until it returns nobody else serves the shard.
+// The context of serve ends and in is closed when the term ends. serve should then finish or drop what it holds and
+// return soon: until it returns the lease is not released.
 func (b *Bus) Deliveries(
 	ctx context.Context, serve func(ctx context.Context, shard int, in <-chan event.Held[event.Delivery]) error,
 ) error {

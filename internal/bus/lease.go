@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-
-	"notifier/internal/event"
 )
 
 const (
@@ -69,41 +67,6 @@ type leaseRecord struct {
 	revision uint64
 }
 
-// term is a time without a gap in which this replica is the worker.
-type term struct {
-	number uint64
-	until  atomic.Pointer[time.Time] // nil in a term that does not lapse
-	deaths *deaths
-
-	revision uint64 // of the lease
-	ctx      context.Context
-	end      context.CancelFunc
-	working  sync.WaitGroup // the calls that work in it
-}
-
-// lasts reports whether no other replica may be the worker yet. It takes no lock: it is asked before every send. A machine that sleeps
-// stops its monotonic clock, so the wall clock is asked as well.
-func (t *term) lasts() bool {
-	until := t.until.Load()
-	if until == nil {
-		return true
-	}
-	now := time.Now()
-	return now.Before(*until) && now.Round(0).Before(until.Round(0))
-}
-
-func (t *term) extend(sent time.Time) {
-	until := sent.Add(leaseHold)
-	t.until.Store(&until)
-}
-
-type termKey struct{}
-
-func termOf(ctx context.Context) *term {
-	t, _ := ctx.Value(termKey{}).(*term)
-	return t
-}
-
 func newLease(kv jetstream.KeyValue, self string, alone bool, log *slog.Logger) *lease {
 	l := &lease{
 		kv: kv, self: self, alone: alone, log: log, changed: make(chan struct{}),
@@ -113,51 +76,15 @@ func newLease(kv jetstream.KeyValue, self string, alone bool, log *slog.Logger) 
 	return l
 }
 
-// Work calls serve whenever this replica becomes the worker, until ctx ends. The context of serve ends with the term or with ctx, and
-// carries the fence (event.Owned); the replica stays the worker until serve returns, as long as it can renew the lease.
-// Events, Deliveries, Triggers and Subscribe work in the same terms.
-//
-// It returns an error only if serve returns before its context ends: that of serve, or errStopped.
-func (b *Bus) Work(ctx context.Context, serve func(ctx context.Context) error) error {
-	l := b.lease
-	l.join()
-	defer l.leave()
-	for {
-		t := l.await(ctx)
-		if t == nil {
-			return nil
-		}
-		err := t.serve(ctx, serve)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if t.ctx.Err() == nil {
-			if err == nil {
-				err = errStopped
-			}
-			return err
-		}
-	}
-}
-
-// serve makes one call in the term. await has counted it.
-func (t *term) serve(ctx context.Context, serve func(ctx context.Context) error) error {
-	defer t.working.Done()
-	ctx, cancel := context.WithCancel(event.WithFence(context.WithValue(ctx, termKey{}, t), t.lasts))
-	defer cancel()
-	defer context.AfterFunc(t.ctx, cancel)()
-	return serve(ctx)
-}
-
 // join adds a call that wants to work.
-func (l *lease) join() {
+func (l *lease) join(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.calls++
 	if l.calls > 1 {
 		return
 	}
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx)) // other calls may outlive this one
 	before, stopped := l.stopped, make(chan struct{})
 	l.stop, l.stopped = stop, stopped
 	go func() { // joined by leave
@@ -227,7 +154,7 @@ func (l *lease) run(ctx context.Context) {
 		l.set(t)
 		l.renew(ctx, t)
 		l.set(nil)
-		t.end()
+		close(t.ended)
 		t.working.Wait()
 		l.release(ctx, t)
 		l.log.Info("this replica is no longer the worker", "term", t.number)
@@ -273,7 +200,7 @@ func (l *lease) take(ctx context.Context, r leaseRecord) (*term, error) {
 	if r.Holder != l.self { // else an earlier attempt has found out
 		l.died = r.Holder != ""
 	}
-	t := &term{number: r.Term + 1}
+	t := &term{number: r.Term + 1, ended: make(chan struct{})}
 	if !l.alone {
 		t.extend(sent)
 	}
@@ -281,9 +208,7 @@ func (l *lease) take(ctx context.Context, r leaseRecord) (*term, error) {
 	if t.revision, err = l.write(ctx, leaseRecord{Holder: l.self, Term: t.number, revision: r.revision}); err != nil {
 		return nil, err
 	}
-	t.ctx, t.end = context.WithCancel(context.WithoutCancel(ctx))
 	if err := l.begin(ctx, t, l.died); err != nil {
-		t.end()
 		return nil, err
 	}
 	l.died = false

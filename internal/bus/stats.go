@@ -82,7 +82,7 @@ func (b *Bus) unrouted(ctx context.Context, state jetstream.StreamState) (uint64
 // unhandled is how many messages of its stream a role has not settled.
 func (b *Bus) unhandled(ctx context.Context, r role, states map[string]jetstream.StreamState) (uint64, error) {
 	c, err := b.streams[r.stream].Consumer(ctx, consumerName(r))
-	if errors.Is(err, jetstream.ErrConsumerNotFound) { // it is made by the first owner; before that nothing was handled
+	if errors.Is(err, jetstream.ErrConsumerNotFound) { // it is made by the first worker; before that nothing was handled
 		return states[r.stream].Msgs, nil
 	}
 	if err != nil {

@@ -20,8 +20,8 @@ func subscribeRole() role {
 	}
 }
 
-// Subscribe calls serve whenever this replica becomes the one in the fleet that reads EVENTS for Receivers, until ctx ends. The
-// context of serve ends with the ownership; serve should not return before.
+// Subscribe calls serve in each term of this replica as the worker, until ctx ends. The
+// context of serve ends with the term; serve should not return before.
 //
 // What was accepted since the first start is handed out until it is acknowledged, over any restart, in stream order, with the
 // same rules as by Events. A record is read from its headers: its Event has the object, the reason, the severity and the time, no

@@ -44,12 +44,12 @@ func newest(waiting *entry, e entry) bool {
 	return true
 }
 
-// Triggers calls serve for every shard that this replica owns, once for each ownership, until ctx ends. All triggers of one
+// Triggers calls serve for every shard in each term of this replica as the worker, until ctx ends. All triggers of one
 // namespace are in one shard. A trigger that a newer one of the same target replaced is not handed out, unless it was already on
 // its way, so serve sees most of a flood and keeps the newest.
 //
-// The context of serve ends and in is closed when the ownership ends. serve should then finish or drop what it holds and
-// return soon: until it returns nobody else serves the shard.
+// The context of serve ends and in is closed when the term ends. serve should then finish or drop what it holds and
+// return soon: until it returns the lease is not released.
 func (b *Bus) Triggers(
 	ctx context.Context, serve func(ctx context.Context, shard int, in <-chan event.Held[event.Trigger]) error,
 ) error {

@@ -1,0 +1,88 @@
+package bus
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"notifier/internal/event"
+)
+
+// term is a time without a gap in which this replica is the worker.
+type term struct {
+	number uint64
+	until  atomic.Pointer[time.Time] // nil in a term that does not lapse
+	deaths *deaths
+
+	revision uint64         // of the lease
+	ended    chan struct{}  // closed when it is over
+	working  sync.WaitGroup // the calls that work in it
+}
+
+// lasts reports whether no other replica may be the worker yet. It takes no lock: it is asked before every send. A machine that sleeps
+// stops its monotonic clock, so the wall clock is asked as well.
+func (t *term) lasts() bool {
+	until := t.until.Load()
+	if until == nil {
+		return true
+	}
+	now := time.Now()
+	return now.Before(*until) && now.Round(0).Before(until.Round(0))
+}
+
+func (t *term) extend(sent time.Time) {
+	until := sent.Add(leaseHold)
+	t.until.Store(&until)
+}
+
+type termKey struct{}
+
+func termOf(ctx context.Context) *term {
+	t, _ := ctx.Value(termKey{}).(*term)
+	return t
+}
+
+// Work calls serve whenever this replica becomes the worker, until ctx ends. The context of serve ends with the term or with ctx, and
+// carries the fence (event.Owned); the replica stays the worker until serve returns, as long as it can renew the lease.
+// Events, Deliveries, Triggers and Subscribe work in the same terms.
+//
+// It returns an error only if serve returns before its context ends: that of serve, or errStopped.
+func (b *Bus) Work(ctx context.Context, serve func(ctx context.Context) error) error {
+	l := b.lease
+	l.join(ctx)
+	defer l.leave()
+	for {
+		t := l.await(ctx)
+		if t == nil {
+			return nil
+		}
+		err := t.serve(ctx, serve)
+		if ctx.Err() != nil {
+			return nil
+		}
+		select {
+		case <-t.ended:
+		default:
+			if err == nil {
+				err = errStopped
+			}
+			return err
+		}
+	}
+}
+
+// serve makes one call in the term. await has counted it.
+func (t *term) serve(ctx context.Context, serve func(ctx context.Context) error) error {
+	defer t.working.Done()
+	ctx, cancel := context.WithCancel(event.WithFence(context.WithValue(ctx, termKey{}, t), t.lasts))
+	defer cancel()
+	go func() { // ends with ctx
+		select {
+		case <-t.ended:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return serve(ctx)
+}
