@@ -147,7 +147,7 @@ func (a *App) wireSubscriber(subscriptions *receiver.Subscriptions) (err error) 
 func (a *App) wireReports(hooks *receiver.Table, subscriptions *receiver.Subscriptions) (err error) {
 	a.reports = newHealthReports(a.bus.Health().Put, a.log.With("component", "alerts"))
 	a.deliveries, err = receiver.NewReporter(receiver.ReporterOptions{
-		Table: hooks, Subscriptions: subscriptions, Reports: a.bus.Health(), Replica: a.bus.Replica(), Log: a.log.With("component", "receiver"),
+		Sources: []receiver.Source{hooks, subscriptions}, Reports: a.bus.Health(), Replica: a.bus.Replica(), Log: a.log.With("component", "receiver"),
 	})
 	return err
 }

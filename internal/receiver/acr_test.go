@@ -2,8 +2,6 @@ package receiver
 
 import (
 	"net/http"
-	"net/http/httptest"
-	"strings"
 	"testing"
 )
 
@@ -31,28 +29,6 @@ func TestACRTakesAnyJSON(t *testing.T) {
 		if c, err := parse(t, "acr", http.Header{}, body); err != nil || c.Event != want {
 			t.Errorf("%s: got %+v, %v, want %+v", body, c.Event, err, want)
 		}
-	}
-}
-
-// Fails when a ping triggers or is refused, and when the ID of a delivery is lost.
-func TestACRPingIsAnsweredAndTriggersNothing(t *testing.T) {
-	hook := newHook(t, "team/app", withType(t, "acr"), withEvents("push"))
-	for body, want := range map[string]struct {
-		answer   string
-		triggers int
-	}{
-		`{"id":"1","action":"ping"}`: {`{"accepted":true,"ping":true}`, 0},
-		payloads["acr"]:              {`{"accepted":true}`, 1},
-	} {
-		bus := &recorder{}
-		r := httptest.NewRequest(http.MethodPost, hook.Path, strings.NewReader(body))
-		resp := do(newWebhooks(t, newTable(t, unlimited(), hook), bus), r)
-		if got := bodyOf(t, resp); resp.StatusCode != http.StatusOK || got != want.answer || bus.count() != want.triggers {
-			t.Errorf("%s: got %d %s and %d triggers, want %+v", body, resp.StatusCode, got, bus.count(), want)
-		}
-	}
-	if c, err := parse(t, "acr", http.Header{}, payloads["acr"]); err != nil || c.Event.Delivery != "cb8c3971" {
-		t.Errorf("the delivery is %q, %v", c.Event.Delivery, err)
 	}
 }
 

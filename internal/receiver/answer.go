@@ -3,6 +3,7 @@ package receiver
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"time"
@@ -18,8 +19,11 @@ type answer struct {
 	body   []byte
 	// retryAfter is the Retry-After header, empty for none.
 	retryAfter string
-	// folded says of an accepted webhook that it was over its Receiver's budget, duplicate that it was accepted before.
-	folded, duplicate bool
+	// folded says of an accepted webhook that it was over its Receiver's budget, duplicate that it was accepted before, ping that it only
+	// tried the connection.
+	folded, duplicate, ping bool
+	// routine says of a 503 that senders caused it.
+	routine bool
 }
 
 // jsonType is shared by all answers; net/http does not change it.
@@ -44,6 +48,21 @@ func refused(status int, result, reason, retryAfter string) *answer {
 // silent is an answer without a body.
 func silent(status int, result, retryAfter string) *answer {
 	return &answer{status: status, result: result, retryAfter: retryAfter}
+}
+
+// caused marks a 503 as one that senders caused.
+func (a *answer) caused() *answer {
+	a.routine = true
+	return a
+}
+
+// level is where an answer belongs in a log: what we failed to do is a warning, everything else is what senders did. Too many at once is
+// their doing, and an issuer that does not answer is their choice: neither may hide what was not stored of others.
+func (a *answer) level() slog.Level {
+	if a.status == http.StatusServiceUnavailable && !a.routine {
+		return slog.LevelWarn
+	}
+	return slog.LevelInfo
 }
 
 // failing is the same answer to a webhook for which the filters of n resources failed.

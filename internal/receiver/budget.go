@@ -1,6 +1,7 @@
 package receiver
 
 import (
+	"fmt"
 	"math"
 	"net/netip"
 	"strconv"
@@ -9,6 +10,12 @@ import (
 
 	"golang.org/x/time/rate"
 )
+
+// Budget is a token bucket: Rate per second on average, Burst at once.
+type Budget struct {
+	Rate  float64
+	Burst int
+}
 
 // limiter returns the budget's token bucket, full. It always has a token when the budget is off.
 func (b Budget) limiter() *rate.Limiter { return rate.NewLimiter(b.limit(), b.Burst) }
@@ -26,6 +33,29 @@ func (b Budget) apply(l *rate.Limiter) {
 		l.SetLimit(b.limit())
 		l.SetBurst(b.Burst)
 	}
+}
+
+func (b Budget) validate(name string) error {
+	switch {
+	case !(b.Rate >= 0) || math.IsInf(b.Rate, 1):
+		return fmt.Errorf("%s budget has a rate that is none", name)
+	case b.Burst < 0:
+		return fmt.Errorf("%s budget is negative", name)
+	case b.Rate > 0 && b.Burst == 0:
+		return fmt.Errorf("%s budget has a rate and no burst, so that it would admit nothing", name)
+	}
+	return nil
+}
+
+// within is the budget that is bounded by both.
+func (b Budget) within(ceiling Budget) Budget {
+	switch {
+	case b.Rate == 0:
+		return ceiling
+	case ceiling.Rate == 0:
+		return b
+	}
+	return Budget{Rate: min(b.Rate, ceiling.Rate), Burst: min(b.Burst, ceiling.Burst)}
 }
 
 // retryAfter is the Retry-After of an answer over the budget: the seconds until one token is back, at most a minute.

@@ -1,15 +1,12 @@
 package receiver
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 )
 
 const (
@@ -146,62 +143,6 @@ func TestCDEventsAreDecodedApart(t *testing.T) {
 		})
 	}
 	senders.Wait()
-}
-
-// T6: events are decoded in their namespace's turn, which each may need 10 MB and 20 ms for. Fails when they take none, when one of a
-// Receiver's is not also its namespace's, when another namespace waits, when who waits does so for ever, and when that is refused
-// as if the event were unfit: the sender would not send it again.
-func TestT6CDEventsTakeTheirNamespacesTurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		room := NewWorkroom()
-		hook := func(key string) *Hook {
-			return newHook(t, key, func(h *Hook) {
-				v, err := NewVerifier("cdevents", Credentials{Token: []byte(token), Namespace: h.Namespace, Room: room})
-				if err != nil {
-					t.Fatal(err)
-				}
-				h.Verifier = v
-			})
-		}
-		one, two, other := hook("team-a/one"), hook("team-a/two"), hook("team-b/one")
-		w := newWebhooks(t, newTable(t, unlimited(), one, two, other), &recorder{})
-		leave, _ := room.enter(t.Context(), "team-a", 0)
-		for name, tc := range map[string]struct {
-			hook   *Hook
-			status int
-			after  time.Duration
-		}{
-			"a Receiver of the namespace": {one, http.StatusServiceUnavailable, turnWait},
-			"another of its Receivers":    {two, http.StatusServiceUnavailable, turnWait},
-			"another namespace":           {other, http.StatusOK, 0},
-		} {
-			began := time.Now()
-			resp := do(w, push(tc.hook.Path, token, changeMerged))
-			if took := time.Since(began); resp.StatusCode != tc.status || took != tc.after {
-				t.Errorf("%s: %d after %v: %s", name, resp.StatusCode, took, bodyOf(t, resp))
-			}
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		began := time.Now()
-		if resp := do(w, push(one.Path, token, changeMerged).WithContext(ctx)); resp.StatusCode != http.StatusServiceUnavailable || time.Since(began) != 0 {
-			t.Errorf("of a sender that left: %d after %v", resp.StatusCode, time.Since(began))
-		}
-		leave()
-		elapse(time.Minute)
-		large, _ := room.enter(t.Context(), "team-b", maxDecoded)
-		if resp := do(w, push(one.Path, token, changeMerged)); resp.StatusCode != http.StatusOK {
-			t.Errorf("with room: %d", resp.StatusCode)
-		}
-		padded := changeMerged + strings.Repeat(" ", quickSize/cdEventSize)
-		if resp := do(w, push(one.Path, token, padded)); resp.StatusCode != http.StatusServiceUnavailable {
-			t.Errorf("a large event beside a large document: %d", resp.StatusCode)
-		}
-		large()
-		if resp := do(w, push(one.Path, token, padded)); resp.StatusCode != http.StatusOK {
-			t.Errorf("a large event: %d", resp.StatusCode)
-		}
-	})
 }
 
 func FuzzCDEvents(f *testing.F) {

@@ -1,32 +1,9 @@
 package receiver
 
 import (
-	"context"
-	"fmt"
 	"net/url"
-	"runtime"
-	"strings"
 	"testing"
-
-	"notifier/internal/event"
 )
-
-// reading is a filter that selects nothing and remembers what it read.
-type reading struct {
-	body      bool
-	documents *[]string
-}
-
-func (f reading) ReadsBody() bool { return f.body }
-
-func (f reading) Select(_ context.Context, _ Claims, document []byte) ([]event.Trigger, error) {
-	read := string(document)
-	if document == nil {
-		read = "none"
-	}
-	*f.documents = append(*f.documents, read)
-	return nil, nil
-}
 
 // Fails when a filter reads a body that is not said to be JSON, when a type built on JSON does not count, or when GitHub's form
 // is read as {}, as in Flux.
@@ -72,21 +49,6 @@ func TestFiltersReadTheJSONInTheBody(t *testing.T) {
 	}
 }
 
-// Fails when the door hands filters the body as it came, or keeps it for a filter that does not read it.
-func TestTheDoorHandsFiltersTheDocument(t *testing.T) {
-	for _, reads := range []bool{true, false} {
-		var read []string
-		hook := newHook(t, "team-a/hook", func(h *Hook) { h.Filter = reading{reads, &read} })
-		r := push(hook.Path, token, "payload=%7B%7D")
-		r.Header.Set("Content-Type", formType)
-		resp := do(newWebhooks(t, newTable(t, DefaultLimits(), hook), &recorder{}), r)
-		want := map[bool]string{true: "{}", false: "none"}[reads]
-		if resp.StatusCode != 200 || len(read) != 1 || read[0] != want {
-			t.Errorf("a filter that reads (%v): %d, read %q, want %q", reads, resp.StatusCode, read, want)
-		}
-	}
-}
-
 // FuzzFormField compares with the standard library's reading of forms.
 func FuzzFormField(f *testing.F) {
 	for _, form := range []string{"", "payload=%7B%7D", "a=1&payload=a+b&payload=2", "%70ayload=1", "payload", "=&&payload==", "payload=%zz", "a;b&payload=1"} {
@@ -98,36 +60,4 @@ func FuzzFormField(f *testing.F) {
 			t.Fatalf("%q, want %q", got, values.Get("payload"))
 		}
 	})
-}
-
-// The estimate is not below what the most wasteful documents take. Fails when any of its sizes is left out.
-func TestTheSizeOfADecodedDocumentIsEstimatedFromAbove(t *testing.T) {
-	const n = 20_000
-	var distinct strings.Builder
-	for i := range n {
-		fmt.Fprintf(&distinct, `,"%d":"%d"`, i, i)
-	}
-	for name, document := range map[string]string{
-		"numbers": "[0" + strings.Repeat(",7", n) + "]",
-		"objects": "[0" + strings.Repeat(`,{"":7}`, n) + "]",
-		"lists":   "[0" + strings.Repeat(",[7]", n) + "]",
-		"empty":   "[0" + strings.Repeat(",{}", n) + "]",
-		"texts":   "[0" + strings.Repeat(`,"\",[{"`, n) + "]",
-		"fields":  "{" + distinct.String()[1:] + "}",
-	} {
-		var before, after runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&before)
-		decoded, err := decodeDocument([]byte(document))
-		runtime.GC()
-		runtime.ReadMemStats(&after)
-		took := int64(after.HeapAlloc) - int64(before.HeapAlloc)
-		if estimate := decodedSize([]byte(document)); err != nil || took > estimate {
-			t.Errorf("%s: %d bytes, estimated %d: %v", name, took, estimate, err)
-		}
-		runtime.KeepAlive(decoded)
-	}
-	if got, want := decodedSize([]byte(`"{[,\"{[,"`)), int64(10); got != want {
-		t.Errorf("a text alone: got %d, want %d", got, want)
-	}
 }

@@ -260,7 +260,7 @@ func (h *EventsHandler) publish(ctx context.Context, record *event.Record) (*ans
 // answer writes and records the outcome of one request.
 func (h *EventsHandler) answer(w http.ResponseWriter, r *http.Request, a *answer, record *event.Record, err error) {
 	h.metrics.posts[a.result].Inc()
-	h.log.post(r.Context(), a, record, err)
+	logPost(r.Context(), h.log, a, record, err)
 	if a == postDuplicate {
 		// The form of the headers is Flux's. When the stream took the first one is not known here, so the time is an
 		// upper bound.

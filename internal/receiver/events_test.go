@@ -326,7 +326,7 @@ func TestAnEventMayHaveThreeMiBOrWhatTheBusTakes(t *testing.T) {
 					t.Errorf("got %d, want %d", resp.StatusCode, tc.status)
 				}
 			}
-			if !h.held.free(MaxBody + 1) {
+			if !isFree(t, &h.held, MaxBody+1) {
 				t.Error("room is still held")
 			}
 		})

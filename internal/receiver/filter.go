@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"strings"
-	"time"
 
 	"notifier/internal/event"
 	"notifier/internal/receiver/expr"
@@ -25,9 +24,6 @@ type FilterObjects interface {
 const (
 	// maxFiltered is how many objects are looked at, of all targets together.
 	maxFiltered = 1000
-	// filterTime is how long all evaluations may take together, and all those over a token's claims. It is far beyond what filters
-	// need that somebody wrote in earnest, so that a busy machine fails none of them.
-	filterTime = 250 * time.Millisecond
 )
 
 // The variables of a filter.
@@ -45,9 +41,6 @@ const (
 	errNotJSON     expr.Failure = "reads req, and the body is not the JSON that its sender says"
 	errManyValues  expr.Failure = "reads req, and the body has too many values"
 )
-
-// errNoTurn says that filters, or the expressions over a token's claims, could not be begun with in time. It is no failure of theirs.
-var errNoTurn = errors.New("no room for expressions")
 
 // errPending says that the objects which filters read are still being read from the API server. It is no failure of theirs.
 var errPending = errors.New("objects of a kind are still being read")
@@ -114,7 +107,7 @@ func (f *Filters) triggers() []event.Trigger {
 func (f *Filters) ReadsBody() bool { return f.readsBody }
 
 // Select implements Filter. The error is errNoTurn, errPending or a *FilterFailures.
-func (f *Filters) Select(ctx context.Context, claims Claims, document []byte) ([]event.Trigger, error) {
+func (f *Filters) Select(ctx context.Context, claims map[string]any, document []byte) ([]event.Trigger, error) {
 	if !f.readsBody {
 		document = nil
 	}
@@ -133,9 +126,9 @@ func (f *Filters) Select(ctx context.Context, claims Claims, document []byte) ([
 		s.unread = err
 	}
 	if claims == nil {
-		claims = Claims{}
+		claims = map[string]any{}
 	}
-	s.vars = map[string]any{varDocument: req, varClaims: map[string]any(claims), varObject: map[string]any{}}
+	s.vars = map[string]any{varDocument: req, varClaims: claims, varObject: map[string]any{}}
 	// The sender's going away ends no filter: what it sent is authentic, and is decided like any other webhook.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), filterTime)
 	defer cancel()

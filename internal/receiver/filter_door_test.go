@@ -57,7 +57,7 @@ func (t *Table) lookupTally(tb testing.TB, path string) *tally {
 	if rt == nil {
 		tb.Fatal("the path is not served")
 	}
-	return &rt.ledger.tally
+	return rt.ledger.tally
 }
 
 // namesOf are the names of the triggers' targets, ordered.

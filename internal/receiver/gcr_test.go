@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	jose "github.com/go-jose/go-jose/v4"
+
+	"notifier/internal/receiver/oidc/oidctest"
 )
 
 const (
@@ -17,7 +19,7 @@ const (
 	gcrURL     = "https://notifier.example.com/hook"
 )
 
-func gcrVerifier(tb testing.TB, google *fakeIssuer) Verifier {
+func gcrVerifier(tb testing.TB, google *oidctest.Issuer) Verifier {
 	tb.Helper()
 	v, err := NewVerifier("gcr", Credentials{
 		Token: []byte(token), Issuers: newIssuers(tb, google, googleTest),
@@ -31,12 +33,12 @@ func gcrVerifier(tb testing.TB, google *fakeIssuer) Verifier {
 
 // Fails when one of the four claims is not checked: without the account, which CVE-2026-40109 was about, everybody's tokens count.
 func TestGCRAcceptsOneAccountsTokensAlone(t *testing.T) {
-	google := newFakeIssuer(t, googleTest, "a")
+	google := oidctest.New(t, googleTest, "a")
 	v := gcrVerifier(t, google)
 	good := func(changes Claims) http.Header {
-		claims := google.claims(Claims{"aud": gcrURL, "email": pusher, "email_verified": true})
+		claims := google.Claims(Claims{"aud": gcrURL, "email": pusher, "email_verified": true})
 		maps.Copy(claims, changes)
-		return bearer(signedToken(t, jose.ES256, google.keys["a"], "a", claims))
+		return oidctest.Bearer(oidctest.SignedToken(t, jose.ES256, google.Key("a"), "a", claims))
 	}
 	for name, test := range map[string]struct {
 		header http.Header
@@ -65,7 +67,7 @@ func TestGCRAcceptsOneAccountsTokensAlone(t *testing.T) {
 // Fails when data that is no base64 is taken for an empty message, as Flux does, when filters see the envelope, and when the ID of
 // the message is lost.
 func TestGCRReadsTheMessageInItsEnvelope(t *testing.T) {
-	v := gcrVerifier(t, newFakeIssuer(t, googleTest, "a")).(Parser)
+	v := gcrVerifier(t, oidctest.New(t, googleTest, "a")).(Parser)
 	image := `{"action":"INSERT","digest":"r.io/p/app@sha256:1","tag":"r.io/p/app:v1","more":{}}`
 	envelope := func(data string) string {
 		return fmt.Sprintf(`{"message":{"data":%q,"messageId":"42","publishTime":"2026-01-02T03:04:05Z"},"subscription":"s"}`, data)
@@ -104,7 +106,7 @@ func TestGCRReadsTheMessageInItsEnvelope(t *testing.T) {
 
 // Fails when a Receiver is served that would compare with nothing.
 func TestGCRNeedsAllItsKeys(t *testing.T) {
-	issuers := newIssuers(t, newFakeIssuer(t, googleTest), googleTest)
+	issuers := newIssuers(t, oidctest.New(t, googleTest), googleTest)
 	for _, missing := range SecretKeys("gcr") {
 		for name, empty := range map[string][]byte{"missing": nil, "empty": {}} {
 			values := map[string][]byte{"email": []byte(pusher), "audience": []byte(gcrURL)}
@@ -122,7 +124,7 @@ func TestGCRNeedsAllItsKeys(t *testing.T) {
 }
 
 func FuzzGCR(f *testing.F) {
-	v := gcrVerifier(f, newFakeIssuer(f, googleTest, "a")).(Parser)
+	v := gcrVerifier(f, oidctest.New(f, googleTest, "a")).(Parser)
 	f.Add([]byte(`{"message":{"data":"eyJhY3Rpb24iOiJJTlNFUlQifQ==","messageId":"1"}}`))
 	f.Add([]byte(`{"message":{"data":"eyJhY3Rpb24i"}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {

@@ -9,14 +9,14 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"net/http/httptest"
 	"runtime"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	jose "github.com/go-jose/go-jose/v4"
+
+	"notifier/internal/receiver/oidc/oidctest"
 )
 
 const issuerURL = "https://issuer.test"
@@ -24,9 +24,9 @@ const issuerURL = "https://issuer.test"
 // Fails when a claim is not checked, when an algorithm is taken that whoever knows the public key can sign with, when a key is
 // that the issuer does not list, and when a message of a validation that holds is told.
 func TestGenericOIDCAcceptsItsIssuersTokensAlone(t *testing.T) {
-	issuer := newFakeIssuer(t, issuerURL, "a", "b")
+	issuer := oidctest.New(t, issuerURL, "a", "b")
 	v := oidcVerifier(t, newIssuers(t, issuer, ""), issuerURL)
-	public, err := x509.MarshalPKIXPublicKey(issuer.keys["a"].Public())
+	public, err := x509.MarshalPKIXPublicKey(issuer.Key("a").Public())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestGenericOIDCAcceptsItsIssuersTokensAlone(t *testing.T) {
 		}
 		return base64.RawURLEncoding.EncodeToString(data)
 	}
-	valid := issuer.token(t, "a", nil)
+	valid := issuer.Token(t, "a", nil)
 	head, rest, _ := strings.Cut(valid, ".")
 	payload, signature, _ := strings.Cut(rest, ".")
 	past, future := time.Now().Add(-time.Minute).Unix(), time.Now().Add(time.Hour).Unix()
@@ -45,40 +45,40 @@ func TestGenericOIDCAcceptsItsIssuersTokensAlone(t *testing.T) {
 		header http.Header
 		want   error
 	}{
-		"valid":                        {bearer(valid), nil},
-		"of the other key":             {bearer(issuer.token(t, "b", nil)), nil},
-		"no key ID":                    {bearer(signedToken(t, jose.ES256, issuer.keys["b"], "", issuer.claims(nil))), nil},
+		"valid":                        {oidctest.Bearer(valid), nil},
+		"of the other key":             {oidctest.Bearer(issuer.Token(t, "b", nil)), nil},
+		"no key ID":                    {oidctest.Bearer(oidctest.SignedToken(t, jose.ES256, issuer.Key("b"), "", issuer.Claims(nil))), nil},
 		"scheme in lower case":         {http.Header{"Authorization": {"bearer " + valid}}, nil},
-		"one of several audiences":     {bearer(issuer.token(t, "a", Claims{"aud": []string{"x", defaultAudience}})), nil},
+		"one of several audiences":     {oidctest.Bearer(issuer.Token(t, "a", Claims{"aud": []string{"x", defaultAudience}})), nil},
 		"no header":                    {http.Header{}, refusedNoToken},
 		"another scheme":               {http.Header{"Authorization": {"Basic " + valid}}, refusedNoToken},
 		"no token":                     {http.Header{"Authorization": {"Bearer "}}, refusedNoToken},
-		"no parts":                     {bearer("abc"), refusedBearer},
-		"four parts":                   {bearer(valid + ".x"), refusedBearer},
-		"too long":                     {bearer(valid + strings.Repeat("A", maxBearer)), refusedBearer},
-		"no base64":                    {bearer(head + ".!." + signature), refusedBearer},
-		"no JSON":                      {bearer(head + ".YQ." + signature), refusedBearer},
-		"expired":                      {bearer(issuer.token(t, "a", Claims{"exp": past})), refusedExpired},
-		"without an end":               {bearer(issuer.token(t, "a", Claims{"exp": nil})), refusedExpired},
-		"not valid yet":                {bearer(issuer.token(t, "a", Claims{"nbf": future})), refusedClaims},
-		"for another audience":         {bearer(issuer.token(t, "a", Claims{"aud": "other"})), refusedClaims},
-		"for no audience":              {bearer(issuer.token(t, "a", Claims{"aud": nil})), refusedClaims},
-		"of another issuer":            {bearer(issuer.token(t, "a", Claims{"iss": "https://evil.test"})), refusedIssuer},
-		"of a longer issuer":           {bearer(issuer.token(t, "a", Claims{"iss": issuerURL + "/"})), refusedIssuer},
-		"of no issuer":                 {bearer(issuer.token(t, "a", Claims{"iss": nil})), refusedIssuer},
-		"unsigned":                     {bearer(part(map[string]string{"alg": "none"}) + "." + payload + "."), refusedAlgorithm},
-		"signed with the public key":   {bearer(signedToken(t, jose.HS256, public, "a", issuer.claims(nil))), refusedAlgorithm},
-		"signed with a key of its own": {bearer(signedToken(t, jose.ES256, newKey(t), "c", issuer.claims(nil))), refusedKey},
-		"signed under another's ID":    {bearer(signedToken(t, jose.ES256, newKey(t), "a", issuer.claims(nil))), refusedSigned},
-		"signed without a key ID":      {bearer(signedToken(t, jose.ES256, newKey(t), "", issuer.claims(nil))), refusedSigned},
-		"of another payload":           {bearer(head + "." + part(issuer.claims(Claims{"repository": "org/x"})) + "." + signature), refusedSigned},
-		"of another owner":             {bearer(issuer.token(t, "a", Claims{"repository": "evil/app"})), Refusal("not our organisation")},
-		"of a fork":                    {bearer(issuer.token(t, "a", Claims{"forked": true})), Refusal("a fork")},
+		"no parts":                     {oidctest.Bearer("abc"), refusedBearer},
+		"four parts":                   {oidctest.Bearer(valid + ".x"), refusedBearer},
+		"too long":                     {oidctest.Bearer(valid + strings.Repeat("A", maxBearer)), refusedBearer},
+		"no base64":                    {oidctest.Bearer(head + ".!." + signature), refusedBearer},
+		"no JSON":                      {oidctest.Bearer(head + ".YQ." + signature), refusedBearer},
+		"expired":                      {oidctest.Bearer(issuer.Token(t, "a", Claims{"exp": past})), refusedExpired},
+		"without an end":               {oidctest.Bearer(issuer.Token(t, "a", Claims{"exp": nil})), refusedExpired},
+		"not valid yet":                {oidctest.Bearer(issuer.Token(t, "a", Claims{"nbf": future})), refusedClaims},
+		"for another audience":         {oidctest.Bearer(issuer.Token(t, "a", Claims{"aud": "other"})), refusedClaims},
+		"for no audience":              {oidctest.Bearer(issuer.Token(t, "a", Claims{"aud": nil})), refusedClaims},
+		"of another issuer":            {oidctest.Bearer(issuer.Token(t, "a", Claims{"iss": "https://evil.test"})), refusedIssuer},
+		"of a longer issuer":           {oidctest.Bearer(issuer.Token(t, "a", Claims{"iss": issuerURL + "/"})), refusedIssuer},
+		"of no issuer":                 {oidctest.Bearer(issuer.Token(t, "a", Claims{"iss": nil})), refusedIssuer},
+		"unsigned":                     {oidctest.Bearer(part(map[string]string{"alg": "none"}) + "." + payload + "."), refusedAlgorithm},
+		"signed with the public key":   {oidctest.Bearer(oidctest.SignedToken(t, jose.HS256, public, "a", issuer.Claims(nil))), refusedAlgorithm},
+		"signed with a key of its own": {oidctest.Bearer(oidctest.SignedToken(t, jose.ES256, oidctest.NewKey(t), "c", issuer.Claims(nil))), refusedKey},
+		"signed under another's ID":    {oidctest.Bearer(oidctest.SignedToken(t, jose.ES256, oidctest.NewKey(t), "a", issuer.Claims(nil))), refusedSigned},
+		"signed without a key ID":      {oidctest.Bearer(oidctest.SignedToken(t, jose.ES256, oidctest.NewKey(t), "", issuer.Claims(nil))), refusedSigned},
+		"of another payload":           {oidctest.Bearer(head + "." + part(issuer.Claims(Claims{"repository": "org/x"})) + "." + signature), refusedSigned},
+		"of another owner":             {oidctest.Bearer(issuer.Token(t, "a", Claims{"repository": "evil/app"})), Refusal("not our organisation")},
+		"of a fork":                    {oidctest.Bearer(issuer.Token(t, "a", Claims{"forked": true})), Refusal("a fork")},
 		"of another owner's fork": {
-			bearer(issuer.token(t, "a", Claims{"forked": true, "repository": "evil/app"})), Refusal("not our organisation; a fork"),
+			oidctest.Bearer(issuer.Token(t, "a", Claims{"forked": true, "repository": "evil/app"})), Refusal("not our organisation; a fork"),
 		},
-		"a claim missing in a validation": {bearer(issuer.token(t, "a", Claims{"sub": nil})), Refusal("a fork")},
-		"a claim missing in a variable":   {bearer(issuer.token(t, "a", Claims{"repository": nil})), refusedVariable},
+		"a claim missing in a validation": {oidctest.Bearer(issuer.Token(t, "a", Claims{"sub": nil})), Refusal("a fork")},
+		"a claim missing in a variable":   {oidctest.Bearer(issuer.Token(t, "a", Claims{"repository": nil})), refusedVariable},
 	} {
 		if err := verify(v, test.header, "{}"); err != test.want { //nolint:errorlint // a Refusal is told as it is
 			t.Errorf("%s: got %v, want %v", name, err, test.want)
@@ -89,7 +89,7 @@ func TestGenericOIDCAcceptsItsIssuersTokensAlone(t *testing.T) {
 // A signature does not make a time of what is none, and an issuer's own claims must not take the place of those that count. Fails when
 // a token is accepted that says in an odd way, or hardly at all, when it ends.
 func TestATokenWithAnOddEndIsRefused(t *testing.T) {
-	issuer := newFakeIssuer(t, issuerURL, "a")
+	issuer := oidctest.New(t, issuerURL, "a")
 	v := oidcVerifier(t, newIssuers(t, issuer, ""), issuerURL)
 	raw := func(format string, args ...any) json.RawMessage { return json.RawMessage(fmt.Sprintf(format, args...)) }
 	now := time.Now().Unix()
@@ -126,7 +126,7 @@ func TestATokenWithAnOddEndIsRefused(t *testing.T) {
 		"in capitals alone":               {Claims{"exp": nil, "Exp": now + 60}, refusedBearer},
 		"with a second audience":          {Claims{"aud": "other", "Aud": defaultAudience}, refusedBearer},
 	} {
-		if err := verify(v, bearer(issuer.token(t, "a", test.changes)), "{}"); err != test.want { //nolint:errorlint // a Refusal is told as it is
+		if err := verify(v, oidctest.Bearer(issuer.Token(t, "a", test.changes)), "{}"); err != test.want { //nolint:errorlint // a Refusal is told as it is
 			t.Errorf("%s: got %v, want %v", name, err, test.want)
 		}
 	}
@@ -134,9 +134,9 @@ func TestATokenWithAnOddEndIsRefused(t *testing.T) {
 
 // Fails when the claims are lost on their way to the filters.
 func TestGenericOIDCGivesTheClaimsToFilters(t *testing.T) {
-	issuer := newFakeIssuer(t, issuerURL, "a")
+	issuer := oidctest.New(t, issuerURL, "a")
 	v := oidcVerifier(t, newIssuers(t, issuer, ""), issuerURL)
-	check, err := v.Begin(t.Context(), bearer(issuer.token(t, "a", nil)))
+	check, err := v.Begin(t.Context(), oidctest.Bearer(issuer.Token(t, "a", nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,50 +145,10 @@ func TestGenericOIDCGivesTheClaimsToFilters(t *testing.T) {
 	}
 }
 
-// The whole way over a real socket: discovery, keys, the door, the trigger, and the tenant's own words in the answer. Fails when
-// the sender is not told which validation does not hold, and when an issuer that is down is the sender's fault.
-func TestGenericOIDCThroughTheDoor(t *testing.T) {
-	issuer := newFakeIssuer(t, "", "a")
-	server := httptest.NewServer(issuer)
-	defer server.Close()
-	issuer.url = server.URL
-	hook := newHook(t, "team/app", func(h *Hook) {
-		h.Verifier = oidcVerifier(t, newIssuers(t, http.DefaultTransport, ""), issuer.url)
-		h.Path = Path("", h.Name, h.Namespace)
-	})
-	dead := newHook(t, "team/dead", func(h *Hook) {
-		down := newFakeIssuer(t, issuer.url, "a")
-		down.answers(silence)
-		h.Verifier = oidcVerifier(t, newIssuers(t, down, ""), issuer.url)
-		h.Path = Path("", h.Name, h.Namespace)
-	})
-	bus := &recorder{}
-	door := newWebhooks(t, newTable(t, unlimited(), hook, dead), bus)
-	for name, test := range map[string]struct {
-		path, token string
-		status      int
-		body        string
-		triggers    int
-	}{
-		"accepted":         {hook.Path, issuer.token(t, "a", nil), 200, `{"accepted":true}`, 1},
-		"of another owner": {hook.Path, issuer.token(t, "a", Claims{"repository": "b/c"}), 400, `{"reason":"not our organisation"}`, 0},
-		"issuer down":      {dead.Path, issuer.token(t, "a", nil), 503, `{"reason":"the issuer's keys are not available"}`, 0},
-	} {
-		before := bus.count()
-		r := httptest.NewRequest(http.MethodPost, test.path, strings.NewReader("{}"))
-		r.Header = bearer(test.token)
-		resp := do(door, r)
-		if got := bodyOf(t, resp); resp.StatusCode != test.status || got != test.body || bus.count()-before != test.triggers {
-			t.Errorf("%s: got %d %s and %d triggers, want %+v", name, resp.StatusCode, got, bus.count()-before, test)
-		}
-	}
-	server.CloseClientConnections()
-}
-
 // Fails when what is wrong is not named by its field, when a provider without validations is served, which a public issuer signs
 // for anyone, and when a number of expressions is not bounded.
 func TestGenericOIDCIsNotMadeOfAnUnfitSpec(t *testing.T) {
-	issuers := newIssuers(t, newFakeIssuer(t, issuerURL), "")
+	issuers := newIssuers(t, oidctest.New(t, issuerURL), "")
 	good := OIDCProvider{IssuerURL: issuerURL, Validations: []OIDCValidation{{Expression: "true", Message: "m"}}}
 	with := func(change func(*OIDCProvider)) []OIDCProvider {
 		p := good
@@ -234,11 +194,11 @@ func TestGenericOIDCIsNotMadeOfAnUnfitSpec(t *testing.T) {
 
 // Fails when the tenant's messages make an answer of any length.
 func TestMessagesAreBounded(t *testing.T) {
-	issuer := newFakeIssuer(t, issuerURL, "a")
+	issuer := oidctest.New(t, issuerURL, "a")
 	v := oidcVerifier(t, newIssuers(t, issuer, ""), issuerURL, func(p *OIDCProvider) {
 		p.Validations = []OIDCValidation{{"false", "x" + strings.Repeat("é", maxMessages)}}
 	})
-	_, err := v.Begin(context.Background(), bearer(issuer.token(t, "a", nil)))
+	_, err := v.Begin(context.Background(), oidctest.Bearer(issuer.Token(t, "a", nil)))
 	if n := len(err.Error()); n != maxMessages-1 || !strings.HasSuffix(err.Error(), "é") {
 		t.Errorf("the message has %d bytes: %q", n, err.Error()[n-4:])
 	}
@@ -248,7 +208,7 @@ func TestMessagesAreBounded(t *testing.T) {
 // budget of its own: 32 variables of nested maps then took 0.3 s and 215 MiB.
 func TestT6TheExpressionsOfATokenShareOneBudget(t *testing.T) {
 	ten := "[0,1,2,3,4,5,6,7,8,9]"
-	issuer := newFakeIssuer(t, issuerURL, "a")
+	issuer := oidctest.New(t, issuerURL, "a")
 	v := oidcVerifier(t, newIssuers(t, issuer, ""), issuerURL, func(p *OIDCProvider) {
 		p.Variables = nil
 		for n := range maxExpressions {
@@ -256,7 +216,7 @@ func TestT6TheExpressionsOfATokenShareOneBudget(t *testing.T) {
 		}
 		p.Validations = []OIDCValidation{{"true", "m"}}
 	})
-	header := bearer(issuer.token(t, "a", nil))
+	header := oidctest.Bearer(issuer.Token(t, "a", nil))
 	_ = verify(v, header, "{}") // fetches the keys
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -267,45 +227,11 @@ func TestT6TheExpressionsOfATokenShareOneBudget(t *testing.T) {
 	}
 }
 
-// Invariant T6: fails when a namespace's tokens are tried all at once, which multiplies what one takes, and when the one that has to
-// wait in vain is told that it is not authentic.
-func TestT6TokensWaitForTheirNamespacesTurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		issuer := newFakeIssuer(t, issuerURL, "a")
-		room := NewWorkroom()
-		verifier := func(namespace string) Verifier {
-			v, err := NewVerifier("generic-oidc", Credentials{
-				Namespace: namespace, Room: room, Issuers: newIssuers(t, issuer, ""),
-				OIDC: []OIDCProvider{{IssuerURL: issuerURL, Validations: []OIDCValidation{{"true", "m"}}}},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return v
-		}
-		leave, _ := room.enter(t.Context(), "team", 0)
-		hook := newHook(t, "team/app", func(h *Hook) { h.Verifier = verifier("team") })
-		door := newWebhooks(t, newTable(t, unlimited(), hook), &recorder{})
-		post := func() int {
-			r := httptest.NewRequest(http.MethodPost, hook.Path, strings.NewReader("{}"))
-			r.Header = bearer(issuer.token(t, "a", nil))
-			return do(door, r).StatusCode
-		}
-		if got := post(); got != http.StatusServiceUnavailable {
-			t.Errorf("without a turn: %d", got)
-		}
-		leave()
-		if got := post(); got != http.StatusOK {
-			t.Errorf("with a turn: %d", got)
-		}
-	})
-}
-
 // FuzzBearer holds that nothing is accepted that the issuer has not signed, and that nothing but Refusals comes of it.
 func FuzzBearer(f *testing.F) {
-	issuer := newFakeIssuer(f, issuerURL, "a")
+	issuer := oidctest.New(f, issuerURL, "a")
 	v := oidcVerifier(f, newIssuers(f, issuer, ""), issuerURL)
-	valid := issuer.token(f, "a", Claims{"exp": time.Now().Add(time.Hour).Unix()})
+	valid := issuer.Token(f, "a", Claims{"exp": time.Now().Add(time.Hour).Unix()})
 	f.Add("Bearer " + valid)
 	f.Add("Bearer " + valid[:len(valid)-2])
 	f.Add("bearer a.e30.c")

@@ -9,6 +9,12 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
+// MaxBody is the greatest body either door accepts, in bytes.
+const MaxBody = 3 << 20
+
+// bufferSize is what a webhook that is being read costs in any case: most bodies are hashed as they arrive and not kept.
+const bufferSize = 16 << 10
+
 // holding is a body in memory. What it needs beyond the first buffer is taken from a common room, as the body arrives and not
 // as it was announced, so that a sender who dawdles holds little.
 type holding struct {

@@ -2,17 +2,23 @@ package receiver
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
-// free takes the room, all of which is so many bytes, and reports whether nobody holds any.
-func (r *bodyRoom) free(size int64) bool {
-	return r.shared.TryAcquire(size) && r.rest.TryAcquire(1)
+// isFree takes the room, all of which is so many bytes, and reports whether nobody holds any.
+func isFree(t *testing.T, r *bodyRoom, size int64) bool {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	all, rest := bodyHold{room: r}, bodyHold{room: r}
+	return all.takeNow(size) && rest.takeRest(ctx)
 }
 
 // Fails when bodies that arrive at once wait for room that they hold against each other.
@@ -46,7 +52,7 @@ func TestBodiesThatArriveTogetherAreAllTakenThoughTheRoomHasOne(t *testing.T) {
 		}
 		all.Wait()
 		for name, room := range map[string]*bodyRoom{"line": &line.bodies, "namespace": &tenant.bodies, "total": &gate.bodies} {
-			if !room.free(MaxBody) {
+			if !isFree(t, room, MaxBody) {
 				t.Errorf("room of the %s is still held", name)
 			}
 		}

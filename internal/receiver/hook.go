@@ -41,7 +41,7 @@ type Filter interface {
 	ReadsBody() bool
 	// Select returns the triggers, complete but for Accepted, of the targets that pass. A target whose filter fails is left out
 	// and does not keep the others from being selected; failed says why, without quoting the webhook.
-	Select(ctx context.Context, claims Claims, document []byte) (selected []event.Trigger, failed error)
+	Select(ctx context.Context, claims map[string]any, document []byte) (selected []event.Trigger, failed error)
 }
 
 // keepsBody reports whether the bodies of the hook's webhooks are kept in memory.

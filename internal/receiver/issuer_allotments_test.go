@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"notifier/internal/receiver/oidc/oidctest"
 )
 
 // tokensOf accepts the tokens of issuers for a Receiver of a namespace.
@@ -38,7 +40,7 @@ func TestT6ANamespaceForgetsAndAsksForItselfAlone(t *testing.T) {
 		"many hosts": {func(n int) string { return fmt.Sprintf("https://target-%d.test", n) }, fetchBurst + fetchRate},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			victim := newFakeIssuer(t, issuerURL, "a")
+			victim := oidctest.New(t, issuerURL, "a")
 			asked := 0
 			issuers := newIssuers(t, roundTripper(func(r *http.Request) (*http.Response, error) {
 				if "https://"+r.URL.Host == issuerURL {
@@ -48,23 +50,23 @@ func TestT6ANamespaceForgetsAndAsksForItselfAlone(t *testing.T) {
 				return nil, errors.New("refused")
 			}), "")
 			good := tokensOf(t, issuers, "good", issuerURL)
-			header := bearer(victim.token(t, "a", nil))
+			header := oidctest.Bearer(victim.Token(t, "a", nil))
 			for range 3 {
 				if err := verify(good, header, ""); err != nil {
 					t.Fatal(name, err)
 				}
 				for n := range 100 {
 					evil := tokensOf(t, issuers, "evil", test.url(n))
-					if err := verify(evil, bearer(forgedToken("RS256", test.url(n), 256)), ""); !errors.Is(err, ErrIssuerUnavailable) {
+					if err := verify(evil, oidctest.Bearer(forgedToken("RS256", test.url(n), 256)), ""); !errors.Is(err, ErrIssuerUnavailable) {
 						t.Fatal(name, err)
 					}
 				}
 			}
-			victim.answers(silence)
+			victim.Answers(oidctest.Silence)
 			if err := verify(good, header, ""); err != nil {
 				t.Errorf("%s: the other namespace's keys were forgotten: %v", name, err)
 			}
-			if _, fetches := victim.counts(); fetches != 1 || asked > test.most {
+			if _, fetches := victim.Counts(); fetches != 1 || asked > test.most {
 				t.Errorf("%s: the other's issuer was asked %d times, the network %d times", name, fetches, asked)
 			}
 			if n := len(issuers.byURL); n > maxIssuers+2 {
@@ -77,7 +79,7 @@ func TestT6ANamespaceForgetsAndAsksForItselfAlone(t *testing.T) {
 // Fails when a namespace's fetches from slow issuers have no bound, or hold up those of another.
 func TestT6FetchesOfANamespaceAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		victim := newFakeIssuer(t, issuerURL, "a")
+		victim := oidctest.New(t, issuerURL, "a")
 		var now, most atomic.Int64
 		issuers := newIssuers(t, roundTripper(func(r *http.Request) (*http.Response, error) {
 			if "https://"+r.URL.Host == issuerURL {
@@ -92,12 +94,12 @@ func TestT6FetchesOfANamespaceAtOnce(t *testing.T) {
 		for n := range 8 {
 			url := fmt.Sprintf("https://slow-%d.test", n)
 			all.Go(func() {
-				_ = verify(tokensOf(t, issuers, "evil", url), bearer(forgedToken("RS256", url, 256)), "")
+				_ = verify(tokensOf(t, issuers, "evil", url), oidctest.Bearer(forgedToken("RS256", url, 256)), "")
 			})
 		}
 		synctest.Wait()
 		start := time.Now()
-		if err := verify(tokensOf(t, issuers, "good", issuerURL), bearer(victim.token(t, "a", nil)), ""); err != nil || time.Since(start) > 0 {
+		if err := verify(tokensOf(t, issuers, "good", issuerURL), oidctest.Bearer(victim.Token(t, "a", nil)), ""); err != nil || time.Since(start) > 0 {
 			t.Errorf("another namespace: %v after %v", err, time.Since(start))
 		}
 		all.Wait()

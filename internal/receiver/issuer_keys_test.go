@@ -15,6 +15,8 @@ import (
 	"time"
 
 	jose "github.com/go-jose/go-jose/v4"
+
+	"notifier/internal/receiver/oidc/oidctest"
 )
 
 // listed is an issuer's list of keys.
@@ -41,7 +43,7 @@ func listing(tb testing.TB, key any, changes map[string]any) string {
 // Fails when a key that cannot verify keeps the others from doing so, when one that is too easy to break or too slow to use is
 // taken, and when there is no end of them.
 func TestOnlyFitKeysAreKept(t *testing.T) {
-	good := jose.JSONWebKey{Key: newKey(t).Public(), KeyID: "good"}
+	good := jose.JSONWebKey{Key: oidctest.NewKey(t).Public(), KeyID: "good"}
 	encoded := func(key any) string {
 		data, err := json.Marshal(key)
 		if err != nil {
@@ -114,8 +116,8 @@ func TestT5ATokenIsTriedWithFewKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	good := jose.JSONWebKey{Key: signer.Public()}
-	other, elliptic := jose.JSONWebKey{Key: &rsa.PublicKey{N: new(big.Int).Add(signer.N, big.NewInt(2)), E: 3}}, jose.JSONWebKey{Key: newKey(t).Public()}
-	token := signedToken(t, jose.RS256, signer, "", Claims{"iss": issuerURL})
+	other, elliptic := jose.JSONWebKey{Key: &rsa.PublicKey{N: new(big.Int).Add(signer.N, big.NewInt(2)), E: 3}}, jose.JSONWebKey{Key: oidctest.NewKey(t).Public()}
+	token := oidctest.SignedToken(t, jose.RS256, signer, "", Claims{"iss": issuerURL})
 	for name, test := range map[string]struct {
 		keys []jose.JSONWebKey
 		want error
@@ -149,7 +151,7 @@ func BenchmarkForgedToken(b *testing.B) {
 // Invariant T6: the keys of all tenants' issuers are kept side by side. Fails when what an issuer lists beside its keys is kept with
 // them, a mebibyte of certificates for each issuer, and when its list of nothing is read to its end.
 func TestT6WhatIsKeptOfAKeyIsSmall(t *testing.T) {
-	public := newKey(t).Public()
+	public := oidctest.NewKey(t).Public()
 	good := listing(t, public, nil)
 	for name, test := range map[string]struct {
 		body []byte
@@ -159,7 +161,7 @@ func TestT6WhatIsKeptOfAKeyIsSmall(t *testing.T) {
 		"a long ID":              {listed(listing(t, public, map[string]any{"kid": strings.Repeat("k", maxKeyID+1)}), good), 1},
 		"a long algorithm":       {listed(listing(t, public, map[string]any{"alg": strings.Repeat("a", 1000)})), 0},
 		"a symmetric algorithm":  {listed(listing(t, public, map[string]any{"alg": "HS256"})), 0},
-		"a private key":          {listed(listing(t, newKey(t), nil)), 0},
+		"a private key":          {listed(listing(t, oidctest.NewKey(t), nil)), 0},
 		"a key behind much else": {listed(strings.Repeat("1,", maxListed) + good), 0},
 	} {
 		keys, err := parseKeys(test.body)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	jose "github.com/go-jose/go-jose/v4"
+
+	"notifier/internal/receiver/oidc/oidctest"
 )
 
 // Invariant T5: a rejected webhook is cheap. Fails when a key that nobody knows is fetched for by each token that names it, and
@@ -19,16 +21,16 @@ import (
 func TestT5ForgedTokensCostOneFetchInTenSeconds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		issuer := newFakeIssuer(t, issuerURL, "a")
+		issuer := oidctest.New(t, issuerURL, "a")
 		v := oidcVerifier(t, newIssuers(t, issuer, ""), issuerURL)
-		own := newKey(t)
+		own := oidctest.NewKey(t)
 		const senders = 1000
 		flood := func() {
 			var all sync.WaitGroup
 			for n := range senders {
-				forged := signedToken(t, jose.ES256, own, fmt.Sprint("forged-", n), issuer.claims(nil))
+				forged := oidctest.SignedToken(t, jose.ES256, own, fmt.Sprint("forged-", n), issuer.Claims(nil))
 				all.Go(func() {
-					if err := verify(v, bearer(forged), ""); err != refusedKey { //nolint:errorlint // a Refusal is told as it is
+					if err := verify(v, oidctest.Bearer(forged), ""); err != refusedKey { //nolint:errorlint // a Refusal is told as it is
 						t.Errorf("got %v", err)
 					}
 				})
@@ -37,7 +39,7 @@ func TestT5ForgedTokensCostOneFetchInTenSeconds(t *testing.T) {
 		}
 		for window := 1; window <= 3; window++ {
 			flood()
-			discoveries, fetches := issuer.counts()
+			discoveries, fetches := issuer.Counts()
 			t.Logf("after %d forged tokens: %d discoveries, %d fetches of keys", window*senders, discoveries, fetches)
 			if discoveries != window || fetches != window {
 				t.Errorf("want %d of each", window)
@@ -51,47 +53,47 @@ func TestT5ForgedTokensCostOneFetchInTenSeconds(t *testing.T) {
 // keys of an issuer that answers no more, are used for longer than is stated.
 func TestKeysFollowTheirIssuer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		issuer := newFakeIssuer(t, issuerURL, "old")
+		issuer := oidctest.New(t, issuerURL, "old")
 		v := oidcVerifier(t, newIssuers(t, issuer, ""), issuerURL)
-		old, next := issuer.keys["old"], newKey(t)
+		old, next := issuer.Key("old"), oidctest.NewKey(t)
 		expect := func(what string, key crypto.Signer, keyID string, want error) {
 			t.Helper()
-			token := signedToken(t, jose.ES256, key, keyID, issuer.claims(nil))
-			if err := verify(v, bearer(token), ""); !errors.Is(err, want) {
+			token := oidctest.SignedToken(t, jose.ES256, key, keyID, issuer.Claims(nil))
+			if err := verify(v, oidctest.Bearer(token), ""); !errors.Is(err, want) {
 				t.Errorf("%s: got %v, want %v", what, err, want)
 			}
 		}
 
 		expect("first", old, "old", nil)
-		issuer.lists(map[string]crypto.Signer{"old": old, "next": next})
+		issuer.Lists(map[string]crypto.Signer{"old": old, "next": next})
 		expect("a new key, at once", next, "next", refusedKey)
 		elapse(fetchPause)
 		expect("a new key", next, "next", nil)
-		if _, fetches := issuer.counts(); fetches != 2 {
+		if _, fetches := issuer.Counts(); fetches != 2 {
 			t.Errorf("%d fetches, want 2", fetches)
 		}
-		issuer.lists(map[string]crypto.Signer{"next": next})
+		issuer.Lists(map[string]crypto.Signer{"next": next})
 		elapse(keysFresh - time.Second)
 		expect("a dropped key, while keys are fresh", old, "old", nil)
 		elapse(time.Second)
 		expect("a dropped key", old, "old", refusedKey)
 
-		issuer.answers(silence)
+		issuer.Answers(oidctest.Silence)
 		elapse(keysUsable - time.Second)
 		expect("a silent issuer, within the hour", next, "next", nil)
 		expect("a silent issuer's unknown key", old, "old", ErrIssuerUnavailable)
 		elapse(time.Second)
 		expect("a silent issuer, after the hour", next, "next", ErrIssuerUnavailable)
-		_, before := issuer.counts()
+		_, before := issuer.Counts()
 		expect("once more", next, "next", ErrIssuerUnavailable)
-		if discoveries, fetches := issuer.counts(); fetches != before {
+		if discoveries, fetches := issuer.Counts(); fetches != before {
 			t.Errorf("a silent issuer was asked again at once: %d, %d", discoveries, fetches)
 		}
-		issuer.answers(nil)
+		issuer.Answers(nil)
 		elapse(fetchPause)
 		expect("the issuer is back", next, "next", nil)
 
-		issuer.lists(map[string]crypto.Signer{"": old})
+		issuer.Lists(map[string]crypto.Signer{"": old})
 		elapse(fetchPause)
 		expect("a new key without an ID", old, "", nil)
 	})
@@ -104,10 +106,10 @@ func TestASlowIssuerIsGivenUp(t *testing.T) {
 			<-r.Context().Done()
 			return nil, r.Context().Err()
 		})
-		issuer := newFakeIssuer(t, issuerURL, "a")
+		issuer := oidctest.New(t, issuerURL, "a")
 		v := oidcVerifier(t, newIssuers(t, hanging, ""), issuerURL)
 		start := time.Now()
-		if err := verify(v, bearer(issuer.token(t, "a", nil)), ""); !errors.Is(err, ErrIssuerUnavailable) {
+		if err := verify(v, oidctest.Bearer(issuer.Token(t, "a", nil)), ""); !errors.Is(err, ErrIssuerUnavailable) {
 			t.Errorf("got %v", err)
 		}
 		if took := time.Since(start); took != fetchTime {
@@ -144,14 +146,14 @@ func TestAnIssuersAnswersAreNotTrusted(t *testing.T) {
 		"no JSON": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) },
 		"nothing": func(http.ResponseWriter, *http.Request) {},
 	} {
-		issuer := newFakeIssuer(t, issuerURL, "a")
-		issuer.answers(answer)
+		issuer := oidctest.New(t, issuerURL, "a")
+		issuer.Answers(answer)
 		reached := map[string]int{}
 		v := oidcVerifier(t, newIssuers(t, roundTripper(func(r *http.Request) (*http.Response, error) {
 			reached[r.URL.String()]++
 			return issuer.RoundTrip(r)
 		}), ""), issuerURL)
-		if err := verify(v, bearer(issuer.token(t, "a", nil)), ""); !errors.Is(err, ErrIssuerUnavailable) {
+		if err := verify(v, oidctest.Bearer(issuer.Token(t, "a", nil)), ""); !errors.Is(err, ErrIssuerUnavailable) {
 			t.Errorf("%s: got %v", name, err)
 		}
 		if len(reached) != 1 || reached[issuerURL+"/.well-known/openid-configuration"] != 1 {

@@ -7,12 +7,6 @@ import (
 	"time"
 )
 
-// MaxBody is the greatest body either door accepts, in bytes.
-const MaxBody = 3 << 20
-
-// bufferSize is what a webhook that is being read costs in any case: most bodies are hashed as they arrive and not kept.
-const bufferSize = 16 << 10
-
 // Limits bound what senders may ask of the webhook door. A rate is in events per second; a rate of 0 switches its budget off.
 type Limits struct {
 	// Unknown is the budget of unknown paths per client address.
@@ -31,12 +25,6 @@ type Limits struct {
 	Bodies Caps
 	// Wait is how long a webhook waits for room before it is refused with 503.
 	Wait time.Duration
-}
-
-// Budget is a token bucket: Rate per second on average, Burst at once.
-type Budget struct {
-	Rate  float64
-	Burst int
 }
 
 // Caps share what there is at once: Path is the most that one path may have, Namespace one namespace, and Total all. Reserve is
@@ -91,29 +79,6 @@ func (l Limits) validate() error {
 		errs = append(errs, errors.New("the wait for room is negative"))
 	}
 	return errors.Join(errs...)
-}
-
-func (b Budget) validate(name string) error {
-	switch {
-	case !(b.Rate >= 0) || math.IsInf(b.Rate, 1):
-		return fmt.Errorf("%s budget has a rate that is none", name)
-	case b.Burst < 0:
-		return fmt.Errorf("%s budget is negative", name)
-	case b.Rate > 0 && b.Burst == 0:
-		return fmt.Errorf("%s budget has a rate and no burst, so that it would admit nothing", name)
-	}
-	return nil
-}
-
-// within is the budget that is bounded by both.
-func (b Budget) within(ceiling Budget) Budget {
-	switch {
-	case b.Rate == 0:
-		return ceiling
-	case ceiling.Rate == 0:
-		return b
-	}
-	return Budget{Rate: min(b.Rate, ceiling.Rate), Burst: min(b.Burst, ceiling.Burst)}
 }
 
 func (c Caps) validate(name string, least int64) error {

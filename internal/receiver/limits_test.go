@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"math"
 	"net/http"
 	"strings"
 	"sync"
@@ -148,7 +149,7 @@ type keepBodies struct{ targets []event.Trigger }
 
 func (keepBodies) ReadsBody() bool { return true }
 
-func (k keepBodies) Select(context.Context, Claims, []byte) ([]event.Trigger, error) {
+func (k keepBodies) Select(context.Context, map[string]any, []byte) ([]event.Trigger, error) {
 	return k.targets, nil
 }
 
@@ -213,10 +214,31 @@ func TestT6BodiesThatAreKeptHaveTheirShareAndNoMore(t *testing.T) {
 				}
 				end()
 				wg.Wait()
-				if !w.gate.bodies.free(tc.caps.Total) {
+				if !isFree(t, &w.gate.bodies, tc.caps.Total) {
 					t.Error("room of bodies is still held")
 				}
 			})
 		})
+	}
+}
+
+func TestLimitsThatMakeNoSenseAreRefused(t *testing.T) {
+	for name, change := range map[string]func(*Limits){
+		"a negative rate":             func(l *Limits) { l.Unknown.Rate = -1 },
+		"a rate without burst":        func(l *Limits) { l.Failure.Burst = 0 },
+		"a rate that is no number":    func(l *Limits) { l.Tenant.Rate = math.NaN() },
+		"a rate without end":          func(l *Limits) { l.Receiver.Rate = math.Inf(1) },
+		"a path above its namespace":  func(l *Limits) { l.Requests.Path = l.Requests.Namespace + 1 },
+		"a namespace above the total": func(l *Limits) { l.Bodies.Namespace = l.Bodies.Total + 1 },
+		"no room for one request":     func(l *Limits) { l.Requests.Path = 0 },
+		"no room for one body":        func(l *Limits) { l.Bodies = BodyCaps(MaxBody - 1) },
+		"a negative reserve":          func(l *Limits) { l.Requests.Reserve = -1 },
+		"a negative wait":             func(l *Limits) { l.Wait = -1 },
+	} {
+		l := DefaultLimits()
+		change(&l)
+		if _, err := NewTable(l, nil); err == nil {
+			t.Errorf("%s was accepted", name)
+		}
 	}
 }

@@ -13,10 +13,10 @@ func TestAFloodDoesNotHideWhatWasNotStored(t *testing.T) {
 	log := newOutcomeLog(slog.New(slog.NewTextHandler(&lines, nil)))
 	flooded, other := newHook(t, "flood/hook"), newHook(t, "other/hook")
 	for range 10 * lineBurst {
-		log.webhook(t.Context(), flooded, hookBusy, nil)
-		log.webhook(t.Context(), flooded, hookIssuer, nil)
+		logWebhook(t.Context(), log, flooded, hookBusy, nil)
+		logWebhook(t.Context(), log, flooded, hookIssuer, nil)
 	}
-	log.webhook(t.Context(), other, hookUnavailable, nil)
+	logWebhook(t.Context(), log, other, hookUnavailable, nil)
 	if !strings.Contains(lines.String(), "level=WARN msg=webhook namespace=other") {
 		t.Errorf("no line tells of it; the last ones:\n%s", lines.String()[max(0, lines.Len()-500):])
 	}

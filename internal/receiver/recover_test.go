@@ -48,7 +48,7 @@ type stumblingFilter struct {
 
 func (s stumblingFilter) ReadsBody() bool { return true }
 
-func (s stumblingFilter) Select(context.Context, Claims, []byte) ([]event.Trigger, error) {
+func (s stumblingFilter) Select(context.Context, map[string]any, []byte) ([]event.Trigger, error) {
 	s.step("filter")
 	return s.targets, nil
 }
@@ -94,8 +94,8 @@ func TestAPanicAtAnyStepIsNo2xxAndHoldsNothing(t *testing.T) {
 			}
 			rt := table.first(hook.Path)
 			limits := unlimited()
-			if !w.gate.requests.TryAcquire(limits.Requests.Total) || !w.gate.bodies.free(limits.Bodies.Total) ||
-				!rt.line.room.requests.TryAcquire(limits.Requests.Path) || !rt.line.room.bodies.free(limits.Bodies.Path) ||
+			if !w.gate.requests.TryAcquire(limits.Requests.Total) || !isFree(t, &w.gate.bodies, limits.Bodies.Total) ||
+				!rt.line.room.requests.TryAcquire(limits.Requests.Path) || !isFree(t, &rt.line.room.bodies, limits.Bodies.Path) ||
 				!rt.tenant.reserve.TryAcquire(limits.Requests.Reserve) || w.inFlight.Load() != 0 {
 				t.Error("something is still held")
 			}

@@ -65,7 +65,7 @@ func reporting(t *testing.T, hooks []*Hook, test func(r *redelivery, b *shelf)) 
 	synctest.Test(t, func(t *testing.T) {
 		r, b := newRedelivery(t, unlimited(), hooks...), &shelf{}
 		reporter, err := NewReporter(ReporterOptions{
-			Table: r.table, Subscriptions: NewSubscriptions(), Reports: b, Replica: "r1", Log: slog.New(slog.DiscardHandler),
+			Sources: []Source{r.table}, Reports: b, Replica: "r1", Log: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -220,7 +220,7 @@ func TestWhatIsTooOldToCountIsForgotten(t *testing.T) {
 		hook := newHook(t, "team-a/hook")
 		r := newRedelivery(t, unlimited(), hook)
 		reporter, err := NewReporter(ReporterOptions{
-			Table: r.table, Subscriptions: NewSubscriptions(), Reports: &shelf{}, Replica: "r1", Log: slog.New(slog.DiscardHandler),
+			Sources: []Source{r.table}, Reports: &shelf{}, Replica: "r1", Log: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -241,7 +241,7 @@ func TestWhatIsTooOldToCountIsForgotten(t *testing.T) {
 func TestAReporterNeedsAName(t *testing.T) {
 	for _, name := range []string{"", "a/b"} {
 		o := ReporterOptions{
-			Table: newTable(t, unlimited()), Subscriptions: NewSubscriptions(), Reports: &shelf{}, Replica: name,
+			Sources: []Source{newTable(t, unlimited())}, Reports: &shelf{}, Replica: name,
 			Log: slog.New(slog.DiscardHandler),
 		}
 		if _, err := NewReporter(o); err == nil {

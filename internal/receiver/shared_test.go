@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"notifier/internal/event"
+	"notifier/internal/receiver/oidc/oidctest"
 )
 
 // withToken makes the hook's verifier one of a type with another token.
@@ -57,7 +58,7 @@ func TestT1ASquatterOnAPathWithoutATokenGetsAndHindersNothing(t *testing.T) {
 	if path != Path("", "appte", "am-a") {
 		t.Fatal("the paths do not collide")
 	}
-	issuer := newFakeIssuer(t, issuerURL, "a")
+	issuer := oidctest.New(t, issuerURL, "a")
 	oidc := func(repository string) hookOption {
 		return func(h *Hook) {
 			v, err := NewVerifier("generic-oidc", Credentials{Issuers: newIssuers(t, issuer, ""), OIDC: []OIDCProvider{{
@@ -73,7 +74,7 @@ func TestT1ASquatterOnAPathWithoutATokenGetsAndHindersNothing(t *testing.T) {
 	request := func(repository string) *http.Request {
 		r := httptest.NewRequest(http.MethodPost, path, strings.NewReader("{}"))
 		if repository != "" {
-			r.Header = bearer(issuer.token(t, "a", Claims{"repository": repository}))
+			r.Header = oidctest.Bearer(issuer.Token(t, "a", Claims{"repository": repository}))
 		}
 		return r
 	}
@@ -226,7 +227,7 @@ func TestT5ARejectedWebhookOfSeveralReceiversIsCheap(t *testing.T) {
 		t.Errorf("triggered in %q", bus.reached())
 	}
 	s, _ := table.lookup(path)
-	if !door.gate.bodies.free(limits.Bodies.Total) || !s.bodies.free(limits.Bodies.Path) {
+	if !isFree(t, &door.gate.bodies, limits.Bodies.Total) || !isFree(t, s.bodies, limits.Bodies.Path) {
 		t.Error("room for a body is held after the answer")
 	}
 }

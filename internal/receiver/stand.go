@@ -18,16 +18,6 @@ type stand struct {
 	bodies *bodyRoom
 }
 
-// pathOnly is a Verifier that takes the path for proof.
-type pathOnly interface{ pathOnly() }
-
-func (generic) pathOnly() {}
-
-func provesByPath(v Verifier) bool {
-	_, only := v.(pathOnly)
-	return only
-}
-
 // claim replaces the claim of one owner to path, nil to end it, and serves the claims that there are.
 func (t *Table) claim(path, key string, r *route) {
 	out := crowded(t.claims[path])

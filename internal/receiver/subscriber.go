@@ -35,6 +35,8 @@ const (
 	// clockTick is how exactly pauses end, idleTick how often events are skipped while there is no Receiver of type event.
 	clockTick = time.Second
 	idleTick  = 5 * time.Second
+	// flushTime bounds one flush of triggers and reports.
+	flushTime = 4 * time.Second
 	// mostTogether is how many triggers are put on the bus at a time. What is on it need not be put again when others fail.
 	mostTogether = 1024
 )
@@ -156,8 +158,12 @@ type eventOutcome struct {
 	answer *answer
 }
 
-// eventForged is what became of an event that anybody may have sent (invariant E9).
-var eventForged = refused(http.StatusBadRequest, "unknown", "no object is known of the event's kind, name and UID", "")
+// What becomes of an event, as a webhook would be answered. eventForged is of one that anybody may have sent (invariant E9).
+var (
+	eventAccepted = said(http.StatusOK, "accepted", "")
+	eventFolded   = &answer{status: http.StatusAccepted, result: "folded", folded: true}
+	eventForged   = refused(http.StatusBadRequest, "unknown", "no object is known of the event's kind, name and UID", "")
+)
 
 // restore goes on where the last owner left: what it held back is held on and triggers after a pause.
 func (w *watch) restore(ctx context.Context) error {
@@ -232,10 +238,10 @@ func (w *watch) judge(r *event.Record, now time.Time) {
 		}
 		if triggers {
 			w.trigger(s.Subscription, eventTriggered, now)
-			w.outcomes = append(w.outcomes, eventOutcome{s.tally, hookAccepted})
+			w.outcomes = append(w.outcomes, eventOutcome{s.tally, eventAccepted})
 		} else {
 			w.metrics.triggers[eventHeld].Inc()
-			w.outcomes = append(w.outcomes, eventOutcome{s.tally, hookFolded})
+			w.outcomes = append(w.outcomes, eventOutcome{s.tally, eventFolded})
 		}
 	}
 }
@@ -342,7 +348,7 @@ func (w *watch) flush(ctx context.Context) error {
 	if len(w.triggers) == 0 && len(w.reports) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, publishTime)
+	ctx, cancel := context.WithTimeout(ctx, flushTime)
 	defer cancel()
 	var errs []error
 	for some := range slices.Chunk(interleaved(w.triggers), mostTogether) {

@@ -135,7 +135,7 @@ func TestCountsAreKeptWhileAReceiverIsTheSameObject(t *testing.T) {
 			t.Errorf("of a new Receiver of that name (-want +got):\n%s", diff)
 		}
 		s.table.Delete("team", "r")
-		if left := s.table.entries(); len(left) != 0 {
+		if left := s.table.Tallies(); len(left) != 0 {
 			t.Errorf("after its deletion: %+v", left)
 		}
 	})
@@ -147,7 +147,7 @@ func TestWhatEventsTriggerIsReported(t *testing.T) {
 		s, b := newStage(t, subscription("team/r"), subscription("other/r")), &shelf{}
 		defer s.run()()
 		reporter, err := NewReporter(ReporterOptions{
-			Table: newTable(t, unlimited()), Subscriptions: s.table, Reports: b, Replica: "r1", Log: slog.New(slog.DiscardHandler),
+			Sources: []Source{s.table}, Reports: b, Replica: "r1", Log: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
 			t.Fatal(err)

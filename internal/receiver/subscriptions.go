@@ -101,7 +101,7 @@ func (t *Subscriptions) Put(s *Subscription) error {
 	}
 	counts := t.namespaces[s.Namespace][s.Name].tally
 	if counts == nil || counts.uid != s.UID {
-		counts = &tally{uid: s.UID, since: time.Now()}
+		counts = newTally(s.UID, time.Now())
 	}
 	t.namespaces[s.Namespace][s.Name] = subscribed{s, counts}
 	select {
@@ -144,4 +144,17 @@ func (t *Subscriptions) wanting(r *event.Record, into []subscribed) []subscribed
 		}
 	}
 	return into
+}
+
+// Tallies returns what is counted of each Receiver, by "namespace/name".
+func (t *Subscriptions) Tallies() map[string]*tally {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	all := map[string]*tally{}
+	for namespace, of := range t.namespaces {
+		for name, s := range of {
+			all[namespace+"/"+name] = s.tally
+		}
+	}
+	return all
 }

@@ -193,3 +193,27 @@ func (t *Table) lookup(uri string) (s *stand, starting bool) {
 	}
 	return v.(*stand), false
 }
+
+// expire gives the memory back of what is remembered and too old to count, and of namespaces that have gone.
+func (t *Table) expire(now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, o := range t.owners {
+		o.ledger.seen.expire(now)
+	}
+	for namespace, n := range t.tenants {
+		t.forget(namespace, n, now)
+	}
+}
+
+// Tallies implements Source. It forgets what is too old to count.
+func (t *Table) Tallies() map[string]*tally {
+	t.expire(time.Now())
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := make(map[string]*tally, len(t.owners))
+	for key, o := range t.owners {
+		all[key] = o.ledger.tally
+	}
+	return all
+}

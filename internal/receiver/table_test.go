@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"notifier/internal/receiver/oidc/oidctest"
+
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -90,8 +92,8 @@ func TestT1APathWithoutATokenIsNoProof(t *testing.T) {
 	if path != Path("app", "te", "am-a") {
 		t.Fatal("the paths do not collide")
 	}
-	issuer := newFakeIssuer(t, "https://issuer.example", "a")
-	verifier := oidcVerifier(t, newIssuers(t, issuer, ""), issuer.url)
+	issuer := oidctest.New(t, "https://issuer.example", "a")
+	verifier := oidcVerifier(t, newIssuers(t, issuer, ""), issuer.URL)
 	victim := newHook(t, "team-a/app", onPath(path), created(2), func(h *Hook) { h.Verifier = verifier })
 	squatter := newHook(t, "am-a/te", onPath(path), created(1), withType(t, "generic"))
 	for name, order := range map[string][]*Hook{"the victim first": {victim, squatter}, "the squatter first": {squatter, victim}} {

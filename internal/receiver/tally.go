@@ -40,11 +40,11 @@ type Outcome struct {
 
 // ledger is what is remembered of one Receiver, as long as it is the same object. It outlives the Receiver's hooks.
 type ledger struct {
-	tally tally
+	tally *tally
 	seen  redeliveries
 }
 
-func newLedger(uid string, now time.Time) *ledger { return &ledger{tally: tally{uid: uid, since: now}} }
+func newLedger(uid string, now time.Time) *ledger { return &ledger{tally: newTally(uid, now)} }
 
 // tally counts what came in for one Receiver, as long as it is the same object. Counting a webhook that is not accepted takes
 // no lock, one that is takes a lock that nobody holds for longer than it takes to copy an ID; neither allocates.
@@ -66,6 +66,9 @@ type tally struct {
 		length int
 	}
 }
+
+// newTally counts for the Receiver with this UID from now on.
+func newTally(uid string, now time.Time) *tally { return &tally{uid: uid, since: now} }
 
 // count counts one answer to a request of the Receiver, or what would have been the answer to an event. id is the sender's, and
 // kept only of an accepted one.
@@ -89,7 +92,7 @@ func (t *tally) accept(a *answer, id string, now time.Time) {
 		t.last.length = copy(t.last.id[:], id)
 	}
 	t.mu.Unlock()
-	if a == hookPing {
+	if a.ping {
 		t.others.Add(1)
 		return
 	}

@@ -62,22 +62,15 @@ type Event struct {
 	Delivery string
 }
 
-// Refusal is the reason why a request was not found authentic. It is sent to the caller, so it holds nothing of the request
-// and nothing secret.
-type Refusal string
-
-func (r Refusal) Error() string { return string(r) }
-
 // The refusals of the built-in types.
 const (
-	refusedNoSignature  Refusal = "signature missing"
-	refusedAlgorithm    Refusal = "signature algorithm not supported"
-	refusedMalformed    Refusal = "signature malformed"
-	refusedMismatch     Refusal = "signature mismatch"
-	refusedNoToken      Refusal = "token missing"
-	refusedToken        Refusal = "token mismatch"
-	refusedContentType  Refusal = "content type not supported"
-	refusedUnclassified Refusal = "not authentic"
+	refusedNoSignature Refusal = "signature missing"
+	refusedAlgorithm   Refusal = "signature algorithm not supported"
+	refusedMalformed   Refusal = "signature malformed"
+	refusedMismatch    Refusal = "signature mismatch"
+	refusedNoToken     Refusal = "token missing"
+	refusedToken       Refusal = "token mismatch"
+	refusedContentType Refusal = "content type not supported"
 )
 
 // Credentials are what a Verifier is made from.
@@ -204,3 +197,12 @@ type accepted struct{}
 
 func (accepted) Write(p []byte) (int, error)   { return len(p), nil }
 func (accepted) Finish([]byte) (Claims, error) { return nil, nil }
+
+// pathOnly is a Verifier that takes the path for proof.
+type pathOnly interface{ pathOnly() }
+
+// provesByPath reports whether a verifier takes the path for proof.
+func provesByPath(v Verifier) bool {
+	_, only := v.(pathOnly)
+	return only
+}

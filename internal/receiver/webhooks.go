@@ -109,12 +109,12 @@ var (
 	hookEncoded     = refused(http.StatusUnsupportedMediaType, "encoding", "content encoding not supported", "")
 	hookTooLarge    = refused(http.StatusRequestEntityTooLarge, "too_large", "body is larger than 3 MiB", "")
 	hookUnreadable  = refused(http.StatusBadRequest, "unreadable", "body could not be read", "")
-	hookIssuer      = refused(http.StatusServiceUnavailable, "issuer", "the issuer's keys are not available", "10")
-	hookBusy        = refused(http.StatusServiceUnavailable, "busy", "too many requests at once", "2")
+	hookIssuer      = refused(http.StatusServiceUnavailable, "issuer", "the issuer's keys are not available", "10").caused()
+	hookBusy        = refused(http.StatusServiceUnavailable, "busy", "too many requests at once", "2").caused()
 	hookSuspended   = refused(http.StatusServiceUnavailable, "suspended", "receiver is suspended", "")
 	hookUnlisted    = refused(http.StatusBadRequest, "event", "event not listed", "")
 	hookUnavailable = refused(http.StatusServiceUnavailable, "unavailable", "not stored, try again", "5")
-	hookPing        = said(http.StatusOK, "ping", `{"accepted":true,"ping":true}`)
+	hookPing        = &answer{status: http.StatusOK, result: "ping", body: []byte(`{"accepted":true,"ping":true}`), ping: true}
 	hookAccepted    = said(http.StatusOK, "accepted", `{"accepted":true}`)
 	hookFolded      = &answer{
 		status: http.StatusAccepted, result: "folded", body: []byte(`{"accepted":true,"folded":true}`), folded: true,
@@ -162,7 +162,7 @@ func (w *Webhooks) serve(rw http.ResponseWriter, r *http.Request) {
 func (w *Webhooks) record(ctx context.Context, rt *route, d delivery, a *answer, err error) {
 	rt.ledger.tally.count(a, d.event.Delivery, time.Now())
 	w.metrics.count(rt.hook.Verifier.Type(), a.result)
-	w.log.webhook(ctx, rt.hook, a, err)
+	logWebhook(ctx, w.log, rt.hook, a, err)
 }
 
 // stranger answers a path that is not served. While Receivers are being compiled the path may become known at any moment, so
@@ -368,12 +368,4 @@ func (w *Webhooks) failed(rt *route, err error) *answer {
 		return w.overFailure
 	}
 	return refused(http.StatusBadRequest, "unauthentic", string(reasonOf(err)), "")
-}
-
-// reasonOf is the Refusal in err, which may be told to the sender.
-func reasonOf(err error) Refusal {
-	if known, ok := errors.AsType[Refusal](err); ok {
-		return known
-	}
-	return refusedUnclassified
 }

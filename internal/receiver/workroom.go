@@ -2,6 +2,7 @@ package receiver
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"runtime"
 	"sync"
@@ -27,6 +28,13 @@ const (
 	timeShare = 4
 	maxOwed   = time.Second
 )
+
+// filterTime is how long all filters of one webhook may take together, and all expressions over a token's claims. It is far beyond what
+// filters need that somebody wrote in earnest, so that a busy machine fails none of them.
+const filterTime = 250 * time.Millisecond
+
+// errNoTurn says that filters, or the expressions over a token's claims, could not be begun with in time. It is no failure of theirs.
+var errNoTurn = errors.New("no room for expressions")
 
 // Workroom is the room in memory and the processors that all share whose work on authentic webhooks takes long: filters, the
 // expressions over a token's claims, the decoding of CDEvents. The webhooks of one namespace are worked on one after the other
