@@ -17,13 +17,14 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"notifier/internal/event"
+	"notifier/internal/receiver/limit"
 )
 
 // bareHandler checks the HMAC and answers, and that is all: what the door is measured against.
 func bareHandler() http.Handler {
 	mux := chi.NewRouter()
 	mux.Post("/hook/{digest}", func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit.MaxBody))
 		if err != nil {
 			http.Error(w, "body", http.StatusRequestEntityTooLarge)
 			return

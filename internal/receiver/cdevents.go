@@ -11,6 +11,8 @@ import (
 	"github.com/cdevents/sdk-go/pkg/api"
 	v04 "github.com/cdevents/sdk-go/pkg/api/v04"
 	v05 "github.com/cdevents/sdk-go/pkg/api/v05"
+
+	"notifier/internal/receiver/limit"
 )
 
 // What a CDEvent may cost. The library decodes, renders and decodes again, and lists every fault it finds: 3 MiB of bad links
@@ -33,7 +35,7 @@ const (
 type cdEvents struct {
 	generic
 	namespace string
-	room      *Workroom
+	room      *limit.Workroom
 }
 
 func newCDEvents(c Credentials) (Verifier, error) {
@@ -70,9 +72,9 @@ func (v cdEvents) Parse(ctx context.Context, h http.Header, body []byte) (Conten
 
 // read waits for the namespace's turn, so that a flood of its events waits for itself and not in front of others'.
 func (v cdEvents) read(ctx context.Context, data []byte) (api.SharedContext, error) {
-	leave, ok := v.room.enter(ctx, v.namespace, cdEventSize*int64(len(data)))
+	leave, ok := v.room.Enter(ctx, v.namespace, cdEventSize*int64(len(data)))
 	if !ok {
-		return api.SharedContext{}, errNoTurn
+		return api.SharedContext{}, limit.ErrNoTurn
 	}
 	defer leave()
 	return readCDEvent(data)

@@ -11,6 +11,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"notifier/internal/receiver/limit"
 )
 
 // conns caps the connections of one listener. At the cap it does not stop accepting, since then whoever came first would keep
@@ -197,7 +199,7 @@ func (l cappedListener) Accept() (net.Conn, error) {
 
 func connAddress(nc net.Conn) netip.Addr {
 	if tcp, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
-		return addressKey(tcp.AddrPort().Addr())
+		return limit.AddressKey(tcp.AddrPort().Addr())
 	}
 	return netip.Addr{}
 }

@@ -6,6 +6,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"notifier/internal/event"
+	"notifier/internal/receiver/limit"
 )
 
 const (
@@ -16,14 +17,14 @@ const (
 )
 
 // toldBudget is how many POSTs about one object are believed. Controllers stay far below it.
-var toldBudget = Budget{Rate: 0.1, Burst: 20}
+var toldBudget = limit.Budget{Rate: 0.1, Burst: 20}
 
 // doubts decide which POSTs about a known object are doubted (invariant E9): a sender that knows an object's UID can claim anything of it.
 // A POST that agrees with the object's state is believed. A controller POSTs before it writes the new state, so the first POST that
 // contradicts a state is believed as well, and no other until the state has changed.
 type doubts struct {
-	told  *budgets[objectKey]
-	ahead *budgets[objectState]
+	told  *limit.Limiters[objectKey]
+	ahead *limit.Limiters[objectState]
 }
 
 // objectKey names an object, objectState one version of it.
@@ -37,8 +38,8 @@ type (
 
 func newDoubts() *doubts {
 	return &doubts{
-		told:  newBudgets[objectKey](toldBudget, maxDoubts),
-		ahead: newBudgets[objectState](Budget{Rate: 1 / aheadTime.Seconds(), Burst: 1}, maxDoubts),
+		told:  limit.NewLimiters[objectKey](toldBudget, maxDoubts),
+		ahead: limit.NewLimiters[objectState](limit.Budget{Rate: 1 / aheadTime.Seconds(), Burst: 1}, maxDoubts),
 	}
 }
 
@@ -47,9 +48,9 @@ func newDoubts() *doubts {
 func (d *doubts) of(r *event.Record, object event.Object, now time.Time) (doubted bool, undo func()) {
 	o := r.Event.InvolvedObject
 	key := objectKey{o.Namespace, o.Kind, o.Name}
-	taken := []*rate.Reservation{d.told.take(key, now)}
+	taken := []*rate.Reservation{d.told.Take(key, now)}
 	if object.Outcome != event.OutcomeNone && object.Outcome != r.Outcome {
-		taken = append(taken, d.ahead.take(objectState{key, object.Version}, now))
+		taken = append(taken, d.ahead.Take(objectState{key, object.Version}, now))
 	}
 	for _, t := range taken {
 		doubted = doubted || t == nil

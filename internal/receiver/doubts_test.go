@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"notifier/internal/event"
+	"notifier/internal/receiver/limit"
 )
 
 // changing is a watchers' cache of one Kustomization whose state a test changes.
@@ -80,7 +81,7 @@ func TestE9DoubtedPOSTsHaveABudgetOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		object := &changing{event.Object{Outcome: event.OutcomeSucceeded, Version: "1"}}
 		h := newEvents(t, &eventLog{}, func(o *EventsOptions) {
-			o.Objects, o.Namespace = object, Budget{Rate: 1, Burst: 3}
+			o.Objects, o.Namespace = object, limit.Budget{Rate: 1, Burst: 3}
 		})
 		send := func(severity, message string) int {
 			return do(h, post(posted(func(e *event.Event) { e.Severity, e.Message = severity, message }))).StatusCode

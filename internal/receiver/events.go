@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"notifier/internal/event"
+	"notifier/internal/receiver/limit"
 )
 
 // Events is the bus as the events door sees it. PublishEvent returns nil only when the event is on disk, and duplicate when
@@ -53,7 +54,7 @@ type EventsOptions struct {
 	// Address and Namespace are the budgets of one client address and of one namespace. The namespace's is kept twice:
 	// events that name an object's UID rightly, and are not doubted, do not share one with those that do not, so that nobody
 	// can exhaust a namespace's budget for what its controllers say.
-	Address, Namespace Budget
+	Address, Namespace limit.Budget
 	// MaxBody is the greatest event the bus takes, in bytes; 0 for no bound below MaxBody of the package.
 	MaxBody int
 	// TooLarge is the error by which Events says that it will never take an event because of its size.
@@ -71,8 +72,8 @@ type EventsOptions struct {
 // DefaultEventsOptions returns the budgets of a stock install.
 func DefaultEventsOptions() EventsOptions {
 	return EventsOptions{
-		Address:         Budget{Rate: 2000, Burst: 4000},
-		Namespace:       Budget{Rate: 500, Burst: 2000},
+		Address:         limit.Budget{Rate: 2000, Burst: 4000},
+		Namespace:       limit.Budget{Rate: 500, Burst: 2000},
 		DuplicateWindow: 5 * time.Minute,
 		Held:            64 << 20,
 		HeldWait:        2 * time.Second,
@@ -93,10 +94,10 @@ func (o EventsOptions) validate() error {
 	if o.MaxBody < 0 {
 		errs = append(errs, errors.New("the greatest body is negative"))
 	}
-	if o.Held < MaxBody {
-		errs = append(errs, fmt.Errorf("held bytes below %d cannot take the greatest body", MaxBody))
+	if o.Held < limit.MaxBody {
+		errs = append(errs, fmt.Errorf("held bytes below %d cannot take the greatest body", limit.MaxBody))
 	}
-	errs = append(errs, o.Address.validate("address"), o.Namespace.validate("namespace"))
+	errs = append(errs, o.Address.Validate("address"), o.Namespace.Validate("namespace"))
 	return errors.Join(errs...)
 }
 
@@ -104,10 +105,10 @@ func (o EventsOptions) validate() error {
 type EventsHandler struct {
 	options    EventsOptions
 	maxBody    int
-	addresses  *budgets[netip.Addr]
-	namespaces *budgets[namespaceKey]
+	addresses  *limit.Limiters[netip.Addr]
+	namespaces *limit.Limiters[namespaceKey]
 	doubts     *doubts
-	held       bodyRoom
+	held       limit.BodyRoom
 	metrics    *postMetrics
 	log        *outcomeLog
 	handler    http.Handler
@@ -126,11 +127,11 @@ func NewEvents(o EventsOptions) (*EventsHandler, error) {
 	}
 	h := &EventsHandler{
 		options:    o,
-		maxBody:    MaxBody,
-		addresses:  newBudgets[netip.Addr](o.Address, maxAddresses),
-		namespaces: newBudgets[namespaceKey](o.Namespace, maxNamespaces),
+		maxBody:    limit.MaxBody,
+		addresses:  limit.NewLimiters[netip.Addr](o.Address, maxAddresses),
+		namespaces: limit.NewLimiters[namespaceKey](o.Namespace, maxNamespaces),
 		doubts:     newDoubts(),
-		held:       newBodyRoom(o.Held),
+		held:       limit.NewBodyRoom(o.Held),
 		metrics:    newPostMetrics(o.Registerer),
 		log:        newOutcomeLog(o.Log),
 	}
@@ -177,7 +178,7 @@ func (h *EventsHandler) take(w http.ResponseWriter, r *http.Request) (*answer, *
 	now := time.Now()
 	var early *answer
 	switch {
-	case !h.addresses.allow(clientAddress(r), now):
+	case !h.addresses.Allow(limit.ClientAddress(r), now):
 		early = postOverBudget
 	case !identityEncoded(r.Header):
 		early = postEncoded
@@ -190,17 +191,17 @@ func (h *EventsHandler) take(w http.ResponseWriter, r *http.Request) (*answer, *
 		abandon(w, r)
 		return early, nil, nil
 	}
-	held := bodyHold{room: &h.held}
-	defer held.give()
-	body := holding{max: h.maxBody, take: func(ctx context.Context, size int64) bool {
+	held := limit.BodyHold{Room: &h.held}
+	defer held.Give()
+	body := limit.Body{Max: h.maxBody, Take: func(ctx context.Context, size int64) bool {
 		ctx, cancel := context.WithTimeout(ctx, h.options.HeldWait)
 		defer cancel()
-		return held.take(ctx, size)
+		return held.Take(ctx, size)
 	}}
-	switch err := body.read(r); {
-	case errors.Is(err, errNoRoom):
+	switch err := body.Read(r); {
+	case errors.Is(err, limit.ErrNoRoom):
 		early = postBusy
-	case errors.Is(err, errTooLarge):
+	case errors.Is(err, limit.ErrTooLarge):
 		early = postTooLarge
 	case err != nil:
 		early = postUnreadable
@@ -209,7 +210,7 @@ func (h *EventsHandler) take(w http.ResponseWriter, r *http.Request) (*answer, *
 		abandon(w, r)
 		return early, nil, nil
 	}
-	e, err := decodePost(body.bytes)
+	e, err := decodePost(body.Bytes)
 	if err != nil {
 		return refused(http.StatusBadRequest, "invalid", err.Error(), ""), nil, nil
 	}
@@ -221,7 +222,7 @@ func (h *EventsHandler) take(w http.ResponseWriter, r *http.Request) (*answer, *
 	if record.Known {
 		record.Doubted, undo = h.doubts.of(record, object, now)
 	}
-	if !h.namespaces.allow(namespaceKey{e.InvolvedObject.Namespace, record.Known && !record.Doubted}, now) {
+	if !h.namespaces.Allow(namespaceKey{e.InvolvedObject.Namespace, record.Known && !record.Doubted}, now) {
 		undo()
 		return postOverBudget, record, nil
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"notifier/internal/event"
+	"notifier/internal/receiver/limit"
 )
 
 var errBusTooLarge = errors.New("too large for the bus")
@@ -266,7 +267,7 @@ func TestE9OnlyAnEventWithTheObjectsUIDIsKnown(t *testing.T) {
 // namespace use up the budget of those that know its objects.
 func TestE9ABudgetIs503AndForgersHaveTheirOwn(t *testing.T) {
 	bus := &eventLog{}
-	h := newEvents(t, bus, func(o *EventsOptions) { o.Namespace = Budget{Rate: 0.001, Burst: 2} })
+	h := newEvents(t, bus, func(o *EventsOptions) { o.Namespace = limit.Budget{Rate: 0.001, Burst: 2} })
 	event := func(uid string, n int) *http.Request {
 		return post(posted(func(e *event.Event) { e.InvolvedObject.UID, e.Message = uid, fmt.Sprint(uid, n) }))
 	}
@@ -282,7 +283,7 @@ func TestE9ABudgetIs503AndForgersHaveTheirOwn(t *testing.T) {
 }
 
 func TestAnAddressOverItsBudgetIs503BeforeItsBodyIsRead(t *testing.T) {
-	h := newEvents(t, &eventLog{}, func(o *EventsOptions) { o.Address = Budget{Rate: 0.001, Burst: 1} })
+	h := newEvents(t, &eventLog{}, func(o *EventsOptions) { o.Address = limit.Budget{Rate: 0.001, Burst: 1} })
 	do(h, post("{"))
 	r := post(posted(nil))
 	r.Body = http.NoBody
@@ -306,17 +307,17 @@ func TestAnEventMayHaveThreeMiBOrWhatTheBusTakes(t *testing.T) {
 		chunked   bool
 		status    int
 	}{
-		"3 MiB":                              {0, MaxBody, false, 202},
-		"3 MiB in chunks":                    {0, MaxBody, true, 202},
-		"3 MiB and a byte":                   {0, MaxBody + 1, false, 413},
-		"3 MiB and a byte in chunks":         {0, MaxBody + 1, true, 413},
+		"3 MiB":                              {0, limit.MaxBody, false, 202},
+		"3 MiB in chunks":                    {0, limit.MaxBody, true, 202},
+		"3 MiB and a byte":                   {0, limit.MaxBody + 1, false, 413},
+		"3 MiB and a byte in chunks":         {0, limit.MaxBody + 1, true, 413},
 		"what a small bus takes":             {20 << 10, 20 << 10, true, 202},
 		"a byte more than a small bus takes": {20 << 10, 20<<10 + 1, true, 413},
 		"a byte more, as it says":            {20 << 10, 20<<10 + 1, false, 413},
-		"exactly one buffer":                 {0, bufferSize, true, 202},
+		"exactly one buffer":                 {0, limit.BufferSize, true, 202},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newEvents(t, &eventLog{}, func(o *EventsOptions) { o.MaxBody, o.Held = tc.bus, MaxBody+1 })
+			h := newEvents(t, &eventLog{}, func(o *EventsOptions) { o.MaxBody, o.Held = tc.bus, limit.MaxBody+1 })
 			for range 2 { // what the first one held is free for the second
 				r := post(sized(tc.size))
 				if tc.chunked {
@@ -326,7 +327,7 @@ func TestAnEventMayHaveThreeMiBOrWhatTheBusTakes(t *testing.T) {
 					t.Errorf("got %d, want %d", resp.StatusCode, tc.status)
 				}
 			}
-			if !isFree(t, &h.held, MaxBody+1) {
+			if !isFree(t, &h.held, limit.MaxBody+1) {
 				t.Error("room is still held")
 			}
 		})

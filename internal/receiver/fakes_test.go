@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"notifier/internal/event"
+	"notifier/internal/receiver/limit"
 )
 
 const token = "s3cret"
@@ -114,7 +115,7 @@ func withType(t testing.TB, kind string) hookOption {
 // unlimited are the default limits without budgets, for tests of something else.
 func unlimited() Limits {
 	l := DefaultLimits()
-	l.Unknown, l.Failure, l.Receiver, l.Tenant = Budget{}, Budget{}, Budget{}, Budget{}
+	l.Unknown, l.Failure, l.Receiver, l.Tenant = limit.Budget{}, limit.Budget{}, limit.Budget{}, limit.Budget{}
 	return l
 }
 

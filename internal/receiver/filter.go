@@ -9,6 +9,7 @@ import (
 
 	"notifier/internal/event"
 	"notifier/internal/receiver/expr"
+	"notifier/internal/receiver/limit"
 )
 
 // FilterObjects is the watchers' cache as filters see it.
@@ -79,12 +80,12 @@ type Filters struct {
 	namespace string
 	rules     []Rule
 	objects   FilterObjects
-	room      *Workroom
+	room      *limit.Workroom
 	readsBody bool
 }
 
 // NewFilters returns the Filter of a Receiver with at least one condition. All rules are of its namespace.
-func NewFilters(namespace string, rules []Rule, objects FilterObjects, room *Workroom) *Filters {
+func NewFilters(namespace string, rules []Rule, objects FilterObjects, room *limit.Workroom) *Filters {
 	f := &Filters{namespace: namespace, rules: rules, objects: objects, room: room}
 	for _, r := range rules {
 		for _, c := range r.Conditions {
@@ -116,9 +117,9 @@ func (f *Filters) Select(ctx context.Context, claims map[string]any, document []
 	if size > maxDecoded {
 		s.unread, document, size = errManyValues, nil, 0
 	}
-	leave, ok := f.room.enter(ctx, f.namespace, size)
+	leave, ok := f.room.Enter(ctx, f.namespace, size)
 	if !ok {
-		return nil, errNoTurn
+		return nil, limit.ErrNoTurn
 	}
 	defer leave()
 	req, err := decodeDocument(document)
@@ -130,7 +131,7 @@ func (f *Filters) Select(ctx context.Context, claims map[string]any, document []
 	}
 	s.vars = map[string]any{varDocument: req, varClaims: claims, varObject: map[string]any{}}
 	// The sender's going away ends no filter: what it sent is authentic, and is decided like any other webhook.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), filterTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit.FilterTime)
 	defer cancel()
 	for i := range f.rules {
 		s.judge(ctx, &f.rules[i])

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"notifier/internal/event"
+	"notifier/internal/receiver/limit"
 )
 
 // Fails when a failure refuses the webhook or keeps its siblings from being triggered, and when it is not told, counted and kept
@@ -73,7 +74,7 @@ func namesOf(triggers []event.Trigger) string {
 // Fails when what is over a budget or repeated does not say that its filters failed.
 func TestAFoldedWebhookTellsOfItsFiltersToo(t *testing.T) {
 	limits := unlimited()
-	limits.Receiver = Budget{Rate: 0.001, Burst: 1}
+	limits.Receiver = limit.Budget{Rate: 0.001, Burst: 1}
 	filters := newFilters(t, &objectCache{}, "", rule{name: "one", filter: `req.absent == 1`}, rule{name: "two"})
 	hook := newHook(t, "team-a/app", func(h *Hook) { h.Filter = filters })
 	w := newWebhooks(t, newTable(t, limits, hook), &recorder{})
@@ -92,7 +93,7 @@ func TestT4AWebhookThatFindsNoRoomForItsFiltersIsNotAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bus := &recorder{}
 		filters := newFilters(t, &objectCache{}, `true`, rule{name: "one"})
-		leave, ok := filters.room.enter(t.Context(), "team-a", 0)
+		leave, ok := filters.room.Enter(t.Context(), "team-a", 0)
 		if !ok {
 			t.Fatal("no room")
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"notifier/internal/event"
+	"notifier/internal/receiver/limit"
 )
 
 // objectCache is a watchers' cache: the labels of objects by name, in order, of the one kind that is watched.
@@ -76,7 +77,7 @@ func newFilters(t testing.TB, objects FilterObjects, all string, rules ...rule) 
 		}
 		compiled = append(compiled, one)
 	}
-	return NewFilters("team-a", compiled, objects, NewWorkroom())
+	return NewFilters("team-a", compiled, objects, limit.NewWorkroom())
 }
 
 // chosen are the names that the triggers are for, and checks that their keys are those of their targets.
@@ -214,7 +215,7 @@ func TestTheTimeOfAllFiltersIsBounded(t *testing.T) {
 	f := newFilters(t, objects, "", rule{name: "*", filter: costly}, rule{name: "*", filter: costly + ` || false`}, rule{name: "last"})
 	began := time.Now()
 	triggers, err := f.Select(t.Context(), nil, []byte("["+strings.Repeat("1,", 90)+"1]"))
-	if took := time.Since(began); took > 20*filterTime { // far below what all evaluations take, far above what the machine delays
+	if took := time.Since(began); took > 20*limit.FilterTime { // far below what all evaluations take, far above what the machine delays
 		t.Errorf("took %v", took)
 	}
 	if err == nil || !strings.Contains(err.Error(), "not decided in time") || err.(*FilterFailures).Rules != 2 { //nolint:errorlint // as Select returns it

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+
+	"notifier/internal/receiver/limit"
 )
 
 // gate bounds what is held in memory for requests that are being read, so that no sender can take it all: each level has its
@@ -18,18 +20,18 @@ type gate struct {
 // room is what the caps leave at one level.
 type room struct {
 	requests *semaphore.Weighted
-	bodies   bodyRoom
+	bodies   limit.BodyRoom
 }
 
 func newRoom(requests, bodies int64) room {
-	return room{requests: semaphore.NewWeighted(requests), bodies: newBodyRoom(bodies)}
+	return room{requests: semaphore.NewWeighted(requests), bodies: limit.NewBodyRoom(bodies)}
 }
 
 // pass is room that a request holds: its place at every level, and what of its body is kept. A level of bodies without a room has no
 // bound.
 type pass struct {
 	places [3]*semaphore.Weighted
-	bodies [3]bodyHold
+	bodies [3]limit.BodyHold
 	wait   time.Duration
 }
 
@@ -37,7 +39,7 @@ type pass struct {
 func (g *gate) enter(ctx context.Context, rt *route) (pass, bool) {
 	p := pass{
 		places: [3]*semaphore.Weighted{rt.line.room.requests, rt.tenant.room.requests, g.requests},
-		bodies: [3]bodyHold{{room: &rt.line.room.bodies}, {room: &rt.tenant.room.bodies}, {room: &g.bodies}},
+		bodies: [3]limit.BodyHold{{Room: &rt.line.room.bodies}, {Room: &rt.tenant.room.bodies}, {Room: &g.bodies}},
 		wait:   g.wait,
 	}
 	switch {
@@ -91,13 +93,13 @@ func (p *pass) grow(ctx context.Context, size int64) bool {
 	ctx, cancel := context.WithTimeout(ctx, p.wait)
 	defer cancel()
 	for i := range p.bodies {
-		if p.bodies[i].room == nil || p.bodies[i].takeNow(size) {
+		if p.bodies[i].Room == nil || p.bodies[i].TakeNow(size) {
 			continue
 		}
 		// From the narrowest level to the widest, so that who has the rest of one level never waits for that of a narrower one, and no
 		// two wait for each other.
 		for k := range p.bodies[:i+1] {
-			if p.bodies[k].room != nil && !p.bodies[k].takeRest(ctx) {
+			if p.bodies[k].Room != nil && !p.bodies[k].TakeRest(ctx) {
 				return false
 			}
 		}
@@ -115,8 +117,8 @@ func (p *pass) leave() {
 // drop gives back what is kept of the request's body.
 func (p *pass) drop() {
 	for i := range p.bodies {
-		if p.bodies[i].room != nil {
-			p.bodies[i].give()
+		if p.bodies[i].Room != nil {
+			p.bodies[i].Give()
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"notifier/internal/receiver/expr"
+	"notifier/internal/receiver/limit"
 )
 
 // defaultAudience is whom tokens are for where a provider does not say.
@@ -54,7 +55,7 @@ func (e *ExpressionError) Unwrap() error { return e.Err }
 type genericOIDC struct {
 	issuers   *Issuers
 	namespace string
-	room      *Workroom
+	room      *limit.Workroom
 	providers map[string]*oidcProvider // by issuer URL
 }
 
@@ -151,9 +152,9 @@ func (v genericOIDC) Begin(ctx context.Context, h http.Header) (Check, error) {
 	if err != nil {
 		return nil, err
 	}
-	leave, ok := v.room.enter(ctx, v.namespace, 0)
+	leave, ok := v.room.Enter(ctx, v.namespace, 0)
 	if !ok {
-		return nil, errNoTurn
+		return nil, limit.ErrNoTurn
 	}
 	defer leave()
 	var claims Claims
@@ -169,7 +170,7 @@ func (v genericOIDC) Begin(ctx context.Context, h http.Header) (Check, error) {
 // validate returns nil for claims that hold all validations, else a Refusal with the messages of those that they do not hold. One
 // that cannot be evaluated does not hold. All expressions share the time and the work of one, and so the memory of their values.
 func (p *oidcProvider) validate(ctx context.Context, claims Claims) error {
-	ctx, cancel := context.WithTimeout(ctx, filterTime)
+	ctx, cancel := context.WithTimeout(ctx, limit.FilterTime)
 	defer cancel()
 	budget := expr.NewBudget()
 	read, values := map[string]any(claims), map[string]any{}

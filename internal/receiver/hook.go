@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"notifier/internal/event"
+	"notifier/internal/receiver/limit"
 )
 
 // Hook is what one Receiver serves at one path. It is not changed once it was given to a Table.
@@ -26,7 +27,7 @@ type Hook struct {
 	// Targets are the triggers that an accepted webhook publishes, complete but for Accepted.
 	Targets []event.Trigger
 	// RateLimit is the Receiver's own budget of authentic deliveries, below the one of Limits. A Rate of 0 is none.
-	RateLimit Budget
+	RateLimit limit.Budget
 	// Previous says that Path and Verifier are of the token before the present one, which still counts while senders change over.
 	Previous bool
 	// Filter narrows Targets down for each webhook; nil triggers all of them.
@@ -79,7 +80,7 @@ func (h *Hook) validate() error {
 	if h.Verifier == nil {
 		errs = append(errs, errors.New("hook has no verifier"))
 	}
-	errs = append(errs, h.RateLimit.validate("the Receiver's own"))
+	errs = append(errs, h.RateLimit.Validate("the Receiver's own"))
 	triggers := h.Targets
 	if f, ok := h.Filter.(*Filters); ok {
 		triggers = slices.Concat(triggers, f.triggers())

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"notifier/internal/event"
+	"notifier/internal/receiver/limit"
 )
 
 // stumbling is a verifier, its check and a filter that panic at one step.
@@ -81,7 +82,7 @@ func TestAPanicAtAnyStepIsNo2xxAndHoldsNothing(t *testing.T) {
 				return nil
 			}))
 			for range 2 { // the first leaves nothing behind that the second would stumble over
-				if resp := do(w, push(hook.Path, token, string(make([]byte, 2*bufferSize)))); resp.StatusCode != want {
+				if resp := do(w, push(hook.Path, token, string(make([]byte, 2*limit.BufferSize)))); resp.StatusCode != want {
 					t.Errorf("got %d, want %d", resp.StatusCode, want)
 				}
 			}

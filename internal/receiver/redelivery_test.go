@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"notifier/internal/event"
+	"notifier/internal/receiver/limit"
 )
 
 // The answers of a repeat and of what is none.
@@ -98,7 +99,7 @@ func TestOnlyTheSameAuthenticStoredDeliveryIsARepeat(t *testing.T) {
 func TestARepeatOverTheBudgetIsFoldedToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limits := unlimited()
-		limits.Receiver = Budget{Rate: 0.1, Burst: 2}
+		limits.Receiver = limit.Budget{Rate: 0.1, Burst: 2}
 		hook := newHook(t, "team-a/hook")
 		r := newRedelivery(t, limits, hook)
 		r.expect(hook, "1", "{}", saysAccepted, 1)

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+
+	"notifier/internal/receiver/limit"
 )
 
 // hookPanicked is the answer after a panic, if no other Receiver on the path has a better one.
@@ -23,7 +25,7 @@ type trial struct {
 // undecided reports whether it could not be said whether the request is authentic.
 func (t *trial) undecided() bool {
 	if t.refusal != nil {
-		return errors.Is(t.refusal, ErrIssuerUnavailable) || errors.Is(t.refusal, errNoTurn)
+		return errors.Is(t.refusal, ErrIssuerUnavailable) || errors.Is(t.refusal, limit.ErrNoTurn)
 	}
 	return !t.delivery.authentic
 }
@@ -38,7 +40,7 @@ func (w *Webhooks) serveAll(rw http.ResponseWriter, r *http.Request, s *stand) *
 		w.record(r.Context(), s.routes[0], delivery{}, a, nil)
 		return a
 	}
-	body := &sharedBody{request: r, pass: pass{bodies: [3]bodyHold{{room: s.bodies}, {}, {room: &w.gate.bodies}}, wait: w.gate.wait}}
+	body := &sharedBody{request: r, pass: pass{bodies: [3]limit.BodyHold{{Room: s.bodies}, {}, {Room: &w.gate.bodies}}, wait: w.gate.wait}}
 	defer body.pass.drop()
 	trials := w.try(r.Context(), body, s.routes, false)
 	if !slices.ContainsFunc(trials, func(t trial) bool { return t.delivery.authentic || t.undecided() }) {
@@ -128,9 +130,9 @@ type sharedReader struct {
 func (s *sharedReader) all() ([]byte, error) {
 	b := s.body
 	b.once.Do(func() {
-		held := holding{max: MaxBody, take: b.pass.grow}
-		b.err = held.read(b.request)
-		b.bytes = held.bytes
+		held := limit.Body{Max: limit.MaxBody, Take: b.pass.grow}
+		b.err = held.Read(b.request)
+		b.bytes = held.Bytes
 	})
 	return b.bytes, b.err
 }
@@ -155,9 +157,9 @@ func keep(r *http.Request, p *pass) ([]byte, error) {
 	if shared, ok := r.Body.(*sharedReader); ok {
 		return shared.all()
 	}
-	kept := holding{max: MaxBody, take: p.grow}
-	err := kept.read(r)
-	return kept.bytes, err
+	kept := limit.Body{Max: limit.MaxBody, Take: p.grow}
+	err := kept.Read(r)
+	return kept.Bytes, err
 }
 
 // unanswered is where a Receiver among several answers to: its answer is one of several, and the connection is not its own.

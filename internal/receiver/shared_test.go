@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"notifier/internal/event"
+	"notifier/internal/receiver/limit"
 	"notifier/internal/receiver/oidc/oidctest"
 )
 
@@ -198,7 +199,7 @@ func (brokenVerifier) Begin(context.Context, http.Header) (Check, error) { panic
 func TestT5ARejectedWebhookOfSeveralReceiversIsCheap(t *testing.T) {
 	path := Path(token, "main", "payments")
 	limits := unlimited()
-	limits.Failure = Budget{Rate: 0.001, Burst: 3}
+	limits.Failure = limit.Budget{Rate: 0.001, Burst: 3}
 	bus := &recorder{}
 	table := newTable(t, limits, newHook(t, "payments/main", onPath(path)),
 		newHook(t, "ments/mainpay", onPath(path), withToken(t, "nexus", token)))
@@ -208,7 +209,7 @@ func TestT5ARejectedWebhookOfSeveralReceiversIsCheap(t *testing.T) {
 	if resp := do(door, unsigned); resp.StatusCode != http.StatusBadRequest || body.read.Load() != 0 {
 		t.Errorf("unsigned: %d, %d bytes read", resp.StatusCode, body.read.Load())
 	}
-	long := push(path, token, strings.Repeat("x", MaxBody+1))
+	long := push(path, token, strings.Repeat("x", limit.MaxBody+1))
 	long.ContentLength = -1
 	if resp := do(door, long); resp.StatusCode != http.StatusRequestEntityTooLarge {
 		t.Errorf("too long: %d", resp.StatusCode)

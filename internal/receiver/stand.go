@@ -3,6 +3,8 @@ package receiver
 import (
 	"slices"
 	"strings"
+
+	"notifier/internal/receiver/limit"
 )
 
 // maxStanding bounds the Receivers behind one path, each of which verifies every webhook that comes there.
@@ -15,7 +17,7 @@ type stand struct {
 	// routes are in the order of their right to the path.
 	routes []*route
 	// bodies is room for bodies that several of them read.
-	bodies *bodyRoom
+	bodies *limit.BodyRoom
 }
 
 // claim replaces the claim of one owner to path, nil to end it, and serves the claims that there are.
@@ -54,7 +56,7 @@ func (t *Table) standing(path string, claims []*route) *stand {
 		s.bodies = before.(*stand).bodies //nolint:forcetypeassert // nothing else is stored
 	}
 	if s.bodies == nil {
-		room := newBodyRoom(t.limits.Bodies.Path)
+		room := limit.NewBodyRoom(t.limits.Bodies.Path)
 		s.bodies = &room
 	}
 	return s

@@ -4,13 +4,15 @@ import (
 	"hash/maphash"
 	"io"
 	"sync"
+
+	"notifier/internal/receiver/limit"
 )
 
 var intakes = sync.Pool{New: func() any { return new(intake) }}
 
 // intake is what it takes to read a body that is not kept.
 type intake struct {
-	buffer [bufferSize]byte
+	buffer [limit.BufferSize]byte
 	digest maphash.Hash
 }
 
@@ -19,10 +21,10 @@ func stream(check io.Writer, body io.Reader, seed maphash.Seed) (bodyDigest, err
 	r := intakes.Get().(*intake)
 	defer intakes.Put(r)
 	r.digest.SetSeed(seed)
-	for left := MaxBody; ; {
+	for left := limit.MaxBody; ; {
 		n, err := body.Read(r.buffer[:])
 		if n > left {
-			return 0, errTooLarge
+			return 0, limit.ErrTooLarge
 		}
 		left -= n
 		_, _ = check.Write(r.buffer[:n]) // hashes do not fail

@@ -113,7 +113,7 @@ func (t *Table) Put(key string, hooks ...*Hook) error {
 	for _, h := range hooks {
 		l := before[h.Path]
 		if l == nil {
-			l = &line{room: newRoom(t.limits.Requests.Path, t.limits.Bodies.Path), failures: t.limits.Failure.limiter()}
+			l = &line{room: newRoom(t.limits.Requests.Path, t.limits.Bodies.Path), failures: t.limits.Failure.Limiter()}
 		}
 		o.paths[h.Path] = l
 		t.claim(h.Path, key, &route{hook: h, line: l, owner: o, tenant: n, ledger: o.ledger})
@@ -163,9 +163,9 @@ func (t *Table) Complete() { t.complete.Store(true) }
 
 // own returns the state of a Receiver, made if need be, under the budget that h asks for.
 func (t *Table) own(key string, h *Hook) *owner {
-	budget := h.RateLimit.within(t.limits.Receiver)
+	budget := h.RateLimit.Within(t.limits.Receiver)
 	if o := t.owners[key]; o != nil {
-		budget.apply(o.deliveries)
+		budget.Apply(o.deliveries)
 		return o
 	}
 	n := t.tenants[h.Namespace]
@@ -173,12 +173,12 @@ func (t *Table) own(key string, h *Hook) *owner {
 		n = &tenant{
 			room:       newRoom(t.limits.Requests.Namespace, t.limits.Bodies.Namespace),
 			reserve:    semaphore.NewWeighted(t.limits.Requests.Reserve),
-			deliveries: t.limits.Tenant.limiter(),
+			deliveries: t.limits.Tenant.Limiter(),
 		}
 		t.tenants[h.Namespace] = n
 	}
 	n.receivers++
-	o := &owner{key: key, namespace: h.Namespace, deliveries: budget.limiter()}
+	o := &owner{key: key, namespace: h.Namespace, deliveries: budget.Limiter()}
 	t.owners[key] = o
 	return o
 }

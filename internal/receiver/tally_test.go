@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"notifier/internal/event"
+	"notifier/internal/receiver/limit"
 )
 
 // deliveries is what was counted for a hook's Receiver.
@@ -28,7 +29,7 @@ func (r *redelivery) deliveries(hook *Hook) Deliveries {
 func TestWhatComesInIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limits := unlimited()
-		limits.Receiver = Budget{Rate: 0.001, Burst: 3}
+		limits.Receiver = limit.Budget{Rate: 0.001, Burst: 3}
 		hook, quiet := newHook(t, "team-a/hook", withEvents("push")), newHook(t, "team-b/hook")
 		r := newRedelivery(t, limits, hook, quiet)
 		start := time.Now().UTC()

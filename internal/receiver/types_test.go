@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"notifier/internal/event"
+	"notifier/internal/receiver/limit"
 	"notifier/internal/receiver/oidc/oidctest"
 )
 
@@ -102,7 +103,7 @@ const (
 // as if the event were unfit: the sender would not send it again.
 func TestT6CDEventsTakeTheirNamespacesTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		room := NewWorkroom()
+		room := limit.NewWorkroom()
 		hook := func(key string) *Hook {
 			return newHook(t, key, func(h *Hook) {
 				v, err := NewVerifier("cdevents", Credentials{Token: []byte(token), Namespace: h.Namespace, Room: room})
@@ -114,7 +115,7 @@ func TestT6CDEventsTakeTheirNamespacesTurn(t *testing.T) {
 		}
 		one, two, other := hook("team-a/one"), hook("team-a/two"), hook("team-b/one")
 		w := newWebhooks(t, newTable(t, unlimited(), one, two, other), &recorder{})
-		leave, _ := room.enter(t.Context(), "team-a", 0)
+		leave, _ := room.Enter(t.Context(), "team-a", 0)
 		for name, tc := range map[string]struct {
 			hook   *Hook
 			status int
@@ -138,7 +139,7 @@ func TestT6CDEventsTakeTheirNamespacesTurn(t *testing.T) {
 		}
 		leave()
 		elapse(time.Minute)
-		large, _ := room.enter(t.Context(), "team-b", largeDocument)
+		large, _ := room.Enter(t.Context(), "team-b", largeDocument)
 		if resp := do(w, push(one.Path, token, changeMerged)); resp.StatusCode != http.StatusOK {
 			t.Errorf("with room: %d", resp.StatusCode)
 		}
@@ -198,7 +199,7 @@ func TestGenericOIDCThroughTheDoor(t *testing.T) {
 func TestT6TokensWaitForTheirNamespacesTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		issuer := oidctest.New(t, issuerURL, "a")
-		room := NewWorkroom()
+		room := limit.NewWorkroom()
 		verifier := func(namespace string) Verifier {
 			v, err := NewVerifier("generic-oidc", Credentials{
 				Namespace: namespace, Room: room, Issuers: newIssuers(t, issuer, ""),
@@ -209,7 +210,7 @@ func TestT6TokensWaitForTheirNamespacesTurn(t *testing.T) {
 			}
 			return v
 		}
-		leave, _ := room.enter(t.Context(), "team", 0)
+		leave, _ := room.Enter(t.Context(), "team", 0)
 		hook := newHook(t, "team/app", func(h *Hook) { h.Verifier = verifier("team") })
 		door := newWebhooks(t, newTable(t, unlimited(), hook), &recorder{})
 		post := func() int {

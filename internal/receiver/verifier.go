@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"notifier/internal/receiver/limit"
 )
 
 // Verifier tells whether a request comes from someone who knows the Receiver's credentials. It is compiled once per state of
@@ -85,7 +87,7 @@ type Credentials struct {
 	Issuers *Issuers
 	// Namespace is the Receiver's, and Room where costly checks of its webhooks have their turn; without one they have it at once.
 	Namespace string
-	Room      *Workroom
+	Room      *limit.Workroom
 }
 
 // types lists the Receiver types that are built. A new type is one file and one row. keys are the keys of the Secret that the

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"notifier/internal/event"
+	"notifier/internal/receiver/limit"
 )
 
 // Triggers is the bus as the webhook door sees it. PublishTriggers returns nil only when all triggers are on disk.
@@ -35,7 +36,7 @@ type WebhooksOptions struct {
 	Table    *Table
 	Triggers Triggers
 	// Proxies are the peers whose X-Forwarded-For tells the client's address; none by default.
-	Proxies    Proxies
+	Proxies    limit.Proxies
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
 }
@@ -58,9 +59,9 @@ func (o WebhooksOptions) validate() error {
 type Webhooks struct {
 	table     *Table
 	triggers  Triggers
-	proxies   Proxies
+	proxies   limit.Proxies
 	gate      gate
-	strangers *budgets[netip.Addr]
+	strangers *limit.Limiters[netip.Addr]
 	metrics   *webhookMetrics
 	log       *outcomeLog
 	seed      maphash.Seed
@@ -82,11 +83,11 @@ func NewWebhooks(o WebhooksOptions) (*Webhooks, error) {
 		triggers:    o.Triggers,
 		proxies:     o.Proxies,
 		gate:        gate{newRoom(limits.Requests.Total, limits.Bodies.Total), limits.Wait},
-		strangers:   newBudgets[netip.Addr](limits.Unknown, maxAddresses),
+		strangers:   limit.NewLimiters[netip.Addr](limits.Unknown, maxAddresses),
 		log:         newOutcomeLog(o.Log),
 		seed:        maphash.MakeSeed(),
-		overUnknown: silent(http.StatusTooManyRequests, "unknown_over_budget", limits.Unknown.retryAfter()),
-		overFailure: refused(http.StatusTooManyRequests, "failures_over_budget", "too many failed authentications", limits.Failure.retryAfter()),
+		overUnknown: silent(http.StatusTooManyRequests, "unknown_over_budget", limits.Unknown.RetryAfter()),
+		overFailure: refused(http.StatusTooManyRequests, "failures_over_budget", "too many failed authentications", limits.Failure.RetryAfter()),
 	}
 	w.metrics = newWebhookMetrics(o.Registerer, &w.inFlight)
 	mux := chi.NewRouter()
@@ -171,7 +172,7 @@ func (w *Webhooks) stranger(r *http.Request, starting bool) *answer {
 	switch {
 	case starting:
 		return hookStarting
-	case !w.strangers.allow(w.proxies.client(r), time.Now()):
+	case !w.strangers.Allow(w.proxies.Client(r), time.Now()):
 		return w.overUnknown
 	default:
 		return hookUnknown
@@ -229,7 +230,7 @@ func early(r *http.Request, routes ...*route) *answer {
 		return hookMethod
 	case !identityEncoded(r.Header):
 		return hookEncoded
-	case r.ContentLength > MaxBody:
+	case r.ContentLength > limit.MaxBody:
 		return hookTooLarge
 	}
 	return nil
@@ -287,10 +288,10 @@ func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, rt *route, p 
 	}
 	claims, refusal := check.Finish(whole)
 	switch {
-	case errors.Is(err, errTooLarge):
+	case errors.Is(err, limit.ErrTooLarge):
 		abandon(rw, r)
 		return proven{}, hookTooLarge, nil
-	case errors.Is(err, errNoRoom):
+	case errors.Is(err, limit.ErrNoRoom):
 		abandon(rw, r)
 		return proven{}, hookBusy, nil
 	case err != nil:
@@ -308,7 +309,7 @@ func (w *Webhooks) decide(r *http.Request, rt *route, claims Claims, body []byte
 		return delivery{}, hookSuspended
 	}
 	content, err := contentOf(r.Context(), hook.Verifier, r.Header, body)
-	if errors.Is(err, errNoTurn) {
+	if errors.Is(err, limit.ErrNoTurn) {
 		return delivery{}, hookBusy
 	}
 	if err != nil {
@@ -324,7 +325,7 @@ func (w *Webhooks) decide(r *http.Request, rt *route, claims Claims, body []byte
 		var failed error
 		d.selected, failed = hook.Filter.Select(r.Context(), claims, content.Document)
 		switch {
-		case errors.Is(failed, errNoTurn):
+		case errors.Is(failed, limit.ErrNoTurn):
 			return d, hookBusy
 		case errors.Is(failed, errPending):
 			return d, hookStarting
@@ -361,7 +362,7 @@ func (w *Webhooks) failed(rt *route, err error) *answer {
 	switch { // what is not the sender's fault is not charged
 	case errors.Is(err, ErrIssuerUnavailable):
 		return hookIssuer
-	case errors.Is(err, errNoTurn):
+	case errors.Is(err, limit.ErrNoTurn):
 		return hookBusy
 	}
 	if !rt.line.failures.AllowN(time.Now(), 1) {

@@ -13,6 +13,7 @@ import (
 	v1 "notifier/api/v1"
 	"notifier/internal/event"
 	"notifier/internal/receiver"
+	"notifier/internal/receiver/limit"
 	"notifier/internal/reconcile/apply"
 	"notifier/internal/reconcile/kube"
 )
@@ -43,9 +44,9 @@ type receiverController struct {
 	subscriptions SubscriptionTable
 	// objects are what filters are given, and workroom what verifiers are as well.
 	objects  receiver.FilterObjects
-	workroom *receiver.Workroom
+	workroom *limit.Workroom
 	// compiling are the turns of those whose expressions are compiled.
-	compiling *receiver.CompileRoom
+	compiling *limit.CompileRoom
 	live      *Receivers
 	verdicts  *verdicts
 	// issuers have the keys of those who sign senders' tokens.
@@ -229,14 +230,14 @@ func compileHook(r *v1.Receiver, plan receiverPlan, creds receiver.Credentials, 
 }
 
 // rateLimitOf is the budget that a Receiver asks for, none without a limit.
-func rateLimitOf(l *v1.ReceiverRateLimit) receiver.Budget {
+func rateLimitOf(l *v1.ReceiverRateLimit) limit.Budget {
 	switch {
 	case l == nil:
-		return receiver.Budget{}
+		return limit.Budget{}
 	case l.Burst == 0:
-		return receiver.Budget{Rate: float64(l.PerMinute) / 60, Burst: int(l.PerMinute)}
+		return limit.Budget{Rate: float64(l.PerMinute) / 60, Burst: int(l.PerMinute)}
 	}
-	return receiver.Budget{Rate: float64(l.PerMinute) / 60, Burst: int(l.Burst)}
+	return limit.Budget{Rate: float64(l.PerMinute) / 60, Burst: int(l.Burst)}
 }
 
 // triggersOf are the triggers of a planned Receiver, complete but for Accepted.

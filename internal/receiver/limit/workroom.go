@@ -1,4 +1,4 @@
-package receiver
+package limit
 
 import (
 	"context"
@@ -29,12 +29,12 @@ const (
 	maxOwed   = time.Second
 )
 
-// filterTime is how long all filters of one webhook may take together, and all expressions over a token's claims. It is far beyond what
+// FilterTime is how long all filters of one webhook may take together, and all expressions over a token's claims. It is far beyond what
 // filters need that somebody wrote in earnest, so that a busy machine fails none of them.
-const filterTime = 250 * time.Millisecond
+const FilterTime = 250 * time.Millisecond
 
-// errNoTurn says that filters, or the expressions over a token's claims, could not be begun with in time. It is no failure of theirs.
-var errNoTurn = errors.New("no room for expressions")
+// ErrNoTurn says that filters, or the expressions over a token's claims, could not be begun with in time. It is no failure of theirs.
+var ErrNoTurn = errors.New("no room for expressions")
 
 // Workroom is the room in memory and the processors that all share whose work on authentic webhooks takes long: filters, the
 // expressions over a token's claims, the decoding of CDEvents. The webhooks of one namespace are worked on one after the other
@@ -74,9 +74,9 @@ func NewWorkroom() *Workroom {
 	return &Workroom{quick: lane{free: 2 * runtime.GOMAXPROCS(0)}, slow: lane{free: 1}, namespaces: newNamespaces()}
 }
 
-// enter takes the namespace's turn and a place for a document that takes size bytes when it is decoded, at most maxDecoded, and
+// Enter takes the namespace's turn and a place for a document that takes size bytes when it is decoded, at most maxDecoded, and
 // reports whether they were to be had in time. leave gives both back. A nil room has room for all.
-func (r *Workroom) enter(ctx context.Context, namespace string, size int64) (leave func(), ok bool) {
+func (r *Workroom) Enter(ctx context.Context, namespace string, size int64) (leave func(), ok bool) {
 	if r == nil {
 		return func() {}, true
 	}
@@ -152,7 +152,7 @@ func (t *turn) charge(began, now time.Time) {
 	if took > quickTime {
 		t.slow = now
 	}
-	t.took = min(max(took, 0), 2*filterTime)
+	t.took = min(max(took, 0), 2*FilterTime)
 	t.owed, t.at = t.owes(now)+t.took, now
 }
 

@@ -1,4 +1,4 @@
-package receiver
+package limit
 
 import (
 	"fmt"
@@ -89,7 +89,7 @@ func TestT6CompilingLeavesProcessorsFree(t *testing.T) {
 func TestWhatIsPutOffComesAgainByTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		room := NewCompileRoom()
-		const takes = 2 * filterTime
+		const takes = 2 * FilterTime
 		var first time.Duration
 		for first == 0 {
 			var err error

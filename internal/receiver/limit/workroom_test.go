@@ -1,4 +1,4 @@
-package receiver
+package limit
 
 import (
 	"context"
@@ -14,28 +14,28 @@ import (
 func TestT6FiltersOfANamespaceTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		room := NewWorkroom()
-		leave, ok := room.enter(t.Context(), "team-a", 0)
+		leave, ok := room.Enter(t.Context(), "team-a", 0)
 		if !ok {
 			t.Fatal("no room")
 		}
 		began := time.Now()
-		if _, ok := room.enter(t.Context(), "team-a", 0); ok || time.Since(began) != turnWait {
+		if _, ok := room.Enter(t.Context(), "team-a", 0); ok || time.Since(began) != turnWait {
 			t.Errorf("entered %v after %v", ok, time.Since(began))
 		}
-		other, ok := room.enter(t.Context(), "team-b", 0)
+		other, ok := room.Enter(t.Context(), "team-b", 0)
 		if !ok || time.Since(began) != turnWait {
 			t.Error("another namespace waits")
 		}
 		other()
 		leave()
 		elapse(turnWait) // after which what it took is paid for
-		again, ok := room.enter(t.Context(), "team-a", 0)
+		again, ok := room.Enter(t.Context(), "team-a", 0)
 		if !ok {
 			t.Fatal("the turn was not given back")
 		}
 		again()
 		elapse(2 * slowFor)
-		last, _ := room.enter(t.Context(), "team-c", 0)
+		last, _ := room.Enter(t.Context(), "team-c", 0)
 		if last(); len(room.turns) != 0 {
 			t.Errorf("%d turns are kept of namespaces that filter nothing", len(room.turns))
 		}
@@ -51,7 +51,7 @@ func TestT6LargeDocumentsWaitForEachOtherAlone(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 10 {
 			wg.Go(func() {
-				leave, ok := room.enter(t.Context(), fmt.Sprint("team-", i), quickSize+1)
+				leave, ok := room.Enter(t.Context(), fmt.Sprint("team-", i), quickSize+1)
 				if !ok {
 					t.Error("a large document found no room in time")
 					return
@@ -70,7 +70,7 @@ func TestT6LargeDocumentsWaitForEachOtherAlone(t *testing.T) {
 		}
 		synctest.Wait()
 		began := time.Now()
-		if leave, ok := room.enter(t.Context(), "team-b", quickSize); !ok || time.Since(began) != 0 {
+		if leave, ok := room.Enter(t.Context(), "team-b", quickSize); !ok || time.Since(began) != 0 {
 			t.Errorf("a small document entered %v after %v", ok, time.Since(began))
 		} else {
 			leave()
@@ -96,24 +96,24 @@ func TestT6WhoUsesUpTheTimeOfFiltersWaitsForItself(t *testing.T) {
 					for range 3 { // webhooks at a time
 						wg.Go(func() {
 							for ctx.Err() == nil {
-								leave, ok := room.enter(ctx, fmt.Sprint("flood-", i), 0)
+								leave, ok := room.Enter(ctx, fmt.Sprint("flood-", i), 0)
 								if !ok {
 									elapse(time.Millisecond)
 									continue
 								}
-								elapse(filterTime)
-								used[i] += filterTime // it is its turn
+								elapse(FilterTime)
+								used[i] += FilterTime // it is its turn
 								leave()
 							}
 						})
 					}
 				}
 				// Nobody knows beforehand whose filters are slow, so that all may be quick once.
-				elapse(time.Duration(namespaces) * filterTime)
+				elapse(time.Duration(namespaces) * FilterTime)
 				const tries = 100
 				for i := range tries {
 					began := time.Now()
-					leave, ok := room.enter(t.Context(), "team-a", 0)
+					leave, ok := room.Enter(t.Context(), "team-a", 0)
 					if took := time.Since(began); !ok || took != 0 {
 						t.Errorf("webhook %d of another namespace: %v after %v", i, ok, took)
 						break
@@ -123,18 +123,18 @@ func TestT6WhoUsesUpTheTimeOfFiltersWaitsForItself(t *testing.T) {
 					elapse(37 * time.Millisecond)
 				}
 				began := time.Now()
-				leave, ok := room.enter(t.Context(), "team-a", quickSize+1)
-				if took := time.Since(began); !ok || took > filterTime {
+				leave, ok := room.Enter(t.Context(), "team-a", quickSize+1)
+				if took := time.Since(began); !ok || took > FilterTime {
 					t.Errorf("a large document of another namespace: %v after %v", ok, took)
 				}
 				if ok {
 					leave()
 				}
-				passed := time.Duration(namespaces)*filterTime + tries*38*time.Millisecond
+				passed := time.Duration(namespaces)*FilterTime + tries*38*time.Millisecond
 				end()
 				wg.Wait()
 				for i, d := range used {
-					if most := passed/timeShare + maxOwed + 2*filterTime; d > most {
+					if most := passed/timeShare + maxOwed + 2*FilterTime; d > most {
 						t.Errorf("namespace %d used %v in %v", i, d, passed)
 					}
 				}
@@ -148,20 +148,20 @@ func TestT6WhoUsesUpTheTimeOfFiltersWaitsForItself(t *testing.T) {
 func TestASlowNamespaceIsForgiven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		room := NewWorkroom()
-		leave, _ := room.enter(t.Context(), "team-a", 0)
+		leave, _ := room.Enter(t.Context(), "team-a", 0)
 		elapse(time.Hour)
 		leave()
 		began := time.Now()
-		if leave, ok := room.enter(t.Context(), "team-a", 0); !ok || time.Since(began) > turnWait {
+		if leave, ok := room.Enter(t.Context(), "team-a", 0); !ok || time.Since(began) > turnWait {
 			t.Errorf("entered %v after %v", ok, time.Since(began))
 		} else {
 			leave()
 		}
 		elapse(slowFor)
-		large, _ := room.enter(t.Context(), "team-b", quickSize+1)
+		large, _ := room.Enter(t.Context(), "team-b", quickSize+1)
 		defer large()
 		began = time.Now()
-		if leave, ok := room.enter(t.Context(), "team-a", 0); !ok || time.Since(began) != 0 {
+		if leave, ok := room.Enter(t.Context(), "team-a", 0); !ok || time.Since(began) != 0 {
 			t.Errorf("later entered %v after %v", ok, time.Since(began))
 		} else {
 			leave()

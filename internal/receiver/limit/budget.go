@@ -1,4 +1,4 @@
-package receiver
+package limit
 
 import (
 	"fmt"
@@ -17,8 +17,8 @@ type Budget struct {
 	Burst int
 }
 
-// limiter returns the budget's token bucket, full. It always has a token when the budget is off.
-func (b Budget) limiter() *rate.Limiter { return rate.NewLimiter(b.limit(), b.Burst) }
+// Limiter returns the budget's token bucket, full. It always has a token when the budget is off.
+func (b Budget) Limiter() *rate.Limiter { return rate.NewLimiter(b.limit(), b.Burst) }
 
 func (b Budget) limit() rate.Limit {
 	if b.Rate == 0 {
@@ -27,15 +27,15 @@ func (b Budget) limit() rate.Limit {
 	return rate.Limit(b.Rate)
 }
 
-// apply makes l follow the budget from now on. What was taken stays taken: the bucket is not refilled.
-func (b Budget) apply(l *rate.Limiter) {
+// Apply makes l follow the budget from now on. What was taken stays taken: the bucket is not refilled.
+func (b Budget) Apply(l *rate.Limiter) {
 	if l.Limit() != b.limit() || l.Burst() != b.Burst {
 		l.SetLimit(b.limit())
 		l.SetBurst(b.Burst)
 	}
 }
 
-func (b Budget) validate(name string) error {
+func (b Budget) Validate(name string) error {
 	switch {
 	case !(b.Rate >= 0) || math.IsInf(b.Rate, 1):
 		return fmt.Errorf("%s budget has a rate that is none", name)
@@ -47,8 +47,8 @@ func (b Budget) validate(name string) error {
 	return nil
 }
 
-// within is the budget that is bounded by both.
-func (b Budget) within(ceiling Budget) Budget {
+// Within is the budget that is bounded by both.
+func (b Budget) Within(ceiling Budget) Budget {
 	switch {
 	case b.Rate == 0:
 		return ceiling
@@ -58,18 +58,18 @@ func (b Budget) within(ceiling Budget) Budget {
 	return Budget{Rate: min(b.Rate, ceiling.Rate), Burst: min(b.Burst, ceiling.Burst)}
 }
 
-// retryAfter is the Retry-After of an answer over the budget: the seconds until one token is back, at most a minute.
-func (b Budget) retryAfter() string {
+// RetryAfter is the Retry-After of an answer over the budget: the seconds until one token is back, at most a minute.
+func (b Budget) RetryAfter() string {
 	if b.Rate == 0 {
 		return "1"
 	}
 	return strconv.Itoa(int(min(60, math.Ceil(1/b.Rate))))
 }
 
-// budgets are token buckets by a key from outside, at most max of them. The key that was used longest ago is evicted; when it
+// Limiters are token buckets by a key from outside, at most max of them. The key that was used longest ago is evicted; when it
 // comes back it has a full bucket, so that eviction can only be generous: with more keys than max a budget bounds less, and
 // nobody is refused because of others.
-type budgets[K comparable] struct {
+type Limiters[K comparable] struct {
 	budget Budget
 	max    int
 
@@ -85,19 +85,19 @@ type bucket[K comparable] struct {
 	prev, next *bucket[K]
 }
 
-func newBudgets[K comparable](b Budget, max int) *budgets[K] {
-	bs := &budgets[K]{budget: b, max: max, entries: make(map[K]*bucket[K])}
+func NewLimiters[K comparable](b Budget, max int) *Limiters[K] {
+	bs := &Limiters[K]{budget: b, max: max, entries: make(map[K]*bucket[K])}
 	bs.root.prev, bs.root.next = &bs.root, &bs.root
 	return bs
 }
 
-// allow takes one token of key's bucket.
-func (bs *budgets[K]) allow(key K, now time.Time) bool {
+// Allow takes one token of key's bucket.
+func (bs *Limiters[K]) Allow(key K, now time.Time) bool {
 	return bs.budget.Rate == 0 || bs.limiter(key).AllowN(now, 1)
 }
 
-// take takes one token of key's bucket, which can be given back. It returns nil when there is none.
-func (bs *budgets[K]) take(key K, now time.Time) *rate.Reservation {
+// Take takes one token of key's bucket, which can be given back. It returns nil when there is none.
+func (bs *Limiters[K]) Take(key K, now time.Time) *rate.Reservation {
 	taken := bs.limiter(key).ReserveN(now, 1)
 	if taken.DelayFrom(now) > 0 {
 		taken.CancelAt(now)
@@ -106,7 +106,7 @@ func (bs *budgets[K]) take(key K, now time.Time) *rate.Reservation {
 	return taken
 }
 
-func (bs *budgets[K]) limiter(key K) *rate.Limiter {
+func (bs *Limiters[K]) limiter(key K) *rate.Limiter {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	b := bs.entries[key]
@@ -116,7 +116,7 @@ func (bs *budgets[K]) limiter(key K) *rate.Limiter {
 			oldest.unlink()
 			delete(bs.entries, oldest.key)
 		}
-		b = &bucket[K]{key: key, limiter: bs.budget.limiter()}
+		b = &bucket[K]{key: key, limiter: bs.budget.Limiter()}
 		bs.entries[key] = b
 	} else {
 		b.unlink()
@@ -129,15 +129,15 @@ func (bs *budgets[K]) limiter(key K) *rate.Limiter {
 func (b *bucket[K]) unlink() { b.prev.next, b.next.prev = b.next, b.prev }
 
 // len returns the number of keys that are held.
-func (bs *budgets[K]) len() int {
+func (bs *Limiters[K]) len() int {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	return len(bs.entries)
 }
 
-// addressKey is the client that an address stands for: an IPv4 address, or an IPv6 /64, since whoever has one address of a /64
+// AddressKey is the client that an address stands for: an IPv4 address, or an IPv6 /64, since whoever has one address of a /64
 // has all of them.
-func addressKey(a netip.Addr) netip.Addr {
+func AddressKey(a netip.Addr) netip.Addr {
 	a = a.Unmap().WithZone("")
 	if a.Is6() {
 		if p, err := a.Prefix(64); err == nil {

@@ -1,4 +1,4 @@
-package receiver
+package limit
 
 import (
 	"net/http"
@@ -56,11 +56,11 @@ func TestTheClientIsTheLastAddressThatIsNoProxys(t *testing.T) {
 		"a proxy of IPv6":                  {from("[2001:db8:ffff::1]:1", "198.51.100.7"), "198.51.100.7"},
 		"a peer that is no address":        {from("@", "198.51.100.7"), "invalid IP"},
 	} {
-		if got := proxies.client(tc.request).String(); got != tc.want {
+		if got := proxies.Client(tc.request).String(); got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
 		}
 	}
-	if got := Proxies(nil).client(from(proxy, "198.51.100.7")).String(); got != "10.0.0.1" {
+	if got := Proxies(nil).Client(from(proxy, "198.51.100.7")).String(); got != "10.0.0.1" {
 		t.Errorf("without proxies: %s, want the peer", got)
 	}
 }
@@ -75,10 +75,10 @@ func FuzzClient(f *testing.F) {
 		f.Add(seed, "\x00,")
 	}
 	f.Fuzz(func(t *testing.T, line, before string) {
-		if got := proxies.client(from("192.0.2.1:1", line)); got.String() != "192.0.2.1" {
+		if got := proxies.Client(from("192.0.2.1:1", line)); got.String() != "192.0.2.1" {
 			t.Errorf("a stranger is taken for %s", got)
 		}
-		got := proxies.client(from("10.0.0.1:1", line))
+		got := proxies.Client(from("10.0.0.1:1", line))
 		if !got.IsValid() || got.Zone() != "" || got.Is4In6() {
 			t.Errorf("the client is %q", got)
 		}
@@ -86,7 +86,7 @@ func FuzzClient(f *testing.F) {
 			return // nobody but proxies was named
 		}
 		for _, lines := range [][]string{{before, line}, {before + "," + line}} {
-			if other := proxies.client(from("10.0.0.1:1", lines...)); other != got {
+			if other := proxies.Client(from("10.0.0.1:1", lines...)); other != got {
 				t.Errorf("%q is from %s, and with %q before it from %s", line, got, before, other)
 			}
 		}

@@ -1,4 +1,4 @@
-package receiver
+package limit
 
 import (
 	"net/http"
@@ -23,16 +23,16 @@ func (p Proxies) trust(a netip.Addr) bool {
 	return false
 }
 
-// client is who sent the request, as budgets know it: the connection's peer, and if that is a proxy, whom the proxies name. Each
+// Client is who sent the request, as budgets know it: the connection's peer, and if that is a proxy, whom the proxies name. Each
 // appends the address it was asked from, so the last one that is no proxy's is the client, and what stands before it is the
 // client's own invention. Behind an entry that is no address nothing can be known: the proxy that let it through answers for it.
-func (p Proxies) client(r *http.Request) netip.Addr {
+func (p Proxies) Client(r *http.Request) netip.Addr {
 	known, ok := address(r.RemoteAddr)
 	if !ok {
 		return netip.Addr{}
 	}
 	if !p.trust(known) {
-		return addressKey(known)
+		return AddressKey(known)
 	}
 	for _, line := range slices.Backward(r.Header[forwardedFor]) {
 		for rest, more := line, true; more; {
@@ -40,19 +40,19 @@ func (p Proxies) client(r *http.Request) netip.Addr {
 			rest, entry, more = cutLast(rest)
 			named, ok := address(strings.Trim(entry, " \t"))
 			if !ok {
-				return addressKey(known)
+				return AddressKey(known)
 			}
 			known = named
 			if !p.trust(known) {
-				return addressKey(known)
+				return AddressKey(known)
 			}
 		}
 	}
-	return addressKey(known)
+	return AddressKey(known)
 }
 
-// clientAddress is who the request's connection comes from, as budgets know it.
-func clientAddress(r *http.Request) netip.Addr { return Proxies(nil).client(r) }
+// ClientAddress is who the request's connection comes from, as budgets know it.
+func ClientAddress(r *http.Request) netip.Addr { return Proxies(nil).Client(r) }
 
 // cutLast cuts the last entry off a list with commas.
 func cutLast(list string) (rest, entry string, more bool) {

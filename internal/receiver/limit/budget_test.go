@@ -1,4 +1,4 @@
-package receiver
+package limit
 
 import (
 	"encoding/binary"
@@ -8,11 +8,11 @@ import (
 )
 
 func TestABudgetAdmitsItsBurstAndThenItsRate(t *testing.T) {
-	b := newBudgets[string](Budget{Rate: 10, Burst: 3}, 10)
+	b := NewLimiters[string](Budget{Rate: 10, Burst: 3}, 10)
 	now := time.Unix(0, 0)
 	admitted := func(key string, at time.Time, tries int) (n int) {
 		for range tries {
-			if b.allow(key, at) {
+			if b.Allow(key, at) {
 				n++
 			}
 		}
@@ -30,9 +30,9 @@ func TestABudgetAdmitsItsBurstAndThenItsRate(t *testing.T) {
 }
 
 func TestABudgetWithoutARateIsOff(t *testing.T) {
-	b := newBudgets[string](Budget{}, 1)
+	b := NewLimiters[string](Budget{}, 1)
 	for range 1000 {
-		if !b.allow("a", time.Unix(0, 0)) {
+		if !b.Allow("a", time.Unix(0, 0)) {
 			t.Fatal("refused")
 		}
 	}
@@ -43,17 +43,17 @@ func TestABudgetWithoutARateIsOff(t *testing.T) {
 
 // Fails without eviction, or when what is evicted is the key that was used last.
 func TestBudgetsForgetTheKeyThatWasUsedLongestAgo(t *testing.T) {
-	b := newBudgets[netip.Addr](Budget{Rate: 0.001, Burst: 1}, 100)
+	b := NewLimiters[netip.Addr](Budget{Rate: 0.001, Burst: 1}, 100)
 	now := time.Unix(0, 0)
 	steady := netip.MustParseAddr("10.0.0.1")
-	b.allow(steady, now)
+	b.Allow(steady, now)
 	for i := range uint32(100_000) {
 		var raw [4]byte
 		binary.BigEndian.PutUint32(raw[:], 0x0b000000+i)
-		if !b.allow(netip.AddrFrom4(raw), now) {
+		if !b.Allow(netip.AddrFrom4(raw), now) {
 			t.Fatalf("address %d was refused because of others", i)
 		}
-		if i%50 == 0 && b.allow(steady, now) {
+		if i%50 == 0 && b.Allow(steady, now) {
 			t.Fatalf("the address in steady use was forgotten after %d others", i)
 		}
 	}
@@ -70,7 +70,7 @@ func TestAnAddressStandsForAClient(t *testing.T) {
 		"2001:db8:1:2:ffff::":  "2001:db8:1:2::",
 		"fe80::1:2%eth0":       "fe80::",
 	} {
-		if got := addressKey(netip.MustParseAddr(in)); got.String() != want {
+		if got := AddressKey(netip.MustParseAddr(in)); got.String() != want {
 			t.Errorf("%s stands for %s, want %s", in, got, want)
 		}
 	}

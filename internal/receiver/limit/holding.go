@@ -1,0 +1,115 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// MaxBody is the greatest body either door accepts, in bytes.
+const MaxBody = 3 << 20
+
+// BufferSize is what a webhook that is being read costs in any case: most bodies are hashed as they arrive and not kept.
+const BufferSize = 16 << 10
+
+// Body is a body in memory. What it needs beyond the first buffer is taken from a common room, as the body arrives and not
+// as it was announced, so that a sender who dawdles holds little.
+type Body struct {
+	Bytes []byte
+	// Take takes so many bytes of room, and reports whether there was room in time.
+	Take func(ctx context.Context, size int64) bool
+	Max  int
+}
+
+// BodyRoom is room in memory that bodies share, and beside it room for the rest of one body. Each body takes room as it arrives, so
+// that all could end up waiting for room that the others hold: the one that has the rest goes on, and then the next.
+type BodyRoom struct{ shared, rest *semaphore.Weighted }
+
+func NewBodyRoom(size int64) BodyRoom {
+	return BodyRoom{shared: semaphore.NewWeighted(size), rest: semaphore.NewWeighted(1)}
+}
+
+// BodyHold is what one body holds of a room.
+type BodyHold struct {
+	Room *BodyRoom
+	// kept is how many of its bytes are in the shared room, hasRest whether what comes is in the room beside it.
+	kept    int64
+	hasRest bool
+}
+
+// Take takes size bytes more, waiting for them until ctx ends, and reports whether they were to be had.
+func (b *BodyHold) Take(ctx context.Context, size int64) bool {
+	return b.TakeNow(size) || b.TakeRest(ctx)
+}
+
+// TakeNow is take without waiting.
+func (b *BodyHold) TakeNow(size int64) bool {
+	switch {
+	case b.hasRest:
+		return true
+	case b.Room.shared.TryAcquire(size):
+		b.kept += size
+		return true
+	}
+	return false
+}
+
+// TakeRest takes the room beside the shared one, in which the rest of the body has its place, however much that is.
+func (b *BodyHold) TakeRest(ctx context.Context) bool {
+	b.hasRest = b.hasRest || b.Room.rest.Acquire(ctx, 1) == nil
+	return b.hasRest
+}
+
+// Give gives everything back.
+func (b *BodyHold) Give() {
+	b.Room.shared.Release(b.kept)
+	if b.hasRest {
+		b.Room.rest.Release(1)
+	}
+	b.kept, b.hasRest = 0, false
+}
+
+// The ways in which a body is not read to its end.
+var (
+	ErrNoRoom   = errors.New("no room for the body")
+	ErrTooLarge = errors.New("body is too large")
+)
+
+// Read reads the body of r to its end. The error is errNoRoom, errTooLarge, or what reading it failed with.
+func (b *Body) Read(r *http.Request) error {
+	b.Bytes = make([]byte, 0, min(BufferSize, b.Max+1))
+	if r.ContentLength >= 0 && r.ContentLength < BufferSize {
+		b.Bytes = make([]byte, 0, r.ContentLength+1) // one more, so that the end is seen without growing
+	}
+	for {
+		if len(b.Bytes) == cap(b.Bytes) && !b.grow(r.Context()) {
+			return ErrNoRoom
+		}
+		n, err := r.Body.Read(b.Bytes[len(b.Bytes):cap(b.Bytes)])
+		b.Bytes = b.Bytes[:len(b.Bytes)+n]
+		switch {
+		case len(b.Bytes) > b.Max:
+			return ErrTooLarge
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// grow doubles what may be held, up to the greatest body and the byte that is too many.
+func (b *Body) grow(ctx context.Context) bool {
+	size := min(max(BufferSize, 2*len(b.Bytes)), b.Max+1)
+	more := int64(size - len(b.Bytes))
+	if !b.Take(ctx, more) {
+		return false
+	}
+	grown := make([]byte, len(b.Bytes), size) // exactly: append would round up past what was taken
+	copy(grown, b.Bytes)
+	b.Bytes = grown
+	return true
+}
