@@ -11,6 +11,8 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	jose "github.com/go-jose/go-jose/v4"
+
+	"notifier/internal/receiver/answer"
 )
 
 // maxBearer bounds a token in bytes. Those of Git hosts and clouds have one or two thousand.
@@ -21,12 +23,12 @@ const maxTries = 4
 
 // The refusals of signed tokens.
 const (
-	refusedBearer  Refusal = "token malformed"
-	refusedIssuer  Refusal = "token of another issuer"
-	refusedKey     Refusal = "token signed with a key that its issuer does not list"
-	refusedSigned  Refusal = "token signature mismatch"
-	refusedExpired Refusal = "token expired"
-	refusedClaims  Refusal = "token is not for this audience, or not valid yet"
+	refusedBearer  answer.Refusal = "token malformed"
+	refusedIssuer  answer.Refusal = "token of another issuer"
+	refusedKey     answer.Refusal = "token signed with a key that its issuer does not list"
+	refusedSigned  answer.Refusal = "token signature mismatch"
+	refusedExpired answer.Refusal = "token expired"
+	refusedClaims  answer.Refusal = "token is not for this audience, or not valid yet"
 )
 
 // bearerToken returns the token of the header Authorization: three parts of base64, as a JSON Web Token has them.

@@ -12,6 +12,7 @@ import (
 	v04 "github.com/cdevents/sdk-go/pkg/api/v04"
 	v05 "github.com/cdevents/sdk-go/pkg/api/v05"
 
+	"notifier/internal/receiver/answer"
 	"notifier/internal/receiver/limit"
 )
 
@@ -26,9 +27,9 @@ const (
 )
 
 const (
-	refusedLong    Refusal = "event is larger than 64 KiB"
-	refusedCDEvent Refusal = "body is not a CDEvent of specification 0.4 or 0.5"
-	refusedType    Refusal = "event types of CloudEvent and CDEvent differ"
+	refusedLong    answer.Refusal = "event is larger than 64 KiB"
+	refusedCDEvent answer.Refusal = "body is not a CDEvent of specification 0.4 or 0.5"
+	refusedType    answer.Refusal = "event types of CloudEvent and CDEvent differ"
 )
 
 // cdEvents cannot sign: like generic it authenticates by its path.

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"notifier/internal/event"
+	"notifier/internal/receiver/answer"
 	"notifier/internal/receiver/limit"
 )
 
@@ -110,7 +111,7 @@ type EventsHandler struct {
 	doubts     *doubts
 	held       limit.BodyRoom
 	metrics    *postMetrics
-	log        *outcomeLog
+	log        *answer.Log
 	handler    http.Handler
 }
 
@@ -133,7 +134,7 @@ func NewEvents(o EventsOptions) (*EventsHandler, error) {
 		doubts:     newDoubts(),
 		held:       limit.NewBodyRoom(o.Held),
 		metrics:    newPostMetrics(o.Registerer),
-		log:        newOutcomeLog(o.Log),
+		log:        answer.NewLog(o.Log),
 	}
 	if o.MaxBody > 0 {
 		h.maxBody = min(h.maxBody, o.MaxBody)
@@ -145,7 +146,7 @@ func NewEvents(o EventsOptions) (*EventsHandler, error) {
 		w.Header().Set("Allow", http.MethodPost)
 		h.answer(w, r, postMethod, nil, nil)
 	})
-	h.handler = newPostTimes(o.Registerer).timed(recovered(mux, o.Log, h.metrics.panics))
+	h.handler = newPostTimes(o.Registerer).timed(answer.Recovered(mux, o.Log, h.metrics.panics))
 	return h, nil
 }
 
@@ -154,18 +155,18 @@ func (h *EventsHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.ha
 // The answers of the events door that do not depend on the request. A budget answers 503: emitters take 429 for success. No 503 has a
 // Retry-After: emitters would try four times at that distance in place of after 1, 3, 7 and 15 s, and give up the sooner (ADR 0018).
 var (
-	postUnknown     = silent(http.StatusNotFound, "unknown", "")
-	postMethod      = refused(http.StatusMethodNotAllowed, "method", "method must be POST", "")
-	postLoop        = refused(http.StatusLoopDetected, "loop", "an event that was sent by notifier itself", "")
-	postEncoded     = refused(http.StatusUnsupportedMediaType, "encoding", "content encoding not supported", "")
-	postTooLarge    = refused(http.StatusRequestEntityTooLarge, "too_large", "event is too large", "")
-	postUnreadable  = refused(http.StatusBadRequest, "unreadable", "body could not be read", "")
-	postBusy        = refused(http.StatusServiceUnavailable, "busy", "too many requests at once", "")
-	postStarting    = refused(http.StatusServiceUnavailable, "starting", "objects of this kind are still being read", "")
-	postOverBudget  = refused(http.StatusServiceUnavailable, "over_budget", "too many events", "")
-	postUnavailable = refused(http.StatusServiceUnavailable, "unavailable", "not stored, try again", "")
-	postAccepted    = silent(http.StatusAccepted, "accepted", "")
-	postDuplicate   = refused(http.StatusTooManyRequests, "duplicate", "duplicate event", "")
+	postUnknown     = answer.Silent(http.StatusNotFound, "unknown", "")
+	postMethod      = answer.Refused(http.StatusMethodNotAllowed, "method", "method must be POST", "")
+	postLoop        = answer.Refused(http.StatusLoopDetected, "loop", "an event that was sent by notifier itself", "")
+	postEncoded     = answer.Refused(http.StatusUnsupportedMediaType, "encoding", "content encoding not supported", "")
+	postTooLarge    = answer.Refused(http.StatusRequestEntityTooLarge, "too_large", "event is too large", "")
+	postUnreadable  = answer.Refused(http.StatusBadRequest, "unreadable", "body could not be read", "")
+	postBusy        = answer.Refused(http.StatusServiceUnavailable, "busy", "too many requests at once", "")
+	postStarting    = answer.Refused(http.StatusServiceUnavailable, "starting", "objects of this kind are still being read", "")
+	postOverBudget  = answer.Refused(http.StatusServiceUnavailable, "over_budget", "too many events", "")
+	postUnavailable = answer.Refused(http.StatusServiceUnavailable, "unavailable", "not stored, try again", "")
+	postAccepted    = answer.Silent(http.StatusAccepted, "accepted", "")
+	postDuplicate   = answer.Refused(http.StatusTooManyRequests, "duplicate", "duplicate event", "")
 )
 
 func (h *EventsHandler) serve(w http.ResponseWriter, r *http.Request) {
@@ -174,13 +175,13 @@ func (h *EventsHandler) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // take reads, judges and publishes one event. The record is nil when there was no event to speak of.
-func (h *EventsHandler) take(w http.ResponseWriter, r *http.Request) (*answer, *event.Record, error) {
+func (h *EventsHandler) take(w http.ResponseWriter, r *http.Request) (*answer.Answer, *event.Record, error) {
 	now := time.Now()
-	var early *answer
+	var early *answer.Answer
 	switch {
 	case !h.addresses.Allow(limit.ClientAddress(r), now):
 		early = postOverBudget
-	case !identityEncoded(r.Header):
+	case !answer.IdentityEncoded(r.Header):
 		early = postEncoded
 	case isOwn(r.Header):
 		early = postLoop
@@ -188,7 +189,7 @@ func (h *EventsHandler) take(w http.ResponseWriter, r *http.Request) (*answer, *
 		early = postTooLarge
 	}
 	if early != nil {
-		abandon(w, r)
+		answer.Abandon(w, r)
 		return early, nil, nil
 	}
 	held := limit.BodyHold{Room: &h.held}
@@ -207,12 +208,12 @@ func (h *EventsHandler) take(w http.ResponseWriter, r *http.Request) (*answer, *
 		early = postUnreadable
 	}
 	if early != nil {
-		abandon(w, r)
+		answer.Abandon(w, r)
 		return early, nil, nil
 	}
 	e, err := decodePost(body.Bytes)
 	if err != nil {
-		return refused(http.StatusBadRequest, "invalid", err.Error(), ""), nil, nil
+		return answer.Refused(http.StatusBadRequest, "invalid", err.Error(), ""), nil, nil
 	}
 	if h.options.Objects.Pending(e.InvolvedObject.Kind) {
 		return postStarting, nil, nil
@@ -233,7 +234,7 @@ func (h *EventsHandler) take(w http.ResponseWriter, r *http.Request) (*answer, *
 	return a, record, err
 }
 
-func (h *EventsHandler) publish(ctx context.Context, record *event.Record) (*answer, error) {
+func (h *EventsHandler) publish(ctx context.Context, record *event.Record) (*answer.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, postTime)
 	defer cancel()
 	duplicate, err := h.options.Events.PublishEvent(ctx, record)
@@ -259,8 +260,8 @@ func (h *EventsHandler) publish(ctx context.Context, record *event.Record) (*ans
 }
 
 // answer writes and records the outcome of one request.
-func (h *EventsHandler) answer(w http.ResponseWriter, r *http.Request, a *answer, record *event.Record, err error) {
-	h.metrics.posts[a.result].Inc()
+func (h *EventsHandler) answer(w http.ResponseWriter, r *http.Request, a *answer.Answer, record *event.Record, err error) {
+	h.metrics.posts[a.Result].Inc()
 	logPost(r.Context(), h.log, a, record, err)
 	if a == postDuplicate {
 		// The form of the headers is Flux's. When the stream took the first one is not known here, so the time is an
@@ -272,5 +273,5 @@ func (h *EventsHandler) answer(w http.ResponseWriter, r *http.Request, a *answer
 		header.Set("X-RateLimit-Reset", reset)
 		header.Set("Retry-After", reset)
 	}
-	a.write(w)
+	a.Write(w)
 }

@@ -83,8 +83,8 @@ func TestAFoldedWebhookTellsOfItsFiltersToo(t *testing.T) {
 	if got, want := bodyOf(t, resp), `{"accepted":true,"folded":true,"filtersFailed":1}`; resp.StatusCode != http.StatusAccepted || got != want {
 		t.Errorf("got %d %s, want %s", resp.StatusCode, got, want)
 	}
-	if string(hookFolded.body) != `{"accepted":true,"folded":true}` {
-		t.Errorf("the answer of all others is now %s", hookFolded.body)
+	if string(hookFolded.Body) != `{"accepted":true,"folded":true}` {
+		t.Errorf("the answer of all others is now %s", hookFolded.Body)
 	}
 }
 

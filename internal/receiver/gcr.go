@@ -6,13 +6,15 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
+
+	"notifier/internal/receiver/answer"
 )
 
 // The refusals of type gcr.
 const (
-	refusedEmail      Refusal = "token is of another account"
-	refusedUnverified Refusal = "token's email is not verified"
-	refusedData       Refusal = "message data is not a registry's notification in base64"
+	refusedEmail      answer.Refusal = "token is of another account"
+	refusedUnverified answer.Refusal = "token's email is not verified"
+	refusedData       answer.Refusal = "message data is not a registry's notification in base64"
 )
 
 // gcrKeys are the keys of the Secret beside the token: whom Google must have signed for, and for which audience.

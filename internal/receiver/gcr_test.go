@@ -10,6 +10,7 @@ import (
 
 	jose "github.com/go-jose/go-jose/v4"
 
+	"notifier/internal/receiver/answer"
 	"notifier/internal/receiver/oidc/oidctest"
 )
 
@@ -129,7 +130,7 @@ func FuzzGCR(f *testing.F) {
 	f.Add([]byte(`{"message":{"data":"eyJhY3Rpb24i"}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		content, err := v.Parse(t.Context(), nil, body)
-		_, refused := errors.AsType[Refusal](err)
+		_, refused := errors.AsType[answer.Refusal](err)
 		if err != nil && !refused || err == nil && len(content.Document) > 6*len(body)+64 {
 			t.Errorf("%q: %q, %v", body, content.Document, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"notifier/internal/receiver/answer"
 	"notifier/internal/receiver/expr"
 	"notifier/internal/receiver/limit"
 )
@@ -23,7 +24,7 @@ const (
 	maxMessages = 1 << 10
 )
 
-const refusedVariable Refusal = "a variable of the receiver cannot be evaluated for this token"
+const refusedVariable answer.Refusal = "a variable of the receiver cannot be evaluated for this token"
 
 // OIDCProvider is an issuer whose tokens a Receiver of type generic-oidc accepts, and what their claims must say.
 type OIDCProvider struct {
@@ -190,7 +191,7 @@ func (p *oidcProvider) validate(ctx context.Context, claims Claims) error {
 	if len(messages) == 0 {
 		return nil
 	}
-	return Refusal(clip(strings.Join(messages, "; "), maxMessages))
+	return answer.Refusal(clip(strings.Join(messages, "; "), maxMessages))
 }
 
 // clip cuts a text to at most n bytes, between two characters.

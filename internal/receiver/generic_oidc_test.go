@@ -16,6 +16,7 @@ import (
 
 	jose "github.com/go-jose/go-jose/v4"
 
+	"notifier/internal/receiver/answer"
 	"notifier/internal/receiver/oidc/oidctest"
 )
 
@@ -72,12 +73,12 @@ func TestGenericOIDCAcceptsItsIssuersTokensAlone(t *testing.T) {
 		"signed under another's ID":    {oidctest.Bearer(oidctest.SignedToken(t, jose.ES256, oidctest.NewKey(t), "a", issuer.Claims(nil))), refusedSigned},
 		"signed without a key ID":      {oidctest.Bearer(oidctest.SignedToken(t, jose.ES256, oidctest.NewKey(t), "", issuer.Claims(nil))), refusedSigned},
 		"of another payload":           {oidctest.Bearer(head + "." + part(issuer.Claims(Claims{"repository": "org/x"})) + "." + signature), refusedSigned},
-		"of another owner":             {oidctest.Bearer(issuer.Token(t, "a", Claims{"repository": "evil/app"})), Refusal("not our organisation")},
-		"of a fork":                    {oidctest.Bearer(issuer.Token(t, "a", Claims{"forked": true})), Refusal("a fork")},
+		"of another owner":             {oidctest.Bearer(issuer.Token(t, "a", Claims{"repository": "evil/app"})), answer.Refusal("not our organisation")},
+		"of a fork":                    {oidctest.Bearer(issuer.Token(t, "a", Claims{"forked": true})), answer.Refusal("a fork")},
 		"of another owner's fork": {
-			oidctest.Bearer(issuer.Token(t, "a", Claims{"forked": true, "repository": "evil/app"})), Refusal("not our organisation; a fork"),
+			oidctest.Bearer(issuer.Token(t, "a", Claims{"forked": true, "repository": "evil/app"})), answer.Refusal("not our organisation; a fork"),
 		},
-		"a claim missing in a validation": {oidctest.Bearer(issuer.Token(t, "a", Claims{"sub": nil})), Refusal("a fork")},
+		"a claim missing in a validation": {oidctest.Bearer(issuer.Token(t, "a", Claims{"sub": nil})), answer.Refusal("a fork")},
 		"a claim missing in a variable":   {oidctest.Bearer(issuer.Token(t, "a", Claims{"repository": nil})), refusedVariable},
 	} {
 		if err := verify(v, test.header, "{}"); err != test.want { //nolint:errorlint // a Refusal is told as it is
@@ -238,7 +239,7 @@ func FuzzBearer(f *testing.F) {
 	f.Add(`Bearer {"payload":"","signatures":[{},{}]}..`)
 	f.Fuzz(func(t *testing.T, header string) {
 		_, err := v.Begin(t.Context(), http.Header{"Authorization": {header}})
-		_, refused := errors.AsType[Refusal](err)
+		_, refused := errors.AsType[answer.Refusal](err)
 		_, token, _ := strings.Cut(header, " ")
 		if err == nil && token != valid || err != nil && !refused {
 			t.Errorf("%q: %v", header, err)

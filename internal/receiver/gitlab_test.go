@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"notifier/internal/receiver/answer"
 )
 
 func TestGitLabAcceptsOnlyWhoKnowsTheToken(t *testing.T) {
@@ -105,7 +107,7 @@ func FuzzGitLabSigned(f *testing.F) {
 		}
 		h.Set("webhook-signature", signatures)
 		err := verify(v, h, body)
-		if _, ok := errors.AsType[Refusal](err); err != nil && !ok {
+		if _, ok := errors.AsType[answer.Refusal](err); err != nil && !ok {
 			t.Fatalf("%v is no Refusal", err)
 		}
 		if err == nil && !sign && (secret != signingSecret || signatures != "") {

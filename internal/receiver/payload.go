@@ -3,12 +3,14 @@ package receiver
 import (
 	"encoding/json"
 	"errors"
+
+	"notifier/internal/receiver/answer"
 )
 
 // The refusals of bodies that are not what their type sends.
 const (
-	refusedJSON  Refusal = "body is not valid JSON"
-	refusedField Refusal = "a field of the payload is missing or has the wrong type"
+	refusedJSON  answer.Refusal = "body is not valid JSON"
+	refusedField answer.Refusal = "a field of the payload is missing or has the wrong type"
 )
 
 // decodeJSON reads body, which is one JSON value and nothing after it, into a payload. The error is a Refusal: the decoder's own

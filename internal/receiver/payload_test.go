@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"notifier/internal/receiver/answer"
 )
 
 // payloads holds what a sender of each type that authenticates by its path alone and reads the body sends.
@@ -47,7 +49,7 @@ func TestAPayloadIsOneJSONValueAndNothingElse(t *testing.T) {
 	for kind, body := range payloads {
 		for name, tc := range map[string]struct {
 			body string
-			want Refusal
+			want answer.Refusal
 		}{
 			"nothing":             {"", refusedJSON},
 			"a blank":             {" \n", refusedJSON},
@@ -103,7 +105,7 @@ func fuzzParser(f *testing.F, kind string, seeds ...string) {
 	}
 	f.Fuzz(func(t *testing.T, body, eventType, contentType string) {
 		c, err := v.(Parser).Parse(t.Context(), http.Header{"Ce-Type": {eventType}, "Content-Type": {contentType}}, []byte(body))
-		if _, ok := errors.AsType[Refusal](err); err != nil && !ok {
+		if _, ok := errors.AsType[answer.Refusal](err); err != nil && !ok {
 			t.Fatalf("%v is no Refusal", err)
 		}
 		if err == nil && !json.Valid(c.Document) {

@@ -5,23 +5,24 @@ import (
 	"log/slog"
 
 	"notifier/internal/event"
+	"notifier/internal/receiver/answer"
 )
 
 // logPost logs the outcome of a request to the events door. The event's message is its namespace's own and stays out.
-func logPost(ctx context.Context, l *outcomeLog, a *answer, record *event.Record, err error) {
-	level := a.level()
+func logPost(ctx context.Context, l *answer.Log, a *answer.Answer, record *event.Record, err error) {
+	level := a.Level()
 	if level == slog.LevelInfo {
 		level = slog.LevelDebug // what became of an accepted event is told where it is delivered
 	}
-	left, ok := l.admit(ctx, level)
+	left, ok := l.Admit(ctx, level)
 	if !ok {
 		return
 	}
-	line := outcomeLine{level: level, message: "event posted", left: left}
+	line := answer.Line{Level: level, Message: "event posted", Left: left}
 	if record != nil {
 		o := record.Event.InvolvedObject
-		line.attrs = append(line.attrs, slog.String("kind", o.Kind), slog.String("namespace", o.Namespace), slog.String("name", o.Name),
+		line.Attrs = append(line.Attrs, slog.String("kind", o.Kind), slog.String("namespace", o.Namespace), slog.String("name", o.Name),
 			slog.String("id", record.ID), slog.Bool("known", record.Known))
 	}
-	l.write(ctx, line, a, err)
+	l.Write(ctx, line, a, err)
 }

@@ -8,17 +8,18 @@ import (
 	"slices"
 	"sync"
 
+	"notifier/internal/receiver/answer"
 	"notifier/internal/receiver/limit"
 )
 
 // hookPanicked is the answer after a panic, if no other Receiver on the path has a better one.
-var hookPanicked = silent(http.StatusInternalServerError, "panic", "")
+var hookPanicked = answer.Silent(http.StatusInternalServerError, "panic", "")
 
 // trial is what one of several Receivers on a path made of a request.
 type trial struct {
 	rt           *route
 	delivery     delivery
-	answer       *answer
+	answer       *answer.Answer
 	refusal, err error
 }
 
@@ -34,9 +35,9 @@ func (t *trial) undecided() bool {
 // it authentic are served. Receivers that take the path for proof are tried last, if no other may have been meant.
 //
 // The outcome of one Receiver is not shown to another. A request counts for the Receivers that find it authentic, or else for one of them.
-func (w *Webhooks) serveAll(rw http.ResponseWriter, r *http.Request, s *stand) *answer {
+func (w *Webhooks) serveAll(rw http.ResponseWriter, r *http.Request, s *stand) *answer.Answer {
 	if a := early(r, s.routes...); a != nil {
-		abandon(rw, r)
+		answer.Abandon(rw, r)
 		w.record(r.Context(), s.routes[0], delivery{}, a, nil)
 		return a
 	}
@@ -46,9 +47,9 @@ func (w *Webhooks) serveAll(rw http.ResponseWriter, r *http.Request, s *stand) *
 	if !slices.ContainsFunc(trials, func(t trial) bool { return t.delivery.authentic || t.undecided() }) {
 		trials = append(trials, w.try(r.Context(), body, s.routes, true)...)
 	}
-	body.once.Do(func() { abandon(rw, r) })
+	body.once.Do(func() { answer.Abandon(rw, r) })
 	if body.err != nil {
-		abandon(rw, r)
+		answer.Abandon(rw, r)
 	}
 	return w.conclude(r, trials)
 }
@@ -67,7 +68,7 @@ func (w *Webhooks) try(ctx context.Context, body *sharedBody, routes []*route, b
 			t := &trials[i]
 			defer func() {
 				if p := recover(); p != nil {
-					panicked(p, w.log.log, w.metrics.panics)
+					answer.Panicked(p, w.log.Log, w.metrics.panics)
 				}
 			}()
 			t.delivery, t.answer, t.refusal, t.err = w.judge(unanswered{}, body.forOne(ctx), t.rt)
@@ -80,8 +81,8 @@ func (w *Webhooks) try(ctx context.Context, body *sharedBody, routes []*route, b
 // conclude records what became of a request, and returns the answer: that it was not stored if that is so for one for whom it is
 // authentic, else the best that one of them gives, since what the others lack is their own. Where it is authentic for nobody the sender
 // is to try again if that could not be said, and else hears from the first.
-func (w *Webhooks) conclude(r *http.Request, trials []trial) *answer {
-	var best *answer
+func (w *Webhooks) conclude(r *http.Request, trials []trial) *answer.Answer {
+	var best *answer.Answer
 	for i := range trials {
 		t := &trials[i]
 		if !t.delivery.authentic {
@@ -89,7 +90,7 @@ func (w *Webhooks) conclude(r *http.Request, trials []trial) *answer {
 		}
 		w.record(r.Context(), t.rt, t.delivery, t.answer, t.err)
 		switch {
-		case best == nil, t.answer == hookUnavailable, best != hookUnavailable && best.status >= 300 && t.answer.status < 300:
+		case best == nil, t.answer == hookUnavailable, best != hookUnavailable && best.Status >= 300 && t.answer.Status < 300:
 			best = t.answer
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"notifier/internal/receiver/answer"
 )
 
 // signingPrefix marks a symmetric signing secret of the Standard Webhooks specification.
@@ -19,10 +21,10 @@ const signingWindow = 5 * time.Minute
 
 // The refusals of Standard Webhooks' headers.
 const (
-	refusedNoStamp   Refusal = "webhook-id or webhook-timestamp missing"
-	refusedID        Refusal = "webhook-id malformed"
-	refusedTimestamp Refusal = "webhook-timestamp malformed"
-	refusedWindow    Refusal = "webhook-timestamp is more than 5 minutes away"
+	refusedNoStamp   answer.Refusal = "webhook-id or webhook-timestamp missing"
+	refusedID        answer.Refusal = "webhook-id malformed"
+	refusedTimestamp answer.Refusal = "webhook-timestamp malformed"
+	refusedWindow    answer.Refusal = "webhook-timestamp is more than 5 minutes away"
 )
 
 var errSigningSecret = errors.New("token is no signing secret of Standard Webhooks, which is base64 with or without the prefix " + signingPrefix)

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"notifier/internal/receiver/answer"
 )
 
 // signingKey is the key in signingSecret.
@@ -173,7 +175,7 @@ func FuzzStandardWebhooks(f *testing.F) {
 		}
 		h := header("webhook-id", id, "webhook-timestamp", timestamp, "webhook-signature", signatures)
 		got, want := verify(v, h, body), library.Verify([]byte(body), h)
-		if _, ok := errors.AsType[Refusal](got); got != nil && !ok {
+		if _, ok := errors.AsType[answer.Refusal](got); got != nil && !ok {
 			t.Fatalf("%v is no Refusal", got)
 		}
 		stricter := errors.Is(got, refusedID) || errors.Is(got, refusedTimestamp)

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"notifier/internal/event"
+	"notifier/internal/receiver/answer"
 )
 
 // EventFeed is the bus as the subscriber sees it: it calls serve while this replica is the one that reads events for Receivers.
@@ -155,14 +156,14 @@ type watch struct {
 // eventOutcome is what became of an event for one Receiver: the answer that a webhook would have had.
 type eventOutcome struct {
 	tally  *tally
-	answer *answer
+	answer *answer.Answer
 }
 
 // What becomes of an event, as a webhook would be answered. eventForged is of one that anybody may have sent (invariant E9).
 var (
-	eventAccepted = said(http.StatusOK, "accepted", "")
-	eventFolded   = &answer{status: http.StatusAccepted, result: "folded", folded: true}
-	eventForged   = refused(http.StatusBadRequest, "unknown", "no object is known of the event's kind, name and UID", "")
+	eventAccepted = answer.Said(http.StatusOK, "accepted", "")
+	eventFolded   = &answer.Answer{Status: http.StatusAccepted, Result: "folded", Folded: true}
+	eventForged   = answer.Refused(http.StatusBadRequest, "unknown", "no object is known of the event's kind, name and UID", "")
 )
 
 // restore goes on where the last owner left: what it held back is held on and triggers after a pause.

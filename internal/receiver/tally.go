@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"notifier/internal/receiver/answer"
 )
 
 // maxShownID bounds in bytes a delivery's ID in a status.
@@ -53,7 +55,7 @@ type tally struct {
 	since                                                time.Time
 	accepted, folded, duplicate, refused, failed, others atomic.Int64
 
-	fault   atomic.Pointer[answer]
+	fault   atomic.Pointer[answer.Answer]
 	faultAt atomic.Int64 // Unix nanoseconds
 	// previousAt is when a previous token last proved a webhook, in Unix nanoseconds; 0 for never.
 	previousAt atomic.Int64
@@ -61,7 +63,7 @@ type tally struct {
 	mu   sync.Mutex
 	last struct {
 		at     time.Time
-		answer *answer
+		answer *answer.Answer
 		id     [maxShownID]byte
 		length int
 	}
@@ -72,12 +74,12 @@ func newTally(uid string, now time.Time) *tally { return &tally{uid: uid, since:
 
 // count counts one answer to a request of the Receiver, or what would have been the answer to an event. id is the sender's, and
 // kept only of an accepted one.
-func (t *tally) count(a *answer, id string, now time.Time) {
+func (t *tally) count(a *answer.Answer, id string, now time.Time) {
 	switch {
-	case a.status == http.StatusServiceUnavailable:
+	case a.Status == http.StatusServiceUnavailable:
 		t.fail(a, now)
 		t.failed.Add(1)
-	case a.status >= http.StatusBadRequest:
+	case a.Status >= http.StatusBadRequest:
 		t.fail(a, now)
 		t.refused.Add(1)
 	default:
@@ -85,27 +87,27 @@ func (t *tally) count(a *answer, id string, now time.Time) {
 	}
 }
 
-func (t *tally) accept(a *answer, id string, now time.Time) {
+func (t *tally) accept(a *answer.Answer, id string, now time.Time) {
 	t.mu.Lock()
 	if t.last.at.Before(now) {
 		t.last.at, t.last.answer = now, a
 		t.last.length = copy(t.last.id[:], id)
 	}
 	t.mu.Unlock()
-	if a.ping {
+	if a.Ping {
 		t.others.Add(1)
 		return
 	}
-	if a.duplicate {
+	if a.Duplicate {
 		t.duplicate.Add(1)
 	}
-	if a.folded {
+	if a.Folded {
 		t.folded.Add(1)
 	}
 	t.accepted.Add(1)
 }
 
-func (t *tally) fail(a *answer, now time.Time) {
+func (t *tally) fail(a *answer.Answer, now time.Time) {
 	t.faultAt.Store(now.UnixNano())
 	t.fault.Store(a)
 }
@@ -119,7 +121,7 @@ func (t *tally) proved(h *Hook, now time.Time) {
 
 // filtered notes that filters failed for an authentic webhook. Filters say why without quoting it.
 func (t *tally) filtered(failed error, now time.Time) {
-	t.fail(&answer{result: "filter", reason: printable(failed.Error(), maxFault)}, now)
+	t.fail(&answer.Answer{Result: "filter", Reason: printable(failed.Error(), maxFault)}, now)
 	t.others.Add(1)
 }
 
@@ -138,7 +140,7 @@ func (t *tally) read() Deliveries {
 		Refused: t.refused.Load(), Failed: t.failed.Load(),
 	}
 	if a := t.fault.Load(); a != nil {
-		d.LastError = Outcome{Time: time.Unix(0, t.faultAt.Load()).UTC(), Result: a.result, Reason: a.reason}
+		d.LastError = Outcome{Time: time.Unix(0, t.faultAt.Load()).UTC(), Result: a.Result, Reason: a.Reason}
 	}
 	if at := t.previousAt.Load(); at != 0 {
 		d.PreviousToken = time.Unix(0, at).UTC()
@@ -146,7 +148,7 @@ func (t *tally) read() Deliveries {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if a := t.last.answer; a != nil {
-		d.Last = Outcome{Time: t.last.at.UTC(), Result: a.result, ID: printable(string(t.last.id[:t.last.length]), maxShownID)}
+		d.Last = Outcome{Time: t.last.at.UTC(), Result: a.Result, ID: printable(string(t.last.id[:t.last.length]), maxShownID)}
 	}
 	return d
 }

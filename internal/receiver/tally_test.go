@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"notifier/internal/event"
+	"notifier/internal/receiver/answer"
 	"notifier/internal/receiver/limit"
 )
 
@@ -153,7 +154,7 @@ func TestAShownIDIsShortAndPrintable(t *testing.T) {
 // Fails when counting makes an object, which a flood would make by the thousand.
 func TestCountingAllocatesNothing(t *testing.T) {
 	l := newLedger("u", time.Unix(0, 0))
-	for name, a := range map[string]*answer{"accepted": hookAccepted, "duplicate": hookDuplicate, "refused": hookUnlisted, "failed": hookBusy} {
+	for name, a := range map[string]*answer.Answer{"accepted": hookAccepted, "duplicate": hookDuplicate, "refused": hookUnlisted, "failed": hookBusy} {
 		if n := testing.AllocsPerRun(100, func() { l.tally.count(a, "72d3162e-cc78-11e3-81ab-4c9367dc0958", time.Now()) }); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
 		}

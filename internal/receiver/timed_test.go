@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"notifier/internal/receiver/answer"
 )
 
 // timedPosts are the counts of the histogram of Flux's name that are not 0, "method code", and how many series it has.
@@ -65,12 +67,12 @@ func TestPostsAreTimedUnderTheNameThatDashboardsKnow(t *testing.T) {
 
 // Fails when an answer of the events door has a status that is no label, and so would be counted as 500.
 func TestEveryStatusOfTheEventsDoorIsALabel(t *testing.T) {
-	for _, a := range []*answer{
+	for _, a := range []*answer.Answer{
 		postUnknown, postMethod, postLoop, postEncoded, postTooLarge, postUnreadable, postBusy, postStarting, postOverBudget, postUnavailable,
 		postAccepted, postDuplicate,
 	} {
-		if !slices.Contains(postCodes, a.status) {
-			t.Errorf("%s: status %s is no label", a.result, strconv.Itoa(a.status))
+		if !slices.Contains(postCodes, a.Status) {
+			t.Errorf("%s: status %s is no label", a.Result, strconv.Itoa(a.Status))
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"notifier/internal/receiver/answer"
 	"notifier/internal/receiver/limit"
 )
 
@@ -66,13 +67,13 @@ type Event struct {
 
 // The refusals of the built-in types.
 const (
-	refusedNoSignature Refusal = "signature missing"
-	refusedAlgorithm   Refusal = "signature algorithm not supported"
-	refusedMalformed   Refusal = "signature malformed"
-	refusedMismatch    Refusal = "signature mismatch"
-	refusedNoToken     Refusal = "token missing"
-	refusedToken       Refusal = "token mismatch"
-	refusedContentType Refusal = "content type not supported"
+	refusedNoSignature answer.Refusal = "signature missing"
+	refusedAlgorithm   answer.Refusal = "signature algorithm not supported"
+	refusedMalformed   answer.Refusal = "signature malformed"
+	refusedMismatch    answer.Refusal = "signature mismatch"
+	refusedNoToken     answer.Refusal = "token missing"
+	refusedToken       answer.Refusal = "token mismatch"
+	refusedContentType answer.Refusal = "content type not supported"
 )
 
 // Credentials are what a Verifier is made from.

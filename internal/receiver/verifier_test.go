@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"notifier/internal/receiver/answer"
 )
 
 // hexMAC is the HMAC of body in hex.
@@ -157,14 +159,14 @@ func fuzzVerifier(f *testing.F, kind string, proofs, seeds []string, proven func
 			h.Set(name, event)
 		}
 		err := verify(v, h, body)
-		if _, ok := errors.AsType[Refusal](err); err != nil && !ok {
+		if _, ok := errors.AsType[answer.Refusal](err); err != nil && !ok {
 			t.Fatalf("%v is no Refusal", err)
 		}
 		if err == nil && !proven(h, body) {
 			t.Fatalf("%v was accepted for %q", h, body)
 		}
 		content, err := contentOf(t.Context(), v, h, []byte(body))
-		if _, ok := errors.AsType[Refusal](err); err != nil && !ok {
+		if _, ok := errors.AsType[answer.Refusal](err); err != nil && !ok {
 			t.Fatalf("%v is no Refusal", err)
 		}
 		if len(content.Document) > len(body) {

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"notifier/internal/event"
+	"notifier/internal/receiver/answer"
 	"notifier/internal/receiver/limit"
 )
 
@@ -63,13 +64,13 @@ type Webhooks struct {
 	gate      gate
 	strangers *limit.Limiters[netip.Addr]
 	metrics   *webhookMetrics
-	log       *outcomeLog
+	log       *answer.Log
 	seed      maphash.Seed
 	inFlight  atomic.Int64
 	handler   http.Handler
 
-	overUnknown *answer
-	overFailure *answer
+	overUnknown *answer.Answer
+	overFailure *answer.Answer
 }
 
 // NewWebhooks returns the webhook door over a table, with the limits of that table.
@@ -84,10 +85,10 @@ func NewWebhooks(o WebhooksOptions) (*Webhooks, error) {
 		proxies:     o.Proxies,
 		gate:        gate{newRoom(limits.Requests.Total, limits.Bodies.Total), limits.Wait},
 		strangers:   limit.NewLimiters[netip.Addr](limits.Unknown, maxAddresses),
-		log:         newOutcomeLog(o.Log),
+		log:         answer.NewLog(o.Log),
 		seed:        maphash.MakeSeed(),
-		overUnknown: silent(http.StatusTooManyRequests, "unknown_over_budget", limits.Unknown.RetryAfter()),
-		overFailure: refused(http.StatusTooManyRequests, "failures_over_budget", "too many failed authentications", limits.Failure.RetryAfter()),
+		overUnknown: answer.Silent(http.StatusTooManyRequests, "unknown_over_budget", limits.Unknown.RetryAfter()),
+		overFailure: answer.Refused(http.StatusTooManyRequests, "failures_over_budget", "too many failed authentications", limits.Failure.RetryAfter()),
 	}
 	w.metrics = newWebhookMetrics(o.Registerer, &w.inFlight)
 	mux := chi.NewRouter()
@@ -96,7 +97,7 @@ func NewWebhooks(o WebhooksOptions) (*Webhooks, error) {
 	// unknown from one that is not even a hook's.
 	mux.NotFound(w.serve)
 	mux.MethodNotAllowed(w.serve)
-	w.handler = recovered(mux, o.Log, w.metrics.panics)
+	w.handler = answer.Recovered(mux, o.Log, w.metrics.panics)
 	return w, nil
 }
 
@@ -104,28 +105,28 @@ func (w *Webhooks) ServeHTTP(rw http.ResponseWriter, r *http.Request) { w.handle
 
 // The answers of the webhook door that do not depend on the request.
 var (
-	hookUnknown     = silent(http.StatusNotFound, "unknown", "")
-	hookStarting    = silent(http.StatusServiceUnavailable, "starting", "2")
-	hookMethod      = refused(http.StatusMethodNotAllowed, "method", "method must be POST", "")
-	hookEncoded     = refused(http.StatusUnsupportedMediaType, "encoding", "content encoding not supported", "")
-	hookTooLarge    = refused(http.StatusRequestEntityTooLarge, "too_large", "body is larger than 3 MiB", "")
-	hookUnreadable  = refused(http.StatusBadRequest, "unreadable", "body could not be read", "")
-	hookIssuer      = refused(http.StatusServiceUnavailable, "issuer", "the issuer's keys are not available", "10").caused()
-	hookBusy        = refused(http.StatusServiceUnavailable, "busy", "too many requests at once", "2").caused()
-	hookSuspended   = refused(http.StatusServiceUnavailable, "suspended", "receiver is suspended", "")
-	hookUnlisted    = refused(http.StatusBadRequest, "event", "event not listed", "")
-	hookUnavailable = refused(http.StatusServiceUnavailable, "unavailable", "not stored, try again", "5")
-	hookPing        = &answer{status: http.StatusOK, result: "ping", body: []byte(`{"accepted":true,"ping":true}`), ping: true}
-	hookAccepted    = said(http.StatusOK, "accepted", `{"accepted":true}`)
-	hookFolded      = &answer{
-		status: http.StatusAccepted, result: "folded", body: []byte(`{"accepted":true,"folded":true}`), folded: true,
+	hookUnknown     = answer.Silent(http.StatusNotFound, "unknown", "")
+	hookStarting    = answer.Silent(http.StatusServiceUnavailable, "starting", "2")
+	hookMethod      = answer.Refused(http.StatusMethodNotAllowed, "method", "method must be POST", "")
+	hookEncoded     = answer.Refused(http.StatusUnsupportedMediaType, "encoding", "content encoding not supported", "")
+	hookTooLarge    = answer.Refused(http.StatusRequestEntityTooLarge, "too_large", "body is larger than 3 MiB", "")
+	hookUnreadable  = answer.Refused(http.StatusBadRequest, "unreadable", "body could not be read", "")
+	hookIssuer      = answer.Refused(http.StatusServiceUnavailable, "issuer", "the issuer's keys are not available", "10").Caused()
+	hookBusy        = answer.Refused(http.StatusServiceUnavailable, "busy", "too many requests at once", "2").Caused()
+	hookSuspended   = answer.Refused(http.StatusServiceUnavailable, "suspended", "receiver is suspended", "")
+	hookUnlisted    = answer.Refused(http.StatusBadRequest, "event", "event not listed", "")
+	hookUnavailable = answer.Refused(http.StatusServiceUnavailable, "unavailable", "not stored, try again", "5")
+	hookPing        = &answer.Answer{Status: http.StatusOK, Result: "ping", Body: []byte(`{"accepted":true,"ping":true}`), Ping: true}
+	hookAccepted    = answer.Said(http.StatusOK, "accepted", `{"accepted":true}`)
+	hookFolded      = &answer.Answer{
+		Status: http.StatusAccepted, Result: "folded", Body: []byte(`{"accepted":true,"folded":true}`), Folded: true,
 	}
-	hookDuplicate = &answer{
-		status: http.StatusOK, result: "duplicate", body: []byte(`{"accepted":true,"duplicate":true}`), duplicate: true,
+	hookDuplicate = &answer.Answer{
+		Status: http.StatusOK, Result: "duplicate", Body: []byte(`{"accepted":true,"duplicate":true}`), Duplicate: true,
 	}
-	hookFoldedDuplicate = &answer{
-		status: http.StatusAccepted, result: "duplicate", body: []byte(`{"accepted":true,"duplicate":true,"folded":true}`),
-		folded: true, duplicate: true,
+	hookFoldedDuplicate = &answer.Answer{
+		Status: http.StatusAccepted, Result: "duplicate", Body: []byte(`{"accepted":true,"duplicate":true,"folded":true}`),
+		Folded: true, Duplicate: true,
 	}
 )
 
@@ -135,14 +136,14 @@ func (w *Webhooks) serve(rw http.ResponseWriter, r *http.Request) {
 	s, starting := w.table.lookup(r.RequestURI)
 	if s == nil {
 		a := w.stranger(r, starting)
-		w.metrics.count(noType, a.result)
-		abandon(rw, r)
-		a.write(rw)
+		w.metrics.count(noType, a.Result)
+		answer.Abandon(rw, r)
+		a.Write(rw)
 		return
 	}
 	w.inFlight.Add(1)
 	defer w.inFlight.Add(-1)
-	var a *answer
+	var a *answer.Answer
 	if len(s.routes) == 1 {
 		rt := s.routes[0]
 		d, told, refusal, err := w.judge(rw, r, rt)
@@ -156,19 +157,19 @@ func (w *Webhooks) serve(rw http.ResponseWriter, r *http.Request) {
 	if a == hookMethod {
 		rw.Header().Set("Allow", http.MethodPost)
 	}
-	a.write(rw)
+	a.Write(rw)
 }
 
 // record counts and logs what became of a webhook for one Receiver.
-func (w *Webhooks) record(ctx context.Context, rt *route, d delivery, a *answer, err error) {
+func (w *Webhooks) record(ctx context.Context, rt *route, d delivery, a *answer.Answer, err error) {
 	rt.ledger.tally.count(a, d.event.Delivery, time.Now())
-	w.metrics.count(rt.hook.Verifier.Type(), a.result)
+	w.metrics.count(rt.hook.Verifier.Type(), a.Result)
 	logWebhook(ctx, w.log, rt.hook, a, err)
 }
 
 // stranger answers a path that is not served. While Receivers are being compiled the path may become known at any moment, so
 // nothing is charged for it.
-func (w *Webhooks) stranger(r *http.Request, starting bool) *answer {
+func (w *Webhooks) stranger(r *http.Request, starting bool) *answer.Answer {
 	switch {
 	case starting:
 		return hookStarting
@@ -181,7 +182,7 @@ func (w *Webhooks) stranger(r *http.Request, starting bool) *answer {
 
 // judge takes a request on a known path through to its answer, or to the refusal of one that is not authentic. The error is for the
 // log.
-func (w *Webhooks) judge(rw http.ResponseWriter, r *http.Request, rt *route) (d delivery, a *answer, refusal, err error) {
+func (w *Webhooks) judge(rw http.ResponseWriter, r *http.Request, rt *route) (d delivery, a *answer.Answer, refusal, err error) {
 	d, a, refusal = w.admit(rw, r, rt)
 	if a != nil || refusal != nil {
 		return d, a, refusal, nil
@@ -207,7 +208,7 @@ func (w *Webhooks) judge(rw http.ResponseWriter, r *http.Request, rt *route) (d 
 	case !within:
 		a = hookFolded
 	}
-	return d, a.failing(d.unfiltered), nil, nil
+	return d, a.Failing(d.unfiltered), nil, nil
 }
 
 // delivery is what is known of a webhook.
@@ -224,11 +225,11 @@ type delivery struct {
 }
 
 // early is the answer that a request for one of the routes gets whatever its sender can prove, nil for none.
-func early(r *http.Request, routes ...*route) *answer {
+func early(r *http.Request, routes ...*route) *answer.Answer {
 	switch {
 	case !slices.ContainsFunc(routes, func(rt *route) bool { return takesMethod(rt.hook.Verifier.Type(), r.Method) }):
 		return hookMethod
-	case !identityEncoded(r.Header):
+	case !answer.IdentityEncoded(r.Header):
 		return hookEncoded
 	case r.ContentLength > limit.MaxBody:
 		return hookTooLarge
@@ -238,14 +239,14 @@ func early(r *http.Request, routes ...*route) *answer {
 
 // admit reads and judges a request on a known path. There is neither answer nor refusal for one that is to trigger. What it held in
 // memory is free again when it returns.
-func (w *Webhooks) admit(rw http.ResponseWriter, r *http.Request, rt *route) (d delivery, a *answer, refusal error) {
+func (w *Webhooks) admit(rw http.ResponseWriter, r *http.Request, rt *route) (d delivery, a *answer.Answer, refusal error) {
 	if a := early(r, rt); a != nil {
-		abandon(rw, r)
+		answer.Abandon(rw, r)
 		return delivery{}, a, nil
 	}
 	p, ok := w.gate.enter(r.Context(), rt)
 	if !ok {
-		abandon(rw, r)
+		answer.Abandon(rw, r)
 		return delivery{}, hookBusy, nil
 	}
 	defer p.leave()
@@ -267,10 +268,10 @@ type proven struct {
 }
 
 // verify reads the body of a request and returns what an authentic one proves, else the answer or the refusal.
-func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, rt *route, p *pass) (proven, *answer, error) {
+func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, rt *route, p *pass) (proven, *answer.Answer, error) {
 	check, err := rt.hook.Verifier.Begin(r.Context(), r.Header)
 	if err != nil {
-		abandon(rw, r)
+		answer.Abandon(rw, r)
 		return proven{}, nil, err
 	}
 	var body []byte
@@ -289,10 +290,10 @@ func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, rt *route, p 
 	claims, refusal := check.Finish(whole)
 	switch {
 	case errors.Is(err, limit.ErrTooLarge):
-		abandon(rw, r)
+		answer.Abandon(rw, r)
 		return proven{}, hookTooLarge, nil
 	case errors.Is(err, limit.ErrNoRoom):
-		abandon(rw, r)
+		answer.Abandon(rw, r)
 		return proven{}, hookBusy, nil
 	case err != nil:
 		return proven{}, hookUnreadable, nil
@@ -303,7 +304,7 @@ func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, rt *route, p 
 }
 
 // decide says what an authentic request leads to.
-func (w *Webhooks) decide(r *http.Request, rt *route, claims Claims, body []byte) (delivery, *answer) {
+func (w *Webhooks) decide(r *http.Request, rt *route, claims Claims, body []byte) (delivery, *answer.Answer) {
 	hook := rt.hook
 	if hook.Suspended {
 		return delivery{}, hookSuspended
@@ -313,7 +314,7 @@ func (w *Webhooks) decide(r *http.Request, rt *route, claims Claims, body []byte
 		return delivery{}, hookBusy
 	}
 	if err != nil {
-		return delivery{}, refused(http.StatusBadRequest, "payload", string(reasonOf(err)), "")
+		return delivery{}, answer.Refused(http.StatusBadRequest, "payload", string(answer.ReasonOf(err)), "")
 	}
 	d := delivery{event: content.Event}
 	switch {
@@ -358,7 +359,7 @@ func (w *Webhooks) trigger(ctx context.Context, rt *route, d delivery, accepted 
 
 // failed charges a failed authentication to its path. It is charged after the check and not before: a budget that somebody
 // else used up must not refuse the one who knows the token.
-func (w *Webhooks) failed(rt *route, err error) *answer {
+func (w *Webhooks) failed(rt *route, err error) *answer.Answer {
 	switch { // what is not the sender's fault is not charged
 	case errors.Is(err, ErrIssuerUnavailable):
 		return hookIssuer
@@ -368,5 +369,5 @@ func (w *Webhooks) failed(rt *route, err error) *answer {
 	if !rt.line.failures.AllowN(time.Now(), 1) {
 		return w.overFailure
 	}
-	return refused(http.StatusBadRequest, "unauthentic", string(reasonOf(err)), "")
+	return answer.Refused(http.StatusBadRequest, "unauthentic", string(answer.ReasonOf(err)), "")
 }

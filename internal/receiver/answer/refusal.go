@@ -1,4 +1,4 @@
-package receiver
+package answer
 
 import "errors"
 
@@ -8,13 +8,13 @@ type Refusal string
 
 func (r Refusal) Error() string { return string(r) }
 
-// refusedUnclassified is told where nothing else may be.
-const refusedUnclassified Refusal = "not authentic"
+// Unclassified is told where nothing else may be.
+const Unclassified Refusal = "not authentic"
 
-// reasonOf is the Refusal in err, which may be told to the sender.
-func reasonOf(err error) Refusal {
+// ReasonOf is the Refusal in err, which may be told to the sender.
+func ReasonOf(err error) Refusal {
 	if known, ok := errors.AsType[Refusal](err); ok {
 		return known
 	}
-	return refusedUnclassified
+	return Unclassified
 }

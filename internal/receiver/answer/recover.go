@@ -1,4 +1,4 @@
-package receiver
+package answer
 
 import (
 	"fmt"
@@ -9,23 +9,23 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// recovered ends a panic at the request it happened in and answers it with 500. The panic's value is not logged: it may quote
+// Recovered ends a panic at the request it happened in and answers it with 500. The panic's value is not logged: it may quote
 // the request. Handlers write their answer last, so a panic never follows a 2xx.
-func recovered(next http.Handler, log *slog.Logger, panics prometheus.Counter) http.Handler {
+func Recovered(next http.Handler, log *slog.Logger, panics prometheus.Counter) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			p := recover()
 			if p == nil {
 				return
 			}
-			panicked(p, log, panics)
+			Panicked(p, log, panics)
 			w.WriteHeader(http.StatusInternalServerError)
 		}()
 		next.ServeHTTP(w, r)
 	})
 }
 
-func panicked(p any, log *slog.Logger, panics prometheus.Counter) {
+func Panicked(p any, log *slog.Logger, panics prometheus.Counter) {
 	panics.Inc()
 	log.Error("request handler panicked", "type", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
 }
