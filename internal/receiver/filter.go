@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"notifier/internal/event"
-	"notifier/internal/receiver/expr"
+	"notifier/internal/receiver/cel"
 	"notifier/internal/receiver/limit"
 )
 
@@ -36,11 +36,11 @@ const (
 
 // The ways in which a filter fails beside those of its expression.
 const (
-	errNotWatched  expr.Failure = "reads res, and objects of this kind are not watched"
-	errManyObjects expr.Failure = "reads res of more than 1000 objects"
-	errSlow        expr.Failure = "was not decided in time, together with the others"
-	errNotJSON     expr.Failure = "reads req, and the body is not the JSON that its sender says"
-	errManyValues  expr.Failure = "reads req, and the body has too many values"
+	errNotWatched  cel.Failure = "reads res, and objects of this kind are not watched"
+	errManyObjects cel.Failure = "reads res of more than 1000 objects"
+	errSlow        cel.Failure = "was not decided in time, together with the others"
+	errNotJSON     cel.Failure = "reads req, and the body is not the JSON that its sender says"
+	errManyValues  cel.Failure = "reads req, and the body has too many values"
 )
 
 // errPending says that the objects which filters read are still being read from the API server. It is no failure of theirs.
@@ -49,7 +49,7 @@ var errPending = errors.New("objects of a kind are still being read")
 // Condition is a compiled filter.
 type Condition struct {
 	field   string
-	program *expr.Program
+	program *cel.Program
 }
 
 // NewCondition compiles the filter in a field of a Receiver's spec. claims says that the Receiver's type has any. The error is one
@@ -59,7 +59,7 @@ func NewCondition(field, source string, claims bool) (*Condition, error) {
 	if claims {
 		variables = append(variables, varClaims)
 	}
-	program, err := expr.Compile(source, expr.Bool, variables...)
+	program, err := cel.Compile(source, cel.Bool, variables...)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"notifier/internal/receiver/answer"
-	"notifier/internal/receiver/expr"
+	"notifier/internal/receiver/cel"
 	"notifier/internal/receiver/limit"
 )
 
@@ -68,11 +68,11 @@ type oidcProvider struct {
 
 type oidcVariable struct {
 	name    string
-	program *expr.Program
+	program *cel.Program
 }
 
 type oidcValidation struct {
-	program *expr.Program
+	program *cel.Program
 	message string
 }
 
@@ -116,14 +116,14 @@ func compileProvider(field string, p OIDCProvider) (*oidcProvider, error) {
 		compiled.audience = defaultAudience
 	}
 	for i, v := range p.Variables {
-		program, err := expr.Compile(v.Expression, expr.Any, "claims", "vars")
+		program, err := cel.Compile(v.Expression, cel.Any, "claims", "vars")
 		if err != nil {
 			return nil, &ExpressionError{fmt.Sprintf("%s.variables[%d].expression", field, i), err}
 		}
 		compiled.variables = append(compiled.variables, oidcVariable{v.Name, program})
 	}
 	for i, v := range p.Validations {
-		program, err := expr.Compile(v.Expression, expr.Bool, "claims", "vars")
+		program, err := cel.Compile(v.Expression, cel.Bool, "claims", "vars")
 		if err != nil {
 			return nil, &ExpressionError{fmt.Sprintf("%s.validations[%d].expression", field, i), err}
 		}
@@ -173,7 +173,7 @@ func (v genericOIDC) Begin(ctx context.Context, h http.Header) (Check, error) {
 func (p *oidcProvider) validate(ctx context.Context, claims Claims) error {
 	ctx, cancel := context.WithTimeout(ctx, limit.FilterTime)
 	defer cancel()
-	budget := expr.NewBudget()
+	budget := cel.NewBudget()
 	read, values := map[string]any(claims), map[string]any{}
 	for _, v := range p.variables {
 		value, err := budget.Eval(ctx, v.program, map[string]any{"claims": read, "vars": values})

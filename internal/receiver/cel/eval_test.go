@@ -1,4 +1,4 @@
-package expr_test
+package cel_test
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"notifier/internal/receiver/expr"
+	"notifier/internal/receiver/cel"
 )
 
 // secret stands in the data; no error may hold it.
@@ -48,7 +48,7 @@ func TestTheLanguageIsThatOfFlux(t *testing.T) {
 		`type(req.n) == double && string(req.big) == "1.2345678901e+10" && (req.absent == 1 || true) && (req.n == 3 ? true : req.absent)`,
 		`[[1], [2]] == [[1], [2]] && {"a": 1} != {"a": 2} && req.n == 3u && req.labels == req.labels && req.labels != {} && dyn([1]) != dyn("1")`,
 	} {
-		p, err := expr.Compile(source, expr.Bool, "req", "res")
+		p, err := cel.Compile(source, cel.Bool, "req", "res")
 		if err != nil {
 			t.Errorf("%s: %v", source, err)
 			continue
@@ -61,23 +61,23 @@ func TestTheLanguageIsThatOfFlux(t *testing.T) {
 
 // Conditions and logs show these errors. It fails when an error of the interpreter, which quotes values, is passed on.
 func TestFailuresQuoteNothingOfTheData(t *testing.T) {
-	for source, want := range map[string]expr.Failure{
-		`req.labels[req.secret] == "x"`:          expr.ErrNoKey,
-		`req.absent == 1`:                        expr.ErrNoKey,
-		`req.commits[7] == 1`:                    expr.ErrIndex,
-		`req.ref + req.n == "x"`:                 expr.ErrType,
-		`req.secret.startsWith(req.n)`:           expr.ErrType,
-		`req.secret < 4`:                         expr.ErrType,
-		`int(req.secret) == 1`:                   expr.ErrFailed,
-		`timestamp(req.secret) == timestamp(0)`:  expr.ErrFailed,
-		`duration(req.secret) == duration("1s")`: expr.ErrFailed,
-		`req.ref.matches(req.secret + "(")`:      expr.ErrFailed,
-		`[req.n].join() == req.secret`:           expr.ErrType,
-		`1 / int(req.n - 3.0) == 1`:              expr.ErrArithmetic,
-		`req.commits.all(c, c.absent)`:           expr.ErrNoKey,
-		`optional.none().value() == 1`:           expr.ErrFailed,
+	for source, want := range map[string]cel.Failure{
+		`req.labels[req.secret] == "x"`:          cel.ErrNoKey,
+		`req.absent == 1`:                        cel.ErrNoKey,
+		`req.commits[7] == 1`:                    cel.ErrIndex,
+		`req.ref + req.n == "x"`:                 cel.ErrType,
+		`req.secret.startsWith(req.n)`:           cel.ErrType,
+		`req.secret < 4`:                         cel.ErrType,
+		`int(req.secret) == 1`:                   cel.ErrFailed,
+		`timestamp(req.secret) == timestamp(0)`:  cel.ErrFailed,
+		`duration(req.secret) == duration("1s")`: cel.ErrFailed,
+		`req.ref.matches(req.secret + "(")`:      cel.ErrFailed,
+		`[req.n].join() == req.secret`:           cel.ErrType,
+		`1 / int(req.n - 3.0) == 1`:              cel.ErrArithmetic,
+		`req.commits.all(c, c.absent)`:           cel.ErrNoKey,
+		`optional.none().value() == 1`:           cel.ErrFailed,
 	} {
-		p, err := expr.Compile(source, expr.Bool, "req", "res")
+		p, err := cel.Compile(source, cel.Bool, "req", "res")
 		if err != nil {
 			t.Errorf("%s: %v", source, err)
 			continue
@@ -94,7 +94,7 @@ func TestFailuresQuoteNothingOfTheData(t *testing.T) {
 
 // A value of one program is read by the next, as "vars". It fails when Eval gives something that the language cannot take back.
 func TestAValueIsReadByTheNextProgram(t *testing.T) {
-	first, err := expr.Compile(`claims.sub.split(":")`, expr.Any, "claims")
+	first, err := cel.Compile(`claims.sub.split(":")`, cel.Any, "claims")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestAValueIsReadByTheNextProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := expr.Compile(`vars.parts[1] == "org" && vars.parts.size() == 2`, expr.Bool, "claims", "vars")
+	second, err := cel.Compile(`vars.parts[1] == "org" && vars.parts.size() == 2`, cel.Bool, "claims", "vars")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,13 +119,13 @@ func TestAValueIsReadByTheNextProgram(t *testing.T) {
 // It fails when an evaluation goes on for a request that has gone.
 func TestAnEvaluationEndsWithItsContext(t *testing.T) {
 	ones := "[" + strings.TrimSuffix(strings.Repeat("1,", 100), ",") + "]"
-	p, err := expr.Compile(ones+".all(i, "+ones+".all(j, true))", expr.Bool)
+	p, err := cel.Compile(ones+".all(i, "+ones+".all(j, true))", cel.Bool)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := p.Bool(ctx, nil); err != expr.ErrInterrupted { //nolint:errorlint // a Failure is never wrapped
+	if _, err := p.Bool(ctx, nil); err != cel.ErrInterrupted { //nolint:errorlint // a Failure is never wrapped
 		t.Errorf("%v", err)
 	}
 }
@@ -138,7 +138,7 @@ func FuzzCompile(f *testing.F) {
 	}
 	f.Add(`req.a[1] == "b" && req.a.exists(x, x == 1)`, `{"a": [1, "b"]}`)
 	f.Fuzz(func(t *testing.T, source, body string) {
-		p, err := expr.Compile(source, expr.Any, "req", "res")
+		p, err := cel.Compile(source, cel.Any, "req", "res")
 		if err != nil {
 			if strings.Contains(err.Error(), "\n") {
 				t.Errorf("error of several lines: %q", err)

@@ -1,10 +1,10 @@
-// Package expr compiles and evaluates the CEL expressions of Receivers. The expressions are a tenant's and the values that
+// Package cel compiles and evaluates the CEL expressions of Receivers. The expressions are a tenant's and the values that
 // they read are an outsider's, so the size of a program, the time to compile it, and the work of one evaluation are bounded.
 //
 // The language is that of Flux: the standard library, the extensions for strings, sets and base64, and optional values. Every
 // step is charged before it is done, by the size of its values: comparing two documents, matching a pattern and splitting a
 // text cost what they take.
-package expr
+package cel
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package expr_test
+package cel_test
 
 import (
 	"encoding/json"
@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"notifier/internal/receiver/expr"
+	"notifier/internal/receiver/cel"
 )
 
 const body = 3 << 20
@@ -131,7 +131,7 @@ func TestNoExpressionIsExpensive(t *testing.T) {
 	cheap := map[string]bool{"nested maps": true, "nots": true, "optional chain": true, "optionals nested": true}
 	for name, source := range attacks() {
 		start := time.Now()
-		p, err := expr.Compile(source, expr.Bool, "req", "res")
+		p, err := cel.Compile(source, cel.Bool, "req", "res")
 		compiled := time.Since(start)
 		if compiled > mayCompile {
 			t.Errorf("%s: compiled in %v", name, compiled)
@@ -144,7 +144,7 @@ func TestNoExpressionIsExpensive(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		start = time.Now()
 		_, err = p.Bool(t.Context(), vars)
-		if want := map[bool]error{false: expr.ErrCost}[cheap[name]]; err != want { //nolint:errorlint // a Failure is never wrapped
+		if want := map[bool]error{false: cel.ErrCost}[cheap[name]]; err != want { //nolint:errorlint // a Failure is never wrapped
 			t.Errorf("%s: got %v, want %v", name, err, want)
 		}
 		took := time.Since(start)
@@ -160,10 +160,10 @@ func TestNoExpressionIsExpensive(t *testing.T) {
 // Fails when an expression may be nested so deep that compiling it takes a second.
 func TestNestingHasABound(t *testing.T) {
 	nested := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) + " == []" }
-	if _, err := expr.Compile(nested(20), expr.Bool); err != nil {
+	if _, err := cel.Compile(nested(20), cel.Bool); err != nil {
 		t.Error(err)
 	}
-	if _, err := expr.Compile(nested(40), expr.Bool); err == nil {
+	if _, err := cel.Compile(nested(40), cel.Bool); err == nil {
 		t.Error("40 levels are compiled")
 	}
 }
@@ -172,9 +172,9 @@ func TestNestingHasABound(t *testing.T) {
 // or a table of all functions, which is 22 KiB.
 func TestASmallProgramIsSmall(t *testing.T) {
 	const programs = 200
-	kept := make([]*expr.Program, programs)
-	compile := func() *expr.Program {
-		p, err := expr.Compile("1", expr.Any, "claims", "vars")
+	kept := make([]*cel.Program, programs)
+	compile := func() *cel.Program {
+		p, err := cel.Compile("1", cel.Any, "claims", "vars")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,12 +214,12 @@ func TestTheValuesOfABudgetAreSmall(t *testing.T) {
 		"texts": thousand("string(a)"), "texts added": thousand(`string(a)+"b"`), "long texts": thousand(`req.small+req.small`),
 		"parts": thousand(`"a-b-c".split("-")`), "documents": thousand("req.twin"),
 	} {
-		p, err := expr.Compile(source, expr.Any, "req", "res")
+		p, err := cel.Compile(source, cel.Any, "req", "res")
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		budget, values := expr.NewBudget(), make([]any, 0, evaluations)
+		budget, values := cel.NewBudget(), make([]any, 0, evaluations)
 		var before, after runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&before)
@@ -247,7 +247,7 @@ func TestPartsHaveABound(t *testing.T) {
 		"numbers": "1 in " + list(9),
 	} {
 		long := strings.TrimSuffix(strings.Repeat(part+"||", 4000/(len(part)+2)), "||")
-		if _, err := expr.Compile(long, expr.Bool, "req"); err == nil || !strings.Contains(err.Error(), "parts") {
+		if _, err := cel.Compile(long, cel.Bool, "req"); err == nil || !strings.Contains(err.Error(), "parts") {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -255,7 +255,7 @@ func TestPartsHaveABound(t *testing.T) {
 		strings.TrimSuffix(strings.Repeat(`req.ref == "refs/heads/main" || `, 120), "|| "),
 		"req.ref in [" + strings.TrimSuffix(strings.Repeat(`"refs/heads/main",`, 200), ",") + "]",
 	} {
-		if _, err := expr.Compile(ordinary, expr.Bool, "req"); err != nil {
+		if _, err := cel.Compile(ordinary, cel.Bool, "req"); err != nil {
 			t.Error(err)
 		}
 	}

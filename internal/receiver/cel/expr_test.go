@@ -1,9 +1,9 @@
-package expr_test
+package cel_test
 
 import (
 	"testing"
 
-	"notifier/internal/receiver/expr"
+	"notifier/internal/receiver/cel"
 )
 
 // It fails when a program is compiled for a type that is only known at run time.
@@ -16,7 +16,7 @@ func TestFiltersAreExactlyBool(t *testing.T) {
 		`has(req.x) && !(1 == 2)`: true,
 		`other.x == 1`:            false,
 	} {
-		p, err := expr.Compile(source, expr.Bool, "req", "res")
+		p, err := cel.Compile(source, cel.Bool, "req", "res")
 		if (err == nil) != good {
 			t.Errorf("%s: %v", source, err)
 		}
