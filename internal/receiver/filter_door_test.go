@@ -1,6 +1,8 @@
 package receiver
 
 import (
+	"fmt"
+	"iter"
 	"net/http"
 	"slices"
 	"strings"
@@ -10,15 +12,52 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"notifier/internal/event"
+	"notifier/internal/receiver/cel"
 	"notifier/internal/receiver/limit"
 )
+
+// twoObjects are the watchers' cache: two objects of each kind.
+type twoObjects struct{}
+
+func (twoObjects) Pending(string) bool { return false }
+
+func (twoObjects) Objects(string, event.Target) (iter.Seq2[string, map[string]any], bool) {
+	return func(yield func(string, map[string]any) bool) {
+		for _, name := range []string{"a", "b"} {
+			if !yield(name, map[string]any{"metadata": map[string]any{"name": name}}) {
+				return
+			}
+		}
+	}, true
+}
+
+// rule is an entry of a Receiver's resources with its own filter, empty for none.
+type rule struct{ name, filter string }
+
+// newFilters are those of the Receiver "team-a/app".
+func newFilters(t *testing.T, room *limit.Workroom, rules ...rule) *cel.Filters {
+	t.Helper()
+	var compiled []cel.Rule
+	for i, r := range rules {
+		target := event.Target{APIVersion: "source.toolkit.fluxcd.io/v1", Kind: "GitRepository", Name: r.name}
+		one := cel.Rule{Trigger: event.Trigger{Namespace: "team-a", Receiver: "app", Target: target, Key: event.TargetKey(target, "")}}
+		if r.filter != "" {
+			c, err := cel.NewCondition(fmt.Sprintf("spec.resources[%d].filter", i), r.filter, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			one.Conditions = append(one.Conditions, c)
+		}
+		compiled = append(compiled, one)
+	}
+	return cel.NewFilters("team-a", compiled, twoObjects{}, room)
+}
 
 // Fails when a failure refuses the webhook or keeps its siblings from being triggered, and when it is not told, counted and kept
 // for the Receiver's status.
 func TestAFilterThatFailsIsToldAndStopsNoOther(t *testing.T) {
 	bus := &recorder{}
-	filters := newFilters(t, &objectCache{names: []string{"a", "b"}}, "",
-		rule{name: "one", filter: `req.n == 1`}, rule{name: "*", filter: `res.metadata.name == req.name`}, rule{name: "last"})
+	filters := newFilters(t, nil, rule{"one", `req.n == 1`}, rule{"*", `res.metadata.name == req.name`}, rule{"last", ""})
 	hook := newHook(t, "team-a/app", func(h *Hook) { h.Filter = filters })
 	table := newTable(t, unlimited(), hook)
 	w := newWebhooks(t, table, bus)
@@ -75,7 +114,7 @@ func namesOf(triggers []event.Trigger) string {
 func TestAFoldedWebhookTellsOfItsFiltersToo(t *testing.T) {
 	limits := unlimited()
 	limits.Receiver = limit.Budget{Rate: 0.001, Burst: 1}
-	filters := newFilters(t, &objectCache{}, "", rule{name: "one", filter: `req.absent == 1`}, rule{name: "two"})
+	filters := newFilters(t, nil, rule{"one", `req.absent == 1`}, rule{"two", ""})
 	hook := newHook(t, "team-a/app", func(h *Hook) { h.Filter = filters })
 	w := newWebhooks(t, newTable(t, limits, hook), &recorder{})
 	do(w, push(hook.Path, token, `{}`))
@@ -92,8 +131,9 @@ func TestAFoldedWebhookTellsOfItsFiltersToo(t *testing.T) {
 func TestT4AWebhookThatFindsNoRoomForItsFiltersIsNotAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bus := &recorder{}
-		filters := newFilters(t, &objectCache{}, `true`, rule{name: "one"})
-		leave, ok := filters.room.Enter(t.Context(), "team-a", 0)
+		room := limit.NewWorkroom()
+		filters := newFilters(t, room, rule{"one", `true`})
+		leave, ok := room.Enter(t.Context(), "team-a", 0)
 		if !ok {
 			t.Fatal("no room")
 		}
@@ -111,7 +151,7 @@ func TestT4AWebhookThatFindsNoRoomForItsFiltersIsNotAccepted(t *testing.T) {
 
 // T1: fails when validate does not look at what a filter would trigger.
 func TestT1AFilterOverAnotherNamespaceIsNotServed(t *testing.T) {
-	filters := newFilters(t, &objectCache{}, `true`, rule{name: "one"}) // of team-a
+	filters := newFilters(t, nil, rule{"one", `true`}) // of team-a
 	hook := newHook(t, "team-b/app", func(h *Hook) { h.Filter = filters })
 	if err := hook.validate(); err == nil || !strings.Contains(err.Error(), "not in the Receiver's namespace") {
 		t.Errorf("got %v", err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"notifier/internal/event"
+	"notifier/internal/receiver/cel"
 	"notifier/internal/receiver/limit"
 )
 
@@ -82,8 +83,8 @@ func (h *Hook) validate() error {
 	}
 	errs = append(errs, h.RateLimit.Validate("the Receiver's own"))
 	triggers := h.Targets
-	if f, ok := h.Filter.(*Filters); ok {
-		triggers = slices.Concat(triggers, f.triggers())
+	if f, ok := h.Filter.(*cel.Filters); ok {
+		triggers = slices.Concat(triggers, f.Triggers())
 	}
 	return errors.Join(append(errs, within(h.Namespace, triggers))...)
 }

@@ -17,6 +17,7 @@ import (
 
 	"notifier/internal/event"
 	"notifier/internal/receiver/answer"
+	"notifier/internal/receiver/cel"
 	"notifier/internal/receiver/limit"
 )
 
@@ -328,7 +329,7 @@ func (w *Webhooks) decide(r *http.Request, rt *route, claims Claims, body []byte
 		switch {
 		case errors.Is(failed, limit.ErrNoTurn):
 			return d, hookBusy
-		case errors.Is(failed, errPending):
+		case errors.Is(failed, cel.ErrPending):
 			return d, hookStarting
 		}
 		if failed != nil {
@@ -336,7 +337,7 @@ func (w *Webhooks) decide(r *http.Request, rt *route, claims Claims, body []byte
 			rt.ledger.tally.filtered(failed, time.Now())
 			d.unfiltered = 1
 		}
-		if failures, ok := errors.AsType[*FilterFailures](failed); ok {
+		if failures, ok := errors.AsType[*cel.FilterFailures](failed); ok {
 			d.unfiltered = failures.Rules
 		}
 	}

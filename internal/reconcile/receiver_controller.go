@@ -13,6 +13,7 @@ import (
 	v1 "notifier/api/v1"
 	"notifier/internal/event"
 	"notifier/internal/receiver"
+	"notifier/internal/receiver/cel"
 	"notifier/internal/receiver/limit"
 	"notifier/internal/reconcile/apply"
 	"notifier/internal/reconcile/kube"
@@ -43,7 +44,7 @@ type receiverController struct {
 	// subscriptions are the Receivers of type event.
 	subscriptions SubscriptionTable
 	// objects are what filters are given, and workroom what verifiers are as well.
-	objects  receiver.FilterObjects
+	objects  cel.FilterObjects
 	workroom *limit.Workroom
 	// compiling are the turns of those whose expressions are compiled.
 	compiling *limit.CompileRoom

@@ -1,4 +1,4 @@
-package receiver
+package cel
 
 import "encoding/json"
 

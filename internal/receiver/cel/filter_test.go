@@ -1,4 +1,4 @@
-package receiver
+package cel
 
 import (
 	"context"
@@ -100,7 +100,7 @@ func TestAFilterDecidesWhatIsTriggered(t *testing.T) {
 		all    string
 		rules  []rule
 		body   string
-		claims Claims
+		claims map[string]any
 		want   string
 		fails  string
 	}{
@@ -110,7 +110,7 @@ func TestAFilterDecidesWhatIsTriggered(t *testing.T) {
 		"the body":          {all: `req.ref == "main"`, rules: []rule{{name: "*"}}, body: `{"ref":"main"}`, want: "*"},
 		"a list as body":    {all: `req[0].ref == "main" && req.size() == 2`, rules: []rule{{name: "a"}}, body: `[{"ref":"main"},1]`, want: "a"},
 		"no body":           {all: `!has(req.ref)`, rules: []rule{{name: "a"}}, want: "a"},
-		"claims":            {all: `claims.repository == "x"`, rules: []rule{{name: "a"}}, claims: Claims{"repository": "x"}, want: "a"},
+		"claims":            {all: `claims.repository == "x"`, rules: []rule{{name: "a"}}, claims: map[string]any{"repository": "x"}, want: "a"},
 		"no claims":         {all: `!has(claims.repository)`, rules: []rule{{name: "a"}}, want: "a"},
 		"an object":         {rules: []rule{{name: "a", filter: `res.metadata.name == "a" && res.kind == "GitRepository"`}}, want: "a"},
 		"an object that there is not": {
@@ -254,7 +254,7 @@ func TestAFilterOutlivesItsSender(t *testing.T) {
 func TestAFilterWaitsForObjectsThatAreNotReadYet(t *testing.T) {
 	filters := newFilters(t, &objectCache{names: []string{"app"}}, "", rule{name: "app"}, rule{kind: "Bucket", name: "b", filter: "res.metadata.name == 'b'"})
 	triggers, err := filters.Select(t.Context(), nil, []byte("{}"))
-	if !errors.Is(err, errPending) || triggers != nil {
+	if !errors.Is(err, ErrPending) || triggers != nil {
 		t.Errorf("got %v, %v", triggers, err)
 	}
 }

@@ -1,4 +1,4 @@
-package receiver
+package cel
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"notifier/internal/event"
-	"notifier/internal/receiver/cel"
 	"notifier/internal/receiver/limit"
 )
 
@@ -36,20 +35,20 @@ const (
 
 // The ways in which a filter fails beside those of its expression.
 const (
-	errNotWatched  cel.Failure = "reads res, and objects of this kind are not watched"
-	errManyObjects cel.Failure = "reads res of more than 1000 objects"
-	errSlow        cel.Failure = "was not decided in time, together with the others"
-	errNotJSON     cel.Failure = "reads req, and the body is not the JSON that its sender says"
-	errManyValues  cel.Failure = "reads req, and the body has too many values"
+	errNotWatched  Failure = "reads res, and objects of this kind are not watched"
+	errManyObjects Failure = "reads res of more than 1000 objects"
+	errSlow        Failure = "was not decided in time, together with the others"
+	errNotJSON     Failure = "reads req, and the body is not the JSON that its sender says"
+	errManyValues  Failure = "reads req, and the body has too many values"
 )
 
-// errPending says that the objects which filters read are still being read from the API server. It is no failure of theirs.
-var errPending = errors.New("objects of a kind are still being read")
+// ErrPending says that the objects which filters read are still being read from the API server. It is no failure of theirs.
+var ErrPending = errors.New("objects of a kind are still being read")
 
 // Condition is a compiled filter.
 type Condition struct {
 	field   string
-	program *cel.Program
+	program *Program
 }
 
 // NewCondition compiles the filter in a field of a Receiver's spec. claims says that the Receiver's type has any. The error is one
@@ -59,7 +58,7 @@ func NewCondition(field, source string, claims bool) (*Condition, error) {
 	if claims {
 		variables = append(variables, varClaims)
 	}
-	program, err := cel.Compile(source, cel.Bool, variables...)
+	program, err := Compile(source, Bool, variables...)
 	if err != nil {
 		return nil, err
 	}
@@ -95,8 +94,8 @@ func NewFilters(namespace string, rules []Rule, objects FilterObjects, room *lim
 	return f
 }
 
-// triggers are those of all rules. What Select returns is in their namespaces.
-func (f *Filters) triggers() []event.Trigger {
+// Triggers are those of all rules. What Select returns is in their namespaces.
+func (f *Filters) Triggers() []event.Trigger {
 	all := make([]event.Trigger, len(f.rules))
 	for i, r := range f.rules {
 		all[i] = r.Trigger
@@ -137,7 +136,7 @@ func (f *Filters) Select(ctx context.Context, claims map[string]any, document []
 		s.judge(ctx, &f.rules[i])
 	}
 	if s.pending {
-		return nil, errPending
+		return nil, ErrPending
 	}
 	if s.failures.Rules > 0 {
 		return s.triggers, &s.failures
