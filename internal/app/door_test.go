@@ -90,7 +90,7 @@ func TestEachDoorAnswersItsOwnRequestsAndNobodyElses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	verifier, err := receiver.NewVerifier("generic", receiver.Credentials{Token: []byte("token")})
+	verifier, err := receiver.New("generic", receiver.Credentials{Token: []byte("token")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"notifier/internal/alerts/provider/registry"
 	"notifier/internal/bus"
 	"notifier/internal/receiver"
+	"notifier/internal/receiver/oidc"
 	"notifier/internal/reconcile"
 	"notifier/internal/reconcile/apply"
 	"notifier/internal/reconcile/watch"
@@ -79,7 +80,7 @@ func (a *App) wireReconcile(
 	if err != nil {
 		return fmt.Errorf("--allow-destinations: %w", err)
 	}
-	issuers, err := receiver.NewIssuers(receiver.IssuersOptions{Client: network.Client(), Google: a.options.GoogleIssuer})
+	issuers, err := oidc.New(oidc.Options{Client: network.Client(), Google: a.options.GoogleIssuer})
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ type hookOption func(*Hook)
 func newHook(t testing.TB, key string, options ...hookOption) *Hook {
 	t.Helper()
 	namespace, name, _ := strings.Cut(key, "/")
-	verifier, err := NewVerifier("github", Credentials{Token: []byte(token)})
+	verifier, err := New("github", Credentials{Token: []byte(token)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func withEvents(names ...string) hookOption {
 
 func withType(t testing.TB, kind string) hookOption {
 	return func(h *Hook) {
-		v, err := NewVerifier(kind, Credentials{Token: []byte(token)})
+		v, err := New(kind, Credentials{Token: []byte(token)})
 		if err != nil {
 			t.Fatal(err)
 		}

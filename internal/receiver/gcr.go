@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"notifier/internal/receiver/answer"
+	"notifier/internal/receiver/oidc"
 )
 
 // The refusals of type gcr.
@@ -22,7 +23,7 @@ var gcrKeys = []string{"email", "audience"}
 
 // gcr receives the pushes of a Pub/Sub subscription, which authenticates with a token that Google signs for a service account.
 type gcr struct {
-	issuers   *Issuers
+	issuers   *oidc.Issuers
 	namespace string
 	email     tokenDigest
 	audience  string
@@ -30,7 +31,7 @@ type gcr struct {
 
 func newGCR(c Credentials) (Verifier, error) {
 	if c.Issuers == nil {
-		return nil, errNoIssuers
+		return nil, oidc.ErrNone
 	}
 	for _, key := range gcrKeys {
 		if len(c.Values[key]) == 0 {
@@ -47,18 +48,18 @@ func (gcr) Type() string { return "gcr" }
 func (gcr) Event(http.Header) Event { return Event{} }
 
 func (v gcr) Begin(ctx context.Context, h http.Header) (Check, error) {
-	token, err := bearerToken(h)
+	token, err := oidc.Token(h)
 	if err != nil {
 		return nil, err
 	}
-	google := v.issuers.google
-	proven, err := v.issuers.verifyBearer(ctx, token, demand{namespace: v.namespace, issuer: google, audience: v.audience, anyIssuer: true})
+	google := v.issuers.Google
+	proven, err := v.issuers.Verify(ctx, token, oidc.Demand{Namespace: v.namespace, Issuer: google, Audience: v.audience, AnyIssuer: true})
 	if err != nil {
 		return nil, err
 	}
 	// Google leaves the scheme out of some of its tokens.
 	if _, short, _ := strings.Cut(google, "://"); proven.Issuer != google && proven.Issuer != short {
-		return nil, refusedIssuer
+		return nil, oidc.RefusedIssuer
 	}
 	var claims struct {
 		Email    string `json:"email"`
@@ -66,7 +67,7 @@ func (v gcr) Begin(ctx context.Context, h http.Header) (Check, error) {
 	}
 	switch {
 	case proven.Claims(&claims) != nil:
-		return nil, refusedBearer
+		return nil, oidc.RefusedBearer
 	case !claims.Verified:
 		return nil, refusedUnverified
 	}

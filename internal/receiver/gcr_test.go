@@ -11,6 +11,7 @@ import (
 	jose "github.com/go-jose/go-jose/v4"
 
 	"notifier/internal/receiver/answer"
+	"notifier/internal/receiver/oidc"
 	"notifier/internal/receiver/oidc/oidctest"
 )
 
@@ -22,7 +23,7 @@ const (
 
 func gcrVerifier(tb testing.TB, google *oidctest.Issuer) Verifier {
 	tb.Helper()
-	v, err := NewVerifier("gcr", Credentials{
+	v, err := New("gcr", Credentials{
 		Token: []byte(token), Issuers: newIssuers(tb, google, googleTest),
 		Values: map[string][]byte{"email": []byte(pusher), "audience": []byte(gcrURL)},
 	})
@@ -47,16 +48,16 @@ func TestGCRAcceptsOneAccountsTokensAlone(t *testing.T) {
 	}{
 		"valid":                        {good(nil), nil},
 		"the issuer without a scheme":  {good(Claims{"iss": "google.test"}), nil},
-		"another issuer":               {good(Claims{"iss": "https://evil.test"}), refusedIssuer},
-		"no issuer":                    {good(Claims{"iss": ""}), refusedIssuer},
-		"another audience":             {good(Claims{"aud": "https://other.example.com"}), refusedClaims},
+		"another issuer":               {good(Claims{"iss": "https://evil.test"}), oidc.RefusedIssuer},
+		"no issuer":                    {good(Claims{"iss": ""}), oidc.RefusedIssuer},
+		"another audience":             {good(Claims{"aud": "https://other.example.com"}), oidc.RefusedClaims},
 		"another account":              {good(Claims{"email": "evil@project.iam.gserviceaccount.com"}), refusedEmail},
 		"no account":                   {good(Claims{"email": ""}), refusedEmail},
-		"an account of a number":       {good(Claims{"email": 1}), refusedBearer},
+		"an account of a number":       {good(Claims{"email": 1}), oidc.RefusedBearer},
 		"an unverified account":        {good(Claims{"email_verified": false}), refusedUnverified},
-		"an account verified in words": {good(Claims{"email_verified": "true"}), refusedBearer},
-		"expired":                      {good(Claims{"exp": 1}), refusedExpired},
-		"ending at a text":             {good(Claims{"exp": "4102444800"}), refusedBearer},
+		"an account verified in words": {good(Claims{"email_verified": "true"}), oidc.RefusedBearer},
+		"expired":                      {good(Claims{"exp": 1}), oidc.RefusedExpired},
+		"ending at a text":             {good(Claims{"exp": "4102444800"}), oidc.RefusedBearer},
 		"no token":                     {http.Header{}, refusedNoToken},
 	} {
 		if err := verify(v, test.header, "{}"); err != test.want { //nolint:errorlint // a Refusal is told as it is
@@ -112,13 +113,13 @@ func TestGCRNeedsAllItsKeys(t *testing.T) {
 		for name, empty := range map[string][]byte{"missing": nil, "empty": {}} {
 			values := map[string][]byte{"email": []byte(pusher), "audience": []byte(gcrURL)}
 			values[missing] = empty
-			_, err := NewVerifier("gcr", Credentials{Token: []byte(token), Values: values, Issuers: issuers})
+			_, err := New("gcr", Credentials{Token: []byte(token), Values: values, Issuers: issuers})
 			if got, ok := errors.AsType[*MissingKeyError](err); !ok || got.Key != missing {
 				t.Errorf("%s is %s: got %v", missing, name, err)
 			}
 		}
 	}
-	_, err := NewVerifier("gcr", Credentials{Issuers: issuers})
+	_, err := New("gcr", Credentials{Issuers: issuers})
 	if !errors.Is(err, ErrEmptyToken) {
 		t.Errorf("without a token: %v", err)
 	}

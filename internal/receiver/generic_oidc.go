@@ -11,6 +11,7 @@ import (
 	"notifier/internal/receiver/answer"
 	"notifier/internal/receiver/cel"
 	"notifier/internal/receiver/limit"
+	"notifier/internal/receiver/oidc"
 )
 
 // defaultAudience is whom tokens are for where a provider does not say.
@@ -54,7 +55,7 @@ func (e *ExpressionError) Unwrap() error { return e.Err }
 
 // genericOIDC accepts tokens of the issuers that the Receiver lists.
 type genericOIDC struct {
-	issuers   *Issuers
+	issuers   *oidc.Issuers
 	namespace string
 	room      *limit.Workroom
 	providers map[string]*oidcProvider // by issuer URL
@@ -79,7 +80,7 @@ type oidcValidation struct {
 func newGenericOIDC(c Credentials) (Verifier, error) {
 	switch {
 	case c.Issuers == nil:
-		return nil, errNoIssuers
+		return nil, oidc.ErrNone
 	case len(c.OIDC) == 0:
 		return nil, errors.New("spec.oidcProviders needs at least one entry")
 	case len(c.OIDC) > maxProviders:
@@ -101,7 +102,7 @@ func newGenericOIDC(c Credentials) (Verifier, error) {
 }
 
 func compileProvider(field string, p OIDCProvider) (*oidcProvider, error) {
-	if err := checkAddress(p.IssuerURL); err != nil {
+	if err := oidc.CheckAddress(p.IssuerURL); err != nil {
 		return nil, fmt.Errorf("%s.issuerURL %w", field, err)
 	}
 	if len(p.Validations) == 0 {
@@ -137,19 +138,19 @@ func (genericOIDC) Type() string { return "generic-oidc" }
 func (genericOIDC) Event(http.Header) Event { return Event{} }
 
 func (v genericOIDC) Begin(ctx context.Context, h http.Header) (Check, error) {
-	token, err := bearerToken(h)
+	token, err := oidc.Token(h)
 	if err != nil {
 		return nil, err
 	}
-	url, err := claimedIssuer(token)
+	url, err := oidc.ClaimedIssuer(token)
 	if err != nil {
 		return nil, err
 	}
 	provider := v.providers[url]
 	if provider == nil {
-		return nil, refusedIssuer
+		return nil, oidc.RefusedIssuer
 	}
-	proven, err := v.issuers.verifyBearer(ctx, token, demand{namespace: v.namespace, issuer: url, audience: provider.audience})
+	proven, err := v.issuers.Verify(ctx, token, oidc.Demand{Namespace: v.namespace, Issuer: url, Audience: provider.audience})
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +161,7 @@ func (v genericOIDC) Begin(ctx context.Context, h http.Header) (Check, error) {
 	defer leave()
 	var claims Claims
 	if proven.Claims(&claims) != nil {
-		return nil, refusedBearer
+		return nil, oidc.RefusedBearer
 	}
 	if err := provider.validate(ctx, claims); err != nil {
 		return nil, err

@@ -3,11 +3,13 @@ package receiver
 import (
 	"net/http"
 	"testing"
+
+	"notifier/internal/receiver/oidc"
 )
 
-func newIssuers(tb testing.TB, transport http.RoundTripper, google string) *Issuers {
+func newIssuers(tb testing.TB, transport http.RoundTripper, google string) *oidc.Issuers {
 	tb.Helper()
-	s, err := NewIssuers(IssuersOptions{Client: &http.Client{Transport: transport}, Google: google})
+	s, err := oidc.New(oidc.Options{Client: &http.Client{Transport: transport}, Google: google})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -15,7 +17,7 @@ func newIssuers(tb testing.TB, transport http.RoundTripper, google string) *Issu
 }
 
 // oidcVerifier accepts the issuer's tokens of the organisation org.
-func oidcVerifier(tb testing.TB, issuers *Issuers, url string, change ...func(*OIDCProvider)) Verifier {
+func oidcVerifier(tb testing.TB, issuers *oidc.Issuers, url string, change ...func(*OIDCProvider)) Verifier {
 	tb.Helper()
 	provider := OIDCProvider{
 		IssuerURL: url,
@@ -31,7 +33,7 @@ func oidcVerifier(tb testing.TB, issuers *Issuers, url string, change ...func(*O
 	for _, c := range change {
 		c(&provider)
 	}
-	v, err := NewVerifier("generic-oidc", Credentials{OIDC: []OIDCProvider{provider}, Issuers: issuers})
+	v, err := New("generic-oidc", Credentials{OIDC: []OIDCProvider{provider}, Issuers: issuers})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -21,7 +21,7 @@ var payloads = map[string]string{
 // parse runs one authentic request through a Parser as the door does.
 func parse(t testing.TB, kind string, h http.Header, body string) (Content, error) {
 	t.Helper()
-	v, err := NewVerifier(kind, Credentials{Token: []byte(token)})
+	v, err := New(kind, Credentials{Token: []byte(token)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func fuzzParser(f *testing.F, kind string, seeds ...string) {
 		f.Add(seed, "", "application/json")
 		f.Add(seed, "dev.cdevents.change.merged.0.2.0", "application/cloudevents+json")
 	}
-	v, err := NewVerifier(kind, Credentials{Token: []byte(token)})
+	v, err := New(kind, Credentials{Token: []byte(token)})
 	if err != nil {
 		f.Fatal(err)
 	}

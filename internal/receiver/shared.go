@@ -10,6 +10,7 @@ import (
 
 	"notifier/internal/receiver/answer"
 	"notifier/internal/receiver/limit"
+	"notifier/internal/receiver/oidc"
 )
 
 // hookPanicked is the answer after a panic, if no other Receiver on the path has a better one.
@@ -26,7 +27,7 @@ type trial struct {
 // undecided reports whether it could not be said whether the request is authentic.
 func (t *trial) undecided() bool {
 	if t.refusal != nil {
-		return errors.Is(t.refusal, ErrIssuerUnavailable) || errors.Is(t.refusal, limit.ErrNoTurn)
+		return errors.Is(t.refusal, oidc.ErrIssuerUnavailable) || errors.Is(t.refusal, limit.ErrNoTurn)
 	}
 	return !t.delivery.authentic
 }

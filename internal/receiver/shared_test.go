@@ -20,7 +20,7 @@ import (
 // withToken makes the hook's verifier one of a type with another token.
 func withToken(t testing.TB, kind, secret string) hookOption {
 	return func(h *Hook) {
-		v, err := NewVerifier(kind, Credentials{Token: []byte(secret)})
+		v, err := New(kind, Credentials{Token: []byte(secret)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestT1ASquatterOnAPathWithoutATokenGetsAndHindersNothing(t *testing.T) {
 	issuer := oidctest.New(t, issuerURL, "a")
 	oidc := func(repository string) hookOption {
 		return func(h *Hook) {
-			v, err := NewVerifier("generic-oidc", Credentials{Issuers: newIssuers(t, issuer, ""), OIDC: []OIDCProvider{{
+			v, err := New("generic-oidc", Credentials{Issuers: newIssuers(t, issuer, ""), OIDC: []OIDCProvider{{
 				IssuerURL:   issuerURL,
 				Validations: []OIDCValidation{{Expression: "claims.repository == '" + repository + "'", Message: "not mine: " + repository}},
 			}}})

@@ -124,7 +124,7 @@ func TestStandardWebhooksNeedsASigningSecret(t *testing.T) {
 		"no base64": "s3cret-s3cret", "an empty key": "whsec_", "a key of line breaks": "whsec_\r\n", "an asymmetric key": "whpk_MDEyMw==",
 		"no padding": "whsec_MDEyMw", "a prefix in capitals": "WHSEC_MDEyMw==", "a space": "whsec_ MDEyMw==",
 	} {
-		v, err := NewVerifier("standard-webhooks", Credentials{Token: []byte(secret)})
+		v, err := New("standard-webhooks", Credentials{Token: []byte(secret)})
 		if err == nil || v != nil {
 			t.Errorf("%s: %v, %v; want an error", name, v, err)
 			continue

@@ -106,7 +106,7 @@ func TestT6CDEventsTakeTheirNamespacesTurn(t *testing.T) {
 		room := limit.NewWorkroom()
 		hook := func(key string) *Hook {
 			return newHook(t, key, func(h *Hook) {
-				v, err := NewVerifier("cdevents", Credentials{Token: []byte(token), Namespace: h.Namespace, Room: room})
+				v, err := New("cdevents", Credentials{Token: []byte(token), Namespace: h.Namespace, Room: room})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -201,7 +201,7 @@ func TestT6TokensWaitForTheirNamespacesTurn(t *testing.T) {
 		issuer := oidctest.New(t, issuerURL, "a")
 		room := limit.NewWorkroom()
 		verifier := func(namespace string) Verifier {
-			v, err := NewVerifier("generic-oidc", Credentials{
+			v, err := New("generic-oidc", Credentials{
 				Namespace: namespace, Room: room, Issuers: newIssuers(t, issuer, ""),
 				OIDC: []OIDCProvider{{IssuerURL: issuerURL, Validations: []OIDCValidation{{"true", "m"}}}},
 			})

@@ -11,6 +11,7 @@ import (
 
 	"notifier/internal/receiver/answer"
 	"notifier/internal/receiver/limit"
+	"notifier/internal/receiver/oidc"
 )
 
 // Verifier tells whether a request comes from someone who knows the Receiver's credentials. It is compiled once per state of
@@ -68,10 +69,10 @@ type Event struct {
 // The refusals of the built-in types.
 const (
 	refusedNoSignature answer.Refusal = "signature missing"
-	refusedAlgorithm   answer.Refusal = "signature algorithm not supported"
+	refusedAlgorithm                  = oidc.RefusedAlgorithm
 	refusedMalformed   answer.Refusal = "signature malformed"
 	refusedMismatch    answer.Refusal = "signature mismatch"
-	refusedNoToken     answer.Refusal = "token missing"
+	refusedNoToken                    = oidc.RefusedNoToken
 	refusedToken       answer.Refusal = "token mismatch"
 	refusedContentType answer.Refusal = "content type not supported"
 )
@@ -85,7 +86,7 @@ type Credentials struct {
 	// OIDC are the providers of type generic-oidc.
 	OIDC []OIDCProvider
 	// Issuers has the keys of those who sign tokens. Types generic-oidc and gcr need it.
-	Issuers *Issuers
+	Issuers *oidc.Issuers
 	// Namespace is the Receiver's, and Room where costly checks of its webhooks have their turn; without one they have it at once.
 	Namespace string
 	Room      *limit.Workroom
@@ -179,9 +180,9 @@ func (e *UnsupportedTypeError) Error() string {
 	return fmt.Sprintf("receiver type %q is not supported; supported types: %s", e.Type, strings.Join(Types(), ", "))
 }
 
-// NewVerifier compiles the verification of one Receiver type. It returns an *UnsupportedTypeError, ErrEmptyToken, a
+// New compiles the verification of one Receiver type. It returns an *UnsupportedTypeError, ErrEmptyToken, a
 // *MissingKeyError, an *ExpressionError, or an error that says, without quoting it, which of the credentials is unfit.
-func NewVerifier(kind string, c Credentials) (Verifier, error) {
+func New(kind string, c Credentials) (Verifier, error) {
 	for _, t := range types {
 		if t.name != kind {
 			continue

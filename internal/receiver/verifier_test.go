@@ -27,7 +27,7 @@ func signWith(name string, h func() hash.Hash, key, body string) string {
 
 func verifierOf(t testing.TB, kind, key string) Verifier {
 	t.Helper()
-	v, err := NewVerifier(kind, Credentials{Token: []byte(key)})
+	v, err := New(kind, Credentials{Token: []byte(key)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,14 +105,14 @@ func TestAnEmptyTokenIsRefusedByEveryTypeThatHasOne(t *testing.T) {
 		if !NeedsSecret(kind) {
 			continue
 		}
-		if v, err := NewVerifier(kind, Credentials{}); !errors.Is(err, ErrEmptyToken) || v != nil {
+		if v, err := New(kind, Credentials{}); !errors.Is(err, ErrEmptyToken) || v != nil {
 			t.Errorf("%s: got %v, %v, want ErrEmptyToken", kind, v, err)
 		}
 	}
 }
 
 func TestAnUnsupportedTypeIsNamedWithThoseThatAreSupported(t *testing.T) {
-	_, err := NewVerifier("carrier-pigeon", Credentials{Token: []byte(token)})
+	_, err := New("carrier-pigeon", Credentials{Token: []byte(token)})
 	var unsupported *UnsupportedTypeError
 	if !errors.As(err, &unsupported) || unsupported.Type != "carrier-pigeon" {
 		t.Fatalf("got %v, want an UnsupportedTypeError", err)
@@ -129,7 +129,7 @@ func TestAnUnsupportedTypeIsNamedWithThoseThatAreSupported(t *testing.T) {
 
 func TestAVerifierKeepsItsOwnCopyOfTheToken(t *testing.T) {
 	key := []byte(token)
-	v, err := NewVerifier("generic-hmac", Credentials{Token: key})
+	v, err := New("generic-hmac", Credentials{Token: key})
 	if err != nil {
 		t.Fatal(err)
 	}

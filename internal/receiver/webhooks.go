@@ -19,6 +19,7 @@ import (
 	"notifier/internal/receiver/answer"
 	"notifier/internal/receiver/cel"
 	"notifier/internal/receiver/limit"
+	"notifier/internal/receiver/oidc"
 )
 
 // Triggers is the bus as the webhook door sees it. PublishTriggers returns nil only when all triggers are on disk.
@@ -362,7 +363,7 @@ func (w *Webhooks) trigger(ctx context.Context, rt *route, d delivery, accepted 
 // else used up must not refuse the one who knows the token.
 func (w *Webhooks) failed(rt *route, err error) *answer.Answer {
 	switch { // what is not the sender's fault is not charged
-	case errors.Is(err, ErrIssuerUnavailable):
+	case errors.Is(err, oidc.ErrIssuerUnavailable):
 		return hookIssuer
 	case errors.Is(err, limit.ErrNoTurn):
 		return hookBusy

@@ -15,6 +15,7 @@ import (
 	"notifier/internal/receiver"
 	"notifier/internal/receiver/cel"
 	"notifier/internal/receiver/limit"
+	"notifier/internal/receiver/oidc"
 	"notifier/internal/reconcile/apply"
 	"notifier/internal/reconcile/kube"
 )
@@ -51,7 +52,7 @@ type receiverController struct {
 	live      *Receivers
 	verdicts  *verdicts
 	// issuers have the keys of those who sign senders' tokens.
-	issuers *receiver.Issuers
+	issuers *oidc.Issuers
 	// account is the service account of a Receiver that names none.
 	account string
 	queue   *kube.Controller
@@ -217,7 +218,7 @@ func unfit(plan receiverPlan, err error) *fault {
 func compileHook(r *v1.Receiver, plan receiverPlan, creds receiver.Credentials, key string) (*receiver.Hook, error) {
 	token := creds.Values[key]
 	creds.Token = token
-	verifier, err := receiver.NewVerifier(r.Spec.Type, creds)
+	verifier, err := receiver.New(r.Spec.Type, creds)
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,7 @@ import (
 	"notifier/api/v1beta3"
 	"notifier/internal/alerts"
 	"notifier/internal/receiver"
+	"notifier/internal/receiver/oidc"
 	"notifier/internal/reconcile/kube/kubetest"
 )
 
@@ -97,7 +98,7 @@ func newWorld(t *testing.T, s settings) *world {
 			t.Fatal(err)
 		}
 	}
-	issuers, err := receiver.NewIssuers(receiver.IssuersOptions{Client: &http.Client{Timeout: time.Second}})
+	issuers, err := oidc.New(oidc.Options{Client: &http.Client{Timeout: time.Second}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package receiver
+package oidc
 
 import (
 	"bytes"
@@ -30,7 +30,7 @@ func TestT5ForgedTokensCostOneFetchInTenSeconds(t *testing.T) {
 			for n := range senders {
 				forged := oidctest.SignedToken(t, jose.ES256, own, fmt.Sprint("forged-", n), issuer.Claims(nil))
 				all.Go(func() {
-					if err := verify(v, oidctest.Bearer(forged), ""); err != refusedKey { //nolint:errorlint // a Refusal is told as it is
+					if err := verify(v, oidctest.Bearer(forged), ""); err != RefusedKey { //nolint:errorlint // a Refusal is told as it is
 						t.Errorf("got %v", err)
 					}
 				})
@@ -66,7 +66,7 @@ func TestKeysFollowTheirIssuer(t *testing.T) {
 
 		expect("first", old, "old", nil)
 		issuer.Lists(map[string]crypto.Signer{"old": old, "next": next})
-		expect("a new key, at once", next, "next", refusedKey)
+		expect("a new key, at once", next, "next", RefusedKey)
 		elapse(fetchPause)
 		expect("a new key", next, "next", nil)
 		if _, fetches := issuer.Counts(); fetches != 2 {
@@ -76,7 +76,7 @@ func TestKeysFollowTheirIssuer(t *testing.T) {
 		elapse(keysFresh - time.Second)
 		expect("a dropped key, while keys are fresh", old, "old", nil)
 		elapse(time.Second)
-		expect("a dropped key", old, "old", refusedKey)
+		expect("a dropped key", old, "old", RefusedKey)
 
 		issuer.Answers(oidctest.Silence)
 		elapse(keysUsable - time.Second)

@@ -1,4 +1,4 @@
-package receiver
+package oidc
 
 import (
 	"context"
@@ -37,7 +37,7 @@ func fetchKeys(ctx context.Context, client *http.Client, issuer string) ([]jose.
 	if err := provider.Claims(&document); err != nil {
 		return nil, err
 	}
-	if err := checkAddress(document.Keys); err != nil {
+	if err := CheckAddress(document.Keys); err != nil {
 		return nil, fmt.Errorf("jwks_uri %w", err)
 	}
 	if strings.HasPrefix(issuer, "https://") && !strings.HasPrefix(document.Keys, "https://") {
@@ -62,9 +62,9 @@ func fetchKeys(ctx context.Context, client *http.Client, issuer string) ([]jose.
 	return parseKeys(body)
 }
 
-// checkAddress returns what makes an address unfit for an issuer or its keys, without quoting it. With a query or a fragment it could
+// CheckAddress returns what makes an address unfit for an issuer or its keys, without quoting it. With a query or a fragment it could
 // be made one of anything else, and with a user's name a log in.
-func checkAddress(address string) error {
+func CheckAddress(address string) error {
 	parsed, err := url.Parse(address)
 	switch {
 	case err != nil, parsed.Host == "", !strings.HasPrefix(address, "https://") && !strings.HasPrefix(address, "http://"):

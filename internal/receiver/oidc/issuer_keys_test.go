@@ -1,4 +1,4 @@
-package receiver
+package oidc
 
 import (
 	"crypto/ed25519"
@@ -117,15 +117,15 @@ func TestT5ATokenIsTriedWithFewKeys(t *testing.T) {
 	}
 	good := jose.JSONWebKey{Key: signer.Public()}
 	other, elliptic := jose.JSONWebKey{Key: &rsa.PublicKey{N: new(big.Int).Add(signer.N, big.NewInt(2)), E: 3}}, jose.JSONWebKey{Key: oidctest.NewKey(t).Public()}
-	token := oidctest.SignedToken(t, jose.RS256, signer, "", Claims{"iss": issuerURL})
+	token := oidctest.SignedToken(t, jose.RS256, signer, "", map[string]any{"iss": issuerURL})
 	for name, test := range map[string]struct {
 		keys []jose.JSONWebKey
 		want error
 	}{
 		"fourth of its sort":  {[]jose.JSONWebKey{elliptic, other, elliptic, other, elliptic, other, elliptic, good}, nil},
-		"fifth of its sort":   {[]jose.JSONWebKey{other, other, other, other, good}, refusedSigned},
-		"for another purpose": {[]jose.JSONWebKey{{Key: good.Key, Algorithm: "PS256"}}, refusedKey},
-		"of no sort":          {[]jose.JSONWebKey{elliptic, {Key: ed25519.PublicKey(make([]byte, 32))}}, refusedKey},
+		"fifth of its sort":   {[]jose.JSONWebKey{other, other, other, other, good}, RefusedSigned},
+		"for another purpose": {[]jose.JSONWebKey{{Key: good.Key, Algorithm: "PS256"}}, RefusedKey},
+		"of no sort":          {[]jose.JSONWebKey{elliptic, {Key: ed25519.PublicKey(make([]byte, 32))}}, RefusedKey},
 	} {
 		if _, err := verifySignature(t.Context(), token, issuerOf(test.keys), nil); !errors.Is(err, test.want) {
 			t.Errorf("%s: got %v, want %v", name, err, test.want)
@@ -142,7 +142,7 @@ func BenchmarkForgedToken(b *testing.B) {
 	}
 	forged := forgedToken("RS256", issuerURL, maxRSA/8)
 	for b.Loop() {
-		if _, err := verifySignature(b.Context(), forged, issuerOf(keys), nil); !errors.Is(err, refusedSigned) {
+		if _, err := verifySignature(b.Context(), forged, issuerOf(keys), nil); !errors.Is(err, RefusedSigned) {
 			b.Fatal(err)
 		}
 	}

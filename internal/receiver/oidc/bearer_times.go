@@ -1,4 +1,4 @@
-package receiver
+package oidc
 
 import (
 	"encoding/json"
@@ -27,12 +27,12 @@ var ownClaims = [...]string{"iss", "aud", "exp", "nbf", "iat", "email", "email_v
 func checkTimes(payload []byte, now time.Time) error {
 	var claims map[string]json.RawMessage
 	if json.Unmarshal(payload, &claims) != nil {
-		return refusedBearer
+		return RefusedBearer
 	}
 	for name := range claims {
 		for _, own := range ownClaims {
 			if name != own && strings.EqualFold(name, own) {
-				return refusedBearer
+				return RefusedBearer
 			}
 		}
 	}
@@ -41,15 +41,15 @@ func checkTimes(payload []byte, now time.Time) error {
 		if value, there := claims[name]; there {
 			var ok bool
 			if *seconds, ok = wholeSeconds(string(value)); !ok {
-				return refusedBearer
+				return RefusedBearer
 			}
 		}
 	}
 	switch {
 	case at.exp <= now.Unix():
-		return refusedExpired
+		return RefusedExpired
 	case at.exp > now.Add(maxLife).Unix(), at.exp <= at.iat, at.exp <= at.nbf, at.iat > now.Add(maxSkew).Unix():
-		return refusedClaims
+		return RefusedClaims
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package receiver
+package oidc
 
 import (
 	"errors"
@@ -12,20 +12,6 @@ import (
 
 	"notifier/internal/receiver/oidc/oidctest"
 )
-
-// tokensOf accepts the tokens of issuers for a Receiver of a namespace.
-func tokensOf(tb testing.TB, issuers *Issuers, namespace string, urls ...string) Verifier {
-	tb.Helper()
-	c := Credentials{Issuers: issuers, Namespace: namespace}
-	for _, url := range urls {
-		c.OIDC = append(c.OIDC, OIDCProvider{IssuerURL: url, Validations: []OIDCValidation{{"true", "m"}}})
-	}
-	v, err := NewVerifier("generic-oidc", c)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return v
-}
 
 // Invariant T6: one namespace's junk tokens for ever more issuers make no other namespace's issuer be forgotten, and no host be asked
 // without end. Fails when the issuers of all namespaces are in one list, when one that was just asked is forgotten and so asked again,

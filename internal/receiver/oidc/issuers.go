@@ -1,4 +1,4 @@
-package receiver
+package oidc
 
 import (
 	"context"
@@ -34,10 +34,10 @@ const GoogleIssuer = "https://accounts.google.com"
 // ErrIssuerUnavailable says that an issuer's keys are not known, which is nothing that the sender could mend.
 var ErrIssuerUnavailable = errors.New("the issuer's keys are not available")
 
-var errNoIssuers = errors.New("no issuers to ask for keys")
+var ErrNone = errors.New("no issuers to ask for keys")
 
-// IssuersOptions are what NewIssuers needs.
-type IssuersOptions struct {
+// Options are what NewIssuers needs.
+type Options struct {
 	// Client reaches the issuers. The addresses are chosen by tenants, so it must not reach what they may not; redirects are
 	// not followed whatever it says. It is required.
 	Client *http.Client
@@ -49,7 +49,7 @@ type IssuersOptions struct {
 // and forgotten is bounded by its share, and takes nothing from another's. It is safe for concurrent use.
 type Issuers struct {
 	client *http.Client
-	google string
+	Google string
 
 	mu     sync.Mutex
 	byURL  map[string]*issuer
@@ -57,8 +57,8 @@ type Issuers struct {
 	swept  time.Time
 }
 
-// NewIssuers returns an empty cache. It fetches nothing.
-func NewIssuers(o IssuersOptions) (*Issuers, error) {
+// New returns an empty cache. It fetches nothing.
+func New(o Options) (*Issuers, error) {
 	if o.Client == nil {
 		return nil, errors.New("issuers: no client")
 	}
@@ -69,7 +69,7 @@ func NewIssuers(o IssuersOptions) (*Issuers, error) {
 	if o.Google == "" {
 		o.Google = GoogleIssuer
 	}
-	s := &Issuers{client: &client, google: o.Google, byURL: map[string]*issuer{}, shares: map[string]*allotment{}}
+	s := &Issuers{client: &client, Google: o.Google, byURL: map[string]*issuer{}, shares: map[string]*allotment{}}
 	s.byURL[o.Google] = &issuer{url: o.Google, client: s.client, users: 1} // never forgotten
 	return s, nil
 }

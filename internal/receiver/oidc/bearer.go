@@ -1,4 +1,4 @@
-package receiver
+package oidc
 
 import (
 	"context"
@@ -23,54 +23,56 @@ const maxTries = 4
 
 // The refusals of signed tokens.
 const (
-	refusedBearer  answer.Refusal = "token malformed"
-	refusedIssuer  answer.Refusal = "token of another issuer"
-	refusedKey     answer.Refusal = "token signed with a key that its issuer does not list"
-	refusedSigned  answer.Refusal = "token signature mismatch"
-	refusedExpired answer.Refusal = "token expired"
-	refusedClaims  answer.Refusal = "token is not for this audience, or not valid yet"
+	RefusedNoToken   answer.Refusal = "token missing"
+	RefusedAlgorithm answer.Refusal = "signature algorithm not supported"
+	RefusedBearer    answer.Refusal = "token malformed"
+	RefusedIssuer    answer.Refusal = "token of another issuer"
+	RefusedKey       answer.Refusal = "token signed with a key that its issuer does not list"
+	RefusedSigned    answer.Refusal = "token signature mismatch"
+	RefusedExpired   answer.Refusal = "token expired"
+	RefusedClaims    answer.Refusal = "token is not for this audience, or not valid yet"
 )
 
-// bearerToken returns the token of the header Authorization: three parts of base64, as a JSON Web Token has them.
-func bearerToken(h http.Header) (string, error) {
+// Token returns the token of the header Authorization: three parts of base64, as a JSON Web Token has them.
+func Token(h http.Header) (string, error) {
 	scheme, token, _ := strings.Cut(h.Get("Authorization"), " ")
 	switch {
 	case !strings.EqualFold(scheme, "Bearer") || token == "":
-		return "", refusedNoToken
+		return "", RefusedNoToken
 	case len(token) > maxBearer, strings.Count(token, ".") != 2:
-		return "", refusedBearer
+		return "", RefusedBearer
 	}
 	return token, nil
 }
 
-// claimedIssuer is who a token says that it is from. Nothing of it is proven.
-func claimedIssuer(token string) (string, error) {
+// ClaimedIssuer is who a token says that it is from. Nothing of it is proven.
+func ClaimedIssuer(token string) (string, error) {
 	_, rest, _ := strings.Cut(token, ".")
 	payload, _, _ := strings.Cut(rest, ".")
 	data, err := base64.RawURLEncoding.DecodeString(payload)
 	if err != nil {
-		return "", refusedBearer
+		return "", RefusedBearer
 	}
 	var claims struct {
 		Issuer string `json:"iss"`
 	}
 	if json.Unmarshal(data, &claims) != nil {
-		return "", refusedBearer
+		return "", RefusedBearer
 	}
 	return claims.Issuer, nil
 }
 
-// demand is what a token must be: of the issuer with this URL, for the audience. With anyIssuer the claim "iss" is left for the caller
+// Demand is what a token must be: of the issuer with this URL, for the audience. With anyIssuer the claim "iss" is left for the caller
 // to check. The issuer is asked for its keys on behalf of the namespace.
-type demand struct {
-	namespace, issuer, audience string
-	anyIssuer                   bool
+type Demand struct {
+	Namespace, Issuer, Audience string
+	AnyIssuer                   bool
 }
 
-// verifyBearer returns a token that meets the demand, is signed by the issuer, and is valid now. The error is a Refusal, or wraps
+// Verify returns a token that meets the demand, is signed by the issuer, and is valid now. The error is a Refusal, or wraps
 // ErrIssuerUnavailable.
-func (s *Issuers) verifyBearer(ctx context.Context, token string, d demand) (*oidc.IDToken, error) {
-	issuer, by, ok := s.issuer(d.namespace, d.issuer)
+func (s *Issuers) Verify(ctx context.Context, token string, d Demand) (*oidc.IDToken, error) {
+	issuer, by, ok := s.issuer(d.Namespace, d.Issuer)
 	if !ok {
 		return nil, ErrIssuerUnavailable
 	}
@@ -82,8 +84,8 @@ func (s *Issuers) verifyBearer(ctx context.Context, token string, d demand) (*oi
 	if err := checkTimes(payload, time.Now()); err != nil {
 		return nil, err
 	}
-	verifier := oidc.NewVerifier(d.issuer, verified(payload), &oidc.Config{
-		ClientID: d.audience, SupportedSigningAlgs: asymmetric, SkipIssuerCheck: d.anyIssuer,
+	verifier := oidc.NewVerifier(d.Issuer, verified(payload), &oidc.Config{
+		ClientID: d.Audience, SupportedSigningAlgs: asymmetric, SkipIssuerCheck: d.AnyIssuer,
 	})
 	proven, err := verifier.Verify(ctx, token)
 	if err == nil {
@@ -91,9 +93,9 @@ func (s *Issuers) verifyBearer(ctx context.Context, token string, d demand) (*oi
 	}
 	// The verifier's error quotes the token.
 	if _, expired := errors.AsType[*oidc.TokenExpiredError](err); expired {
-		return nil, refusedExpired
+		return nil, RefusedExpired
 	}
-	return nil, refusedClaims
+	return nil, RefusedClaims
 }
 
 // signedWith are the algorithms of asymmetric, as jose takes them.
@@ -114,14 +116,14 @@ func (v verified) VerifySignature(context.Context, string) ([]byte, error) { ret
 func verifySignature(ctx context.Context, token string, issuer *issuer, by *asker) ([]byte, error) {
 	parsed, err := jose.ParseSignedCompact(token, signedWith)
 	if _, other := errors.AsType[*jose.ErrUnexpectedSignatureAlgorithm](err); other {
-		return nil, refusedAlgorithm
+		return nil, RefusedAlgorithm
 	}
 	if err != nil || len(parsed.Signatures) != 1 {
-		return nil, refusedBearer
+		return nil, RefusedBearer
 	}
 	header := parsed.Signatures[0].Header
 	return issuer.verify(ctx, by, func(keys []jose.JSONWebKey) ([]byte, error) {
-		refused, tries := refusedKey, 0
+		refused, tries := RefusedKey, 0
 		for _, key := range keys {
 			if header.KeyID != "" && key.KeyID != header.KeyID || !fits(key, header.Algorithm) {
 				continue
@@ -133,7 +135,7 @@ func verifySignature(ctx context.Context, token string, issuer *issuer, by *aske
 			if err == nil {
 				return payload, nil
 			}
-			refused = refusedSigned
+			refused = RefusedSigned
 		}
 		return nil, refused
 	})
