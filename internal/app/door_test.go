@@ -14,6 +14,7 @@ import (
 
 	"notifier/internal/event"
 	"notifier/internal/receiver"
+	"notifier/internal/receiver/verify"
 	"notifier/internal/receiver/limit"
 )
 
@@ -90,7 +91,7 @@ func TestEachDoorAnswersItsOwnRequestsAndNobodyElses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	verifier, err := receiver.New("generic", receiver.Credentials{Token: []byte("token")})
+	verifier, err := verify.New("generic", verify.Credentials{Token: []byte("token")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 
 	"notifier/internal/event"
 	"notifier/internal/receiver/limit"
+	"notifier/internal/receiver/verify"
 )
 
 const token = "s3cret"
@@ -71,7 +72,7 @@ type hookOption func(*Hook)
 func newHook(t testing.TB, key string, options ...hookOption) *Hook {
 	t.Helper()
 	namespace, name, _ := strings.Cut(key, "/")
-	verifier, err := New("github", Credentials{Token: []byte(token)})
+	verifier, err := verify.New("github", verify.Credentials{Token: []byte(token)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +105,7 @@ func withEvents(names ...string) hookOption {
 
 func withType(t testing.TB, kind string) hookOption {
 	return func(h *Hook) {
-		v, err := New(kind, Credentials{Token: []byte(token)})
+		v, err := verify.New(kind, verify.Credentials{Token: []byte(token)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -239,3 +240,10 @@ func (t *Table) first(path string) *route {
 	}
 	return s.routes[0]
 }
+
+const issuerURL = "https://issuer.test"
+
+// changeMerged is a CDEvent.
+const changeMerged = `{"context":{"version":"0.4.1","id":"271069a8","source":"/ci/a","type":"dev.cdevents.change.merged.0.2.0",` +
+	`"timestamp":"2023-03-20T14:27:05.315384Z"},"subject":{"id":"pr-42","source":"/git/a","type":"change","content":` +
+	`{"repository":{"id":"a/b","source":"https://example.org"}}}}`

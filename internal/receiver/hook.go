@@ -11,6 +11,7 @@ import (
 	"notifier/internal/event"
 	"notifier/internal/receiver/cel"
 	"notifier/internal/receiver/limit"
+	"notifier/internal/receiver/verify"
 )
 
 // Hook is what one Receiver serves at one path. It is not changed once it was given to a Table.
@@ -22,7 +23,7 @@ type Hook struct {
 	Created time.Time
 	// Path is Path of the token, name and namespace.
 	Path     string
-	Verifier Verifier
+	Verifier verify.Verifier
 	// Events are the accepted events as EventSet returns them, empty for all.
 	Events map[string]bool
 	// Targets are the triggers that an accepted webhook publishes, complete but for Accepted.
@@ -48,7 +49,7 @@ type Filter interface {
 
 // keepsBody reports whether the bodies of the hook's webhooks are kept in memory.
 func (h *Hook) keepsBody() bool {
-	_, parses := h.Verifier.(Parser)
+	_, parses := h.Verifier.(verify.Parser)
 	return parses || h.Filter != nil && h.Filter.ReadsBody()
 }
 
@@ -65,7 +66,7 @@ func EventSet(names []string) map[string]bool {
 }
 
 // listed reports whether the Receiver wants the event.
-func (h *Hook) listed(e Event) bool {
+func (h *Hook) listed(e verify.Event) bool {
 	return len(h.Events) == 0 || !e.Selects || h.Events[strings.ToLower(e.Name)]
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"notifier/internal/receiver/oidc"
+	"notifier/internal/receiver/verify"
 )
 
 func newIssuers(tb testing.TB, transport http.RoundTripper, google string) *oidc.Issuers {
@@ -17,15 +18,15 @@ func newIssuers(tb testing.TB, transport http.RoundTripper, google string) *oidc
 }
 
 // oidcVerifier accepts the issuer's tokens of the organisation org.
-func oidcVerifier(tb testing.TB, issuers *oidc.Issuers, url string, change ...func(*OIDCProvider)) Verifier {
+func oidcVerifier(tb testing.TB, issuers *oidc.Issuers, url string, change ...func(*verify.OIDCProvider)) verify.Verifier {
 	tb.Helper()
-	provider := OIDCProvider{
+	provider := verify.OIDCProvider{
 		IssuerURL: url,
-		Variables: []OIDCVariable{
+		Variables: []verify.OIDCVariable{
 			{Name: "parts", Expression: `claims.repository.split("/")`},
 			{Name: "owner", Expression: `vars.parts[0]`},
 		},
-		Validations: []OIDCValidation{
+		Validations: []verify.OIDCValidation{
 			{Expression: `vars.owner == "org"`, Message: "not our organisation"},
 			{Expression: `claims.sub.startsWith("repo:") && !has(claims.forked)`, Message: "a fork"},
 		},
@@ -33,7 +34,7 @@ func oidcVerifier(tb testing.TB, issuers *oidc.Issuers, url string, change ...fu
 	for _, c := range change {
 		c(&provider)
 	}
-	v, err := New("generic-oidc", Credentials{OIDC: []OIDCProvider{provider}, Issuers: issuers})
+	v, err := verify.New("generic-oidc", verify.Credentials{OIDC: []verify.OIDCProvider{provider}, Issuers: issuers})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -5,6 +5,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"notifier/internal/receiver/verify"
 )
 
 // noType is the type label of a request whose path is unknown.
@@ -45,7 +47,7 @@ func newWebhookMetrics(reg prometheus.Registerer, inFlight *atomic.Int64) *webho
 			Help: "Webhook requests that ended in a panic.",
 		}),
 	}
-	for _, kind := range append(Types(), noType) {
+	for _, kind := range append(verify.Types(), noType) {
 		m.webhooks[kind] = make(map[string]prometheus.Counter)
 		for _, result := range hookResults {
 			m.webhooks[kind][result] = vec.WithLabelValues(kind, result)

@@ -9,11 +9,12 @@ import (
 
 	"notifier/internal/event"
 	"notifier/internal/receiver/limit"
+	"notifier/internal/receiver/verify"
 )
 
 // stumbling is a verifier, its check and a filter that panic at one step.
 type stumbling struct {
-	Verifier
+	verify.Verifier
 	at string
 }
 
@@ -23,23 +24,23 @@ func (s stumbling) step(name string) {
 	}
 }
 
-func (s stumbling) Begin(context.Context, http.Header) (Check, error) {
+func (s stumbling) Begin(context.Context, http.Header) (verify.Check, error) {
 	s.step("begin")
 	return stumblingCheck{s}, nil
 }
 
-func (s stumbling) Event(http.Header) Event { s.step("event"); return Event{} }
+func (s stumbling) Event(http.Header) verify.Event { s.step("event"); return verify.Event{} }
 
 type stumblingCheck struct{ stumbling }
 
-func (s stumblingCheck) Write(p []byte) (int, error)   { s.step("write"); return len(p), nil }
-func (s stumblingCheck) Finish([]byte) (Claims, error) { s.step("finish"); return nil, nil }
+func (s stumblingCheck) Write(p []byte) (int, error)          { s.step("write"); return len(p), nil }
+func (s stumblingCheck) Finish([]byte) (verify.Claims, error) { s.step("finish"); return nil, nil }
 
 type stumblingParser struct{ stumbling }
 
-func (s stumblingParser) Parse(context.Context, http.Header, []byte) (Content, error) {
+func (s stumblingParser) Parse(context.Context, http.Header, []byte) (verify.Content, error) {
 	s.step("parse")
-	return Content{}, nil
+	return verify.Content{}, nil
 }
 
 type stumblingFilter struct {

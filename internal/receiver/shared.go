@@ -11,6 +11,7 @@ import (
 	"notifier/internal/receiver/answer"
 	"notifier/internal/receiver/limit"
 	"notifier/internal/receiver/oidc"
+	"notifier/internal/receiver/verify"
 )
 
 // hookPanicked is the answer after a panic, if no other Receiver on the path has a better one.
@@ -59,7 +60,7 @@ func (w *Webhooks) serveAll(rw http.ResponseWriter, r *http.Request, s *stand) *
 func (w *Webhooks) try(ctx context.Context, body *sharedBody, routes []*route, byPath bool) []trial {
 	trials := make([]trial, 0, len(routes))
 	for _, rt := range routes {
-		if provesByPath(rt.hook.Verifier) == byPath && takesMethod(rt.hook.Verifier.Type(), body.request.Method) {
+		if verify.ProvesByPath(rt.hook.Verifier) == byPath && verify.TakesMethod(rt.hook.Verifier.Type(), body.request.Method) {
 			trials = append(trials, trial{rt: rt, answer: hookPanicked})
 		}
 	}

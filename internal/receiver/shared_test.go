@@ -15,12 +15,13 @@ import (
 	"notifier/internal/event"
 	"notifier/internal/receiver/limit"
 	"notifier/internal/receiver/oidc/oidctest"
+	"notifier/internal/receiver/verify"
 )
 
 // withToken makes the hook's verifier one of a type with another token.
 func withToken(t testing.TB, kind, secret string) hookOption {
 	return func(h *Hook) {
-		v, err := New(kind, Credentials{Token: []byte(secret)})
+		v, err := verify.New(kind, verify.Credentials{Token: []byte(secret)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,9 +63,9 @@ func TestT1ASquatterOnAPathWithoutATokenGetsAndHindersNothing(t *testing.T) {
 	issuer := oidctest.New(t, issuerURL, "a")
 	oidc := func(repository string) hookOption {
 		return func(h *Hook) {
-			v, err := New("generic-oidc", Credentials{Issuers: newIssuers(t, issuer, ""), OIDC: []OIDCProvider{{
+			v, err := verify.New("generic-oidc", verify.Credentials{Issuers: newIssuers(t, issuer, ""), OIDC: []verify.OIDCProvider{{
 				IssuerURL:   issuerURL,
-				Validations: []OIDCValidation{{Expression: "claims.repository == '" + repository + "'", Message: "not mine: " + repository}},
+				Validations: []verify.OIDCValidation{{Expression: "claims.repository == '" + repository + "'", Message: "not mine: " + repository}},
 			}}})
 			if err != nil {
 				t.Fatal(err)
@@ -75,7 +76,7 @@ func TestT1ASquatterOnAPathWithoutATokenGetsAndHindersNothing(t *testing.T) {
 	request := func(repository string) *http.Request {
 		r := httptest.NewRequest(http.MethodPost, path, strings.NewReader("{}"))
 		if repository != "" {
-			r.Header = oidctest.Bearer(issuer.Token(t, "a", Claims{"repository": repository}))
+			r.Header = oidctest.Bearer(issuer.Token(t, "a", verify.Claims{"repository": repository}))
 		}
 		return r
 	}
@@ -189,9 +190,11 @@ func TestT3OfSeveralReceiversOnAPathNoneHindersAnother(t *testing.T) {
 }
 
 // brokenVerifier panics.
-type brokenVerifier struct{ Verifier }
+type brokenVerifier struct{ verify.Verifier }
 
-func (brokenVerifier) Begin(context.Context, http.Header) (Check, error) { panic("a fault of ours") }
+func (brokenVerifier) Begin(context.Context, http.Header) (verify.Check, error) {
+	panic("a fault of ours")
+}
 
 // T5: several Receivers on a path make a rejected webhook no dearer for anyone but by their checks. Fails when the body of one whose
 // headers prove nothing is read, when it is read beyond its bound or held after the answer, and when a flood of failures is not

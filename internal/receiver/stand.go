@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"notifier/internal/receiver/limit"
+	"notifier/internal/receiver/verify"
 )
 
 // maxStanding bounds the Receivers behind one path, each of which verifies every webhook that comes there.
@@ -65,10 +66,10 @@ func (t *Table) standing(path string, claims []*route) *stand {
 // eligible are the claims that may be served. The path of a Receiver without a token can be computed from its name and namespace, so it
 // proves nothing there, and a Receiver that takes the path for proof is left out. Its owner is not told: that would tell of the other.
 func eligible(claims []*route) []*route {
-	if !slices.ContainsFunc(claims, func(r *route) bool { return !NeedsSecret(r.hook.Verifier.Type()) }) {
+	if !slices.ContainsFunc(claims, func(r *route) bool { return !verify.NeedsSecret(r.hook.Verifier.Type()) }) {
 		return claims
 	}
-	return slices.DeleteFunc(slices.Clone(claims), func(r *route) bool { return provesByPath(r.hook.Verifier) })
+	return slices.DeleteFunc(slices.Clone(claims), func(r *route) bool { return verify.ProvesByPath(r.hook.Verifier) })
 }
 
 // crowded are the owners of the claims beyond maxStanding.
@@ -101,7 +102,7 @@ func ranked(claims []*route) []*route {
 // byRight orders claims to one path: the type without a token first, since its name and namespace are enough to choose a token that
 // makes its path; then the older Receiver, then by key.
 func byRight(a, b *route) int {
-	if a, b := NeedsSecret(a.hook.Verifier.Type()), NeedsSecret(b.hook.Verifier.Type()); a != b {
+	if a, b := verify.NeedsSecret(a.hook.Verifier.Type()), verify.NeedsSecret(b.hook.Verifier.Type()); a != b {
 		if b {
 			return -1
 		}

@@ -20,6 +20,7 @@ import (
 	"notifier/internal/receiver/cel"
 	"notifier/internal/receiver/limit"
 	"notifier/internal/receiver/oidc"
+	"notifier/internal/receiver/verify"
 )
 
 // Triggers is the bus as the webhook door sees it. PublishTriggers returns nil only when all triggers are on disk.
@@ -218,7 +219,7 @@ type delivery struct {
 	// authentic says that its sender has proven who it is.
 	authentic bool
 
-	event  Event
+	event  verify.Event
 	digest bodyDigest
 	// selected are the triggers that the hook's filter chose. They count only if the hook has a filter.
 	selected []event.Trigger
@@ -229,7 +230,7 @@ type delivery struct {
 // early is the answer that a request for one of the routes gets whatever its sender can prove, nil for none.
 func early(r *http.Request, routes ...*route) *answer.Answer {
 	switch {
-	case !slices.ContainsFunc(routes, func(rt *route) bool { return takesMethod(rt.hook.Verifier.Type(), r.Method) }):
+	case !slices.ContainsFunc(routes, func(rt *route) bool { return verify.TakesMethod(rt.hook.Verifier.Type(), r.Method) }):
 		return hookMethod
 	case !answer.IdentityEncoded(r.Header):
 		return hookEncoded
@@ -264,7 +265,7 @@ func (w *Webhooks) admit(rw http.ResponseWriter, r *http.Request, rt *route) (d 
 
 // proven is what an authentic request's sender has proven, and its body if the hook keeps it.
 type proven struct {
-	claims Claims
+	claims verify.Claims
 	body   []byte
 	digest bodyDigest
 }
@@ -286,7 +287,7 @@ func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, rt *route, p 
 		digest, err = stream(check, r.Body, w.seed)
 	}
 	whole := body
-	if _, parses := rt.hook.Verifier.(Parser); !parses {
+	if _, parses := rt.hook.Verifier.(verify.Parser); !parses {
 		whole = nil
 	}
 	claims, refusal := check.Finish(whole)
@@ -306,12 +307,12 @@ func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, rt *route, p 
 }
 
 // decide says what an authentic request leads to.
-func (w *Webhooks) decide(r *http.Request, rt *route, claims Claims, body []byte) (delivery, *answer.Answer) {
+func (w *Webhooks) decide(r *http.Request, rt *route, claims verify.Claims, body []byte) (delivery, *answer.Answer) {
 	hook := rt.hook
 	if hook.Suspended {
 		return delivery{}, hookSuspended
 	}
-	content, err := contentOf(r.Context(), hook.Verifier, r.Header, body)
+	content, err := verify.ContentOf(r.Context(), hook.Verifier, r.Header, body)
 	if errors.Is(err, limit.ErrNoTurn) {
 		return delivery{}, hookBusy
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"notifier/internal/receiver/limit"
+	"notifier/internal/receiver/verify"
 )
 
 // Each row is one answer of doc.go's list, with the result under which it is counted and the triggers it published.
@@ -232,9 +233,9 @@ func TestUnknownPathsOverTheirBudgetAre429PerAddress(t *testing.T) {
 	}
 }
 
-type panicking struct{ Verifier }
+type panicking struct{ verify.Verifier }
 
-func (panicking) Begin(context.Context, http.Header) (Check, error) { panic("token " + token) }
+func (panicking) Begin(context.Context, http.Header) (verify.Check, error) { panic("token " + token) }
 
 func TestAnOptionThatIsMissingIsNamed(t *testing.T) {
 	_, err := NewWebhooks(WebhooksOptions{})

@@ -10,6 +10,7 @@ import (
 	v1 "notifier/api/v1"
 	"notifier/internal/event"
 	"notifier/internal/receiver"
+	"notifier/internal/receiver/verify"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -117,14 +118,14 @@ func checkNamespaces(r *v1.Receiver, plan *receiverPlan) *fault {
 }
 
 func checkType(r *v1.Receiver, _ *receiverPlan) *fault {
-	if r.Spec.Type == v1.EventReceiver || slices.Contains(receiver.Types(), r.Spec.Type) {
+	if r.Spec.Type == v1.EventReceiver || slices.Contains(verify.Types(), r.Spec.Type) {
 		return nil
 	}
-	return &fault{reason: v1.UnsupportedTypeReason, message: (&receiver.UnsupportedTypeError{Type: r.Spec.Type}).Error()}
+	return &fault{reason: v1.UnsupportedTypeReason, message: (&verify.UnsupportedTypeError{Type: r.Spec.Type}).Error()}
 }
 
 func checkSecretRef(r *v1.Receiver, plan *receiverPlan) *fault {
-	if r.Spec.Type == v1.EventReceiver || !receiver.NeedsSecret(r.Spec.Type) {
+	if r.Spec.Type == v1.EventReceiver || !verify.NeedsSecret(r.Spec.Type) {
 		if r.Spec.SecretRef != nil {
 			return &fault{reason: v1.ValidationFailedReason, message: "a Receiver of type " + r.Spec.Type + " takes no spec.secretRef"}
 		}

@@ -9,6 +9,7 @@ import (
 
 	v1 "notifier/api/v1"
 	"notifier/internal/receiver"
+	"notifier/internal/receiver/verify"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -86,7 +87,7 @@ func (c *receiverController) compile(
 		values[key] = []byte(value)
 	}
 	if err := c.inTurn(ctx, r.Namespace, claimText(r), func() {
-		made.hooks, made.unfit = compileReceiver(r, made.plan, receiver.Credentials{
+		made.hooks, made.unfit = compileReceiver(r, made.plan, verify.Credentials{
 			Values: values, OIDC: providersOf(r), Issuers: c.issuers, Namespace: r.Namespace, Room: c.workroom,
 		})
 	}); err != nil {

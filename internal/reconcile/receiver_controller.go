@@ -16,6 +16,7 @@ import (
 	"notifier/internal/receiver/cel"
 	"notifier/internal/receiver/limit"
 	"notifier/internal/receiver/oidc"
+	"notifier/internal/receiver/verify"
 	"notifier/internal/reconcile/apply"
 	"notifier/internal/reconcile/kube"
 )
@@ -75,7 +76,7 @@ func (c *receiverController) keys(r *v1.Receiver) []kube.Key {
 
 // wantOf is what is read of a Receiver's Secret.
 func wantOf(r *v1.Receiver, name string) want {
-	return want{name: name, keys: append([]string{tokenKey, previousTokenKey}, receiver.SecretKeys(r.Spec.Type)...)}
+	return want{name: name, keys: append([]string{tokenKey, previousTokenKey}, verify.SecretKeys(r.Spec.Type)...)}
 }
 
 func (c *receiverController) reconcile(ctx context.Context, k kube.Key) error {
@@ -165,7 +166,7 @@ func (c *receiverController) unread(r *v1.Receiver, err error) error {
 
 // compileReceiver makes the hooks of a planned Receiver with its Secret: first that of the token, then that of the previous one if
 // there is one. A previous token that the type cannot use was never in use, and is left out.
-func compileReceiver(r *v1.Receiver, plan receiverPlan, creds receiver.Credentials) ([]*receiver.Hook, *fault) {
+func compileReceiver(r *v1.Receiver, plan receiverPlan, creds verify.Credentials) ([]*receiver.Hook, *fault) {
 	hook, err := compileHook(r, plan, creds, tokenKey)
 	if err != nil {
 		return nil, unfit(plan, err)
@@ -199,26 +200,26 @@ func missingFrom(plan receiverPlan, what string) *fault {
 
 // unfit is the fault of a Receiver that no verifier could be made for.
 func unfit(plan receiverPlan, err error) *fault {
-	if errors.Is(err, receiver.ErrEmptyToken) {
+	if errors.Is(err, verify.ErrEmptyToken) {
 		return missingFrom(plan, fmt.Sprintf("has no key %q, or it is empty", tokenKey))
 	}
-	if key, ok := errors.AsType[*receiver.MissingKeyError](err); ok {
+	if key, ok := errors.AsType[*verify.MissingKeyError](err); ok {
 		return missingFrom(plan, fmt.Sprintf("has no key %q, or it is empty", key.Key))
 	}
-	if _, ok := errors.AsType[*receiver.ExpressionError](err); ok {
+	if _, ok := errors.AsType[*verify.ExpressionError](err); ok {
 		return &fault{reason: v1.InvalidCELExpressionReason, message: err.Error()}
 	}
-	if _, ok := errors.AsType[*receiver.UnsupportedTypeError](err); ok {
+	if _, ok := errors.AsType[*verify.UnsupportedTypeError](err); ok {
 		return &fault{reason: v1.UnsupportedTypeReason, message: err.Error(), event: validationEvent}
 	}
 	return &fault{reason: v1.ValidationFailedReason, message: err.Error(), event: validationEvent}
 }
 
 // compileHook makes the hook of the token under one key of the Secret.
-func compileHook(r *v1.Receiver, plan receiverPlan, creds receiver.Credentials, key string) (*receiver.Hook, error) {
+func compileHook(r *v1.Receiver, plan receiverPlan, creds verify.Credentials, key string) (*receiver.Hook, error) {
 	token := creds.Values[key]
 	creds.Token = token
-	verifier, err := receiver.New(r.Spec.Type, creds)
+	verifier, err := verify.New(r.Spec.Type, creds)
 	if err != nil {
 		return nil, err
 	}

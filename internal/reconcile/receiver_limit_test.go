@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	v1 "notifier/api/v1"
-	"notifier/internal/receiver"
+	"notifier/internal/receiver/verify"
 	"notifier/internal/receiver/limit"
 )
 
@@ -22,7 +22,7 @@ func TestASpecsRateLimitBecomesTheHooksBudget(t *testing.T) {
 	} {
 		r := &v1.Receiver{Spec: v1.ReceiverSpec{Type: "generic", RateLimit: tc.limit}}
 		r.Namespace, r.Name = "team-a", "hook"
-		hook, err := compileHook(r, receiverPlan{}, receiver.Credentials{Values: map[string][]byte{"token": []byte("x")}}, "token")
+		hook, err := compileHook(r, receiverPlan{}, verify.Credentials{Values: map[string][]byte{"token": []byte("x")}}, "token")
 		if err != nil {
 			t.Fatal(err)
 		}
