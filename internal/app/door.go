@@ -13,6 +13,7 @@ import (
 
 	"notifier/internal/receiver"
 	"notifier/internal/receiver/limit"
+	"notifier/internal/receiver/server"
 )
 
 // door is one listener of the process and what answers behind it.
@@ -36,11 +37,11 @@ func doors(o Options, webhooks, events http.Handler, registry prometheus.Gathere
 }
 
 // certificate is that of the webhook door, nil for none, and is followed from Run on.
-func (a *App) certificate(log *slog.Logger) (*receiver.Certificate, error) {
+func (a *App) certificate(log *slog.Logger) (*server.Certificate, error) {
 	if a.options.TLSCertFile == "" {
 		return nil, nil
 	}
-	c, err := receiver.NewCertificate(a.options.TLSCertFile, a.options.TLSKeyFile, log, a.registry)
+	c, err := server.NewCertificate(a.options.TLSCertFile, a.options.TLSKeyFile, log, a.registry)
 	if err != nil {
 		return nil, fmt.Errorf("--tls-cert-file, --tls-key-file: %w", err)
 	}

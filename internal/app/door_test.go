@@ -14,8 +14,8 @@ import (
 
 	"notifier/internal/event"
 	"notifier/internal/receiver"
-	"notifier/internal/receiver/verify"
 	"notifier/internal/receiver/limit"
+	"notifier/internal/receiver/verify"
 )
 
 // Fails when a flag's default is not what the package documents, or when a flag reaches another limit than its own.

@@ -16,6 +16,7 @@ import (
 	"notifier/internal/bus"
 	"notifier/internal/receiver"
 	"notifier/internal/receiver/oidc"
+	"notifier/internal/receiver/server"
 	"notifier/internal/reconcile"
 	"notifier/internal/reconcile/apply"
 	"notifier/internal/reconcile/watch"
@@ -198,12 +199,12 @@ func (a *App) listen(ctx context.Context, hooks *receiver.Table) error {
 		return err
 	}
 	for _, d := range doors(a.options, webhooks, events, a.registry, a.health) {
-		o := receiver.DefaultServerOptions()
+		o := server.DefaultOptions()
 		o.Name, o.Addr, o.Handler, o.Drain, o.Log, o.Registerer = d.name, d.addr, d.handler, doorsDrain, log, a.registry
 		if d.public {
 			o.Certificate = certificate
 		}
-		server, err := receiver.NewServer(o)
+		server, err := server.New(o)
 		if err != nil {
 			return err
 		}

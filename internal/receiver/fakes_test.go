@@ -20,6 +20,7 @@ import (
 
 	"notifier/internal/event"
 	"notifier/internal/receiver/limit"
+	"notifier/internal/receiver/server"
 	"notifier/internal/receiver/verify"
 )
 
@@ -178,14 +179,14 @@ func bodyOf(t testing.TB, resp *http.Response) string {
 }
 
 // serveReal serves h on a real listener until the test ends, and returns the base URL.
-func serveReal(t testing.TB, h http.Handler, change func(*ServerOptions)) (url string, s *Server) {
+func serveReal(t testing.TB, h http.Handler, change func(*server.Options)) (url string, s *server.Server) {
 	t.Helper()
-	o := DefaultServerOptions()
+	o := server.DefaultOptions()
 	o.Name, o.Addr, o.Handler, o.Log = "test", "127.0.0.1:0", h, slog.New(slog.DiscardHandler)
 	if change != nil {
 		change(&o)
 	}
-	s, err := NewServer(o)
+	s, err := server.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}

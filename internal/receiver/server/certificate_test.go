@@ -1,4 +1,4 @@
-package receiver
+package server
 
 import (
 	"bytes"
@@ -163,9 +163,9 @@ func TestAProcessDoesNotStartWithoutAGoodCertificate(t *testing.T) {
 }
 
 // serveTLS serves h with a certificate until the test ends.
-func serveTLS(t testing.TB, h http.Handler, change func(*ServerOptions)) (url string, s *Server) {
+func serveTLS(t testing.TB, h http.Handler, change func(*Options)) (url string, s *Server) {
 	t.Helper()
-	_, s = serveReal(t, h, func(o *ServerOptions) {
+	_, s = serveReal(t, h, func(o *Options) {
 		o.Certificate = newCertificate(t)
 		if change != nil {
 			change(o)
@@ -193,7 +193,7 @@ func secureClient(t testing.TB, protocols ...string) *http.Client {
 // Fails when a listener with a certificate speaks less than HTTP/1 and HTTP/2, or TLS older than 1.2.
 func TestWithACertificateTheDoorIsHTTPSWithBothVersions(t *testing.T) {
 	hook := newHook(t, "team-a/hook")
-	w := newWebhooks(t, newTable(t, unlimited(), hook), &recorder{})
+	w := newWebhooks(t, stored, hook)
 	var protocol string
 	url, s := serveTLS(t, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		protocol = r.Proto
@@ -223,7 +223,7 @@ func TestWithACertificateTheDoorIsHTTPSWithBothVersions(t *testing.T) {
 
 // Fails when HTTP/2 is spoken in clear text, where nothing here limits it.
 func TestClearTextIsHTTP1Alone(t *testing.T) {
-	_, s := serveReal(t, newWebhooks(t, newTable(t, unlimited()), &recorder{}), nil)
+	_, s := serveReal(t, newWebhooks(t, stored), nil)
 	for name, text := range map[string]string{
 		"the preface of HTTP/2": "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00",
 		"an upgrade":            "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n",

@@ -1,4 +1,4 @@
-package receiver
+package server
 
 import (
 	"context"
@@ -13,12 +13,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// ServerOptions describe one listener. Addr, Handler and Log are required.
+// Options describe one listener. Addr, Handler and Log are required.
 //
 // What senders can make a listener hold before a handler has seen a request is Connections times what one may hold. Over HTTP/1
 // that is the headers as net/http parses them: up to 16 times their bytes, when every line is as short as it may be, and the
 // limit is 4 KiB above HeaderBytes. Over HTTP/2 it is the window of http2Limits beside the headers of the streams.
-type ServerOptions struct {
+type Options struct {
 	// Name tells the process's listeners apart in logs and metrics.
 	Name    string
 	Addr    string
@@ -38,11 +38,11 @@ type ServerOptions struct {
 	Registerer prometheus.Registerer
 }
 
-// DefaultServerOptions returns the limits of a stock install, for an Addr and a Handler to be put in. A request has 5 s for
+// DefaultOptions returns the limits of a stock install, for an Addr and a Handler to be put in. A request has 5 s for
 // its headers and 10 s in all; the answer may take 25 s from the headers on, which is longer than every wait behind it.
 // Headers of 8 KiB, some eight times what Git hosts send, cost at most 200 KiB a connection, and so 200 MiB in all.
-func DefaultServerOptions() ServerOptions {
-	return ServerOptions{
+func DefaultOptions() Options {
+	return Options{
 		HeaderTimeout: 5 * time.Second,
 		ReadTimeout:   10 * time.Second,
 		WriteTimeout:  25 * time.Second,
@@ -53,7 +53,7 @@ func DefaultServerOptions() ServerOptions {
 	}
 }
 
-func (o ServerOptions) validate() error {
+func (o Options) validate() error {
 	var errs []error
 	if o.Handler == nil {
 		errs = append(errs, errors.New("no handler"))
@@ -75,14 +75,14 @@ func (o ServerOptions) validate() error {
 
 // Server serves one handler on one address.
 type Server struct {
-	options  ServerOptions
+	options  Options
 	http     *http.Server
 	conns    *conns
 	listener net.Listener
 }
 
-// NewServer returns a server that does not listen yet.
-func NewServer(o ServerOptions) (*Server, error) {
+// New returns a server that does not listen yet.
+func New(o Options) (*Server, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("%s server: %w", o.Name, err)
 	}

@@ -1,4 +1,4 @@
-package receiver
+package server
 
 import (
 	"bufio"
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"notifier/internal/event"
+	"notifier/internal/receiver"
 )
 
 // dial opens a connection to base and sends text.
@@ -59,8 +60,8 @@ func closed(t testing.TB, c net.Conn) time.Duration {
 // as long as an accepted one's.
 func TestSlowConnectionsAreClosed(t *testing.T) {
 	hook := newHook(t, "team-a/hook")
-	w := newWebhooks(t, newTable(t, unlimited(), hook), &recorder{})
-	_, s := serveReal(t, w, func(o *ServerOptions) {
+	w := newWebhooks(t, stored, hook)
+	_, s := serveReal(t, w, func(o *Options) {
 		o.HeaderTimeout, o.ReadTimeout, o.IdleTimeout = 100*time.Millisecond, 4*time.Second, 100*time.Millisecond
 	})
 	head := "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n"
@@ -73,7 +74,7 @@ func TestSlowConnectionsAreClosed(t *testing.T) {
 		"silence":                        {"", 2 * time.Second, 0},
 		"half a header":                  {"POST /hook/x HTTP/1.1\r\nHost: x\r\nX-Slow: ", 2 * time.Second, 0},
 		"half a body on a known path":    {fmt.Sprintf(head, hook.Path) + signature + "\r\n{", 8 * time.Second, 400},
-		"half a body on an unknown path": {fmt.Sprintf(head, Path("x", "x", "x")) + signature + "\r\n{", 3 * time.Second, 404},
+		"half a body on an unknown path": {fmt.Sprintf(head, receiver.Path("x", "x", "x")) + signature + "\r\n{", 3 * time.Second, 404},
 		"half a body without signature":  {fmt.Sprintf(head, hook.Path) + "\r\n{", 3 * time.Second, 400},
 		"nothing after an answer":        {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", 2 * time.Second, 404},
 	} {
@@ -95,7 +96,7 @@ func TestSlowConnectionsAreClosed(t *testing.T) {
 }
 
 func TestAHeaderBeyondTheCapIsRefused(t *testing.T) {
-	w := newWebhooks(t, newTable(t, unlimited()), &recorder{})
+	w := newWebhooks(t, stored)
 	_, s := serveReal(t, w, nil)
 	c := dial(t, s, "POST / HTTP/1.1\r\nHost: x\r\nX-Big: "+strings.Repeat("x", 64<<10)+"\r\n\r\n")
 	if status, err := answerOn(c); err != nil || status != http.StatusRequestHeaderFieldsTooLarge {
@@ -115,14 +116,14 @@ func TestTheEndWaitsForRequestsAndNotForEver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			started, release := make(chan struct{}), make(chan struct{})
 			hook := newHook(t, "team-a/hook")
-			w := newWebhooks(t, newTable(t, unlimited(), hook), triggersFunc(func(context.Context, event.Trigger) error {
+			w := newWebhooks(t, triggersFunc(func(context.Context, event.Trigger) error {
 				close(started)
 				<-release
 				return nil
-			}))
-			o := DefaultServerOptions()
+			}), hook)
+			o := DefaultOptions()
 			o.Addr, o.Handler, o.Log, o.Drain = "127.0.0.1:0", w, slog.New(slog.DiscardHandler), tc.drain
-			s, err := NewServer(o)
+			s, err := New(o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -165,9 +166,9 @@ func TestTheEndWaitsForRequestsAndNotForEver(t *testing.T) {
 
 func TestAnAddressInUseIsAnErrorThatNamesTheServer(t *testing.T) {
 	_, s := serveReal(t, http.NotFoundHandler(), nil)
-	o := DefaultServerOptions()
+	o := DefaultOptions()
 	o.Name, o.Addr, o.Handler, o.Log = "webhook", s.Addr().String(), http.NotFoundHandler(), slog.New(slog.DiscardHandler)
-	second, err := NewServer(o)
+	second, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,17 +178,17 @@ func TestAnAddressInUseIsAnErrorThatNamesTheServer(t *testing.T) {
 }
 
 func TestServerOptionsThatMakeNoSenseAreRefused(t *testing.T) {
-	for name, change := range map[string]func(*ServerOptions){
-		"no handler":     func(o *ServerOptions) { o.Handler = nil },
-		"no log":         func(o *ServerOptions) { o.Log = nil },
-		"no time-out":    func(o *ServerOptions) { o.ReadTimeout = 0 },
-		"no connections": func(o *ServerOptions) { o.Connections = 0 },
-		"no headers":     func(o *ServerOptions) { o.HeaderBytes = 0 },
+	for name, change := range map[string]func(*Options){
+		"no handler":     func(o *Options) { o.Handler = nil },
+		"no log":         func(o *Options) { o.Log = nil },
+		"no time-out":    func(o *Options) { o.ReadTimeout = 0 },
+		"no connections": func(o *Options) { o.Connections = 0 },
+		"no headers":     func(o *Options) { o.HeaderBytes = 0 },
 	} {
-		o := DefaultServerOptions()
+		o := DefaultOptions()
 		o.Handler, o.Log = http.NotFoundHandler(), slog.New(slog.DiscardHandler)
 		change(&o)
-		if _, err := NewServer(o); err == nil {
+		if _, err := New(o); err == nil {
 			t.Errorf("%s was accepted", name)
 		}
 	}

@@ -1,4 +1,4 @@
-package receiver
+package server
 
 import (
 	"bytes"
@@ -91,12 +91,12 @@ func TestT6RapidResetLeavesMemoryAndOthersAlone(t *testing.T) {
 	const streams = 10_000
 	mine, theirs := newHook(t, "team-a/hook"), newHook(t, "team-b/hook")
 	release := make(chan struct{})
-	w := newWebhooks(t, newTable(t, DefaultLimits(), mine, theirs), triggersFunc(func(_ context.Context, tr event.Trigger) error {
+	w := newWebhooks(t, triggersFunc(func(_ context.Context, tr event.Trigger) error {
 		if tr.Namespace == "team-a" {
 			<-release
 		}
 		return nil
-	}))
+	}), mine, theirs)
 	url, s := serveTLS(t, w, nil)
 	victim := secureClient(t, "HTTP/1.1", "HTTP/2.0")
 	served := func() {
@@ -142,7 +142,7 @@ func TestT6RapidResetLeavesMemoryAndOthersAlone(t *testing.T) {
 
 // CVE-2023-45288: fails when headers over the limit are read to an end that does not come.
 func TestContinuationsWithoutEndCloseTheConnection(t *testing.T) {
-	w := newWebhooks(t, newTable(t, unlimited()), &recorder{})
+	w := newWebhooks(t, stored)
 	_, s := serveTLS(t, w, nil)
 	a := attack(t, s)
 	gone := make(chan struct{})
@@ -167,7 +167,7 @@ func TestContinuationsWithoutEndCloseTheConnection(t *testing.T) {
 
 // Fails when http2Limits are not what the server works with: a connection could fill more before a handler reads.
 func TestAConnectionOfHTTP2IsToldItsLimits(t *testing.T) {
-	w := newWebhooks(t, newTable(t, unlimited()), &recorder{})
+	w := newWebhooks(t, stored)
 	_, s := serveTLS(t, w, nil)
 	a := attack(t, s)
 	limits := http2Limits()
@@ -175,7 +175,7 @@ func TestAConnectionOfHTTP2IsToldItsLimits(t *testing.T) {
 		http2.SettingMaxConcurrentStreams: uint32(limits.MaxConcurrentStreams),
 		http2.SettingMaxFrameSize:         uint32(limits.MaxReadFrameSize),
 		http2.SettingInitialWindowSize:    uint32(limits.MaxReceiveBufferPerStream),
-		http2.SettingMaxHeaderListSize:    uint32(DefaultServerOptions().HeaderBytes + 320), // net/http's allowance for ten fields
+		http2.SettingMaxHeaderListSize:    uint32(DefaultOptions().HeaderBytes + 320), // net/http's allowance for ten fields
 	}
 	for {
 		frame, err := a.ReadFrame()
@@ -197,8 +197,8 @@ func TestAConnectionOfHTTP2IsToldItsLimits(t *testing.T) {
 
 // Fails when headers that stop half way hold their connection of HTTP/2 beyond the time-outs.
 func TestHalfAHeaderOfHTTP2IsNotWaitedForForEver(t *testing.T) {
-	w := newWebhooks(t, newTable(t, unlimited()), &recorder{})
-	_, s := serveTLS(t, w, func(o *ServerOptions) { o.IdleTimeout = 100 * time.Millisecond })
+	w := newWebhooks(t, stored)
+	_, s := serveTLS(t, w, func(o *Options) { o.IdleTimeout = 100 * time.Millisecond })
 	a := attack(t, s)
 	if err := a.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: a.headers("/hook/x", "x")}); err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package receiver
+package server
 
 import (
 	"fmt"
@@ -151,8 +151,8 @@ func TestConnectionsAreCountedUntilTheyAreClosed(t *testing.T) {
 // Over a real listener: idle connections up to the cap keep nobody out, though they come from the same address.
 func TestIdleConnectionsUpToTheCapKeepNobodyOut(t *testing.T) {
 	hook := newHook(t, "team-a/hook")
-	w := newWebhooks(t, newTable(t, unlimited(), hook), &recorder{})
-	base, s := serveReal(t, w, func(o *ServerOptions) { o.Connections = 20 })
+	w := newWebhooks(t, stored, hook)
+	base, s := serveReal(t, w, func(o *Options) { o.Connections = 20 })
 	for range 100 {
 		dial(t, s, "POST ")
 	}
