@@ -14,6 +14,7 @@ import (
 
 	"notifier/internal/event"
 	"notifier/internal/receiver"
+	"notifier/internal/receiver/events"
 	"notifier/internal/receiver/limit"
 	"notifier/internal/receiver/verify"
 )
@@ -106,9 +107,9 @@ func TestEachDoorAnswersItsOwnRequestsAndNobodyElses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventOptions := receiver.DefaultEventsOptions()
+	eventOptions := events.DefaultOptions()
 	eventOptions.Events, eventOptions.Objects, eventOptions.Log, eventOptions.Registerer = nothing{}, nothing{}, discard, registry
-	events, err := receiver.NewEvents(eventOptions)
+	events, err := events.New(eventOptions)
 	if err != nil {
 		t.Fatal(err)
 	}

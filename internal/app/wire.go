@@ -15,6 +15,7 @@ import (
 	"notifier/internal/alerts/provider/registry"
 	"notifier/internal/bus"
 	"notifier/internal/receiver"
+	"notifier/internal/receiver/events"
 	"notifier/internal/receiver/oidc"
 	"notifier/internal/receiver/server"
 	"notifier/internal/reconcile"
@@ -185,11 +186,11 @@ func (a *App) listen(ctx context.Context, hooks *receiver.Table) error {
 	if err != nil {
 		return err
 	}
-	o := receiver.DefaultEventsOptions()
+	o := events.DefaultOptions()
 	o.Events, o.Objects, o.Log, o.Registerer = a.bus, a.watcher, log, a.registry
 	o.MaxBody, o.TooLarge, o.DuplicateWindow = a.bus.MaxPayload(), bus.ErrTooLarge, a.options.RateLimitInterval
 	o.Address.Rate, o.Namespace.Rate = a.options.EventsClientRate, a.options.EventsNamespaceRate
-	events, err := receiver.NewEvents(o)
+	events, err := events.New(o)
 	if err != nil {
 		return err
 	}

@@ -32,9 +32,6 @@ type Triggers interface {
 // and the least patient sender, GitHub, waits 10 seconds.
 const publishTime = 4 * time.Second
 
-// maxAddresses bounds the client addresses that a budget remembers; the one used longest ago is forgotten.
-const maxAddresses = 8192
-
 // WebhooksOptions are what NewWebhooks needs. All but Proxies and Registerer are required.
 type WebhooksOptions struct {
 	Table    *Table
@@ -87,7 +84,7 @@ func NewWebhooks(o WebhooksOptions) (*Webhooks, error) {
 		triggers:    o.Triggers,
 		proxies:     o.Proxies,
 		gate:        gate{newRoom(limits.Requests.Total, limits.Bodies.Total), limits.Wait},
-		strangers:   limit.NewLimiters[netip.Addr](limits.Unknown, maxAddresses),
+		strangers:   limit.NewLimiters[netip.Addr](limits.Unknown, limit.MaxAddresses),
 		log:         answer.NewLog(o.Log),
 		seed:        maphash.MakeSeed(),
 		overUnknown: answer.Silent(http.StatusTooManyRequests, "unknown_over_budget", limits.Unknown.RetryAfter()),

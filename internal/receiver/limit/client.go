@@ -10,6 +10,9 @@ import (
 // forwardedFor is the header in which proxies append whom a request came to them from.
 const forwardedFor = "X-Forwarded-For"
 
+// MaxAddresses bounds the client addresses that a budget remembers; the one used longest ago is forgotten.
+const MaxAddresses = 8192
+
 // Proxies are the networks of the proxies in front of the door. Only what they say of a request's origin is believed.
 type Proxies []netip.Prefix
 

@@ -1,4 +1,4 @@
-package receiver
+package events
 
 import (
 	"net/http"
@@ -45,7 +45,7 @@ func timedPosts(t *testing.T, reg *prometheus.Registry) (counts map[string]uint6
 // sender can make a new series.
 func TestPostsAreTimedUnderTheNameThatDashboardsKnow(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	h := newEvents(t, &eventLog{}, func(o *EventsOptions) { o.Registerer = reg })
+	h := newEvents(t, &eventLog{}, func(o *Options) { o.Registerer = reg })
 	_, before := timedPosts(t, reg)
 	for _, r := range []*http.Request{
 		post(posted(nil)), post(posted(nil)), post("{"),

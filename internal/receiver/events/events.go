@@ -1,4 +1,4 @@
-package receiver
+package events
 
 import (
 	"context"
@@ -48,8 +48,8 @@ const postTime = 4500 * time.Millisecond
 // maxNamespaces bounds the namespaces whose budgets are remembered; the one used longest ago is forgotten.
 const maxNamespaces = 16384
 
-// EventsOptions are what NewEvents needs. Events, Objects and Log are required.
-type EventsOptions struct {
+// Options are what NewEvents needs. Events, Objects and Log are required.
+type Options struct {
 	Events  Events
 	Objects Objects
 	// Address and Namespace are the budgets of one client address and of one namespace. The namespace's is kept twice:
@@ -70,9 +70,9 @@ type EventsOptions struct {
 	Registerer prometheus.Registerer
 }
 
-// DefaultEventsOptions returns the budgets of a stock install.
-func DefaultEventsOptions() EventsOptions {
-	return EventsOptions{
+// DefaultOptions returns the budgets of a stock install.
+func DefaultOptions() Options {
+	return Options{
 		Address:         limit.Budget{Rate: 2000, Burst: 4000},
 		Namespace:       limit.Budget{Rate: 500, Burst: 2000},
 		DuplicateWindow: 5 * time.Minute,
@@ -81,7 +81,7 @@ func DefaultEventsOptions() EventsOptions {
 	}
 }
 
-func (o EventsOptions) validate() error {
+func (o Options) validate() error {
 	var errs []error
 	if o.Events == nil {
 		errs = append(errs, errors.New("no events"))
@@ -102,9 +102,9 @@ func (o EventsOptions) validate() error {
 	return errors.Join(errs...)
 }
 
-// EventsHandler is the events door: POST / with one event.
-type EventsHandler struct {
-	options    EventsOptions
+// Handler is the events door: POST / with one event.
+type Handler struct {
+	options    Options
 	maxBody    int
 	addresses  *limit.Limiters[netip.Addr]
 	namespaces *limit.Limiters[namespaceKey]
@@ -121,15 +121,15 @@ type namespaceKey struct {
 	known     bool
 }
 
-// NewEvents returns the events door.
-func NewEvents(o EventsOptions) (*EventsHandler, error) {
+// New returns the events door.
+func New(o Options) (*Handler, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("events door: %w", err)
 	}
-	h := &EventsHandler{
+	h := &Handler{
 		options:    o,
 		maxBody:    limit.MaxBody,
-		addresses:  limit.NewLimiters[netip.Addr](o.Address, maxAddresses),
+		addresses:  limit.NewLimiters[netip.Addr](o.Address, limit.MaxAddresses),
 		namespaces: limit.NewLimiters[namespaceKey](o.Namespace, maxNamespaces),
 		doubts:     newDoubts(),
 		held:       limit.NewBodyRoom(o.Held),
@@ -150,7 +150,7 @@ func NewEvents(o EventsOptions) (*EventsHandler, error) {
 	return h, nil
 }
 
-func (h *EventsHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.handler.ServeHTTP(w, r) }
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.handler.ServeHTTP(w, r) }
 
 // The answers of the events door that do not depend on the request. A budget answers 503: emitters take 429 for success. No 503 has a
 // Retry-After: emitters would try four times at that distance in place of after 1, 3, 7 and 15 s, and give up the sooner (ADR 0018).
@@ -169,13 +169,13 @@ var (
 	postDuplicate   = answer.Refused(http.StatusTooManyRequests, "duplicate", "duplicate event", "")
 )
 
-func (h *EventsHandler) serve(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	a, record, err := h.take(w, r)
 	h.answer(w, r, a, record, err)
 }
 
 // take reads, judges and publishes one event. The record is nil when there was no event to speak of.
-func (h *EventsHandler) take(w http.ResponseWriter, r *http.Request) (*answer.Answer, *event.Record, error) {
+func (h *Handler) take(w http.ResponseWriter, r *http.Request) (*answer.Answer, *event.Record, error) {
 	now := time.Now()
 	var early *answer.Answer
 	switch {
@@ -234,7 +234,7 @@ func (h *EventsHandler) take(w http.ResponseWriter, r *http.Request) (*answer.An
 	return a, record, err
 }
 
-func (h *EventsHandler) publish(ctx context.Context, record *event.Record) (*answer.Answer, error) {
+func (h *Handler) publish(ctx context.Context, record *event.Record) (*answer.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, postTime)
 	defer cancel()
 	duplicate, err := h.options.Events.PublishEvent(ctx, record)
@@ -260,7 +260,7 @@ func (h *EventsHandler) publish(ctx context.Context, record *event.Record) (*ans
 }
 
 // answer writes and records the outcome of one request.
-func (h *EventsHandler) answer(w http.ResponseWriter, r *http.Request, a *answer.Answer, record *event.Record, err error) {
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request, a *answer.Answer, record *event.Record, err error) {
 	h.metrics.posts[a.Result].Inc()
 	logPost(r.Context(), h.log, a, record, err)
 	if a == postDuplicate {

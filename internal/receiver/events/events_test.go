@@ -1,4 +1,4 @@
-package receiver
+package events
 
 import (
 	"context"
@@ -73,15 +73,15 @@ func (cache) Lookup(kind, namespace, name string) (event.Object, bool) {
 	return event.Object{}, false
 }
 
-func newEvents(t testing.TB, bus Events, change func(*EventsOptions)) *EventsHandler {
+func newEvents(t testing.TB, bus Events, change func(*Options)) *Handler {
 	t.Helper()
-	o := DefaultEventsOptions()
+	o := DefaultOptions()
 	o.Events, o.Objects, o.Log, o.Registerer = bus, cache{}, slog.New(slog.DiscardHandler), prometheus.NewRegistry()
 	o.TooLarge = errBusTooLarge
 	if change != nil {
 		change(&o)
 	}
-	h, err := NewEvents(o)
+	h, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +267,7 @@ func TestE9OnlyAnEventWithTheObjectsUIDIsKnown(t *testing.T) {
 // namespace use up the budget of those that know its objects.
 func TestE9ABudgetIs503AndForgersHaveTheirOwn(t *testing.T) {
 	bus := &eventLog{}
-	h := newEvents(t, bus, func(o *EventsOptions) { o.Namespace = limit.Budget{Rate: 0.001, Burst: 2} })
+	h := newEvents(t, bus, func(o *Options) { o.Namespace = limit.Budget{Rate: 0.001, Burst: 2} })
 	event := func(uid string, n int) *http.Request {
 		return post(posted(func(e *event.Event) { e.InvolvedObject.UID, e.Message = uid, fmt.Sprint(uid, n) }))
 	}
@@ -283,7 +283,7 @@ func TestE9ABudgetIs503AndForgersHaveTheirOwn(t *testing.T) {
 }
 
 func TestAnAddressOverItsBudgetIs503BeforeItsBodyIsRead(t *testing.T) {
-	h := newEvents(t, &eventLog{}, func(o *EventsOptions) { o.Address = limit.Budget{Rate: 0.001, Burst: 1} })
+	h := newEvents(t, &eventLog{}, func(o *Options) { o.Address = limit.Budget{Rate: 0.001, Burst: 1} })
 	do(h, post("{"))
 	r := post(posted(nil))
 	r.Body = http.NoBody
@@ -317,7 +317,7 @@ func TestAnEventMayHaveThreeMiBOrWhatTheBusTakes(t *testing.T) {
 		"exactly one buffer":                 {0, limit.BufferSize, true, 202},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newEvents(t, &eventLog{}, func(o *EventsOptions) { o.MaxBody, o.Held = tc.bus, limit.MaxBody+1 })
+			h := newEvents(t, &eventLog{}, func(o *Options) { o.MaxBody, o.Held = tc.bus, limit.MaxBody+1 })
 			for range 2 { // what the first one held is free for the second
 				r := post(sized(tc.size))
 				if tc.chunked {

@@ -1,4 +1,4 @@
-package receiver
+package events
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 // publishAgain publishes a record of which the stream has had one with the same ID, if it says so of something new: the object has come to
 // the opposite outcome since. A source that fails, recovers and fails in the same words has failed twice, and a repetition of the POST
 // about the first failure comes before the recovery's. It reports whether the record is a duplicate.
-func (h *EventsHandler) publishAgain(ctx context.Context, r *event.Record) (duplicate bool, err error) {
+func (h *Handler) publishAgain(ctx context.Context, r *event.Record) (duplicate bool, err error) {
 	if !r.Known || r.Doubted || r.Outcome == event.OutcomeNone { // what proves nothing makes nothing new (invariant E9)
 		return true, nil
 	}

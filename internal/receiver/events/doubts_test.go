@@ -1,4 +1,4 @@
-package receiver
+package events
 
 import (
 	"errors"
@@ -29,7 +29,7 @@ func (c *changing) Lookup(kind, namespace, name string) (event.Object, bool) {
 func TestE9OfPOSTsThatContradictTheObjectOneIsBelieved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		object, bus := &changing{event.Object{Outcome: event.OutcomeSucceeded, Version: "1"}}, &eventLog{}
-		h := newEvents(t, bus, func(o *EventsOptions) { o.Objects = object })
+		h := newEvents(t, bus, func(o *Options) { o.Objects = object })
 		n := 0
 		post := func(severity string, want int) (doubted bool) {
 			t.Helper()
@@ -80,7 +80,7 @@ func TestE9OfPOSTsThatContradictTheObjectOneIsBelieved(t *testing.T) {
 func TestE9DoubtedPOSTsHaveABudgetOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		object := &changing{event.Object{Outcome: event.OutcomeSucceeded, Version: "1"}}
-		h := newEvents(t, &eventLog{}, func(o *EventsOptions) {
+		h := newEvents(t, &eventLog{}, func(o *Options) {
 			o.Objects, o.Namespace = object, limit.Budget{Rate: 1, Burst: 3}
 		})
 		send := func(severity, message string) int {
