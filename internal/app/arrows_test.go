@@ -27,7 +27,7 @@ func TestImportArrows(t *testing.T) {
 			pkg: "internal/bus", internal: []string{"internal/event"}, forbidden: []string{"k8s.io/", "github.com/go-chi/"},
 		},
 		"the edge knows only the vocabulary and the bounds on patterns, and is alone with chi": {
-			pkg: "internal/receiver", internal: []string{"internal/event", "internal/patterns", "internal/receiver/cel"},
+			pkg: "internal/receiver", internal: []string{"internal/event", "internal/patterns", "internal/receiver/"},
 			forbidden: []string{"k8s.io/", "github.com/nats-io/"},
 		},
 		"the alert plane knows only the vocabulary, the bounds on patterns and its destinations": {

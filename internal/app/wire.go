@@ -18,6 +18,7 @@ import (
 	"notifier/internal/receiver/events"
 	"notifier/internal/receiver/oidc"
 	"notifier/internal/receiver/server"
+	"notifier/internal/receiver/subscribe"
 	"notifier/internal/reconcile"
 	"notifier/internal/reconcile/apply"
 	"notifier/internal/reconcile/watch"
@@ -30,7 +31,7 @@ func (a *App) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	subscriptions := receiver.NewSubscriptions()
+	subscriptions := subscribe.NewSubscriptions()
 	table, destinations := alerts.NewTable(), alerts.NewDestinations()
 	for _, step := range []func() error{
 		a.wireLeader,
@@ -76,7 +77,7 @@ func (a *App) wireLeader() (err error) {
 }
 
 func (a *App) wireReconcile(
-	hooks *receiver.Table, subscriptions *receiver.Subscriptions, table *alerts.Table, destinations *alerts.Destinations,
+	hooks *receiver.Table, subscriptions *subscribe.Subscriptions, table *alerts.Table, destinations *alerts.Destinations,
 ) error {
 	network, err := provider.ParseNetwork(a.options.AllowDestinations, a.options.EnvironmentProxy)
 	if err != nil {
@@ -138,8 +139,8 @@ func (a *App) wireApplier() (err error) {
 	return err
 }
 
-func (a *App) wireSubscriber(subscriptions *receiver.Subscriptions) (err error) {
-	a.subscriber, err = receiver.NewSubscriber(receiver.SubscriberOptions{
+func (a *App) wireSubscriber(subscriptions *subscribe.Subscriptions) (err error) {
+	a.subscriber, err = subscribe.New(subscribe.Options{
 		Events: a.bus, Triggers: a.bus, Subscriptions: subscriptions, Reports: a.bus.Health(), Gate: a.reconcile.Complete(),
 		Log: a.log.With("component", "subscriber"), Registerer: a.registry,
 	})
@@ -147,7 +148,7 @@ func (a *App) wireSubscriber(subscriptions *receiver.Subscriptions) (err error) 
 }
 
 // wireReports makes what carries to the status writer how Alerts, Providers and Receivers fare.
-func (a *App) wireReports(hooks *receiver.Table, subscriptions *receiver.Subscriptions) (err error) {
+func (a *App) wireReports(hooks *receiver.Table, subscriptions *subscribe.Subscriptions) (err error) {
 	a.reports = newHealthReports(a.bus.Health().Put, a.log.With("component", "alerts"))
 	a.deliveries, err = receiver.NewReporter(receiver.ReporterOptions{
 		Sources: []receiver.Source{hooks, subscriptions}, Reports: a.bus.Health(), Replica: a.bus.Replica(), Log: a.log.With("component", "receiver"),

@@ -85,13 +85,13 @@ func TestAFilterThatFailsIsToldAndStopsNoOther(t *testing.T) {
 			t.Errorf("%s: counted %v, want %v", tc.body, got, tc.failed)
 		}
 	}
-	shown := table.lookupTally(t, hook.Path).read().LastError
+	shown := table.lookupTally(t, hook.Path).Read().LastError
 	if shown.Result != "filter" || !strings.HasPrefix(shown.Reason, "spec.resources[0].filter reads req, ") || strings.Contains(shown.Reason, "nonsense") {
 		t.Errorf("shown: %+v", shown)
 	}
 }
 
-func (t *Table) lookupTally(tb testing.TB, path string) *tally {
+func (t *Table) lookupTally(tb testing.TB, path string) *Tally {
 	tb.Helper()
 	rt := t.first(path)
 	if rt == nil {

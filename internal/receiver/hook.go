@@ -87,12 +87,12 @@ func (h *Hook) validate() error {
 	if f, ok := h.Filter.(*cel.Filters); ok {
 		triggers = slices.Concat(triggers, f.Triggers())
 	}
-	return errors.Join(append(errs, within(h.Namespace, triggers))...)
+	return errors.Join(append(errs, CheckNamespace(h.Namespace, triggers))...)
 }
 
-// within reports the targets that are of another namespace than the Receiver. They are stopped here: nothing that reaches the
+// CheckNamespace reports the targets that are of another namespace than the Receiver. They are stopped here: nothing that reaches the
 // bus from a Receiver may name one (invariant T1).
-func within(namespace string, triggers []event.Trigger) error {
+func CheckNamespace(namespace string, triggers []event.Trigger) error {
 	var errs []error
 	for _, t := range triggers {
 		if t.Namespace != namespace {

@@ -38,7 +38,7 @@ type Reports interface {
 // Source has Receivers to report of.
 type Source interface {
 	// Tallies returns what is counted of each Receiver, by "namespace/name".
-	Tallies() map[string]*tally
+	Tallies() map[string]*Tally
 }
 
 // ReporterOptions are what NewReporter needs. All are required.
@@ -54,7 +54,7 @@ type ReporterOptions struct {
 // that over all replicas each is told once.
 type Reporter struct {
 	ReporterOptions
-	reported map[*tally]reported
+	reported map[*Tally]reported
 	broken   bool
 }
 
@@ -72,7 +72,7 @@ func NewReporter(o ReporterOptions) (*Reporter, error) {
 	if len(o.Sources) == 0 || o.Reports == nil || o.Log == nil || o.Replica == "" || strings.Contains(o.Replica, "/") {
 		return nil, errors.New("delivery reports: Sources, Reports or Log is missing, or Replica is not a name")
 	}
-	return &Reporter{ReporterOptions: o, reported: map[*tally]reported{}}, nil
+	return &Reporter{ReporterOptions: o, reported: map[*Tally]reported{}}, nil
 }
 
 // Run reports until ctx ends.
@@ -92,7 +92,7 @@ func (r *Reporter) Run(ctx context.Context) error {
 // entry is one Receiver of a table.
 type entry struct {
 	key    string // "namespace/name"
-	tally  *tally
+	tally  *Tally
 	before reported
 	// rank is how many of its namespace are told of before it, and served when one of its namespace was told of last.
 	rank   int
@@ -114,7 +114,7 @@ func (e *entry) due(now time.Time) bool {
 
 // news returns the Receivers that are to be told of now, in order.
 func (r *Reporter) news(now time.Time) []entry {
-	known := make(map[*tally]reported, len(r.reported))
+	known := make(map[*Tally]reported, len(r.reported))
 	served := make(map[string]time.Time) // by namespace
 	var news []entry
 	for _, e := range r.entries() {
@@ -161,7 +161,7 @@ func inTurn(news []entry, served map[string]time.Time) []entry {
 func (r *Reporter) report(ctx context.Context, news []entry) {
 	for _, e := range news {
 		told := reported{version: e.tally.version(), authentic: e.tally.authentic()} // first: what is counted from here on is told of again
-		err := r.put(ctx, DeliveriesPrefix+e.key+"/"+r.Replica, e.tally.read())
+		err := r.put(ctx, DeliveriesPrefix+e.key+"/"+r.Replica, e.tally.Read())
 		switch {
 		case err == nil:
 			r.broken = false

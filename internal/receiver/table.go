@@ -105,7 +105,7 @@ func (t *Table) Put(key string, hooks ...*Hook) error {
 	defer t.mu.Unlock()
 	o := t.own(key, hooks[0])
 	n := t.tenants[o.namespace]
-	if uid := hooks[0].UID; o.ledger == nil || o.ledger.tally.uid != uid {
+	if uid := hooks[0].UID; o.ledger == nil || o.ledger.tally.UID != uid {
 		o.ledger = newLedger(uid, time.Now())
 	}
 	before := o.paths
@@ -207,11 +207,11 @@ func (t *Table) expire(now time.Time) {
 }
 
 // Tallies implements Source. It forgets what is too old to count.
-func (t *Table) Tallies() map[string]*tally {
+func (t *Table) Tallies() map[string]*Tally {
 	t.expire(time.Now())
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	all := make(map[string]*tally, len(t.owners))
+	all := make(map[string]*Tally, len(t.owners))
 	for key, o := range t.owners {
 		all[key] = o.ledger.tally
 	}

@@ -42,17 +42,17 @@ type Outcome struct {
 
 // ledger is what is remembered of one Receiver, as long as it is the same object. It outlives the Receiver's hooks.
 type ledger struct {
-	tally *tally
+	tally *Tally
 	seen  redeliveries
 }
 
-func newLedger(uid string, now time.Time) *ledger { return &ledger{tally: newTally(uid, now)} }
+func newLedger(uid string, now time.Time) *ledger { return &ledger{tally: NewTally(uid, now)} }
 
-// tally counts what came in for one Receiver, as long as it is the same object. Counting a webhook that is not accepted takes
+// Tally counts what came in for one Receiver, as long as it is the same object. Counting a webhook that is not accepted takes
 // no lock, one that is takes a lock that nobody holds for longer than it takes to copy an ID; neither allocates.
-type tally struct {
-	uid                                                  string
-	since                                                time.Time
+type Tally struct {
+	UID                                                  string
+	Since                                                time.Time
 	accepted, folded, duplicate, refused, failed, others atomic.Int64
 
 	fault   atomic.Pointer[answer.Answer]
@@ -69,12 +69,12 @@ type tally struct {
 	}
 }
 
-// newTally counts for the Receiver with this UID from now on.
-func newTally(uid string, now time.Time) *tally { return &tally{uid: uid, since: now} }
+// NewTally counts for the Receiver with this UID from now on.
+func NewTally(uid string, now time.Time) *Tally { return &Tally{UID: uid, Since: now} }
 
-// count counts one answer to a request of the Receiver, or what would have been the answer to an event. id is the sender's, and
+// Count counts one answer to a request of the Receiver, or what would have been the answer to an event. id is the sender's, and
 // kept only of an accepted one.
-func (t *tally) count(a *answer.Answer, id string, now time.Time) {
+func (t *Tally) Count(a *answer.Answer, id string, now time.Time) {
 	switch {
 	case a.Status == http.StatusServiceUnavailable:
 		t.fail(a, now)
@@ -87,7 +87,7 @@ func (t *tally) count(a *answer.Answer, id string, now time.Time) {
 	}
 }
 
-func (t *tally) accept(a *answer.Answer, id string, now time.Time) {
+func (t *Tally) accept(a *answer.Answer, id string, now time.Time) {
 	t.mu.Lock()
 	if t.last.at.Before(now) {
 		t.last.at, t.last.answer = now, a
@@ -107,36 +107,36 @@ func (t *tally) accept(a *answer.Answer, id string, now time.Time) {
 	t.accepted.Add(1)
 }
 
-func (t *tally) fail(a *answer.Answer, now time.Time) {
+func (t *Tally) fail(a *answer.Answer, now time.Time) {
 	t.faultAt.Store(now.UnixNano())
 	t.fault.Store(a)
 }
 
 // proved notes that a webhook was authentic, whatever is answered. It is called before that answer is counted.
-func (t *tally) proved(h *Hook, now time.Time) {
+func (t *Tally) proved(h *Hook, now time.Time) {
 	if h.Previous {
 		t.previousAt.Store(now.UnixNano())
 	}
 }
 
 // filtered notes that filters failed for an authentic webhook. Filters say why without quoting it.
-func (t *tally) filtered(failed error, now time.Time) {
+func (t *Tally) filtered(failed error, now time.Time) {
 	t.fail(&answer.Answer{Result: "filter", Reason: printable(failed.Error(), maxFault)}, now)
 	t.others.Add(1)
 }
 
 // version changes with everything that is counted. Counts are made last, so that what one tells of is there to be read.
-func (t *tally) version() int64 {
+func (t *Tally) version() int64 {
 	return t.accepted.Load() + t.refused.Load() + t.failed.Load() + t.others.Load()
 }
 
 // authentic changes with what is counted of senders who know the token, and with nothing that others can cause.
-func (t *tally) authentic() int64 { return t.accepted.Load() + t.others.Load() }
+func (t *Tally) authentic() int64 { return t.accepted.Load() + t.others.Load() }
 
-// read returns what was counted.
-func (t *tally) read() Deliveries {
+// Read returns what was counted.
+func (t *Tally) Read() Deliveries {
 	d := Deliveries{
-		UID: t.uid, Since: t.since.UTC(), Accepted: t.accepted.Load(), Folded: t.folded.Load(), Duplicate: t.duplicate.Load(),
+		UID: t.UID, Since: t.Since.UTC(), Accepted: t.accepted.Load(), Folded: t.folded.Load(), Duplicate: t.duplicate.Load(),
 		Refused: t.refused.Load(), Failed: t.failed.Load(),
 	}
 	if a := t.fault.Load(); a != nil {

@@ -162,7 +162,7 @@ func (w *Webhooks) serve(rw http.ResponseWriter, r *http.Request) {
 
 // record counts and logs what became of a webhook for one Receiver.
 func (w *Webhooks) record(ctx context.Context, rt *route, d delivery, a *answer.Answer, err error) {
-	rt.ledger.tally.count(a, d.event.Delivery, time.Now())
+	rt.ledger.tally.Count(a, d.event.Delivery, time.Now())
 	w.metrics.count(rt.hook.Verifier.Type(), a.Result)
 	logWebhook(ctx, w.log, rt.hook, a, err)
 }

@@ -10,6 +10,7 @@ import (
 	v1 "notifier/api/v1"
 	"notifier/internal/event"
 	"notifier/internal/receiver"
+	"notifier/internal/receiver/subscribe"
 	"notifier/internal/receiver/verify"
 	"notifier/internal/reconcile/kube"
 )
@@ -37,7 +38,7 @@ type receiverPlan struct {
 	rules  []plannedRule
 	events map[string]bool
 	// sources are those of a Receiver of type event.
-	sources []receiver.EventSource
+	sources []subscribe.EventSource
 	// lack is what of the spec is not served.
 	lack lack
 }

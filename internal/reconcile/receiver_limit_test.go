@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	v1 "notifier/api/v1"
-	"notifier/internal/receiver/verify"
 	"notifier/internal/receiver/limit"
+	"notifier/internal/receiver/verify"
 )
 
 // Fails when spec.rateLimit is dropped, counted per second, or without a burst admits nothing.

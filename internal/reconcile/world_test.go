@@ -23,6 +23,7 @@ import (
 	"notifier/internal/alerts"
 	"notifier/internal/receiver"
 	"notifier/internal/receiver/oidc"
+	"notifier/internal/receiver/subscribe"
 	"notifier/internal/reconcile/kube/kubetest"
 )
 
@@ -90,7 +91,7 @@ func newWorld(t *testing.T, s settings) *world {
 	w := &world{
 		t: t, cluster: cluster, core: fake.NewClientset(),
 		hooks:         &hookTable{hooks: map[string][]*receiver.Hook{}, taken: map[string]bool{}},
-		subscriptions: &subscriptionTable{served: map[string]*receiver.Subscription{}},
+		subscriptions: &subscriptionTable{served: map[string]*subscribe.Subscription{}},
 		feed:          &feed{broken: make(chan error), values: map[string][]byte{}}, events: &eventLog{},
 	}
 	for _, secret := range s.secrets {

@@ -1,4 +1,4 @@
-package receiver
+package subscribe
 
 import (
 	"errors"
@@ -222,7 +222,7 @@ func TestNothingIsLeftOfAReceiverThatIsGone(t *testing.T) {
 func TestAGuardIsForgottenWhenAllIsQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, subscription("team/r"))
-		w := &watch{Subscriber: &Subscriber{SubscriberOptions: SubscriberOptions{Subscriptions: s.table}}, guards: map[subscriber]*guard{}}
+		w := &watch{Subscriber: &Subscriber{Options: Options{Subscriptions: s.table}}, guards: map[subscriber]*guard{}}
 		id := subscriber{"team", "r"}
 		w.guards[id] = newGuard(s.table.namespaces["team"]["r"].Subscription)
 		w.guards[id].last = time.Now()

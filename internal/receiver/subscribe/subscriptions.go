@@ -1,4 +1,4 @@
-package receiver
+package subscribe
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"notifier/internal/event"
+	"notifier/internal/receiver"
 )
 
 // Subscription is what one Receiver of type event serves: it has no webhook and is triggered by events of its namespace. It is
@@ -42,7 +43,7 @@ func (s *Subscription) validate() error {
 	if s.Namespace == "" || s.Name == "" {
 		errs = append(errs, errors.New("subscription names no Receiver"))
 	}
-	return errors.Join(append(errs, within(s.Namespace, s.Targets))...)
+	return errors.Join(append(errs, receiver.CheckNamespace(s.Namespace, s.Targets))...)
 }
 
 // wants reports whether an event about an object of the Receiver's namespace is one that it subscribes to.
@@ -65,13 +66,13 @@ func (s EventSource) selects(o event.ObjectReference, labels map[string]string) 
 // subscribed is a subscription as it is served, with what was counted for its Receiver, which outlives an edit of the spec.
 type subscribed struct {
 	*Subscription
-	tally *tally
+	tally *receiver.Tally
 }
 
 // youngerThan reports whether the Receiver was made after a time, as far as both clocks, the API server's and this process's, say so.
 // What was accepted before does not trigger it: its namespace may have been another tenant's (invariant E1).
 func (s subscribed) youngerThan(accepted time.Time) bool {
-	return s.Created.After(accepted) && s.tally.since.After(accepted) && !accepted.IsZero()
+	return s.Created.After(accepted) && s.tally.Since.After(accepted) && !accepted.IsZero()
 }
 
 // Subscriptions holds the Receivers of type event by namespace, so that what an event costs does not depend on other
@@ -100,8 +101,8 @@ func (t *Subscriptions) Put(s *Subscription) error {
 		t.namespaces[s.Namespace] = map[string]subscribed{}
 	}
 	counts := t.namespaces[s.Namespace][s.Name].tally
-	if counts == nil || counts.uid != s.UID {
-		counts = newTally(s.UID, time.Now())
+	if counts == nil || counts.UID != s.UID {
+		counts = receiver.NewTally(s.UID, time.Now())
 	}
 	t.namespaces[s.Namespace][s.Name] = subscribed{s, counts}
 	select {
@@ -147,10 +148,10 @@ func (t *Subscriptions) wanting(r *event.Record, into []subscribed) []subscribed
 }
 
 // Tallies returns what is counted of each Receiver, by "namespace/name".
-func (t *Subscriptions) Tallies() map[string]*tally {
+func (t *Subscriptions) Tallies() map[string]*receiver.Tally {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	all := map[string]*tally{}
+	all := map[string]*receiver.Tally{}
 	for namespace, of := range t.namespaces {
 		for name, s := range of {
 			all[namespace+"/"+name] = s.tally

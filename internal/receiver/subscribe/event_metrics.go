@@ -1,4 +1,4 @@
-package receiver
+package subscribe
 
 import (
 	"github.com/prometheus/client_golang/prometheus"

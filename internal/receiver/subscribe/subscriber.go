@@ -1,4 +1,4 @@
-package receiver
+package subscribe
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"notifier/internal/event"
+	"notifier/internal/receiver"
 	"notifier/internal/receiver/answer"
 )
 
@@ -27,7 +28,7 @@ type EventFeed interface {
 
 // LoopReports is where each Receiver's Loop is kept, for its status and for the next owner.
 type LoopReports interface {
-	Reports
+	receiver.Reports
 	// All calls each with every report there is.
 	All(ctx context.Context, each func(key string, value []byte)) error
 }
@@ -42,10 +43,10 @@ const (
 	mostTogether = 1024
 )
 
-// SubscriberOptions are what NewSubscriber needs. All but Registerer are required.
-type SubscriberOptions struct {
+// Options are what NewSubscriber needs. All but Registerer are required.
+type Options struct {
 	Events        EventFeed
-	Triggers      Triggers
+	Triggers      receiver.Triggers
 	Subscriptions *Subscriptions
 	Reports       LoopReports
 	// Gate is closed when Subscriptions is complete. An event that was read earlier would miss Receivers.
@@ -54,7 +55,7 @@ type SubscriberOptions struct {
 	Registerer prometheus.Registerer
 }
 
-func (o SubscriberOptions) validate() error {
+func (o Options) validate() error {
 	var errs []error
 	for _, need := range []struct {
 		name    string
@@ -76,16 +77,16 @@ func (o SubscriberOptions) validate() error {
 
 // Subscriber triggers the Receivers of type event.
 type Subscriber struct {
-	SubscriberOptions
+	Options
 	metrics eventMetrics
 }
 
-// NewSubscriber checks the options.
-func NewSubscriber(o SubscriberOptions) (*Subscriber, error) {
+// New checks the options.
+func New(o Options) (*Subscriber, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("subscriber: %w", err)
 	}
-	return &Subscriber{SubscriberOptions: o, metrics: newEventMetrics(o.Registerer)}, nil
+	return &Subscriber{Options: o, metrics: newEventMetrics(o.Registerer)}, nil
 }
 
 // Run triggers until ctx ends.
@@ -155,7 +156,7 @@ type watch struct {
 
 // eventOutcome is what became of an event for one Receiver: the answer that a webhook would have had.
 type eventOutcome struct {
-	tally  *tally
+	tally  *receiver.Tally
 	answer *answer.Answer
 }
 
@@ -211,7 +212,7 @@ func (w *watch) handle(ctx context.Context, batch []*event.Record) error {
 		return err
 	}
 	for _, o := range w.outcomes {
-		o.tally.count(o.answer, "", now)
+		o.tally.Count(o.answer, "", now)
 	}
 	w.outcomes = nil
 	return nil

@@ -1,4 +1,4 @@
-package receiver
+package subscribe
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"notifier/internal/event"
+	"notifier/internal/receiver"
 )
 
 // stage is a Subscriber between a feed and a bus of the test's own.
@@ -57,7 +58,7 @@ func (s *stage) run() (stop func()) {
 	gate := make(chan struct{})
 	close(gate)
 	s.registry = prometheus.NewRegistry()
-	subscriber, err := NewSubscriber(SubscriberOptions{
+	subscriber, err := New(Options{
 		Events: s, Triggers: triggersFunc(s.publish), Subscriptions: s.table, Reports: s, Gate: gate,
 		Log: slog.New(slog.DiscardHandler), Registerer: s.registry,
 	})
@@ -232,7 +233,7 @@ func TestAnEventTriggersTheReceiversThatSubscribeToIt(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				sub := subscription("team/r")
 				sub.Sources = []EventSource{{Kind: "Bucket", Name: "x"}, tc.source}
-				sub.Reasons, sub.Suspended = EventSet(tc.reasons), tc.suspend
+				sub.Reasons, sub.Suspended = receiver.EventSet(tc.reasons), tc.suspend
 				s := newStage(t, sub)
 				defer s.run()()
 				if got := s.must("ImagePolicy/app") == 1; got != tc.want {
@@ -377,7 +378,7 @@ func TestNothingIsReadUntilAReceiverSubscribes(t *testing.T) {
 
 // Fails when an option is not asked for.
 func TestASubscriberNeedsItsOptions(t *testing.T) {
-	_, err := NewSubscriber(SubscriberOptions{})
+	_, err := New(Options{})
 	for _, want := range []string{"events", "triggers", "subscriptions", "reports", "gate", "log"} {
 		if err == nil || !strings.Contains(err.Error(), "no "+want) {
 			t.Errorf("%v does not mention %q", err, want)
