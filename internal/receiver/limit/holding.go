@@ -80,10 +80,11 @@ var (
 
 // Read reads the body of r to its end. The error is errNoRoom, errTooLarge, or what reading it failed with.
 func (b *Body) Read(r *http.Request) error {
-	b.Bytes = make([]byte, 0, min(BufferSize, b.Max+1))
+	size := int64(BufferSize)
 	if r.ContentLength >= 0 && r.ContentLength < BufferSize {
-		b.Bytes = make([]byte, 0, r.ContentLength+1) // one more, so that the end is seen without growing
+		size = r.ContentLength + 1 // one more, so that the end is seen without growing
 	}
+	b.Bytes = make([]byte, 0, min(size, int64(b.Max)+1))
 	for {
 		if len(b.Bytes) == cap(b.Bytes) && !b.grow(r.Context()) {
 			return ErrNoRoom
