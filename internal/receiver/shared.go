@@ -38,7 +38,7 @@ func (t *trial) undecided() bool {
 //
 // The outcome of one Receiver is not shown to another. A request counts for the Receivers that find it authentic, or else for one of them.
 func (w *Webhooks) serveAll(rw http.ResponseWriter, r *http.Request, s *stand) *answer.Answer {
-	if a := early(r, s.routes...); a != nil {
+	if a := early(r); a != nil {
 		answer.Abandon(rw, r)
 		w.record(r.Context(), s.routes[0], delivery{}, a, nil)
 		return a

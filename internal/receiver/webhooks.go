@@ -8,11 +8,9 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"slices"
 	"sync/atomic"
 	"time"
 
-	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"notifier/internal/event"
@@ -91,13 +89,7 @@ func NewWebhooks(o WebhooksOptions) (*Webhooks, error) {
 		overFailure: answer.Refused(http.StatusTooManyRequests, "failures_over_budget", "too many failed authentications", limits.Failure.RetryAfter()),
 	}
 	w.metrics = newWebhookMetrics(o.Registerer, &w.inFlight)
-	mux := chi.NewRouter()
-	mux.HandleFunc("/hook/{digest}", w.serve)
-	// The path decides before the method does, and both by the request's own words, so that nothing tells a path that is
-	// unknown from one that is not even a hook's.
-	mux.NotFound(w.serve)
-	mux.MethodNotAllowed(w.serve)
-	w.handler = answer.Recovered(mux, o.Log, w.metrics.panics)
+	w.handler = answer.Recovered(w.routes(), o.Log, w.metrics.panics)
 	return w, nil
 }
 
@@ -130,54 +122,11 @@ var (
 	}
 )
 
-// serve answers one request and records its outcome. The request URI is compared whole, as Flux does: with a query string, a
-// trailing slash, another spelling of a character or a host in it, it is another path.
-func (w *Webhooks) serve(rw http.ResponseWriter, r *http.Request) {
-	s, starting := w.table.lookup(r.RequestURI)
-	if s == nil {
-		a := w.stranger(r, starting)
-		w.metrics.count(noType, a.Result)
-		answer.Abandon(rw, r)
-		a.Write(rw)
-		return
-	}
-	w.inFlight.Add(1)
-	defer w.inFlight.Add(-1)
-	var a *answer.Answer
-	if len(s.routes) == 1 {
-		rt := s.routes[0]
-		d, told, refusal, err := w.judge(rw, r, rt)
-		if a = told; refusal != nil {
-			a = w.failed(rt, refusal)
-		}
-		w.record(r.Context(), rt, d, a, err)
-	} else {
-		a = w.serveAll(rw, r, s)
-	}
-	if a == hookMethod {
-		rw.Header().Set("Allow", http.MethodPost)
-	}
-	a.Write(rw)
-}
-
 // record counts and logs what became of a webhook for one Receiver.
 func (w *Webhooks) record(ctx context.Context, rt *route, d delivery, a *answer.Answer, err error) {
 	rt.ledger.tally.Count(a, d.event.Delivery, time.Now())
 	w.metrics.count(rt.hook.Verifier.Type(), a.Result)
 	logWebhook(ctx, w.log, rt.hook, a, err)
-}
-
-// stranger answers a path that is not served. While Receivers are being compiled the path may become known at any moment, so
-// nothing is charged for it.
-func (w *Webhooks) stranger(r *http.Request, starting bool) *answer.Answer {
-	switch {
-	case starting:
-		return hookStarting
-	case !w.strangers.Allow(w.proxies.Client(r), time.Now()):
-		return w.overUnknown
-	default:
-		return hookUnknown
-	}
 }
 
 // judge takes a request on a known path through to its answer, or to the refusal of one that is not authentic. The error is for the
@@ -224,11 +173,9 @@ type delivery struct {
 	unfiltered int
 }
 
-// early is the answer that a request for one of the routes gets whatever its sender can prove, nil for none.
-func early(r *http.Request, routes ...*route) *answer.Answer {
+// early is the answer that a request on a known path gets whatever its sender can prove, nil for none.
+func early(r *http.Request) *answer.Answer {
 	switch {
-	case !slices.ContainsFunc(routes, func(rt *route) bool { return verify.TakesMethod(rt.hook.Verifier.Type(), r.Method) }):
-		return hookMethod
 	case !answer.IdentityEncoded(r.Header):
 		return hookEncoded
 	case r.ContentLength > limit.MaxBody:
@@ -240,7 +187,7 @@ func early(r *http.Request, routes ...*route) *answer.Answer {
 // admit reads and judges a request on a known path. There is neither answer nor refusal for one that is to trigger. What it held in
 // memory is free again when it returns.
 func (w *Webhooks) admit(rw http.ResponseWriter, r *http.Request, rt *route) (d delivery, a *answer.Answer, refusal error) {
-	if a := early(r, rt); a != nil {
+	if a := early(r); a != nil {
 		answer.Abandon(rw, r)
 		return delivery{}, a, nil
 	}
