@@ -25,9 +25,9 @@
 // path without a token. What one makes of it shows to no other, nor to the sender while another takes it, but that it was not stored. The
 // body is read once, after the headers satisfied one of them, into room of the path and of the process.
 //
-// A 2xx is written after the bus acknowledged every trigger (invariant T3). Whatever arrives for one Receiver while its
-// triggers are being published shares the next publish, whose triggers carry the newest of the arrival times (T4). Nothing is
-// queued beyond the requests that wait: a bus that does not answer is a 503 within the publish time-out.
+// A 2xx is written after the bus acknowledged every trigger (invariant T3), each stamped when its webhook came (T4). A flood is coalesced
+// behind this package: by what waits on the bus, by the bus's commits and by the applier. A bus that does not answer is a 503 after
+// 4 seconds, and a sender that hangs up waits for nothing (ADR 0009).
 //
 // What one sender can occupy is bounded per path, per namespace and in all, with a reserve for each namespace (T6), so the
 // requests that a flood refuses are its own. Address budgets apply to unknown paths alone: one ingress or Git host carries the

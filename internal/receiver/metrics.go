@@ -21,7 +21,6 @@ var hookResults = []string{
 // webhookMetrics has all label sets made beforehand: type and result are closed sets.
 type webhookMetrics struct {
 	webhooks map[string]map[string]prometheus.Counter // type → result
-	shared   prometheus.Counter
 	filters  prometheus.Counter
 	panics   prometheus.Counter
 }
@@ -34,10 +33,6 @@ func newWebhookMetrics(reg prometheus.Registerer, inFlight *atomic.Int64) *webho
 	}, []string{"type", "result"})
 	m := &webhookMetrics{
 		webhooks: make(map[string]map[string]prometheus.Counter),
-		shared: with.NewCounter(prometheus.CounterOpts{
-			Name: "notifier_webhooks_folded_total",
-			Help: "Accepted webhooks whose triggers were published together with another's. What the bus folds of the rest is notifier_triggers_folded_total.",
-		}),
 		filters: with.NewCounter(prometheus.CounterOpts{
 			Name: "notifier_webhook_filter_failures_total",
 			Help: "Accepted webhooks for which a filter of the Receiver failed.",

@@ -37,7 +37,6 @@ type route struct {
 	line   *line
 	owner  *owner
 	tenant *tenant
-	rounds rounds
 	ledger *ledger
 }
 

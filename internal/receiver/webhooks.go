@@ -26,8 +26,7 @@ type Triggers interface {
 	PublishTriggers(ctx context.Context, triggers ...event.Trigger) error
 }
 
-// publishTime bounds the publish of one round's triggers. A webhook waits for two rounds at most, the one that runs and its own,
-// and the least patient sender, GitHub, waits 10 seconds.
+// publishTime bounds the publish of one webhook's triggers. The least patient sender, GitHub, waits 10 seconds.
 const publishTime = 4 * time.Second
 
 // WebhooksOptions are what NewWebhooks needs. All but Proxies and Registerer are required.
@@ -295,13 +294,7 @@ func (w *Webhooks) trigger(ctx context.Context, rt *route, d delivery, accepted 
 	if rt.hook.Filter != nil {
 		return w.publish(ctx, d.selected, accepted)
 	}
-	shared, err := rt.rounds.do(ctx, accepted, func(ctx context.Context, newest time.Time) error {
-		return w.publish(ctx, rt.hook.Targets, newest)
-	})
-	if err == nil && shared {
-		w.metrics.shared.Inc()
-	}
-	return err
+	return w.publish(ctx, rt.hook.Targets, accepted)
 }
 
 // failed charges a failed authentication to its path. It is charged after the check and not before: a budget that somebody
