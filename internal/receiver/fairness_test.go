@@ -58,12 +58,12 @@ func smallLimits() Limits {
 	return l
 }
 
-// T6: fails without the cap on a path, without the one on a namespace, without a namespace's reserve, or when room is
+// T6: fails without the cap on a path, without the one on a namespace, without a namespace's reserve, or when capacity is
 // not given back.
 func TestT6WhoFloodsWithSlowBodiesRefusesOnlyItself(t *testing.T) {
 	for name, tc := range map[string]struct {
 		floods []string // each by 20 slow requests
-		free   string   // answers 200 without waiting for room,
+		free   string   // answers 200 without waiting for capacity,
 		atOnce int      // to this many that are read at the same time
 	}{
 		"one path leaves its namespace's others": {[]string{"team-a/one"}, "team-a/two", 4},
@@ -117,18 +117,18 @@ func TestT6WhoFloodsWithSlowBodiesRefusesOnlyItself(t *testing.T) {
 				end()
 				wg.Wait()
 				caps := smallLimits().Requests
-				if !w.gate.requests.TryAcquire(caps.Total) {
-					t.Error("room of the total is still held")
+				if !w.admission.requests.TryAcquire(caps.Total) {
+					t.Error("capacity of the total is still held")
 				}
 				for _, r := range hooks {
 					rt := table.first(r.Path)
-					if !rt.line.room.requests.TryAcquire(caps.Path) {
-						t.Errorf("room of %s/%s is still held", r.Namespace, r.Name)
+					if !rt.path.capacity.requests.TryAcquire(caps.Path) {
+						t.Errorf("capacity of %s/%s is still held", r.Namespace, r.Name)
 					}
 				}
 				for namespace, n := range table.tenants {
-					if !n.room.requests.TryAcquire(caps.Namespace) || !n.reserve.TryAcquire(caps.Reserve) {
-						t.Errorf("room of %s is still held", namespace)
+					if !n.capacity.requests.TryAcquire(caps.Namespace) || !n.reserve.TryAcquire(caps.Reserve) {
+						t.Errorf("capacity of %s is still held", namespace)
 					}
 				}
 			})
@@ -136,14 +136,14 @@ func TestT6WhoFloodsWithSlowBodiesRefusesOnlyItself(t *testing.T) {
 	}
 }
 
-// Fails when there is no waiting for room (a burst of valid webhooks would be refused), or when it has no end.
+// Fails when there is no waiting for capacity (a burst of valid webhooks would be refused), or when it has no end.
 func TestAWebhookWaitsForRoomAndIs503WhenThereIsNoneInTime(t *testing.T) {
 	for name, tc := range map[string]struct {
 		holds  time.Duration
 		status int
 	}{
-		"room in time":    {time.Second, http.StatusOK},
-		"no room in time": {5 * time.Second, http.StatusServiceUnavailable},
+		"capacity in time":    {time.Second, http.StatusOK},
+		"no capacity in time": {5 * time.Second, http.StatusServiceUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

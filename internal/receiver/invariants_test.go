@@ -156,7 +156,7 @@ func TestT5EveryPathThatIsNotServedIsAnsweredAlike(t *testing.T) {
 	}
 }
 
-// T5: fails when a rejected webhook reaches the publisher or keeps its body: the door's own share of a rejection is bounded in
+// T5: fails when a rejected webhook reaches the publisher or keeps its body: the handler's own share of a rejection is bounded in
 // allocations and in bytes, whatever the size of the body.
 func TestT5ARejectedWebhookIsCheap(t *testing.T) {
 	hook := newHook(t, "team-a/hook")

@@ -9,7 +9,7 @@ import (
 	"notifier/internal/receiver/limit"
 )
 
-// Limits bound what senders may ask of the webhook door. A rate is in events per second; a rate of 0 switches its budget off.
+// Limits bound what senders may ask of the webhook endpoint. A rate is in events per second; a rate of 0 switches its budget off.
 type Limits struct {
 	// Unknown is the budget of unknown paths per client address.
 	Unknown limit.Budget
@@ -25,7 +25,7 @@ type Limits struct {
 	// Bodies caps in bytes what is kept at once of bodies beyond the first 16 KiB of each, for types and filters that read them. At
 	// each level the rest of one body may be kept beside that, so that bodies never wait for each other.
 	Bodies Caps
-	// Wait is how long a webhook waits for room before it is refused with 503.
+	// Wait is how long a webhook waits for capacity before it is refused with 503.
 	Wait time.Duration
 }
 
@@ -52,7 +52,7 @@ func RequestCaps(total int64) Caps {
 	return c
 }
 
-// BodyCaps are the caps for so many bytes of bodies, 0 for no cap. A path has room for one body at least.
+// BodyCaps are the caps for so many bytes of bodies, 0 for no cap. A path has capacity for one body at least.
 func BodyCaps(total int64) Caps { return share(total, limit.MaxBody) }
 
 // DefaultLimits are the limits of a stock install: 256 webhooks being read at once on one path, 1024 in one namespace, 4096 in
@@ -78,7 +78,7 @@ func (l Limits) validate() error {
 	}
 	errs = append(errs, l.Requests.validate("requests", 1), l.Bodies.validate("bodies", limit.MaxBody))
 	if l.Wait < 0 {
-		errs = append(errs, errors.New("the wait for room is negative"))
+		errs = append(errs, errors.New("the wait for capacity is negative"))
 	}
 	return errors.Join(errs...)
 }

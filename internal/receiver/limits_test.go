@@ -155,12 +155,12 @@ func (k keepBodies) Select(context.Context, map[string]any, []byte) ([]event.Tri
 }
 
 // T6: fails without the cap on bodies at any of the three levels, when it counts what fits the first buffer, or when a body's
-// room is not given back.
+// capacity is not given back.
 func TestT6BodiesThatAreKeptHaveTheirShareAndNoMore(t *testing.T) {
 	const mib = 1 << 20
 	for name, tc := range map[string]struct {
 		caps   Caps
-		floods []string // each by one body of 2 MiB that does not end: one in the shared room, one in the room beside it
+		floods []string // each by one body of 2 MiB that does not end: one in the shared capacity, one in the capacity beside it
 		free   map[string]int
 	}{
 		"of a path": {
@@ -215,8 +215,8 @@ func TestT6BodiesThatAreKeptHaveTheirShareAndNoMore(t *testing.T) {
 				}
 				end()
 				wg.Wait()
-				if !isFree(t, &w.gate.bodies, tc.caps.Total) {
-					t.Error("room of bodies is still held")
+				if !isFree(t, &w.admission.bodies, tc.caps.Total) {
+					t.Error("capacity of bodies is still held")
 				}
 			})
 		})
@@ -231,8 +231,8 @@ func TestLimitsThatMakeNoSenseAreRefused(t *testing.T) {
 		"a rate without end":          func(l *Limits) { l.Receiver.Rate = math.Inf(1) },
 		"a path above its namespace":  func(l *Limits) { l.Requests.Path = l.Requests.Namespace + 1 },
 		"a namespace above the total": func(l *Limits) { l.Bodies.Namespace = l.Bodies.Total + 1 },
-		"no room for one request":     func(l *Limits) { l.Requests.Path = 0 },
-		"no room for one body":        func(l *Limits) { l.Bodies = BodyCaps(limit.MaxBody - 1) },
+		"no capacity for one request": func(l *Limits) { l.Requests.Path = 0 },
+		"no capacity for one body":    func(l *Limits) { l.Bodies = BodyCaps(limit.MaxBody - 1) },
 		"a negative reserve":          func(l *Limits) { l.Requests.Reserve = -1 },
 		"a negative wait":             func(l *Limits) { l.Wait = -1 },
 	} {

@@ -12,7 +12,7 @@ import (
 // noType is the type label of a request whose path is unknown.
 const noType = "none"
 
-// hookResults are all result labels of the webhook door.
+// hookResults are all result labels of the webhook endpoint.
 var hookResults = []string{
 	"accepted", "busy", "duplicate", "encoding", "event", "failures_over_budget", "folded", "issuer", "method", "payload", "ping", "starting",
 	"suspended", "too_large", "unauthentic", "unavailable", "unknown", "unknown_over_budget", "unreadable",

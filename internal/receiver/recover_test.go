@@ -55,7 +55,7 @@ func (s stumblingFilter) Select(context.Context, map[string]any, []byte) ([]even
 	return s.targets, nil
 }
 
-// Fails when a panic ends the process, is answered with a 2xx, or keeps a place or room that the request had.
+// Fails when a panic ends the process, is answered with a 2xx, or keeps a place or capacity that the request had.
 func TestAPanicAtAnyStepIsNo2xxAndHoldsNothing(t *testing.T) {
 	for at, want := range map[string]int{
 		"begin": 500, "write": 500, "finish": 500, "event": 500, "parse": 500, "filter": 500,
@@ -96,8 +96,8 @@ func TestAPanicAtAnyStepIsNo2xxAndHoldsNothing(t *testing.T) {
 			}
 			rt := table.first(hook.Path)
 			limits := unlimited()
-			if !w.gate.requests.TryAcquire(limits.Requests.Total) || !isFree(t, &w.gate.bodies, limits.Bodies.Total) ||
-				!rt.line.room.requests.TryAcquire(limits.Requests.Path) || !isFree(t, &rt.line.room.bodies, limits.Bodies.Path) ||
+			if !w.admission.requests.TryAcquire(limits.Requests.Total) || !isFree(t, &w.admission.bodies, limits.Bodies.Total) ||
+				!rt.path.capacity.requests.TryAcquire(limits.Requests.Path) || !isFree(t, &rt.path.capacity.bodies, limits.Bodies.Path) ||
 				!rt.tenant.reserve.TryAcquire(limits.Requests.Reserve) || w.inFlight.Load() != 0 {
 				t.Error("something is still held")
 			}

@@ -56,7 +56,7 @@ func (w *Webhooks) unknown(rw http.ResponseWriter, r *http.Request, starting boo
 	switch {
 	case starting:
 		a = hookStarting
-	case !w.strangers.Allow(w.proxies.Client(r), time.Now()):
+	case !w.unknownPaths.Allow(w.proxies.Client(r), time.Now()):
 		a = w.overUnknown
 	}
 	w.metrics.count(noType, a.Result)
@@ -65,7 +65,7 @@ func (w *Webhooks) unknown(rw http.ResponseWriter, r *http.Request, starting boo
 }
 
 // serve answers a webhook of a known path and records its outcome.
-func (w *Webhooks) serve(rw http.ResponseWriter, r *http.Request, s *stand) {
+func (w *Webhooks) serve(rw http.ResponseWriter, r *http.Request, s *pathRoutes) {
 	w.inFlight.Add(1)
 	defer w.inFlight.Add(-1)
 	if len(s.routes) > 1 {

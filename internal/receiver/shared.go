@@ -37,13 +37,13 @@ func (t *trial) undecided() bool {
 // it authentic are served. Receivers that take the path for proof are tried last, if no other may have been meant.
 //
 // The outcome of one Receiver is not shown to another. A request counts for the Receivers that find it authentic, or else for one of them.
-func (w *Webhooks) serveAll(rw http.ResponseWriter, r *http.Request, s *stand) *answer.Answer {
+func (w *Webhooks) serveAll(rw http.ResponseWriter, r *http.Request, s *pathRoutes) *answer.Answer {
 	if a := early(r); a != nil {
 		answer.Abandon(rw, r)
 		w.record(r.Context(), s.routes[0], delivery{}, a, nil)
 		return a
 	}
-	body := &sharedBody{request: r, pass: pass{bodies: [3]limit.BodyHold{{Room: s.bodies}, {}, {Room: &w.gate.bodies}}, wait: w.gate.wait}}
+	body := &sharedBody{request: r, pass: permit{bodies: [3]limit.BodyUse{{Capacity: s.bodies}, {}, {Capacity: &w.admission.bodies}}, wait: w.admission.wait}}
 	defer body.pass.drop()
 	trials := w.try(r.Context(), body, s.routes, false)
 	if !slices.ContainsFunc(trials, func(t trial) bool { return t.delivery.authentic || t.undecided() }) {
@@ -111,7 +111,7 @@ func (w *Webhooks) conclude(r *http.Request, trials []trial) *answer.Answer {
 // until all are done.
 type sharedBody struct {
 	request *http.Request
-	pass    pass
+	pass    permit
 	once    sync.Once
 	bytes   []byte
 	err     error
@@ -155,8 +155,8 @@ func (s *sharedReader) Read(p []byte) (int, error) {
 
 func (*sharedReader) Close() error { return nil }
 
-// keep reads a body into memory, into the request's own room or, if others read it as well, into theirs.
-func keep(r *http.Request, p *pass) ([]byte, error) {
+// keep reads a body into memory, into the request's own capacity or, if others read it as well, into theirs.
+func keep(r *http.Request, p *permit) ([]byte, error) {
 	if shared, ok := r.Body.(*sharedReader); ok {
 		return shared.all()
 	}

@@ -57,20 +57,20 @@ func TestWhatComesInIsCounted(t *testing.T) {
 		})
 		ping := push(hook.Path, token, "{}")
 		ping.Header.Set("X-GitHub-Event", "ping")
-		do(r.door, ping)
+		do(r.handler, ping)
 		after("a ping", func(d *Deliveries) { d.Last = Outcome{Time: time.Now().UTC(), Result: "ping"} })
 		star := push(hook.Path, token, "{}")
 		star.Header.Set("X-GitHub-Event", "star")
-		do(r.door, star)
+		do(r.handler, star)
 		after("an unlisted event", func(d *Deliveries) {
 			d.Refused, d.LastError = 2, Outcome{Time: time.Now().UTC(), Result: "event", Reason: "event not listed"}
 		})
-		r.door.triggers = triggersFunc(func(context.Context, event.Trigger) error { return errors.New("down") })
+		r.handler.triggers = triggersFunc(func(context.Context, event.Trigger) error { return errors.New("down") })
 		r.send(hook, token, "3", "{}")
 		after("one that is not stored", func(d *Deliveries) {
 			d.Failed, d.LastError = 1, Outcome{Time: time.Now().UTC(), Result: "unavailable", Reason: "not stored, try again"}
 		})
-		r.door.triggers = r.bus
+		r.handler.triggers = r.bus
 		r.send(hook, token, "4", "{}")
 		after("one over the budget", func(d *Deliveries) {
 			d.Accepted, d.Folded, d.Last = 3, 1, Outcome{Time: time.Now().UTC(), ID: "4", Result: "folded"}

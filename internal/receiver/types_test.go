@@ -101,10 +101,10 @@ const (
 // as if the event were unfit: the sender would not send it again.
 func TestT6CDEventsTakeTheirNamespacesTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		room := limit.NewWorkroom()
+		share := limit.NewShare()
 		hook := func(key string) *Hook {
 			return newHook(t, key, func(h *Hook) {
-				v, err := verify.New("cdevents", verify.Credentials{Token: []byte(token), Namespace: h.Namespace, Room: room})
+				v, err := verify.New("cdevents", verify.Credentials{Token: []byte(token), Namespace: h.Namespace, Share: share})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -113,7 +113,7 @@ func TestT6CDEventsTakeTheirNamespacesTurn(t *testing.T) {
 		}
 		one, two, other := hook("team-a/one"), hook("team-a/two"), hook("team-b/one")
 		w := newWebhooks(t, newTable(t, unlimited(), one, two, other), &recorder{})
-		leave, _ := room.Enter(t.Context(), "team-a", 0)
+		leave, _ := share.Enter(t.Context(), "team-a", 0)
 		for name, tc := range map[string]struct {
 			hook   *Hook
 			status int
@@ -137,9 +137,9 @@ func TestT6CDEventsTakeTheirNamespacesTurn(t *testing.T) {
 		}
 		leave()
 		elapse(time.Minute)
-		large, _ := room.Enter(t.Context(), "team-b", largeDocument)
+		large, _ := share.Enter(t.Context(), "team-b", largeDocument)
 		if resp := do(w, push(one.Path, token, changeMerged)); resp.StatusCode != http.StatusOK {
-			t.Errorf("with room: %d", resp.StatusCode)
+			t.Errorf("with share: %d", resp.StatusCode)
 		}
 		padded := changeMerged + strings.Repeat(" ", largeEvent)
 		if resp := do(w, push(one.Path, token, padded)); resp.StatusCode != http.StatusServiceUnavailable {
@@ -152,9 +152,9 @@ func TestT6CDEventsTakeTheirNamespacesTurn(t *testing.T) {
 	})
 }
 
-// The whole way over a real socket: discovery, keys, the door, the trigger, and the tenant's own words in the answer. Fails when
+// The whole way over a real socket: discovery, keys, the handler, the trigger, and the tenant's own words in the answer. Fails when
 // the sender is not told which validation does not hold, and when an issuer that is down is the sender's fault.
-func TestGenericOIDCThroughTheDoor(t *testing.T) {
+func TestGenericOIDCThroughTheHandler(t *testing.T) {
 	issuer := oidctest.New(t, "", "a")
 	server := httptest.NewServer(issuer)
 	defer server.Close()
@@ -170,7 +170,7 @@ func TestGenericOIDCThroughTheDoor(t *testing.T) {
 		h.Path = Path("", h.Name, h.Namespace)
 	})
 	bus := &recorder{}
-	door := newWebhooks(t, newTable(t, unlimited(), hook, dead), bus)
+	handler := newWebhooks(t, newTable(t, unlimited(), hook, dead), bus)
 	for name, test := range map[string]struct {
 		path, token string
 		status      int
@@ -184,7 +184,7 @@ func TestGenericOIDCThroughTheDoor(t *testing.T) {
 		before := bus.count()
 		r := httptest.NewRequest(http.MethodPost, test.path, strings.NewReader("{}"))
 		r.Header = oidctest.Bearer(test.token)
-		resp := do(door, r)
+		resp := do(handler, r)
 		if got := bodyOf(t, resp); resp.StatusCode != test.status || got != test.body || bus.count()-before != test.triggers {
 			t.Errorf("%s: got %d %s and %d triggers, want %+v", name, resp.StatusCode, got, bus.count()-before, test)
 		}
@@ -197,10 +197,10 @@ func TestGenericOIDCThroughTheDoor(t *testing.T) {
 func TestT6TokensWaitForTheirNamespacesTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		issuer := oidctest.New(t, issuerURL, "a")
-		room := limit.NewWorkroom()
+		share := limit.NewShare()
 		verifier := func(namespace string) verify.Verifier {
 			v, err := verify.New("generic-oidc", verify.Credentials{
-				Namespace: namespace, Room: room, Issuers: newIssuers(t, issuer, ""),
+				Namespace: namespace, Share: share, Issuers: newIssuers(t, issuer, ""),
 				OIDC: []verify.OIDCProvider{{IssuerURL: issuerURL, Validations: []verify.OIDCValidation{{Expression: "true", Message: "m"}}}},
 			})
 			if err != nil {
@@ -208,13 +208,13 @@ func TestT6TokensWaitForTheirNamespacesTurn(t *testing.T) {
 			}
 			return v
 		}
-		leave, _ := room.Enter(t.Context(), "team", 0)
+		leave, _ := share.Enter(t.Context(), "team", 0)
 		hook := newHook(t, "team/app", func(h *Hook) { h.Verifier = verifier("team") })
-		door := newWebhooks(t, newTable(t, unlimited(), hook), &recorder{})
+		handler := newWebhooks(t, newTable(t, unlimited(), hook), &recorder{})
 		post := func() int {
 			r := httptest.NewRequest(http.MethodPost, hook.Path, strings.NewReader("{}"))
 			r.Header = oidctest.Bearer(issuer.Token(t, "a", nil))
-			return do(door, r).StatusCode
+			return do(handler, r).StatusCode
 		}
 		if got := post(); got != http.StatusServiceUnavailable {
 			t.Errorf("without a turn: %d", got)
@@ -243,7 +243,7 @@ func (f reading) Select(_ context.Context, _ map[string]any, document []byte) ([
 	return nil, nil
 }
 
-// Fails when the door hands filters the body as it came, or keeps it for a filter that does not read it.
+// Fails when the handler hands filters the body as it came, or keeps it for a filter that does not read it.
 func TestTheDoorHandsFiltersTheDocument(t *testing.T) {
 	for _, reads := range []bool{true, false} {
 		var read []string

@@ -21,7 +21,7 @@ import (
 	"notifier/internal/receiver/verify"
 )
 
-// Triggers is the bus as the webhook door sees it. PublishTriggers returns nil only when all triggers are on disk.
+// Triggers is the bus as the webhook endpoint sees it. PublishTriggers returns nil only when all triggers are on disk.
 type Triggers interface {
 	PublishTriggers(ctx context.Context, triggers ...event.Trigger) error
 }
@@ -55,37 +55,37 @@ func (o WebhooksOptions) validate() error {
 
 // Webhooks is the handler of the public port.
 type Webhooks struct {
-	table     *Table
-	triggers  Triggers
-	proxies   limit.Proxies
-	gate      gate
-	strangers *limit.Limiters[netip.Addr]
-	metrics   *webhookMetrics
-	log       *answer.Log
-	seed      maphash.Seed
-	inFlight  atomic.Int64
-	handler   http.Handler
+	table        *Table
+	triggers     Triggers
+	proxies      limit.Proxies
+	admission    admission
+	unknownPaths *limit.Limiters[netip.Addr]
+	metrics      *webhookMetrics
+	log          *answer.Log
+	seed         maphash.Seed
+	inFlight     atomic.Int64
+	handler      http.Handler
 
 	overUnknown *answer.Answer
 	overFailure *answer.Answer
 }
 
-// NewWebhooks returns the webhook door over a table, with the limits of that table.
+// NewWebhooks returns the webhook endpoint over a table, with the limits of that table.
 func NewWebhooks(o WebhooksOptions) (*Webhooks, error) {
 	if err := o.validate(); err != nil {
-		return nil, fmt.Errorf("webhook door: %w", err)
+		return nil, fmt.Errorf("webhook endpoint: %w", err)
 	}
 	limits := o.Table.limits
 	w := &Webhooks{
-		table:       o.Table,
-		triggers:    o.Triggers,
-		proxies:     o.Proxies,
-		gate:        gate{newRoom(limits.Requests.Total, limits.Bodies.Total), limits.Wait},
-		strangers:   limit.NewLimiters[netip.Addr](limits.Unknown, limit.MaxAddresses),
-		log:         answer.NewLog(o.Log),
-		seed:        maphash.MakeSeed(),
-		overUnknown: answer.Silent(http.StatusTooManyRequests, "unknown_over_budget", limits.Unknown.RetryAfter()),
-		overFailure: answer.Refused(http.StatusTooManyRequests, "failures_over_budget", "too many failed authentications", limits.Failure.RetryAfter()),
+		table:        o.Table,
+		triggers:     o.Triggers,
+		proxies:      o.Proxies,
+		admission:    admission{newCapacity(limits.Requests.Total, limits.Bodies.Total), limits.Wait},
+		unknownPaths: limit.NewLimiters[netip.Addr](limits.Unknown, limit.MaxAddresses),
+		log:          answer.NewLog(o.Log),
+		seed:         maphash.MakeSeed(),
+		overUnknown:  answer.Silent(http.StatusTooManyRequests, "unknown_over_budget", limits.Unknown.RetryAfter()),
+		overFailure:  answer.Refused(http.StatusTooManyRequests, "failures_over_budget", "too many failed authentications", limits.Failure.RetryAfter()),
 	}
 	w.metrics = newWebhookMetrics(o.Registerer, &w.inFlight)
 	w.handler = answer.Recovered(w.routes(), o.Log, w.metrics.panics)
@@ -94,7 +94,7 @@ func NewWebhooks(o WebhooksOptions) (*Webhooks, error) {
 
 func (w *Webhooks) ServeHTTP(rw http.ResponseWriter, r *http.Request) { w.handler.ServeHTTP(rw, r) }
 
-// The answers of the webhook door that do not depend on the request.
+// The answers of the webhook endpoint that do not depend on the request.
 var (
 	hookUnknown     = answer.Silent(http.StatusNotFound, "unknown", "")
 	hookStarting    = answer.Silent(http.StatusServiceUnavailable, "starting", "2")
@@ -190,7 +190,7 @@ func (w *Webhooks) admit(rw http.ResponseWriter, r *http.Request, rt *route) (d 
 		answer.Abandon(rw, r)
 		return delivery{}, a, nil
 	}
-	p, ok := w.gate.enter(r.Context(), rt)
+	p, ok := w.admission.enter(r.Context(), rt)
 	if !ok {
 		answer.Abandon(rw, r)
 		return delivery{}, hookBusy, nil
@@ -214,7 +214,7 @@ type proven struct {
 }
 
 // verify reads the body of a request and returns what an authentic one proves, else the answer or the refusal.
-func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, rt *route, p *pass) (proven, *answer.Answer, error) {
+func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, rt *route, p *permit) (proven, *answer.Answer, error) {
 	check, err := rt.hook.Verifier.Begin(r.Context(), r.Header)
 	if err != nil {
 		answer.Abandon(rw, r)
@@ -238,7 +238,7 @@ func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, rt *route, p 
 	case errors.Is(err, limit.ErrTooLarge):
 		answer.Abandon(rw, r)
 		return proven{}, hookTooLarge, nil
-	case errors.Is(err, limit.ErrNoRoom):
+	case errors.Is(err, limit.ErrNoCapacity):
 		answer.Abandon(rw, r)
 		return proven{}, hookBusy, nil
 	case err != nil:
@@ -306,7 +306,7 @@ func (w *Webhooks) failed(rt *route, err error) *answer.Answer {
 	case errors.Is(err, limit.ErrNoTurn):
 		return hookBusy
 	}
-	if !rt.line.failures.AllowN(time.Now(), 1) {
+	if !rt.path.failures.AllowN(time.Now(), 1) {
 		return w.overFailure
 	}
 	return answer.Refused(http.StatusBadRequest, "unauthentic", string(answer.ReasonOf(err)), "")

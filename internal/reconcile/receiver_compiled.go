@@ -88,7 +88,7 @@ func (c *receiverController) compile(
 	}
 	if err := c.inTurn(ctx, r.Namespace, claimText(r), func() {
 		made.hooks, made.unfit = compileReceiver(r, made.plan, verify.Credentials{
-			Values: values, OIDC: providersOf(r), Issuers: c.issuers, Namespace: r.Namespace, Room: c.workroom,
+			Values: values, OIDC: providersOf(r), Issuers: c.issuers, Namespace: r.Namespace, Share: c.share,
 		})
 	}); err != nil {
 		return nil, nil, err

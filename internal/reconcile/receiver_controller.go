@@ -45,11 +45,11 @@ type receiverController struct {
 	hooks     HookTable
 	// subscriptions are the Receivers of type event.
 	subscriptions SubscriptionTable
-	// objects are what filters are given, and workroom what verifiers are as well.
+	// objects are what filters are given, and share what verifiers are as well.
 	objects  cel.FilterObjects
-	workroom *limit.Workroom
+	share *limit.Share
 	// compiling are the turns of those whose expressions are compiled.
-	compiling *limit.CompileRoom
+	compiling *limit.CompileShare
 	live      *Receivers
 	verdicts  *verdicts
 	// issuers have the keys of those who sign senders' tokens.

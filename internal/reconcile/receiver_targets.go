@@ -111,7 +111,7 @@ func (c *receiverController) filter(r *v1.Receiver, plan receiverPlan, hooks []*
 			Trigger: triggerOf(r, plan, rule.target), ServiceAccount: plan.serviceAccount, Conditions: rule.conditions,
 		}
 	}
-	filters := cel.NewFilters(r.Namespace, rules, c.objects, c.workroom)
+	filters := cel.NewFilters(r.Namespace, rules, c.objects, c.share)
 	for _, h := range hooks {
 		h.Filter = filters
 	}

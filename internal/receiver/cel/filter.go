@@ -79,13 +79,13 @@ type Filters struct {
 	namespace string
 	rules     []Rule
 	objects   FilterObjects
-	room      *limit.Workroom
+	share     *limit.Share
 	readsBody bool
 }
 
 // NewFilters returns the Filter of a Receiver with at least one condition. All rules are of its namespace.
-func NewFilters(namespace string, rules []Rule, objects FilterObjects, room *limit.Workroom) *Filters {
-	f := &Filters{namespace: namespace, rules: rules, objects: objects, room: room}
+func NewFilters(namespace string, rules []Rule, objects FilterObjects, share *limit.Share) *Filters {
+	f := &Filters{namespace: namespace, rules: rules, objects: objects, share: share}
 	for _, r := range rules {
 		for _, c := range r.Conditions {
 			f.readsBody = f.readsBody || c.program.Reads(varDocument)
@@ -116,7 +116,7 @@ func (f *Filters) Select(ctx context.Context, claims map[string]any, document []
 	if size > maxDecoded {
 		s.unread, document, size = errManyValues, nil, 0
 	}
-	leave, ok := f.room.Enter(ctx, f.namespace, size)
+	leave, ok := f.share.Enter(ctx, f.namespace, size)
 	if !ok {
 		return nil, limit.ErrNoTurn
 	}

@@ -77,7 +77,7 @@ func newFilters(t testing.TB, objects FilterObjects, all string, rules ...rule) 
 		}
 		compiled = append(compiled, one)
 	}
-	return NewFilters("team-a", compiled, objects, limit.NewWorkroom())
+	return NewFilters("team-a", compiled, objects, limit.NewShare())
 }
 
 // chosen are the names that the triggers are for, and checks that their keys are those of their targets.

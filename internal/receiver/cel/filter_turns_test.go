@@ -14,8 +14,8 @@ import (
 func TestT6ADocumentThatIsNotDecodedTakesNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFilters(t, &objectCache{}, "", rule{name: "a", filter: `req.size() > 0`}, rule{name: "b"})
-		if _, ok := f.room.Enter(t.Context(), "team-b", maxDecoded); !ok {
-			t.Fatal("no room")
+		if _, ok := f.share.Enter(t.Context(), "team-b", maxDecoded); !ok {
+			t.Fatal("no share")
 		}
 		began := time.Now()
 		triggers, err := f.Select(t.Context(), nil, []byte("["+strings.Repeat(`{"":0},`, 100_000)+"0]"))

@@ -18,7 +18,7 @@ import (
 	"notifier/internal/receiver/limit"
 )
 
-// Events is the bus as the events door sees it. PublishEvent returns nil only when the event is on disk, and duplicate when
+// Events is the bus as the events endpoint sees it. PublishEvent returns nil only when the event is on disk, and duplicate when
 // the stream already holds an event with this record's ID.
 type Events interface {
 	PublishEvent(ctx context.Context, r *event.Record) (duplicate bool, err error)
@@ -26,7 +26,7 @@ type Events interface {
 	LastEvent(ctx context.Context, namespace, kind, name string) (*event.Record, bool, error)
 }
 
-// ownVia is the name that this process's own notifications carry (RFC 9110, section 7.6.3): one that comes back through the events door,
+// ownVia is the name that this process's own notifications carry (RFC 9110, section 7.6.3): one that comes back through the events endpoint,
 // by a destination that leads here, would go round for ever. Proxies on the way add their names to it.
 const ownVia = "notifier"
 
@@ -63,7 +63,7 @@ type Options struct {
 	// DuplicateWindow is how long the stream remembers an event; it is told to the sender of a duplicate.
 	DuplicateWindow time.Duration
 	// Held bounds the bytes of all bodies at once beyond the first 16 KiB of each, which the connection cap bounds: ordinary
-	// events need none of it. HeldWait is how long a body waits for room.
+	// events need none of it. HeldWait is how long a body waits for capacity.
 	Held       int64
 	HeldWait   time.Duration
 	Log        *slog.Logger
@@ -102,14 +102,14 @@ func (o Options) validate() error {
 	return errors.Join(errs...)
 }
 
-// Handler is the events door: POST / with one event.
+// Handler is the events endpoint: POST / with one event.
 type Handler struct {
 	options    Options
 	maxBody    int
 	addresses  *limit.Limiters[netip.Addr]
 	namespaces *limit.Limiters[namespaceKey]
-	doubts     *doubts
-	held       limit.BodyRoom
+	trust      *trust
+	held       limit.BodyCapacity
 	metrics    *postMetrics
 	log        *answer.Log
 	handler    http.Handler
@@ -121,18 +121,18 @@ type namespaceKey struct {
 	known     bool
 }
 
-// New returns the events door.
+// New returns the events endpoint.
 func New(o Options) (*Handler, error) {
 	if err := o.validate(); err != nil {
-		return nil, fmt.Errorf("events door: %w", err)
+		return nil, fmt.Errorf("events endpoint: %w", err)
 	}
 	h := &Handler{
 		options:    o,
 		maxBody:    limit.MaxBody,
 		addresses:  limit.NewLimiters[netip.Addr](o.Address, limit.MaxAddresses),
 		namespaces: limit.NewLimiters[namespaceKey](o.Namespace, maxNamespaces),
-		doubts:     newDoubts(),
-		held:       limit.NewBodyRoom(o.Held),
+		trust:      newTrust(),
+		held:       limit.NewBodyCapacity(o.Held),
 		metrics:    newPostMetrics(o.Registerer),
 		log:        answer.NewLog(o.Log),
 	}
@@ -152,7 +152,7 @@ func New(o Options) (*Handler, error) {
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.handler.ServeHTTP(w, r) }
 
-// The answers of the events door that do not depend on the request. A budget answers 503: emitters take 429 for success. No 503 has a
+// The answers of the events endpoint that do not depend on the request. A budget answers 503: emitters take 429 for success. No 503 has a
 // Retry-After: emitters would try four times at that distance in place of after 1, 3, 7 and 15 s, and give up the sooner (ADR 0018).
 var (
 	postUnknown     = answer.Silent(http.StatusNotFound, "unknown", "")
@@ -192,7 +192,7 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request) (*answer.Answer, 
 		answer.Abandon(w, r)
 		return early, nil, nil
 	}
-	held := limit.BodyHold{Room: &h.held}
+	held := limit.BodyUse{Capacity: &h.held}
 	defer held.Give()
 	body := limit.Body{Max: h.maxBody, Take: func(ctx context.Context, size int64) bool {
 		ctx, cancel := context.WithTimeout(ctx, h.options.HeldWait)
@@ -200,7 +200,7 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request) (*answer.Answer, 
 		return held.Take(ctx, size)
 	}}
 	switch err := body.Read(r); {
-	case errors.Is(err, limit.ErrNoRoom):
+	case errors.Is(err, limit.ErrNoCapacity):
 		early = postBusy
 	case errors.Is(err, limit.ErrTooLarge):
 		early = postTooLarge
@@ -221,7 +221,7 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request) (*answer.Answer, 
 	record, object := newRecord(e, h.options.Objects, now)
 	undo := func() {}
 	if record.Known {
-		record.Doubted, undo = h.doubts.of(record, object, now)
+		record.Doubted, undo = h.trust.doubts(record, object, now)
 	}
 	if !h.namespaces.Allow(namespaceKey{e.InvolvedObject.Namespace, record.Known && !record.Doubted}, now) {
 		undo()

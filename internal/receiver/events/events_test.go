@@ -174,7 +174,7 @@ func TestTheEventsDoorAnswers(t *testing.T) {
 	}
 }
 
-// Fails when the door keeps duplicates itself: a 429 is the stream's answer, and only for what it really holds.
+// Fails when the handler keeps duplicates itself: a 429 is the stream's answer, and only for what it really holds.
 func TestADuplicateIs429InFluxsForm(t *testing.T) {
 	bus := &eventLog{err: errors.New("no stream")}
 	h := newEvents(t, bus, nil)
@@ -328,7 +328,7 @@ func TestAnEventMayHaveThreeMiBOrWhatTheBusTakes(t *testing.T) {
 				}
 			}
 			if !isFree(t, &h.held, limit.MaxBody+1) {
-				t.Error("room is still held")
+				t.Error("capacity is still held")
 			}
 		})
 	}

@@ -27,11 +27,11 @@ func bodyOf(t testing.TB, resp *http.Response) string {
 	return string(b)
 }
 
-// isFree takes the room, all of which is so many bytes, and reports whether nobody holds any.
-func isFree(t *testing.T, r *limit.BodyRoom, size int64) bool {
+// isFree takes the capacity, all of which is so many bytes, and reports whether nobody holds any.
+func isFree(t *testing.T, r *limit.BodyCapacity, size int64) bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	all, rest := limit.BodyHold{Room: r}, limit.BodyHold{Room: r}
+	all, rest := limit.BodyUse{Capacity: r}, limit.BodyUse{Capacity: r}
 	return all.TakeNow(size) && rest.TakeRest(ctx)
 }

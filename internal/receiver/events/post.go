@@ -9,7 +9,7 @@ import (
 	"notifier/internal/event"
 )
 
-// Objects is the watchers' cache as the events door sees it. Lookup must not block.
+// Objects is the watchers' cache as the events endpoint sees it. Lookup must not block.
 type Objects interface {
 	Lookup(kind, namespace, name string) (object event.Object, ok bool)
 	// Pending reports whether the objects of a kind are still being read, so that Lookup cannot tell yet.

@@ -5,7 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// postResults are all result labels of the events door.
+// postResults are all result labels of the events endpoint.
 var postResults = []string{
 	"accepted", "busy", "duplicate", "encoding", "invalid", "loop", "method", "over_budget", "starting", "too_large", "unavailable", "unknown",
 	"unreadable",

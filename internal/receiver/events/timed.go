@@ -9,14 +9,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// postCodes are the statuses of the events door. One that is none of them is counted as 500.
+// postCodes are the statuses of the events endpoint. One that is none of them is counted as 500.
 var postCodes = []int{
 	http.StatusAccepted, http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusRequestEntityTooLarge,
 	http.StatusUnsupportedMediaType, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable,
 	http.StatusLoopDetected,
 }
 
-// postTimes is how long requests to the events door took, by status, under the name that dashboards and alerts for Flux's
+// postTimes is how long requests to the events endpoint took, by status, under the name that dashboards and alerts for Flux's
 // notification-controller know. The method, which the sender chooses, is no label but for POST.
 type postTimes map[string]map[int]prometheus.Observer // method → status
 

@@ -13,7 +13,7 @@ const forwardedFor = "X-Forwarded-For"
 // MaxAddresses bounds the client addresses that a budget remembers; the one used longest ago is forgotten.
 const MaxAddresses = 8192
 
-// Proxies are the networks of the proxies in front of the door. Only what they say of a request's origin is believed.
+// Proxies are the networks of the proxies in front of the handler. Only what they say of a request's origin is believed.
 type Proxies []netip.Prefix
 
 // trust reports whether the address is a proxy's.

@@ -113,7 +113,7 @@ type verified []byte
 func (v verified) VerifySignature(context.Context, string) ([]byte, error) { return v, nil }
 
 // verifySignature returns the payload of a token that the issuer has signed.
-func verifySignature(ctx context.Context, token string, issuer *issuer, by *asker) ([]byte, error) {
+func verifySignature(ctx context.Context, token string, issuer *issuer, by *fetcher) ([]byte, error) {
 	parsed, err := jose.ParseSignedCompact(token, signedWith)
 	if _, other := errors.AsType[*jose.ErrUnexpectedSignatureAlgorithm](err); other {
 		return nil, RefusedAlgorithm

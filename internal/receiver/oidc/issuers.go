@@ -53,7 +53,7 @@ type Issuers struct {
 
 	mu     sync.Mutex
 	byURL  map[string]*issuer
-	shares map[string]*allotment // by namespace
+	shares map[string]*share // by namespace
 	swept  time.Time
 }
 
@@ -69,7 +69,7 @@ func New(o Options) (*Issuers, error) {
 	if o.Google == "" {
 		o.Google = GoogleIssuer
 	}
-	s := &Issuers{client: &client, Google: o.Google, byURL: map[string]*issuer{}, shares: map[string]*allotment{}}
+	s := &Issuers{client: &client, Google: o.Google, byURL: map[string]*issuer{}, shares: map[string]*share{}}
 	s.byURL[o.Google] = &issuer{url: o.Google, client: s.client, users: 1} // never forgotten
 	return s, nil
 }
@@ -90,7 +90,7 @@ type issuer struct {
 
 // verify returns what try gives for the issuer's keys. When they are too old, or try refuses them all, the issuer is asked for newer
 // ones, unless it just was. The error is try's, or wraps ErrIssuerUnavailable.
-func (i *issuer) verify(ctx context.Context, by *asker, try func([]jose.JSONWebKey) ([]byte, error)) ([]byte, error) {
+func (i *issuer) verify(ctx context.Context, by *fetcher, try func([]jose.JSONWebKey) ([]byte, error)) ([]byte, error) {
 	for {
 		i.mu.Lock()
 		keys, fetched, fetching := i.keys, i.fetched, i.flight != nil
@@ -118,7 +118,7 @@ func (i *issuer) verify(ctx context.Context, by *asker, try func([]jose.JSONWebK
 
 // refresh sees to it that the issuer is asked, and reports whether it was since the keys of the time seen were looked at. The error
 // wraps ErrIssuerUnavailable when it was not, and its last answer was none or the namespace may not have it asked.
-func (i *issuer) refresh(ctx context.Context, by *asker, seen time.Time) (bool, error) {
+func (i *issuer) refresh(ctx context.Context, by *fetcher, seen time.Time) (bool, error) {
 	i.mu.Lock()
 	flight, due := i.flight, i.due(seen)
 	changed, answered := !i.fetched.Equal(seen), !i.fetched.Before(i.tried)

@@ -56,7 +56,7 @@ func newConns(limit int, onEvict func()) *conns {
 	return &conns{max: limit, onEvict: onEvict, peers: make(map[netip.Addr]*peer)}
 }
 
-// admit counts a new connection, and makes room for it or refuses it with nil.
+// admit counts a new connection, and makes capacity for it or refuses it with nil.
 func (cs *conns) admit(nc net.Conn) *conn {
 	c, evicted := cs.place(nc)
 	if evicted != nil {

@@ -68,7 +68,7 @@ func TestT6AtTheCapTheAddressWithTheMostConnectionsGivesOneUp(t *testing.T) {
 	}
 }
 
-// T6: strangers with an address for each connection take from each other. Fails when among equals it is the newest that is given up,
+// T6: unknownPaths with an address for each connection take from each other. Fails when among equals it is the newest that is given up,
 // or one that serves a request; and when an address with a few more than they have counts for the heaviest while it uses
 // them all.
 func TestT6AConnectionAtWorkIsNotTakenForOneThatWaits(t *testing.T) {

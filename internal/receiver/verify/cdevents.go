@@ -36,11 +36,11 @@ const (
 type cdEvents struct {
 	generic
 	namespace string
-	room      *limit.Workroom
+	share     *limit.Share
 }
 
 func newCDEvents(c Credentials) (Verifier, error) {
-	return cdEvents{namespace: c.Namespace, room: c.Room}, nil
+	return cdEvents{namespace: c.Namespace, share: c.Share}, nil
 }
 
 func (cdEvents) Type() string { return "cdevents" }
@@ -73,7 +73,7 @@ func (v cdEvents) Parse(ctx context.Context, h http.Header, body []byte) (Conten
 
 // read waits for the namespace's turn, so that a flood of its events waits for itself and not in front of others'.
 func (v cdEvents) read(ctx context.Context, data []byte) (api.SharedContext, error) {
-	leave, ok := v.room.Enter(ctx, v.namespace, cdEventSize*int64(len(data)))
+	leave, ok := v.share.Enter(ctx, v.namespace, cdEventSize*int64(len(data)))
 	if !ok {
 		return api.SharedContext{}, limit.ErrNoTurn
 	}

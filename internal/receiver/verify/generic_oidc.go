@@ -57,7 +57,7 @@ func (e *ExpressionError) Unwrap() error { return e.Err }
 type genericOIDC struct {
 	issuers   *oidc.Issuers
 	namespace string
-	room      *limit.Workroom
+	share     *limit.Share
 	providers map[string]*oidcProvider // by issuer URL
 }
 
@@ -86,7 +86,7 @@ func newGenericOIDC(c Credentials) (Verifier, error) {
 	case len(c.OIDC) > maxProviders:
 		return nil, fmt.Errorf("spec.oidcProviders has %d entries, more than %d", len(c.OIDC), maxProviders)
 	}
-	v := genericOIDC{issuers: c.Issuers, namespace: c.Namespace, room: c.Room, providers: map[string]*oidcProvider{}}
+	v := genericOIDC{issuers: c.Issuers, namespace: c.Namespace, share: c.Share, providers: map[string]*oidcProvider{}}
 	for i, p := range c.OIDC {
 		field := fmt.Sprintf("spec.oidcProviders[%d]", i)
 		if v.providers[p.IssuerURL] != nil {
@@ -154,7 +154,7 @@ func (v genericOIDC) Begin(ctx context.Context, h http.Header) (Check, error) {
 	if err != nil {
 		return nil, err
 	}
-	leave, ok := v.room.Enter(ctx, v.namespace, 0)
+	leave, ok := v.share.Enter(ctx, v.namespace, 0)
 	if !ok {
 		return nil, limit.ErrNoTurn
 	}

@@ -18,7 +18,7 @@ var payloads = map[string]string{
 	"quay":      `{"docker_url":"quay.io/acme/app","updated_tags":["latest","v1"]}`,
 }
 
-// parse runs one authentic request through a Parser as the door does.
+// parse runs one authentic request through a Parser as the handler does.
 func parse(t testing.TB, kind string, h http.Header, body string) (Content, error) {
 	t.Helper()
 	v, err := New(kind, Credentials{Token: []byte(token)})

@@ -30,7 +30,7 @@ type Verifier interface {
 type Parser interface {
 	Verifier
 	// Parse reads the body of an authentic request. What it returns takes the place of Event and of the body as filters see it.
-	// Its error is errNoTurn if there was no room for it before ctx ended, else a Refusal: the sender may be who it says, and sent
+	// Its error is errNoTurn if there was no share for it before ctx ended, else a Refusal: the sender may be who it says, and sent
 	// what the type does not take.
 	Parse(ctx context.Context, h http.Header, body []byte) (Content, error)
 }
@@ -87,9 +87,9 @@ type Credentials struct {
 	OIDC []OIDCProvider
 	// Issuers has the keys of those who sign tokens. Types generic-oidc and gcr need it.
 	Issuers *oidc.Issuers
-	// Namespace is the Receiver's, and Room where costly checks of its webhooks have their turn; without one they have it at once.
+	// Namespace is the Receiver's, and Share where costly checks of its webhooks have their turn; without one they have it at once.
 	Namespace string
-	Room      *limit.Workroom
+	Share     *limit.Share
 }
 
 // types lists the Receiver types that are built. A new type is one file and one row. keys are the keys of the Secret that the

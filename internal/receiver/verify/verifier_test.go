@@ -34,7 +34,7 @@ func verifierOf(t testing.TB, kind, key string) Verifier {
 	return v
 }
 
-// verify runs one request through a verifier as the door does.
+// verify runs one request through a verifier as the handler does.
 func verify(v Verifier, h http.Header, body string) error {
 	check, err := v.Begin(context.Background(), h)
 	if err != nil {

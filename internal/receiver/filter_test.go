@@ -35,7 +35,7 @@ func (twoObjects) Objects(string, event.Target) (iter.Seq2[string, map[string]an
 type rule struct{ name, filter string }
 
 // newFilters are those of the Receiver "team-a/app".
-func newFilters(t *testing.T, room *limit.Workroom, rules ...rule) *cel.Filters {
+func newFilters(t *testing.T, share *limit.Share, rules ...rule) *cel.Filters {
 	t.Helper()
 	var compiled []cel.Rule
 	for i, r := range rules {
@@ -50,7 +50,7 @@ func newFilters(t *testing.T, room *limit.Workroom, rules ...rule) *cel.Filters 
 		}
 		compiled = append(compiled, one)
 	}
-	return cel.NewFilters("team-a", compiled, twoObjects{}, room)
+	return cel.NewFilters("team-a", compiled, twoObjects{}, share)
 }
 
 // Fails when a failure refuses the webhook or keeps its siblings from being triggered, and when it is not told, counted and kept
@@ -131,11 +131,11 @@ func TestAFoldedWebhookTellsOfItsFiltersToo(t *testing.T) {
 func TestT4AWebhookThatFindsNoRoomForItsFiltersIsNotAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bus := &recorder{}
-		room := limit.NewWorkroom()
-		filters := newFilters(t, room, rule{"one", `true`})
-		leave, ok := room.Enter(t.Context(), "team-a", 0)
+		share := limit.NewShare()
+		filters := newFilters(t, share, rule{"one", `true`})
+		leave, ok := share.Enter(t.Context(), "team-a", 0)
 		if !ok {
-			t.Fatal("no room")
+			t.Fatal("no share")
 		}
 		hook := newHook(t, "team-a/app", func(h *Hook) { h.Filter = filters })
 		w := newWebhooks(t, newTable(t, unlimited(), hook), bus)
@@ -144,7 +144,7 @@ func TestT4AWebhookThatFindsNoRoomForItsFiltersIsNotAccepted(t *testing.T) {
 		}
 		leave()
 		if resp := do(w, push(hook.Path, token, `{}`)); resp.StatusCode != http.StatusOK || bus.count() != 1 {
-			t.Errorf("with room: got %d, %d triggers", resp.StatusCode, bus.count())
+			t.Errorf("with share: got %d, %d triggers", resp.StatusCode, bus.count())
 		}
 	})
 }

@@ -69,14 +69,14 @@ func TestE9OfPOSTsThatContradictTheObjectOneIsBelieved(t *testing.T) {
 		expect("info", false, "while it is reconciled")
 		<-time.After(aheadTime)
 		object.Outcome = event.OutcomeSucceeded
-		for range toldBudget.Burst {
+		for range objectBudget.Burst {
 			expect("info", false, "what the state says")
 		}
 		expect("info", true, "beside very many")
 	})
 }
 
-// E9: a flood of POSTs with the true UID leaves room for the genuine one. Fails when what is doubted has the budget of what is not.
+// E9: a flood of POSTs with the true UID leaves capacity for the genuine one. Fails when what is doubted has the budget of what is not.
 func TestE9DoubtedPOSTsHaveABudgetOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		object := &changing{event.Object{Outcome: event.OutcomeSucceeded, Version: "1"}}

@@ -34,15 +34,15 @@ const (
 const FilterTime = 250 * time.Millisecond
 
 // ErrNoTurn says that filters, or the expressions over a token's claims, could not be begun with in time. It is no failure of theirs.
-var ErrNoTurn = errors.New("no room for expressions")
+var ErrNoTurn = errors.New("no turn for expressions in time")
 
-// Workroom is the room in memory and the processors that all share whose work on authentic webhooks takes long: filters, the
-// expressions over a token's claims, the decoding of CDEvents. The webhooks of one namespace are worked on one after the other
-// and pay for the time they take, so that expensive ones hold up their own namespace. Those with a large document, and those of
-// a namespace whose work took long, have one place beside those of all others: they wait for each other alone. At a time there
-// is one document of up to maxDecoded, and a document of up to quickSize for each of two webhooks a processor.
-type Workroom struct {
-	quick, slow lane
+// Share divides memory and processor time among namespaces for work on authentic webhooks that takes long: filters, the expressions over
+// a token's claims, the decoding of CDEvents. The webhooks of one namespace are worked on one after the other and are charged for their
+// time, so that expensive ones delay their own namespace. Those with a large document, and those of a namespace whose work took long, have
+// one slot beside the slots of all others. At a time there is one document of up to the greatest size, and a document of up to 1 MiB for
+// each of two webhooks a processor. It is safe for concurrent use; a nil Share bounds nothing.
+type Share struct {
+	quick, slow slots
 	namespaces
 }
 
@@ -65,18 +65,18 @@ type turn struct {
 	at   time.Time
 	took time.Duration // of the last one
 	slow time.Time     // when it last was
-	// again is when who was put off last may come again. A CompileRoom puts off, a Workroom does not.
+	// again is when who was put off last may come again. A CompileShare puts off, a Share does not.
 	again time.Time
 }
 
-// NewWorkroom returns the room for all Receivers of the process.
-func NewWorkroom() *Workroom {
-	return &Workroom{quick: lane{free: 2 * runtime.GOMAXPROCS(0)}, slow: lane{free: 1}, namespaces: newNamespaces()}
+// NewShare returns the Share of all Receivers of the process.
+func NewShare() *Share {
+	return &Share{quick: slots{free: 2 * runtime.GOMAXPROCS(0)}, slow: slots{free: 1}, namespaces: newNamespaces()}
 }
 
-// Enter takes the namespace's turn and a place for a document that takes size bytes when it is decoded, at most maxDecoded, and
-// reports whether they were to be had in time. leave gives both back. A nil room has room for all.
-func (r *Workroom) Enter(ctx context.Context, namespace string, size int64) (leave func(), ok bool) {
+// Enter takes the namespace's turn and a slot for a document of size bytes when it is decoded, and reports whether both were free within
+// two seconds and before ctx ended. leave gives them back.
+func (r *Share) Enter(ctx context.Context, namespace string, size int64) (leave func(), ok bool) {
 	if r == nil {
 		return func() {}, true
 	}
@@ -102,8 +102,8 @@ func (r *Workroom) Enter(ctx context.Context, namespace string, size int64) (lea
 	}, true
 }
 
-// place takes a place for who has the turn, and returns the lane that it is in, nil if there was none in time.
-func (r *Workroom) place(ctx context.Context, t *turn, size int64) *lane {
+// place takes a place for who has the turn, and returns the slots that it is in, nil if there was none in time.
+func (r *Share) place(ctx context.Context, t *turn, size int64) *slots {
 	if !t.pay(ctx) {
 		return nil
 	}

@@ -9,37 +9,37 @@ import (
 	"notifier/internal/receiver/limit"
 )
 
-// gate bounds what is held in memory for requests that are being read, so that no sender can take it all: each level has its
-// own cap, and a request passes from the narrowest to the widest. A request that finds no room waits, in order, for a bounded
+// admission bounds what is held in memory for requests that are being read, so that no sender can take it all: each level has its
+// own cap, and a request passes from the narrowest to the widest. A request that finds no capacity waits, in order, for a bounded
 // time: reading takes well under a millisecond unless a sender dawdles.
-type gate struct {
-	room
+type admission struct {
+	capacity
 	wait time.Duration
 }
 
-// room is what the caps leave at one level.
-type room struct {
+// capacity is what the caps leave at one level.
+type capacity struct {
 	requests *semaphore.Weighted
-	bodies   limit.BodyRoom
+	bodies   limit.BodyCapacity
 }
 
-func newRoom(requests, bodies int64) room {
-	return room{requests: semaphore.NewWeighted(requests), bodies: limit.NewBodyRoom(bodies)}
+func newCapacity(requests, bodies int64) capacity {
+	return capacity{requests: semaphore.NewWeighted(requests), bodies: limit.NewBodyCapacity(bodies)}
 }
 
-// pass is room that a request holds: its place at every level, and what of its body is kept. A level of bodies without a room has no
+// permit is capacity that a request holds: its place at every level, and what of its body is kept. A level of bodies without a capacity has no
 // bound.
-type pass struct {
+type permit struct {
 	places [3]*semaphore.Weighted
-	bodies [3]limit.BodyHold
+	bodies [3]limit.BodyUse
 	wait   time.Duration
 }
 
 // enter takes a place for a request on rt's path, and reports whether there was one in time.
-func (g *gate) enter(ctx context.Context, rt *route) (pass, bool) {
-	p := pass{
-		places: [3]*semaphore.Weighted{rt.line.room.requests, rt.tenant.room.requests, g.requests},
-		bodies: [3]limit.BodyHold{{Room: &rt.line.room.bodies}, {Room: &rt.tenant.room.bodies}, {Room: &g.bodies}},
+func (g *admission) enter(ctx context.Context, rt *route) (permit, bool) {
+	p := permit{
+		places: [3]*semaphore.Weighted{rt.path.capacity.requests, rt.tenant.capacity.requests, g.requests},
+		bodies: [3]limit.BodyUse{{Capacity: &rt.path.capacity.bodies}, {Capacity: &rt.tenant.capacity.bodies}, {Capacity: &g.bodies}},
 		wait:   g.wait,
 	}
 	switch {
@@ -58,7 +58,7 @@ func (g *gate) enter(ctx context.Context, rt *route) (pass, bool) {
 
 // top takes a place at the widest level without waiting. The namespace's own reserve comes first, which leaves the total to
 // those who need more.
-func (p *pass) top(rt *route) bool {
+func (p *permit) top(rt *route) bool {
 	if rt.tenant.reserve.TryAcquire(1) {
 		p.places[2] = rt.tenant.reserve
 		return true
@@ -67,7 +67,7 @@ func (p *pass) top(rt *route) bool {
 }
 
 // queue waits for a place, level by level.
-func (g *gate) queue(ctx context.Context, rt *route, p pass) (pass, bool) {
+func (g *admission) queue(ctx context.Context, rt *route, p permit) (permit, bool) {
 	ctx, cancel := context.WithTimeout(ctx, g.wait)
 	defer cancel()
 	if p.places[0].Acquire(ctx, 1) != nil {
@@ -88,18 +88,18 @@ func (g *gate) queue(ctx context.Context, rt *route, p pass) (pass, bool) {
 	return p, true
 }
 
-// grow takes size bytes more for the request's body, and reports whether there was room in time.
-func (p *pass) grow(ctx context.Context, size int64) bool {
+// grow takes size bytes more for the request's body, and reports whether there was capacity in time.
+func (p *permit) grow(ctx context.Context, size int64) bool {
 	ctx, cancel := context.WithTimeout(ctx, p.wait)
 	defer cancel()
 	for i := range p.bodies {
-		if p.bodies[i].Room == nil || p.bodies[i].TakeNow(size) {
+		if p.bodies[i].Capacity == nil || p.bodies[i].TakeNow(size) {
 			continue
 		}
 		// From the narrowest level to the widest, so that who has the rest of one level never waits for that of a narrower one, and no
 		// two wait for each other.
 		for k := range p.bodies[:i+1] {
-			if p.bodies[k].Room != nil && !p.bodies[k].TakeRest(ctx) {
+			if p.bodies[k].Capacity != nil && !p.bodies[k].TakeRest(ctx) {
 				return false
 			}
 		}
@@ -107,7 +107,7 @@ func (p *pass) grow(ctx context.Context, size int64) bool {
 	return true
 }
 
-func (p *pass) leave() {
+func (p *permit) leave() {
 	for _, place := range p.places {
 		place.Release(1)
 	}
@@ -115,9 +115,9 @@ func (p *pass) leave() {
 }
 
 // drop gives back what is kept of the request's body.
-func (p *pass) drop() {
+func (p *permit) drop() {
 	for i := range p.bodies {
-		if p.bodies[i].Room != nil {
+		if p.bodies[i].Capacity != nil {
 			p.bodies[i].Give()
 		}
 	}

@@ -14,21 +14,21 @@ const (
 	maxPutOff = time.Minute
 )
 
-// CompileRoom are the processors that all share for compiling the expressions of Receivers: a quarter, at least one. Namespaces take turns,
+// CompileShare are the processors that all share for compiling the expressions of Receivers: a quarter, at least one. Namespaces take turns,
 // and those that were slow wait for the others. One that owes more than it may has its work put off.
-type CompileRoom struct {
-	lane lane
+type CompileShare struct {
+	slots slots
 	namespaces
 }
 
-// NewCompileRoom returns the room for all Receivers of the process.
-func NewCompileRoom() *CompileRoom {
-	return &CompileRoom{lane: lane{free: max(1, runtime.GOMAXPROCS(0)/4)}, namespaces: newNamespaces()}
+// NewCompileShare returns the CompileShare of all Receivers of the process.
+func NewCompileShare() *CompileShare {
+	return &CompileShare{slots: slots{free: max(1, runtime.GOMAXPROCS(0)/4)}, namespaces: newNamespaces()}
 }
 
 // Compile calls compile in the namespace's turn, at a free place. If the namespace's work is put off it does not, and says for how
 // long. The error is that of ctx.
-func (r *CompileRoom) Compile(ctx context.Context, namespace string, compile func()) (putOff time.Duration, err error) {
+func (r *CompileShare) Compile(ctx context.Context, namespace string, compile func()) (putOff time.Duration, err error) {
 	t := r.use(namespace)
 	defer r.drop(namespace, t)
 	if err := t.taken.Acquire(ctx, 1); err != nil {
@@ -38,12 +38,12 @@ func (r *CompileRoom) Compile(ctx context.Context, namespace string, compile fun
 	if putOff := t.putOff(time.Now()); putOff > 0 {
 		return putOff, nil
 	}
-	if !r.lane.take(ctx, t.slow) {
+	if !r.slots.take(ctx, t.slow) {
 		return 0, context.Cause(ctx)
 	}
 	began := time.Now()
 	defer func() {
-		r.lane.give()
+		r.slots.give()
 		t.charge(began, time.Now())
 	}()
 	compile()

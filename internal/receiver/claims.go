@@ -8,17 +8,17 @@ import (
 	"notifier/internal/receiver/verify"
 )
 
-// maxStanding bounds the Receivers behind one path, each of which verifies every webhook that comes there.
-const maxStanding = 8
+// maxOnPath bounds the Receivers behind one path, each of which verifies every webhook that comes there.
+const maxOnPath = 8
 
-// stand are the Receivers of one path, nearly always one. The digest of a path does not separate the parts of its input (Path), so a
+// pathRoutes are the Receivers of one path, nearly always one. The digest of a path does not separate the parts of its input (Path), so a
 // tenant can make a Receiver with the path of another tenant's Receiver: each gets what its own verification accepts, and neither can
-// keep the other from it. A stand is not changed once it is in the table.
-type stand struct {
+// keep the other from it. It is not changed once it is in the table.
+type pathRoutes struct {
 	// routes are in the order of their right to the path.
 	routes []*route
-	// bodies is room for bodies that several of them read.
-	bodies *limit.BodyRoom
+	// bodies is capacity for bodies that several of them read.
+	bodies *limit.BodyCapacity
 }
 
 // claim replaces the claim of one owner to path, nil to end it, and serves the claims that there are.
@@ -34,7 +34,7 @@ func (t *Table) claim(path, key string, r *route) {
 		return
 	}
 	t.claims[path] = claims
-	t.routes.Store(path, t.standing(path, claims))
+	t.routes.Store(path, t.served(path, claims))
 	if t.moved == nil {
 		return
 	}
@@ -46,19 +46,19 @@ func (t *Table) claim(path, key string, r *route) {
 	}
 }
 
-// standing are those of the claims that are served.
-func (t *Table) standing(path string, claims []*route) *stand {
+// served are those of the claims that are served.
+func (t *Table) served(path string, claims []*route) *pathRoutes {
 	fit := eligible(claims)
-	s := &stand{routes: fit[:min(len(fit), maxStanding)]}
+	s := &pathRoutes{routes: fit[:min(len(fit), maxOnPath)]}
 	if len(s.routes) == 1 {
 		return s
 	}
 	if before, ok := t.routes.Load(path); ok {
-		s.bodies = before.(*stand).bodies //nolint:forcetypeassert // nothing else is stored
+		s.bodies = before.(*pathRoutes).bodies //nolint:forcetypeassert // nothing else is stored
 	}
 	if s.bodies == nil {
-		room := limit.NewBodyRoom(t.limits.Bodies.Path)
-		s.bodies = &room
+		capacity := limit.NewBodyCapacity(t.limits.Bodies.Path)
+		s.bodies = &capacity
 	}
 	return s
 }
@@ -72,11 +72,11 @@ func eligible(claims []*route) []*route {
 	return slices.DeleteFunc(slices.Clone(claims), func(r *route) bool { return verify.ProvesByPath(r.hook.Verifier) })
 }
 
-// crowded are the owners of the claims beyond maxStanding.
+// crowded are the owners of the claims beyond maxOnPath.
 func crowded(claims []*route) []string {
 	var keys []string
 	fit := eligible(claims)
-	for _, c := range fit[min(len(fit), maxStanding):] {
+	for _, c := range fit[min(len(fit), maxOnPath):] {
 		keys = append(keys, c.owner.key)
 	}
 	return keys

@@ -13,31 +13,31 @@ import (
 // waits does so for ever.
 func TestT6FiltersOfANamespaceTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		room := NewWorkroom()
-		leave, ok := room.Enter(t.Context(), "team-a", 0)
+		share := NewShare()
+		leave, ok := share.Enter(t.Context(), "team-a", 0)
 		if !ok {
-			t.Fatal("no room")
+			t.Fatal("no share")
 		}
 		began := time.Now()
-		if _, ok := room.Enter(t.Context(), "team-a", 0); ok || time.Since(began) != turnWait {
+		if _, ok := share.Enter(t.Context(), "team-a", 0); ok || time.Since(began) != turnWait {
 			t.Errorf("entered %v after %v", ok, time.Since(began))
 		}
-		other, ok := room.Enter(t.Context(), "team-b", 0)
+		other, ok := share.Enter(t.Context(), "team-b", 0)
 		if !ok || time.Since(began) != turnWait {
 			t.Error("another namespace waits")
 		}
 		other()
 		leave()
 		elapse(turnWait) // after which what it took is paid for
-		again, ok := room.Enter(t.Context(), "team-a", 0)
+		again, ok := share.Enter(t.Context(), "team-a", 0)
 		if !ok {
 			t.Fatal("the turn was not given back")
 		}
 		again()
 		elapse(2 * slowFor)
-		last, _ := room.Enter(t.Context(), "team-c", 0)
-		if last(); len(room.turns) != 0 {
-			t.Errorf("%d turns are kept of namespaces that filter nothing", len(room.turns))
+		last, _ := share.Enter(t.Context(), "team-c", 0)
+		if last(); len(share.turns) != 0 {
+			t.Errorf("%d turns are kept of namespaces that filter nothing", len(share.turns))
 		}
 	})
 }
@@ -45,15 +45,15 @@ func TestT6FiltersOfANamespaceTakeTurns(t *testing.T) {
 // T6: fails when large documents are decoded at once, or small ones wait for them.
 func TestT6LargeDocumentsWaitForEachOtherAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		room := NewWorkroom()
+		share := NewShare()
 		var mu sync.Mutex
 		var held, most, entered int
 		var wg sync.WaitGroup
 		for i := range 10 {
 			wg.Go(func() {
-				leave, ok := room.Enter(t.Context(), fmt.Sprint("team-", i), quickSize+1)
+				leave, ok := share.Enter(t.Context(), fmt.Sprint("team-", i), quickSize+1)
 				if !ok {
-					t.Error("a large document found no room in time")
+					t.Error("a large document found no share in time")
 					return
 				}
 				mu.Lock()
@@ -70,7 +70,7 @@ func TestT6LargeDocumentsWaitForEachOtherAlone(t *testing.T) {
 		}
 		synctest.Wait()
 		began := time.Now()
-		if leave, ok := room.Enter(t.Context(), "team-b", quickSize); !ok || time.Since(began) != 0 {
+		if leave, ok := share.Enter(t.Context(), "team-b", quickSize); !ok || time.Since(began) != 0 {
 			t.Errorf("a small document entered %v after %v", ok, time.Since(began))
 		} else {
 			leave()
@@ -88,7 +88,7 @@ func TestT6WhoUsesUpTheTimeOfFiltersWaitsForItself(t *testing.T) {
 	for _, namespaces := range []int{1, 8, 32} {
 		t.Run(fmt.Sprint(namespaces), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				room := NewWorkroom()
+				share := NewShare()
 				ctx, end := context.WithCancel(t.Context())
 				used := make([]time.Duration, namespaces)
 				var wg sync.WaitGroup
@@ -96,7 +96,7 @@ func TestT6WhoUsesUpTheTimeOfFiltersWaitsForItself(t *testing.T) {
 					for range 3 { // webhooks at a time
 						wg.Go(func() {
 							for ctx.Err() == nil {
-								leave, ok := room.Enter(ctx, fmt.Sprint("flood-", i), 0)
+								leave, ok := share.Enter(ctx, fmt.Sprint("flood-", i), 0)
 								if !ok {
 									elapse(time.Millisecond)
 									continue
@@ -113,7 +113,7 @@ func TestT6WhoUsesUpTheTimeOfFiltersWaitsForItself(t *testing.T) {
 				const tries = 100
 				for i := range tries {
 					began := time.Now()
-					leave, ok := room.Enter(t.Context(), "team-a", 0)
+					leave, ok := share.Enter(t.Context(), "team-a", 0)
 					if took := time.Since(began); !ok || took != 0 {
 						t.Errorf("webhook %d of another namespace: %v after %v", i, ok, took)
 						break
@@ -123,7 +123,7 @@ func TestT6WhoUsesUpTheTimeOfFiltersWaitsForItself(t *testing.T) {
 					elapse(37 * time.Millisecond)
 				}
 				began := time.Now()
-				leave, ok := room.Enter(t.Context(), "team-a", quickSize+1)
+				leave, ok := share.Enter(t.Context(), "team-a", quickSize+1)
 				if took := time.Since(began); !ok || took > FilterTime {
 					t.Errorf("a large document of another namespace: %v after %v", ok, took)
 				}
@@ -147,21 +147,21 @@ func TestT6WhoUsesUpTheTimeOfFiltersWaitsForItself(t *testing.T) {
 // moment.
 func TestASlowNamespaceIsForgiven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		room := NewWorkroom()
-		leave, _ := room.Enter(t.Context(), "team-a", 0)
+		share := NewShare()
+		leave, _ := share.Enter(t.Context(), "team-a", 0)
 		elapse(time.Hour)
 		leave()
 		began := time.Now()
-		if leave, ok := room.Enter(t.Context(), "team-a", 0); !ok || time.Since(began) > turnWait {
+		if leave, ok := share.Enter(t.Context(), "team-a", 0); !ok || time.Since(began) > turnWait {
 			t.Errorf("entered %v after %v", ok, time.Since(began))
 		} else {
 			leave()
 		}
 		elapse(slowFor)
-		large, _ := room.Enter(t.Context(), "team-b", quickSize+1)
+		large, _ := share.Enter(t.Context(), "team-b", quickSize+1)
 		defer large()
 		began = time.Now()
-		if leave, ok := room.Enter(t.Context(), "team-a", 0); !ok || time.Since(began) != 0 {
+		if leave, ok := share.Enter(t.Context(), "team-a", 0); !ok || time.Since(began) != 0 {
 			t.Errorf("later entered %v after %v", ok, time.Since(began))
 		} else {
 			leave()

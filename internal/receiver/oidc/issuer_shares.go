@@ -22,8 +22,8 @@ const (
 	sweepPause = time.Minute
 )
 
-// allotment is what one namespace has of Issuers, under whose lock it is.
-type allotment struct {
+// share is what one namespace has of Issuers, under whose lock it is.
+type share struct {
 	places *semaphore.Weighted // of fetches
 	rate   *rate.Limiter
 	uses   map[string]*use // by URL
@@ -41,22 +41,22 @@ type use struct {
 // asked, which takes less: it could be asked again without a pause.
 func (u *use) paused(now time.Time) bool { return !u.asked.IsZero() && now.Sub(u.asked) < fetchPause }
 
-// asker has an issuer asked on behalf of a namespace.
-type asker struct {
+// fetcher has an issuer asked on behalf of a namespace.
+type fetcher struct {
 	issuers *Issuers
-	share   *allotment
+	share   *share
 	use     *use
 }
 
-// issuer returns what is known of an issuer, to a namespace that has a token of it, and reports whether there is room for it.
-func (s *Issuers) issuer(namespace, address string) (*issuer, *asker, bool) {
+// issuer returns what is known of an issuer, to a namespace that has a token of it, and reports whether there is capacity for it.
+func (s *Issuers) issuer(namespace, address string) (*issuer, *fetcher, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	s.sweep(now)
 	n := s.shares[namespace]
 	if n == nil {
-		n = &allotment{
+		n = &share{
 			places: semaphore.NewWeighted(fetchesAtOnce), rate: rate.NewLimiter(fetchRate, fetchBurst), uses: map[string]*use{},
 		}
 		s.shares[namespace] = n
@@ -79,11 +79,11 @@ func (s *Issuers) issuer(namespace, address string) (*issuer, *asker, bool) {
 		n.uses[address] = u
 	}
 	u.last = now
-	return u.issuer, &asker{s, n, u}, true
+	return u.issuer, &fetcher{s, n, u}, true
 }
 
-// forgetOne makes room in a share, and reports whether it could.
-func (s *Issuers) forgetOne(n *allotment, now time.Time) bool {
+// forgetOne makes capacity in a share, and reports whether it could.
+func (s *Issuers) forgetOne(n *share, now time.Time) bool {
 	var oldest *use
 	for _, u := range n.uses {
 		if !u.paused(now) && (oldest == nil || u.last.Before(oldest.last)) {
@@ -98,7 +98,7 @@ func (s *Issuers) forgetOne(n *allotment, now time.Time) bool {
 }
 
 // forget ends a namespace's use of an issuer, and the issuer with its last use.
-func (s *Issuers) forget(n *allotment, u *use) {
+func (s *Issuers) forget(n *share, u *use) {
 	delete(n.uses, u.issuer.url)
 	if u.issuer.users--; u.issuer.users == 0 {
 		delete(s.byURL, u.issuer.url)
@@ -124,7 +124,7 @@ func (s *Issuers) sweep(now time.Time) {
 }
 
 // enter waits for one of the namespace's places for fetches, and reports whether there was one in time. leave gives it back.
-func (a *asker) enter(ctx context.Context) (leave func(), ok bool) {
+func (a *fetcher) enter(ctx context.Context) (leave func(), ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
 	if a.share.places.Acquire(ctx, 1) != nil {
@@ -134,7 +134,7 @@ func (a *asker) enter(ctx context.Context) (leave func(), ok bool) {
 }
 
 // allow reports whether the namespace may have the issuer asked now, and counts it if so.
-func (a *asker) allow() bool {
+func (a *fetcher) allow() bool {
 	a.issuers.mu.Lock()
 	defer a.issuers.mu.Unlock()
 	now, ofHost := time.Now(), 0

@@ -9,73 +9,74 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// MaxBody is the greatest body either door accepts, in bytes.
+// MaxBody is the greatest body either endpoint accepts, in bytes.
 const MaxBody = 3 << 20
 
 // BufferSize is what a webhook that is being read costs in any case: most bodies are hashed as they arrive and not kept.
 const BufferSize = 16 << 10
 
-// Body is a body in memory. What it needs beyond the first buffer is taken from a common room, as the body arrives and not
+// Body is a body in memory. What it needs beyond the first buffer is taken from a common capacity, as the body arrives and not
 // as it was announced, so that a sender who dawdles holds little.
 type Body struct {
 	Bytes []byte
-	// Take takes so many bytes of room, and reports whether there was room in time.
+	// Take takes so many bytes of capacity, and reports whether there was capacity in time.
 	Take func(ctx context.Context, size int64) bool
 	Max  int
 }
 
-// BodyRoom is room in memory that bodies share, and beside it room for the rest of one body. Each body takes room as it arrives, so
-// that all could end up waiting for room that the others hold: the one that has the rest goes on, and then the next.
-type BodyRoom struct{ shared, rest *semaphore.Weighted }
+// BodyCapacity is memory that bodies share, and beside it memory for the rest of one body. Each body takes some as it arrives, so that all
+// could end up waiting for what the others hold: the body that has the rest goes on, and then the next.
+type BodyCapacity struct{ shared, rest *semaphore.Weighted }
 
-func NewBodyRoom(size int64) BodyRoom {
-	return BodyRoom{shared: semaphore.NewWeighted(size), rest: semaphore.NewWeighted(1)}
+// NewBodyCapacity returns a capacity of so many bytes.
+func NewBodyCapacity(size int64) BodyCapacity {
+	return BodyCapacity{shared: semaphore.NewWeighted(size), rest: semaphore.NewWeighted(1)}
 }
 
-// BodyHold is what one body holds of a room.
-type BodyHold struct {
-	Room *BodyRoom
-	// kept is how many of its bytes are in the shared room, hasRest whether what comes is in the room beside it.
+// BodyUse is what one body holds of a capacity.
+type BodyUse struct {
+	Capacity *BodyCapacity
+	// kept is how many of its bytes are in the shared capacity, hasRest whether what comes is in the capacity beside it.
 	kept    int64
 	hasRest bool
 }
 
 // Take takes size bytes more, waiting for them until ctx ends, and reports whether they were to be had.
-func (b *BodyHold) Take(ctx context.Context, size int64) bool {
+func (b *BodyUse) Take(ctx context.Context, size int64) bool {
 	return b.TakeNow(size) || b.TakeRest(ctx)
 }
 
 // TakeNow is take without waiting.
-func (b *BodyHold) TakeNow(size int64) bool {
+func (b *BodyUse) TakeNow(size int64) bool {
 	switch {
 	case b.hasRest:
 		return true
-	case b.Room.shared.TryAcquire(size):
+	case b.Capacity.shared.TryAcquire(size):
 		b.kept += size
 		return true
 	}
 	return false
 }
 
-// TakeRest takes the room beside the shared one, in which the rest of the body has its place, however much that is.
-func (b *BodyHold) TakeRest(ctx context.Context) bool {
-	b.hasRest = b.hasRest || b.Room.rest.Acquire(ctx, 1) == nil
+// TakeRest takes the capacity beside the shared one, in which the rest of the body has its place, however much that is.
+func (b *BodyUse) TakeRest(ctx context.Context) bool {
+	b.hasRest = b.hasRest || b.Capacity.rest.Acquire(ctx, 1) == nil
 	return b.hasRest
 }
 
 // Give gives everything back.
-func (b *BodyHold) Give() {
-	b.Room.shared.Release(b.kept)
+func (b *BodyUse) Give() {
+	b.Capacity.shared.Release(b.kept)
 	if b.hasRest {
-		b.Room.rest.Release(1)
+		b.Capacity.rest.Release(1)
 	}
 	b.kept, b.hasRest = 0, false
 }
 
 // The ways in which a body is not read to its end.
 var (
-	ErrNoRoom   = errors.New("no room for the body")
-	ErrTooLarge = errors.New("body is too large")
+	ErrNoCapacity = errors.New("no capacity for the body")
+	ErrTooLarge   = errors.New("body is too large")
 )
 
 // Read reads the body of r to its end. The error is errNoRoom, errTooLarge, or what reading it failed with.
@@ -87,7 +88,7 @@ func (b *Body) Read(r *http.Request) error {
 	b.Bytes = make([]byte, 0, min(size, int64(b.Max)+1))
 	for {
 		if len(b.Bytes) == cap(b.Bytes) && !b.grow(r.Context()) {
-			return ErrNoRoom
+			return ErrNoCapacity
 		}
 		n, err := r.Body.Read(b.Bytes[len(b.Bytes):cap(b.Bytes)])
 		b.Bytes = b.Bytes[:len(b.Bytes)+n]

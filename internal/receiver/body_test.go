@@ -14,26 +14,26 @@ import (
 	"notifier/internal/receiver/limit"
 )
 
-// isFree takes the room, all of which is so many bytes, and reports whether nobody holds any.
-func isFree(t *testing.T, r *limit.BodyRoom, size int64) bool {
+// isFree takes the capacity, all of which is so many bytes, and reports whether nobody holds any.
+func isFree(t *testing.T, r *limit.BodyCapacity, size int64) bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	all, rest := limit.BodyHold{Room: r}, limit.BodyHold{Room: r}
+	all, rest := limit.BodyUse{Capacity: r}, limit.BodyUse{Capacity: r}
 	return all.TakeNow(size) && rest.TakeRest(ctx)
 }
 
-// Fails when bodies that arrive at once wait for room that they hold against each other.
+// Fails when bodies that arrive at once wait for capacity that they hold against each other.
 func TestBodiesThatArriveTogetherAreAllTakenThoughTheRoomHasOne(t *testing.T) {
 	const senders, step = 16, 64 << 10
 	synctest.Test(t, func(t *testing.T) {
-		gate := gate{newRoom(senders, limit.MaxBody), DefaultLimits().Wait}
-		line, tenant := newRoom(senders, limit.MaxBody), newRoom(senders, limit.MaxBody)
+		admission := admission{newCapacity(senders, limit.MaxBody), DefaultLimits().Wait}
+		line, tenant := newCapacity(senders, limit.MaxBody), newCapacity(senders, limit.MaxBody)
 		var round, all sync.WaitGroup // round ends when each has taken its first step
 		round.Add(senders)
 		for i := range senders {
 			all.Go(func() {
-				p := pass{bodies: [3]limit.BodyHold{{Room: &line.bodies}, {Room: &tenant.bodies}, {Room: &gate.bodies}}, wait: gate.wait}
+				p := permit{bodies: [3]limit.BodyUse{{Capacity: &line.bodies}, {Capacity: &tenant.bodies}, {Capacity: &admission.bodies}}, wait: admission.wait}
 				first := true
 				body := limit.Body{Max: limit.MaxBody, Take: p.grow}
 				r := httptest.NewRequest(http.MethodPost, "/", io.MultiReader(bytes.NewReader(make([]byte, step)), readerFunc(func([]byte) (int, error) {
@@ -53,9 +53,9 @@ func TestBodiesThatArriveTogetherAreAllTakenThoughTheRoomHasOne(t *testing.T) {
 			})
 		}
 		all.Wait()
-		for name, room := range map[string]*limit.BodyRoom{"line": &line.bodies, "namespace": &tenant.bodies, "total": &gate.bodies} {
-			if !isFree(t, room, limit.MaxBody) {
-				t.Errorf("room of the %s is still held", name)
+		for name, capacity := range map[string]*limit.BodyCapacity{"line": &line.bodies, "namespace": &tenant.bodies, "total": &admission.bodies} {
+			if !isFree(t, capacity, limit.MaxBody) {
+				t.Errorf("capacity of the %s is still held", name)
 			}
 		}
 	})

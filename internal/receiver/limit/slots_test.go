@@ -12,7 +12,7 @@ import (
 // Fails when the order is another, or when who gave up waiting is given the place.
 func TestAPlaceIsGivenToWhoWasSlowLongestAgo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &lane{free: 1}
+		l := &slots{free: 1}
 		if !l.take(t.Context(), time.Time{}) {
 			t.Fatal("no place")
 		}

@@ -8,7 +8,7 @@ import (
 	"notifier/internal/receiver/answer"
 )
 
-// logPost logs the outcome of a request to the events door. The event's message is its namespace's own and stays out.
+// logPost logs the outcome of a request to the events endpoint. The event's message is its namespace's own and stays out.
 func logPost(ctx context.Context, l *answer.Log, a *answer.Answer, record *event.Record, err error) {
 	level := a.Level()
 	if level == slog.LevelInfo {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// lane is a number of places. Of those who wait for one it is given to who was slow longest ago, or never, and among equals to
-// who waits longest.
-type lane struct {
+// slots bound concurrent work. A free slot goes to the waiter that was slow longest ago, or never, and among equals to the one that has
+// waited longest.
+type slots struct {
 	mu      sync.Mutex
 	free    int
 	waiting []*waiter // in the order in which they came
@@ -20,8 +20,8 @@ type waiter struct {
 	ready chan struct{} // closed with the place given
 }
 
-// take takes a place for somebody who was slow at that time, and reports whether there was one before ctx ended.
-func (l *lane) take(ctx context.Context, slow time.Time) bool {
+// take takes a slot for work that was slow at that time, and reports whether there was one before ctx ended.
+func (l *slots) take(ctx context.Context, slow time.Time) bool {
 	l.mu.Lock()
 	if l.free > 0 {
 		l.free--
@@ -47,7 +47,7 @@ func (l *lane) take(ctx context.Context, slow time.Time) bool {
 }
 
 // give gives a place back.
-func (l *lane) give() {
+func (l *slots) give() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.waiting) == 0 {

@@ -14,14 +14,14 @@ import (
 func TestT6WhoHasMuchCompiledWaitsForItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const workers, takes = 16, 100 * time.Millisecond
-		room := NewCompileRoom()
+		share := NewCompileShare()
 		var used time.Duration
 		end := make(chan struct{})
 		var wg sync.WaitGroup
 		for range workers {
 			wg.Go(func() {
 				for {
-					putOff, err := room.Compile(t.Context(), "flood", func() {
+					putOff, err := share.Compile(t.Context(), "flood", func() {
 						elapse(takes)
 						used += takes // it is its turn
 					})
@@ -39,7 +39,7 @@ func TestT6WhoHasMuchCompiledWaitsForItself(t *testing.T) {
 		began := time.Now()
 		for i := range 100 {
 			asked := time.Now()
-			putOff, err := room.Compile(t.Context(), fmt.Sprint("team-", i%10), func() { elapse(time.Millisecond) })
+			putOff, err := share.Compile(t.Context(), fmt.Sprint("team-", i%10), func() { elapse(time.Millisecond) })
 			if waited := time.Since(asked); putOff > 0 || err != nil || waited > takes+time.Millisecond {
 				t.Errorf("another namespace's expression %d: put off for %v, %v, after %v", i, putOff, err, waited)
 			}
@@ -57,7 +57,7 @@ func TestT6WhoHasMuchCompiledWaitsForItself(t *testing.T) {
 // T6: fails when many namespaces together take more than a quarter of the processors, or what is above one.
 func TestT6CompilingLeavesProcessorsFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		room := NewCompileRoom()
+		share := NewCompileShare()
 		var mu sync.Mutex
 		compiling, most, compiled := 0, 0, 0
 		add := func(n int) {
@@ -69,7 +69,7 @@ func TestT6CompilingLeavesProcessorsFree(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 50 {
 			wg.Go(func() {
-				if _, err := room.Compile(t.Context(), fmt.Sprint("team-", i), func() {
+				if _, err := share.Compile(t.Context(), fmt.Sprint("team-", i), func() {
 					add(1)
 					elapse(time.Millisecond)
 					add(-1)
@@ -88,18 +88,18 @@ func TestT6CompilingLeavesProcessorsFree(t *testing.T) {
 // Fails when all that is put off comes again at once, which takes more than what it waits for.
 func TestWhatIsPutOffComesAgainByTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		room := NewCompileRoom()
+		share := NewCompileShare()
 		const takes = 2 * FilterTime
 		var first time.Duration
 		for first == 0 {
 			var err error
-			if first, err = room.Compile(t.Context(), "flood", func() { elapse(takes) }); err != nil {
+			if first, err = share.Compile(t.Context(), "flood", func() { elapse(takes) }); err != nil {
 				t.Fatal(err)
 			}
 		}
 		before := first
 		for i := range 1000 {
-			putOff, err := room.Compile(t.Context(), "flood", func() { t.Error("compiled before it is paid for") })
+			putOff, err := share.Compile(t.Context(), "flood", func() { t.Error("compiled before it is paid for") })
 			if want := min(before+timeShare*takes, maxPutOff); err != nil || putOff != want {
 				t.Fatalf("number %d: put off for %v, %v; want %v", i, putOff, err, want)
 			}
@@ -107,7 +107,7 @@ func TestWhatIsPutOffComesAgainByTurns(t *testing.T) {
 		}
 		elapse(first)
 		compiled := false
-		if putOff, err := room.Compile(t.Context(), "flood", func() { compiled = true }); !compiled {
+		if putOff, err := share.Compile(t.Context(), "flood", func() { compiled = true }); !compiled {
 			t.Errorf("after that time: put off for %v, %v", putOff, err)
 		}
 	})
