@@ -27,8 +27,8 @@ func newCapacity(requests, bodies int64) capacity {
 	return capacity{requests: semaphore.NewWeighted(requests), bodies: limit.NewBodyCapacity(bodies)}
 }
 
-// permit is capacity that a request holds: its place at every level, and what of its body is kept. A level of bodies without a capacity has no
-// bound.
+// permit is capacity that a request holds: its place at every level, and what of its body is kept. A level of bodies without a capacity
+// has no bound.
 type permit struct {
 	places [3]*semaphore.Weighted
 	bodies [3]limit.BodyUse

@@ -1,6 +1,9 @@
-// Package receiver is the HTTP edge: the webhooks that Receivers serve to the outside, and the handler that Flux controllers
-// POST events to. It faces the internet and knows nothing of Kubernetes or of the bus: reconcile fills the Table, the bus
-// stands behind the small interfaces Triggers and Events.
+// Package receiver serves webhooks: the Table of hooks by path, the handler, its answers, and statistics of each Receiver. It faces the
+// internet and knows nothing of Kubernetes or of the bus: reconcile fills the Table, and the bus implements the small interfaces Triggers
+// and Reports.
+//
+// Its packages are server (listeners), verify (the types), oidc (issuers' keys), cel (expressions and filters), events (POST of events),
+// subscribe (type event), limit (rates, memory, processor time) and answer (what is answered and logged).
 //
 // # Webhooks
 //

@@ -43,7 +43,9 @@ func (w *Webhooks) serveAll(rw http.ResponseWriter, r *http.Request, s *pathRout
 		w.record(r.Context(), s.routes[0], delivery{}, a, nil)
 		return a
 	}
-	body := &sharedBody{request: r, pass: permit{bodies: [3]limit.BodyUse{{Capacity: s.bodies}, {}, {Capacity: &w.admission.bodies}}, wait: w.admission.wait}}
+	body := &sharedBody{request: r, pass: permit{
+		bodies: [3]limit.BodyUse{{Capacity: s.bodies}, {}, {Capacity: &w.admission.bodies}}, wait: w.admission.wait,
+	}}
 	defer body.pass.drop()
 	trials := w.try(r.Context(), body, s.routes, false)
 	if !slices.ContainsFunc(trials, func(t trial) bool { return t.delivery.authentic || t.undecided() }) {

@@ -85,7 +85,8 @@ func NewWebhooks(o WebhooksOptions) (*Webhooks, error) {
 		log:          answer.NewLog(o.Log),
 		seed:         maphash.MakeSeed(),
 		overUnknown:  answer.Silent(http.StatusTooManyRequests, "unknown_over_budget", limits.Unknown.RetryAfter()),
-		overFailure:  answer.Refused(http.StatusTooManyRequests, "failures_over_budget", "too many failed authentications", limits.Failure.RetryAfter()),
+		overFailure: answer.Refused(
+			http.StatusTooManyRequests, "failures_over_budget", "too many failed authentications", limits.Failure.RetryAfter()),
 	}
 	w.metrics = newWebhookMetrics(o.Registerer, &w.inFlight)
 	w.handler = answer.Recovered(w.routes(), o.Log, w.metrics.panics)

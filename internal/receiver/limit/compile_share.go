@@ -14,8 +14,8 @@ const (
 	maxPutOff = time.Minute
 )
 
-// CompileShare are the processors that all share for compiling the expressions of Receivers: a quarter, at least one. Namespaces take turns,
-// and those that were slow wait for the others. One that owes more than it may has its work put off.
+// CompileShare divides the processors that compile the expressions of Receivers, a quarter of all and at least one. Namespaces take
+// turns, and those that were slow wait for the others. The work of a namespace that used up its time is put off.
 type CompileShare struct {
 	slots slots
 	namespaces
