@@ -75,6 +75,7 @@ func (a *Answer) Failing(n int) *Answer {
 	return &told
 }
 
+// Write sends the answer. Headers that the handler set before are sent with it.
 func (a *Answer) Write(w http.ResponseWriter) {
 	h := w.Header()
 	if a.retryAfter != "" {

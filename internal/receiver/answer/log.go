@@ -33,6 +33,7 @@ const (
 	lineBurst      = 100
 )
 
+// NewLog returns a Log that writes at most 20 lines a second, 100 at once, of warnings and of other lines each.
 func NewLog(log *slog.Logger) *Log {
 	return &Log{Log: log, routine: rate.NewLimiter(linesPerSecond, lineBurst), trouble: rate.NewLimiter(linesPerSecond, lineBurst)}
 }

@@ -25,6 +25,7 @@ func Recovered(next http.Handler, log *slog.Logger, panics prometheus.Counter) h
 	})
 }
 
+// Panicked counts and logs a panic by its type and stack, without its value.
 func Panicked(p any, log *slog.Logger, panics prometheus.Counter) {
 	panics.Inc()
 	log.Error("request handler panicked", "type", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))

@@ -35,6 +35,7 @@ func (b Budget) Apply(l *rate.Limiter) {
 	}
 }
 
+// Validate reports what makes the budget of this name unfit.
 func (b Budget) Validate(name string) error {
 	switch {
 	case !(b.Rate >= 0) || math.IsInf(b.Rate, 1):
@@ -85,6 +86,7 @@ type bucket[K comparable] struct {
 	prev, next *bucket[K]
 }
 
+// NewLimiters returns limiters of a budget for each of at most max keys.
 func NewLimiters[K comparable](b Budget, max int) *Limiters[K] {
 	bs := &Limiters[K]{budget: b, max: max, entries: make(map[K]*bucket[K])}
 	bs.root.prev, bs.root.next = &bs.root, &bs.root

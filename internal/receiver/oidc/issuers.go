@@ -34,6 +34,7 @@ const GoogleIssuer = "https://accounts.google.com"
 // ErrIssuerUnavailable says that an issuer's keys are not known, which is nothing that the sender could mend.
 var ErrIssuerUnavailable = errors.New("the issuer's keys are not available")
 
+// ErrNone says that a type which verifies tokens was given no Issuers.
 var ErrNone = errors.New("no issuers to ask for keys")
 
 // Options are what NewIssuers needs.
@@ -49,7 +50,7 @@ type Options struct {
 // and forgotten is bounded by its share, and takes nothing from another's. It is safe for concurrent use.
 type Issuers struct {
 	client *http.Client
-	Google string
+	google string
 
 	mu     sync.Mutex
 	byURL  map[string]*issuer
@@ -69,10 +70,13 @@ func New(o Options) (*Issuers, error) {
 	if o.Google == "" {
 		o.Google = GoogleIssuer
 	}
-	s := &Issuers{client: &client, Google: o.Google, byURL: map[string]*issuer{}, shares: map[string]*share{}}
+	s := &Issuers{client: &client, google: o.Google, byURL: map[string]*issuer{}, shares: map[string]*share{}}
 	s.byURL[o.Google] = &issuer{url: o.Google, client: s.client, users: 1} // never forgotten
 	return s, nil
 }
+
+// Google is the issuer of the tokens of type gcr.
+func (s *Issuers) Google() string { return s.google }
 
 // issuer is what is known of one issuer.
 type issuer struct {

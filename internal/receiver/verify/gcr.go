@@ -52,7 +52,7 @@ func (v gcr) Begin(ctx context.Context, h http.Header) (Check, error) {
 	if err != nil {
 		return nil, err
 	}
-	google := v.issuers.Google
+	google := v.issuers.Google()
 	proven, err := v.issuers.Verify(ctx, token, oidc.Demand{Namespace: v.namespace, Issuer: google, Audience: v.audience, AnyIssuer: true})
 	if err != nil {
 		return nil, err
