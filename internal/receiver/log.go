@@ -17,7 +17,8 @@ func logWebhook(ctx context.Context, l *answer.Log, h *Hook, a *answer.Answer, e
 	if !ok {
 		return
 	}
-	l.Write(ctx, answer.Line{Level: level, Message: "webhook", Left: left, Attrs: []slog.Attr{
+	attrs := []slog.Attr{
 		slog.String("namespace", h.Namespace), slog.String("receiver", h.Name), slog.String("type", h.Verifier.Type()),
-	}}, a, err)
+	}
+	l.Log.LogAttrs(ctx, level, "webhook", append(attrs, a.Attrs(left, err)...)...)
 }

@@ -8,9 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"notifier/internal/receiver/oidc/oidctest"
-
 	"github.com/google/go-cmp/cmp"
+
+	"notifier/internal/receiver/oidc/oidctest"
 )
 
 // served returns the name of the Receiver that serves path, "" for none.

@@ -18,15 +18,6 @@ type Log struct {
 	left             atomic.Int64
 }
 
-// Line is what a line says beside the answer.
-type Line struct {
-	Level   slog.Level
-	Message string
-	// Left is how many lines were left out before.
-	Left  int64
-	Attrs []slog.Attr
-}
-
 // linesPerSecond and lineBurst bound the lines of one log.
 const (
 	linesPerSecond = 20
@@ -54,14 +45,14 @@ func (l *Log) Admit(ctx context.Context, level slog.Level) (left int64, ok bool)
 	return l.left.Swap(0), true
 }
 
-// Write writes the line of an answer, with what else there is to say. left is what admit returned.
-func (l *Log) Write(ctx context.Context, line Line, a *Answer, err error) {
-	attrs := append(line.Attrs, slog.String("result", a.Result), slog.Int("status", a.Status), slog.Int64("lines_left_out", line.Left))
+// Attrs are what a line says of an answer. left is what Admit returned, err is nil for none.
+func (a *Answer) Attrs(left int64, err error) []slog.Attr {
+	attrs := []slog.Attr{slog.String("result", a.Result), slog.Int("status", a.Status), slog.Int64("lines_left_out", left)}
 	if a.Reason != "" {
 		attrs = append(attrs, slog.String("reason", a.Reason))
 	}
 	if err != nil {
 		attrs = append(attrs, slog.Any("error", err))
 	}
-	l.Log.LogAttrs(ctx, line.Level, line.Message, attrs...)
+	return attrs
 }

@@ -18,11 +18,13 @@ func logPost(ctx context.Context, l *answer.Log, a *answer.Answer, record *event
 	if !ok {
 		return
 	}
-	line := answer.Line{Level: level, Message: "event posted", Left: left}
+	var attrs []slog.Attr
 	if record != nil {
 		o := record.Event.InvolvedObject
-		line.Attrs = append(line.Attrs, slog.String("kind", o.Kind), slog.String("namespace", o.Namespace), slog.String("name", o.Name),
-			slog.String("id", record.ID), slog.Bool("known", record.Known))
+		attrs = []slog.Attr{
+			slog.String("kind", o.Kind), slog.String("namespace", o.Namespace), slog.String("name", o.Name),
+			slog.String("id", record.ID), slog.Bool("known", record.Known),
+		}
 	}
-	l.Write(ctx, line, a, err)
+	l.Log.LogAttrs(ctx, level, "event posted", append(attrs, a.Attrs(left, err)...)...)
 }
