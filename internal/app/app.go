@@ -18,6 +18,7 @@ import (
 	"notifier/internal/alerts"
 	"notifier/internal/bus"
 	"notifier/internal/receiver"
+	"notifier/internal/receiver/subscribe"
 	"notifier/internal/reconcile"
 	"notifier/internal/reconcile/apply"
 	"notifier/internal/reconcile/watch"
@@ -54,7 +55,7 @@ type App struct {
 	reports    *healthReports
 	deliveries *receiver.Reporter
 	// subscriber triggers the Receivers of type event.
-	subscriber *receiver.Subscriber
+	subscriber *subscribe.Subscriber
 	doors      []part
 	health     *health
 }

@@ -26,9 +26,34 @@ func TestImportArrows(t *testing.T) {
 		"the bus knows only the vocabulary and is alone with NATS": {
 			pkg: "internal/bus", internal: []string{"internal/event"}, forbidden: []string{"k8s.io/", "github.com/go-chi/"},
 		},
-		"the edge knows only the vocabulary and the bounds on patterns, and is alone with chi": {
-			pkg: "internal/receiver", internal: []string{"internal/event", "internal/patterns", "internal/receiver/expr"},
+		"webhooks know only the vocabulary, the bounds on patterns and the packages below them": {
+			pkg: "internal/receiver", internal: []string{
+				"internal/event", "internal/patterns", "internal/receiver/answer", "internal/receiver/cel", "internal/receiver/limit",
+				"internal/receiver/oidc", "internal/receiver/verify",
+			},
 			forbidden: []string{"k8s.io/", "github.com/nats-io/"},
+		},
+		"listeners know only limits": {
+			pkg: "internal/receiver/server", internal: []string{"internal/receiver/limit"},
+			forbidden: []string{"k8s.io/", "github.com/nats-io/", "github.com/go-chi/"},
+		},
+		"types of Receivers know no handler": {
+			pkg: "internal/receiver/verify", internal: []string{
+				"internal/event", "internal/patterns", "internal/receiver/answer", "internal/receiver/cel", "internal/receiver/limit",
+				"internal/receiver/oidc",
+			},
+			forbidden: []string{"k8s.io/", "github.com/nats-io/", "github.com/go-chi/"},
+		},
+		"the events endpoint knows only the vocabulary, limits and answers": {
+			pkg: "internal/receiver/events", internal: []string{"internal/event", "internal/receiver/answer", "internal/receiver/limit"},
+			forbidden: []string{"k8s.io/", "github.com/nats-io/"},
+		},
+		"Receivers of type event know no Kubernetes and no bus": {
+			pkg: "internal/receiver/subscribe", internal: []string{"internal/event", "internal/patterns", "internal/receiver"},
+			forbidden: []string{"k8s.io/", "github.com/nats-io/"},
+		},
+		"limits know nobody": {
+			pkg: "internal/receiver/limit", forbidden: []string{"k8s.io/", "github.com/nats-io/", "github.com/go-chi/"},
 		},
 		"the alert plane knows only the vocabulary, the bounds on patterns and its destinations": {
 			pkg: "internal/alerts", internal: []string{"internal/event", "internal/patterns", "internal/alerts/provider"},

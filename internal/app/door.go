@@ -12,6 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"notifier/internal/receiver"
+	"notifier/internal/receiver/limit"
+	"notifier/internal/receiver/server"
 )
 
 // door is one listener of the process and what answers behind it.
@@ -35,11 +37,11 @@ func doors(o Options, webhooks, events http.Handler, registry prometheus.Gathere
 }
 
 // certificate is that of the webhook door, nil for none, and is followed from Run on.
-func (a *App) certificate(log *slog.Logger) (*receiver.Certificate, error) {
+func (a *App) certificate(log *slog.Logger) (*server.Certificate, error) {
 	if a.options.TLSCertFile == "" {
 		return nil, nil
 	}
-	c, err := receiver.NewCertificate(a.options.TLSCertFile, a.options.TLSKeyFile, log, a.registry)
+	c, err := server.NewCertificate(a.options.TLSCertFile, a.options.TLSKeyFile, log, a.registry)
 	if err != nil {
 		return nil, fmt.Errorf("--tls-cert-file, --tls-key-file: %w", err)
 	}
@@ -60,8 +62,8 @@ func (o Options) validateDoor(bad badFlag) {
 	if o.MaxInFlight < 0 {
 		bad("max-in-flight", "%d is negative: use 0 for no limit", o.MaxInFlight)
 	}
-	if o.MaxBodiesInFlight != 0 && o.MaxBodiesInFlight < receiver.MaxBody {
-		bad("max-body-bytes-in-flight", "%d is less than one body of %d bytes: use 0 for no limit", o.MaxBodiesInFlight, receiver.MaxBody)
+	if o.MaxBodiesInFlight != 0 && o.MaxBodiesInFlight < limit.MaxBody {
+		bad("max-body-bytes-in-flight", "%d is less than one body of %d bytes: use 0 for no limit", o.MaxBodiesInFlight, limit.MaxBody)
 	}
 	switch {
 	case o.TLSCertFile == "" && o.TLSKeyFile != "":
@@ -76,7 +78,7 @@ func (o Options) limits() receiver.Limits {
 	l := receiver.DefaultLimits()
 	l.Unknown = budget(o.ClientFailureRate, failureSeconds)
 	l.Failure = budget(o.PathFailureRate, failureSeconds)
-	l.Receiver = receiver.Budget{Rate: o.ReceiverRate, Burst: o.ReceiverBurst}
+	l.Receiver = limit.Budget{Rate: o.ReceiverRate, Burst: o.ReceiverBurst}
 	l.Tenant = budget(o.NamespaceRate, deliverySeconds)
 	l.Requests = receiver.RequestCaps(o.MaxInFlight)
 	l.Bodies = receiver.BodyCaps(o.MaxBodiesInFlight)
@@ -86,13 +88,13 @@ func (o Options) limits() receiver.Limits {
 // maxBurst keeps a burst within an int, whatever the rate.
 const maxBurst = 1 << 30
 
-func budget(rate, seconds float64) receiver.Budget {
-	return receiver.Budget{Rate: rate, Burst: int(math.Ceil(min(rate*seconds, maxBurst)))}
+func budget(rate, seconds float64) limit.Budget {
+	return limit.Budget{Rate: rate, Burst: int(math.Ceil(min(rate*seconds, maxBurst)))}
 }
 
 // parseProxies reads the networks of trusted proxies.
-func parseProxies(cidrs []string) (receiver.Proxies, error) {
-	var proxies receiver.Proxies
+func parseProxies(cidrs []string) (limit.Proxies, error) {
+	var proxies limit.Proxies
 	for _, cidr := range cidrs {
 		network, err := netip.ParsePrefix(cidr)
 		switch {

@@ -14,6 +14,9 @@ import (
 
 	"notifier/internal/event"
 	"notifier/internal/receiver"
+	"notifier/internal/receiver/events"
+	"notifier/internal/receiver/limit"
+	"notifier/internal/receiver/verify"
 )
 
 // Fails when a flag's default is not what the package documents, or when a flag reaches another limit than its own.
@@ -25,10 +28,10 @@ func TestTheFlagsOfTheDoorReachTheirLimits(t *testing.T) {
 	o.ClientFailureRate, o.PathFailureRate, o.NamespaceRate = 0.01, 2, 30
 	o.ReceiverRate, o.ReceiverBurst, o.MaxInFlight, o.MaxBodiesInFlight = 4, 5, 160, 6<<20
 	want := receiver.Limits{
-		Unknown:  receiver.Budget{Rate: 0.01, Burst: 1},
-		Failure:  receiver.Budget{Rate: 2, Burst: 20},
-		Tenant:   receiver.Budget{Rate: 30, Burst: 150},
-		Receiver: receiver.Budget{Rate: 4, Burst: 5},
+		Unknown:  limit.Budget{Rate: 0.01, Burst: 1},
+		Failure:  limit.Budget{Rate: 2, Burst: 20},
+		Tenant:   limit.Budget{Rate: 30, Burst: 150},
+		Receiver: limit.Budget{Rate: 4, Burst: 5},
 		Requests: receiver.Caps{Path: 10, Namespace: 40, Total: 160, Reserve: 8},
 		Bodies:   receiver.Caps{Path: 3 << 20, Namespace: 3 << 20, Total: 6 << 20},
 		Wait:     receiver.DefaultLimits().Wait,
@@ -45,7 +48,7 @@ func TestWhateverIsAValidOptionIsAValidLimit(t *testing.T) {
 			o.ClientFailureRate, o.PathFailureRate, o.NamespaceRate, o.ReceiverRate = 0, 0, 0, 0
 			o.MaxInFlight, o.MaxBodiesInFlight = 0, 0
 		},
-		"the least":    func(o *Options) { o.MaxInFlight, o.MaxBodiesInFlight, o.NamespaceRate = 1, receiver.MaxBody, 1e-9 },
+		"the least":    func(o *Options) { o.MaxInFlight, o.MaxBodiesInFlight, o.NamespaceRate = 1, limit.MaxBody, 1e-9 },
 		"the greatest": func(o *Options) { o.NamespaceRate, o.MaxInFlight = math.MaxFloat64, math.MaxInt64 },
 	} {
 		o := DefaultOptions()
@@ -89,7 +92,7 @@ func TestEachDoorAnswersItsOwnRequestsAndNobodyElses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	verifier, err := receiver.NewVerifier("generic", receiver.Credentials{Token: []byte("token")})
+	verifier, err := verify.New("generic", verify.Credentials{Token: []byte("token")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,9 +107,9 @@ func TestEachDoorAnswersItsOwnRequestsAndNobodyElses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventOptions := receiver.DefaultEventsOptions()
+	eventOptions := events.DefaultOptions()
 	eventOptions.Events, eventOptions.Objects, eventOptions.Log, eventOptions.Registerer = nothing{}, nothing{}, discard, registry
-	events, err := receiver.NewEvents(eventOptions)
+	events, err := events.New(eventOptions)
 	if err != nil {
 		t.Fatal(err)
 	}

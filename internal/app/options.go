@@ -18,6 +18,7 @@ import (
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/registry"
 	"notifier/internal/receiver"
+	"notifier/internal/receiver/oidc"
 )
 
 // Options are the settings of the process, one field a flag.
@@ -90,7 +91,7 @@ func DefaultOptions() Options {
 		EventsAddr: ":9090", ReceiverAddr: ":9292", MetricsAddr: ":8080", HealthAddr: ":9440",
 		LogLevel: "info", LogEncoding: "json",
 		NoCrossNamespaceRefs: true, DefaultServiceAccount: "default", WatchAllNamespaces: true,
-		GoogleIssuer: receiver.GoogleIssuer, MaxAlertsPerNamespace: 1000,
+		GoogleIssuer: oidc.GoogleIssuer, MaxAlertsPerNamespace: 1000,
 		DataDir: "/data", StreamReplicas: 1, RateLimitInterval: 5 * time.Minute, NamespaceQuota: 10000,
 		DeadLetterReplay: alerts.DefaultReplayWindow,
 		SlackRate:        float64(destinations.Slack.Rate), SlackBurst: destinations.Slack.Burst,

@@ -14,6 +14,10 @@ import (
 	"notifier/internal/alerts/provider/registry"
 	"notifier/internal/bus"
 	"notifier/internal/receiver"
+	"notifier/internal/receiver/events"
+	"notifier/internal/receiver/oidc"
+	"notifier/internal/receiver/server"
+	"notifier/internal/receiver/subscribe"
 	"notifier/internal/reconcile"
 	"notifier/internal/reconcile/apply"
 	"notifier/internal/reconcile/watch"
@@ -27,7 +31,7 @@ func (a *App) wire(ctx context.Context) error {
 		return err
 	}
 	a.recorder = reconcile.NewRecorder(a.clients.core.CoreV1(), a.log)
-	subscriptions := receiver.NewSubscriptions()
+	subscriptions := subscribe.NewSubscriptions()
 	table, destinations := alerts.NewTable(), alerts.NewDestinations()
 	for _, step := range []func() error{
 		a.wireWatcher,
@@ -55,13 +59,13 @@ func (a *App) namespace() string {
 }
 
 func (a *App) wireReconcile(
-	hooks *receiver.Table, subscriptions *receiver.Subscriptions, table *alerts.Table, destinations *alerts.Destinations,
+	hooks *receiver.Table, subscriptions *subscribe.Subscriptions, table *alerts.Table, destinations *alerts.Destinations,
 ) error {
 	network, err := provider.ParseNetwork(a.options.AllowDestinations, a.options.EnvironmentProxy)
 	if err != nil {
 		return fmt.Errorf("--allow-destinations: %w", err)
 	}
-	issuers, err := receiver.NewIssuers(receiver.IssuersOptions{Client: network.Client(), Google: a.options.GoogleIssuer})
+	issuers, err := oidc.New(oidc.Options{Client: network.Client(), Google: a.options.GoogleIssuer})
 	if err != nil {
 		return err
 	}
@@ -117,8 +121,8 @@ func (a *App) wireApplier() (err error) {
 	return err
 }
 
-func (a *App) wireSubscriber(subscriptions *receiver.Subscriptions) (err error) {
-	a.subscriber, err = receiver.NewSubscriber(receiver.SubscriberOptions{
+func (a *App) wireSubscriber(subscriptions *subscribe.Subscriptions) (err error) {
+	a.subscriber, err = subscribe.New(subscribe.Options{
 		Events: a.bus, Triggers: a.bus, Subscriptions: subscriptions, Reports: a.bus.Health(), Gate: a.reconcile.Complete(),
 		Log: a.log.With("component", "subscriber"), Registerer: a.registry,
 	})
@@ -126,10 +130,10 @@ func (a *App) wireSubscriber(subscriptions *receiver.Subscriptions) (err error) 
 }
 
 // wireReports makes what carries to the status writer how Alerts, Providers and Receivers fare.
-func (a *App) wireReports(hooks *receiver.Table, subscriptions *receiver.Subscriptions) (err error) {
+func (a *App) wireReports(hooks *receiver.Table, subscriptions *subscribe.Subscriptions) (err error) {
 	a.reports = newHealthReports(a.bus.Health().Put, a.log.With("component", "alerts"))
 	a.deliveries, err = receiver.NewReporter(receiver.ReporterOptions{
-		Table: hooks, Subscriptions: subscriptions, Reports: a.bus.Health(), Replica: a.bus.Replica(), Log: a.log.With("component", "receiver"),
+		Sources: []receiver.Source{hooks, subscriptions}, Reports: a.bus.Health(), Replica: a.bus.Replica(), Log: a.log.With("component", "receiver"),
 	})
 	return err
 }
@@ -165,11 +169,11 @@ func (a *App) listen(ctx context.Context, hooks *receiver.Table) error {
 	if err != nil {
 		return err
 	}
-	o := receiver.DefaultEventsOptions()
+	o := events.DefaultOptions()
 	o.Events, o.Objects, o.Log, o.Registerer = a.bus, a.watcher, log, a.registry
 	o.MaxBody, o.TooLarge, o.DuplicateWindow = a.bus.MaxPayload(), bus.ErrTooLarge, a.options.RateLimitInterval
 	o.Address.Rate, o.Namespace.Rate = a.options.EventsClientRate, a.options.EventsNamespaceRate
-	events, err := receiver.NewEvents(o)
+	events, err := events.New(o)
 	if err != nil {
 		return err
 	}
@@ -179,12 +183,12 @@ func (a *App) listen(ctx context.Context, hooks *receiver.Table) error {
 		return err
 	}
 	for _, d := range doors(a.options, webhooks, events, a.registry, a.health) {
-		o := receiver.DefaultServerOptions()
+		o := server.DefaultOptions()
 		o.Name, o.Addr, o.Handler, o.Drain, o.Log, o.Registerer = d.name, d.addr, d.handler, doorsDrain, log, a.registry
 		if d.public {
 			o.Certificate = certificate
 		}
-		server, err := receiver.NewServer(o)
+		server, err := server.New(o)
 		if err != nil {
 			return err
 		}

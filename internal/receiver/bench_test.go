@@ -17,13 +17,14 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"notifier/internal/event"
+	"notifier/internal/receiver/limit"
 )
 
-// bareHandler checks the HMAC and answers, and that is all: what the door is measured against.
+// bareHandler checks the HMAC and answers, and that is all: what the handler is measured against.
 func bareHandler() http.Handler {
 	mux := chi.NewRouter()
 	mux.Post("/hook/{digest}", func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit.MaxBody))
 		if err != nil {
 			http.Error(w, "body", http.StatusRequestEntityTooLarge)
 			return
@@ -73,11 +74,11 @@ func BenchmarkHandler(b *testing.B) {
 }
 
 // BenchmarkRatio measures, over 64 keep-alive connections in one process and in interleaved windows, how many webhooks per second
-// the door accepts for one hot Receiver against the bare handler. Both share the machine with the senders.
+// the handler accepts for one hot Receiver against the bare handler. Both share the machine with the senders.
 func BenchmarkRatio(b *testing.B) {
 	hook := newHook(b, "team-a/hook")
 	bare, _ := serveReal(b, bareHandler(), nil)
-	door, _ := serveReal(b, newWebhooks(b, newTable(b, DefaultLimits(), hook), instant), nil)
+	handler, _ := serveReal(b, newWebhooks(b, newTable(b, DefaultLimits(), hook), instant), nil)
 	c := client(b, 64)
 	window := func(base string) (perSecond float64) {
 		var mu sync.Mutex
@@ -119,11 +120,11 @@ func BenchmarkRatio(b *testing.B) {
 	var bareSum, doorSum float64
 	for b.Loop() {
 		bareSum += window(bare)
-		doorSum += window(door)
+		doorSum += window(handler)
 	}
 	b.ReportMetric(doorSum/bareSum, "ratio")
 	b.ReportMetric(bareSum/float64(b.N), "bare/s")
-	b.ReportMetric(doorSum/float64(b.N), "door/s")
+	b.ReportMetric(doorSum/float64(b.N), "handler/s")
 }
 
 // BenchmarkP99UnderFlood measures the 99th percentile of one tenant's valid webhooks while 32 connections flood the same listener
@@ -131,7 +132,7 @@ func BenchmarkRatio(b *testing.B) {
 func BenchmarkP99UnderFlood(b *testing.B) {
 	mine, theirs := newHook(b, "team-a/hook"), newHook(b, "team-b/hook")
 	bare, _ := serveReal(b, bareHandler(), nil)
-	door, _ := serveReal(b, newWebhooks(b, newTable(b, DefaultLimits(), mine, theirs), instant), nil)
+	handler, _ := serveReal(b, newWebhooks(b, newTable(b, DefaultLimits(), mine, theirs), instant), nil)
 	flooding, valid := client(b, 32), client(b, 1)
 	window := func(base, path, key string) (p99 time.Duration) {
 		ctx, stop := context.WithTimeout(b.Context(), time.Second)
@@ -165,7 +166,7 @@ func BenchmarkP99UnderFlood(b *testing.B) {
 			var bareSum, doorSum time.Duration
 			for b.Loop() {
 				bareSum += window(bare, flood.path, flood.key)
-				doorSum += window(door, flood.path, flood.key)
+				doorSum += window(handler, flood.path, flood.key)
 			}
 			b.ReportMetric(float64(doorSum)/float64(bareSum), "ratio")
 			b.ReportMetric(float64(doorSum.Milliseconds())/float64(b.N), "p99-ms")

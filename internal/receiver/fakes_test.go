@@ -19,6 +19,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"notifier/internal/event"
+	"notifier/internal/receiver/limit"
+	"notifier/internal/receiver/server"
+	"notifier/internal/receiver/verify"
 )
 
 const token = "s3cret"
@@ -70,7 +73,7 @@ type hookOption func(*Hook)
 func newHook(t testing.TB, key string, options ...hookOption) *Hook {
 	t.Helper()
 	namespace, name, _ := strings.Cut(key, "/")
-	verifier, err := NewVerifier("github", Credentials{Token: []byte(token)})
+	verifier, err := verify.New("github", verify.Credentials{Token: []byte(token)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +106,7 @@ func withEvents(names ...string) hookOption {
 
 func withType(t testing.TB, kind string) hookOption {
 	return func(h *Hook) {
-		v, err := NewVerifier(kind, Credentials{Token: []byte(token)})
+		v, err := verify.New(kind, verify.Credentials{Token: []byte(token)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +117,7 @@ func withType(t testing.TB, kind string) hookOption {
 // unlimited are the default limits without budgets, for tests of something else.
 func unlimited() Limits {
 	l := DefaultLimits()
-	l.Unknown, l.Failure, l.Receiver, l.Tenant = Budget{}, Budget{}, Budget{}, Budget{}
+	l.Unknown, l.Failure, l.Receiver, l.Tenant = limit.Budget{}, limit.Budget{}, limit.Budget{}, limit.Budget{}
 	return l
 }
 
@@ -176,14 +179,14 @@ func bodyOf(t testing.TB, resp *http.Response) string {
 }
 
 // serveReal serves h on a real listener until the test ends, and returns the base URL.
-func serveReal(t testing.TB, h http.Handler, change func(*ServerOptions)) (url string, s *Server) {
+func serveReal(t testing.TB, h http.Handler, change func(*server.Options)) (url string, s *server.Server) {
 	t.Helper()
-	o := DefaultServerOptions()
+	o := server.DefaultOptions()
 	o.Name, o.Addr, o.Handler, o.Log = "test", "127.0.0.1:0", h, slog.New(slog.DiscardHandler)
 	if change != nil {
 		change(&o)
 	}
-	s, err := NewServer(o)
+	s, err := server.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,3 +241,10 @@ func (t *Table) first(path string) *route {
 	}
 	return s.routes[0]
 }
+
+const issuerURL = "https://issuer.test"
+
+// changeMerged is a CDEvent.
+const changeMerged = `{"context":{"version":"0.4.1","id":"271069a8","source":"/ci/a","type":"dev.cdevents.change.merged.0.2.0",` +
+	`"timestamp":"2023-03-20T14:27:05.315384Z"},"subject":{"id":"pr-42","source":"/git/a","type":"change","content":` +
+	`{"repository":{"id":"a/b","source":"https://example.org"}}}}`

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"notifier/internal/event"
+	"notifier/internal/receiver/cel"
+	"notifier/internal/receiver/limit"
+	"notifier/internal/receiver/verify"
 )
 
 // Hook is what one Receiver serves at one path. It is not changed once it was given to a Table.
@@ -20,13 +23,13 @@ type Hook struct {
 	Created time.Time
 	// Path is Path of the token, name and namespace.
 	Path     string
-	Verifier Verifier
+	Verifier verify.Verifier
 	// Events are the accepted events as EventSet returns them, empty for all.
 	Events map[string]bool
 	// Targets are the triggers that an accepted webhook publishes, complete but for Accepted.
 	Targets []event.Trigger
 	// RateLimit is the Receiver's own budget of authentic deliveries, below the one of Limits. A Rate of 0 is none.
-	RateLimit Budget
+	RateLimit limit.Budget
 	// Previous says that Path and Verifier are of the token before the present one, which still counts while senders change over.
 	Previous bool
 	// Filter narrows Targets down for each webhook; nil triggers all of them.
@@ -41,12 +44,12 @@ type Filter interface {
 	ReadsBody() bool
 	// Select returns the triggers, complete but for Accepted, of the targets that pass. A target whose filter fails is left out
 	// and does not keep the others from being selected; failed says why, without quoting the webhook.
-	Select(ctx context.Context, claims Claims, document []byte) (selected []event.Trigger, failed error)
+	Select(ctx context.Context, claims map[string]any, document []byte) (selected []event.Trigger, failed error)
 }
 
 // keepsBody reports whether the bodies of the hook's webhooks are kept in memory.
 func (h *Hook) keepsBody() bool {
-	_, parses := h.Verifier.(Parser)
+	_, parses := h.Verifier.(verify.Parser)
 	return parses || h.Filter != nil && h.Filter.ReadsBody()
 }
 
@@ -63,7 +66,7 @@ func EventSet(names []string) map[string]bool {
 }
 
 // listed reports whether the Receiver wants the event.
-func (h *Hook) listed(e Event) bool {
+func (h *Hook) listed(e verify.Event) bool {
 	return len(h.Events) == 0 || !e.Selects || h.Events[strings.ToLower(e.Name)]
 }
 
@@ -79,17 +82,17 @@ func (h *Hook) validate() error {
 	if h.Verifier == nil {
 		errs = append(errs, errors.New("hook has no verifier"))
 	}
-	errs = append(errs, h.RateLimit.validate("the Receiver's own"))
+	errs = append(errs, h.RateLimit.Validate("the Receiver's own"))
 	triggers := h.Targets
-	if f, ok := h.Filter.(*Filters); ok {
-		triggers = slices.Concat(triggers, f.triggers())
+	if f, ok := h.Filter.(*cel.Filters); ok {
+		triggers = slices.Concat(triggers, f.Triggers())
 	}
-	return errors.Join(append(errs, within(h.Namespace, triggers))...)
+	return errors.Join(append(errs, CheckNamespace(h.Namespace, triggers))...)
 }
 
-// within reports the targets that are of another namespace than the Receiver. They are stopped here: nothing that reaches the
+// CheckNamespace reports the targets that are of another namespace than the Receiver. They are stopped here: nothing that reaches the
 // bus from a Receiver may name one (invariant T1).
-func within(namespace string, triggers []event.Trigger) error {
+func CheckNamespace(namespace string, triggers []event.Trigger) error {
 	var errs []error
 	for _, t := range triggers {
 		if t.Namespace != namespace {

@@ -5,38 +5,28 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"notifier/internal/receiver/limit"
 )
 
-// MaxBody is the greatest body either door accepts, in bytes.
-const MaxBody = 3 << 20
-
-// bufferSize is what a webhook that is being read costs in any case: most bodies are hashed as they arrive and not kept.
-const bufferSize = 16 << 10
-
-// Limits bound what senders may ask of the webhook door. A rate is in events per second; a rate of 0 switches its budget off.
+// Limits bound what senders may ask of the webhook endpoint. A rate is in events per second; a rate of 0 switches its budget off.
 type Limits struct {
 	// Unknown is the budget of unknown paths per client address.
-	Unknown Budget
+	Unknown limit.Budget
 	// Failure is the budget of failed authentications per path.
-	Failure Budget
+	Failure limit.Budget
 	// Receiver is the budget of authentic deliveries per Receiver, the ceiling of every Hook.RateLimit. Beyond it they are
 	// answered 202 and still trigger.
-	Receiver Budget
+	Receiver limit.Budget
 	// Tenant is the same per namespace, for the deliveries that were within their Receiver's.
-	Tenant Budget
+	Tenant limit.Budget
 	// Requests caps the webhooks that are being read at once. One costs 16 KiB.
 	Requests Caps
 	// Bodies caps in bytes what is kept at once of bodies beyond the first 16 KiB of each, for types and filters that read them. At
 	// each level the rest of one body may be kept beside that, so that bodies never wait for each other.
 	Bodies Caps
-	// Wait is how long a webhook waits for room before it is refused with 503.
+	// Wait is how long a webhook waits for capacity before it is refused with 503.
 	Wait time.Duration
-}
-
-// Budget is a token bucket: Rate per second on average, Burst at once.
-type Budget struct {
-	Rate  float64
-	Burst int
 }
 
 // Caps share what there is at once: Path is the most that one path may have, Namespace one namespace, and Total all. Reserve is
@@ -62,17 +52,17 @@ func RequestCaps(total int64) Caps {
 	return c
 }
 
-// BodyCaps are the caps for so many bytes of bodies, 0 for no cap. A path has room for one body at least.
-func BodyCaps(total int64) Caps { return share(total, MaxBody) }
+// BodyCaps are the caps for so many bytes of bodies, 0 for no cap. A path has capacity for one body at least.
+func BodyCaps(total int64) Caps { return share(total, limit.MaxBody) }
 
 // DefaultLimits are the limits of a stock install: 256 webhooks being read at once on one path, 1024 in one namespace, 4096 in
 // all and 8 more for each namespace, which is 64 MiB and 128 KiB a namespace; and 64 MiB of bodies.
 func DefaultLimits() Limits {
 	return Limits{
-		Unknown:  Budget{Rate: 10, Burst: 100},
-		Failure:  Budget{Rate: 5, Burst: 50},
-		Receiver: Budget{Rate: 50, Burst: 200},
-		Tenant:   Budget{Rate: 200, Burst: 1000},
+		Unknown:  limit.Budget{Rate: 10, Burst: 100},
+		Failure:  limit.Budget{Rate: 5, Burst: 50},
+		Receiver: limit.Budget{Rate: 50, Burst: 200},
+		Tenant:   limit.Budget{Rate: 200, Burst: 1000},
 		Requests: RequestCaps(4096),
 		Bodies:   BodyCaps(64 << 20),
 		Wait:     2 * time.Second,
@@ -81,39 +71,16 @@ func DefaultLimits() Limits {
 
 func (l Limits) validate() error {
 	var errs []error
-	for name, b := range map[string]Budget{
+	for name, b := range map[string]limit.Budget{
 		"unknown path": l.Unknown, "failure": l.Failure, "receiver": l.Receiver, "namespace": l.Tenant,
 	} {
-		errs = append(errs, b.validate(name))
+		errs = append(errs, b.Validate(name))
 	}
-	errs = append(errs, l.Requests.validate("requests", 1), l.Bodies.validate("bodies", MaxBody))
+	errs = append(errs, l.Requests.validate("requests", 1), l.Bodies.validate("bodies", limit.MaxBody))
 	if l.Wait < 0 {
-		errs = append(errs, errors.New("the wait for room is negative"))
+		errs = append(errs, errors.New("the wait for capacity is negative"))
 	}
 	return errors.Join(errs...)
-}
-
-func (b Budget) validate(name string) error {
-	switch {
-	case !(b.Rate >= 0) || math.IsInf(b.Rate, 1):
-		return fmt.Errorf("%s budget has a rate that is none", name)
-	case b.Burst < 0:
-		return fmt.Errorf("%s budget is negative", name)
-	case b.Rate > 0 && b.Burst == 0:
-		return fmt.Errorf("%s budget has a rate and no burst, so that it would admit nothing", name)
-	}
-	return nil
-}
-
-// within is the budget that is bounded by both.
-func (b Budget) within(ceiling Budget) Budget {
-	switch {
-	case b.Rate == 0:
-		return ceiling
-	case ceiling.Rate == 0:
-		return b
-	}
-	return Budget{Rate: min(b.Rate, ceiling.Rate), Burst: min(b.Burst, ceiling.Burst)}
 }
 
 func (c Caps) validate(name string, least int64) error {

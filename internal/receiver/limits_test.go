@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"math"
 	"net/http"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"notifier/internal/event"
+	"notifier/internal/receiver/limit"
 )
 
 // answers sends n valid webhooks to path, one after the other, and returns their status codes.
@@ -29,7 +31,7 @@ func answers(w http.Handler, path string, n int) []int {
 // Receiver, or when two namespaces share one.
 func TestT4OverItsNamespacesBudgetADeliveryIsFoldedAndStillPublished(t *testing.T) {
 	limits := unlimited()
-	limits.Tenant = Budget{Rate: 0.001, Burst: 3}
+	limits.Tenant = limit.Budget{Rate: 0.001, Burst: 3}
 	one, two, other := newHook(t, "team-a/one"), newHook(t, "team-a/two"), newHook(t, "team-b/one")
 	bus := &recorder{}
 	w := newWebhooks(t, newTable(t, limits, one, two, other), bus)
@@ -46,7 +48,7 @@ func TestT4OverItsNamespacesBudgetADeliveryIsFoldedAndStillPublished(t *testing.
 // T6: fails when what is over a Receiver's budget takes of its namespace's.
 func TestT6AReceiverOverItsBudgetTakesNothingOfItsNamespaces(t *testing.T) {
 	limits := unlimited()
-	limits.Receiver, limits.Tenant = Budget{Rate: 0.001, Burst: 2}, Budget{Rate: 0.001, Burst: 4}
+	limits.Receiver, limits.Tenant = limit.Budget{Rate: 0.001, Burst: 2}, limit.Budget{Rate: 0.001, Burst: 4}
 	loud, quiet := newHook(t, "team-a/loud"), newHook(t, "team-a/quiet")
 	w := newWebhooks(t, newTable(t, limits, loud, quiet), &recorder{})
 	answers(w, loud.Path, 100)
@@ -58,15 +60,15 @@ func TestT6AReceiverOverItsBudgetTakesNothingOfItsNamespaces(t *testing.T) {
 // Fails when the Receiver's own limit opens the installation's, or is ignored.
 func TestAReceiversOwnRateLimitHoldsBelowTheInstallations(t *testing.T) {
 	for name, tc := range map[string]struct {
-		own, ceiling    Budget
+		own, ceiling    limit.Budget
 		atOnce, inTwoMs int
 	}{
-		"its own is narrower":      {Budget{Rate: 1000, Burst: 2}, Budget{Rate: 2000, Burst: 5}, 2, 2},
-		"its own is wider":         {Budget{Rate: 9000, Burst: 9}, Budget{Rate: 1000, Burst: 5}, 5, 2},
-		"narrower in one of both":  {Budget{Rate: 1000, Burst: 9}, Budget{Rate: 9000, Burst: 5}, 5, 2},
-		"none":                     {Budget{}, Budget{Rate: 1000, Burst: 5}, 5, 2},
-		"none of the installation": {Budget{Rate: 1000, Burst: 2}, Budget{}, 2, 2},
-		"none of both":             {Budget{}, Budget{}, 10, 10},
+		"its own is narrower":      {limit.Budget{Rate: 1000, Burst: 2}, limit.Budget{Rate: 2000, Burst: 5}, 2, 2},
+		"its own is wider":         {limit.Budget{Rate: 9000, Burst: 9}, limit.Budget{Rate: 1000, Burst: 5}, 5, 2},
+		"narrower in one of both":  {limit.Budget{Rate: 1000, Burst: 9}, limit.Budget{Rate: 9000, Burst: 5}, 5, 2},
+		"none":                     {limit.Budget{}, limit.Budget{Rate: 1000, Burst: 5}, 5, 2},
+		"none of the installation": {limit.Budget{Rate: 1000, Burst: 2}, limit.Budget{}, 2, 2},
+		"none of both":             {limit.Budget{}, limit.Budget{}, 10, 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -97,18 +99,18 @@ func TestAReceiversOwnRateLimitHoldsBelowTheInstallations(t *testing.T) {
 // Fails when a change of the Receiver's limit makes its bucket anew, or is not followed.
 func TestAChangeOfItsRateLimitRefillsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limited := func(b Budget) *Hook { return newHook(t, "team-a/hook", func(h *Hook) { h.RateLimit = b }) }
-		hook := limited(Budget{Rate: 1, Burst: 3})
+		limited := func(b limit.Budget) *Hook { return newHook(t, "team-a/hook", func(h *Hook) { h.RateLimit = b }) }
+		hook := limited(limit.Budget{Rate: 1, Burst: 3})
 		table := newTable(t, DefaultLimits(), hook)
 		w := newWebhooks(t, table, &recorder{})
-		put := func(b Budget) {
+		put := func(b limit.Budget) {
 			t.Helper()
 			if err := table.Put("team-a/hook", limited(b)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		answers(w, hook.Path, 3)
-		for _, b := range []Budget{{Rate: 1, Burst: 50}, {Rate: 10, Burst: 3}, {}, {Rate: 10, Burst: 1}} {
+		for _, b := range []limit.Budget{{Rate: 1, Burst: 50}, {Rate: 10, Burst: 3}, {}, {Rate: 10, Burst: 1}} {
 			put(b)
 			if diff := cmp.Diff([]int{202}, answers(w, hook.Path, 1)); diff != "" {
 				t.Errorf("after a change to %v (-want +got):\n%s", b, diff)
@@ -126,7 +128,7 @@ func TestALimitOfZeroIsOff(t *testing.T) {
 	limits := Limits{Requests: RequestCaps(0), Bodies: BodyCaps(0)}
 	hook := newHook(t, "team-a/hook", keeping)
 	w := newWebhooks(t, newTable(t, limits, hook), &recorder{})
-	big := strings.Repeat("x", MaxBody)
+	big := strings.Repeat("x", limit.MaxBody)
 	for range 300 {
 		for want, r := range map[int]*http.Request{
 			404: push("/hook/x", token, "{}"), 400: push(hook.Path, "other", "{}"), 200: push(hook.Path, token, "{}"),
@@ -148,17 +150,17 @@ type keepBodies struct{ targets []event.Trigger }
 
 func (keepBodies) ReadsBody() bool { return true }
 
-func (k keepBodies) Select(context.Context, Claims, []byte) ([]event.Trigger, error) {
+func (k keepBodies) Select(context.Context, map[string]any, []byte) ([]event.Trigger, error) {
 	return k.targets, nil
 }
 
 // T6: fails without the cap on bodies at any of the three levels, when it counts what fits the first buffer, or when a body's
-// room is not given back.
+// capacity is not given back.
 func TestT6BodiesThatAreKeptHaveTheirShareAndNoMore(t *testing.T) {
 	const mib = 1 << 20
 	for name, tc := range map[string]struct {
 		caps   Caps
-		floods []string // each by one body of 2 MiB that does not end: one in the shared room, one in the room beside it
+		floods []string // each by one body of 2 MiB that does not end: one in the shared capacity, one in the capacity beside it
 		free   map[string]int
 	}{
 		"of a path": {
@@ -213,10 +215,31 @@ func TestT6BodiesThatAreKeptHaveTheirShareAndNoMore(t *testing.T) {
 				}
 				end()
 				wg.Wait()
-				if !w.gate.bodies.free(tc.caps.Total) {
-					t.Error("room of bodies is still held")
+				if !isFree(t, &w.admission.bodies, tc.caps.Total) {
+					t.Error("capacity of bodies is still held")
 				}
 			})
 		})
+	}
+}
+
+func TestLimitsThatMakeNoSenseAreRefused(t *testing.T) {
+	for name, change := range map[string]func(*Limits){
+		"a negative rate":             func(l *Limits) { l.Unknown.Rate = -1 },
+		"a rate without burst":        func(l *Limits) { l.Failure.Burst = 0 },
+		"a rate that is no number":    func(l *Limits) { l.Tenant.Rate = math.NaN() },
+		"a rate without end":          func(l *Limits) { l.Receiver.Rate = math.Inf(1) },
+		"a path above its namespace":  func(l *Limits) { l.Requests.Path = l.Requests.Namespace + 1 },
+		"a namespace above the total": func(l *Limits) { l.Bodies.Namespace = l.Bodies.Total + 1 },
+		"no capacity for one request": func(l *Limits) { l.Requests.Path = 0 },
+		"no capacity for one body":    func(l *Limits) { l.Bodies = BodyCaps(limit.MaxBody - 1) },
+		"a negative reserve":          func(l *Limits) { l.Requests.Reserve = -1 },
+		"a negative wait":             func(l *Limits) { l.Wait = -1 },
+	} {
+		l := DefaultLimits()
+		change(&l)
+		if _, err := NewTable(l, nil); err == nil {
+			t.Errorf("%s was accepted", name)
+		}
 	}
 }

@@ -8,8 +8,9 @@ import (
 	"notifier/internal/event"
 )
 
-// publish puts triggers on the bus, accepted at the given time, and returns when all are acknowledged or one has failed. The
-// sender's going away does not end it, since others may share it; time does. A panic is an error like others: the sender is to try again.
+// publish puts triggers on the bus, accepted at the given time, and returns when all are acknowledged or one has failed. It ends when the
+// sender goes away, so that a sender that hangs up holds nothing: what was not answered was not promised. A panic is an error like others:
+// the sender is to try again.
 func (w *Webhooks) publish(ctx context.Context, targets []event.Trigger, accepted time.Time) (err error) {
 	if len(targets) == 0 {
 		return nil
@@ -20,9 +21,9 @@ func (w *Webhooks) publish(ctx context.Context, targets []event.Trigger, accepte
 			err = fmt.Errorf("publish triggers: panic (%T)", p)
 		}
 	}()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishTime)
+	ctx, cancel := context.WithTimeout(ctx, publishTime)
 	defer cancel()
-	triggers := make([]event.Trigger, len(targets)) // a copy, for those who publish the same targets
+	triggers := make([]event.Trigger, len(targets)) // a copy: the hook serves other webhooks as well
 	for i, t := range targets {
 		t.Accepted = accepted
 		triggers[i] = t

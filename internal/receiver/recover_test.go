@@ -8,11 +8,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"notifier/internal/event"
+	"notifier/internal/receiver/limit"
+	"notifier/internal/receiver/verify"
 )
 
 // stumbling is a verifier, its check and a filter that panic at one step.
 type stumbling struct {
-	Verifier
+	verify.Verifier
 	at string
 }
 
@@ -22,23 +24,23 @@ func (s stumbling) step(name string) {
 	}
 }
 
-func (s stumbling) Begin(context.Context, http.Header) (Check, error) {
+func (s stumbling) Begin(context.Context, http.Header) (verify.Check, error) {
 	s.step("begin")
 	return stumblingCheck{s}, nil
 }
 
-func (s stumbling) Event(http.Header) Event { s.step("event"); return Event{} }
+func (s stumbling) Event(http.Header) verify.Event { s.step("event"); return verify.Event{} }
 
 type stumblingCheck struct{ stumbling }
 
-func (s stumblingCheck) Write(p []byte) (int, error)   { s.step("write"); return len(p), nil }
-func (s stumblingCheck) Finish([]byte) (Claims, error) { s.step("finish"); return nil, nil }
+func (s stumblingCheck) Write(p []byte) (int, error)          { s.step("write"); return len(p), nil }
+func (s stumblingCheck) Finish([]byte) (verify.Claims, error) { s.step("finish"); return nil, nil }
 
 type stumblingParser struct{ stumbling }
 
-func (s stumblingParser) Parse(context.Context, http.Header, []byte) (Content, error) {
+func (s stumblingParser) Parse(context.Context, http.Header, []byte) (verify.Content, error) {
 	s.step("parse")
-	return Content{}, nil
+	return verify.Content{}, nil
 }
 
 type stumblingFilter struct {
@@ -48,12 +50,12 @@ type stumblingFilter struct {
 
 func (s stumblingFilter) ReadsBody() bool { return true }
 
-func (s stumblingFilter) Select(context.Context, Claims, []byte) ([]event.Trigger, error) {
+func (s stumblingFilter) Select(context.Context, map[string]any, []byte) ([]event.Trigger, error) {
 	s.step("filter")
 	return s.targets, nil
 }
 
-// Fails when a panic ends the process, is answered with a 2xx, or keeps a place or room that the request had.
+// Fails when a panic ends the process, is answered with a 2xx, or keeps a place or capacity that the request had.
 func TestAPanicAtAnyStepIsNo2xxAndHoldsNothing(t *testing.T) {
 	for at, want := range map[string]int{
 		"begin": 500, "write": 500, "finish": 500, "event": 500, "parse": 500, "filter": 500,
@@ -81,7 +83,7 @@ func TestAPanicAtAnyStepIsNo2xxAndHoldsNothing(t *testing.T) {
 				return nil
 			}))
 			for range 2 { // the first leaves nothing behind that the second would stumble over
-				if resp := do(w, push(hook.Path, token, string(make([]byte, 2*bufferSize)))); resp.StatusCode != want {
+				if resp := do(w, push(hook.Path, token, string(make([]byte, 2*limit.BufferSize)))); resp.StatusCode != want {
 					t.Errorf("got %d, want %d", resp.StatusCode, want)
 				}
 			}
@@ -94,8 +96,8 @@ func TestAPanicAtAnyStepIsNo2xxAndHoldsNothing(t *testing.T) {
 			}
 			rt := table.first(hook.Path)
 			limits := unlimited()
-			if !w.gate.requests.TryAcquire(limits.Requests.Total) || !w.gate.bodies.free(limits.Bodies.Total) ||
-				!rt.line.room.requests.TryAcquire(limits.Requests.Path) || !rt.line.room.bodies.free(limits.Bodies.Path) ||
+			if !w.admission.requests.TryAcquire(limits.Requests.Total) || !isFree(t, &w.admission.bodies, limits.Bodies.Total) ||
+				!rt.path.capacity.requests.TryAcquire(limits.Requests.Path) || !isFree(t, &rt.path.capacity.bodies, limits.Bodies.Path) ||
 				!rt.tenant.reserve.TryAcquire(limits.Requests.Reserve) || w.inFlight.Load() != 0 {
 				t.Error("something is still held")
 			}

@@ -69,7 +69,7 @@ func (r *redeliveries) add(key deliveryKey, at time.Time) {
 	defer r.mu.Unlock()
 	if len(r.seen) == 0 || len(r.seen) < maxRemembered && at.Sub(r.seen[r.oldest].at) < rememberFor {
 		r.seen = append(r.seen, acceptance{})
-		copy(r.seen[r.oldest+1:], r.seen[r.oldest:]) // room behind the newest
+		copy(r.seen[r.oldest+1:], r.seen[r.oldest:]) // capacity behind the newest
 	}
 	r.seen[r.oldest] = acceptance{key, at}
 	r.oldest = (r.oldest + 1) % len(r.seen)

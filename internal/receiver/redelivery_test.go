@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"notifier/internal/event"
+	"notifier/internal/receiver/limit"
 )
 
 // The answers of a repeat and of what is none.
@@ -19,12 +20,12 @@ const (
 	saysFoldedDuplicate = `{"accepted":true,"duplicate":true,"folded":true}`
 )
 
-// redelivery is a door with a bus that remembers, and its table.
+// redelivery is a handler with a bus that remembers, and its table.
 type redelivery struct {
-	t     *testing.T
-	door  *Webhooks
-	table *Table
-	bus   *recorder
+	t       *testing.T
+	handler *Webhooks
+	table   *Table
+	bus     *recorder
 }
 
 func newRedelivery(t *testing.T, limits Limits, hooks ...*Hook) *redelivery {
@@ -39,7 +40,7 @@ func (r *redelivery) send(hook *Hook, key, id, body string) (answer string, publ
 	before := r.bus.count()
 	request := push(hook.Path, key, body)
 	request.Header.Set("X-GitHub-Delivery", id)
-	return bodyOf(r.t, do(r.door, request)), r.bus.count() - before
+	return bodyOf(r.t, do(r.handler, request)), r.bus.count() - before
 }
 
 // expect sends and compares.
@@ -79,12 +80,12 @@ func TestOnlyTheSameAuthenticStoredDeliveryIsARepeat(t *testing.T) {
 		if got, n := r.send(hook, "wrong", "1", "{}"); n != 0 || got != `{"reason":"signature mismatch"}` {
 			t.Fatalf("a forged one: %s", got)
 		}
-		up := r.door.triggers
-		r.door.triggers = triggersFunc(func(context.Context, event.Trigger) error { return errors.New("down") })
+		up := r.handler.triggers
+		r.handler.triggers = triggersFunc(func(context.Context, event.Trigger) error { return errors.New("down") })
 		if got, n := r.send(hook, token, "1", "{}"); n != 0 || got != `{"reason":"not stored, try again"}` {
 			t.Fatalf("one that is not stored: %s", got)
 		}
-		r.door.triggers = up
+		r.handler.triggers = up
 		r.expect(hook, "1", "{}", saysAccepted, 1)
 		r.expect(hook, "1", `{"other":true}`, saysAccepted, 1)
 		r.expect(other, "1", "{}", saysAccepted, 1)
@@ -98,14 +99,14 @@ func TestOnlyTheSameAuthenticStoredDeliveryIsARepeat(t *testing.T) {
 func TestARepeatOverTheBudgetIsFoldedToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limits := unlimited()
-		limits.Receiver = Budget{Rate: 0.1, Burst: 2}
+		limits.Receiver = limit.Budget{Rate: 0.1, Burst: 2}
 		hook := newHook(t, "team-a/hook")
 		r := newRedelivery(t, limits, hook)
 		r.expect(hook, "1", "{}", saysAccepted, 1)
 		r.expect(hook, "1", "{}", saysDuplicate, 1)
 		request := push(hook.Path, token, "{}")
 		request.Header.Set("X-GitHub-Delivery", "1")
-		resp := do(r.door, request)
+		resp := do(r.handler, request)
 		if got := bodyOf(t, resp); resp.StatusCode != http.StatusAccepted || got != saysFoldedDuplicate {
 			t.Errorf("got %d %s", resp.StatusCode, got)
 		}
@@ -208,6 +209,6 @@ type selection struct {
 }
 
 func (s *selection) ReadsBody() bool { return true }
-func (s *selection) Select(context.Context, Claims, []byte) ([]event.Trigger, error) {
+func (s *selection) Select(context.Context, map[string]any, []byte) ([]event.Trigger, error) {
 	return s.triggers, s.failed
 }

@@ -35,21 +35,26 @@ type Reports interface {
 	Put(ctx context.Context, key string, value []byte) error
 }
 
+// Source has Receivers to report of.
+type Source interface {
+	// Tallies returns what is counted of each Receiver, by "namespace/name".
+	Tallies() map[string]*Tally
+}
+
 // ReporterOptions are what NewReporter needs. All are required.
 type ReporterOptions struct {
-	Table         *Table
-	Subscriptions *Subscriptions
-	Reports       Reports
+	Sources []Source
+	Reports Reports
 	// Replica names this process among its peers. It has no slash.
 	Replica string
 	Log     *slog.Logger
 }
 
-// Reporter tells what came in for the Receivers of a Table and of Subscriptions. Events are counted on the one replica that reads them, so
+// Reporter tells what came in for Receivers. Events are counted on the one replica that reads them, so
 // that over all replicas each is told once.
 type Reporter struct {
 	ReporterOptions
-	reported map[*tally]reported
+	reported map[*Tally]reported
 	broken   bool
 }
 
@@ -64,10 +69,10 @@ type reported struct {
 
 // NewReporter returns a Reporter. Run starts it.
 func NewReporter(o ReporterOptions) (*Reporter, error) {
-	if o.Table == nil || o.Subscriptions == nil || o.Reports == nil || o.Log == nil || o.Replica == "" || strings.Contains(o.Replica, "/") {
-		return nil, errors.New("delivery reports: Table, Subscriptions, Reports or Log is missing, or Replica is not a name")
+	if len(o.Sources) == 0 || o.Reports == nil || o.Log == nil || o.Replica == "" || strings.Contains(o.Replica, "/") {
+		return nil, errors.New("delivery reports: Sources, Reports or Log is missing, or Replica is not a name")
 	}
-	return &Reporter{ReporterOptions: o, reported: map[*tally]reported{}}, nil
+	return &Reporter{ReporterOptions: o, reported: map[*Tally]reported{}}, nil
 }
 
 // Run reports until ctx ends.
@@ -87,7 +92,7 @@ func (r *Reporter) Run(ctx context.Context) error {
 // entry is one Receiver of a table.
 type entry struct {
 	key    string // "namespace/name"
-	tally  *tally
+	tally  *Tally
 	before reported
 	// rank is how many of its namespace are told of before it, and served when one of its namespace was told of last.
 	rank   int
@@ -109,11 +114,10 @@ func (e *entry) due(now time.Time) bool {
 
 // news returns the Receivers that are to be told of now, in order.
 func (r *Reporter) news(now time.Time) []entry {
-	known := make(map[*tally]reported, len(r.reported))
+	known := make(map[*Tally]reported, len(r.reported))
 	served := make(map[string]time.Time) // by namespace
 	var news []entry
-	r.Table.expire(now)
-	for _, e := range slices.Concat(r.Table.entries(), r.Subscriptions.entries()) {
+	for _, e := range r.entries() {
 		if e.tally.version() == 0 {
 			continue
 		}
@@ -128,6 +132,16 @@ func (r *Reporter) news(now time.Time) []entry {
 	}
 	r.reported = known // without those that are gone
 	return inTurn(news, served)[:min(len(news), reportsPerTick)]
+}
+
+func (r *Reporter) entries() []entry {
+	var all []entry
+	for _, source := range r.Sources {
+		for key, t := range source.Tallies() {
+			all = append(all, entry{key: key, tally: t})
+		}
+	}
+	return all
 }
 
 // inTurn orders Receivers by who is told of next. served are the times of the last report about any of a namespace.
@@ -147,7 +161,7 @@ func inTurn(news []entry, served map[string]time.Time) []entry {
 func (r *Reporter) report(ctx context.Context, news []entry) {
 	for _, e := range news {
 		told := reported{version: e.tally.version(), authentic: e.tally.authentic()} // first: what is counted from here on is told of again
-		err := r.put(ctx, DeliveriesPrefix+e.key+"/"+r.Replica, e.tally.read())
+		err := r.put(ctx, DeliveriesPrefix+e.key+"/"+r.Replica, e.tally.Read())
 		switch {
 		case err == nil:
 			r.broken = false
@@ -176,40 +190,4 @@ func (r *Reporter) put(ctx context.Context, key string, d Deliveries) error {
 	ctx, cancel := context.WithTimeout(ctx, reportTime)
 	defer cancel()
 	return r.Reports.Put(ctx, key, value)
-}
-
-// expire gives the memory back of what is remembered and too old to count, and of namespaces that have gone.
-func (t *Table) expire(now time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, o := range t.owners {
-		o.ledger.seen.expire(now)
-	}
-	for namespace, n := range t.tenants {
-		t.forget(namespace, n, now)
-	}
-}
-
-// entries returns every Receiver of the table.
-func (t *Table) entries() []entry {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	all := make([]entry, 0, len(t.owners))
-	for key, o := range t.owners {
-		all = append(all, entry{key: key, tally: &o.ledger.tally})
-	}
-	return all
-}
-
-// entries returns every Receiver of the table.
-func (t *Subscriptions) entries() []entry {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	var all []entry
-	for namespace, of := range t.namespaces {
-		for name, s := range of {
-			all = append(all, entry{key: namespace + "/" + name, tally: s.tally})
-		}
-	}
-	return all
 }

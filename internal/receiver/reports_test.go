@@ -65,7 +65,7 @@ func reporting(t *testing.T, hooks []*Hook, test func(r *redelivery, b *shelf)) 
 	synctest.Test(t, func(t *testing.T) {
 		r, b := newRedelivery(t, unlimited(), hooks...), &shelf{}
 		reporter, err := NewReporter(ReporterOptions{
-			Table: r.table, Subscriptions: NewSubscriptions(), Reports: b, Replica: "r1", Log: slog.New(slog.DiscardHandler),
+			Sources: []Source{r.table}, Reports: b, Replica: "r1", Log: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -220,7 +220,7 @@ func TestWhatIsTooOldToCountIsForgotten(t *testing.T) {
 		hook := newHook(t, "team-a/hook")
 		r := newRedelivery(t, unlimited(), hook)
 		reporter, err := NewReporter(ReporterOptions{
-			Table: r.table, Subscriptions: NewSubscriptions(), Reports: &shelf{}, Replica: "r1", Log: slog.New(slog.DiscardHandler),
+			Sources: []Source{r.table}, Reports: &shelf{}, Replica: "r1", Log: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -238,10 +238,34 @@ func TestWhatIsTooOldToCountIsForgotten(t *testing.T) {
 	})
 }
 
+// Fails when a Receiver that is gone is remembered.
+func TestAReporterForgetsAReceiverThatIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hook := newHook(t, "team-a/hook")
+		r := newRedelivery(t, unlimited(), hook)
+		reporter, err := NewReporter(ReporterOptions{
+			Sources: []Source{r.table}, Reports: &shelf{}, Replica: "r1", Log: slog.New(slog.DiscardHandler),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.send(hook, token, "1", "{}")
+		reporter.report(t.Context(), reporter.news(time.Now()))
+		if len(reporter.reported) != 1 {
+			t.Errorf("reported are %v", reporter.reported)
+		}
+		r.table.Delete("team-a/hook")
+		reporter.news(time.Now())
+		if len(reporter.reported) != 0 {
+			t.Errorf("remembered are %v", reporter.reported)
+		}
+	})
+}
+
 func TestAReporterNeedsAName(t *testing.T) {
 	for _, name := range []string{"", "a/b"} {
 		o := ReporterOptions{
-			Table: newTable(t, unlimited()), Subscriptions: NewSubscriptions(), Reports: &shelf{}, Replica: name,
+			Sources: []Source{newTable(t, unlimited())}, Reports: &shelf{}, Replica: name,
 			Log: slog.New(slog.DiscardHandler),
 		}
 		if _, err := NewReporter(o); err == nil {

@@ -7,23 +7,28 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+
+	"notifier/internal/receiver/answer"
+	"notifier/internal/receiver/limit"
+	"notifier/internal/receiver/oidc"
+	"notifier/internal/receiver/verify"
 )
 
 // hookPanicked is the answer after a panic, if no other Receiver on the path has a better one.
-var hookPanicked = silent(http.StatusInternalServerError, "panic", "")
+var hookPanicked = answer.Silent(http.StatusInternalServerError, "panic", "")
 
 // trial is what one of several Receivers on a path made of a request.
 type trial struct {
 	rt           *route
 	delivery     delivery
-	answer       *answer
+	answer       *answer.Answer
 	refusal, err error
 }
 
 // undecided reports whether it could not be said whether the request is authentic.
 func (t *trial) undecided() bool {
 	if t.refusal != nil {
-		return errors.Is(t.refusal, ErrIssuerUnavailable) || errors.Is(t.refusal, errNoTurn)
+		return errors.Is(t.refusal, oidc.ErrIssuerUnavailable) || errors.Is(t.refusal, limit.ErrNoTurn)
 	}
 	return !t.delivery.authentic
 }
@@ -32,21 +37,23 @@ func (t *trial) undecided() bool {
 // it authentic are served. Receivers that take the path for proof are tried last, if no other may have been meant.
 //
 // The outcome of one Receiver is not shown to another. A request counts for the Receivers that find it authentic, or else for one of them.
-func (w *Webhooks) serveAll(rw http.ResponseWriter, r *http.Request, s *stand) *answer {
-	if a := early(r, s.routes...); a != nil {
-		abandon(rw, r)
+func (w *Webhooks) serveAll(rw http.ResponseWriter, r *http.Request, s *pathRoutes) *answer.Answer {
+	if a := early(r); a != nil {
+		answer.Abandon(rw, r)
 		w.record(r.Context(), s.routes[0], delivery{}, a, nil)
 		return a
 	}
-	body := &sharedBody{request: r, pass: pass{bodies: [3]bodyHold{{room: s.bodies}, {}, {room: &w.gate.bodies}}, wait: w.gate.wait}}
+	body := &sharedBody{request: r, pass: permit{
+		bodies: [3]limit.BodyUse{{Capacity: s.bodies}, {}, {Capacity: &w.admission.bodies}}, wait: w.admission.wait,
+	}}
 	defer body.pass.drop()
 	trials := w.try(r.Context(), body, s.routes, false)
 	if !slices.ContainsFunc(trials, func(t trial) bool { return t.delivery.authentic || t.undecided() }) {
 		trials = append(trials, w.try(r.Context(), body, s.routes, true)...)
 	}
-	body.once.Do(func() { abandon(rw, r) })
+	body.once.Do(func() { answer.Abandon(rw, r) })
 	if body.err != nil {
-		abandon(rw, r)
+		answer.Abandon(rw, r)
 	}
 	return w.conclude(r, trials)
 }
@@ -55,7 +62,7 @@ func (w *Webhooks) serveAll(rw http.ResponseWriter, r *http.Request, s *stand) *
 func (w *Webhooks) try(ctx context.Context, body *sharedBody, routes []*route, byPath bool) []trial {
 	trials := make([]trial, 0, len(routes))
 	for _, rt := range routes {
-		if provesByPath(rt.hook.Verifier) == byPath && takesMethod(rt.hook.Verifier.Type(), body.request.Method) {
+		if verify.ProvesByPath(rt.hook.Verifier) == byPath && verify.TakesMethod(rt.hook.Verifier.Type(), body.request.Method) {
 			trials = append(trials, trial{rt: rt, answer: hookPanicked})
 		}
 	}
@@ -65,7 +72,7 @@ func (w *Webhooks) try(ctx context.Context, body *sharedBody, routes []*route, b
 			t := &trials[i]
 			defer func() {
 				if p := recover(); p != nil {
-					panicked(p, w.log.log, w.metrics.panics)
+					answer.Panicked(p, w.log.Log, w.metrics.panics)
 				}
 			}()
 			t.delivery, t.answer, t.refusal, t.err = w.judge(unanswered{}, body.forOne(ctx), t.rt)
@@ -78,8 +85,8 @@ func (w *Webhooks) try(ctx context.Context, body *sharedBody, routes []*route, b
 // conclude records what became of a request, and returns the answer: that it was not stored if that is so for one for whom it is
 // authentic, else the best that one of them gives, since what the others lack is their own. Where it is authentic for nobody the sender
 // is to try again if that could not be said, and else hears from the first.
-func (w *Webhooks) conclude(r *http.Request, trials []trial) *answer {
-	var best *answer
+func (w *Webhooks) conclude(r *http.Request, trials []trial) *answer.Answer {
+	var best *answer.Answer
 	for i := range trials {
 		t := &trials[i]
 		if !t.delivery.authentic {
@@ -87,7 +94,7 @@ func (w *Webhooks) conclude(r *http.Request, trials []trial) *answer {
 		}
 		w.record(r.Context(), t.rt, t.delivery, t.answer, t.err)
 		switch {
-		case best == nil, t.answer == hookUnavailable, best != hookUnavailable && best.status >= 300 && t.answer.status < 300:
+		case best == nil, t.answer == hookUnavailable, best != hookUnavailable && best.Status >= 300 && t.answer.Status < 300:
 			best = t.answer
 		}
 	}
@@ -106,7 +113,7 @@ func (w *Webhooks) conclude(r *http.Request, trials []trial) *answer {
 // until all are done.
 type sharedBody struct {
 	request *http.Request
-	pass    pass
+	pass    permit
 	once    sync.Once
 	bytes   []byte
 	err     error
@@ -128,9 +135,9 @@ type sharedReader struct {
 func (s *sharedReader) all() ([]byte, error) {
 	b := s.body
 	b.once.Do(func() {
-		held := holding{max: MaxBody, take: b.pass.grow}
-		b.err = held.read(b.request)
-		b.bytes = held.bytes
+		held := limit.Body{Max: limit.MaxBody, Take: b.pass.grow}
+		b.err = held.Read(b.request)
+		b.bytes = held.Bytes
 	})
 	return b.bytes, b.err
 }
@@ -150,14 +157,14 @@ func (s *sharedReader) Read(p []byte) (int, error) {
 
 func (*sharedReader) Close() error { return nil }
 
-// keep reads a body into memory, into the request's own room or, if others read it as well, into theirs.
-func keep(r *http.Request, p *pass) ([]byte, error) {
+// keep reads a body into memory, into the request's own capacity or, if others read it as well, into theirs.
+func keep(r *http.Request, p *permit) ([]byte, error) {
 	if shared, ok := r.Body.(*sharedReader); ok {
 		return shared.all()
 	}
-	kept := holding{max: MaxBody, take: p.grow}
-	err := kept.read(r)
-	return kept.bytes, err
+	kept := limit.Body{Max: limit.MaxBody, Take: p.grow}
+	err := kept.Read(r)
+	return kept.Bytes, err
 }
 
 // unanswered is where a Receiver among several answers to: its answer is one of several, and the connection is not its own.

@@ -13,12 +13,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"notifier/internal/event"
+	"notifier/internal/receiver/limit"
+	"notifier/internal/receiver/oidc/oidctest"
+	"notifier/internal/receiver/verify"
 )
 
 // withToken makes the hook's verifier one of a type with another token.
 func withToken(t testing.TB, kind, secret string) hookOption {
 	return func(h *Hook) {
-		v, err := NewVerifier(kind, Credentials{Token: []byte(secret)})
+		v, err := verify.New(kind, verify.Credentials{Token: []byte(secret)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,12 +60,12 @@ func TestT1ASquatterOnAPathWithoutATokenGetsAndHindersNothing(t *testing.T) {
 	if path != Path("", "appte", "am-a") {
 		t.Fatal("the paths do not collide")
 	}
-	issuer := newFakeIssuer(t, issuerURL, "a")
+	issuer := oidctest.New(t, issuerURL, "a")
 	oidc := func(repository string) hookOption {
 		return func(h *Hook) {
-			v, err := NewVerifier("generic-oidc", Credentials{Issuers: newIssuers(t, issuer, ""), OIDC: []OIDCProvider{{
+			v, err := verify.New("generic-oidc", verify.Credentials{Issuers: newIssuers(t, issuer, ""), OIDC: []verify.OIDCProvider{{
 				IssuerURL:   issuerURL,
-				Validations: []OIDCValidation{{Expression: "claims.repository == '" + repository + "'", Message: "not mine: " + repository}},
+				Validations: []verify.OIDCValidation{{Expression: "claims.repository == '" + repository + "'", Message: "not mine: " + repository}},
 			}}})
 			if err != nil {
 				t.Fatal(err)
@@ -73,7 +76,7 @@ func TestT1ASquatterOnAPathWithoutATokenGetsAndHindersNothing(t *testing.T) {
 	request := func(repository string) *http.Request {
 		r := httptest.NewRequest(http.MethodPost, path, strings.NewReader("{}"))
 		if repository != "" {
-			r.Header = bearer(issuer.token(t, "a", Claims{"repository": repository}))
+			r.Header = oidctest.Bearer(issuer.Token(t, "a", verify.Claims{"repository": repository}))
 		}
 		return r
 	}
@@ -90,9 +93,9 @@ func TestT1ASquatterOnAPathWithoutATokenGetsAndHindersNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bus := &recorder{}
 			table := newTable(t, unlimited(), squatter, victim)
-			door := newWebhooks(t, table, bus)
+			handler := newWebhooks(t, table, bus)
 			for range 3 {
-				if resp := do(door, request("org/app")); resp.StatusCode != http.StatusOK {
+				if resp := do(handler, request("org/app")); resp.StatusCode != http.StatusOK {
 					t.Errorf("the webhook of the other tenant: %d %s", resp.StatusCode, bodyOf(t, resp))
 				}
 			}
@@ -106,7 +109,7 @@ func TestT1ASquatterOnAPathWithoutATokenGetsAndHindersNothing(t *testing.T) {
 				}
 			}
 			for _, forged := range []string{"", "org/nobody"} {
-				if resp := do(door, request(forged)); resp.StatusCode != http.StatusBadRequest {
+				if resp := do(handler, request(forged)); resp.StatusCode != http.StatusBadRequest {
 					t.Errorf("%q: %d %s", forged, resp.StatusCode, bodyOf(t, resp))
 				}
 			}
@@ -124,7 +127,7 @@ func TestT1EachReceiverOnAPathIsServedWhatItsOwnKeyVerifies(t *testing.T) {
 		t.Fatal("the paths do not collide")
 	}
 	bus := &recorder{}
-	door := newWebhooks(t, newTable(t, unlimited(),
+	handler := newWebhooks(t, newTable(t, unlimited(),
 		newHook(t, "payments/main", onPath(path), created(1)),
 		newHook(t, "ments/inpay", onPath(path), created(2), withToken(t, "github", token+"ma")),
 		newHook(t, "third/any", onPath(path), created(0), withType(t, "generic")),
@@ -138,7 +141,7 @@ func TestT1EachReceiverOnAPathIsServedWhatItsOwnKeyVerifies(t *testing.T) {
 		{"nobody's", []string{"third"}}, // who asks for no proof and has a path that is a secret, when nobody else may have been meant
 	} {
 		bus.published = nil
-		if resp := do(door, push(path, step.key, `{"ref":"main"}`)); resp.StatusCode != http.StatusOK {
+		if resp := do(handler, push(path, step.key, `{"ref":"main"}`)); resp.StatusCode != http.StatusOK {
 			t.Errorf("%s: %d", step.key, resp.StatusCode)
 		}
 		if got := bus.reached(); !slices.Equal(got, step.want) {
@@ -167,7 +170,7 @@ func TestT3OfSeveralReceiversOnAPathNoneHindersAnother(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stored atomic.Int64
-			door := newWebhooks(t, newTable(t, unlimited(), one, newHook(t, two, onPath(path), created(1), tc.other)),
+			handler := newWebhooks(t, newTable(t, unlimited(), one, newHook(t, two, onPath(path), created(1), tc.other)),
 				triggersFunc(func(_ context.Context, trigger event.Trigger) error {
 					if trigger.Namespace == tc.down {
 						return errors.New("the disk is full")
@@ -175,11 +178,11 @@ func TestT3OfSeveralReceiversOnAPathNoneHindersAnother(t *testing.T) {
 					stored.Add(1)
 					return nil
 				}))
-			resp := do(door, push(path, token, "{}"))
+			resp := do(handler, push(path, token, "{}"))
 			if resp.StatusCode != tc.status || stored.Load() == 0 {
 				t.Errorf("answered %d %s, %d stored", resp.StatusCode, bodyOf(t, resp), stored.Load())
 			}
-			if got := testutil.ToFloat64(door.metrics.panics); got != tc.panics {
+			if got := testutil.ToFloat64(handler.metrics.panics); got != tc.panics {
 				t.Errorf("%v panics are counted", got)
 			}
 		})
@@ -187,9 +190,11 @@ func TestT3OfSeveralReceiversOnAPathNoneHindersAnother(t *testing.T) {
 }
 
 // brokenVerifier panics.
-type brokenVerifier struct{ Verifier }
+type brokenVerifier struct{ verify.Verifier }
 
-func (brokenVerifier) Begin(context.Context, http.Header) (Check, error) { panic("a fault of ours") }
+func (brokenVerifier) Begin(context.Context, http.Header) (verify.Check, error) {
+	panic("a fault of ours")
+}
 
 // T5: several Receivers on a path make a rejected webhook no dearer for anyone but by their checks. Fails when the body of one whose
 // headers prove nothing is read, when it is read beyond its bound or held after the answer, and when a flood of failures is not
@@ -197,25 +202,25 @@ func (brokenVerifier) Begin(context.Context, http.Header) (Check, error) { panic
 func TestT5ARejectedWebhookOfSeveralReceiversIsCheap(t *testing.T) {
 	path := Path(token, "main", "payments")
 	limits := unlimited()
-	limits.Failure = Budget{Rate: 0.001, Burst: 3}
+	limits.Failure = limit.Budget{Rate: 0.001, Burst: 3}
 	bus := &recorder{}
 	table := newTable(t, limits, newHook(t, "payments/main", onPath(path)),
 		newHook(t, "ments/mainpay", onPath(path), withToken(t, "nexus", token)))
-	door := newWebhooks(t, table, bus)
+	handler := newWebhooks(t, table, bus)
 	body := &countingReader{Reader: *strings.NewReader(strings.Repeat("x", 1<<20))}
 	unsigned := httptest.NewRequest(http.MethodPost, path, body)
-	if resp := do(door, unsigned); resp.StatusCode != http.StatusBadRequest || body.read.Load() != 0 {
+	if resp := do(handler, unsigned); resp.StatusCode != http.StatusBadRequest || body.read.Load() != 0 {
 		t.Errorf("unsigned: %d, %d bytes read", resp.StatusCode, body.read.Load())
 	}
-	long := push(path, token, strings.Repeat("x", MaxBody+1))
+	long := push(path, token, strings.Repeat("x", limit.MaxBody+1))
 	long.ContentLength = -1
-	if resp := do(door, long); resp.StatusCode != http.StatusRequestEntityTooLarge {
+	if resp := do(handler, long); resp.StatusCode != http.StatusRequestEntityTooLarge {
 		t.Errorf("too long: %d", resp.StatusCode)
 	}
 	statuses := map[int]int{}
 	for range 20 {
-		statuses[do(door, push(path, "wrong", "{}")).StatusCode]++
-		if resp := do(door, push(path, token, "{}")); resp.StatusCode != http.StatusOK {
+		statuses[do(handler, push(path, "wrong", "{}")).StatusCode]++
+		if resp := do(handler, push(path, token, "{}")); resp.StatusCode != http.StatusOK {
 			t.Errorf("the one who knows the token: %d", resp.StatusCode)
 		}
 	}
@@ -226,7 +231,7 @@ func TestT5ARejectedWebhookOfSeveralReceiversIsCheap(t *testing.T) {
 		t.Errorf("triggered in %q", bus.reached())
 	}
 	s, _ := table.lookup(path)
-	if !door.gate.bodies.free(limits.Bodies.Total) || !s.bodies.free(limits.Bodies.Path) {
-		t.Error("room for a body is held after the answer")
+	if !isFree(t, &handler.admission.bodies, limits.Bodies.Total) || !isFree(t, s.bodies, limits.Bodies.Path) {
+		t.Error("capacity for a body is held after the answer")
 	}
 }

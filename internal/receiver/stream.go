@@ -4,25 +4,27 @@ import (
 	"hash/maphash"
 	"io"
 	"sync"
+
+	"notifier/internal/receiver/limit"
 )
 
-var intakes = sync.Pool{New: func() any { return new(intake) }}
+var streams = sync.Pool{New: func() any { return new(bodyStream) }}
 
-// intake is what it takes to read a body that is not kept.
-type intake struct {
-	buffer [bufferSize]byte
+// bodyStream is what it takes to read a body that is not kept.
+type bodyStream struct {
+	buffer [limit.BufferSize]byte
 	digest maphash.Hash
 }
 
 // stream reads the body to its end into check, and returns the body's digest; errTooLarge says that it goes on beyond MaxBody.
 func stream(check io.Writer, body io.Reader, seed maphash.Seed) (bodyDigest, error) {
-	r := intakes.Get().(*intake)
-	defer intakes.Put(r)
+	r := streams.Get().(*bodyStream)
+	defer streams.Put(r)
 	r.digest.SetSeed(seed)
-	for left := MaxBody; ; {
+	for left := limit.MaxBody; ; {
 		n, err := body.Read(r.buffer[:])
 		if n > left {
-			return 0, errTooLarge
+			return 0, limit.ErrTooLarge
 		}
 		left -= n
 		_, _ = check.Write(r.buffer[:n]) // hashes do not fail

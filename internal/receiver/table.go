@@ -11,7 +11,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// ErrPathCrowded says that as many Receivers as one path may have stand behind it already. A namespace that is alone in its choice of
+// ErrPathCrowded says that a path has as many Receivers as it may have. A namespace that is alone in its choice of
 // names and tokens never meets it.
 var ErrPathCrowded = errors.New("too many Receivers have this webhook path; use another name or token")
 
@@ -20,7 +20,7 @@ var ErrPathCrowded = errors.New("too many Receivers have this webhook path; use 
 type Table struct {
 	limits   Limits
 	moved    func(owner string)
-	routes   sync.Map // path → *stand
+	routes   sync.Map // path → *pathRoutes
 	complete atomic.Bool
 
 	mu      sync.Mutex
@@ -34,16 +34,15 @@ type Table struct {
 // outlives the hook: a Receiver's edit must not refill its budgets.
 type route struct {
 	hook   *Hook
-	line   *line
+	path   *pathState
 	owner  *owner
 	tenant *tenant
-	rounds rounds
 	ledger *ledger
 }
 
-// line is the state of one owner's path.
-type line struct {
-	room     room
+// pathState is the state of one owner's path.
+type pathState struct {
+	capacity capacity
 	failures *rate.Limiter
 }
 
@@ -52,15 +51,15 @@ type owner struct {
 	key        string
 	namespace  string
 	deliveries *rate.Limiter
-	paths      map[string]*line
+	paths      map[string]*pathState
 	ledger     *ledger
 }
 
 // tenant is the state of one namespace, kept while it has a Receiver, and until nothing of it is in use: who creates its Receivers
-// again gets no second room, and no budget that is full again.
+// again gets no second capacity, and no budget that is full again.
 type tenant struct {
 	receivers  int
-	room       room
+	capacity   capacity
 	reserve    *semaphore.Weighted // of places for requests
 	deliveries *rate.Limiter
 }
@@ -105,18 +104,18 @@ func (t *Table) Put(key string, hooks ...*Hook) error {
 	defer t.mu.Unlock()
 	o := t.own(key, hooks[0])
 	n := t.tenants[o.namespace]
-	if uid := hooks[0].UID; o.ledger == nil || o.ledger.tally.uid != uid {
+	if uid := hooks[0].UID; o.ledger == nil || o.ledger.tally.UID != uid {
 		o.ledger = newLedger(uid, time.Now())
 	}
 	before := o.paths
-	o.paths = make(map[string]*line, len(hooks))
+	o.paths = make(map[string]*pathState, len(hooks))
 	for _, h := range hooks {
 		l := before[h.Path]
 		if l == nil {
-			l = &line{room: newRoom(t.limits.Requests.Path, t.limits.Bodies.Path), failures: t.limits.Failure.limiter()}
+			l = &pathState{capacity: newCapacity(t.limits.Requests.Path, t.limits.Bodies.Path), failures: t.limits.Failure.Limiter()}
 		}
 		o.paths[h.Path] = l
-		t.claim(h.Path, key, &route{hook: h, line: l, owner: o, tenant: n, ledger: o.ledger})
+		t.claim(h.Path, key, &route{hook: h, path: l, owner: o, tenant: n, ledger: o.ledger})
 	}
 	for path := range before {
 		if _, kept := o.paths[path]; !kept {
@@ -146,14 +145,14 @@ func (t *Table) Delete(key string) {
 	t.forget(o.namespace, n, time.Now())
 }
 
-// forget ends the state of a namespace that has no Receiver, once its room is empty and its budget full.
+// forget ends the state of a namespace that has no Receiver, once its capacity is empty and its budget full.
 func (t *Table) forget(namespace string, n *tenant, now time.Time) {
 	if n.receivers > 0 || n.deliveries.Limit() != rate.Inf && n.deliveries.TokensAt(now) < float64(n.deliveries.Burst()) {
 		return
 	}
-	// Whoever holds room of any sort holds a place.
-	if all := t.limits.Requests.Namespace; n.room.requests.TryAcquire(all) {
-		n.room.requests.Release(all)
+	// Whoever holds capacity of any sort holds a place.
+	if all := t.limits.Requests.Namespace; n.capacity.requests.TryAcquire(all) {
+		n.capacity.requests.Release(all)
 		delete(t.tenants, namespace)
 	}
 }
@@ -163,33 +162,57 @@ func (t *Table) Complete() { t.complete.Store(true) }
 
 // own returns the state of a Receiver, made if need be, under the budget that h asks for.
 func (t *Table) own(key string, h *Hook) *owner {
-	budget := h.RateLimit.within(t.limits.Receiver)
+	budget := h.RateLimit.Within(t.limits.Receiver)
 	if o := t.owners[key]; o != nil {
-		budget.apply(o.deliveries)
+		budget.Apply(o.deliveries)
 		return o
 	}
 	n := t.tenants[h.Namespace]
 	if n == nil {
 		n = &tenant{
-			room:       newRoom(t.limits.Requests.Namespace, t.limits.Bodies.Namespace),
+			capacity:   newCapacity(t.limits.Requests.Namespace, t.limits.Bodies.Namespace),
 			reserve:    semaphore.NewWeighted(t.limits.Requests.Reserve),
-			deliveries: t.limits.Tenant.limiter(),
+			deliveries: t.limits.Tenant.Limiter(),
 		}
 		t.tenants[h.Namespace] = n
 	}
 	n.receivers++
-	o := &owner{key: key, namespace: h.Namespace, deliveries: budget.limiter()}
+	o := &owner{key: key, namespace: h.Namespace, deliveries: budget.Limiter()}
 	t.owners[key] = o
 	return o
 }
 
 // lookup returns who stands behind the request URI, nil for nobody, and whether that may be only for now. Completeness is read
 // first: a path that is put between the two reads is found, and never taken for unknown.
-func (t *Table) lookup(uri string) (s *stand, starting bool) {
+func (t *Table) lookup(uri string) (s *pathRoutes, starting bool) {
 	starting = !t.complete.Load()
 	v, ok := t.routes.Load(uri)
 	if !ok {
 		return nil, starting && isHookPath(uri)
 	}
-	return v.(*stand), false
+	return v.(*pathRoutes), false
+}
+
+// expire gives the memory back of what is remembered and too old to count, and of namespaces that have gone.
+func (t *Table) expire(now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, o := range t.owners {
+		o.ledger.seen.expire(now)
+	}
+	for namespace, n := range t.tenants {
+		t.forget(namespace, n, now)
+	}
+}
+
+// Tallies implements Source. It forgets what is too old to count.
+func (t *Table) Tallies() map[string]*Tally {
+	t.expire(time.Now())
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := make(map[string]*Tally, len(t.owners))
+	for key, o := range t.owners {
+		all[key] = o.ledger.tally
+	}
+	return all
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"notifier/internal/receiver/oidc/oidctest"
 )
 
 // served returns the name of the Receiver that serves path, "" for none.
@@ -23,7 +25,7 @@ func served(table *Table, path string) string {
 func created(at int64) hookOption   { return func(h *Hook) { h.Created = time.Unix(at, 0) } }
 func onPath(path string) hookOption { return func(h *Hook) { h.Path = path } }
 
-// standing are the names of the Receivers behind a path.
+// served are the names of the Receivers behind a path.
 func standing(table *Table, path string) []string {
 	s, _ := table.lookup(path)
 	if s == nil {
@@ -64,11 +66,11 @@ func TestT1ReceiversWithOnePathAllStandBehindIt(t *testing.T) {
 			if diff := cmp.Diff(tc.want, standing(table, path)); diff != "" {
 				t.Errorf("served (-want +got):\n%s", diff)
 			}
-			before := table.first(path).line
+			before := table.first(path).path
 			if err := table.Put(tc.want[0], newHook(t, tc.want[0], onPath(path), created(1), withEvents("push"))); err != nil {
 				t.Errorf("an edit: %v", err)
 			}
-			if table.first(path).line != before {
+			if table.first(path).path != before {
 				t.Error("the budgets did not outlive an edit")
 			}
 			table.Delete(tc.want[0])
@@ -90,8 +92,8 @@ func TestT1APathWithoutATokenIsNoProof(t *testing.T) {
 	if path != Path("app", "te", "am-a") {
 		t.Fatal("the paths do not collide")
 	}
-	issuer := newFakeIssuer(t, "https://issuer.example", "a")
-	verifier := oidcVerifier(t, newIssuers(t, issuer, ""), issuer.url)
+	issuer := oidctest.New(t, "https://issuer.example", "a")
+	verifier := oidcVerifier(t, newIssuers(t, issuer, ""), issuer.URL)
 	victim := newHook(t, "team-a/app", onPath(path), created(2), func(h *Hook) { h.Verifier = verifier })
 	squatter := newHook(t, "am-a/te", onPath(path), created(1), withType(t, "generic"))
 	for name, order := range map[string][]*Hook{"the victim first": {victim, squatter}, "the squatter first": {squatter, victim}} {
@@ -119,7 +121,7 @@ func TestT1APathWithoutATokenIsNoProof(t *testing.T) {
 }
 
 // What a webhook costs is bounded. Fails when there is no bound, when a namespace's many keep another namespace's one out, when who is
-// kept out is not told, or not told that there is room again.
+// kept out is not told, or not told that there is capacity again.
 func TestT5ThePlacesOnOnePathAreBoundedAndSharedByNamespaces(t *testing.T) {
 	path := Path(token, "main", "payments")
 	var moved []string
@@ -133,12 +135,12 @@ func TestT5ThePlacesOnOnePathAreBoundedAndSharedByNamespaces(t *testing.T) {
 			t.Errorf("Put of %s: %v", key, err)
 		}
 	}
-	for i := range maxStanding {
+	for i := range maxOnPath {
 		put(fmt.Sprintf("many/r%d", i), int64(i), nil)
 	}
 	put("many/last", 100, ErrPathCrowded)
 	put("one/young", 200, nil)
-	if got := standing(table, path); len(got) != maxStanding || got[1] != "one/young" {
+	if got := standing(table, path); len(got) != maxOnPath || got[1] != "one/young" {
 		t.Errorf("served: %q", got)
 	}
 	table.Delete("many/r0")
@@ -237,17 +239,17 @@ func TestBudgetsOutliveAnEdit(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := table.first(path)
-	if after == before || after.line != before.line || after.owner != before.owner || after.tenant != before.tenant {
+	if after == before || after.path != before.path || after.owner != before.owner || after.tenant != before.tenant {
 		t.Error("the state did not outlive the edit, or the edit did not come through")
 	}
 }
 
-// T6: fails when a namespace that deletes its last Receiver and creates it again has all its room and budget again, while it holds
+// T6: fails when a namespace that deletes its last Receiver and creates it again has all its capacity and budget again, while it holds
 // the first or has used up the budget; and when its state is kept for ever.
 func TestT6ANamespaceThatComesBackHasTheRoomThatItLeft(t *testing.T) {
 	for name, use := range map[string]func(*Table, *route) (end func()){
 		"a place": func(table *Table, rt *route) func() {
-			g := gate{room: newRoom(table.limits.Requests.Total, table.limits.Bodies.Total)}
+			g := admission{capacity: newCapacity(table.limits.Requests.Total, table.limits.Bodies.Total)}
 			p, ok := g.enter(t.Context(), rt)
 			if !ok {
 				t.Fatal("no place")
@@ -271,7 +273,7 @@ func TestT6ANamespaceThatComesBackHasTheRoomThatItLeft(t *testing.T) {
 					t.Fatal(err)
 				}
 				if after := table.first(hook.Path); after.tenant != before.tenant {
-					t.Error("the namespace has all its room again")
+					t.Error("the namespace has all its capacity again")
 				}
 				table.Delete("team-a/hook")
 				end()

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"notifier/internal/receiver/answer"
 )
 
 // maxShownID bounds in bytes a delivery's ID in a status.
@@ -40,20 +42,20 @@ type Outcome struct {
 
 // ledger is what is remembered of one Receiver, as long as it is the same object. It outlives the Receiver's hooks.
 type ledger struct {
-	tally tally
+	tally *Tally
 	seen  redeliveries
 }
 
-func newLedger(uid string, now time.Time) *ledger { return &ledger{tally: tally{uid: uid, since: now}} }
+func newLedger(uid string, now time.Time) *ledger { return &ledger{tally: NewTally(uid, now)} }
 
-// tally counts what came in for one Receiver, as long as it is the same object. Counting a webhook that is not accepted takes
+// Tally counts what came in for one Receiver, as long as it is the same object. Counting a webhook that is not accepted takes
 // no lock, one that is takes a lock that nobody holds for longer than it takes to copy an ID; neither allocates.
-type tally struct {
-	uid                                                  string
-	since                                                time.Time
+type Tally struct {
+	UID                                                  string
+	Since                                                time.Time
 	accepted, folded, duplicate, refused, failed, others atomic.Int64
 
-	fault   atomic.Pointer[answer]
+	fault   atomic.Pointer[answer.Answer]
 	faultAt atomic.Int64 // Unix nanoseconds
 	// previousAt is when a previous token last proved a webhook, in Unix nanoseconds; 0 for never.
 	previousAt atomic.Int64
@@ -61,20 +63,23 @@ type tally struct {
 	mu   sync.Mutex
 	last struct {
 		at     time.Time
-		answer *answer
+		answer *answer.Answer
 		id     [maxShownID]byte
 		length int
 	}
 }
 
-// count counts one answer to a request of the Receiver, or what would have been the answer to an event. id is the sender's, and
+// NewTally counts for the Receiver with this UID from now on.
+func NewTally(uid string, now time.Time) *Tally { return &Tally{UID: uid, Since: now} }
+
+// Count counts one answer to a request of the Receiver, or what would have been the answer to an event. id is the sender's, and
 // kept only of an accepted one.
-func (t *tally) count(a *answer, id string, now time.Time) {
+func (t *Tally) Count(a *answer.Answer, id string, now time.Time) {
 	switch {
-	case a.status == http.StatusServiceUnavailable:
+	case a.Status == http.StatusServiceUnavailable:
 		t.fail(a, now)
 		t.failed.Add(1)
-	case a.status >= http.StatusBadRequest:
+	case a.Status >= http.StatusBadRequest:
 		t.fail(a, now)
 		t.refused.Add(1)
 	default:
@@ -82,60 +87,60 @@ func (t *tally) count(a *answer, id string, now time.Time) {
 	}
 }
 
-func (t *tally) accept(a *answer, id string, now time.Time) {
+func (t *Tally) accept(a *answer.Answer, id string, now time.Time) {
 	t.mu.Lock()
 	if t.last.at.Before(now) {
 		t.last.at, t.last.answer = now, a
 		t.last.length = copy(t.last.id[:], id)
 	}
 	t.mu.Unlock()
-	if a == hookPing {
+	if a.Ping {
 		t.others.Add(1)
 		return
 	}
-	if a.duplicate {
+	if a.Duplicate {
 		t.duplicate.Add(1)
 	}
-	if a.folded {
+	if a.Folded {
 		t.folded.Add(1)
 	}
 	t.accepted.Add(1)
 }
 
-func (t *tally) fail(a *answer, now time.Time) {
+func (t *Tally) fail(a *answer.Answer, now time.Time) {
 	t.faultAt.Store(now.UnixNano())
 	t.fault.Store(a)
 }
 
 // proved notes that a webhook was authentic, whatever is answered. It is called before that answer is counted.
-func (t *tally) proved(h *Hook, now time.Time) {
+func (t *Tally) proved(h *Hook, now time.Time) {
 	if h.Previous {
 		t.previousAt.Store(now.UnixNano())
 	}
 }
 
 // filtered notes that filters failed for an authentic webhook. Filters say why without quoting it.
-func (t *tally) filtered(failed error, now time.Time) {
-	t.fail(&answer{result: "filter", reason: printable(failed.Error(), maxFault)}, now)
+func (t *Tally) filtered(failed error, now time.Time) {
+	t.fail(&answer.Answer{Result: "filter", Reason: printable(failed.Error(), maxFault)}, now)
 	t.others.Add(1)
 }
 
 // version changes with everything that is counted. Counts are made last, so that what one tells of is there to be read.
-func (t *tally) version() int64 {
+func (t *Tally) version() int64 {
 	return t.accepted.Load() + t.refused.Load() + t.failed.Load() + t.others.Load()
 }
 
 // authentic changes with what is counted of senders who know the token, and with nothing that others can cause.
-func (t *tally) authentic() int64 { return t.accepted.Load() + t.others.Load() }
+func (t *Tally) authentic() int64 { return t.accepted.Load() + t.others.Load() }
 
-// read returns what was counted.
-func (t *tally) read() Deliveries {
+// Read returns what was counted.
+func (t *Tally) Read() Deliveries {
 	d := Deliveries{
-		UID: t.uid, Since: t.since.UTC(), Accepted: t.accepted.Load(), Folded: t.folded.Load(), Duplicate: t.duplicate.Load(),
+		UID: t.UID, Since: t.Since.UTC(), Accepted: t.accepted.Load(), Folded: t.folded.Load(), Duplicate: t.duplicate.Load(),
 		Refused: t.refused.Load(), Failed: t.failed.Load(),
 	}
 	if a := t.fault.Load(); a != nil {
-		d.LastError = Outcome{Time: time.Unix(0, t.faultAt.Load()).UTC(), Result: a.result, Reason: a.reason}
+		d.LastError = Outcome{Time: time.Unix(0, t.faultAt.Load()).UTC(), Result: a.Result, Reason: a.Reason}
 	}
 	if at := t.previousAt.Load(); at != 0 {
 		d.PreviousToken = time.Unix(0, at).UTC()
@@ -143,7 +148,7 @@ func (t *tally) read() Deliveries {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if a := t.last.answer; a != nil {
-		d.Last = Outcome{Time: t.last.at.UTC(), Result: a.result, ID: printable(string(t.last.id[:t.last.length]), maxShownID)}
+		d.Last = Outcome{Time: t.last.at.UTC(), Result: a.Result, ID: printable(string(t.last.id[:t.last.length]), maxShownID)}
 	}
 	return d
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"notifier/internal/event"
+	"notifier/internal/receiver/answer"
+	"notifier/internal/receiver/limit"
 )
 
 // deliveries is what was counted for a hook's Receiver.
@@ -20,7 +22,7 @@ func (r *redelivery) deliveries(hook *Hook) Deliveries {
 	if rt == nil {
 		r.t.Fatal("not served")
 	}
-	return rt.ledger.tally.read()
+	return rt.ledger.tally.Read()
 }
 
 // Fails when an outcome is counted under another word, when a refused one counts as the last accepted, and when what is counted
@@ -28,7 +30,7 @@ func (r *redelivery) deliveries(hook *Hook) Deliveries {
 func TestWhatComesInIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limits := unlimited()
-		limits.Receiver = Budget{Rate: 0.001, Burst: 3}
+		limits.Receiver = limit.Budget{Rate: 0.001, Burst: 3}
 		hook, quiet := newHook(t, "team-a/hook", withEvents("push")), newHook(t, "team-b/hook")
 		r := newRedelivery(t, limits, hook, quiet)
 		start := time.Now().UTC()
@@ -55,20 +57,20 @@ func TestWhatComesInIsCounted(t *testing.T) {
 		})
 		ping := push(hook.Path, token, "{}")
 		ping.Header.Set("X-GitHub-Event", "ping")
-		do(r.door, ping)
+		do(r.handler, ping)
 		after("a ping", func(d *Deliveries) { d.Last = Outcome{Time: time.Now().UTC(), Result: "ping"} })
 		star := push(hook.Path, token, "{}")
 		star.Header.Set("X-GitHub-Event", "star")
-		do(r.door, star)
+		do(r.handler, star)
 		after("an unlisted event", func(d *Deliveries) {
 			d.Refused, d.LastError = 2, Outcome{Time: time.Now().UTC(), Result: "event", Reason: "event not listed"}
 		})
-		r.door.triggers = triggersFunc(func(context.Context, event.Trigger) error { return errors.New("down") })
+		r.handler.triggers = triggersFunc(func(context.Context, event.Trigger) error { return errors.New("down") })
 		r.send(hook, token, "3", "{}")
 		after("one that is not stored", func(d *Deliveries) {
 			d.Failed, d.LastError = 1, Outcome{Time: time.Now().UTC(), Result: "unavailable", Reason: "not stored, try again"}
 		})
-		r.door.triggers = r.bus
+		r.handler.triggers = r.bus
 		r.send(hook, token, "4", "{}")
 		after("one over the budget", func(d *Deliveries) {
 			d.Accepted, d.Folded, d.Last = 3, 1, Outcome{Time: time.Now().UTC(), ID: "4", Result: "folded"}
@@ -142,8 +144,8 @@ func TestAShownIDIsShortAndPrintable(t *testing.T) {
 		strings.Repeat("x", 200):               strings.Repeat("x", maxShownID),
 	} {
 		ta := newLedger("u", time.Unix(0, 0))
-		ta.tally.count(hookAccepted, id, time.Unix(1, 0))
-		if got := ta.tally.read().Last.ID; got != want {
+		ta.tally.Count(hookAccepted, id, time.Unix(1, 0))
+		if got := ta.tally.Read().Last.ID; got != want {
 			t.Errorf("%q is shown as %q, want %q", id, got, want)
 		}
 	}
@@ -152,8 +154,8 @@ func TestAShownIDIsShortAndPrintable(t *testing.T) {
 // Fails when counting makes an object, which a flood would make by the thousand.
 func TestCountingAllocatesNothing(t *testing.T) {
 	l := newLedger("u", time.Unix(0, 0))
-	for name, a := range map[string]*answer{"accepted": hookAccepted, "duplicate": hookDuplicate, "refused": hookUnlisted, "failed": hookBusy} {
-		if n := testing.AllocsPerRun(100, func() { l.tally.count(a, "72d3162e-cc78-11e3-81ab-4c9367dc0958", time.Now()) }); n != 0 {
+	for name, a := range map[string]*answer.Answer{"accepted": hookAccepted, "duplicate": hookDuplicate, "refused": hookUnlisted, "failed": hookBusy} {
+		if n := testing.AllocsPerRun(100, func() { l.tally.Count(a, "72d3162e-cc78-11e3-81ab-4c9367dc0958", time.Now()) }); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
 		}
 	}

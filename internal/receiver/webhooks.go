@@ -8,34 +8,33 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"slices"
 	"sync/atomic"
 	"time"
 
-	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"notifier/internal/event"
+	"notifier/internal/receiver/answer"
+	"notifier/internal/receiver/cel"
+	"notifier/internal/receiver/limit"
+	"notifier/internal/receiver/oidc"
+	"notifier/internal/receiver/verify"
 )
 
-// Triggers is the bus as the webhook door sees it. PublishTriggers returns nil only when all triggers are on disk.
+// Triggers is the bus as the webhook endpoint sees it. PublishTriggers returns nil only when all triggers are on disk.
 type Triggers interface {
 	PublishTriggers(ctx context.Context, triggers ...event.Trigger) error
 }
 
-// publishTime bounds the publish of one round's triggers. A webhook waits for two rounds at most, the one that runs and its own,
-// and the least patient sender, GitHub, waits 10 seconds.
+// publishTime bounds the publish of one webhook's triggers. The least patient sender, GitHub, waits 10 seconds.
 const publishTime = 4 * time.Second
-
-// maxAddresses bounds the client addresses that a budget remembers; the one used longest ago is forgotten.
-const maxAddresses = 8192
 
 // WebhooksOptions are what NewWebhooks needs. All but Proxies and Registerer are required.
 type WebhooksOptions struct {
 	Table    *Table
 	Triggers Triggers
 	// Proxies are the peers whose X-Forwarded-For tells the client's address; none by default.
-	Proxies    Proxies
+	Proxies    limit.Proxies
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
 }
@@ -56,131 +55,83 @@ func (o WebhooksOptions) validate() error {
 
 // Webhooks is the handler of the public port.
 type Webhooks struct {
-	table     *Table
-	triggers  Triggers
-	proxies   Proxies
-	gate      gate
-	strangers *budgets[netip.Addr]
-	metrics   *webhookMetrics
-	log       *outcomeLog
-	seed      maphash.Seed
-	inFlight  atomic.Int64
-	handler   http.Handler
+	table        *Table
+	triggers     Triggers
+	proxies      limit.Proxies
+	admission    admission
+	unknownPaths *limit.Limiters[netip.Addr]
+	metrics      *webhookMetrics
+	log          *answer.Log
+	seed         maphash.Seed
+	inFlight     atomic.Int64
+	handler      http.Handler
 
-	overUnknown *answer
-	overFailure *answer
+	overUnknown *answer.Answer
+	overFailure *answer.Answer
 }
 
-// NewWebhooks returns the webhook door over a table, with the limits of that table.
+// NewWebhooks returns the webhook endpoint over a table, with the limits of that table.
 func NewWebhooks(o WebhooksOptions) (*Webhooks, error) {
 	if err := o.validate(); err != nil {
-		return nil, fmt.Errorf("webhook door: %w", err)
+		return nil, fmt.Errorf("webhook endpoint: %w", err)
 	}
 	limits := o.Table.limits
 	w := &Webhooks{
-		table:       o.Table,
-		triggers:    o.Triggers,
-		proxies:     o.Proxies,
-		gate:        gate{newRoom(limits.Requests.Total, limits.Bodies.Total), limits.Wait},
-		strangers:   newBudgets[netip.Addr](limits.Unknown, maxAddresses),
-		log:         newOutcomeLog(o.Log),
-		seed:        maphash.MakeSeed(),
-		overUnknown: silent(http.StatusTooManyRequests, "unknown_over_budget", limits.Unknown.retryAfter()),
-		overFailure: refused(http.StatusTooManyRequests, "failures_over_budget", "too many failed authentications", limits.Failure.retryAfter()),
+		table:        o.Table,
+		triggers:     o.Triggers,
+		proxies:      o.Proxies,
+		admission:    admission{newCapacity(limits.Requests.Total, limits.Bodies.Total), limits.Wait},
+		unknownPaths: limit.NewLimiters[netip.Addr](limits.Unknown, limit.MaxAddresses),
+		log:          answer.NewLog(o.Log),
+		seed:         maphash.MakeSeed(),
+		overUnknown:  answer.Silent(http.StatusTooManyRequests, "unknown_over_budget", limits.Unknown.RetryAfter()),
+		overFailure: answer.Refused(
+			http.StatusTooManyRequests, "failures_over_budget", "too many failed authentications", limits.Failure.RetryAfter()),
 	}
 	w.metrics = newWebhookMetrics(o.Registerer, &w.inFlight)
-	mux := chi.NewRouter()
-	mux.HandleFunc("/hook/{digest}", w.serve)
-	// The path decides before the method does, and both by the request's own words, so that nothing tells a path that is
-	// unknown from one that is not even a hook's.
-	mux.NotFound(w.serve)
-	mux.MethodNotAllowed(w.serve)
-	w.handler = recovered(mux, o.Log, w.metrics.panics)
+	w.handler = answer.Recovered(w.routes(), o.Log, w.metrics.panics)
 	return w, nil
 }
 
 func (w *Webhooks) ServeHTTP(rw http.ResponseWriter, r *http.Request) { w.handler.ServeHTTP(rw, r) }
 
-// The answers of the webhook door that do not depend on the request.
+// The answers of the webhook endpoint that do not depend on the request.
 var (
-	hookUnknown     = silent(http.StatusNotFound, "unknown", "")
-	hookStarting    = silent(http.StatusServiceUnavailable, "starting", "2")
-	hookMethod      = refused(http.StatusMethodNotAllowed, "method", "method must be POST", "")
-	hookEncoded     = refused(http.StatusUnsupportedMediaType, "encoding", "content encoding not supported", "")
-	hookTooLarge    = refused(http.StatusRequestEntityTooLarge, "too_large", "body is larger than 3 MiB", "")
-	hookUnreadable  = refused(http.StatusBadRequest, "unreadable", "body could not be read", "")
-	hookIssuer      = refused(http.StatusServiceUnavailable, "issuer", "the issuer's keys are not available", "10")
-	hookBusy        = refused(http.StatusServiceUnavailable, "busy", "too many requests at once", "2")
-	hookSuspended   = refused(http.StatusServiceUnavailable, "suspended", "receiver is suspended", "")
-	hookUnlisted    = refused(http.StatusBadRequest, "event", "event not listed", "")
-	hookUnavailable = refused(http.StatusServiceUnavailable, "unavailable", "not stored, try again", "5")
-	hookPing        = said(http.StatusOK, "ping", `{"accepted":true,"ping":true}`)
-	hookAccepted    = said(http.StatusOK, "accepted", `{"accepted":true}`)
-	hookFolded      = &answer{
-		status: http.StatusAccepted, result: "folded", body: []byte(`{"accepted":true,"folded":true}`), folded: true,
+	hookUnknown     = answer.Silent(http.StatusNotFound, "unknown", "")
+	hookStarting    = answer.Silent(http.StatusServiceUnavailable, "starting", "2")
+	hookMethod      = answer.Refused(http.StatusMethodNotAllowed, "method", "method must be POST", "")
+	hookEncoded     = answer.Refused(http.StatusUnsupportedMediaType, "encoding", "content encoding not supported", "")
+	hookTooLarge    = answer.Refused(http.StatusRequestEntityTooLarge, "too_large", "body is larger than 3 MiB", "")
+	hookUnreadable  = answer.Refused(http.StatusBadRequest, "unreadable", "body could not be read", "")
+	hookIssuer      = answer.Refused(http.StatusServiceUnavailable, "issuer", "the issuer's keys are not available", "10").Caused()
+	hookBusy        = answer.Refused(http.StatusServiceUnavailable, "busy", "too many requests at once", "2").Caused()
+	hookSuspended   = answer.Refused(http.StatusServiceUnavailable, "suspended", "receiver is suspended", "")
+	hookUnlisted    = answer.Refused(http.StatusBadRequest, "event", "event not listed", "")
+	hookUnavailable = answer.Refused(http.StatusServiceUnavailable, "unavailable", "not stored, try again", "5")
+	hookPing        = &answer.Answer{Status: http.StatusOK, Result: "ping", Body: []byte(`{"accepted":true,"ping":true}`), Ping: true}
+	hookAccepted    = answer.Said(http.StatusOK, "accepted", `{"accepted":true}`)
+	hookFolded      = &answer.Answer{
+		Status: http.StatusAccepted, Result: "folded", Body: []byte(`{"accepted":true,"folded":true}`), Folded: true,
 	}
-	hookDuplicate = &answer{
-		status: http.StatusOK, result: "duplicate", body: []byte(`{"accepted":true,"duplicate":true}`), duplicate: true,
+	hookDuplicate = &answer.Answer{
+		Status: http.StatusOK, Result: "duplicate", Body: []byte(`{"accepted":true,"duplicate":true}`), Duplicate: true,
 	}
-	hookFoldedDuplicate = &answer{
-		status: http.StatusAccepted, result: "duplicate", body: []byte(`{"accepted":true,"duplicate":true,"folded":true}`),
-		folded: true, duplicate: true,
+	hookFoldedDuplicate = &answer.Answer{
+		Status: http.StatusAccepted, Result: "duplicate", Body: []byte(`{"accepted":true,"duplicate":true,"folded":true}`),
+		Folded: true, Duplicate: true,
 	}
 )
 
-// serve answers one request and records its outcome. The request URI is compared whole, as Flux does: with a query string, a
-// trailing slash, another spelling of a character or a host in it, it is another path.
-func (w *Webhooks) serve(rw http.ResponseWriter, r *http.Request) {
-	s, starting := w.table.lookup(r.RequestURI)
-	if s == nil {
-		a := w.stranger(r, starting)
-		w.metrics.count(noType, a.result)
-		abandon(rw, r)
-		a.write(rw)
-		return
-	}
-	w.inFlight.Add(1)
-	defer w.inFlight.Add(-1)
-	var a *answer
-	if len(s.routes) == 1 {
-		rt := s.routes[0]
-		d, told, refusal, err := w.judge(rw, r, rt)
-		if a = told; refusal != nil {
-			a = w.failed(rt, refusal)
-		}
-		w.record(r.Context(), rt, d, a, err)
-	} else {
-		a = w.serveAll(rw, r, s)
-	}
-	if a == hookMethod {
-		rw.Header().Set("Allow", http.MethodPost)
-	}
-	a.write(rw)
-}
-
 // record counts and logs what became of a webhook for one Receiver.
-func (w *Webhooks) record(ctx context.Context, rt *route, d delivery, a *answer, err error) {
-	rt.ledger.tally.count(a, d.event.Delivery, time.Now())
-	w.metrics.count(rt.hook.Verifier.Type(), a.result)
-	w.log.webhook(ctx, rt.hook, a, err)
-}
-
-// stranger answers a path that is not served. While Receivers are being compiled the path may become known at any moment, so
-// nothing is charged for it.
-func (w *Webhooks) stranger(r *http.Request, starting bool) *answer {
-	switch {
-	case starting:
-		return hookStarting
-	case !w.strangers.allow(w.proxies.client(r), time.Now()):
-		return w.overUnknown
-	default:
-		return hookUnknown
-	}
+func (w *Webhooks) record(ctx context.Context, rt *route, d delivery, a *answer.Answer, err error) {
+	rt.ledger.tally.Count(a, d.event.Delivery, time.Now())
+	w.metrics.count(rt.hook.Verifier.Type(), a.Result)
+	logWebhook(ctx, w.log, rt.hook, a, err)
 }
 
 // judge takes a request on a known path through to its answer, or to the refusal of one that is not authentic. The error is for the
 // log.
-func (w *Webhooks) judge(rw http.ResponseWriter, r *http.Request, rt *route) (d delivery, a *answer, refusal, err error) {
+func (w *Webhooks) judge(rw http.ResponseWriter, r *http.Request, rt *route) (d delivery, a *answer.Answer, refusal, err error) {
 	d, a, refusal = w.admit(rw, r, rt)
 	if a != nil || refusal != nil {
 		return d, a, refusal, nil
@@ -206,7 +157,7 @@ func (w *Webhooks) judge(rw http.ResponseWriter, r *http.Request, rt *route) (d 
 	case !within:
 		a = hookFolded
 	}
-	return d, a.failing(d.unfiltered), nil, nil
+	return d, a.Failing(d.unfiltered), nil, nil
 }
 
 // delivery is what is known of a webhook.
@@ -214,7 +165,7 @@ type delivery struct {
 	// authentic says that its sender has proven who it is.
 	authentic bool
 
-	event  Event
+	event  verify.Event
 	digest bodyDigest
 	// selected are the triggers that the hook's filter chose. They count only if the hook has a filter.
 	selected []event.Trigger
@@ -222,14 +173,12 @@ type delivery struct {
 	unfiltered int
 }
 
-// early is the answer that a request for one of the routes gets whatever its sender can prove, nil for none.
-func early(r *http.Request, routes ...*route) *answer {
+// early is the answer that a request on a known path gets whatever its sender can prove, nil for none.
+func early(r *http.Request) *answer.Answer {
 	switch {
-	case !slices.ContainsFunc(routes, func(rt *route) bool { return takesMethod(rt.hook.Verifier.Type(), r.Method) }):
-		return hookMethod
-	case !identityEncoded(r.Header):
+	case !answer.IdentityEncoded(r.Header):
 		return hookEncoded
-	case r.ContentLength > MaxBody:
+	case r.ContentLength > limit.MaxBody:
 		return hookTooLarge
 	}
 	return nil
@@ -237,14 +186,14 @@ func early(r *http.Request, routes ...*route) *answer {
 
 // admit reads and judges a request on a known path. There is neither answer nor refusal for one that is to trigger. What it held in
 // memory is free again when it returns.
-func (w *Webhooks) admit(rw http.ResponseWriter, r *http.Request, rt *route) (d delivery, a *answer, refusal error) {
-	if a := early(r, rt); a != nil {
-		abandon(rw, r)
+func (w *Webhooks) admit(rw http.ResponseWriter, r *http.Request, rt *route) (d delivery, a *answer.Answer, refusal error) {
+	if a := early(r); a != nil {
+		answer.Abandon(rw, r)
 		return delivery{}, a, nil
 	}
-	p, ok := w.gate.enter(r.Context(), rt)
+	p, ok := w.admission.enter(r.Context(), rt)
 	if !ok {
-		abandon(rw, r)
+		answer.Abandon(rw, r)
 		return delivery{}, hookBusy, nil
 	}
 	defer p.leave()
@@ -260,16 +209,16 @@ func (w *Webhooks) admit(rw http.ResponseWriter, r *http.Request, rt *route) (d 
 
 // proven is what an authentic request's sender has proven, and its body if the hook keeps it.
 type proven struct {
-	claims Claims
+	claims verify.Claims
 	body   []byte
 	digest bodyDigest
 }
 
 // verify reads the body of a request and returns what an authentic one proves, else the answer or the refusal.
-func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, rt *route, p *pass) (proven, *answer, error) {
+func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, rt *route, p *permit) (proven, *answer.Answer, error) {
 	check, err := rt.hook.Verifier.Begin(r.Context(), r.Header)
 	if err != nil {
-		abandon(rw, r)
+		answer.Abandon(rw, r)
 		return proven{}, nil, err
 	}
 	var body []byte
@@ -282,16 +231,16 @@ func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, rt *route, p 
 		digest, err = stream(check, r.Body, w.seed)
 	}
 	whole := body
-	if _, parses := rt.hook.Verifier.(Parser); !parses {
+	if _, parses := rt.hook.Verifier.(verify.Parser); !parses {
 		whole = nil
 	}
 	claims, refusal := check.Finish(whole)
 	switch {
-	case errors.Is(err, errTooLarge):
-		abandon(rw, r)
+	case errors.Is(err, limit.ErrTooLarge):
+		answer.Abandon(rw, r)
 		return proven{}, hookTooLarge, nil
-	case errors.Is(err, errNoRoom):
-		abandon(rw, r)
+	case errors.Is(err, limit.ErrNoCapacity):
+		answer.Abandon(rw, r)
 		return proven{}, hookBusy, nil
 	case err != nil:
 		return proven{}, hookUnreadable, nil
@@ -302,17 +251,17 @@ func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, rt *route, p 
 }
 
 // decide says what an authentic request leads to.
-func (w *Webhooks) decide(r *http.Request, rt *route, claims Claims, body []byte) (delivery, *answer) {
+func (w *Webhooks) decide(r *http.Request, rt *route, claims verify.Claims, body []byte) (delivery, *answer.Answer) {
 	hook := rt.hook
 	if hook.Suspended {
 		return delivery{}, hookSuspended
 	}
-	content, err := contentOf(r.Context(), hook.Verifier, r.Header, body)
-	if errors.Is(err, errNoTurn) {
+	content, err := verify.ContentOf(r.Context(), hook.Verifier, r.Header, body)
+	if errors.Is(err, limit.ErrNoTurn) {
 		return delivery{}, hookBusy
 	}
 	if err != nil {
-		return delivery{}, refused(http.StatusBadRequest, "payload", string(reasonOf(err)), "")
+		return delivery{}, answer.Refused(http.StatusBadRequest, "payload", string(answer.ReasonOf(err)), "")
 	}
 	d := delivery{event: content.Event}
 	switch {
@@ -324,9 +273,9 @@ func (w *Webhooks) decide(r *http.Request, rt *route, claims Claims, body []byte
 		var failed error
 		d.selected, failed = hook.Filter.Select(r.Context(), claims, content.Document)
 		switch {
-		case errors.Is(failed, errNoTurn):
+		case errors.Is(failed, limit.ErrNoTurn):
 			return d, hookBusy
-		case errors.Is(failed, errPending):
+		case errors.Is(failed, cel.ErrPending):
 			return d, hookStarting
 		}
 		if failed != nil {
@@ -334,7 +283,7 @@ func (w *Webhooks) decide(r *http.Request, rt *route, claims Claims, body []byte
 			rt.ledger.tally.filtered(failed, time.Now())
 			d.unfiltered = 1
 		}
-		if failures, ok := errors.AsType[*FilterFailures](failed); ok {
+		if failures, ok := errors.AsType[*cel.FilterFailures](failed); ok {
 			d.unfiltered = failures.Rules
 		}
 	}
@@ -346,34 +295,20 @@ func (w *Webhooks) trigger(ctx context.Context, rt *route, d delivery, accepted 
 	if rt.hook.Filter != nil {
 		return w.publish(ctx, d.selected, accepted)
 	}
-	shared, err := rt.rounds.do(ctx, accepted, func(ctx context.Context, newest time.Time) error {
-		return w.publish(ctx, rt.hook.Targets, newest)
-	})
-	if err == nil && shared {
-		w.metrics.shared.Inc()
-	}
-	return err
+	return w.publish(ctx, rt.hook.Targets, accepted)
 }
 
 // failed charges a failed authentication to its path. It is charged after the check and not before: a budget that somebody
 // else used up must not refuse the one who knows the token.
-func (w *Webhooks) failed(rt *route, err error) *answer {
+func (w *Webhooks) failed(rt *route, err error) *answer.Answer {
 	switch { // what is not the sender's fault is not charged
-	case errors.Is(err, ErrIssuerUnavailable):
+	case errors.Is(err, oidc.ErrIssuerUnavailable):
 		return hookIssuer
-	case errors.Is(err, errNoTurn):
+	case errors.Is(err, limit.ErrNoTurn):
 		return hookBusy
 	}
-	if !rt.line.failures.AllowN(time.Now(), 1) {
+	if !rt.path.failures.AllowN(time.Now(), 1) {
 		return w.overFailure
 	}
-	return refused(http.StatusBadRequest, "unauthentic", string(reasonOf(err)), "")
-}
-
-// reasonOf is the Refusal in err, which may be told to the sender.
-func reasonOf(err error) Refusal {
-	if known, ok := errors.AsType[Refusal](err); ok {
-		return known
-	}
-	return refusedUnclassified
+	return answer.Refused(http.StatusBadRequest, "unauthentic", string(answer.ReasonOf(err)), "")
 }

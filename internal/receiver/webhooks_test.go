@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"notifier/internal/receiver/limit"
+	"notifier/internal/receiver/verify"
 )
 
 // Each row is one answer of doc.go's list, with the result under which it is counted and the triggers it published.
@@ -117,7 +120,7 @@ func TestTheBodyMayHaveThreeMiBAndNotAByteMore(t *testing.T) {
 	hook := newHook(t, "team-a/hook")
 	bus := &recorder{}
 	w := newWebhooks(t, newTable(t, unlimited(), hook), bus)
-	fits := strings.Repeat("x", MaxBody)
+	fits := strings.Repeat("x", limit.MaxBody)
 	for name, tc := range map[string]struct {
 		body    string
 		chunked bool
@@ -190,7 +193,7 @@ func TestAnUnknownPathIs503UntilEveryReceiverIsCompiled(t *testing.T) {
 // Fails when the check comes after the budget: an attacker who used the budget up would shut out who knows the token.
 func TestFailuresOverTheirBudgetAre429AndTheRightTokenStillWorks(t *testing.T) {
 	limits := DefaultLimits()
-	limits.Failure = Budget{Rate: 0.1, Burst: 2}
+	limits.Failure = limit.Budget{Rate: 0.1, Burst: 2}
 	hook, other := newHook(t, "team-a/hook"), newHook(t, "team-a/other")
 	w := newWebhooks(t, newTable(t, limits, hook, other), &recorder{})
 	for i, want := range []int{400, 400, 429, 429} {
@@ -212,7 +215,7 @@ func TestFailuresOverTheirBudgetAre429AndTheRightTokenStillWorks(t *testing.T) {
 
 func TestUnknownPathsOverTheirBudgetAre429PerAddress(t *testing.T) {
 	limits := DefaultLimits()
-	limits.Unknown = Budget{Rate: 0.5, Burst: 2}
+	limits.Unknown = limit.Budget{Rate: 0.5, Burst: 2}
 	w := newWebhooks(t, newTable(t, limits), &recorder{})
 	from := func(address string) *http.Response {
 		r := push("/hook/x", token, "{}")
@@ -230,9 +233,9 @@ func TestUnknownPathsOverTheirBudgetAre429PerAddress(t *testing.T) {
 	}
 }
 
-type panicking struct{ Verifier }
+type panicking struct{ verify.Verifier }
 
-func (panicking) Begin(context.Context, http.Header) (Check, error) { panic("token " + token) }
+func (panicking) Begin(context.Context, http.Header) (verify.Check, error) { panic("token " + token) }
 
 func TestAnOptionThatIsMissingIsNamed(t *testing.T) {
 	_, err := NewWebhooks(WebhooksOptions{})

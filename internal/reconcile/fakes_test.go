@@ -15,6 +15,7 @@ import (
 
 	"notifier/internal/event"
 	"notifier/internal/receiver"
+	"notifier/internal/receiver/subscribe"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -70,14 +71,14 @@ func (h *hookTable) all(key string) []*receiver.Hook {
 // subscriptionTable is a SubscriptionTable that remembers what is served.
 type subscriptionTable struct {
 	mu     sync.Mutex
-	served map[string]*receiver.Subscription
+	served map[string]*subscribe.Subscription
 }
 
-func (s *subscriptionTable) Put(sub *receiver.Subscription) error {
+func (s *subscriptionTable) Put(sub *subscribe.Subscription) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.served[sub.Namespace+"/"+sub.Name] = sub
-	return receiver.NewSubscriptions().Put(sub)
+	return subscribe.NewSubscriptions().Put(sub)
 }
 
 func (s *subscriptionTable) Delete(namespace, name string) {
@@ -87,7 +88,7 @@ func (s *subscriptionTable) Delete(namespace, name string) {
 }
 
 // get returns the subscription of a Receiver of team-a, nil for none.
-func (s *subscriptionTable) get(name string) *receiver.Subscription {
+func (s *subscriptionTable) get(name string) *subscribe.Subscription {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.served["team-a/"+name]

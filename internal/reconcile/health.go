@@ -18,7 +18,7 @@ import (
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
 	"notifier/internal/alerts"
-	"notifier/internal/receiver"
+	"notifier/internal/receiver/subscribe"
 	"notifier/internal/reconcile/apply"
 	"notifier/internal/reconcile/kube"
 )
@@ -37,7 +37,7 @@ const (
 
 // loopKind stands in the feed for what is known of a Receiver beside the health of its writes, so that neither report replaces the
 // other.
-var loopKind = strings.TrimSuffix(receiver.LoopPrefix, "/")
+var loopKind = strings.TrimSuffix(subscribe.LoopPrefix, "/")
 
 // reportKinds are the kinds under which the feed has reports on objects of a kind.
 func reportKinds(kind string) []string {
@@ -85,7 +85,7 @@ func parseReport(kind string, value []byte) (report, error) {
 		err := json.Unmarshal(value, &h)
 		return writeReport(h), err
 	case loopKind:
-		var l receiver.Loop
+		var l subscribe.Loop
 		err := json.Unmarshal(value, &l)
 		return loopReport(l), err
 	case alerts.AlertLosses, alerts.ProviderLosses:
@@ -146,7 +146,7 @@ func denialLine(d apply.Denied) string {
 }
 
 // loopReport is a Receiver's as well: whether its triggers come back to it as events.
-func loopReport(l receiver.Loop) report {
+func loopReport(l subscribe.Loop) report {
 	c := metav1.Condition{Type: v1.LoopDetectedCondition, Status: metav1.ConditionFalse, Reason: v1.SucceededReason, Message: l.Message()}
 	if l.Looping {
 		c.Status, c.Reason = metav1.ConditionTrue, v1.EventLoopReason

@@ -13,12 +13,12 @@ import (
 	"notifier/api/v1beta3"
 	"notifier/internal/alerts"
 	"notifier/internal/event"
-	"notifier/internal/receiver"
+	"notifier/internal/receiver/cel"
 )
 
 // WatchedObjects is the watchers' cache.
 type WatchedObjects interface {
-	receiver.FilterObjects
+	cel.FilterObjects
 	// Select returns the names of the objects of a namespace that a target selects, and Selects whether the one of that name is among
 	// them. They report false for a kind that is not watched.
 	Select(namespace string, target event.Target) (names []string, watched bool)

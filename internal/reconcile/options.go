@@ -18,7 +18,7 @@ import (
 	"notifier/internal/alerts"
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/registry"
-	"notifier/internal/receiver"
+	"notifier/internal/receiver/oidc"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -75,7 +75,7 @@ type Options struct {
 	// Alive reports whether the replica of that name runs; it may ask the replica. What others told of Receivers' deliveries goes with them.
 	Alive func(ctx context.Context, replica string) bool
 	// Issuers is given to every Receiver whose senders have tokens of an issuer.
-	Issuers *receiver.Issuers
+	Issuers *oidc.Issuers
 	// Objects is what the filters of Receivers read, and Kinds are the kinds that it has where the cluster serves them.
 	Objects WatchedObjects
 	Kinds   []string

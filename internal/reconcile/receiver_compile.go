@@ -10,6 +10,8 @@ import (
 	v1 "notifier/api/v1"
 	"notifier/internal/event"
 	"notifier/internal/receiver"
+	"notifier/internal/receiver/subscribe"
+	"notifier/internal/receiver/verify"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -36,7 +38,7 @@ type receiverPlan struct {
 	rules  []plannedRule
 	events map[string]bool
 	// sources are those of a Receiver of type event.
-	sources []receiver.EventSource
+	sources []subscribe.EventSource
 	// lack is what of the spec is not served.
 	lack lack
 }
@@ -117,14 +119,14 @@ func checkNamespaces(r *v1.Receiver, plan *receiverPlan) *fault {
 }
 
 func checkType(r *v1.Receiver, _ *receiverPlan) *fault {
-	if r.Spec.Type == v1.EventReceiver || slices.Contains(receiver.Types(), r.Spec.Type) {
+	if r.Spec.Type == v1.EventReceiver || slices.Contains(verify.Types(), r.Spec.Type) {
 		return nil
 	}
-	return &fault{reason: v1.UnsupportedTypeReason, message: (&receiver.UnsupportedTypeError{Type: r.Spec.Type}).Error()}
+	return &fault{reason: v1.UnsupportedTypeReason, message: (&verify.UnsupportedTypeError{Type: r.Spec.Type}).Error()}
 }
 
 func checkSecretRef(r *v1.Receiver, plan *receiverPlan) *fault {
-	if r.Spec.Type == v1.EventReceiver || !receiver.NeedsSecret(r.Spec.Type) {
+	if r.Spec.Type == v1.EventReceiver || !verify.NeedsSecret(r.Spec.Type) {
 		if r.Spec.SecretRef != nil {
 			return &fault{reason: v1.ValidationFailedReason, message: "a Receiver of type " + r.Spec.Type + " takes no spec.secretRef"}
 		}

@@ -9,6 +9,7 @@ import (
 
 	v1 "notifier/api/v1"
 	"notifier/internal/receiver"
+	"notifier/internal/receiver/verify"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -86,8 +87,8 @@ func (c *receiverController) compile(
 		values[key] = []byte(value)
 	}
 	if err := c.inTurn(ctx, r.Namespace, claimText(r), func() {
-		made.hooks, made.unfit = compileReceiver(r, made.plan, receiver.Credentials{
-			Values: values, OIDC: providersOf(r), Issuers: c.issuers, Namespace: r.Namespace, Room: c.workroom,
+		made.hooks, made.unfit = compileReceiver(r, made.plan, verify.Credentials{
+			Values: values, OIDC: providersOf(r), Issuers: c.issuers, Namespace: r.Namespace, Share: c.share,
 		})
 	}); err != nil {
 		return nil, nil, err

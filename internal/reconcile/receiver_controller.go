@@ -13,6 +13,10 @@ import (
 	v1 "notifier/api/v1"
 	"notifier/internal/event"
 	"notifier/internal/receiver"
+	"notifier/internal/receiver/cel"
+	"notifier/internal/receiver/limit"
+	"notifier/internal/receiver/oidc"
+	"notifier/internal/receiver/verify"
 	"notifier/internal/reconcile/apply"
 	"notifier/internal/reconcile/kube"
 )
@@ -41,15 +45,15 @@ type receiverController struct {
 	hooks     HookTable
 	// subscriptions are the Receivers of type event.
 	subscriptions SubscriptionTable
-	// objects are what filters are given, and workroom what verifiers are as well.
-	objects  receiver.FilterObjects
-	workroom *receiver.Workroom
+	// objects are what filters are given, and share what verifiers are as well.
+	objects cel.FilterObjects
+	share   *limit.Share
 	// compiling are the turns of those whose expressions are compiled.
-	compiling *receiver.CompileRoom
+	compiling *limit.CompileShare
 	live      *Receivers
 	verdicts  *verdicts
 	// issuers have the keys of those who sign senders' tokens.
-	issuers *receiver.Issuers
+	issuers *oidc.Issuers
 	// account is the service account of a Receiver that names none.
 	account string
 	queue   *kube.Controller
@@ -72,7 +76,7 @@ func (c *receiverController) keys(r *v1.Receiver) []kube.Key {
 
 // wantOf is what is read of a Receiver's Secret.
 func wantOf(r *v1.Receiver, name string) want {
-	return want{name: name, keys: append([]string{tokenKey, previousTokenKey}, receiver.SecretKeys(r.Spec.Type)...)}
+	return want{name: name, keys: append([]string{tokenKey, previousTokenKey}, verify.SecretKeys(r.Spec.Type)...)}
 }
 
 func (c *receiverController) reconcile(ctx context.Context, k kube.Key) error {
@@ -162,7 +166,7 @@ func (c *receiverController) unread(r *v1.Receiver, err error) error {
 
 // compileReceiver makes the hooks of a planned Receiver with its Secret: first that of the token, then that of the previous one if
 // there is one. A previous token that the type cannot use was never in use, and is left out.
-func compileReceiver(r *v1.Receiver, plan receiverPlan, creds receiver.Credentials) ([]*receiver.Hook, *fault) {
+func compileReceiver(r *v1.Receiver, plan receiverPlan, creds verify.Credentials) ([]*receiver.Hook, *fault) {
 	hook, err := compileHook(r, plan, creds, tokenKey)
 	if err != nil {
 		return nil, unfit(plan, err)
@@ -196,26 +200,26 @@ func missingFrom(plan receiverPlan, what string) *fault {
 
 // unfit is the fault of a Receiver that no verifier could be made for.
 func unfit(plan receiverPlan, err error) *fault {
-	if errors.Is(err, receiver.ErrEmptyToken) {
+	if errors.Is(err, verify.ErrEmptyToken) {
 		return missingFrom(plan, fmt.Sprintf("has no key %q, or it is empty", tokenKey))
 	}
-	if key, ok := errors.AsType[*receiver.MissingKeyError](err); ok {
+	if key, ok := errors.AsType[*verify.MissingKeyError](err); ok {
 		return missingFrom(plan, fmt.Sprintf("has no key %q, or it is empty", key.Key))
 	}
-	if _, ok := errors.AsType[*receiver.ExpressionError](err); ok {
+	if _, ok := errors.AsType[*verify.ExpressionError](err); ok {
 		return &fault{reason: v1.InvalidCELExpressionReason, message: err.Error()}
 	}
-	if _, ok := errors.AsType[*receiver.UnsupportedTypeError](err); ok {
+	if _, ok := errors.AsType[*verify.UnsupportedTypeError](err); ok {
 		return &fault{reason: v1.UnsupportedTypeReason, message: err.Error(), event: validationEvent}
 	}
 	return &fault{reason: v1.ValidationFailedReason, message: err.Error(), event: validationEvent}
 }
 
 // compileHook makes the hook of the token under one key of the Secret.
-func compileHook(r *v1.Receiver, plan receiverPlan, creds receiver.Credentials, key string) (*receiver.Hook, error) {
+func compileHook(r *v1.Receiver, plan receiverPlan, creds verify.Credentials, key string) (*receiver.Hook, error) {
 	token := creds.Values[key]
 	creds.Token = token
-	verifier, err := receiver.NewVerifier(r.Spec.Type, creds)
+	verifier, err := verify.New(r.Spec.Type, creds)
 	if err != nil {
 		return nil, err
 	}
@@ -229,14 +233,14 @@ func compileHook(r *v1.Receiver, plan receiverPlan, creds receiver.Credentials, 
 }
 
 // rateLimitOf is the budget that a Receiver asks for, none without a limit.
-func rateLimitOf(l *v1.ReceiverRateLimit) receiver.Budget {
+func rateLimitOf(l *v1.ReceiverRateLimit) limit.Budget {
 	switch {
 	case l == nil:
-		return receiver.Budget{}
+		return limit.Budget{}
 	case l.Burst == 0:
-		return receiver.Budget{Rate: float64(l.PerMinute) / 60, Burst: int(l.PerMinute)}
+		return limit.Budget{Rate: float64(l.PerMinute) / 60, Burst: int(l.PerMinute)}
 	}
-	return receiver.Budget{Rate: float64(l.PerMinute) / 60, Burst: int(l.Burst)}
+	return limit.Budget{Rate: float64(l.PerMinute) / 60, Burst: int(l.Burst)}
 }
 
 // triggersOf are the triggers of a planned Receiver, complete but for Accepted.

@@ -6,22 +6,23 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	v1 "notifier/api/v1"
-	"notifier/internal/receiver"
+	"notifier/internal/receiver/limit"
+	"notifier/internal/receiver/verify"
 )
 
 // Fails when spec.rateLimit is dropped, counted per second, or without a burst admits nothing.
 func TestASpecsRateLimitBecomesTheHooksBudget(t *testing.T) {
 	for name, tc := range map[string]struct {
 		limit *v1.ReceiverRateLimit
-		want  receiver.Budget
+		want  limit.Budget
 	}{
-		"none":         {nil, receiver.Budget{}},
-		"with a burst": {&v1.ReceiverRateLimit{PerMinute: 30, Burst: 5}, receiver.Budget{Rate: 0.5, Burst: 5}},
-		"without one":  {&v1.ReceiverRateLimit{PerMinute: 120}, receiver.Budget{Rate: 2, Burst: 120}},
+		"none":         {nil, limit.Budget{}},
+		"with a burst": {&v1.ReceiverRateLimit{PerMinute: 30, Burst: 5}, limit.Budget{Rate: 0.5, Burst: 5}},
+		"without one":  {&v1.ReceiverRateLimit{PerMinute: 120}, limit.Budget{Rate: 2, Burst: 120}},
 	} {
 		r := &v1.Receiver{Spec: v1.ReceiverSpec{Type: "generic", RateLimit: tc.limit}}
 		r.Namespace, r.Name = "team-a", "hook"
-		hook, err := compileHook(r, receiverPlan{}, receiver.Credentials{Values: map[string][]byte{"token": []byte("x")}}, "token")
+		hook, err := compileHook(r, receiverPlan{}, verify.Credentials{Values: map[string][]byte{"token": []byte("x")}}, "token")
 		if err != nil {
 			t.Fatal(err)
 		}

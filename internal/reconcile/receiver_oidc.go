@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	v1 "notifier/api/v1"
-	"notifier/internal/receiver"
+	"notifier/internal/receiver/verify"
 )
 
 // checkProviders tells what the verifier of type generic-oidc cannot: that another type has providers.
@@ -17,15 +17,15 @@ func checkProviders(r *v1.Receiver, _ *receiverPlan) *fault {
 }
 
 // providersOf are a Receiver's providers as the edge has them.
-func providersOf(r *v1.Receiver) []receiver.OIDCProvider {
-	var providers []receiver.OIDCProvider
+func providersOf(r *v1.Receiver) []verify.OIDCProvider {
+	var providers []verify.OIDCProvider
 	for _, p := range r.Spec.OIDCProviders {
-		provider := receiver.OIDCProvider{IssuerURL: p.IssuerURL, Audience: p.Audience}
+		provider := verify.OIDCProvider{IssuerURL: p.IssuerURL, Audience: p.Audience}
 		for _, v := range p.Variables {
-			provider.Variables = append(provider.Variables, receiver.OIDCVariable{Name: v.Name, Expression: v.Expression})
+			provider.Variables = append(provider.Variables, verify.OIDCVariable{Name: v.Name, Expression: v.Expression})
 		}
 		for _, v := range p.Validations {
-			provider.Validations = append(provider.Validations, receiver.OIDCValidation{Expression: v.Expression, Message: v.Message})
+			provider.Validations = append(provider.Validations, verify.OIDCValidation{Expression: v.Expression, Message: v.Message})
 		}
 		providers = append(providers, provider)
 	}

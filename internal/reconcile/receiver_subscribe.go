@@ -8,13 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	v1 "notifier/api/v1"
-	"notifier/internal/receiver"
+	"notifier/internal/receiver/subscribe"
 	"notifier/internal/reconcile/kube"
 )
 
-// SubscriptionTable is what events trigger; receiver.Subscriptions is one.
+// SubscriptionTable is what events trigger; subscribe.Subscriptions is one.
 type SubscriptionTable interface {
-	Put(s *receiver.Subscription) error
+	Put(s *subscribe.Subscription) error
 	Delete(namespace, name string)
 }
 
@@ -54,7 +54,7 @@ func planSources(r *v1.Receiver, plan *receiverPlan) *fault {
 		if errs := metav1validation.ValidateLabels(s.MatchLabels, field.NewPath("matchLabels")); len(errs) > 0 {
 			return invalid("spec.eventSources[%d]: %v", i, errs[0])
 		}
-		plan.sources = append(plan.sources, receiver.EventSource{Kind: s.Kind, Name: s.Name, MatchLabels: maps.Clone(s.MatchLabels)})
+		plan.sources = append(plan.sources, subscribe.EventSource{Kind: s.Kind, Name: s.Name, MatchLabels: maps.Clone(s.MatchLabels)})
 	}
 	return nil
 }
@@ -108,8 +108,8 @@ func (c *receiverController) unsubscribe(r *v1.Receiver) {
 }
 
 // inertSubscription is that of a Receiver of type event that nothing triggers.
-func inertSubscription(r *v1.Receiver) *receiver.Subscription {
-	return &receiver.Subscription{
+func inertSubscription(r *v1.Receiver) *subscribe.Subscription {
+	return &subscribe.Subscription{
 		Namespace: r.Namespace, Name: r.Name, UID: string(r.UID), Created: r.CreationTimestamp.Time, Generation: r.Generation,
 		Suspended: true,
 	}

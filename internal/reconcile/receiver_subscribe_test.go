@@ -11,7 +11,7 @@ import (
 
 	v1 "notifier/api/v1"
 	"notifier/internal/event"
-	"notifier/internal/receiver"
+	"notifier/internal/receiver/subscribe"
 )
 
 // newEventReceiver is a Receiver of type event that subscribes to one ImagePolicy.
@@ -32,9 +32,9 @@ func TestAReceiverOfTypeEventSubscribes(t *testing.T) {
 	}
 	play(t, settings{objects: []runtime.Object{newEventReceiver("app", labelled)}}, func(w *world) {
 		target := event.Target{APIVersion: "source.toolkit.fluxcd.io/v1", Kind: "GitRepository", Name: "app"}
-		if diff := cmp.Diff(&receiver.Subscription{
+		if diff := cmp.Diff(&subscribe.Subscription{
 			Namespace: "team-a", Name: "app", UID: "uid-app", Generation: 1,
-			Sources: []receiver.EventSource{
+			Sources: []subscribe.EventSource{
 				{Kind: "ImagePolicy", Name: "app"}, {Kind: "Kustomization", Name: "*", MatchLabels: map[string]string{"app": "web"}},
 			},
 			Reasons: map[string]bool{"succeeded": true},

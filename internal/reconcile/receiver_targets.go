@@ -15,6 +15,7 @@ import (
 	v1 "notifier/api/v1"
 	"notifier/internal/event"
 	"notifier/internal/receiver"
+	"notifier/internal/receiver/cel"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -52,7 +53,7 @@ var clusterScoped = map[schema.GroupKind]bool{
 // plannedRule is an entry of spec.resources with all filters that hold for it.
 type plannedRule struct {
 	target     event.Target
-	conditions []*receiver.Condition
+	conditions []*cel.Condition
 }
 
 // planTargets turns the resources into targets, each once, and compiles their filters.
@@ -88,15 +89,15 @@ func planTargets(r *v1.Receiver, plan *receiverPlan) *fault {
 }
 
 // compileFilter compiles the filter in a field, none for an empty one.
-func compileFilter(r *v1.Receiver, name, source string) ([]*receiver.Condition, *fault) {
+func compileFilter(r *v1.Receiver, name, source string) ([]*cel.Condition, *fault) {
 	if source == "" {
 		return nil, nil
 	}
-	c, err := receiver.NewCondition(name, source, r.Spec.Type == v1.GenericOIDCReceiver)
+	c, err := cel.NewCondition(name, source, r.Spec.Type == v1.GenericOIDCReceiver)
 	if err != nil {
 		return nil, &fault{reason: v1.InvalidCELExpressionReason, message: name + ": " + err.Error()}
 	}
-	return []*receiver.Condition{c}, nil
+	return []*cel.Condition{c}, nil
 }
 
 // filter gives the hooks of a planned Receiver their filter, if it has one.
@@ -104,13 +105,13 @@ func (c *receiverController) filter(r *v1.Receiver, plan receiverPlan, hooks []*
 	if plan.rules == nil {
 		return
 	}
-	rules := make([]receiver.Rule, len(plan.rules))
+	rules := make([]cel.Rule, len(plan.rules))
 	for i, rule := range plan.rules {
-		rules[i] = receiver.Rule{
+		rules[i] = cel.Rule{
 			Trigger: triggerOf(r, plan, rule.target), ServiceAccount: plan.serviceAccount, Conditions: rule.conditions,
 		}
 	}
-	filters := receiver.NewFilters(r.Namespace, rules, c.objects, c.workroom)
+	filters := cel.NewFilters(r.Namespace, rules, c.objects, c.share)
 	for _, h := range hooks {
 		h.Filter = filters
 	}

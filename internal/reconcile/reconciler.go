@@ -16,7 +16,7 @@ import (
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
 	"notifier/internal/alerts"
-	"notifier/internal/receiver"
+	"notifier/internal/receiver/limit"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -31,7 +31,7 @@ type Reconciler struct {
 	// deliveries is what came in for Receivers.
 	deliveries *deliveries
 	// compiling are the turns of namespaces whose Receivers' expressions are compiled.
-	compiling *receiver.CompileRoom
+	compiling *limit.CompileShare
 	leading   atomic.Bool
 	complete  chan struct{}
 
@@ -46,7 +46,7 @@ func New(o Options) (*Reconciler, error) {
 		return nil, err
 	}
 	r := &Reconciler{
-		options: o, log: o.Log, metrics: newMetrics(o.Registerer), live: newReceivers(), compiling: receiver.NewCompileRoom(),
+		options: o, log: o.Log, metrics: newMetrics(o.Registerer), live: newReceivers(), compiling: limit.NewCompileShare(),
 		health: newHealthTable(o.Log), complete: make(chan struct{}),
 	}
 	reads, watches := o.secretLimits()
@@ -72,7 +72,7 @@ func (r *Reconciler) wireReceivers() error {
 		receivers: kind.objects, secrets: r.secrets, hooks: r.options.Hooks, subscriptions: r.options.Subscriptions, live: r.live,
 		verdicts: kind.verdicts, issuers: r.options.Issuers, account: r.options.DefaultServiceAccount,
 		read: newRemembered[time.Time](), compiled: newRemembered[*compiled](),
-		objects: r.options.Objects, workroom: receiver.NewWorkroom(), compiling: r.compiling,
+		objects: r.options.Objects, share: limit.NewShare(), compiling: r.compiling,
 		decided: func(k kube.Key) { kind.status.queue.Enqueue(k) },
 	}
 	r.deliveries = &deliveries{

@@ -22,6 +22,8 @@ import (
 	"notifier/api/v1beta3"
 	"notifier/internal/alerts"
 	"notifier/internal/receiver"
+	"notifier/internal/receiver/oidc"
+	"notifier/internal/receiver/subscribe"
 	"notifier/internal/reconcile/kube/kubetest"
 )
 
@@ -89,7 +91,7 @@ func newWorld(t *testing.T, s settings) *world {
 	w := &world{
 		t: t, cluster: cluster, core: fake.NewClientset(),
 		hooks:         &hookTable{hooks: map[string][]*receiver.Hook{}, taken: map[string]bool{}},
-		subscriptions: &subscriptionTable{served: map[string]*receiver.Subscription{}},
+		subscriptions: &subscriptionTable{served: map[string]*subscribe.Subscription{}},
 		feed:          &feed{broken: make(chan error), values: map[string][]byte{}}, events: &eventLog{},
 	}
 	for _, secret := range s.secrets {
@@ -97,7 +99,7 @@ func newWorld(t *testing.T, s settings) *world {
 			t.Fatal(err)
 		}
 	}
-	issuers, err := receiver.NewIssuers(receiver.IssuersOptions{Client: &http.Client{Timeout: time.Second}})
+	issuers, err := oidc.New(oidc.Options{Client: &http.Client{Timeout: time.Second}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,34 @@
+package cel_test
+
+import (
+	"testing"
+
+	"notifier/internal/receiver/cel"
+)
+
+// It fails when a program is compiled for a type that is only known at run time.
+func TestFiltersAreExactlyBool(t *testing.T) {
+	for source, good := range map[string]bool{
+		`req.action == "push"`:    true,
+		`req.flag`:                false,
+		`req.flag == true`:        true,
+		`res.metadata.name`:       false,
+		`has(req.x) && !(1 == 2)`: true,
+		`other.x == 1`:            false,
+	} {
+		p, err := cel.Compile(source, cel.Bool, "req", "res")
+		if (err == nil) != good {
+			t.Errorf("%s: %v", source, err)
+		}
+		if err != nil {
+			continue
+		}
+		got, err := p.Bool(t.Context(), map[string]any{"req": map[string]any{"action": "push", "flag": true, "x": nil}, "res": map[string]any(nil)})
+		if err != nil || !got {
+			t.Errorf("%s: %v, %v", source, got, err)
+		}
+		if !p.Reads("req") || p.Reads("res") {
+			t.Errorf("%s: reads req %v, res %v", source, p.Reads("req"), p.Reads("res"))
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package cel
+
+import "encoding/json"
+
+// maxDecoded bounds in bytes the greatest document that is decoded, by the estimate of decodedSize.
+const maxDecoded = 32 << 20
+
+// What the values of a document take in memory when it is decoded, in bytes, measured with the most wasteful documents there are.
+const (
+	objectSize = 400
+	listSize   = 64
+	valueSize  = 128
+)
+
+// decodedSize estimates from above what a JSON document takes when it is decoded. Short values take up to fifty times the bytes
+// that they are sent in, so that a document of 3 MiB may take 150.
+func decodedSize(document []byte) int64 {
+	size := int64(len(document))
+	for i := 0; i < len(document); i++ {
+		switch document[i] {
+		case '{':
+			size += objectSize
+		case '[':
+			size += listSize
+		case ',':
+			size += valueSize
+		case '"':
+			for i++; i < len(document) && document[i] != '"'; i++ {
+				if document[i] == '\\' {
+					i++
+				}
+			}
+		}
+	}
+	return size
+}
+
+// decodeDocument returns a document as expressions read it: an empty object when there is none.
+func decodeDocument(document []byte) (any, error) {
+	if len(document) == 0 {
+		return map[string]any{}, nil
+	}
+	var decoded any
+	if json.Unmarshal(document, &decoded) != nil {
+		return nil, errNotJSON
+	}
+	return decoded, nil
+}

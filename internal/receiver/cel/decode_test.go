@@ -1,0 +1,40 @@
+package cel
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// The estimate is not below what the most wasteful documents take. Fails when any of its sizes is left out.
+func TestTheSizeOfADecodedDocumentIsEstimatedFromAbove(t *testing.T) {
+	const n = 20_000
+	var distinct strings.Builder
+	for i := range n {
+		fmt.Fprintf(&distinct, `,"%d":"%d"`, i, i)
+	}
+	for name, document := range map[string]string{
+		"numbers": "[0" + strings.Repeat(",7", n) + "]",
+		"objects": "[0" + strings.Repeat(`,{"":7}`, n) + "]",
+		"lists":   "[0" + strings.Repeat(",[7]", n) + "]",
+		"empty":   "[0" + strings.Repeat(",{}", n) + "]",
+		"texts":   "[0" + strings.Repeat(`,"\",[{"`, n) + "]",
+		"fields":  "{" + distinct.String()[1:] + "}",
+	} {
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		decoded, err := decodeDocument([]byte(document))
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		took := int64(after.HeapAlloc) - int64(before.HeapAlloc)
+		if estimate := decodedSize([]byte(document)); err != nil || took > estimate {
+			t.Errorf("%s: %d bytes, estimated %d: %v", name, took, estimate, err)
+		}
+		runtime.KeepAlive(decoded)
+	}
+	if got, want := decodedSize([]byte(`"{[,\"{[,"`)), int64(10); got != want {
+		t.Errorf("a text alone: got %d, want %d", got, want)
+	}
+}

@@ -1,0 +1,280 @@
+package cel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+
+	"notifier/internal/event"
+	"notifier/internal/receiver/limit"
+)
+
+// FilterObjects is the watchers' cache as filters see it.
+type FilterObjects interface {
+	// Objects returns the objects of a namespace that a target means, one by its name or all that it selects: their names, and what
+	// is known of them in the form of their JSON, which must not be changed. It reports false for a kind that is not watched.
+	Objects(namespace string, target event.Target) (objects iter.Seq2[string, map[string]any], watched bool)
+	// Pending reports whether the objects of a kind are still being read, which is to be waited for.
+	Pending(kind string) bool
+}
+
+// Bounds on what the filters of one webhook may use, beside what each evaluation may.
+const (
+	// maxFiltered is how many objects are looked at, of all targets together.
+	maxFiltered = 1000
+)
+
+// The variables of a filter.
+const (
+	varDocument = "req"
+	varObject   = "res"
+	varClaims   = "claims"
+)
+
+// The ways in which a filter fails beside those of its expression.
+const (
+	errNotWatched  Failure = "reads res, and objects of this kind are not watched"
+	errManyObjects Failure = "reads res of more than 1000 objects"
+	errSlow        Failure = "was not decided in time, together with the others"
+	errNotJSON     Failure = "reads req, and the body is not the JSON that its sender says"
+	errManyValues  Failure = "reads req, and the body has too many values"
+)
+
+// ErrPending says that the objects which filters read are still being read from the API server. It is no failure of theirs.
+var ErrPending = errors.New("objects of a kind are still being read")
+
+// Condition is a compiled filter.
+type Condition struct {
+	field   string
+	program *Program
+}
+
+// NewCondition compiles the filter in a field of a Receiver's spec. claims says that the Receiver's type has any. The error is one
+// line and quotes the filter alone.
+func NewCondition(field, source string, claims bool) (*Condition, error) {
+	variables := []string{varDocument, varObject}
+	if claims {
+		variables = append(variables, varClaims)
+	}
+	program, err := Compile(source, Bool, variables...)
+	if err != nil {
+		return nil, err
+	}
+	return &Condition{field, program}, nil
+}
+
+// Rule is one of a Receiver's resources: what it triggers, complete but for Accepted, and all that must be true for it.
+type Rule struct {
+	Trigger event.Trigger
+	// ServiceAccount is that of the trigger's key.
+	ServiceAccount string
+	Conditions     []*Condition
+}
+
+// Filters is the Filter of one Receiver. A rule whose conditions do not read "res" is decided as a whole, and triggers what it
+// triggers. Of one that does each object is decided, from the watchers' cache, and triggered by its name.
+type Filters struct {
+	namespace string
+	rules     []Rule
+	objects   FilterObjects
+	share     *limit.Share
+	readsBody bool
+}
+
+// NewFilters returns the Filter of a Receiver with at least one condition. All rules are of its namespace.
+func NewFilters(namespace string, rules []Rule, objects FilterObjects, share *limit.Share) *Filters {
+	f := &Filters{namespace: namespace, rules: rules, objects: objects, share: share}
+	for _, r := range rules {
+		for _, c := range r.Conditions {
+			f.readsBody = f.readsBody || c.program.Reads(varDocument)
+		}
+	}
+	return f
+}
+
+// Triggers are those of all rules. What Select returns is in their namespaces.
+func (f *Filters) Triggers() []event.Trigger {
+	all := make([]event.Trigger, len(f.rules))
+	for i, r := range f.rules {
+		all[i] = r.Trigger
+	}
+	return all
+}
+
+// ReadsBody implements Filter.
+func (f *Filters) ReadsBody() bool { return f.readsBody }
+
+// Select implements Filter. The error is errNoTurn, errPending or a *FilterFailures.
+func (f *Filters) Select(ctx context.Context, claims map[string]any, document []byte) ([]event.Trigger, error) {
+	if !f.readsBody {
+		document = nil
+	}
+	s := filtering{Filters: f, decided: map[*Condition]decision{}, chosen: map[string]bool{}}
+	size := decodedSize(document)
+	if size > maxDecoded {
+		s.unread, document, size = errManyValues, nil, 0
+	}
+	leave, ok := f.share.Enter(ctx, f.namespace, size)
+	if !ok {
+		return nil, limit.ErrNoTurn
+	}
+	defer leave()
+	req, err := decodeDocument(document)
+	if err != nil {
+		s.unread = err
+	}
+	if claims == nil {
+		claims = map[string]any{}
+	}
+	s.vars = map[string]any{varDocument: req, varClaims: claims, varObject: map[string]any{}}
+	// The sender's going away ends no filter: what it sent is authentic, and is decided like any other webhook.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit.FilterTime)
+	defer cancel()
+	for i := range f.rules {
+		s.judge(ctx, &f.rules[i])
+	}
+	if s.pending {
+		return nil, ErrPending
+	}
+	if s.failures.Rules > 0 {
+		return s.triggers, &s.failures
+	}
+	return s.triggers, nil
+}
+
+// FilterFailures says of one webhook which filters failed.
+type FilterFailures struct {
+	// Rules is how many of the Receiver's resources were left out, or some of whose objects were.
+	Rules int
+	texts []string
+}
+
+// maxFailureTexts is how many failures are told of one webhook.
+const maxFailureTexts = 3
+
+// Error names fields of the spec and quotes nothing of the webhook.
+func (f *FilterFailures) Error() string {
+	text := strings.Join(f.texts, "; ")
+	if more := f.Rules - len(f.texts); more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return text
+}
+
+// filtering is the evaluation of all rules for one webhook.
+type filtering struct {
+	*Filters
+	vars map[string]any
+	// unread is why vars has no document, nil when it has, or when there is none.
+	unread   error
+	decided  map[*Condition]decision // of the conditions that read no object
+	looked   int                     // at objects
+	pending  bool                    // whether objects that decide are not read yet
+	chosen   map[string]bool         // by key
+	triggers []event.Trigger
+	failures FilterFailures
+}
+
+type decision struct {
+	passed bool
+	err    error
+}
+
+// judge selects what a rule triggers.
+func (s *filtering) judge(ctx context.Context, r *Rule) {
+	var ofObjects []*Condition
+	for _, c := range r.Conditions {
+		if c.program.Reads(varObject) {
+			ofObjects = append(ofObjects, c)
+			continue
+		}
+		d, known := s.decided[c]
+		if !known {
+			d.passed, d.err = s.evaluate(ctx, c)
+			s.decided[c] = d
+		}
+		switch {
+		case d.err != nil:
+			s.fail(c, d.err)
+			return
+		case !d.passed:
+			return
+		}
+	}
+	if len(ofObjects) == 0 {
+		s.choose(r.Trigger)
+		return
+	}
+	s.judgeObjects(ctx, r, ofObjects)
+}
+
+// judgeObjects selects those of a rule's objects for which the conditions hold. One that fails keeps no other from it.
+func (s *filtering) judgeObjects(ctx context.Context, r *Rule, conditions []*Condition) {
+	objects, watched := s.objects.Objects(s.namespace, r.Trigger.Target)
+	if !watched {
+		if s.pending = s.pending || s.objects.Pending(r.Trigger.Target.Kind); !s.pending {
+			s.fail(conditions[0], errNotWatched)
+		}
+		return
+	}
+	failed, cause := (*Condition)(nil), error(nil)
+	for name, object := range objects {
+		if s.looked++; s.looked > maxFiltered {
+			failed, cause = conditions[0], errManyObjects
+			break
+		}
+		s.vars[varObject] = object
+		passed := true
+		for _, c := range conditions {
+			var err error
+			if passed, err = s.evaluate(ctx, c); err != nil && failed == nil {
+				failed, cause = c, err
+			}
+			if !passed {
+				break
+			}
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		if passed {
+			t := r.Trigger
+			if t.Target.Selects() {
+				t.Target = t.Target.Named(name)
+				t.Key = event.TargetKey(t.Target, r.ServiceAccount)
+			}
+			s.choose(t)
+		}
+	}
+	if failed != nil {
+		s.fail(failed, cause)
+	}
+}
+
+func (s *filtering) evaluate(ctx context.Context, c *Condition) (bool, error) {
+	if s.unread != nil && c.program.Reads(varDocument) {
+		return false, s.unread
+	}
+	passed, err := c.program.Bool(ctx, s.vars)
+	if ctx.Err() != nil {
+		return false, errSlow
+	}
+	return passed, err
+}
+
+func (s *filtering) choose(t event.Trigger) {
+	if !s.chosen[t.Key] {
+		s.chosen[t.Key] = true
+		s.triggers = append(s.triggers, t)
+	}
+}
+
+// fail notes the failure of a rule.
+func (s *filtering) fail(c *Condition, err error) {
+	s.failures.Rules++
+	if len(s.failures.texts) < maxFailureTexts {
+		s.failures.texts = append(s.failures.texts, c.field+" "+err.Error())
+	}
+}

@@ -1,0 +1,151 @@
+package cel
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/ext"
+	"github.com/google/cel-go/interpreter"
+)
+
+const (
+	// maxDepth bounds how deep the parts of an expression are nested. The types of nested lists and maps are written out as often as
+	// there are levels: at a hundred, the checking of 4 KiB takes a second.
+	maxDepth = 32
+	// maxNesting bounds how deep comprehensions are nested; each level multiplies the rounds.
+	maxNesting = 4
+	// maxParts bounds the calls, operators, lists and maps of an expression without elements; those of one with elements are fewer. The
+	// checker looks at each of them, and at each element, with as much work as there are parts, since each may be of many types: 4 KiB
+	// that hold 1,900 parts would take a third of a second, these take a few hundredths.
+	maxParts = 150
+)
+
+// partsOf are the numbers of parts and of elements of an expression whose macros are written out. What only takes and gives booleans
+// is no part.
+func partsOf(e ast.Expr) (parts, elements int) {
+	ast.PreOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {
+		switch e.Kind() {
+		case ast.CallKind:
+			switch e.AsCall().FunctionName() {
+			case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.NotStrictlyFalse:
+				return
+			}
+		case ast.ListKind:
+			elements += e.AsList().Size()
+		case ast.MapKind:
+			elements += 2 * e.AsMap().Size()
+		case ast.StructKind:
+			elements += len(e.AsStruct().Fields())
+		default:
+			return
+		}
+		parts++
+	}))
+	return parts, elements
+}
+
+// dialect is what all programs share: everything but their variables.
+type dialect struct {
+	env         *cel.Env
+	functions   interpreter.Dispatcher
+	keys        interpreter.AttributeFactory
+	interpreter interpreter.Interpreter
+	// envs are env with the variables of programs, by their names, which are the code's own: a few.
+	envs sync.Map
+}
+
+// with is the environment of programs that read the variables. They share it, since it takes more than most of them.
+func (d *dialect) with(variables []string) (*cel.Env, error) {
+	names := strings.Join(variables, " ")
+	if env, ok := d.envs.Load(names); ok {
+		return env.(*cel.Env), nil
+	}
+	declared := make([]cel.EnvOption, len(variables))
+	for i, name := range variables {
+		declared[i] = cel.Variable(name, cel.DynType)
+	}
+	env, err := d.env.Extend(declared...)
+	if err != nil {
+		return nil, err
+	}
+	kept, _ := d.envs.LoadOrStore(names, env)
+	return kept.(*cel.Env), nil
+}
+
+var language = sync.OnceValues(func() (*dialect, error) {
+	env, err := cel.NewEnv(
+		cel.HomogeneousAggregateLiterals(),
+		cel.EagerlyValidateDeclarations(true),
+		cel.DefaultUTCTimeZone(true),
+		cel.CrossTypeNumericComparisons(true),
+		cel.OptionalTypes(),
+		ext.Strings(),
+		ext.Sets(),
+		ext.Encoders(),
+		cel.ParserRecursionLimit(maxDepth),
+		cel.ParserExpressionSizeLimit(MaxSource),
+		cel.ASTValidators(cel.ValidateComprehensionNestingLimit(maxNesting)),
+		// In the place of the library's own, which write the value twice: a dozen of them in a chain take minutes to check.
+		cel.Macros(
+			cel.ReceiverMacro("optMap", 2, optMap),
+			cel.ReceiverMacro("optFlatMap", 2, optFlatMap)),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("the language of expressions: %w", err)
+	}
+	functions := interpreter.NewDispatcher()
+	for _, f := range env.Functions() {
+		bindings, err := f.Bindings()
+		if err != nil {
+			return nil, fmt.Errorf("the language of expressions: %w", err)
+		}
+		if err := functions.Add(bindings...); err != nil {
+			return nil, fmt.Errorf("the language of expressions: %w", err)
+		}
+	}
+	container, provider, adapter := env.Container, env.CELTypeProvider(), env.CELTypeAdapter()
+	keys := interpreter.NewAttributeFactory(container, adapter, provider)
+	return &dialect{
+		env: env, functions: functions, keys: keys,
+		interpreter: interpreter.NewInterpreter(functions, container, provider, adapter, keys),
+	}, nil
+})
+
+// plan is how a checked expression is evaluated: metered, and looking at its context.
+func (d *dialect) plan(checked *ast.AST) (interpreter.Interpretable, error) {
+	return d.interpreter.NewInterpretable(checked, interpreter.InterruptableEval(), interpreter.CustomDecorator(d.meter))
+}
+
+// optMap is value.optMap(name, transformed): an optional of what transformed gives for the value, or none.
+func optMap(f cel.MacroExprFactory, target ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
+	return present(f, target, args, func(transformed ast.Expr) ast.Expr { return f.NewCall("optional.of", transformed) })
+}
+
+// optFlatMap is optMap for a transformed that is an optional itself.
+func optFlatMap(f cel.MacroExprFactory, target ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
+	return present(f, target, args, func(transformed ast.Expr) ast.Expr { return transformed })
+}
+
+// held is the name under which an optional value is kept while it is looked into. No source can write it.
+const held = "@optional"
+
+func present(f cel.MacroExprFactory, target ast.Expr, args []ast.Expr, wrap func(ast.Expr) ast.Expr) (ast.Expr, *cel.Error) {
+	if args[0].Kind() != ast.IdentKind {
+		return nil, f.NewError(args[0].ID(), "the first argument must be a simple identifier")
+	}
+	transformed := bind(f, args[0].AsIdent(), f.NewMemberCall("value", f.NewIdent(held)), args[1])
+	return bind(f, held, target, f.NewCall(operators.Conditional,
+		f.NewMemberCall("hasValue", f.NewIdent(held)),
+		wrap(transformed),
+		f.NewCall("optional.none"))), nil
+}
+
+// bind is body with name standing for value: a comprehension over nothing, which evaluates value once.
+func bind(f cel.MacroExprFactory, name string, value, body ast.Expr) ast.Expr {
+	return f.NewComprehension(f.NewList(), "#unused", name, value, f.NewLiteral(types.False), f.NewIdent(name), body)
+}

@@ -1,0 +1,115 @@
+package receiver
+
+import (
+	"slices"
+	"strings"
+
+	"notifier/internal/receiver/limit"
+	"notifier/internal/receiver/verify"
+)
+
+// maxOnPath bounds the Receivers behind one path, each of which verifies every webhook that comes there.
+const maxOnPath = 8
+
+// pathRoutes are the Receivers of one path, nearly always one. The digest of a path does not separate the parts of its input (Path), so a
+// tenant can make a Receiver with the path of another tenant's Receiver: each gets what its own verification accepts, and neither can
+// keep the other from it. It is not changed once it is in the table.
+type pathRoutes struct {
+	// routes are in the order of their right to the path.
+	routes []*route
+	// bodies is capacity for bodies that several of them read.
+	bodies *limit.BodyCapacity
+}
+
+// claim replaces the claim of one owner to path, nil to end it, and serves the claims that there are.
+func (t *Table) claim(path, key string, r *route) {
+	out := crowded(t.claims[path])
+	claims := slices.DeleteFunc(slices.Clone(t.claims[path]), func(c *route) bool { return c.owner.key == key })
+	if r != nil {
+		claims = ranked(append(claims, r))
+	}
+	if len(claims) == 0 {
+		delete(t.claims, path)
+		t.routes.Delete(path)
+		return
+	}
+	t.claims[path] = claims
+	t.routes.Store(path, t.served(path, claims))
+	if t.moved == nil {
+		return
+	}
+	is := crowded(claims)
+	for _, c := range claims {
+		if slices.Contains(out, c.owner.key) != slices.Contains(is, c.owner.key) && c.owner.key != key {
+			t.moved(c.owner.key)
+		}
+	}
+}
+
+// served are those of the claims that are served.
+func (t *Table) served(path string, claims []*route) *pathRoutes {
+	fit := eligible(claims)
+	s := &pathRoutes{routes: fit[:min(len(fit), maxOnPath)]}
+	if len(s.routes) == 1 {
+		return s
+	}
+	if before, ok := t.routes.Load(path); ok {
+		s.bodies = before.(*pathRoutes).bodies //nolint:forcetypeassert // nothing else is stored
+	}
+	if s.bodies == nil {
+		capacity := limit.NewBodyCapacity(t.limits.Bodies.Path)
+		s.bodies = &capacity
+	}
+	return s
+}
+
+// eligible are the claims that may be served. The path of a Receiver without a token can be computed from its name and namespace, so it
+// proves nothing there, and a Receiver that takes the path for proof is left out. Its owner is not told: that would tell of the other.
+func eligible(claims []*route) []*route {
+	if !slices.ContainsFunc(claims, func(r *route) bool { return !verify.NeedsSecret(r.hook.Verifier.Type()) }) {
+		return claims
+	}
+	return slices.DeleteFunc(slices.Clone(claims), func(r *route) bool { return verify.ProvesByPath(r.hook.Verifier) })
+}
+
+// crowded are the owners of the claims beyond maxOnPath.
+func crowded(claims []*route) []string {
+	var keys []string
+	fit := eligible(claims)
+	for _, c := range fit[min(len(fit), maxOnPath):] {
+		keys = append(keys, c.owner.key)
+	}
+	return keys
+}
+
+func (t *Table) crowdedOut(path, key string) bool {
+	return slices.Contains(crowded(t.claims[path]), key)
+}
+
+// ranked orders claims to one path by right, so that every replica decides alike: one of each namespace, then the next of each, so that
+// a namespace with many claims does not exclude another.
+func ranked(claims []*route) []*route {
+	slices.SortFunc(claims, byRight)
+	turn, seen := make(map[*route]int, len(claims)), map[string]int{}
+	for _, c := range claims {
+		turn[c] = seen[c.owner.namespace]
+		seen[c.owner.namespace]++
+	}
+	slices.SortStableFunc(claims, func(a, b *route) int { return turn[a] - turn[b] })
+	return claims
+}
+
+// byRight orders claims to one path: the type without a token first, since its name and namespace are enough to choose a token that
+// makes its path; then the older Receiver, then by key.
+func byRight(a, b *route) int {
+	if a, b := verify.NeedsSecret(a.hook.Verifier.Type()), verify.NeedsSecret(b.hook.Verifier.Type()); a != b {
+		if b {
+			return -1
+		}
+		return 1
+	}
+	if c := a.hook.Created.Compare(b.hook.Created); c != 0 {
+		return c
+	}
+	return strings.Compare(a.owner.key, b.owner.key)
+}

@@ -1,0 +1,52 @@
+package events
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"notifier/internal/event"
+)
+
+// A source that fails, recovers and fails in the same words, all within the stream's window of duplicates, as recorded. Fails when
+// publishAgain does not look at the last event, or believes what proves nothing (E9).
+func TestAFlapInTheSameWordsIsNoDuplicate(t *testing.T) {
+	began := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+	send := func(severity, message string, at time.Duration, change func(*event.Event)) *http.Request {
+		return post(posted(func(e *event.Event) {
+			e.Severity, e.Message, e.Timestamp = severity, message, began.Add(at)
+			if change != nil {
+				change(e)
+			}
+		}))
+	}
+	bus := &eventLog{}
+	h := newEvents(t, bus, nil)
+	stranger := func(e *event.Event) { e.InvolvedObject.UID = "forged" }
+	for i, step := range []struct {
+		request *http.Request
+		want    int
+		why     string
+	}{
+		{send("error", "git is down", 0, nil), 202, "the first failure"},
+		{send("error", "git is down", 3*time.Second, nil), 429, "repeated while it stands"},
+		{send("info", "stored", 5*time.Second, stranger), 202, "a recovery that the object's UID does not bear out"},
+		{send("error", "git is down", 6*time.Second, nil), 429, "it is no reason to believe the failure once more"},
+		{send("info", "stored", 10*time.Second, nil), 202, "the recovery"},
+		{send("error", "git is down", 3*time.Second, nil), 429, "the first failure once more, sent before the recovery"},
+		{send("error", "git is down", 15*time.Second, nil), 202, "the second failure"},
+		{send("error", "git is down", 18*time.Second, nil), 429, "repeated while it stands"},
+		{send("info", "stored", 20*time.Second, nil), 202, "the second recovery"},
+	} {
+		if resp := do(h, step.request); resp.StatusCode != step.want {
+			t.Errorf("step %d, %s: answered %d, want %d", i, step.why, resp.StatusCode, step.want)
+		}
+	}
+	ids := map[string]bool{}
+	for _, r := range bus.records {
+		ids[r.ID] = true
+	}
+	if len(ids) != 5 {
+		t.Errorf("%d IDs for 5 events", len(ids))
+	}
+}

@@ -1,0 +1,277 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"notifier/internal/event"
+	"notifier/internal/receiver/answer"
+	"notifier/internal/receiver/limit"
+)
+
+// Events is the bus as the events endpoint sees it. PublishEvent returns nil only when the event is on disk, and duplicate when
+// the stream already holds an event with this record's ID.
+type Events interface {
+	PublishEvent(ctx context.Context, r *event.Record) (duplicate bool, err error)
+	// LastEvent returns the last event of an object that the stream has.
+	LastEvent(ctx context.Context, namespace, kind, name string) (*event.Record, bool, error)
+}
+
+// ownVia is the name that this process's own notifications carry (RFC 9110, section 7.6.3): one that comes back through the events endpoint,
+// by a destination that leads here, would go round for ever. Proxies on the way add their names to it.
+const ownVia = "notifier"
+
+// isOwn reports whether a request has been sent by this process, directly or not.
+func isOwn(h http.Header) bool {
+	for _, chain := range h.Values("Via") {
+		for hop := range strings.SplitSeq(chain, ",") {
+			if by := strings.Fields(hop); len(by) > 1 && strings.EqualFold(by[1], ownVia) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// postTime bounds one event's publish: emitters hang up after 5 seconds.
+const postTime = 4500 * time.Millisecond
+
+// maxNamespaces bounds the namespaces whose budgets are remembered; the one used longest ago is forgotten.
+const maxNamespaces = 16384
+
+// Options are what NewEvents needs. Events, Objects and Log are required.
+type Options struct {
+	Events  Events
+	Objects Objects
+	// Address and Namespace are the budgets of one client address and of one namespace. The namespace's is kept twice:
+	// events that name an object's UID rightly, and are not doubted, do not share one with those that do not, so that nobody
+	// can exhaust a namespace's budget for what its controllers say.
+	Address, Namespace limit.Budget
+	// MaxBody is the greatest event the bus takes, in bytes; 0 for no bound below MaxBody of the package.
+	MaxBody int
+	// TooLarge is the error by which Events says that it will never take an event because of its size.
+	TooLarge error
+	// DuplicateWindow is how long the stream remembers an event; it is told to the sender of a duplicate.
+	DuplicateWindow time.Duration
+	// Held bounds the bytes of all bodies at once beyond the first 16 KiB of each, which the connection cap bounds: ordinary
+	// events need none of it. HeldWait is how long a body waits for capacity.
+	Held       int64
+	HeldWait   time.Duration
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
+}
+
+// DefaultOptions returns the budgets of a stock install.
+func DefaultOptions() Options {
+	return Options{
+		Address:         limit.Budget{Rate: 2000, Burst: 4000},
+		Namespace:       limit.Budget{Rate: 500, Burst: 2000},
+		DuplicateWindow: 5 * time.Minute,
+		Held:            64 << 20,
+		HeldWait:        2 * time.Second,
+	}
+}
+
+func (o Options) validate() error {
+	var errs []error
+	if o.Events == nil {
+		errs = append(errs, errors.New("no events"))
+	}
+	if o.Objects == nil {
+		errs = append(errs, errors.New("no objects"))
+	}
+	if o.Log == nil {
+		errs = append(errs, errors.New("no log"))
+	}
+	if o.MaxBody < 0 {
+		errs = append(errs, errors.New("the greatest body is negative"))
+	}
+	if o.Held < limit.MaxBody {
+		errs = append(errs, fmt.Errorf("held bytes below %d cannot take the greatest body", limit.MaxBody))
+	}
+	errs = append(errs, o.Address.Validate("address"), o.Namespace.Validate("namespace"))
+	return errors.Join(errs...)
+}
+
+// Handler is the events endpoint: POST / with one event.
+type Handler struct {
+	options    Options
+	maxBody    int
+	addresses  *limit.Limiters[netip.Addr]
+	namespaces *limit.Limiters[namespaceKey]
+	trust      *trust
+	held       limit.BodyCapacity
+	metrics    *postMetrics
+	log        *answer.Log
+	handler    http.Handler
+}
+
+// namespaceKey separates the budgets of events that know their object, and are not doubted, from the others.
+type namespaceKey struct {
+	namespace string
+	known     bool
+}
+
+// New returns the events endpoint.
+func New(o Options) (*Handler, error) {
+	if err := o.validate(); err != nil {
+		return nil, fmt.Errorf("events endpoint: %w", err)
+	}
+	h := &Handler{
+		options:    o,
+		maxBody:    limit.MaxBody,
+		addresses:  limit.NewLimiters[netip.Addr](o.Address, limit.MaxAddresses),
+		namespaces: limit.NewLimiters[namespaceKey](o.Namespace, maxNamespaces),
+		trust:      newTrust(),
+		held:       limit.NewBodyCapacity(o.Held),
+		metrics:    newPostMetrics(o.Registerer),
+		log:        answer.NewLog(o.Log),
+	}
+	if o.MaxBody > 0 {
+		h.maxBody = min(h.maxBody, o.MaxBody)
+	}
+	mux := chi.NewRouter()
+	mux.Post("/", h.serve)
+	mux.NotFound(func(w http.ResponseWriter, r *http.Request) { h.answer(w, r, postUnknown, nil, nil) })
+	mux.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Allow", http.MethodPost)
+		h.answer(w, r, postMethod, nil, nil)
+	})
+	h.handler = newPostTimes(o.Registerer).timed(answer.Recovered(mux, o.Log, h.metrics.panics))
+	return h, nil
+}
+
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.handler.ServeHTTP(w, r) }
+
+// The answers of the events endpoint that do not depend on the request. A budget answers 503: emitters take 429 for success. No 503 has a
+// Retry-After: emitters would try four times at that distance in place of after 1, 3, 7 and 15 s, and give up the sooner (ADR 0018).
+var (
+	postUnknown     = answer.Silent(http.StatusNotFound, "unknown", "")
+	postMethod      = answer.Refused(http.StatusMethodNotAllowed, "method", "method must be POST", "")
+	postLoop        = answer.Refused(http.StatusLoopDetected, "loop", "an event that was sent by notifier itself", "")
+	postEncoded     = answer.Refused(http.StatusUnsupportedMediaType, "encoding", "content encoding not supported", "")
+	postTooLarge    = answer.Refused(http.StatusRequestEntityTooLarge, "too_large", "event is too large", "")
+	postUnreadable  = answer.Refused(http.StatusBadRequest, "unreadable", "body could not be read", "")
+	postBusy        = answer.Refused(http.StatusServiceUnavailable, "busy", "too many requests at once", "")
+	postStarting    = answer.Refused(http.StatusServiceUnavailable, "starting", "objects of this kind are still being read", "")
+	postOverBudget  = answer.Refused(http.StatusServiceUnavailable, "over_budget", "too many events", "")
+	postUnavailable = answer.Refused(http.StatusServiceUnavailable, "unavailable", "not stored, try again", "")
+	postAccepted    = answer.Silent(http.StatusAccepted, "accepted", "")
+	postDuplicate   = answer.Refused(http.StatusTooManyRequests, "duplicate", "duplicate event", "")
+)
+
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
+	a, record, err := h.take(w, r)
+	h.answer(w, r, a, record, err)
+}
+
+// take reads, judges and publishes one event. The record is nil when there was no event to speak of.
+func (h *Handler) take(w http.ResponseWriter, r *http.Request) (*answer.Answer, *event.Record, error) {
+	now := time.Now()
+	var early *answer.Answer
+	switch {
+	case !h.addresses.Allow(limit.ClientAddress(r), now):
+		early = postOverBudget
+	case !answer.IdentityEncoded(r.Header):
+		early = postEncoded
+	case isOwn(r.Header):
+		early = postLoop
+	case r.ContentLength > int64(h.maxBody):
+		early = postTooLarge
+	}
+	if early != nil {
+		answer.Abandon(w, r)
+		return early, nil, nil
+	}
+	held := limit.BodyUse{Capacity: &h.held}
+	defer held.Give()
+	body := limit.Body{Max: h.maxBody, Take: func(ctx context.Context, size int64) bool {
+		ctx, cancel := context.WithTimeout(ctx, h.options.HeldWait)
+		defer cancel()
+		return held.Take(ctx, size)
+	}}
+	switch err := body.Read(r); {
+	case errors.Is(err, limit.ErrNoCapacity):
+		early = postBusy
+	case errors.Is(err, limit.ErrTooLarge):
+		early = postTooLarge
+	case err != nil:
+		early = postUnreadable
+	}
+	if early != nil {
+		answer.Abandon(w, r)
+		return early, nil, nil
+	}
+	e, err := decodePost(body.Bytes)
+	if err != nil {
+		return answer.Refused(http.StatusBadRequest, "invalid", err.Error(), ""), nil, nil
+	}
+	if h.options.Objects.Pending(e.InvolvedObject.Kind) {
+		return postStarting, nil, nil
+	}
+	record, object := newRecord(e, h.options.Objects, now)
+	undo := func() {}
+	if record.Known {
+		record.Doubted, undo = h.trust.doubts(record, object, now)
+	}
+	if !h.namespaces.Allow(namespaceKey{e.InvolvedObject.Namespace, record.Known && !record.Doubted}, now) {
+		undo()
+		return postOverBudget, record, nil
+	}
+	a, err := h.publish(r.Context(), record)
+	if a != postAccepted {
+		undo()
+	}
+	return a, record, err
+}
+
+func (h *Handler) publish(ctx context.Context, record *event.Record) (*answer.Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, postTime)
+	defer cancel()
+	duplicate, err := h.options.Events.PublishEvent(ctx, record)
+	if err == nil && duplicate {
+		duplicate, err = h.publishAgain(ctx, record)
+	}
+	switch {
+	case err == nil && duplicate:
+		return postDuplicate, nil
+	case err == nil:
+		if record.Known {
+			h.metrics.known.Inc()
+		}
+		if record.Doubted {
+			h.metrics.doubted.Inc()
+		}
+		return postAccepted, nil
+	case h.options.TooLarge != nil && errors.Is(err, h.options.TooLarge):
+		return postTooLarge, nil
+	default:
+		return postUnavailable, fmt.Errorf("publish event: %w", err)
+	}
+}
+
+// answer writes and records the outcome of one request.
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request, a *answer.Answer, record *event.Record, err error) {
+	h.metrics.posts[a.Result].Inc()
+	logPost(r.Context(), h.log, a, record, err)
+	if a == postDuplicate {
+		// The form of the headers is Flux's. When the stream took the first one is not known here, so the time is an
+		// upper bound.
+		reset := time.Now().Add(h.options.DuplicateWindow).UTC().Format(http.TimeFormat)
+		header := w.Header()
+		header.Set("X-RateLimit-Limit", "1")
+		header.Set("X-RateLimit-Remaining", "0")
+		header.Set("X-RateLimit-Reset", reset)
+		header.Set("Retry-After", reset)
+	}
+	a.Write(w)
+}

@@ -1,0 +1,65 @@
+package events
+
+import (
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"notifier/internal/event"
+	"notifier/internal/receiver/limit"
+)
+
+const (
+	// maxTrust bounds the objects, and their states, of which it is remembered what was believed; the one used longest ago is forgotten.
+	maxTrust = 16384
+	// aheadTime is after how long one more POST may be ahead of a state that has not changed.
+	aheadTime = 10 * time.Minute
+)
+
+// objectBudget is how many POSTs about one object are believed. Controllers stay far below it.
+var objectBudget = limit.Budget{Rate: 0.1, Burst: 20}
+
+// trust decides which POSTs about a known object are doubted (invariant E9): a sender that knows an object's UID can claim anything of it.
+// A POST that agrees with the object's state is believed. A controller POSTs before it writes the new state, so the first POST that
+// contradicts a state is believed as well, and no other until the state has changed.
+type trust struct {
+	objects *limit.Limiters[objectKey]
+	states  *limit.Limiters[objectState]
+}
+
+// objectKey names an object, objectState one version of it.
+type (
+	objectKey   struct{ namespace, kind, name string }
+	objectState struct {
+		objectKey
+		version string
+	}
+)
+
+func newTrust() *trust {
+	return &trust{
+		objects: limit.NewLimiters[objectKey](objectBudget, maxTrust),
+		states:  limit.NewLimiters[objectState](limit.Budget{Rate: 1 / aheadTime.Seconds(), Burst: 1}, maxTrust),
+	}
+}
+
+// doubts reports whether a POST about a known object is doubted, which uses up what is believed of the object. Undo takes that back, if the
+// POST was not accepted.
+func (t *trust) doubts(r *event.Record, object event.Object, now time.Time) (doubted bool, undo func()) {
+	o := r.Event.InvolvedObject
+	key := objectKey{o.Namespace, o.Kind, o.Name}
+	taken := []*rate.Reservation{t.objects.Take(key, now)}
+	if object.Outcome != event.OutcomeNone && object.Outcome != r.Outcome {
+		taken = append(taken, t.states.Take(objectState{key, object.Version}, now))
+	}
+	for _, token := range taken {
+		doubted = doubted || token == nil
+	}
+	return doubted, func() {
+		for _, token := range taken {
+			if token != nil {
+				token.CancelAt(now)
+			}
+		}
+	}
+}

@@ -1,0 +1,46 @@
+package limit
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// Fails when a body of a few bytes is read into a buffer for the largest that needs no capacity.
+func TestAShortBodyTakesWhatItsSenderAnnounces(t *testing.T) {
+	for name, tc := range map[string]struct {
+		announced int64
+		want      int
+	}{
+		"a short body":    {100, 101},
+		"no length":       {-1, BufferSize},
+		"a long body":     {1 << 20, BufferSize},
+		"less than comes": {10, BufferSize},
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/", io.MultiReader(strings.NewReader(strings.Repeat("x", 100))))
+		r.ContentLength = tc.announced
+		body := Body{Max: MaxBody, Take: func(context.Context, int64) bool { return true }}
+		if err := body.Read(r); err != nil || len(body.Bytes) != 100 || cap(body.Bytes) != tc.want {
+			t.Errorf("%s: %d bytes in a buffer of %d, want %d: %v", name, len(body.Bytes), cap(body.Bytes), tc.want, err)
+		}
+	}
+}
+
+// BenchmarkRead reads an event of a common size.
+func BenchmarkRead(b *testing.B) {
+	text := strings.Repeat("x", 700)
+	reader := strings.NewReader(text)
+	r := httptest.NewRequest(http.MethodPost, "/", io.NopCloser(reader))
+	r.ContentLength = int64(len(text))
+	b.ReportAllocs()
+	for b.Loop() {
+		reader.Reset(text)
+		body := Body{Max: MaxBody, Take: func(context.Context, int64) bool { return true }}
+		if err := body.Read(r); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package limit
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A namespace's filters hold up no other's (T6). Fails when all share one turn, when a namespace has more than one, or when who
+// waits does so for ever.
+func TestT6FiltersOfANamespaceTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		share := NewShare()
+		leave, ok := share.Enter(t.Context(), "team-a", 0)
+		if !ok {
+			t.Fatal("no share")
+		}
+		began := time.Now()
+		if _, ok := share.Enter(t.Context(), "team-a", 0); ok || time.Since(began) != turnWait {
+			t.Errorf("entered %v after %v", ok, time.Since(began))
+		}
+		other, ok := share.Enter(t.Context(), "team-b", 0)
+		if !ok || time.Since(began) != turnWait {
+			t.Error("another namespace waits")
+		}
+		other()
+		leave()
+		elapse(turnWait) // after which what it took is paid for
+		again, ok := share.Enter(t.Context(), "team-a", 0)
+		if !ok {
+			t.Fatal("the turn was not given back")
+		}
+		again()
+		elapse(2 * slowFor)
+		last, _ := share.Enter(t.Context(), "team-c", 0)
+		if last(); len(share.turns) != 0 {
+			t.Errorf("%d turns are kept of namespaces that filter nothing", len(share.turns))
+		}
+	})
+}
+
+// T6: fails when large documents are decoded at once, or small ones wait for them.
+func TestT6LargeDocumentsWaitForEachOtherAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		share := NewShare()
+		var mu sync.Mutex
+		var held, most, entered int
+		var wg sync.WaitGroup
+		for i := range 10 {
+			wg.Go(func() {
+				leave, ok := share.Enter(t.Context(), fmt.Sprint("team-", i), quickSize+1)
+				if !ok {
+					t.Error("a large document found no share in time")
+					return
+				}
+				mu.Lock()
+				held++
+				entered++
+				most = max(most, held)
+				mu.Unlock()
+				elapse(100 * time.Millisecond)
+				mu.Lock()
+				held--
+				mu.Unlock()
+				leave()
+			})
+		}
+		synctest.Wait()
+		began := time.Now()
+		if leave, ok := share.Enter(t.Context(), "team-b", quickSize); !ok || time.Since(began) != 0 {
+			t.Errorf("a small document entered %v after %v", ok, time.Since(began))
+		} else {
+			leave()
+		}
+		wg.Wait()
+		if most != 1 || entered != 10 {
+			t.Errorf("%d of 10 entered, %d at once", entered, most)
+		}
+	})
+}
+
+// T6: namespaces whose filters take all the time that they may, again and again, wait for themselves. Fails when the time is not
+// paid for, or when others wait behind them.
+func TestT6WhoUsesUpTheTimeOfFiltersWaitsForItself(t *testing.T) {
+	for _, namespaces := range []int{1, 8, 32} {
+		t.Run(fmt.Sprint(namespaces), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				share := NewShare()
+				ctx, end := context.WithCancel(t.Context())
+				used := make([]time.Duration, namespaces)
+				var wg sync.WaitGroup
+				for i := range used {
+					for range 3 { // webhooks at a time
+						wg.Go(func() {
+							for ctx.Err() == nil {
+								leave, ok := share.Enter(ctx, fmt.Sprint("flood-", i), 0)
+								if !ok {
+									elapse(time.Millisecond)
+									continue
+								}
+								elapse(FilterTime)
+								used[i] += FilterTime // it is its turn
+								leave()
+							}
+						})
+					}
+				}
+				// Nobody knows beforehand whose filters are slow, so that all may be quick once.
+				elapse(time.Duration(namespaces) * FilterTime)
+				const tries = 100
+				for i := range tries {
+					began := time.Now()
+					leave, ok := share.Enter(t.Context(), "team-a", 0)
+					if took := time.Since(began); !ok || took != 0 {
+						t.Errorf("webhook %d of another namespace: %v after %v", i, ok, took)
+						break
+					}
+					elapse(time.Millisecond)
+					leave()
+					elapse(37 * time.Millisecond)
+				}
+				began := time.Now()
+				leave, ok := share.Enter(t.Context(), "team-a", quickSize+1)
+				if took := time.Since(began); !ok || took > FilterTime {
+					t.Errorf("a large document of another namespace: %v after %v", ok, took)
+				}
+				if ok {
+					leave()
+				}
+				passed := time.Duration(namespaces)*FilterTime + tries*38*time.Millisecond
+				end()
+				wg.Wait()
+				for i, d := range used {
+					if most := passed/timeShare + maxOwed + 2*FilterTime; d > most {
+						t.Errorf("namespace %d used %v in %v", i, d, passed)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Fails when a namespace that was slow once is so for ever, or when a machine that stood still costs a namespace more than a
+// moment.
+func TestASlowNamespaceIsForgiven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		share := NewShare()
+		leave, _ := share.Enter(t.Context(), "team-a", 0)
+		elapse(time.Hour)
+		leave()
+		began := time.Now()
+		if leave, ok := share.Enter(t.Context(), "team-a", 0); !ok || time.Since(began) > turnWait {
+			t.Errorf("entered %v after %v", ok, time.Since(began))
+		} else {
+			leave()
+		}
+		elapse(slowFor)
+		large, _ := share.Enter(t.Context(), "team-b", quickSize+1)
+		defer large()
+		began = time.Now()
+		if leave, ok := share.Enter(t.Context(), "team-a", 0); !ok || time.Since(began) != 0 {
+			t.Errorf("later entered %v after %v", ok, time.Since(began))
+		} else {
+			leave()
+		}
+	})
+}

@@ -1,0 +1,65 @@
+package limit
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// slots bound concurrent work. A free slot goes to the waiter that was slow longest ago, or never, and among equals to the one that has
+// waited longest.
+type slots struct {
+	mu      sync.Mutex
+	free    int
+	waiting []*waiter // in the order in which they came
+}
+
+type waiter struct {
+	slow  time.Time
+	ready chan struct{} // closed with the place given
+}
+
+// take takes a slot for work that was slow at that time, and reports whether there was one before ctx ended.
+func (l *slots) take(ctx context.Context, slow time.Time) bool {
+	l.mu.Lock()
+	if l.free > 0 {
+		l.free--
+		l.mu.Unlock()
+		return true
+	}
+	w := &waiter{slow, make(chan struct{})}
+	l.waiting = append(l.waiting, w)
+	l.mu.Unlock()
+	select {
+	case <-w.ready:
+		return true
+	case <-ctx.Done():
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.Index(l.waiting, w)
+	if i < 0 {
+		return true // it was given a place at the same moment
+	}
+	l.waiting = slices.Delete(l.waiting, i, i+1)
+	return false
+}
+
+// give gives a place back.
+func (l *slots) give() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.waiting) == 0 {
+		l.free++
+		return
+	}
+	next := 0
+	for i, w := range l.waiting {
+		if w.slow.Before(l.waiting[next].slow) {
+			next = i
+		}
+	}
+	close(l.waiting[next].ready)
+	l.waiting = slices.Delete(l.waiting, next, next+1)
+}

@@ -1,0 +1,24 @@
+package receiver
+
+import (
+	"context"
+	"log/slog"
+
+	"notifier/internal/receiver/answer"
+)
+
+// logWebhook logs the outcome of a request on a known path. The path itself is a secret and stays out.
+func logWebhook(ctx context.Context, l *answer.Log, h *Hook, a *answer.Answer, err error) {
+	level := a.Level()
+	if a == hookSuspended {
+		level = slog.LevelDebug // its owner asked for it
+	}
+	left, ok := l.Admit(ctx, level)
+	if !ok {
+		return
+	}
+	attrs := []slog.Attr{
+		slog.String("namespace", h.Namespace), slog.String("receiver", h.Name), slog.String("type", h.Verifier.Type()),
+	}
+	l.Log.LogAttrs(ctx, level, "webhook", append(attrs, a.Attrs(left, err)...)...)
+}

@@ -1,0 +1,142 @@
+package oidc
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	jose "github.com/go-jose/go-jose/v4"
+
+	"notifier/internal/receiver/answer"
+)
+
+// maxBearer bounds a token in bytes. Those of Git hosts and clouds have one or two thousand.
+const maxBearer = 16 << 10
+
+// maxTries bounds the keys that one token is tried with. One whose issuer lists more that may have signed it names its key.
+const maxTries = 4
+
+// The refusals of signed tokens.
+const (
+	RefusedNoToken   answer.Refusal = "token missing"
+	RefusedAlgorithm answer.Refusal = "signature algorithm not supported"
+	RefusedBearer    answer.Refusal = "token malformed"
+	RefusedIssuer    answer.Refusal = "token of another issuer"
+	RefusedKey       answer.Refusal = "token signed with a key that its issuer does not list"
+	RefusedSigned    answer.Refusal = "token signature mismatch"
+	RefusedExpired   answer.Refusal = "token expired"
+	RefusedClaims    answer.Refusal = "token is not for this audience, or not valid yet"
+)
+
+// Token returns the token of the header Authorization: three parts of base64, as a JSON Web Token has them.
+func Token(h http.Header) (string, error) {
+	scheme, token, _ := strings.Cut(h.Get("Authorization"), " ")
+	switch {
+	case !strings.EqualFold(scheme, "Bearer") || token == "":
+		return "", RefusedNoToken
+	case len(token) > maxBearer, strings.Count(token, ".") != 2:
+		return "", RefusedBearer
+	}
+	return token, nil
+}
+
+// ClaimedIssuer is who a token says that it is from. Nothing of it is proven.
+func ClaimedIssuer(token string) (string, error) {
+	_, rest, _ := strings.Cut(token, ".")
+	payload, _, _ := strings.Cut(rest, ".")
+	data, err := base64.RawURLEncoding.DecodeString(payload)
+	if err != nil {
+		return "", RefusedBearer
+	}
+	var claims struct {
+		Issuer string `json:"iss"`
+	}
+	if json.Unmarshal(data, &claims) != nil {
+		return "", RefusedBearer
+	}
+	return claims.Issuer, nil
+}
+
+// Demand is what a token must be: of the issuer with this URL, for the audience. With anyIssuer the claim "iss" is left for the caller
+// to check. The issuer is asked for its keys on behalf of the namespace.
+type Demand struct {
+	Namespace, Issuer, Audience string
+	AnyIssuer                   bool
+}
+
+// Verify returns a token that meets the demand, is signed by the issuer, and is valid now. The error is a Refusal, or wraps
+// ErrIssuerUnavailable.
+func (s *Issuers) Verify(ctx context.Context, token string, d Demand) (*oidc.IDToken, error) {
+	issuer, by, ok := s.issuer(d.Namespace, d.Issuer)
+	if !ok {
+		return nil, ErrIssuerUnavailable
+	}
+	// The signature first and once: what is forged then costs no more than it takes to see that.
+	payload, err := verifySignature(ctx, token, issuer, by)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkTimes(payload, time.Now()); err != nil {
+		return nil, err
+	}
+	verifier := oidc.NewVerifier(d.Issuer, verified(payload), &oidc.Config{
+		ClientID: d.Audience, SupportedSigningAlgs: asymmetric, SkipIssuerCheck: d.AnyIssuer,
+	})
+	proven, err := verifier.Verify(ctx, token)
+	if err == nil {
+		return proven, nil
+	}
+	// The verifier's error quotes the token.
+	if _, expired := errors.AsType[*oidc.TokenExpiredError](err); expired {
+		return nil, RefusedExpired
+	}
+	return nil, RefusedClaims
+}
+
+// signedWith are the algorithms of asymmetric, as jose takes them.
+var signedWith = func() (all []jose.SignatureAlgorithm) {
+	for _, name := range asymmetric {
+		all = append(all, jose.SignatureAlgorithm(name))
+	}
+	return all
+}()
+
+// verified is the payload of a token whose signature was verified.
+type verified []byte
+
+// VerifySignature implements oidc.KeySet.
+func (v verified) VerifySignature(context.Context, string) ([]byte, error) { return v, nil }
+
+// verifySignature returns the payload of a token that the issuer has signed.
+func verifySignature(ctx context.Context, token string, issuer *issuer, by *fetcher) ([]byte, error) {
+	parsed, err := jose.ParseSignedCompact(token, signedWith)
+	if _, other := errors.AsType[*jose.ErrUnexpectedSignatureAlgorithm](err); other {
+		return nil, RefusedAlgorithm
+	}
+	if err != nil || len(parsed.Signatures) != 1 {
+		return nil, RefusedBearer
+	}
+	header := parsed.Signatures[0].Header
+	return issuer.verify(ctx, by, func(keys []jose.JSONWebKey) ([]byte, error) {
+		refused, tries := RefusedKey, 0
+		for _, key := range keys {
+			if header.KeyID != "" && key.KeyID != header.KeyID || !fits(key, header.Algorithm) {
+				continue
+			}
+			if tries++; tries > maxTries {
+				break
+			}
+			payload, err := parsed.Verify(key)
+			if err == nil {
+				return payload, nil
+			}
+			refused = RefusedSigned
+		}
+		return nil, refused
+	})
+}

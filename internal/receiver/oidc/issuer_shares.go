@@ -1,0 +1,152 @@
+package oidc
+
+import (
+	"context"
+	"net/url"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+	"golang.org/x/time/rate"
+)
+
+// Bounds on what one namespace may have remembered and asked of issuers. Whoever is beyond them has its own tokens answered 503.
+const (
+	// maxIssuers bounds the issuers that are remembered for a namespace; the one that it used longest ago is forgotten.
+	maxIssuers = 32
+	// fetchesAtOnce, fetchRate a second and fetchBurst bound its fetches, and maxHostFetches those from one host within fetchPause.
+	fetchesAtOnce  = 2
+	fetchRate      = 1
+	fetchBurst     = 16
+	maxHostFetches = 8
+	// sweepPause is the least time between two searches for issuers that a namespace has not used for keysUsable.
+	sweepPause = time.Minute
+)
+
+// share is what one namespace has of Issuers, under whose lock it is.
+type share struct {
+	places *semaphore.Weighted // of fetches
+	rate   *rate.Limiter
+	uses   map[string]*use // by URL
+}
+
+// use is one namespace's of one issuer.
+type use struct {
+	issuer *issuer
+	host   string
+	// last is when the namespace last had a token of the issuer, asked when it last had it asked.
+	last, asked time.Time
+}
+
+// paused reports whether the namespace had the issuer asked just now. An issuer is not forgotten meanwhile, neither while it is being
+// asked, which takes less: it could be asked again without a pause.
+func (u *use) paused(now time.Time) bool { return !u.asked.IsZero() && now.Sub(u.asked) < fetchPause }
+
+// fetcher has an issuer asked on behalf of a namespace.
+type fetcher struct {
+	issuers *Issuers
+	share   *share
+	use     *use
+}
+
+// issuer returns what is known of an issuer, to a namespace that has a token of it, and reports whether there is capacity for it.
+func (s *Issuers) issuer(namespace, address string) (*issuer, *fetcher, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	s.sweep(now)
+	n := s.shares[namespace]
+	if n == nil {
+		n = &share{
+			places: semaphore.NewWeighted(fetchesAtOnce), rate: rate.NewLimiter(fetchRate, fetchBurst), uses: map[string]*use{},
+		}
+		s.shares[namespace] = n
+	}
+	u := n.uses[address]
+	if u == nil {
+		if len(n.uses) >= maxIssuers && !s.forgetOne(n, now) {
+			return nil, nil, false
+		}
+		i := s.byURL[address]
+		if i == nil {
+			i = &issuer{url: address, client: s.client}
+			s.byURL[address] = i
+		}
+		i.users++
+		u = &use{issuer: i}
+		if parsed, err := url.Parse(address); err == nil {
+			u.host = parsed.Host
+		}
+		n.uses[address] = u
+	}
+	u.last = now
+	return u.issuer, &fetcher{s, n, u}, true
+}
+
+// forgetOne makes capacity in a share, and reports whether it could.
+func (s *Issuers) forgetOne(n *share, now time.Time) bool {
+	var oldest *use
+	for _, u := range n.uses {
+		if !u.paused(now) && (oldest == nil || u.last.Before(oldest.last)) {
+			oldest = u
+		}
+	}
+	if oldest == nil {
+		return false
+	}
+	s.forget(n, oldest)
+	return true
+}
+
+// forget ends a namespace's use of an issuer, and the issuer with its last use.
+func (s *Issuers) forget(n *share, u *use) {
+	delete(n.uses, u.issuer.url)
+	if u.issuer.users--; u.issuer.users == 0 {
+		delete(s.byURL, u.issuer.url)
+	}
+}
+
+// sweep forgets what nobody has used for so long that the keys would not count any more: also what no Receiver names by now.
+func (s *Issuers) sweep(now time.Time) {
+	if now.Sub(s.swept) < sweepPause {
+		return
+	}
+	s.swept = now
+	for namespace, n := range s.shares {
+		for _, u := range n.uses {
+			if now.Sub(u.last) >= keysUsable {
+				s.forget(n, u)
+			}
+		}
+		if len(n.uses) == 0 {
+			delete(s.shares, namespace)
+		}
+	}
+}
+
+// enter waits for one of the namespace's places for fetches, and reports whether there was one in time. leave gives it back.
+func (a *fetcher) enter(ctx context.Context) (leave func(), ok bool) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTime)
+	defer cancel()
+	if a.share.places.Acquire(ctx, 1) != nil {
+		return nil, false
+	}
+	return func() { a.share.places.Release(1) }, true
+}
+
+// allow reports whether the namespace may have the issuer asked now, and counts it if so.
+func (a *fetcher) allow() bool {
+	a.issuers.mu.Lock()
+	defer a.issuers.mu.Unlock()
+	now, ofHost := time.Now(), 0
+	for _, u := range a.share.uses {
+		if u.host == a.use.host && u.paused(now) {
+			ofHost++
+		}
+	}
+	// Forgotten while it waited, it could be asked by another as well.
+	if a.share.uses[a.use.issuer.url] != a.use || ofHost >= maxHostFetches || !a.share.rate.AllowN(now, 1) {
+		return false
+	}
+	a.use.asked = now
+	return true
+}

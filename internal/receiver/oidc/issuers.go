@@ -1,0 +1,206 @@
+package oidc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	jose "github.com/go-jose/go-jose/v4"
+)
+
+// Bounds on what is remembered of issuers, and on how often they are asked. Times run from the last attempt, whatever came of it.
+const (
+	// keysFresh is how long keys are used before they are fetched again: when an issuer drops a key, its tokens are refused
+	// this much later.
+	keysFresh = 5 * time.Minute
+	// keysUsable is how long keys are used while their issuer does not answer.
+	keysUsable = time.Hour
+	// fetchPause is the least time between two fetches from an issuer, whether for a key that nobody knows or because the last
+	// one failed: forged tokens and a dead issuer cost one fetch in that time.
+	fetchPause = 10 * time.Second
+	// fetchTime bounds one fetch, of the discovery document and the keys together.
+	fetchTime = 5 * time.Second
+	// maxFetched bounds each of the two answers in bytes.
+	maxFetched = 256 << 10
+)
+
+// GoogleIssuer is who signs the tokens of Google Cloud's Pub/Sub.
+const GoogleIssuer = "https://accounts.google.com"
+
+// ErrIssuerUnavailable says that an issuer's keys are not known, which is nothing that the sender could mend.
+var ErrIssuerUnavailable = errors.New("the issuer's keys are not available")
+
+// ErrNone says that a type which verifies tokens was given no Issuers.
+var ErrNone = errors.New("no issuers to ask for keys")
+
+// Options are what NewIssuers needs.
+type Options struct {
+	// Client reaches the issuers. The addresses are chosen by tenants, so it must not reach what they may not; redirects are
+	// not followed whatever it says. It is required.
+	Client *http.Client
+	// Google replaces the issuer of type gcr, which is GoogleIssuer.
+	Google string
+}
+
+// Issuers are the keys of OpenID Connect issuers, discovered and cached for all Receivers. What one namespace can have remembered, asked
+// and forgotten is bounded by its share, and takes nothing from another's. It is safe for concurrent use.
+type Issuers struct {
+	client *http.Client
+	google string
+
+	mu     sync.Mutex
+	byURL  map[string]*issuer
+	shares map[string]*share // by namespace
+	swept  time.Time
+}
+
+// New returns an empty cache. It fetches nothing.
+func New(o Options) (*Issuers, error) {
+	if o.Client == nil {
+		return nil, errors.New("issuers: no client")
+	}
+	client := *o.Client
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	client.Transport = bounded{client.Transport}
+	client.Jar = nil
+	if o.Google == "" {
+		o.Google = GoogleIssuer
+	}
+	s := &Issuers{client: &client, google: o.Google, byURL: map[string]*issuer{}, shares: map[string]*share{}}
+	s.byURL[o.Google] = &issuer{url: o.Google, client: s.client, users: 1} // never forgotten
+	return s, nil
+}
+
+// Google is the issuer of the tokens of type gcr.
+func (s *Issuers) Google() string { return s.google }
+
+// issuer is what is known of one issuer.
+type issuer struct {
+	url    string
+	client *http.Client
+	users  int // namespaces, under the lock of Issuers
+
+	mu   sync.Mutex
+	keys []jose.JSONWebKey
+	// fetched is when keys were, tried when the last fetch began; both are zero before the first.
+	fetched, tried time.Time
+	// flight is closed when the fetch that runs has ended, nil when none runs.
+	flight chan struct{}
+}
+
+// verify returns what try gives for the issuer's keys. When they are too old, or try refuses them all, the issuer is asked for newer
+// ones, unless it just was. The error is try's, or wraps ErrIssuerUnavailable.
+func (i *issuer) verify(ctx context.Context, by *fetcher, try func([]jose.JSONWebKey) ([]byte, error)) ([]byte, error) {
+	for {
+		i.mu.Lock()
+		keys, fetched, fetching := i.keys, i.fetched, i.flight != nil
+		i.mu.Unlock()
+		age := time.Since(fetched)
+		payload, err := []byte(nil), error(ErrIssuerUnavailable)
+		if !fetched.IsZero() && age < keysUsable {
+			payload, err = try(keys)
+		}
+		if err == nil && (age < keysFresh || fetching) {
+			return payload, nil
+		}
+		again, failed := i.refresh(ctx, by, fetched)
+		switch {
+		case again:
+		case err == nil:
+			return payload, nil
+		case failed != nil:
+			return nil, failed
+		default:
+			return nil, err
+		}
+	}
+}
+
+// refresh sees to it that the issuer is asked, and reports whether it was since the keys of the time seen were looked at. The error
+// wraps ErrIssuerUnavailable when it was not, and its last answer was none or the namespace may not have it asked.
+func (i *issuer) refresh(ctx context.Context, by *fetcher, seen time.Time) (bool, error) {
+	i.mu.Lock()
+	flight, due := i.flight, i.due(seen)
+	changed, answered := !i.fetched.Equal(seen), !i.fetched.Before(i.tried)
+	i.mu.Unlock()
+	switch {
+	case changed:
+		return true, nil
+	case flight != nil:
+		select {
+		case <-flight:
+			return true, nil
+		case <-ctx.Done():
+			return false, fmt.Errorf("%w: %w", ErrIssuerUnavailable, context.Cause(ctx))
+		}
+	case !due && !answered:
+		return false, ErrIssuerUnavailable
+	case !due:
+		return false, nil
+	}
+	// The namespace's own fetches are waited for before the flight begins, for which other namespaces may wait.
+	leave, ok := by.enter(ctx)
+	if !ok {
+		return false, ErrIssuerUnavailable
+	}
+	defer leave()
+	i.mu.Lock()
+	if !i.due(seen) {
+		i.mu.Unlock()
+		return true, nil // somebody else has asked: look again
+	}
+	if !by.allow() {
+		i.mu.Unlock()
+		return false, ErrIssuerUnavailable
+	}
+	i.tried, i.flight = time.Now(), make(chan struct{})
+	i.mu.Unlock()
+	i.fetch(ctx)
+	return true, nil
+}
+
+// due reports whether the issuer is to be asked for other keys than those of the time seen. The caller holds the lock.
+func (i *issuer) due(seen time.Time) bool {
+	return i.fetched.Equal(seen) && i.flight == nil && (i.tried.IsZero() || time.Since(i.tried) >= fetchPause)
+}
+
+// fetch replaces the keys, or leaves them on failure, and ends the flight. The request that needs the keys runs it to its end for
+// all that wait, also when its own sender has gone.
+func (i *issuer) fetch(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTime)
+	defer cancel()
+	var keys []jose.JSONWebKey
+	err := errors.New("panicked")
+	defer func() {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		if err == nil {
+			i.keys, i.fetched = keys, time.Now()
+		}
+		close(i.flight)
+		i.flight = nil
+	}()
+	keys, err = fetchKeys(ctx, i.client, i.url)
+}
+
+// bounded is a transport whose answers end with an error beyond maxFetched.
+type bounded struct{ next http.RoundTripper }
+
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	next := b.next
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	resp, err := next.RoundTrip(r)
+	if err == nil {
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{http.MaxBytesReader(nil, resp.Body, maxFetched), resp.Body}
+	}
+	return resp, err
+}

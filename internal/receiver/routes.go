@@ -1,0 +1,82 @@
+package receiver
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"notifier/internal/receiver/answer"
+	"notifier/internal/receiver/verify"
+)
+
+// routes are the paths and methods of the public port. The path decides before the method does, so that the answer to another method does
+// not tell an unknown path from a known one.
+func (w *Webhooks) routes() http.Handler {
+	mux := chi.NewRouter()
+	mux.Post(hookPrefix+"{digest}", w.post)
+	mux.MethodNotAllowed(w.otherMethod)
+	mux.NotFound(func(rw http.ResponseWriter, r *http.Request) { w.unknown(rw, r, false) })
+	return mux
+}
+
+// post answers a webhook. The request URI is compared whole, as Flux does: with a query string, a trailing slash, another spelling of a
+// character or a host in it, it is another path.
+func (w *Webhooks) post(rw http.ResponseWriter, r *http.Request) {
+	s, starting := w.table.lookup(r.RequestURI)
+	if s == nil {
+		w.unknown(rw, r, starting)
+		return
+	}
+	w.serve(rw, r, s)
+}
+
+// otherMethod answers a request of another method than POST, or of a method that the router does not know, whatever its path. A webhook of
+// some types may have any method.
+func (w *Webhooks) otherMethod(rw http.ResponseWriter, r *http.Request) {
+	s, starting := w.table.lookup(r.RequestURI)
+	switch {
+	case s == nil:
+		w.unknown(rw, r, starting)
+	case slices.ContainsFunc(s.routes, func(rt *route) bool { return verify.TakesMethod(rt.hook.Verifier.Type(), r.Method) }):
+		w.serve(rw, r, s)
+	default:
+		answer.Abandon(rw, r)
+		w.record(r.Context(), s.routes[0], delivery{}, hookMethod, nil)
+		rw.Header().Set("Allow", http.MethodPost)
+		hookMethod.Write(rw)
+	}
+}
+
+// unknown answers a path that is not served. While Receivers are being compiled the path of a webhook may become known at any moment, so
+// nothing is charged for it.
+func (w *Webhooks) unknown(rw http.ResponseWriter, r *http.Request, starting bool) {
+	a := hookUnknown
+	switch {
+	case starting:
+		a = hookStarting
+	case !w.unknownPaths.Allow(w.proxies.Client(r), time.Now()):
+		a = w.overUnknown
+	}
+	w.metrics.count(noType, a.Result)
+	answer.Abandon(rw, r)
+	a.Write(rw)
+}
+
+// serve answers a webhook of a known path and records its outcome.
+func (w *Webhooks) serve(rw http.ResponseWriter, r *http.Request, s *pathRoutes) {
+	w.inFlight.Add(1)
+	defer w.inFlight.Add(-1)
+	if len(s.routes) > 1 {
+		w.serveAll(rw, r, s).Write(rw)
+		return
+	}
+	rt := s.routes[0]
+	d, a, refusal, err := w.judge(rw, r, rt)
+	if refusal != nil {
+		a = w.failed(rt, refusal)
+	}
+	w.record(r.Context(), rt, d, a, err)
+	a.Write(rw)
+}

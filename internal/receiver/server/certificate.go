@@ -1,0 +1,109 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// certificatePoll is how often the files of a certificate are read again. They are small, and a read sees a change that a time
+// stamp does not show, such as the swapped link of a mounted Secret.
+const certificatePoll = 10 * time.Second
+
+// Certificate is a pair of certificate chain and private key in files, read again when they change. A new pair that is broken, or
+// half written, changes nothing: the old one is served until the files hold a good one.
+type Certificate struct {
+	certFile, keyFile string
+	log               *slog.Logger
+	reloads, failures prometheus.Counter
+
+	current atomic.Pointer[tls.Certificate]
+	// cert and key are the files as they were read last, whether they were good or not; fault is what reading them failed with.
+	// They belong to whoever loads: NewCertificate, then Run.
+	cert, key []byte
+	fault     string
+}
+
+// NewCertificate reads the pair. That it is not good is an error now, and only a line in the log later.
+func NewCertificate(certFile, keyFile string, log *slog.Logger, reg prometheus.Registerer) (*Certificate, error) {
+	if log == nil {
+		return nil, errors.New("certificate: no log")
+	}
+	with := promauto.With(reg)
+	reloads := with.NewCounterVec(prometheus.CounterOpts{
+		Name: "notifier_tls_reloads_total",
+		Help: "Changes of the certificate's files by result. After an error the certificate before is still served.",
+	}, []string{"result"})
+	c := &Certificate{
+		certFile: certFile, keyFile: keyFile, log: log,
+		reloads: reloads.WithLabelValues("ok"), failures: reloads.WithLabelValues("error"),
+	}
+	if _, err := c.load(); err != nil {
+		return nil, fmt.Errorf("certificate: %w", err)
+	}
+	with.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "notifier_tls_certificate_expiry_timestamp_seconds",
+		Help: "When the certificate that is served expires.",
+	}, func() float64 { return float64(c.current.Load().Leaf.NotAfter.Unix()) })
+	return c, nil
+}
+
+// Run follows the files until ctx ends.
+func (c *Certificate) Run(ctx context.Context) error {
+	ticker := time.NewTicker(certificatePoll)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		switch changed, err := c.load(); {
+		case !changed:
+		case err != nil:
+			c.failures.Inc()
+			c.log.ErrorContext(ctx, "the certificate's files changed and are not good, the certificate before is still served", "error", err)
+		default:
+			c.reloads.Inc()
+			c.log.InfoContext(ctx, "a new certificate is served", "expires", c.current.Load().Leaf.NotAfter)
+		}
+	}
+}
+
+// load reads the files and reports whether they are not as they were. Its error quotes nothing of them.
+func (c *Certificate) load() (changed bool, err error) {
+	cert, certErr := os.ReadFile(c.certFile)
+	key, keyErr := os.ReadFile(c.keyFile)
+	if err := errors.Join(certErr, keyErr); err != nil {
+		changed = c.fault != err.Error()
+		c.fault, c.cert, c.key = err.Error(), nil, nil
+		return changed, err
+	}
+	if c.cert != nil && bytes.Equal(c.cert, cert) && bytes.Equal(c.key, key) {
+		return false, nil
+	}
+	c.fault, c.cert, c.key = "", cert, key
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return true, err
+	}
+	c.current.Store(&pair)
+	return true, nil
+}
+
+// config is how connections are secured with the certificate.
+func (c *Certificate) config() *tls.Config {
+	return &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.current.Load(), nil },
+	}
+}

@@ -1,0 +1,239 @@
+package server
+
+import (
+	"cmp"
+	"container/heap"
+	"container/list"
+	"crypto/tls"
+	"math"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"notifier/internal/receiver/limit"
+)
+
+// conns caps the connections of one listener. At the cap it does not stop accepting, since then whoever came first would keep
+// everybody else out: the address that has the most connections gives one up, preferably one that waits for a request, and
+// the longest; among equals the one that waited longest of all does. An address that has no more than an eighth of all loses none
+// that serves a request while another waits. Its work per connection is logarithmic in the number of addresses, and there are no
+// more of those than of connections.
+type conns struct {
+	max     int
+	onEvict func()
+
+	mu    sync.Mutex
+	total int
+	tick  uint64 // counts the times that a connection began to wait
+	peers map[netip.Addr]*peer
+	heavy peerHeap
+}
+
+// peer is one client address and its connections, the longest held first.
+type peer struct {
+	address netip.Addr
+	index   int       // in the heap
+	all     list.List // of *conn
+	waiting list.List // of *conn
+	weight  int       // the number of them, 0 if they are few and all at work
+	since   uint64    // of the first that waits, the greatest number if none does
+}
+
+// conn is an accepted connection that counts until it is closed.
+type conn struct {
+	net.Conn
+	conns   *conns
+	peer    *peer
+	inAll   *list.Element
+	waiting *list.Element // nil while a request is being served
+	since   uint64        // when it began to wait
+	closed  bool
+}
+
+func newConns(limit int, onEvict func()) *conns {
+	return &conns{max: limit, onEvict: onEvict, peers: make(map[netip.Addr]*peer)}
+}
+
+// admit counts a new connection, and makes capacity for it or refuses it with nil.
+func (cs *conns) admit(nc net.Conn) *conn {
+	c, evicted := cs.place(nc)
+	if evicted != nil {
+		_ = evicted.Close() // it is given up, however it ends
+	}
+	if evicted != nil || c == nil {
+		cs.onEvict()
+	}
+	return c
+}
+
+func (cs *conns) place(nc net.Conn) (c, evicted *conn) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	address := connAddress(nc)
+	p := cs.peers[address]
+	if cs.total >= cs.max {
+		heaviest := cs.heavy[0]
+		switch first := heaviest.waiting.Front(); {
+		case first != nil:
+			evicted = first.Value.(*conn)
+		case p == heaviest || p != nil && p.all.Len() >= heaviest.all.Len():
+			return nil, nil // all its own connections are at work: the new one is the one too many
+		default:
+			evicted = heaviest.all.Front().Value.(*conn)
+		}
+		cs.drop(evicted)
+		p = cs.peers[address] // it may have been the last one of its address
+	}
+	if p == nil {
+		p = &peer{address: address}
+		cs.peers[address] = p
+		heap.Push(&cs.heavy, p)
+	}
+	c = &conn{Conn: nc, conns: cs, peer: p}
+	c.inAll = p.all.PushBack(c)
+	cs.wait(c)
+	cs.total++
+	return c, evicted
+}
+
+// wait notes that c waits for a request from now on.
+func (cs *conns) wait(c *conn) {
+	cs.tick++
+	c.since = cs.tick
+	c.waiting = c.peer.waiting.PushBack(c)
+	cs.weigh(c.peer)
+}
+
+// weigh puts a peer in its place after a change.
+func (cs *conns) weigh(p *peer) {
+	p.weight, p.since = p.all.Len(), math.MaxUint64
+	if first := p.waiting.Front(); first != nil {
+		p.since = first.Value.(*conn).since
+	} else if p.weight <= cs.max/8 {
+		p.weight = 0
+	}
+	heap.Fix(&cs.heavy, p.index)
+}
+
+// drop ends the counting of c.
+func (cs *conns) drop(c *conn) {
+	if c.closed {
+		return
+	}
+	c.closed = true
+	cs.total--
+	p := c.peer
+	p.all.Remove(c.inAll)
+	if c.waiting != nil {
+		p.waiting.Remove(c.waiting)
+	}
+	if p.all.Len() == 0 {
+		heap.Remove(&cs.heavy, p.index)
+		delete(cs.peers, p.address)
+		return
+	}
+	cs.weigh(p)
+}
+
+// state follows what a connection does, as http.Server's ConnState hook. One of HTTP/2 is at work while it has a stream.
+func (cs *conns) state(nc net.Conn, s http.ConnState) {
+	if secured, ok := nc.(*tls.Conn); ok {
+		nc = secured.NetConn()
+	}
+	c, ok := nc.(*conn)
+	if !ok {
+		return
+	}
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	switch {
+	case c.closed:
+	case s == http.StateActive && c.waiting != nil:
+		c.peer.waiting.Remove(c.waiting)
+		c.waiting = nil
+		cs.weigh(c.peer)
+	case s == http.StateIdle && c.waiting == nil:
+		cs.wait(c)
+	}
+}
+
+// open returns the number of connections.
+func (cs *conns) open() int {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return cs.total
+}
+
+// Close closes the connection and ends its counting.
+func (c *conn) Close() error {
+	c.conns.mu.Lock()
+	c.conns.drop(c)
+	c.conns.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// cappedListener hands out the connections that conns admits.
+type cappedListener struct {
+	net.Listener
+	conns *conns
+}
+
+func (l cappedListener) Accept() (net.Conn, error) {
+	for {
+		nc, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if c := l.conns.admit(nc); c != nil {
+			return c, nil
+		}
+		// Reset rather than close: no state of it is to stay in the kernel.
+		if tcp, ok := nc.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0)
+		}
+		_ = nc.Close()
+	}
+}
+
+func connAddress(nc net.Conn) netip.Addr {
+	if tcp, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
+		return limit.AddressKey(tcp.AddrPort().Addr())
+	}
+	return netip.Addr{}
+}
+
+// peerHeap has the peer on top that gives one up next.
+type peerHeap []*peer
+
+func (h peerHeap) Len() int { return len(h) }
+
+func (h peerHeap) Less(i, j int) bool {
+	a, b := h[i], h[j]
+	return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(b.all.Len(), a.all.Len()), cmp.Compare(a.since, b.since)) < 0
+}
+
+func (h peerHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+// Push adds a *peer; container/heap calls it.
+func (h *peerHeap) Push(x any) {
+	p := x.(*peer)
+	p.index = len(*h)
+	*h = append(*h, p)
+}
+
+// Pop removes the last peer; container/heap calls it.
+func (h *peerHeap) Pop() any {
+	last := len(*h) - 1
+	p := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return p
+}
+
+// keepAlive is how often the kernel probes an idle connection, so that peers that vanished do not count for long.
+const keepAlive = 30 * time.Second

@@ -1,0 +1,179 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// Options describe one listener. Addr, Handler and Log are required.
+//
+// What senders can make a listener hold before a handler has seen a request is Connections times what one may hold. Over HTTP/1
+// that is the headers as net/http parses them: up to 16 times their bytes, when every line is as short as it may be, and the
+// limit is 4 KiB above HeaderBytes. Over HTTP/2 it is the window of http2Limits beside the headers of the streams.
+type Options struct {
+	// Name tells the process's listeners apart in logs and metrics.
+	Name    string
+	Addr    string
+	Handler http.Handler
+	// HeaderTimeout, ReadTimeout, WriteTimeout and IdleTimeout bound how long a connection may take for the headers, for the
+	// whole request, from the headers to the end of the answer, and between two requests.
+	HeaderTimeout, ReadTimeout, WriteTimeout, IdleTimeout time.Duration
+	// HeaderBytes bounds the request line and headers, beyond them the answer is 431.
+	HeaderBytes int
+	// Connections caps the open connections. At the cap the address with the most of them gives one up.
+	Connections int
+	// Certificate makes the listener HTTPS, with HTTP/2 beside HTTP/1. Without one it is HTTP/1 in clear text and nothing else.
+	Certificate *Certificate
+	// Drain bounds how long requests in progress may go on after the end was asked for.
+	Drain      time.Duration
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
+}
+
+// DefaultOptions returns the limits of a stock install, for an Addr and a Handler to be put in. A request has 5 s for
+// its headers and 10 s in all; the answer may take 25 s from the headers on, which is longer than every wait behind it.
+// Headers of 8 KiB, some eight times what Git hosts send, cost at most 200 KiB a connection, and so 200 MiB in all.
+func DefaultOptions() Options {
+	return Options{
+		HeaderTimeout: 5 * time.Second,
+		ReadTimeout:   10 * time.Second,
+		WriteTimeout:  25 * time.Second,
+		IdleTimeout:   60 * time.Second,
+		HeaderBytes:   8 << 10,
+		Connections:   1024,
+		Drain:         5 * time.Second,
+	}
+}
+
+func (o Options) validate() error {
+	var errs []error
+	if o.Handler == nil {
+		errs = append(errs, errors.New("no handler"))
+	}
+	if o.Log == nil {
+		errs = append(errs, errors.New("no log"))
+	}
+	for _, d := range []time.Duration{o.HeaderTimeout, o.ReadTimeout, o.WriteTimeout, o.IdleTimeout, o.Drain} {
+		if d <= 0 {
+			errs = append(errs, errors.New("a time-out is not positive"))
+			break
+		}
+	}
+	if o.HeaderBytes <= 0 || o.Connections <= 0 {
+		errs = append(errs, errors.New("the caps on headers and connections must be positive"))
+	}
+	return errors.Join(errs...)
+}
+
+// Server serves one handler on one address.
+type Server struct {
+	options  Options
+	http     *http.Server
+	conns    *conns
+	listener net.Listener
+}
+
+// New returns a server that does not listen yet.
+func New(o Options) (*Server, error) {
+	if err := o.validate(); err != nil {
+		return nil, fmt.Errorf("%s server: %w", o.Name, err)
+	}
+	with := promauto.With(o.Registerer)
+	label := prometheus.Labels{"listener": o.Name}
+	evicted := with.NewCounter(prometheus.CounterOpts{
+		Name: "notifier_http_connections_refused_total", ConstLabels: label,
+		Help: "Connections that were closed because the listener had as many as it may have.",
+	})
+	s := &Server{options: o, conns: newConns(o.Connections, evicted.Inc)}
+	with.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "notifier_http_connections", ConstLabels: label, Help: "Open connections of a listener.",
+	}, func() float64 { return float64(s.conns.open()) })
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(o.Certificate != nil)
+	s.http = &http.Server{
+		Handler:                      o.Handler,
+		Protocols:                    &protocols,
+		DisableGeneralOptionsHandler: true, // the handler answers "OPTIONS *" as any path it does not know
+		ReadHeaderTimeout:            o.HeaderTimeout,
+		ReadTimeout:                  o.ReadTimeout,
+		WriteTimeout:                 o.WriteTimeout,
+		IdleTimeout:                  o.IdleTimeout,
+		MaxHeaderBytes:               o.HeaderBytes,
+		ConnState:                    s.conns.state,
+		ErrorLog:                     slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
+		HTTP2:                        http2Limits(),
+	}
+	if o.Certificate != nil {
+		s.http.TLSConfig = o.Certificate.config()
+	}
+	return s, nil
+}
+
+// http2Limits bound what one connection of HTTP/2 can hold. Against rapid reset (CVE-2023-39325) net/http runs no more handlers
+// at once than there may be streams, those of streams that were reset included, queues four times as many and then closes the
+// connection; against floods of CONTINUATION it closes a connection whose headers pass the limit. The rest is set here: frames
+// and windows are what a connection may fill before any handler reads, 256 KiB of them times the connections.
+func http2Limits() *http.HTTP2Config {
+	return &http.HTTP2Config{
+		MaxConcurrentStreams:          32,
+		MaxReadFrameSize:              16 << 10,
+		MaxReceiveBufferPerConnection: 256 << 10,
+		MaxReceiveBufferPerStream:     64 << 10,
+		SendPingTimeout:               30 * time.Second,
+		PingTimeout:                   10 * time.Second,
+		WriteByteTimeout:              10 * time.Second,
+	}
+}
+
+// Listen opens the address. Connections are taken up by the kernel from now on and served by Run.
+func (s *Server) Listen(ctx context.Context) error {
+	config := net.ListenConfig{KeepAlive: keepAlive}
+	l, err := config.Listen(ctx, "tcp", s.options.Addr)
+	if err != nil {
+		return fmt.Errorf("%s server: %w", s.options.Name, err)
+	}
+	s.listener = cappedListener{Listener: l, conns: s.conns}
+	return nil
+}
+
+// Addr returns the address that Listen opened, for an Addr that left the port to the system.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// serve blocks until the server is shut down.
+func (s *Server) serve() error {
+	if s.options.Certificate == nil {
+		return s.http.Serve(s.listener)
+	}
+	return s.http.ServeTLS(s.listener, "", "")
+}
+
+// Run serves until ctx ends and then lets the requests in progress go on for the drain time at most. Listen must have
+// succeeded. Connections that are open after that are closed, which ends their requests' contexts.
+func (s *Server) Run(ctx context.Context) error {
+	served := make(chan error, 1)
+	go func() { served <- s.serve() }() // joined below in both cases
+	select {
+	case err := <-served:
+		return fmt.Errorf("%s server: %w", s.options.Name, err)
+	case <-ctx.Done():
+	}
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.options.Drain)
+	defer cancel()
+	if err := s.http.Shutdown(drain); err != nil {
+		s.options.Log.WarnContext(ctx, "requests were cut off at the end", "listener", s.options.Name)
+		_ = s.http.Close() // whatever it says, the connections are given up
+	}
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("%s server: %w", s.options.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,30 @@
+package subscribe
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// The results under which matches of events and Receivers are counted.
+const (
+	eventTriggered = "triggered"
+	eventHeld      = "held"    // by the loop guard
+	eventResumed   = "resumed" // a trigger for what was held
+	eventUnknown   = "unknown" // the object is not in the watchers' cache
+)
+
+type eventMetrics struct {
+	triggers map[string]prometheus.Counter // result
+}
+
+func newEventMetrics(reg prometheus.Registerer) eventMetrics {
+	vec := promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
+		Name: "notifier_event_triggers_total",
+		Help: "Events that matched a Receiver of type event, by what became of them.",
+	}, []string{"result"})
+	m := eventMetrics{triggers: make(map[string]prometheus.Counter)}
+	for _, result := range []string{eventTriggered, eventHeld, eventResumed, eventUnknown} {
+		m.triggers[result] = vec.WithLabelValues(result)
+	}
+	return m
+}

@@ -1,0 +1,162 @@
+package subscribe
+
+import (
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	"notifier/internal/event"
+)
+
+// The loop guard of Receivers of type event. A loop is told from a source that is merely busy by the object: its event triggers,
+// and the same object tells again, over and over. A loop that takes longer than loopWindow a round is not held: it triggers less
+// often than once in loopWindow.
+const (
+	// loopRounds is how often in a row one object's events trigger, each within loopWindow after the one before, until they are
+	// taken for a loop.
+	loopRounds = 10
+	loopWindow = time.Minute
+	// loopRound is within which time an object's events are of one round: one reconcile tells several.
+	loopRound = time.Second
+	// A Receiver that is held triggers once after each pause. Each such trigger that comes back makes the next pause twice as long.
+	minLoopPause = time.Minute
+	maxLoopPause = 8 * time.Minute
+	// loopSlots bounds what is remembered of one Receiver's sources: objects whose names hash alike count as one.
+	loopSlots = 128
+)
+
+// LoopPrefix begins the keys under which a Loop is reported: LoopPrefix + namespace + "/" + name.
+const LoopPrefix = "Loop/"
+
+// Loop is what the loop guard has to say about a Receiver, as reported in JSON for the Receiver's status. It also is what the next
+// owner goes on from, so that an event that was held back is not forgotten.
+type Loop struct {
+	// UID and Generation are those of the Receiver that the report is about.
+	UID        string `json:"uid"`
+	Generation int64  `json:"generation"`
+	// Looping is false when the loop is over.
+	Looping bool `json:"looping"`
+	// Kind and Object are the object whose events follow the Receiver's triggers, Pause how far those are apart now.
+	Kind   string        `json:"kind,omitempty"`
+	Object string        `json:"object,omitempty"`
+	Pause  time.Duration `json:"pause,omitempty"`
+}
+
+// Message explains the Loop to the Receiver's owner.
+func (l Loop) Message() string {
+	if !l.Looping {
+		return "events no longer follow the triggers of this Receiver"
+	}
+	return fmt.Sprintf("%s %q told an event after each of %d triggers in a row, within %s, so this Receiver seems to cause its own "+
+		"events. It now triggers once in %s for what it holds back. Narrow spec.eventSources, or list in spec.events the reasons that count",
+		l.Kind, l.Object, loopRounds, loopWindow, l.Pause)
+}
+
+// guard follows the rounds of one Receiver of one generation.
+type guard struct {
+	uid        string
+	generation int64
+	slots      [loopSlots]rally
+	// last is when the last event came.
+	last time.Time
+	// stop is nil while every event triggers.
+	stop *stop
+}
+
+// rally is how often in a row the events of one slot's objects came soon after they had triggered.
+type rally struct {
+	at     time.Time
+	rounds int
+}
+
+// stop is the state of a Receiver that is held.
+type stop struct {
+	loop Loop
+	slot int
+	// until is the end of the pause, or when probing the end of the time in which the trigger may come back.
+	until   time.Time
+	probing bool
+}
+
+func newGuard(s *Subscription) *guard { return &guard{uid: s.UID, generation: s.Generation} }
+
+// of reports whether the guard is that of the subscription as it is now.
+func (g *guard) of(s *Subscription) bool { return g.uid == s.UID && g.generation == s.Generation }
+
+// judge says whether an event triggers, and whether what it changed is to be reported.
+func (g *guard) judge(o event.ObjectReference, now time.Time) (triggers, changed bool) {
+	g.last = now
+	slot := slotOf(o)
+	switch {
+	case g.stop != nil && !g.stop.probing:
+		return false, false
+	case g.stop != nil && g.stop.slot == slot:
+		g.hold(o, slot, now)
+		return false, true
+	}
+	r := &g.slots[slot]
+	switch since := now.Sub(r.at); {
+	case r.rounds == 0 || since > loopWindow:
+		*r = rally{at: now, rounds: 1}
+	case since < loopRound:
+	case r.rounds < loopRounds:
+		r.at, r.rounds = now, r.rounds+1
+	default:
+		g.hold(o, slot, now)
+		return false, true
+	}
+	return true, false
+}
+
+// hold begins a pause.
+func (g *guard) hold(o event.ObjectReference, slot int, now time.Time) {
+	pause := minLoopPause
+	if g.stop != nil {
+		pause = min(2*g.stop.loop.Pause, maxLoopPause)
+	}
+	g.restore(Loop{UID: g.uid, Generation: g.generation, Looping: true, Kind: o.Kind, Object: o.Name, Pause: pause}, slot, now)
+}
+
+func (g *guard) restore(l Loop, slot int, now time.Time) {
+	g.stop = &stop{loop: l, slot: slot, until: now.Add(l.Pause)}
+}
+
+// restored returns the guard of which a Loop was reported. Its pause begins anew.
+func restored(l Loop, now time.Time) *guard {
+	g := &guard{uid: l.UID, generation: l.Generation}
+	l.Pause = min(max(l.Pause, minLoopPause), maxLoopPause)
+	g.restore(l, slotOf(event.ObjectReference{Kind: l.Kind, Name: l.Object}), now)
+	return g
+}
+
+// due says what the passing of time brings: a trigger for what was held back, or the end of the loop.
+func (g *guard) due(now time.Time) (triggers, over bool) {
+	switch {
+	case g.stop == nil || now.Before(g.stop.until):
+		return false, false
+	case !g.stop.probing:
+		g.stop.probing, g.stop.until = true, now.Add(loopWindow)
+		return true, false
+	default:
+		g.stop = nil
+		return false, true
+	}
+}
+
+// forgettable reports whether the guard says no more than a new one.
+func (g *guard) forgettable(now time.Time) bool { return g.stop == nil && now.Sub(g.last) > loopWindow }
+
+// report returns what is to be told of the guard.
+func (g *guard) report() Loop {
+	if g.stop == nil {
+		return Loop{UID: g.uid, Generation: g.generation}
+	}
+	return g.stop.loop
+}
+
+// slotOf is the same in every process, since a Loop outlives it.
+func slotOf(o event.ObjectReference) int {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(o.Kind + "/" + o.Name)) // a hash never fails
+	return int(h.Sum32() % loopSlots)
+}

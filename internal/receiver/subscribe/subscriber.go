@@ -1,0 +1,373 @@
+package subscribe
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"notifier/internal/event"
+	"notifier/internal/receiver"
+	"notifier/internal/receiver/answer"
+)
+
+// EventFeed is the bus as the subscriber sees it: it calls serve while this replica is the one that reads events for Receivers.
+type EventFeed interface {
+	Subscribe(ctx context.Context, serve func(ctx context.Context, events event.Reader) error) error
+}
+
+// LoopReports is where each Receiver's Loop is kept, for its status and for the next owner.
+type LoopReports interface {
+	receiver.Reports
+	// All calls each with every report there is.
+	All(ctx context.Context, each func(key string, value []byte)) error
+}
+
+const (
+	// clockTick is how exactly pauses end, idleTick how often events are skipped while there is no Receiver of type event.
+	clockTick = time.Second
+	idleTick  = 5 * time.Second
+	// flushTime bounds one flush of triggers and reports.
+	flushTime = 4 * time.Second
+	// mostTogether is how many triggers are put on the bus at a time. What is on it need not be put again when others fail.
+	mostTogether = 1024
+)
+
+// Options are what NewSubscriber needs. All but Registerer are required.
+type Options struct {
+	Events        EventFeed
+	Triggers      receiver.Triggers
+	Subscriptions *Subscriptions
+	Reports       LoopReports
+	// Gate is closed when Subscriptions is complete. An event that was read earlier would miss Receivers.
+	Gate       <-chan struct{}
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
+}
+
+func (o Options) validate() error {
+	var errs []error
+	for _, need := range []struct {
+		name    string
+		missing bool
+	}{
+		{"events", o.Events == nil},
+		{"triggers", o.Triggers == nil},
+		{"subscriptions", o.Subscriptions == nil},
+		{"reports", o.Reports == nil},
+		{"gate", o.Gate == nil},
+		{"log", o.Log == nil},
+	} {
+		if need.missing {
+			errs = append(errs, fmt.Errorf("no %s", need.name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Subscriber triggers the Receivers of type event.
+type Subscriber struct {
+	Options
+	metrics eventMetrics
+}
+
+// New checks the options.
+func New(o Options) (*Subscriber, error) {
+	if err := o.validate(); err != nil {
+		return nil, fmt.Errorf("subscriber: %w", err)
+	}
+	return &Subscriber{Options: o, metrics: newEventMetrics(o.Registerer)}, nil
+}
+
+// Run triggers until ctx ends.
+func (s *Subscriber) Run(ctx context.Context) error {
+	select {
+	case <-s.Gate:
+	case <-ctx.Done():
+		return nil
+	}
+	return s.Events.Subscribe(ctx, s.serve)
+}
+
+// serve reads for one ownership.
+func (s *Subscriber) serve(ctx context.Context, events event.Reader) error {
+	w := &watch{
+		Subscriber: s, guards: map[subscriber]*guard{}, triggers: map[triggerID]event.Trigger{}, reports: map[subscriber][]byte{},
+	}
+	if err := w.restore(ctx); err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { w.keepTime(ctx); return nil })
+	g.Go(func() error {
+		s.idle(ctx, events)
+		return events.Read(ctx, w.handle)
+	})
+	return g.Wait()
+}
+
+// idle skips events until there is a Receiver that could want one.
+func (s *Subscriber) idle(ctx context.Context, events event.Reader) {
+	tick := time.NewTicker(idleTick)
+	defer tick.Stop()
+	for ctx.Err() == nil && s.Subscriptions.empty() {
+		if err := events.Skip(ctx, s.Subscriptions.empty); err != nil {
+			s.Log.Warn("events that nobody wants cannot be skipped and are read", "error", err)
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-s.Subscriptions.filled:
+		case <-tick.C:
+		}
+	}
+}
+
+// subscriber is a Receiver's key, triggerID what is one trigger on the bus.
+type (
+	subscriber struct{ namespace, name string }
+	triggerID  struct{ namespace, key string }
+)
+
+// watch is one ownership's view. Memory is bounded by the Receivers of type event and their targets.
+type watch struct {
+	*Subscriber
+	mu     sync.Mutex
+	guards map[subscriber]*guard
+	// judged is the last event that was: one that is handled again must not count as another round.
+	judged uint64
+	// triggers and reports are those that the bus has not confirmed yet.
+	triggers map[triggerID]event.Trigger
+	reports  map[subscriber][]byte
+	wanting  []subscribed // reused from event to event
+	// outcomes are of the batch in hand, and not counted yet.
+	outcomes []eventOutcome
+}
+
+// eventOutcome is what became of an event for one Receiver: the answer that a webhook would have had.
+type eventOutcome struct {
+	tally  *receiver.Tally
+	answer *answer.Answer
+}
+
+// What becomes of an event, as a webhook would be answered. eventForged is of one that anybody may have sent (invariant E9).
+var (
+	eventAccepted = answer.Said(http.StatusOK, "accepted", "")
+	eventFolded   = &answer.Answer{Status: http.StatusAccepted, Result: "folded", Folded: true}
+	eventForged   = answer.Refused(http.StatusBadRequest, "unknown", "no object is known of the event's kind, name and UID", "")
+)
+
+// restore goes on where the last owner left: what it held back is held on and triggers after a pause.
+func (w *watch) restore(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	err := w.Reports.All(ctx, func(key string, value []byte) {
+		rest, ours := strings.CutPrefix(key, LoopPrefix)
+		if !ours {
+			return
+		}
+		var id subscriber
+		id.namespace, id.name, _ = strings.Cut(rest, "/")
+		var l Loop
+		if json.Unmarshal(value, &l) != nil {
+			l = Loop{} // a report that nobody understands holds nobody back
+		}
+		switch _, exists := w.Subscriptions.get(id); {
+		case !exists:
+			w.reports[id] = nil
+		case l.Looping:
+			w.guards[id] = restored(l, now)
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("read loops: %w", err)
+	}
+	return nil
+}
+
+// handle triggers for a batch of events. It returns nil when the triggers and what was held back are on disk, and only then counts
+// them: until then another owner may have to handle them.
+func (w *watch) handle(ctx context.Context, batch []*event.Record) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	for _, r := range batch {
+		if r.Seq > w.judged {
+			w.judge(r, now)
+			w.judged = r.Seq
+		}
+	}
+	if err := w.flush(ctx); err != nil {
+		return err
+	}
+	for _, o := range w.outcomes {
+		o.tally.Count(o.answer, "", now)
+	}
+	w.outcomes = nil
+	return nil
+}
+
+func (w *watch) judge(r *event.Record, now time.Time) {
+	w.wanting = w.Subscriptions.wanting(r, w.wanting[:0])
+	for _, s := range w.wanting {
+		if !r.Known {
+			w.metrics.triggers[eventUnknown].Inc()
+			w.outcomes = append(w.outcomes, eventOutcome{s.tally, eventForged})
+			continue
+		}
+		id := subscriber{s.Namespace, s.Name}
+		g := w.guards[id]
+		if g == nil || !g.of(s.Subscription) {
+			w.succeed(id, s.Subscription, now)
+			g = w.guards[id]
+		}
+		triggers, changed := g.judge(r.Event.InvolvedObject, now)
+		if changed {
+			w.report(id, g)
+			w.Log.Warn("a Receiver seems to trigger its own events, they are held back", "namespace", s.Namespace, "receiver", s.Name,
+				"kind", g.stop.loop.Kind, "object", g.stop.loop.Object, "pause", g.stop.loop.Pause.String())
+		}
+		if triggers {
+			w.trigger(s.Subscription, eventTriggered, now)
+			w.outcomes = append(w.outcomes, eventOutcome{s.tally, eventAccepted})
+		} else {
+			w.metrics.triggers[eventHeld].Inc()
+			w.outcomes = append(w.outcomes, eventOutcome{s.tally, eventFolded})
+		}
+	}
+}
+
+// succeed begins a guard for a Receiver as it is now. What was held back before its change triggers.
+func (w *watch) succeed(id subscriber, s *Subscription, now time.Time) {
+	before := w.guards[id]
+	g := newGuard(s)
+	g.last = now
+	w.guards[id] = g
+	if before == nil || before.stop == nil {
+		return
+	}
+	w.report(id, g)
+	if !s.Suspended {
+		w.trigger(s, eventResumed, now)
+	}
+}
+
+func (w *watch) trigger(s *Subscription, result string, now time.Time) {
+	w.metrics.triggers[result].Inc()
+	for _, t := range s.Targets {
+		t.Accepted = now
+		w.triggers[triggerID{t.Namespace, t.Key}] = t
+	}
+}
+
+func (w *watch) report(id subscriber, g *guard) {
+	value, err := json.Marshal(g.report())
+	if err != nil { // strings and numbers always encode
+		panic(err)
+	}
+	w.reports[id] = value
+}
+
+// keepTime ends pauses and forgets what is over, until ctx ends.
+func (w *watch) keepTime(ctx context.Context) {
+	tick := time.NewTicker(clockTick)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := w.passTime(ctx); err != nil && ctx.Err() == nil {
+			w.Log.Warn("what was held back is not triggered yet, it will be tried again", "error", err)
+		}
+	}
+}
+
+func (w *watch) passTime(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	for id, g := range w.guards {
+		s, exists := w.Subscriptions.get(id)
+		switch {
+		case !exists:
+			if g.stop != nil {
+				w.reports[id] = nil
+			}
+			delete(w.guards, id)
+			continue
+		case !g.of(s):
+			w.succeed(id, s, now)
+			continue
+		}
+		triggers, over := g.due(now)
+		if triggers {
+			w.trigger(s, eventResumed, now)
+		}
+		if over {
+			w.report(id, g)
+		}
+		if g.forgettable(now) {
+			delete(w.guards, id)
+		}
+	}
+	return w.flush(ctx)
+}
+
+// interleaved are the triggers, one of each namespace after the other: a namespace with few is done after as many rounds, however many
+// another has (invariant T6).
+func interleaved(triggers map[triggerID]event.Trigger) []event.Trigger {
+	lines := map[string][]event.Trigger{}
+	for id, t := range triggers {
+		lines[id.namespace] = append(lines[id.namespace], t)
+	}
+	turns := make([]event.Trigger, 0, len(triggers))
+	for len(lines) > 0 {
+		for namespace, line := range lines {
+			turns = append(turns, line[0])
+			if lines[namespace] = line[1:]; len(line) == 1 {
+				delete(lines, namespace)
+			}
+		}
+	}
+	return turns
+}
+
+// flush puts triggers and reports on the bus, which may be tried again for those that fail. The lock is held.
+func (w *watch) flush(ctx context.Context) error {
+	if len(w.triggers) == 0 && len(w.reports) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, flushTime)
+	defer cancel()
+	var errs []error
+	for some := range slices.Chunk(interleaved(w.triggers), mostTogether) {
+		if err := w.Triggers.PublishTriggers(ctx, some...); err != nil {
+			errs = append(errs, fmt.Errorf("publish triggers: %w", err))
+			break
+		}
+		for _, t := range some {
+			delete(w.triggers, triggerID{t.Namespace, t.Key})
+		}
+	}
+	for id, value := range maps.Clone(w.reports) {
+		if err := w.Reports.Put(ctx, LoopPrefix+id.namespace+"/"+id.name, value); err != nil {
+			errs = append(errs, fmt.Errorf("report loop: %w", err))
+			continue
+		}
+		delete(w.reports, id)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,170 @@
+package subscribe
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"notifier/internal/event"
+	"notifier/internal/receiver"
+)
+
+// deliveries is what was counted for the Receiver "team/name".
+func (s *stage) deliveries(name string) receiver.Deliveries {
+	return s.table.namespaces["team"][name].tally.Read()
+}
+
+// forged is an event about an object that the watchers do not know.
+func forged(object string) *event.Record {
+	r := about(object)
+	r.Known = false
+	return r
+}
+
+// Fails when an outcome is not counted or under another word, when the trigger for what was held back counts as one more event, and
+// when what is counted is another Receiver's.
+func TestWhatEventsTriggerIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		quiet := subscription("team/quiet")
+		quiet.Sources[0].Name = "other"
+		s := newStage(t, subscription("team/r"), quiet)
+		defer s.run()()
+		start := time.Now().UTC()
+		want := receiver.Deliveries{UID: "uid-r", Since: start}
+		after := func(step string, change func(*receiver.Deliveries, time.Time)) {
+			t.Helper()
+			change(&want, time.Now().UTC())
+			if diff := cmp.Diff(want, s.deliveries("r")); diff != "" {
+				t.Errorf("after %s (-want +got):\n%s", step, diff)
+			}
+			s.wait(lap)
+		}
+		for range loopRounds {
+			s.must("ImagePolicy/app")
+			after("one that triggers", func(d *receiver.Deliveries, now time.Time) {
+				d.Accepted, d.Last = d.Accepted+1, receiver.Outcome{Time: now, Result: "accepted"}
+			})
+		}
+		for range 2 {
+			s.must("ImagePolicy/app")
+			after("one that is held back", func(d *receiver.Deliveries, now time.Time) {
+				d.Accepted, d.Folded, d.Last = d.Accepted+1, d.Folded+1, receiver.Outcome{Time: now, Result: "folded"}
+			})
+		}
+		if n := s.wait(minLoopPause); n != 1 {
+			t.Errorf("%d triggers after the pause", n)
+		}
+		after("the trigger for what was held back", func(*receiver.Deliveries, time.Time) {})
+		if err := s.tell(forged("ImagePolicy/app")); err != nil {
+			t.Fatal(err)
+		}
+		after("a forged one", func(d *receiver.Deliveries, now time.Time) {
+			d.Refused = 1
+			d.LastError = receiver.Outcome{Time: now, Result: "unknown", Reason: "no object is known of the event's kind, name and UID"}
+		})
+		if diff := cmp.Diff(receiver.Deliveries{UID: "uid-quiet", Since: start}, s.deliveries("quiet")); diff != "" {
+			t.Errorf("of the Receiver that got none (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// The sum over all replicas holds each event once, whoever handles it.
+// Fails when an event is counted before its trigger is stored, or again when it is handled again.
+func TestAnEventIsCountedOnceItsTriggerIsStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, subscription("team/r"))
+		full := errors.New("full")
+		counts := func(when string, want int64) {
+			t.Helper()
+			if d := s.deliveries("r"); d.Accepted != want || d.Refused != want {
+				t.Errorf("%s %d are accepted and %d refused, want %d", when, d.Accepted, d.Refused, want)
+			}
+		}
+		for round := range int64(2) {
+			stop := s.run()
+			batch := []*event.Record{about("ImagePolicy/app"), forged("ImagePolicy/app")}
+			s.failWith(full)
+			if err := s.tell(batch...); !errors.Is(err, full) {
+				t.Errorf("first try: %v", err)
+			}
+			if err := s.again(batch...); !errors.Is(err, full) {
+				t.Errorf("second try: %v", err)
+			}
+			counts("with a full disk", round)
+			if round == 1 { // the next owner has them handed out again
+				stop()
+				stop = s.run()
+			}
+			s.failWith(nil)
+			if err := s.again(batch...); err != nil {
+				t.Errorf("last try: %v", err)
+			}
+			counts("with room again", round+1)
+			stop()
+		}
+	})
+}
+
+// Fails when an edit begins the counts anew, when a Receiver that was made anew goes on with its predecessor's, and when those of one
+// that is gone are kept.
+func TestCountsAreKeptWhileAReceiverIsTheSameObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, subscription("team/r"))
+		defer s.run()()
+		s.must("ImagePolicy/app")
+		first := s.deliveries("r")
+		put := func(change func(*Subscription)) receiver.Deliveries {
+			t.Helper()
+			elapse(time.Minute)
+			edited := subscription("team/r")
+			change(edited)
+			if err := s.table.Put(edited); err != nil {
+				t.Fatal(err)
+			}
+			return s.deliveries("r")
+		}
+		if diff := cmp.Diff(first, put(func(e *Subscription) { e.Generation, e.Suspended = 2, true })); diff != "" {
+			t.Errorf("after an edit (-want +got):\n%s", diff)
+		}
+		another := put(func(e *Subscription) { e.UID = "uid-2" })
+		if diff := cmp.Diff(receiver.Deliveries{UID: "uid-2", Since: time.Now().UTC()}, another); diff != "" {
+			t.Errorf("of a new Receiver of that name (-want +got):\n%s", diff)
+		}
+		s.table.Delete("team", "r")
+		if left := s.table.Tallies(); len(left) != 0 {
+			t.Errorf("after its deletion: %+v", left)
+		}
+	})
+}
+
+// Fails when only webhooks are reported, and when a Receiver that no event came for is.
+func TestWhatEventsTriggerIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, told := newStage(t, subscription("team/r"), subscription("other/r")), reports{}
+		defer s.run()()
+		reporter, err := receiver.NewReporter(receiver.ReporterOptions{
+			Sources: []receiver.Source{s.table}, Reports: told, Replica: "r1", Log: slog.New(slog.DiscardHandler),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- reporter.Run(ctx) }()
+		s.must("ImagePolicy/app")
+		s.must("ImagePolicy/app")
+		s.wait(time.Minute)
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if got := told["Deliveries/team/r/r1"]; len(told) != 1 || got.Accepted != 2 || got.UID != "uid-r" {
+			t.Errorf("told is %+v", told)
+		}
+	})
+}

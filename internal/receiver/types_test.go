@@ -1,0 +1,273 @@
+package receiver
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"notifier/internal/event"
+	"notifier/internal/receiver/limit"
+	"notifier/internal/receiver/oidc/oidctest"
+	"notifier/internal/receiver/verify"
+)
+
+// Fails when another method is refused for the types that Flux documents to answer any, or is taken for another type, by inheritance from
+// generic too, and when it spares a signature.
+func TestGenericTypesTakeAnyMethodAndNoOthersDo(t *testing.T) {
+	for _, kind := range verify.Types() {
+		// Those that need more than a token do not inherit from generic.
+		if !verify.NeedsSecret(kind) || kind == "gcr" || kind == "standard-webhooks" {
+			continue
+		}
+		hook := newHook(t, "team/app", withType(t, kind))
+		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+			bus := &recorder{}
+			r := httptest.NewRequest(method, hook.Path, strings.NewReader(""))
+			want, triggers := http.StatusMethodNotAllowed, 0
+			switch kind {
+			case "generic":
+				want, triggers = http.StatusOK, 1
+			case "generic-hmac":
+				want = http.StatusBadRequest
+			}
+			if resp := do(newWebhooks(t, newTable(t, unlimited(), hook), bus), r); resp.StatusCode != want || bus.count() != triggers {
+				t.Errorf("%s of %s: got %d and %d triggers, want %d and %d", method, kind, resp.StatusCode, bus.count(), want, triggers)
+			}
+		}
+	}
+}
+
+// Fails when a path that Receivers of several types share takes the method of one type for another, or of none for all.
+func TestOnASharedPathAMethodCountsForTheTypesThatTakeIt(t *testing.T) {
+	github, generic := newHook(t, "team/app"), newHook(t, "tea/mapp", withType(t, "generic"))
+	github.Path = Path(token, "app", "team")
+	generic.Path = github.Path
+	for method, want := range map[string]struct {
+		status int
+		names  []string
+	}{
+		http.MethodPut:  {http.StatusOK, []string{"tea"}},
+		http.MethodPost: {http.StatusOK, []string{"tea"}}, // it has no signature
+	} {
+		bus := &recorder{}
+		resp := do(newWebhooks(t, newTable(t, unlimited(), github, generic), bus), httptest.NewRequest(method, github.Path, nil))
+		var names []string
+		for _, trigger := range bus.published {
+			names = append(names, trigger.Namespace)
+		}
+		if resp.StatusCode != want.status || !slices.Equal(names, want.names) {
+			t.Errorf("%s: got %d for %v, want %+v", method, resp.StatusCode, names, want)
+		}
+	}
+	resp := do(newWebhooks(t, newTable(t, unlimited(), github), &recorder{}), httptest.NewRequest(http.MethodPut, github.Path, nil))
+	if resp.StatusCode != http.StatusMethodNotAllowed || resp.Header.Get("Allow") != http.MethodPost {
+		t.Errorf("PUT without generic: %d, Allow %q", resp.StatusCode, resp.Header.Get("Allow"))
+	}
+}
+
+// Fails when a ping triggers or is refused, and when the ID of a delivery is lost.
+func TestACRPingIsAnsweredAndTriggersNothing(t *testing.T) {
+	hook := newHook(t, "team/app", withType(t, "acr"), withEvents("push"))
+	for body, want := range map[string]struct {
+		answer   string
+		triggers int
+	}{
+		`{"id":"1","action":"ping"}`:        {`{"accepted":true,"ping":true}`, 0},
+		`{"id":"cb8c3971","action":"push"}`: {`{"accepted":true}`, 1},
+	} {
+		bus := &recorder{}
+		r := httptest.NewRequest(http.MethodPost, hook.Path, strings.NewReader(body))
+		resp := do(newWebhooks(t, newTable(t, unlimited(), hook), bus), r)
+		if got := bodyOf(t, resp); resp.StatusCode != http.StatusOK || got != want.answer || bus.count() != want.triggers {
+			t.Errorf("%s: got %d %s and %d triggers, want %+v", body, resp.StatusCode, got, bus.count(), want)
+		}
+	}
+}
+
+// What the limits of the work of one namespace are about: how long a webhook waits for its turn, and what is a large event or document.
+const (
+	patience      = 2 * time.Second
+	largeEvent    = 1 << 20 / 160
+	largeDocument = 32 << 20
+)
+
+// T6: events are decoded in their namespace's turn, which each may need 10 MB and 20 ms for. Fails when they take none, when one of a
+// Receiver's is not also its namespace's, when another namespace waits, when who waits does so for ever, and when that is refused
+// as if the event were unfit: the sender would not send it again.
+func TestT6CDEventsTakeTheirNamespacesTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		share := limit.NewShare()
+		hook := func(key string) *Hook {
+			return newHook(t, key, func(h *Hook) {
+				v, err := verify.New("cdevents", verify.Credentials{Token: []byte(token), Namespace: h.Namespace, Share: share})
+				if err != nil {
+					t.Fatal(err)
+				}
+				h.Verifier = v
+			})
+		}
+		one, two, other := hook("team-a/one"), hook("team-a/two"), hook("team-b/one")
+		w := newWebhooks(t, newTable(t, unlimited(), one, two, other), &recorder{})
+		leave, _ := share.Enter(t.Context(), "team-a", 0)
+		for name, tc := range map[string]struct {
+			hook   *Hook
+			status int
+			after  time.Duration
+		}{
+			"a Receiver of the namespace": {one, http.StatusServiceUnavailable, patience},
+			"another of its Receivers":    {two, http.StatusServiceUnavailable, patience},
+			"another namespace":           {other, http.StatusOK, 0},
+		} {
+			began := time.Now()
+			resp := do(w, push(tc.hook.Path, token, changeMerged))
+			if took := time.Since(began); resp.StatusCode != tc.status || took != tc.after {
+				t.Errorf("%s: %d after %v: %s", name, resp.StatusCode, took, bodyOf(t, resp))
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		began := time.Now()
+		if resp := do(w, push(one.Path, token, changeMerged).WithContext(ctx)); resp.StatusCode != http.StatusServiceUnavailable || time.Since(began) != 0 {
+			t.Errorf("of a sender that left: %d after %v", resp.StatusCode, time.Since(began))
+		}
+		leave()
+		elapse(time.Minute)
+		large, _ := share.Enter(t.Context(), "team-b", largeDocument)
+		if resp := do(w, push(one.Path, token, changeMerged)); resp.StatusCode != http.StatusOK {
+			t.Errorf("with share: %d", resp.StatusCode)
+		}
+		padded := changeMerged + strings.Repeat(" ", largeEvent)
+		if resp := do(w, push(one.Path, token, padded)); resp.StatusCode != http.StatusServiceUnavailable {
+			t.Errorf("a large event beside a large document: %d", resp.StatusCode)
+		}
+		large()
+		if resp := do(w, push(one.Path, token, padded)); resp.StatusCode != http.StatusOK {
+			t.Errorf("a large event: %d", resp.StatusCode)
+		}
+	})
+}
+
+// The whole way over a real socket: discovery, keys, the handler, the trigger, and the tenant's own words in the answer. Fails when
+// the sender is not told which validation does not hold, and when an issuer that is down is the sender's fault.
+func TestGenericOIDCThroughTheHandler(t *testing.T) {
+	issuer := oidctest.New(t, "", "a")
+	server := httptest.NewServer(issuer)
+	defer server.Close()
+	issuer.URL = server.URL
+	hook := newHook(t, "team/app", func(h *Hook) {
+		h.Verifier = oidcVerifier(t, newIssuers(t, http.DefaultTransport, ""), issuer.URL)
+		h.Path = Path("", h.Name, h.Namespace)
+	})
+	dead := newHook(t, "team/dead", func(h *Hook) {
+		down := oidctest.New(t, issuer.URL, "a")
+		down.Answers(oidctest.Silence)
+		h.Verifier = oidcVerifier(t, newIssuers(t, down, ""), issuer.URL)
+		h.Path = Path("", h.Name, h.Namespace)
+	})
+	bus := &recorder{}
+	handler := newWebhooks(t, newTable(t, unlimited(), hook, dead), bus)
+	for name, test := range map[string]struct {
+		path, token string
+		status      int
+		body        string
+		triggers    int
+	}{
+		"accepted":         {hook.Path, issuer.Token(t, "a", nil), 200, `{"accepted":true}`, 1},
+		"of another owner": {hook.Path, issuer.Token(t, "a", verify.Claims{"repository": "b/c"}), 400, `{"reason":"not our organisation"}`, 0},
+		"issuer down":      {dead.Path, issuer.Token(t, "a", nil), 503, `{"reason":"the issuer's keys are not available"}`, 0},
+	} {
+		before := bus.count()
+		r := httptest.NewRequest(http.MethodPost, test.path, strings.NewReader("{}"))
+		r.Header = oidctest.Bearer(test.token)
+		resp := do(handler, r)
+		if got := bodyOf(t, resp); resp.StatusCode != test.status || got != test.body || bus.count()-before != test.triggers {
+			t.Errorf("%s: got %d %s and %d triggers, want %+v", name, resp.StatusCode, got, bus.count()-before, test)
+		}
+	}
+	server.CloseClientConnections()
+}
+
+// Invariant T6: fails when a namespace's tokens are tried all at once, which multiplies what one takes, and when the one that has to
+// wait in vain is told that it is not authentic.
+func TestT6TokensWaitForTheirNamespacesTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		issuer := oidctest.New(t, issuerURL, "a")
+		share := limit.NewShare()
+		verifier := func(namespace string) verify.Verifier {
+			v, err := verify.New("generic-oidc", verify.Credentials{
+				Namespace: namespace, Share: share, Issuers: newIssuers(t, issuer, ""),
+				OIDC: []verify.OIDCProvider{{IssuerURL: issuerURL, Validations: []verify.OIDCValidation{{Expression: "true", Message: "m"}}}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v
+		}
+		leave, _ := share.Enter(t.Context(), "team", 0)
+		hook := newHook(t, "team/app", func(h *Hook) { h.Verifier = verifier("team") })
+		handler := newWebhooks(t, newTable(t, unlimited(), hook), &recorder{})
+		post := func() int {
+			r := httptest.NewRequest(http.MethodPost, hook.Path, strings.NewReader("{}"))
+			r.Header = oidctest.Bearer(issuer.Token(t, "a", nil))
+			return do(handler, r).StatusCode
+		}
+		if got := post(); got != http.StatusServiceUnavailable {
+			t.Errorf("without a turn: %d", got)
+		}
+		leave()
+		if got := post(); got != http.StatusOK {
+			t.Errorf("with a turn: %d", got)
+		}
+	})
+}
+
+// reading is a filter that selects nothing and remembers what it read.
+type reading struct {
+	body      bool
+	documents *[]string
+}
+
+func (f reading) ReadsBody() bool { return f.body }
+
+func (f reading) Select(_ context.Context, _ map[string]any, document []byte) ([]event.Trigger, error) {
+	read := string(document)
+	if document == nil {
+		read = "none"
+	}
+	*f.documents = append(*f.documents, read)
+	return nil, nil
+}
+
+// Fails when the handler hands filters the body as it came, or keeps it for a filter that does not read it.
+func TestTheDoorHandsFiltersTheDocument(t *testing.T) {
+	for _, reads := range []bool{true, false} {
+		var read []string
+		hook := newHook(t, "team-a/hook", func(h *Hook) { h.Filter = reading{reads, &read} })
+		r := push(hook.Path, token, "payload=%7B%7D")
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		resp := do(newWebhooks(t, newTable(t, DefaultLimits(), hook), &recorder{}), r)
+		want := map[bool]string{true: "{}", false: "none"}[reads]
+		if resp.StatusCode != 200 || len(read) != 1 || read[0] != want {
+			t.Errorf("a filter that reads (%v): %d, read %q, want %q", reads, resp.StatusCode, read, want)
+		}
+	}
+}
+
+// Fails when the test connection is refused, when it triggers, or when the list of events counts for it.
+func TestBitbucketsTestConnectionIsAnsweredAndTriggersNothing(t *testing.T) {
+	for name, events := range map[string][]string{"unlisted": {"repo:push"}, "listed": {"diagnostics:ping"}, "all": nil} {
+		hook := newHook(t, "team-a/hook", withType(t, "bitbucket"), withEvents(events...))
+		bus := &recorder{}
+		w := newWebhooks(t, newTable(t, DefaultLimits(), hook), bus)
+		r := httptest.NewRequest(http.MethodPost, hook.Path, strings.NewReader(`{"test": true}`))
+		r.Header.Set("X-Event-Key", "diagnostics:ping")
+		if resp := do(w, r); resp.StatusCode != 200 || bodyOf(t, resp) != `{"accepted":true,"ping":true}` || bus.count() != 0 {
+			t.Errorf("%s: %d, %d triggers; want 200 and none", name, resp.StatusCode, bus.count())
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package verify
+
+import (
+	"crypto/sha1"
+	"net/http"
+	"testing"
+)
+
+// Fails when anything but an unsigned ping passes without a proof, or when a ping's bad signature does.
+func TestBitbucketAcceptsOnlyWhoKnowsTheToken(t *testing.T) {
+	good := sign(token, attemptBody)
+	try(t, "bitbucket", map[string]attempt{
+		"sha256":                    {header("X-Event-Key", "repo:push", "X-Hub-Signature", good), nil},
+		"sha1 of an old server":     {header("X-Hub-Signature", signWith("sha1", sha1.New, token, attemptBody)), nil},
+		"a parameter":               {header("X-Hub-Signature", good, "Content-Type", "application/json; charset=utf-8"), nil},
+		"a signed ping":             {header("X-Event-Key", "diagnostics:ping", "X-Hub-Signature", good), nil},
+		"a ping without signature":  {header("X-Event-Key", "diagnostics:ping"), nil},
+		"that ping, of no type":     {http.Header{"X-Event-Key": {"diagnostics:ping"}}, nil},
+		"a ping that is not by us":  {header("X-Event-Key", "diagnostics:ping", "X-Hub-Signature", sign("other", attemptBody)), refusedMismatch},
+		"a push without signature":  {header("X-Event-Key", "repo:push"), refusedNoSignature},
+		"no event and no signature": {header(), refusedNoSignature},
+		"a longer name":             {header("X-Event-Key", "diagnostics:ping2"), refusedNoSignature},
+		"another token's":           {header("X-Hub-Signature", sign("other", attemptBody)), refusedMismatch},
+		"the empty token's":         {header("X-Hub-Signature", sign("", attemptBody)), refusedMismatch},
+		"Gitea's header":            {header("X-Gitea-Signature", good[7:]), refusedNoSignature},
+		"another content type":      {header("X-Hub-Signature", good, "Content-Type", "text/plain"), refusedContentType},
+	})
+}
+
+// Fails when a stranger can put a delivery's ID down as seen: the unsigned ping names none.
+func TestBitbucketReadsEventAndDelivery(t *testing.T) {
+	reads(t, "bitbucket", map[string]struct {
+		header http.Header
+		want   Event
+	}{
+		"of the Cloud": {
+			header("X-Event-Key", "repo:push", "X-Request-UUID", "1", "X-Request-Id", "2", "X-Hub-Signature", "s"),
+			Event{Name: "repo:push", Selects: true, Delivery: "1"},
+		},
+		"of Data Center": {
+			header("X-Event-Key", "repo:refs_changed", "X-Request-Id", "2", "X-Hub-Signature", "s"),
+			Event{Name: "repo:refs_changed", Selects: true, Delivery: "2"},
+		},
+		"a signed ping": {
+			header("X-Event-Key", "diagnostics:ping", "X-Request-Id", "2", "X-Hub-Signature-256", "s"),
+			Event{Name: "diagnostics:ping", Selects: true, Ping: true, Delivery: "2"},
+		},
+		"an unsigned ping": {
+			header("X-Event-Key", "Diagnostics:Ping", "X-Request-Id", "2"),
+			Event{Name: "Diagnostics:Ping", Selects: true, Ping: true},
+		},
+	})
+}
+
+func FuzzBitbucket(f *testing.F) {
+	names := []string{"X-Hub-Signature-256", "X-Hub-Signature"}
+	signed := signedBy(names, hubSignatures)
+	v := verifierOf(f, "bitbucket", token)
+	fuzzVerifier(f, "bitbucket", names, hubSignatures(""), func(h http.Header, body string) bool {
+		e := v.Event(h)
+		return signed(h, body) || e.Ping && e.Delivery == ""
+	})
+}

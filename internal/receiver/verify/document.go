@@ -1,0 +1,75 @@
+package verify
+
+import (
+	"bytes"
+	"context"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// documents is a Verifier whose senders may wrap the JSON that filters read.
+type documents interface {
+	// Document returns the JSON in the body of an authentic request, nil for none.
+	Document(h http.Header, body []byte) []byte
+}
+
+// ContentOf is what an authentic request says. body is nil for a hook that keeps none.
+func ContentOf(ctx context.Context, v Verifier, h http.Header, body []byte) (Content, error) {
+	c := Content{Event: v.Event(h)}
+	if c.Event.Ping {
+		return c, nil
+	}
+	if parser, ok := v.(Parser); ok {
+		return parser.Parse(ctx, h, body)
+	}
+	if body != nil {
+		c.Document = documentIn(v, h, body)
+	}
+	return c, nil
+}
+
+func documentIn(v Verifier, h http.Header, body []byte) []byte {
+	if d, ok := v.(documents); ok {
+		return d.Document(h, body)
+	}
+	return jsonDocument(h, body)
+}
+
+// jsonDocument is the whole body if the sender says that it is JSON, which nobody has checked.
+func jsonDocument(h http.Header, body []byte) []byte {
+	if isJSON(h.Get("Content-Type")) {
+		return body
+	}
+	return nil
+}
+
+// isJSON reports whether a content type is application/json, or one built on JSON, such as application/cloudevents+json. A
+// parameter that cannot be read does not count: only the type does.
+func isJSON(contentType string) bool {
+	if contentType == "application/json" {
+		return true
+	}
+	media, _, _ := mime.ParseMediaType(contentType)
+	return media == "application/json" || strings.HasSuffix(media, "+json") && strings.Contains(media, "/")
+}
+
+// formField returns the first value of a field of a form, nil for none. It looks at one field after the other, so that a form
+// of very many fields costs no memory.
+func formField(form []byte, name string) []byte {
+	for len(form) > 0 {
+		var field []byte
+		field, form, _ = bytes.Cut(form, []byte("&"))
+		key, value, _ := bytes.Cut(field, []byte("="))
+		if plain, err := url.QueryUnescape(string(key)); err != nil || plain != name {
+			continue
+		}
+		plain, err := url.QueryUnescape(string(value))
+		if err != nil {
+			return nil
+		}
+		return []byte(plain)
+	}
+	return nil
+}

@@ -1,0 +1,22 @@
+package verify
+
+import (
+	"context"
+	"net/http"
+)
+
+// generic authenticates by its path alone, which is derived from the token.
+type generic struct{}
+
+func newGeneric(Credentials) (Verifier, error) { return generic{}, nil }
+
+func (generic) Type() string                                      { return "generic" }
+func (generic) Begin(context.Context, http.Header) (Check, error) { return accepted{}, nil }
+func (generic) Event(h http.Header) Event                         { return genericEvent(h) }
+
+// genericEvent has no name, for which no header is common. Two headers for the delivery are.
+func genericEvent(h http.Header) Event {
+	return Event{Delivery: first(h, "Idempotency-Key", "Webhook-Id")}
+}
+
+func (generic) pathOnly() {}

@@ -1,0 +1,215 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"notifier/internal/receiver/answer"
+	"notifier/internal/receiver/cel"
+	"notifier/internal/receiver/limit"
+	"notifier/internal/receiver/oidc"
+)
+
+// defaultAudience is whom tokens are for where a provider does not say.
+const defaultAudience = "notification-controller"
+
+// Bounds on one Receiver's providers, each of which its sender's every webhook may have evaluated.
+const (
+	maxProviders   = 16
+	maxExpressions = 32 // of the variables, and of the validations, of a provider
+	// maxMessages bounds in bytes what a sender is told of the validations that do not hold.
+	maxMessages = 1 << 10
+)
+
+const refusedVariable answer.Refusal = "a variable of the receiver cannot be evaluated for this token"
+
+// OIDCProvider is an issuer whose tokens a Receiver of type generic-oidc accepts, and what their claims must say.
+type OIDCProvider struct {
+	IssuerURL string
+	// Audience is "notification-controller" if it is empty.
+	Audience    string
+	Variables   []OIDCVariable
+	Validations []OIDCValidation
+}
+
+// OIDCVariable names the value of an expression over "claims", and over the "vars" before it.
+type OIDCVariable struct{ Name, Expression string }
+
+// OIDCValidation is an expression over "claims" and "vars" that must be true. Message is what the sender is told if it is not.
+type OIDCValidation struct{ Expression, Message string }
+
+// ExpressionError says which of a Receiver's expressions cannot be compiled, and why.
+type ExpressionError struct {
+	// Field is the path of the expression in the spec.
+	Field string
+	Err   error
+}
+
+func (e *ExpressionError) Error() string { return e.Field + ": " + e.Err.Error() }
+
+func (e *ExpressionError) Unwrap() error { return e.Err }
+
+// genericOIDC accepts tokens of the issuers that the Receiver lists.
+type genericOIDC struct {
+	issuers   *oidc.Issuers
+	namespace string
+	share     *limit.Share
+	providers map[string]*oidcProvider // by issuer URL
+}
+
+type oidcProvider struct {
+	audience    string
+	variables   []oidcVariable
+	validations []oidcValidation
+}
+
+type oidcVariable struct {
+	name    string
+	program *cel.Program
+}
+
+type oidcValidation struct {
+	program *cel.Program
+	message string
+}
+
+func newGenericOIDC(c Credentials) (Verifier, error) {
+	switch {
+	case c.Issuers == nil:
+		return nil, oidc.ErrNone
+	case len(c.OIDC) == 0:
+		return nil, errors.New("spec.oidcProviders needs at least one entry")
+	case len(c.OIDC) > maxProviders:
+		return nil, fmt.Errorf("spec.oidcProviders has %d entries, more than %d", len(c.OIDC), maxProviders)
+	}
+	v := genericOIDC{issuers: c.Issuers, namespace: c.Namespace, share: c.Share, providers: map[string]*oidcProvider{}}
+	for i, p := range c.OIDC {
+		field := fmt.Sprintf("spec.oidcProviders[%d]", i)
+		if v.providers[p.IssuerURL] != nil {
+			return nil, fmt.Errorf("%s.issuerURL is that of another entry", field)
+		}
+		compiled, err := compileProvider(field, p)
+		if err != nil {
+			return nil, err
+		}
+		v.providers[p.IssuerURL] = compiled
+	}
+	return v, nil
+}
+
+func compileProvider(field string, p OIDCProvider) (*oidcProvider, error) {
+	if err := oidc.CheckAddress(p.IssuerURL); err != nil {
+		return nil, fmt.Errorf("%s.issuerURL %w", field, err)
+	}
+	if len(p.Validations) == 0 {
+		// A signature only proves who the issuer is, and public issuers sign for anyone.
+		return nil, fmt.Errorf("%s.validations needs at least one entry", field)
+	}
+	if n := max(len(p.Variables), len(p.Validations)); n > maxExpressions {
+		return nil, fmt.Errorf("%s has %d expressions of one sort, more than %d", field, n, maxExpressions)
+	}
+	compiled := &oidcProvider{audience: p.Audience}
+	if compiled.audience == "" {
+		compiled.audience = defaultAudience
+	}
+	for i, v := range p.Variables {
+		program, err := cel.Compile(v.Expression, cel.Any, "claims", "vars")
+		if err != nil {
+			return nil, &ExpressionError{fmt.Sprintf("%s.variables[%d].expression", field, i), err}
+		}
+		compiled.variables = append(compiled.variables, oidcVariable{v.Name, program})
+	}
+	for i, v := range p.Validations {
+		program, err := cel.Compile(v.Expression, cel.Bool, "claims", "vars")
+		if err != nil {
+			return nil, &ExpressionError{fmt.Sprintf("%s.validations[%d].expression", field, i), err}
+		}
+		compiled.validations = append(compiled.validations, oidcValidation{program, v.Message})
+	}
+	return compiled, nil
+}
+
+func (genericOIDC) Type() string { return "generic-oidc" }
+
+func (genericOIDC) Event(http.Header) Event { return Event{} }
+
+func (v genericOIDC) Begin(ctx context.Context, h http.Header) (Check, error) {
+	token, err := oidc.Token(h)
+	if err != nil {
+		return nil, err
+	}
+	url, err := oidc.ClaimedIssuer(token)
+	if err != nil {
+		return nil, err
+	}
+	provider := v.providers[url]
+	if provider == nil {
+		return nil, oidc.RefusedIssuer
+	}
+	proven, err := v.issuers.Verify(ctx, token, oidc.Demand{Namespace: v.namespace, Issuer: url, Audience: provider.audience})
+	if err != nil {
+		return nil, err
+	}
+	leave, ok := v.share.Enter(ctx, v.namespace, 0)
+	if !ok {
+		return nil, limit.ErrNoTurn
+	}
+	defer leave()
+	var claims Claims
+	if proven.Claims(&claims) != nil {
+		return nil, oidc.RefusedBearer
+	}
+	if err := provider.validate(ctx, claims); err != nil {
+		return nil, err
+	}
+	return proof{claims: claims}, nil
+}
+
+// validate returns nil for claims that hold all validations, else a Refusal with the messages of those that they do not hold. One
+// that cannot be evaluated does not hold. All expressions share the time and the work of one, and so the memory of their values.
+func (p *oidcProvider) validate(ctx context.Context, claims Claims) error {
+	ctx, cancel := context.WithTimeout(ctx, limit.FilterTime)
+	defer cancel()
+	budget := cel.NewBudget()
+	read, values := map[string]any(claims), map[string]any{}
+	for _, v := range p.variables {
+		value, err := budget.Eval(ctx, v.program, map[string]any{"claims": read, "vars": values})
+		if err != nil {
+			return refusedVariable
+		}
+		values[v.name] = value
+	}
+	var messages []string
+	for _, v := range p.validations {
+		if holds, err := budget.Bool(ctx, v.program, map[string]any{"claims": read, "vars": values}); err != nil || !holds {
+			messages = append(messages, v.message)
+		}
+	}
+	if len(messages) == 0 {
+		return nil
+	}
+	return answer.Refusal(clip(strings.Join(messages, "; "), maxMessages))
+}
+
+// clip cuts a text to at most n bytes, between two characters.
+func clip(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
+}
+
+// proof is the Check of a request whose token has proven claims.
+type proof struct {
+	accepted
+	claims Claims
+}
+
+func (p proof) Finish([]byte) (Claims, error) { return p.claims, nil }

@@ -1,0 +1,45 @@
+package verify
+
+import (
+	"context"
+	"net/http"
+	"strings"
+)
+
+// gitea serves Gitea, Forgejo and Gogs. They send the same things under every name that any of them ever had. A test delivery
+// is a push like any other and triggers.
+type gitea struct{ macs *macs }
+
+var (
+	giteaSignatures = []string{"X-Forgejo-Signature", "X-Gitea-Signature", "X-Gogs-Signature"}
+	giteaEvents     = []string{"X-Forgejo-Event", "X-Gitea-Event", "X-Gogs-Event"}
+	giteaDeliveries = []string{"X-Forgejo-Delivery", "X-Gitea-Delivery", "X-Gogs-Delivery"}
+)
+
+func newGitea(c Credentials) (Verifier, error) { return gitea{newMACs(c.Token)}, nil }
+
+func (gitea) Type() string { return "gitea" }
+
+// Begin refuses forms: unlike GitHub, Gitea signs the JSON in the form and not the body that it sends.
+func (g gitea) Begin(_ context.Context, h http.Header) (Check, error) {
+	if !isJSON(h.Get("Content-Type")) {
+		return nil, refusedContentType
+	}
+	if digits := first(h, giteaSignatures...); digits != "" {
+		return g.macs.beginHex(macSHA256, digits)
+	}
+	signature := h.Get("X-Hub-Signature-256")
+	digits, found := strings.CutPrefix(signature, "sha256=")
+	if signature != "" && !found {
+		return nil, refusedAlgorithm
+	}
+	return g.macs.beginHex(macSHA256, digits) // a Gitea without a secret sends the prefix alone
+}
+
+func (gitea) Event(h http.Header) Event {
+	name := first(h, giteaEvents...)
+	return Event{
+		Name: name, Selects: true, Ping: strings.EqualFold(name, "ping"),
+		Delivery: first(h, giteaDeliveries...),
+	}
+}

@@ -1,0 +1,60 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+	"mime"
+	"net/http"
+	"strings"
+)
+
+// github serves GitHub, and Gitea and Forgejo, which sign alike. Their own headers count where GitHub's are absent.
+type github struct{ macs *macs }
+
+func newGitHub(c Credentials) (Verifier, error) { return github{newMACs(c.Token)}, nil }
+
+func (github) Type() string { return "github" }
+
+func (g github) Begin(_ context.Context, h http.Header) (Check, error) {
+	if !hubContentType(h.Get("Content-Type")) {
+		return nil, refusedContentType
+	}
+	if signature := hubSignature(h); signature != "" {
+		return g.macs.begin(signature)
+	}
+	return g.macs.beginHex(macSHA256, first(h, giteaSignatures...))
+}
+
+func (github) Event(h http.Header) Event {
+	name := cmp.Or(h.Get("X-GitHub-Event"), first(h, giteaEvents...))
+	return Event{
+		Name: name, Selects: true, Ping: strings.EqualFold(name, "ping"),
+		Delivery: cmp.Or(h.Get("X-GitHub-Delivery"), first(h, giteaDeliveries...)),
+	}
+}
+
+func (github) Document(h http.Header, body []byte) []byte { return hubDocument(h, body) }
+
+// hubSignature is the signature in GitHub's headers, which others send too. A bad one in the first is not made good by the
+// second.
+func hubSignature(h http.Header) string { return first(h, "X-Hub-Signature-256", "X-Hub-Signature") }
+
+// formType is the content type of a form. GitHub puts the JSON into its field "payload" and signs the whole form.
+const formType = "application/x-www-form-urlencoded"
+
+// hubContentType reports whether the body has one of the two forms in which GitHub sends. Both are signed as raw bytes.
+func hubContentType(value string) bool {
+	if value == "application/json" {
+		return true
+	}
+	media, _, err := mime.ParseMediaType(value)
+	return err == nil && (media == "application/json" || media == formType)
+}
+
+// hubDocument is the JSON in either of the two.
+func hubDocument(h http.Header, body []byte) []byte {
+	if media, _, _ := mime.ParseMediaType(h.Get("Content-Type")); media == formType {
+		return formField(body, "payload")
+	}
+	return jsonDocument(h, body)
+}

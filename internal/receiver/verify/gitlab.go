@@ -1,0 +1,58 @@
+package verify
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+)
+
+// gitlab serves GitLab hooks with a secret token, which GitLab sends as it is.
+type gitlab struct{ token tokenDigest }
+
+// newGitLab returns a verifier of signatures as well if the token can be GitLab's newer signing token. The other tokens that
+// begin like one are secret tokens that somebody chose, and stay that.
+func newGitLab(c Credentials) (Verifier, error) {
+	plain := gitlab{newTokenDigest(c.Token)}
+	if !bytes.HasPrefix(c.Token, []byte(signingPrefix)) {
+		return plain, nil // of a secret token, base64 or not
+	}
+	if standard, err := newStandard(c.Token); err == nil {
+		return signedGitLab{plain, standard}, nil
+	}
+	return plain, nil
+}
+
+func (gitlab) Type() string { return "gitlab" }
+
+func (g gitlab) Begin(_ context.Context, h http.Header) (Check, error) {
+	return g.token.begin(h.Get("X-Gitlab-Token"))
+}
+
+func (gitlab) Event(h http.Header) Event {
+	return Event{
+		Name: h.Get("X-Gitlab-Event"), Selects: true,
+		Delivery: first(h, "Idempotency-Key", "X-Gitlab-Event-UUID", "Webhook-Id"),
+	}
+}
+
+// signedGitLab serves GitLab hooks with a signing token, which GitLab keeps to itself and signs with.
+//
+// A signature that is there decides, whatever else was sent. A request without one may still carry the whole token in
+// X-Gitlab-Token: whoever can do that could have signed, so it is no weaker proof, and a Receiver whose secret token only
+// looks like a signing token goes on working. A secret token that is set in GitLab beside the signing token proves nothing.
+type signedGitLab struct {
+	gitlab
+	standard standard
+}
+
+func (g signedGitLab) Begin(ctx context.Context, h http.Header) (Check, error) {
+	if h.Get("Webhook-Signature") == "" && h.Get("X-Gitlab-Token") != "" {
+		return g.gitlab.Begin(ctx, h)
+	}
+	return g.standard.begin(h)
+}
+
+// Parse makes it a Parser, for a signature that needs the whole body.
+func (g signedGitLab) Parse(_ context.Context, h http.Header, body []byte) (Content, error) {
+	return Content{Event: g.Event(h), Document: jsonDocument(h, body)}, nil
+}

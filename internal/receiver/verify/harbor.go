@@ -1,0 +1,19 @@
+package verify
+
+import (
+	"context"
+	"net/http"
+)
+
+// harbor sends the token as the whole Authorization header, with no scheme unless the token begins with one. Its events have
+// their names in the body alone, and as in Flux they do not select.
+type harbor struct{ token tokenDigest }
+
+func newHarbor(c Credentials) (Verifier, error) { return harbor{newTokenDigest(c.Token)}, nil }
+
+func (harbor) Type() string            { return "harbor" }
+func (harbor) Event(http.Header) Event { return Event{} }
+
+func (v harbor) Begin(_ context.Context, h http.Header) (Check, error) {
+	return v.token.begin(h.Get("Authorization"))
+}

@@ -1,0 +1,18 @@
+package verify
+
+import (
+	"context"
+	"net/http"
+)
+
+// hmacVerifier is the type generic-hmac: X-Signature carries "<algorithm>=<hex>" over the raw body.
+type hmacVerifier struct{ macs *macs }
+
+func newHMAC(c Credentials) (Verifier, error) { return hmacVerifier{newMACs(c.Token)}, nil }
+
+func (hmacVerifier) Type() string              { return "generic-hmac" }
+func (hmacVerifier) Event(h http.Header) Event { return genericEvent(h) }
+
+func (v hmacVerifier) Begin(_ context.Context, h http.Header) (Check, error) {
+	return v.macs.begin(h.Get("X-Signature"))
+}

@@ -1,0 +1,33 @@
+package verify
+
+import (
+	"context"
+	"net/http"
+)
+
+// nexus serves Sonatype Nexus, which sends the bare hex of an HMAC-SHA1. Only what it says of a repository is taken; which
+// event it was does not select, as in Flux.
+type nexus struct{ macs *macs }
+
+func newNexus(c Credentials) (Verifier, error) { return nexus{newMACs(c.Token)}, nil }
+
+func (nexus) Type() string { return "nexus" }
+
+func (v nexus) Begin(_ context.Context, h http.Header) (Check, error) {
+	return v.macs.beginHex(macSHA1, h.Get("X-Nexus-Webhook-Signature"))
+}
+
+func (nexus) Event(h http.Header) Event {
+	return Event{Delivery: h.Get("X-Nexus-Webhook-Delivery")}
+}
+
+func (v nexus) Parse(_ context.Context, h http.Header, body []byte) (Content, error) {
+	var payload struct {
+		Action         string `json:"action"`
+		RepositoryName string `json:"repositoryName"`
+	}
+	if err := decodeJSON(body, &payload); err != nil {
+		return Content{}, err
+	}
+	return Content{Event: v.Event(h), Document: body}, nil
+}

@@ -1,0 +1,84 @@
+package verify
+
+import (
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"notifier/internal/receiver/answer"
+)
+
+// signingPrefix marks a symmetric signing secret of the Standard Webhooks specification.
+const signingPrefix = "whsec_"
+
+// signingWindow is how far the time of a signature may be from ours, either way. Within it a request can be replayed.
+const signingWindow = 5 * time.Minute
+
+// The refusals of Standard Webhooks' headers.
+const (
+	refusedNoStamp   answer.Refusal = "webhook-id or webhook-timestamp missing"
+	refusedID        answer.Refusal = "webhook-id malformed"
+	refusedTimestamp answer.Refusal = "webhook-timestamp malformed"
+	refusedWindow    answer.Refusal = "webhook-timestamp is more than 5 minutes away"
+)
+
+var errSigningSecret = errors.New("token is no signing secret of Standard Webhooks, which is base64 with or without the prefix " + signingPrefix)
+
+// standard checks requests that are signed as the Standard Webhooks specification says, with HMAC-SHA256. Asymmetric
+// signatures beside it do not count.
+type standard struct{ webhook *standardwebhooks.Webhook }
+
+// newStandard decodes the secret itself: the library takes an empty key, with which everybody can sign.
+func newStandard(secret []byte) (standard, error) {
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(string(secret), signingPrefix))
+	if err != nil || len(key) == 0 {
+		return standard{}, errSigningSecret // and not err, which would tell of the secret
+	}
+	webhook, err := standardwebhooks.NewWebhookRaw(key)
+	return standard{webhook}, err
+}
+
+// begin judges what the library does not, or only with the body. "id.timestamp.body" is signed, so a dot within the first two
+// would let a sender's words move from one part to another, and a timestamp has one spelling.
+func (s standard) begin(h http.Header) (Check, error) {
+	id, timestamp := h.Get(standardwebhooks.HeaderWebhookID), h.Get(standardwebhooks.HeaderWebhookTimestamp)
+	signatures := h.Get(standardwebhooks.HeaderWebhookSignature)
+	switch {
+	case signatures == "":
+		return nil, refusedNoSignature
+	case id == "" || timestamp == "":
+		return nil, refusedNoStamp
+	case strings.Contains(id, "."):
+		return nil, refusedID
+	case !strings.Contains(" "+signatures, " v1,"):
+		return nil, refusedAlgorithm
+	}
+	seconds, err := strconv.ParseInt(timestamp, 10, 64)
+	if err != nil || strconv.FormatInt(seconds, 10) != timestamp {
+		return nil, refusedTimestamp
+	}
+	if now, at := time.Now(), time.Unix(seconds, 0); at.Before(now.Add(-signingWindow)) || at.After(now.Add(signingWindow)) {
+		return nil, refusedWindow
+	}
+	return standardCheck{s.webhook, h}, nil
+}
+
+// standardCheck has judged the time when the headers came.
+type standardCheck struct {
+	webhook *standardwebhooks.Webhook
+	headers http.Header
+}
+
+func (standardCheck) Write(p []byte) (int, error) { return len(p), nil }
+
+func (c standardCheck) Finish(body []byte) (Claims, error) {
+	if c.webhook.VerifyIgnoringTimestamp(body, c.headers) != nil {
+		return nil, refusedMismatch
+	}
+	return nil, nil
+}

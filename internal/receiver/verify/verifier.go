@@ -1,0 +1,212 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"notifier/internal/receiver/answer"
+	"notifier/internal/receiver/limit"
+	"notifier/internal/receiver/oidc"
+)
+
+// Verifier tells whether a request comes from someone who knows the Receiver's credentials. It is compiled once per state of
+// the Secret and used by many requests at once.
+type Verifier interface {
+	// Type is the Receiver's spec.type, one of Types.
+	Type() string
+	// Begin judges the headers. Its error is a Refusal. ctx is the request's; only a type that asks an issuer for its keys
+	// waits on it.
+	Begin(ctx context.Context, h http.Header) (Check, error)
+	// Event reads from the headers of an authentic request what happened at the sender.
+	Event(h http.Header) Event
+}
+
+// Parser is a Verifier that reads the body itself: bodies of its requests are kept in memory, within Limits, until the answer.
+type Parser interface {
+	Verifier
+	// Parse reads the body of an authentic request. What it returns takes the place of Event and of the body as filters see it.
+	// Its error is errNoTurn if there was no share for it before ctx ended, else a Refusal: the sender may be who it says, and sent
+	// what the type does not take.
+	Parse(ctx context.Context, h http.Header, body []byte) (Content, error)
+}
+
+// Content is what a body says.
+type Content struct {
+	Event Event
+	// Document is the JSON that filters read as "req", nil for none.
+	Document []byte
+}
+
+// Check is the verification of one request. The body's raw bytes are written to it as they arrive.
+type Check interface {
+	io.Writer
+	// Finish returns nil for an authentic request, else a Refusal, and the claims that the sender has proven. body is the whole
+	// body for a Parser's requests and nil for all others. It is called exactly once, also when the body could not be read to
+	// its end, and ends the use of the Check.
+	Finish(body []byte) (Claims, error)
+}
+
+// Claims are what a sender's token says of it, nil for types without such tokens. Filters read them as "claims".
+type Claims map[string]any
+
+// Event is what a sender says happened.
+type Event struct {
+	// Name is the sender's name of the event. It counts only if Selects.
+	Name string
+	// Selects says that the type tells events apart, so that the Receiver's list of events applies.
+	Selects bool
+	// Ping says that the sender only tries the connection: it is answered, and nothing is triggered.
+	Ping bool
+	// Delivery is the sender's ID of this delivery, the same when it is sent again; empty for senders that give none.
+	Delivery string
+}
+
+// The refusals of the built-in types.
+const (
+	refusedNoSignature answer.Refusal = "signature missing"
+	refusedAlgorithm                  = oidc.RefusedAlgorithm
+	refusedMalformed   answer.Refusal = "signature malformed"
+	refusedMismatch    answer.Refusal = "signature mismatch"
+	refusedNoToken                    = oidc.RefusedNoToken
+	refusedToken       answer.Refusal = "token mismatch"
+	refusedContentType answer.Refusal = "content type not supported"
+)
+
+// Credentials are what a Verifier is made from.
+type Credentials struct {
+	// Token is the Secret's token as it is, untrimmed.
+	Token []byte
+	// Values are the Secret's other keys that the type reads, as SecretKeys names them.
+	Values map[string][]byte
+	// OIDC are the providers of type generic-oidc.
+	OIDC []OIDCProvider
+	// Issuers has the keys of those who sign tokens. Types generic-oidc and gcr need it.
+	Issuers *oidc.Issuers
+	// Namespace is the Receiver's, and Share where costly checks of its webhooks have their turn; without one they have it at once.
+	Namespace string
+	Share     *limit.Share
+}
+
+// types lists the Receiver types that are built. A new type is one file and one row. keys are the keys of the Secret that the
+// type reads beside the token.
+var types = []struct {
+	name string
+	keys []string
+	// noSecret says that the type has no Secret, and with it no token.
+	noSecret bool
+	// anyMethod says that a webhook may be of another method than POST.
+	anyMethod bool
+	make      func(Credentials) (Verifier, error)
+}{
+	{name: "acr", make: newACR},
+	{name: "bitbucket", make: newBitbucket},
+	{name: "cdevents", make: newCDEvents},
+	{name: "dockerhub", make: newDockerHub},
+	{name: "gcr", keys: gcrKeys, make: newGCR},
+	{name: "generic", anyMethod: true, make: newGeneric},
+	{name: "generic-hmac", anyMethod: true, make: newHMAC},
+	{name: "generic-oidc", noSecret: true, make: newGenericOIDC},
+	{name: "gitea", make: newGitea},
+	{name: "github", make: newGitHub},
+	{name: "gitlab", make: newGitLab},
+	{name: "harbor", make: newHarbor},
+	{name: "nexus", make: newNexus},
+	{name: "quay", make: newQuay},
+	{name: "standard-webhooks", make: newStandardWebhooks},
+}
+
+// SecretKeys returns the keys of the Secret that a type reads beside the token.
+func SecretKeys(kind string) []string {
+	for _, t := range types {
+		if t.name == kind {
+			return slices.Clone(t.keys)
+		}
+	}
+	return nil
+}
+
+// NeedsSecret reports whether a type reads a Secret, from whose token its path is made.
+func NeedsSecret(kind string) bool {
+	for _, t := range types {
+		if t.name == kind {
+			return !t.noSecret
+		}
+	}
+	return true
+}
+
+// TakesMethod reports whether webhooks of a type may be of a method.
+func TakesMethod(kind, method string) bool {
+	if method == http.MethodPost {
+		return true
+	}
+	for _, t := range types {
+		if t.name == kind {
+			return t.anyMethod
+		}
+	}
+	return false
+}
+
+// Types returns the supported values of a Receiver's spec.type.
+func Types() []string {
+	names := make([]string, 0, len(types))
+	for _, t := range types {
+		names = append(names, t.name)
+	}
+	return names
+}
+
+// ErrEmptyToken says that a Secret's token is empty. An empty key authenticates everybody who leaves the signature out or
+// signs with nothing, so such a Receiver is not served.
+var ErrEmptyToken = errors.New("token is empty")
+
+// MissingKeyError says that a key which the type needs beside the token is not in the Secret, or empty.
+type MissingKeyError struct{ Key string }
+
+func (e *MissingKeyError) Error() string {
+	return fmt.Sprintf("the Secret's key %q is missing or empty", e.Key)
+}
+
+// UnsupportedTypeError says that a Receiver's type is not built here.
+type UnsupportedTypeError struct{ Type string }
+
+func (e *UnsupportedTypeError) Error() string {
+	return fmt.Sprintf("receiver type %q is not supported; supported types: %s", e.Type, strings.Join(Types(), ", "))
+}
+
+// New compiles the verification of one Receiver type. It returns an *UnsupportedTypeError, ErrEmptyToken, a
+// *MissingKeyError, an *ExpressionError, or an error that says, without quoting it, which of the credentials is unfit.
+func New(kind string, c Credentials) (Verifier, error) {
+	for _, t := range types {
+		if t.name != kind {
+			continue
+		}
+		if len(c.Token) == 0 && !t.noSecret {
+			return nil, ErrEmptyToken
+		}
+		c.Token = slices.Clone(c.Token)
+		return t.make(c)
+	}
+	return nil, &UnsupportedTypeError{Type: kind}
+}
+
+// accepted is the Check of a request that its headers alone have proven.
+type accepted struct{}
+
+func (accepted) Write(p []byte) (int, error)   { return len(p), nil }
+func (accepted) Finish([]byte) (Claims, error) { return nil, nil }
+
+// pathOnly is a Verifier that takes the path for proof.
+type pathOnly interface{ pathOnly() }
+
+// ProvesByPath reports whether a verifier takes the path for proof.
+func ProvesByPath(v Verifier) bool {
+	_, only := v.(pathOnly)
+	return only
+}
