@@ -187,17 +187,14 @@ func (c *Controller[K]) open() workqueue.TypedRateLimitingInterface[K] {
 	return c.queue
 }
 
-// NewQueue returns a queue in which namespaces take turns.
-func NewQueue[K comparable](namespace func(K) string) workqueue.TypedDelayingInterface[K] {
-	return workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{
-		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Queue: fair.NewQueue(namespace)}),
-	})
-}
-
+// newQueue returns a queue in which the namespaces of keys take turns.
 func newQueue[K comparable](parts func(K) (namespace, name string)) workqueue.TypedDelayingInterface[K] {
-	return NewQueue(func(k K) string {
+	turns := fair.NewQueue(func(k K) string {
 		namespace, _ := parts(k)
 		return namespace
+	})
+	return workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{
+		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Queue: turns}),
 	})
 }
 

@@ -114,7 +114,7 @@ func (w *Watcher) watchFailed(kind *Kind, err error) {
 	}
 	w.log.Warn("watch failed, it will be tried again", "kind", kind.Kind, "error", err)
 	if apierrors.IsNotFound(err) {
-		w.queue.AddAfter(kind, minDiscoveryPause)
+		w.queue.EnqueueAfter(kind, minDiscoveryPause)
 	}
 }
 

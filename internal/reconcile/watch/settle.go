@@ -93,14 +93,14 @@ func (t *teller) decide(ctx context.Context, it item, tr *transition, prior told
 		t.mu.Lock()
 		tr.found = false
 		t.mu.Unlock()
-		t.queue.Add(it)
+		t.queue.Enqueue(it)
 		return nil, false, nil
 	}
 	tr.result = resultPublished
 	if t.tells(it, last, tr, prior) {
 		tr.result = resultPosted // the note of it is on its way here
 	} else if wait := t.contradicted(last, tr); wait > 0 {
-		t.queue.AddAfter(it, wait)
+		t.queue.EnqueueAfter(it, wait)
 		return nil, false, nil
 	}
 	return last, t.claim(it, tr), nil
@@ -123,7 +123,7 @@ func (t *teller) isDue(it item, tr *transition) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if wait := time.Until(t.due(it, tr)); wait > 0 {
-		t.queue.AddAfter(it, wait)
+		t.queue.EnqueueAfter(it, wait)
 		return false
 	}
 	s := t.subjects[it]
@@ -189,7 +189,7 @@ func (t *teller) publish(ctx context.Context, it item, tr *transition, r *event.
 func (t *teller) unclaim(it item, tr *transition) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.queue.Add(it)
+	t.queue.Enqueue(it)
 	tr.decided = false
 	if s := t.subjects[it]; len(s.pending) > 1 {
 		s.pending = s.pending[1:]
@@ -284,7 +284,7 @@ func (t *teller) settled(it item, now told) {
 	t.metrics.waiting.Dec()
 	switch {
 	case len(s.pending) > 0:
-		t.queue.Add(it)
+		t.queue.Enqueue(it)
 	case now == told{}:
 		delete(t.subjects, it)
 	}

@@ -163,10 +163,10 @@ func (t *teller) push(it item, s *subject, tr *transition) {
 	s.pending = append(s.pending, tr)
 	t.metrics.waiting.Inc()
 	if tr.found || tr.gone {
-		t.queue.Add(it)
+		t.queue.Enqueue(it)
 		return
 	}
-	t.queue.AddAfter(it, time.Until(t.due(it, tr)))
+	t.queue.EnqueueAfter(it, time.Until(t.due(it, tr)))
 }
 
 // due is when the transition may be told: when a POST about it would have come. The caller holds the lock.

@@ -3,11 +3,10 @@ package watch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
-
-	"k8s.io/client-go/util/workqueue"
 
 	"notifier/internal/event"
 	"notifier/internal/reconcile/kube"
@@ -20,6 +19,8 @@ type item struct {
 }
 
 func (it item) String() string { return it.kind.Kind + "/" + it.namespace + "/" + it.name }
+
+func (it item) parts() (namespace, name string) { return it.namespace, it.kind.Kind + "/" + it.name }
 
 // told is what the bus's key-value store keeps of an object: the state last told of it.
 type told struct {
@@ -45,7 +46,7 @@ type teller struct {
 	metrics *metrics
 	cache   cacheView
 	notes   *notes
-	queue   workqueue.TypedRateLimitingInterface[item]
+	queue   *kube.Controller[item]
 
 	// began is when this term did.
 	began time.Time
@@ -72,10 +73,11 @@ func (w *Watcher) Lead(ctx context.Context) error {
 		opts: &w.opts, log: w.log, metrics: w.metrics, cache: w, notes: newNotes(),
 		began: time.Now(), posted: map[*Kind]time.Time{},
 		subjects: map[item]*subject{}, recorded: map[*Kind]bool{}, speaking: map[*Kind]*informer{},
-		queue: workqueue.NewTypedRateLimitingQueue(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[item](minBusPause, maxBusPause)),
 	}
-	defer t.queue.ShutDown()
+	t.queue = kube.NewController(kube.ControllerOptions[item]{
+		Name: "transitions", Workers: t.opts.Workers, Parts: item.parts, Reconcile: t.work, Observe: t.observed,
+		MinBackoff: minBusPause, MaxBackoff: maxBusPause, Log: t.log,
+	})
 	if !w.leading.CompareAndSwap(nil, t) {
 		return errors.New("already leading")
 	}
@@ -91,18 +93,11 @@ func (w *Watcher) Lead(ctx context.Context) error {
 	}
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	defer t.queue.ShutDown()
 	wg.Go(func() { t.follow(ctx) })
-	for range t.opts.Workers {
-		wg.Go(func() {
-			for t.next(ctx) {
-			}
-		})
-	}
 	for _, kind := range kinds {
 		t.kindChanged(kind)
 	}
-	<-ctx.Done()
+	_ = t.queue.Run(ctx) // it waits for no cache, so that it ends with ctx alone
 	return nil
 }
 
@@ -116,7 +111,7 @@ func (t *teller) silence() {
 }
 
 // kindChanged has the kind begun (again) by a worker.
-func (t *teller) kindChanged(kind *Kind) { t.queue.Add(item{kind: kind}) }
+func (t *teller) kindChanged(kind *Kind) { t.queue.Enqueue(item{kind: kind}) }
 
 // kindStopped ends the telling of the kind until it is begun again.
 func (t *teller) kindStopped(kind *Kind) {
@@ -126,28 +121,23 @@ func (t *teller) kindStopped(kind *Kind) {
 	t.metrics.speaking.WithLabelValues(kind.Kind).Set(0)
 }
 
-func (t *teller) next(ctx context.Context) bool {
-	it, shutdown := t.queue.Get()
-	if shutdown {
-		return false
-	}
-	defer t.queue.Done(it)
+// work settles what waits of an object, or without a name begins a kind.
+func (t *teller) work(ctx context.Context, it item) error {
 	work := t.settle
 	if it.name == "" {
 		work = t.begin
 	}
 	if err := work(ctx, it); err != nil {
-		if ctx.Err() != nil {
-			return false
-		}
-		t.metrics.errors.Inc()
-		t.log.Warn("transition not told yet, it will be tried again",
-			"kind", it.kind.Kind, "namespace", it.namespace, "name", it.name, "error", err)
-		t.queue.AddRateLimited(it)
-		return true
+		return fmt.Errorf("transition not published yet: %w", err)
 	}
-	t.queue.Forget(it)
-	return true
+	return nil
+}
+
+// observed counts the failures.
+func (t *teller) observed(result kube.Result, _ time.Duration) {
+	if result != kube.ResultOK {
+		t.metrics.errors.Inc()
+	}
 }
 
 // follow takes notes of the POSTs that come in, from a while before this replica led.
