@@ -34,7 +34,7 @@ type Events interface {
 	LastEvent(ctx context.Context, namespace, kind, name string) (*event.Record, bool, error)
 }
 
-// State is the bus's key-value store of what was last told.
+// State is the bus's key-value store of last published states.
 type State interface {
 	Get(ctx context.Context, key string) (value []byte, revision uint64, found bool, err error)
 	// Put writes the value if the key still has the revision, zero meaning that it does not exist.
@@ -57,7 +57,7 @@ type Options struct {
 	State     State
 	// Settle is how long a transition waits for a POST about it, 5 s by default.
 	Settle time.Duration
-	// Workers bounds the number of transitions that are told at once, 32 by default.
+	// Workers bounds the number of transitions that are published at once, 32 by default.
 	Workers    int
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
@@ -119,7 +119,7 @@ type Watcher struct {
 	begun, filled chan struct{}
 	fill          func()
 
-	leading atomic.Pointer[teller]
+	leading atomic.Pointer[publisher]
 }
 
 // The pauses between looks at a definition that the server does not serve (yet), or cannot say.
@@ -236,7 +236,7 @@ func (w *Watcher) examine(ctx context.Context, kind *Kind) error {
 	if !defined || !ok {
 		w.stop(kind)
 		w.noteExamined(kind)
-		w.tellerOf(func(t *teller) { t.kindChanged(kind) })
+		w.publisherOf(func(t *publisher) { t.kindChanged(kind) })
 		return nil
 	}
 	resource, served, err := w.opts.Catalogue.Preferred(ctx, w.since(kind), schema.GroupKind{Group: kind.Group, Kind: kind.Kind}, kind.Resource)

@@ -180,7 +180,7 @@ func TestNotesAreBoundedAndTheOldestGoFirst(t *testing.T) {
 		t.Errorf("%d notes, %d of one object", n.len(), len(n.byItem[one]))
 	}
 	tr := &transition{state: state{UID: "99", Outcome: event.OutcomeFailed}, object: &object{}, observed: start}
-	if !n.take(one, tr, told{}) {
+	if !n.take(one, tr, lastPublished{}) {
 		t.Error("the newest note is gone")
 	}
 	if len(n.byItem[one]) != 0 || n.len() != maxNotes-maxNotesPerObject {

@@ -22,14 +22,14 @@ func (it item) String() string { return it.kind.Kind + "/" + it.namespace + "/" 
 
 func (it item) parts() (namespace, name string) { return it.namespace, it.kind.Kind + "/" + it.name }
 
-// told is what the bus's key-value store keeps of an object: the state last told of it.
-type told struct {
+// lastPublished is what the bus's key-value store keeps of an object: its last published state.
+type lastPublished struct {
 	state
 	// Since is the time of the Ready condition's transition into the state.
 	Since time.Time `json:"since"`
 	// Observed is when the watcher saw the state. Notes older than that are about what came before.
 	Observed time.Time `json:"observed"`
-	// Ordinal counts the transitions of this UID that were told.
+	// Ordinal counts the transitions of this UID that were published.
 	Ordinal uint64 `json:"ordinal"`
 }
 
@@ -39,8 +39,8 @@ const (
 	maxBusPause = 30 * time.Second
 )
 
-// teller is one term of leadership: it tells transitions from its start to the end of its context.
-type teller struct {
+// publisher is one term of leadership: it publishes transitions from its start to the end of its context.
+type publisher struct {
 	opts    *Options
 	log     *slog.Logger
 	metrics *metrics
@@ -55,24 +55,24 @@ type teller struct {
 	subjects map[item]*subject
 	// posted is when a POST about an object of a kind was last accepted.
 	posted map[*Kind]time.Time
-	// recorded are the kinds whose baseline is recorded; speaking has the informer whose observations count.
-	recorded map[*Kind]bool
-	speaking map[*Kind]*informer
+	// recorded are the kinds whose baseline is recorded; publishing has the informer whose observations count.
+	recorded   map[*Kind]bool
+	publishing map[*Kind]*informer
 }
 
-// cacheView is what the teller reads of the watcher.
+// cacheView is what the publisher reads of the watcher.
 type cacheView interface {
 	informerOf(*Kind) *informer
 	absent(*Kind) bool
 }
 
-// Lead tells transitions until ctx ends, and joins all it started. It is called while this replica leads, beside Run, and not
+// Lead publishes transitions until ctx ends, and joins all it started. It is called while this replica leads, beside Run, and not
 // twice at a time.
 func (w *Watcher) Lead(ctx context.Context) error {
-	t := &teller{
+	t := &publisher{
 		opts: &w.opts, log: w.log, metrics: w.metrics, cache: w, notes: newNotes(),
 		began: time.Now(), posted: map[*Kind]time.Time{},
-		subjects: map[item]*subject{}, recorded: map[*Kind]bool{}, speaking: map[*Kind]*informer{},
+		subjects: map[item]*subject{}, recorded: map[*Kind]bool{}, publishing: map[*Kind]*informer{},
 	}
 	t.queue = kube.NewController(kube.ControllerOptions[item]{
 		Name: "transitions", Workers: t.opts.Workers, Parts: item.parts, Reconcile: t.work, Observe: t.observed,
@@ -81,7 +81,7 @@ func (w *Watcher) Lead(ctx context.Context) error {
 	if !w.leading.CompareAndSwap(nil, t) {
 		return errors.New("already leading")
 	}
-	defer t.silence()
+	defer t.resetGauges()
 	defer w.leading.Store(nil)
 	select {
 	case <-w.begun: // nothing is compared before
@@ -101,8 +101,8 @@ func (w *Watcher) Lead(ctx context.Context) error {
 	return nil
 }
 
-// silence leaves the gauges as a replica that does not lead has them.
-func (t *teller) silence() {
+// resetGauges leaves the gauges as a replica that does not lead has them.
+func (t *publisher) resetGauges() {
 	t.metrics.waiting.Set(0)
 	t.metrics.notes.Set(0)
 	for _, kind := range kinds {
@@ -111,18 +111,18 @@ func (t *teller) silence() {
 }
 
 // kindChanged has the kind begun (again) by a worker.
-func (t *teller) kindChanged(kind *Kind) { t.queue.Enqueue(item{kind: kind}) }
+func (t *publisher) kindChanged(kind *Kind) { t.queue.Enqueue(item{kind: kind}) }
 
-// kindStopped ends the telling of the kind until it is begun again.
-func (t *teller) kindStopped(kind *Kind) {
+// kindStopped ends the publishing of the kind until it is begun again.
+func (t *publisher) kindStopped(kind *Kind) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.speaking, kind)
+	delete(t.publishing, kind)
 	t.metrics.speaking.WithLabelValues(kind.Kind).Set(0)
 }
 
 // work settles what waits of an object, or without a name begins a kind.
-func (t *teller) work(ctx context.Context, it item) error {
+func (t *publisher) work(ctx context.Context, it item) error {
 	work := t.settle
 	if it.name == "" {
 		work = t.begin
@@ -134,14 +134,14 @@ func (t *teller) work(ctx context.Context, it item) error {
 }
 
 // observed counts the failures.
-func (t *teller) observed(result kube.Result, _ time.Duration) {
+func (t *publisher) observed(result kube.Result, _ time.Duration) {
 	if result != kube.ResultOK {
 		t.metrics.errors.Inc()
 	}
 }
 
 // follow takes notes of the POSTs that come in, from a while before this replica led.
-func (t *teller) follow(ctx context.Context) {
+func (t *publisher) follow(ctx context.Context) {
 	const before = 2 * time.Minute
 	from, pause := time.Now().Add(-before), minBusPause
 	var last uint64
@@ -166,7 +166,7 @@ func (t *teller) follow(ctx context.Context) {
 
 // take makes a note of a record that may tell a transition: POSTed, not doubted, about an object that the door knew by that UID and that
 // the cache does not know by another.
-func (t *teller) take(r *event.Record) {
+func (t *publisher) take(r *event.Record) {
 	o := r.Event.InvolvedObject
 	kind := kindNamed(o.Kind)
 	if kind == nil || r.Source != event.SourcePost || !r.Known || r.Doubted {
