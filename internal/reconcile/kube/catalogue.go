@@ -25,7 +25,8 @@ type Discovery interface {
 // The answers about a kind that is not found.
 var (
 	// ErrNotServed is the answer that the cluster has no such kind.
-	ErrNotServed = errors.New("the cluster serves no namespaced kind of that name and apiVersion: correct them, or have its definition installed")
+	ErrNotServed = errors.New("the cluster serves no namespaced kind of that name and apiVersion: correct them, or have its definition " +
+		"installed")
 	// ErrNotAnswered is the lack of an answer, which may be there the next time.
 	ErrNotAnswered = errors.New("the API server has not said yet what it serves")
 )
@@ -148,7 +149,9 @@ func (c *Catalogue) Resource(ctx context.Context, namespace, apiVersion, kind st
 
 // Preferred returns the resource of a kind in the first version of its group that has it, and false when none does, as the cluster says
 // when asked no earlier than since.
-func (c *Catalogue) Preferred(ctx context.Context, since time.Time, kind schema.GroupKind, resource string) (schema.GroupVersionResource, bool, error) {
+func (c *Catalogue) Preferred(
+	ctx context.Context, since time.Time, kind schema.GroupKind, resource string,
+) (found schema.GroupVersionResource, served bool, err error) {
 	none := schema.GroupVersionResource{}
 	c.mu.Lock()
 	for c.asked.Before(since) || c.answered.IsZero() {
@@ -190,7 +193,9 @@ func (c *Catalogue) Doubt(namespace string) {
 
 // find returns the resources of a kind, none when the server says that there are none. A kind of which one resource is known does without
 // the answer to a request under way, because one tenant's doubt must not fail the others' writes.
-func (c *Catalogue) find(ctx context.Context, namespace string, version schema.GroupVersion, kind string) ([]schema.GroupVersionResource, error) {
+func (c *Catalogue) find(
+	ctx context.Context, namespace string, version schema.GroupVersion, kind string,
+) ([]schema.GroupVersionResource, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	found := c.lookup(version, kind)

@@ -239,7 +239,8 @@ func (w *Watcher) examine(ctx context.Context, kind *Kind) error {
 		w.publisherOf(func(t *publisher) { t.kindChanged(kind) })
 		return nil
 	}
-	resource, served, err := w.opts.Catalogue.Preferred(ctx, w.since(kind), schema.GroupKind{Group: kind.Group, Kind: kind.Kind}, kind.Resource)
+	named := schema.GroupKind{Group: kind.Group, Kind: kind.Kind}
+	resource, served, err := w.opts.Catalogue.Preferred(ctx, w.since(kind), named, kind.Resource)
 	if err != nil {
 		return fmt.Errorf("kind cannot be watched yet: %w", err)
 	}
