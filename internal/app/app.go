@@ -110,6 +110,7 @@ func (a *App) Run(ctx context.Context) error {
 		{"kubernetes", kubeGrace, []part{
 			{"trim", a.trim},
 			{"recorder", a.recorder.Run},
+			{"catalogue", a.clients.catalogue.Run},
 			{"controllers", a.reconcile.Run},
 			{"watchers", func(ctx context.Context) error { return a.watcher.Run(ctx, a.reconcile.Complete()) }},
 			{"reports", a.reports.run}, // what the work reports at its end included

@@ -20,6 +20,9 @@ func TestImportArrows(t *testing.T) {
 		"the vocabulary knows nobody": {
 			pkg: "internal/event", forbidden: []string{"k8s.io/", "github.com/nats-io/", "github.com/go-chi/"},
 		},
+		"the bounds on what tenants share know nobody": {
+			pkg: "internal/fair", forbidden: []string{"k8s.io/", "github.com/nats-io/", "github.com/go-chi/"},
+		},
 		"the bounds on patterns know nobody": {
 			pkg: "internal/patterns", forbidden: []string{"k8s.io/", "github.com/"},
 		},
@@ -61,7 +64,7 @@ func TestImportArrows(t *testing.T) {
 		},
 		"the Kubernetes side fills the tables and knows no bus": {
 			pkg:       "internal/reconcile",
-			internal:  []string{"api/", "internal/event", "internal/patterns", "internal/alerts", "internal/receiver", "internal/reconcile/"},
+			internal:  []string{"api/", "internal/event", "internal/fair", "internal/patterns", "internal/alerts", "internal/receiver", "internal/reconcile/"},
 			forbidden: []string{"github.com/nats-io/"},
 		},
 	} {

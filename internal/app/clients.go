@@ -12,6 +12,7 @@ import (
 
 	"notifier/internal/reconcile"
 	"notifier/internal/reconcile/apply"
+	"notifier/internal/reconcile/kube"
 	"notifier/internal/reconcile/watch"
 )
 
@@ -23,6 +24,8 @@ type clients struct {
 	server   *watch.Server
 	apply    *apply.Client // --trigger-qps
 	access   *apply.Access
+	// catalogue knows what the cluster serves, by requests of server.
+	catalogue *kube.Catalogue
 }
 
 func newClients(o Options, log *slog.Logger) (clients, error) {
@@ -47,6 +50,7 @@ func newClients(o Options, log *slog.Logger) (clients, error) {
 	if err := errors.Join(errs[:]...); err != nil {
 		return clients{}, fmt.Errorf("kubernetes clients: %w", err)
 	}
+	c.catalogue = kube.NewCatalogue(c.server)
 	return c, nil
 }
 

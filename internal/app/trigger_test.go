@@ -15,12 +15,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	apidiscovery "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"notifier/internal/bus"
 	"notifier/internal/event"
 	"notifier/internal/reconcile/apply"
+	"notifier/internal/reconcile/kube"
 )
 
 // cluster is an API server that knows the last stamp of each object, and the Receivers of one namespace.
@@ -62,13 +62,17 @@ func (c *cluster) stamp(object string) time.Time {
 	return c.stamps[object]
 }
 
-func (*cluster) Resources(context.Context, schema.GroupVersion) ([]metav1.APIResource, error) {
-	return []metav1.APIResource{{Name: "gitrepositories", Kind: "GitRepository", Namespaced: true}}, nil
+func (*cluster) All(context.Context) ([]apidiscovery.APIGroupDiscovery, error) {
+	return []apidiscovery.APIGroupDiscovery{{
+		ObjectMeta: metav1.ObjectMeta{Name: "source.toolkit.fluxcd.io"},
+		Versions: []apidiscovery.APIVersionDiscovery{{Version: "v1", Resources: []apidiscovery.APIResourceDiscovery{{
+			Resource: "gitrepositories", ResponseKind: &metav1.GroupVersionKind{Kind: "GitRepository"}, Scope: apidiscovery.ScopeNamespace,
+		}}}},
+	}}, nil
 }
 
-func (*cluster) All(context.Context) ([]apidiscovery.APIGroupDiscovery, error) { return nil, nil }
-func (*cluster) Select(string, event.Target) ([]string, bool)                  { return nil, true }
-func (*cluster) Pending(string) bool                                           { return false }
+func (*cluster) Select(string, event.Target) ([]string, bool) { return nil, true }
+func (*cluster) Pending(string) bool                          { return false }
 
 func (*cluster) Selects(string, event.Target, string) (selected, watched bool) { return false, true }
 func (*cluster) Put(context.Context, string, []byte) error                     { return nil }
@@ -102,8 +106,9 @@ func TestT4WebhooksThatCoincideEachGetARequest(t *testing.T) {
 	}
 	compiled := make(chan struct{})
 	close(compiled)
+	catalogue := kube.NewCatalogue(c)
 	applier, err := apply.New(apply.Options{
-		Bus: b, Receivers: c, Compiled: compiled, Selector: c, Discovery: c, Client: client, Reports: c,
+		Bus: b, Receivers: c, Compiled: compiled, Selector: c, Catalogue: catalogue, Client: client, Reports: c,
 		Interval: 20 * time.Millisecond, QPS: 1e4, Workers: objects, Log: discard, Registerer: prometheus.NewRegistry(),
 	})
 	if err != nil {
@@ -124,7 +129,7 @@ func TestT4WebhooksThatCoincideEachGetARequest(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	for _, run := range []func(context.Context) error{b.Run, applier.Run} {
+	for _, run := range []func(context.Context) error{b.Run, catalogue.Run, applier.Run} {
 		running.Go(func() {
 			if err := run(ctx); err != nil {
 				t.Error(err)

@@ -99,7 +99,7 @@ func (a *App) wireDefinitions() (err error) {
 
 func (a *App) wireWatcher() (err error) {
 	a.watcher, err = watch.New(watch.Options{
-		Metadata: a.clients.metadata, Objects: a.clients.server, Discovery: a.clients.server, Namespace: a.namespace(),
+		Metadata: a.clients.metadata, Objects: a.clients.server, Catalogue: a.clients.catalogue, Namespace: a.namespace(),
 		Events: a.bus, State: a.bus.State(), Log: a.log.With("component", "watch"), Registerer: a.registry,
 	})
 	return err
@@ -108,7 +108,7 @@ func (a *App) wireWatcher() (err error) {
 func (a *App) wireApplier() (err error) {
 	o := apply.Options{
 		Bus: a.bus, Receivers: a.reconcile.Receivers(), Compiled: a.reconcile.Complete(), Selector: a.watcher,
-		Discovery: a.clients.server, Client: a.clients.apply, Reports: a.bus.Health(),
+		Catalogue: a.clients.catalogue, Client: a.clients.apply, Reports: a.bus.Health(),
 		Access: a.clients.access, ReviewInterval: a.options.AccessReviewInterval,
 		Interval: a.options.TriggerInterval, QPS: float64(a.options.TriggerQPS), Burst: max(1, int(2*a.options.TriggerQPS)),
 		Log: a.log.With("component", "apply"), Registerer: a.registry,

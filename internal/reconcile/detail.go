@@ -98,7 +98,7 @@ var webhookAdvice = map[string]string{
 
 // inLine makes a message one line of a table.
 func inLine(message string) string {
-	return clip(strings.Join(strings.Fields(message), " "), maxProblem)
+	return cut(strings.Join(strings.Fields(message), " "), maxProblem)
 }
 
 // detailProvider writes what only a Provider shows.

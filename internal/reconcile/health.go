@@ -229,7 +229,7 @@ func (t *healthTable) take(key string, value []byte) (kind string, k kube.Key, o
 		t.log.Warn("health report does not decode", "kind", kind, "namespace", k.Namespace, "name", k.Name)
 		return "", kube.Key{}, false
 	}
-	r.condition.Message = clip(r.condition.Message, maxEventMessage)
+	r.condition.Message = cut(r.condition.Message, maxEventMessage)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.reports[key] = r

@@ -17,7 +17,7 @@ type kindOf[T subject, L runtime.Object] struct {
 	resource kube.Resource[T, L]
 	objects  *kube.Informer[T]
 	verdicts *verdicts
-	compile  *kube.Controller
+	compile  *kube.Controller[kube.Key]
 	// named is done when the compile queue was told of the first list.
 	named  cache.DoneChecker
 	status *statusController[T, L]
@@ -36,9 +36,9 @@ func newKind[T subject, L runtime.Object](
 
 // wire makes the queues. Of the status options those that tell kinds apart are given.
 func (k *kindOf[T, L]) wire(r *Reconciler, reconcile func(context.Context, kube.Key) error, status statusOptions[T, L]) {
-	queue := func(stage string, workers int) kube.ControllerOptions {
-		return kube.ControllerOptions{
-			Name: k.name, Workers: workers, MinBackoff: r.options.MinRetryDelay, MaxBackoff: r.options.MaxRetryDelay,
+	queue := func(stage string, workers int) kube.ControllerOptions[kube.Key] {
+		return kube.ControllerOptions[kube.Key]{
+			Name: k.name, Workers: workers, Parts: kube.Key.Parts, MinBackoff: r.options.MinRetryDelay, MaxBackoff: r.options.MaxRetryDelay,
 			Observe: r.metrics.observe(k.name, stage), Log: r.log.With("kind", k.name, "stage", stage),
 		}
 	}

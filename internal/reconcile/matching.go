@@ -135,7 +135,7 @@ func (t *tally) message() string {
 	if t.uncounted > 0 {
 		parts = append(parts, numbered(t.uncounted, "entry is", "entries are")+" of a kind that is not watched, and not counted")
 	}
-	return clip(strings.Join(parts, "; "), maxEventMessage)
+	return cut(strings.Join(parts, "; "), maxEventMessage)
 }
 
 // numbered is a number with what there is so many of.

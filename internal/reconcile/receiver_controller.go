@@ -56,7 +56,7 @@ type receiverController struct {
 	issuers *oidc.Issuers
 	// account is the service account of a Receiver that names none.
 	account string
-	queue   *kube.Controller
+	queue   *kube.Controller[kube.Key]
 	// decided is told the key of every verdict that is new.
 	decided func(kube.Key)
 	// read remembers when a Receiver's Secret was last read for sure. Only reconcile uses it, one key at a time.

@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"log/slog"
-	"strings"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +13,7 @@ import (
 
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
+	"notifier/internal/event"
 )
 
 // component is the source that Events name: Flux's, since people filter by it.
@@ -72,13 +72,8 @@ func (r *Recorder) Event(kind, namespace, name, uid, eventType, reason, message 
 		return
 	}
 	object := &corev1.ObjectReference{Kind: kind, APIVersion: apiVersion, Namespace: namespace, Name: name, UID: types.UID(uid)}
-	(*recorder).Event(object, eventType, clip(reason, maxEventReason), clip(message, maxEventMessage))
+	(*recorder).Event(object, eventType, cut(reason, maxEventReason), cut(message, maxEventMessage))
 }
 
-// clip shortens s to at most n bytes of whole characters.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n-len("…")], "") + "…"
-}
+// cut is a text as it is shown in at most so many bytes.
+func cut(s string, limit int) string { return event.Truncate(s, limit, "…") }

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/util/workqueue"
 
 	"notifier/internal/reconcile/kube"
 )
@@ -37,30 +36,8 @@ func (s *secrets) Run(ctx context.Context) error {
 	if !kube.Await(ctx, s.quiet, startGrace) {
 		return nil
 	}
-	queue := s.openQueue()
-	var wg sync.WaitGroup
-	for range watchBeginners {
-		wg.Go(func() {
-			for s.beginNext(ctx, queue, &wg) {
-			}
-		})
-	}
-	<-ctx.Done()
-	queue.ShutDown()
-	wg.Wait()
-	return nil
-}
-
-// openQueue makes the queue of entries that want a watch, with those that came before it.
-func (s *secrets) openQueue() workqueue.TypedDelayingInterface[*secretEntry] {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.queue = kube.NewQueue(func(e *secretEntry) string { return e.key.Namespace })
-	for _, e := range s.fresh {
-		s.queue.Add(e)
-	}
-	s.fresh = nil
-	return s.queue
+	defer s.streams.Wait()
+	return untilDone(ctx, s.watching.Run(ctx))
 }
 
 // follow has an entry watched, once.
@@ -71,75 +48,66 @@ func (s *secrets) follow(e *secretEntry) {
 		return
 	}
 	e.queued = true
-	if s.queue == nil {
-		s.fresh = append(s.fresh, e)
-		return
-	}
-	s.queue.Add(e)
+	s.watching.Enqueue(e)
 }
 
-// beginNext begins the watch of the entry whose turn it is, and reports whether there may be another.
-func (s *secrets) beginNext(ctx context.Context, queue workqueue.TypedDelayingInterface[*secretEntry], wg *sync.WaitGroup) bool {
-	e, shutdown := queue.Get()
-	if shutdown {
-		return false
-	}
-	defer queue.Done(e)
+// beginWatch begins the watch of an entry. What fails is tried again when the entry is enqueued again, so that it returns no error.
+func (s *secrets) beginWatch(ctx context.Context, e *secretEntry) error {
 	watchCtx, stop := context.WithCancel(ctx)
 	if !s.owned(e, stop) {
 		stop() // released while it waited
-		return true
+		return nil
 	}
 	if !s.away.Wait(ctx) || s.watches.Wait(ctx) != nil {
 		stop()
-		return false
+		return nil // ctx has ended
 	}
 	from, missable := s.resumption(e)
 	life := minWatchLife + rand.N(maxWatchLife-minWatchLife)
 	w, err := s.source.Watch(watchCtx, e.key, from, life)
 	if err != nil {
 		stop()
-		s.notBegun(e, queue, err)
-		return ctx.Err() == nil
+		s.notBegun(e, err)
+		return nil
 	}
 	s.away.Over()
-	wg.Go(func() {
+	s.streams.Go(func() {
 		defer stop()
 		began := time.Now()
 		err := s.consume(watchCtx, e, w, missable)
 		if watchCtx.Err() == nil {
-			s.ended(e, queue, time.Since(began), life, err)
+			s.ended(e, time.Since(began), life, err)
 		}
 	})
-	return true
+	return nil
 }
 
 // notBegun has an entry wait whose watch could not begin: for the API server, as all others then do, or, if the answer was about this
 // Secret, for itself.
-func (s *secrets) notBegun(e *secretEntry, queue workqueue.TypedDelayingInterface[*secretEntry], err error) {
+func (s *secrets) notBegun(e *secretEntry, err error) {
 	s.log.Debug("watch of a secret did not begin, trying again", "namespace", e.key.Namespace, "name", e.key.Name, "error", err)
 	if kube.IsAway(err) {
 		s.away.Begin(err)
-		queue.Add(e)
+		s.watching.Enqueue(e)
 		return
 	}
-	s.rewatch(e, queue, err, 0)
+	s.rewatch(e, err, 0)
 }
 
 // ended has an entry watched again whose watch is over. One that ended before its time broke, with the API server perhaps, which then
 // does not know what came before: so the next begins with the present state.
-func (s *secrets) ended(e *secretEntry, queue workqueue.TypedDelayingInterface[*secretEntry], lasted, life time.Duration, err error) {
+func (s *secrets) ended(e *secretEntry, lasted, life time.Duration, err error) {
 	if lasted < life-time.Second {
 		s.resumeFrom(e, "")
 	}
 	if err != nil {
 		s.log.Debug("watch of a secret ended, beginning again", "namespace", e.key.Namespace, "name", e.key.Name, "error", err)
 	}
-	s.rewatch(e, queue, err, lasted)
+	s.rewatch(e, err, lasted)
 }
 
-// rewatch queues an entry after its pause, which grows while its watches do not last.
-func (s *secrets) rewatch(e *secretEntry, queue workqueue.TypedDelayingInterface[*secretEntry], err error, lasted time.Duration) {
+// rewatch enqueues an entry after its pause, which grows while its watches do not last.
+func (s *secrets) rewatch(e *secretEntry, err error, lasted time.Duration) {
 	s.mu.Lock()
 	if apierrors.IsGone(err) || apierrors.IsResourceExpired(err) {
 		e.resume = "" // what happened since then is not to be had any more, so begin with the present state
@@ -150,7 +118,7 @@ func (s *secrets) rewatch(e *secretEntry, queue workqueue.TypedDelayingInterface
 	pause := max(e.pause, minWatchPause)
 	e.pause = min(2*pause, maxWatchPause)
 	s.mu.Unlock()
-	queue.AddAfter(e, pause/2+rand.N(pause))
+	s.watching.EnqueueAfter(e, pause/2+rand.N(pause))
 }
 
 // owned gives the entry what ends its watch, unless it was released.

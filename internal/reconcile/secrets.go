@@ -9,10 +9,10 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/util/workqueue"
 
 	"notifier/internal/reconcile/kube"
 )
@@ -51,16 +51,16 @@ type secrets struct {
 	mu      sync.Mutex
 	entries map[kube.Key]*secretEntry
 	held    map[secretUser]map[kube.Key]struct{}
-	// queue has the entries that want a watch; until Run made it, they are in fresh.
-	queue workqueue.TypedDelayingInterface[*secretEntry]
-	fresh []*secretEntry
+	// watching begins the watches of entries, and streams are those that were begun.
+	watching *kube.Controller[*secretEntry]
+	streams  sync.WaitGroup
 }
 
-// secretEntry is one Secret. secrets.mu guards its fields but reading.
+// secretEntry is one Secret. secrets.mu guards its fields but reads.
 type secretEntry struct {
 	key kube.Key
-	// reading is held, by whoever put a value in, while the Secret is read, so that users that come together read it once.
-	reading chan struct{}
+	// reads has users that come together read the Secret once.
+	reads singleflight.Group
 
 	users map[secretUser]struct{}
 	// keys are those that users want, each with whether the content tells its state, and loaded is whether it does so for all.
@@ -84,12 +84,17 @@ type secretEntry struct {
 }
 
 func newSecrets(o secretsOptions) *secrets {
-	return &secrets{
+	s := &secrets{
 		secretsOptions: o,
 		away:           kube.Outage{Log: o.log},
 		entries:        map[kube.Key]*secretEntry{},
 		held:           map[secretUser]map[kube.Key]struct{}{},
 	}
+	s.watching = kube.NewController(kube.ControllerOptions[*secretEntry]{
+		Name: "watches of secrets", Workers: watchBeginners, Log: o.log, Reconcile: s.beginWatch,
+		Parts: func(e *secretEntry) (namespace, name string) { return e.key.Parts() },
+	})
+	return s
 }
 
 // Hold makes wants all that the user refers to, and returns their present state in the same order. A Secret that is not known yet
@@ -175,7 +180,7 @@ func (s *secrets) refer(user secretUser, wants []want) []*secretEntry {
 func (s *secrets) entry(k kube.Key) *secretEntry {
 	e := s.entries[k]
 	if e == nil {
-		e = &secretEntry{key: k, reading: make(chan struct{}, 1), users: map[secretUser]struct{}{}, keys: map[string]bool{}}
+		e = &secretEntry{key: k, users: map[secretUser]struct{}{}, keys: map[string]bool{}}
 		s.entries[k] = e
 		s.metrics.secrets.Inc()
 	}
@@ -196,21 +201,21 @@ func (s *secrets) drop(e *secretEntry, user secretUser) {
 	}
 }
 
-// load reads an entry unless it is known.
+// load reads an entry unless all is known that its users want of it.
 func (s *secrets) load(ctx context.Context, e *secretEntry) error {
-	select {
-	case e.reading <- struct{}{}:
-		defer func() { <-e.reading }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	// A read that was under way already may not have what this user wants: then one more does.
+	for range 2 {
+		s.mu.Lock()
+		loaded := e.loaded
+		s.mu.Unlock()
+		if loaded {
+			return nil
+		}
+		if _, err, _ := e.reads.Do("", func() (any, error) { return nil, s.read(ctx, e) }); err != nil {
+			return err
+		}
 	}
-	s.mu.Lock()
-	loaded := e.loaded
-	s.mu.Unlock()
-	if loaded {
-		return nil
-	}
-	return s.read(ctx, e)
+	return nil
 }
 
 // read asks the API server for an entry's Secret. Once that worked, the entry is followed.

@@ -61,7 +61,7 @@ const statusDelay = 100 * time.Millisecond
 type statusController[T subject, L runtime.Object] struct {
 	statusOptions[T, L]
 	writer *kube.StatusWriter[T, L]
-	queue  *kube.Controller
+	queue  *kube.Controller[kube.Key]
 	// pruned says that the kind's definition lacks what detail writes.
 	pruned pruned
 
@@ -76,7 +76,7 @@ type statusController[T subject, L runtime.Object] struct {
 	found map[kube.Key]struct{}
 }
 
-func newStatusController[T subject, L runtime.Object](o statusOptions[T, L], queue kube.ControllerOptions) *statusController[T, L] {
+func newStatusController[T subject, L runtime.Object](o statusOptions[T, L], queue kube.ControllerOptions[kube.Key]) *statusController[T, L] {
 	s := &statusController[T, L]{
 		statusOptions: o, writer: kube.NewStatusWriter(o.resource), told: map[kube.Key]verdict{}, found: map[kube.Key]struct{}{},
 		conditions: map[kube.Key][]metav1.Condition{},

@@ -29,7 +29,7 @@ func (l *lack) add(reason, message string) {
 		l.reason, l.message = reason, message
 		return
 	}
-	l.message = clip(l.message+"; "+message, maxEventMessage)
+	l.message = cut(l.message+"; "+message, maxEventMessage)
 }
 
 // verdict is what compiling an object came to. It is kept until the object is gone, for the status to be written from.
@@ -61,7 +61,7 @@ func refused(o metav1.Object, f fault) verdict {
 	if f.event == "" {
 		f.event = f.reason
 	}
-	f.message = clip(f.message, maxEventMessage)
+	f.message = cut(f.message, maxEventMessage)
 	return verdict{
 		uid: o.GetUID(), generation: o.GetGeneration(), reason: f.reason, message: f.message, retried: f.retried,
 		event: f.event, told: f.message,

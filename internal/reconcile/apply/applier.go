@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/util/workqueue"
 
 	"notifier/internal/event"
 	"notifier/internal/reconcile/kube"
@@ -65,9 +64,10 @@ type Options struct {
 	Bus       Bus
 	Receivers Receivers
 	// Compiled is closed when all Receivers that there are were compiled; before that nothing is taken from the bus.
-	Compiled  <-chan struct{}
-	Selector  Selector
-	Discovery Discovery
+	Compiled <-chan struct{}
+	Selector Selector
+	// Catalogue finds the resources by which kinds are written. Its owner runs it.
+	Catalogue *kube.Catalogue
 	Client    *Client
 	Reports   Reports
 	// Access, if not nil, is asked what service accounts may before there is anything to write.
@@ -106,7 +106,7 @@ func (o *Options) validate() error {
 		{"Receivers", o.Receivers == nil},
 		{"Compiled", o.Compiled == nil},
 		{"Selector", o.Selector == nil},
-		{"Discovery", o.Discovery == nil},
+		{"Catalogue", o.Catalogue == nil},
 		{"Client", o.Client == nil},
 		{"Reports", o.Reports == nil},
 		{"Log", o.Log == nil},
@@ -135,13 +135,12 @@ type Applier struct {
 	log     *slog.Logger
 	metrics *metrics
 	limiter *rate.Limiter
-	mapper  *mapper
 	book    *book
 	// authority and reviews ask what is refused before it is tried.
 	authority *authority
 	reviews   *reviewer
-	// queue holds what is due. Run makes it, before anything that uses it runs.
-	queue workqueue.TypedDelayingInterface[item]
+	// queue has what is due worked on.
+	queue *kube.Controller[item]
 	// settling bounds the confirmations from the bus that are awaited beside the work.
 	settling chan struct{}
 
@@ -162,11 +161,14 @@ func New(opts Options) (*Applier, error) {
 	}
 	a := &Applier{
 		opts: opts, log: opts.Log, metrics: newMetrics(opts.Registerer),
-		limiter: rate.NewLimiter(rate.Limit(opts.QPS), opts.Burst),
-		mapper:  newMapper(opts.Discovery), book: newBook(opts.Log),
+		limiter:  rate.NewLimiter(rate.Limit(opts.QPS), opts.Burst),
+		book:     newBook(opts.Log),
 		settling: make(chan struct{}, maxSettling),
 		jobs:     map[jobKey]*job{}, slots: map[slotKey]*slot{}, shards: map[int]*shard{},
 	}
+	a.queue = kube.NewController(kube.ControllerOptions[item]{
+		Name: "applier", Workers: opts.Workers, Parts: item.parts, Reconcile: a.work, Log: opts.Log,
+	})
 	a.authority, a.reviews = newAuthority(&a.opts, a.metrics.faulty, a.anyAccount), newReviewer(a)
 	a.authority.turned = func() { a.reviews.all(func(string) bool { return true }) }
 	opts.Receivers.Follow(a.reviews.changed)
@@ -199,41 +201,29 @@ func (a *Applier) Run(ctx context.Context) error {
 		return nil
 	case <-a.opts.Compiled:
 	}
-	a.queue = kube.NewQueue(namespaceOf)
 	// The work outlives ctx by the time that the shards take to drain.
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer a.mapper.flights.Wait()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer stop()
-	defer a.queue.ShutDown()
 	wg.Go(func() { a.book.run(work, a.opts.Reports) })
 	if a.opts.Access != nil {
 		a.reviews.open()
 		asking.Go(func() { a.reviews.run(asks) })
 	}
-	for range a.opts.Workers {
-		wg.Go(func() {
-			for a.next(work) {
-			}
-		})
-	}
+	wg.Go(func() { _ = a.queue.Run(work) }) // it waits for no cache, so that it ends with work alone
 	if err := a.opts.Bus.Triggers(ctx, a.serve); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("triggers: %w", err)
 	}
 	return nil
 }
 
-func (a *Applier) next(ctx context.Context) bool {
-	it, shutdown := a.queue.Get()
-	if shutdown {
-		return false
-	}
-	defer a.queue.Done(it)
+// work looks at an object, or with a job resolves its target. What is left to do is enqueued, so that it returns no error.
+func (a *Applier) work(ctx context.Context, it item) error {
 	if it.job != "" {
 		a.expand(ctx, it)
 	} else {
 		a.attempt(ctx, slotKey{it.namespace, it.object})
 	}
-	return true
+	return nil
 }

@@ -198,7 +198,7 @@ func (a *Applier) wanted(namespace string) event.Trigger {
 	defer a.mu.Unlock()
 	for k, j := range a.jobs {
 		if k.namespace == namespace {
-			return j.wish.Trigger
+			return j.trigger.Trigger
 		}
 	}
 	return event.Trigger{}

@@ -9,6 +9,7 @@ import (
 
 	v1 "notifier/api/v1"
 	"notifier/internal/event"
+	"notifier/internal/reconcile/kube"
 )
 
 // errNotOwned says that another replica may write by now: a second request would be one too many within the interval.
@@ -23,7 +24,7 @@ func (a *Applier) wake(k slotKey) {
 			at = next
 		}
 	}
-	a.queue.AddAfter(item{namespace: k.namespace, object: k.object}, time.Until(at))
+	a.queue.EnqueueAfter(item{namespace: k.namespace, object: k.object}, time.Until(at))
 }
 
 // take returns the claim to an object whose turn it is, and with start marks it as in flight. An object that nobody claims is
@@ -86,20 +87,22 @@ func (a *Applier) attempt(ctx context.Context, k slotKey) {
 
 // settled draws the consequences of an attempt.
 func (a *Applier) settled(k slotKey, at *attempt, o outcome) []settle {
-	var others []claimed
-	a.mu.Lock()
-	end, met := a.conclude(k, at, o)
-	if met {
-		others = a.others(k, o)
-	}
-	a.mu.Unlock()
+	end, others := func() (settle, []claimed) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		end, met := a.conclude(k, at, o)
+		if !met {
+			return end, nil
+		}
+		return end, a.others(k, o)
+	}()
 	return append(a.share(k, others, o), end)
 }
 
 // send resolves the claim once more, now that it is to be written, and writes it.
 func (a *Applier) send(ctx context.Context, k slotKey, at *attempt) outcome {
 	a.mu.Lock()
-	trigger := at.job.wish
+	trigger := at.job.trigger
 	a.mu.Unlock()
 	receiver, target, why := a.resolve(trigger)
 	a.mend(trigger, receiver, k.object.name)
@@ -112,13 +115,13 @@ func (a *Applier) send(ctx context.Context, k slotKey, at *attempt) outcome {
 	default:
 		return outcome{ended: why}
 	}
-	resource, err := a.mapper.resource(ctx, k.namespace, target.APIVersion, target.Kind)
+	resource, err := a.opts.Catalogue.Resource(ctx, k.namespace, target.APIVersion, target.Kind)
 	if err == nil && resource.Group != k.object.group {
-		err = errNotServed // another group has the kind since the object was claimed
+		err = kube.ErrNotServed // another group has the kind since the object was claimed
 	}
 	if err != nil {
 		v := failed
-		if unresolvable(err) {
+		if kube.IsUnresolvable(err) {
 			v = refused
 		}
 		return outcome{verdict: v, err: err, receiver: receiver, resource: target.Kind}
@@ -138,7 +141,7 @@ func (a *Applier) send(ctx context.Context, k slotKey, at *attempt) outcome {
 	result.verdict, result.after = judge(result.err)
 	a.metrics.patches.WithLabelValues(patchResults[result.verdict]).Inc()
 	if result.verdict == gone {
-		a.mapper.doubt(target.APIVersion)
+		a.opts.Catalogue.Doubt(k.namespace)
 	}
 	return result
 }
@@ -164,7 +167,7 @@ func (a *Applier) conclude(k slotKey, at *attempt, o outcome) (settle settle, me
 		met = true
 		a.book.allow(k.namespace, o.receiver.ServiceAccount, map[string]bool{o.receiver.Name: true}, o.resource, k.object)
 		if end = j.metBy(o.stamp); end {
-			a.metrics.latency.Observe(time.Since(j.wish.Accepted).Seconds())
+			a.metrics.latency.Observe(time.Since(j.trigger.Accepted).Seconds())
 		} else { // a newer trigger came meanwhile
 			at.notBefore = time.Now()
 		}
@@ -204,7 +207,7 @@ func (a *Applier) refusedAgain(k slotKey, at *attempt, o outcome) (last bool) {
 		Message: o.err.Error(), // the API server's words, which are about the tenant's own object
 	}
 	switch {
-	case unresolvable(o.err):
+	case kube.IsUnresolvable(o.err):
 		d = denial(o.receiver, event.Target{Kind: k.object.kind, Name: k.object.name}, o.err)
 	case apierrors.IsForbidden(o.err):
 		d.Reason = v1.ForbiddenReason
@@ -213,7 +216,7 @@ func (a *Applier) refusedAgain(k slotKey, at *attempt, o outcome) (last bool) {
 	a.book.deny(o.receiver, d)
 	at.pause = longer(at.pause, minRefusedPause)
 	at.notBefore = time.Now().Add(at.pause)
-	if at.notBefore.After(at.job.wish.Accepted.Add(RefusedFor)) {
+	if at.notBefore.After(at.job.trigger.Accepted.Add(RefusedFor)) {
 		at.job.result = resultRefused
 		return true
 	}

@@ -54,14 +54,12 @@ func newCrowd(t testing.TB, receivers int) *crowd {
 		t.Fatal(err)
 	}
 	c.Applier, err = New(Options{
-		Bus: &fakeBus{}, Receivers: c, Compiled: make(chan struct{}), Selector: fakeSelector{}, Discovery: api, Client: client,
+		Bus: &fakeBus{}, Receivers: c, Compiled: make(chan struct{}), Selector: fakeSelector{}, Catalogue: kube.NewCatalogue(api), Client: client,
 		Reports: &fakeReports{values: map[string][]byte{}}, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.queue = kube.NewQueue(namespaceOf)
-	t.Cleanup(c.queue.ShutDown)
 	sh := &shard{jobs: map[jobKey]*job{}, namespaces: map[string]bool{}, empty: make(chan struct{})}
 	for i := range receivers {
 		r := Receiver{
@@ -76,7 +74,7 @@ func newCrowd(t testing.TB, receivers int) *crowd {
 			tr := trigger(r, target)
 			j := &job{
 				key: jobKey{"crowded", tr.Key}, shard: sh, pending: map[slotKey]*attempt{},
-				held: event.Held[event.Trigger]{Value: tr, Settler: &fakeHold{}}, wish: newWish(tr),
+				held: event.Held[event.Trigger]{Value: tr, Settler: &fakeHold{}}, trigger: indexTrigger(tr),
 			}
 			c.jobs[j.key], sh.jobs[j.key] = j, j
 			c.claim(j, c.object)

@@ -27,8 +27,8 @@
 //
 //   - Groups: an object is the same whether its Receiver names an API version or leaves it out. Left out, the only group that
 //     serves the kind is meant; of several groups none is, which is a refusal. What the cluster serves is asked for beside the
-//     work: a group whose API hangs holds up nobody else's requests. A version that serves nothing, as far as is known, is asked for
-//     at its namespace's pace: eight at once, one in two seconds; the answer is kept for 32 of a namespace and 256 in all.
+//     work, all of it at once and at most once in ten seconds; one namespace has it asked for kinds that are not found six times at
+//     once and once a minute (kube.Catalogue).
 //
 // Held are one trigger for each (target, account) of the Receivers that there are, where a filter chooses for each (object,
 // account) that they select, and one slot for each object they select: all are bounded by what is in the cluster.

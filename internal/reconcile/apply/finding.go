@@ -10,6 +10,7 @@ import (
 
 	v1 "notifier/api/v1"
 	"notifier/internal/event"
+	"notifier/internal/reconcile/kube"
 )
 
 // findings are what a review found of one Receiver.
@@ -103,8 +104,8 @@ func refusedTo(why string) *refusal {
 func (v *reviewer) findKind(ctx context.Context, targets []event.Target, f *findings) {
 	r := f.of
 	kind, apiVersion := targets[0].Kind, targets[0].APIVersion
-	found, err := v.a.mapper.resource(ctx, r.Namespace, apiVersion, kind)
-	if unresolvable(err) {
+	found, err := v.a.opts.Catalogue.Resource(ctx, r.Namespace, apiVersion, kind)
+	if kube.IsUnresolvable(err) {
 		for _, t := range targets {
 			f.denied = append(f.denied, denial(r, t, err))
 		}

@@ -62,6 +62,8 @@ type Reports interface {
 // name is a Receiver's.
 type name struct{ namespace, name string }
 
+func (n name) parts() (namespace, receiver string) { return n.namespace, n.name }
+
 // book knows the Receivers that are not well, and reports changes. It holds no Receiver that is.
 type book struct {
 	log   *slog.Logger
@@ -373,8 +375,5 @@ func safeReason(s string) string {
 		}
 		return r
 	}, s)
-	if len(s) > maxReason {
-		s = strings.ToValidUTF8(s[:maxReason], "") + "…"
-	}
-	return s
+	return event.Truncate(s, maxReason, "…")
 }

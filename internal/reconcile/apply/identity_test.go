@@ -34,11 +34,6 @@ func TestT1NoNameReachesAnotherNamespace(t *testing.T) {
 				if got := w.api.seen(); len(got) != 0 {
 					t.Errorf("written: %+v", got)
 				}
-				for _, version := range w.api.versions() {
-					if version != "source.toolkit.fluxcd.io/v1" && version != "all" {
-						t.Errorf("asked the server for %q", version)
-					}
-				}
 				if got := w.health("team-a/github"); len(got.Denied) != 1 {
 					t.Errorf("shown: %+v", got)
 				}

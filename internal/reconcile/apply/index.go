@@ -52,10 +52,10 @@ func first[K comparable](m map[K]int, k K, i int) {
 	}
 }
 
-// wish is a trigger with what finds its target in a live Receiver. It never changes.
-type wish struct {
+// indexedTrigger is a trigger with what finds its target in a live Receiver. It never changes.
+type indexedTrigger struct {
 	event.Trigger
 	same sameness
 }
 
-func newWish(t event.Trigger) *wish { return &wish{t, samenessOf(t.Target)} }
+func indexTrigger(t event.Trigger) *indexedTrigger { return &indexedTrigger{t, samenessOf(t.Target)} }

@@ -10,5 +10,10 @@ type item struct {
 // object names an object within a namespace, whatever the version of its API.
 type object struct{ group, kind, name string }
 
-// namespaceOf is whose turn an item waits for.
-func namespaceOf(it item) string { return it.namespace }
+// parts returns the namespace, whose turn an item waits for, and what it is about.
+func (it item) parts() (namespace, name string) {
+	if it.job != "" {
+		return it.namespace, "trigger " + it.job
+	}
+	return it.namespace, it.object.kind + "/" + it.object.name
+}

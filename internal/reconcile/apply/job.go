@@ -22,8 +22,8 @@ type job struct {
 	shard *shard
 	// held is the message that came last. It is the one of the key that is on disk: the bus keeps no other.
 	held event.Held[event.Trigger]
-	// wish is the trigger that was accepted last, which may have come before.
-	wish *wish
+	// trigger is the one that was accepted last, which may have come before.
+	trigger *indexedTrigger
 	// stale says that the target is to be resolved (again), expanding that this is under way, expanded when it last began.
 	stale     bool
 	expanding bool
@@ -40,7 +40,7 @@ type job struct {
 
 // metBy reports whether a request of that stamp is late enough for the job: its trigger stood for webhooks until it was taken.
 func (j *job) metBy(stamp time.Time) bool {
-	return !stamp.Before(j.wish.Accepted) && !stamp.Before(j.expanded)
+	return !stamp.Before(j.trigger.Accepted) && !stamp.Before(j.expanded)
 }
 
 // Pauses between attempts.
@@ -66,7 +66,7 @@ func longer(p, least time.Duration) time.Duration {
 // Whatever comes has the target resolved once more, and with it a request of its own, also if it was accepted before the one at work:
 // webhooks that were accepted later may ride on it by now.
 func (a *Applier) offer(sh *shard, held event.Held[event.Trigger]) (done, back []event.Held[event.Trigger]) {
-	t, wish := held.Value, newWish(held.Value)
+	t, indexed := held.Value, indexTrigger(held.Value)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	key := jobKey{t.Namespace, t.Key}
@@ -88,10 +88,10 @@ func (a *Applier) offer(sh *shard, held event.Held[event.Trigger]) (done, back [
 		done = append(done, j.held)
 	}
 	if !j.stale || j.pause > 0 { // else it is due within the interval already
-		a.queue.AddAfter(item{namespace: key.namespace, job: key.key}, time.Until(j.expanded.Add(a.opts.Interval)))
+		a.queue.EnqueueAfter(item{namespace: key.namespace, job: key.key}, time.Until(j.expanded.Add(a.opts.Interval)))
 	}
-	if j.wish == nil || !t.Accepted.Before(j.wish.Accepted) {
-		j.wish = wish
+	if j.trigger == nil || !t.Accepted.Before(j.trigger.Accepted) {
+		j.trigger = indexed
 	}
 	j.held, j.stale, j.pause, j.result = held, true, 0, resultApplied
 	return done, nil
@@ -104,17 +104,10 @@ func redelivered(a, b event.Trigger) bool {
 // expand resolves a job's target into the objects that need a request. It does so at most once an interval, however many triggers
 // come, and what waits after a failure starts anew with it.
 func (a *Applier) expand(ctx context.Context, it item) {
-	a.mu.Lock()
-	j := a.jobs[jobKey{it.namespace, it.job}]
-	if j == nil || !j.stale {
-		a.mu.Unlock()
+	j, trigger := a.beginExpanding(it)
+	if j == nil {
 		return
 	}
-	j.held.Take() // from here on a webhook needs a request later than those that follow now
-	j.stale, j.expanding, j.expanded = false, true, time.Now()
-	trigger := j.wish
-	a.mu.Unlock()
-
 	receiver, target, why := a.resolve(trigger)
 	if a.unseen(trigger, why) {
 		why = resultUnseen
@@ -128,8 +121,26 @@ func (a *Applier) expand(ctx context.Context, it item) {
 	case resultRefused:
 		a.book.deny(receiver, denial(receiver, target, errNotWatched))
 	}
+	a.endExpanding(j, target, names, why)(ctx)
+}
 
+// beginExpanding returns the job whose target is to be resolved, with the trigger to resolve it for; no job if there is none.
+func (a *Applier) beginExpanding(it item) (*job, *indexedTrigger) {
 	a.mu.Lock()
+	defer a.mu.Unlock()
+	j := a.jobs[jobKey{it.namespace, it.job}]
+	if j == nil || !j.stale {
+		return nil, nil
+	}
+	j.held.Take() // from here on a webhook needs a request later than those that follow now
+	j.stale, j.expanding, j.expanded = false, true, time.Now()
+	return j, j.trigger
+}
+
+// endExpanding claims the objects that a job's target means, or draws the consequences of why there are none.
+func (a *Applier) endExpanding(j *job, target event.Target, names []string, why string) settle {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	j.expanding = false
 	switch why {
 	case "":
@@ -142,22 +153,20 @@ func (a *Applier) expand(ctx context.Context, it item) {
 			}
 		}
 		for _, name := range names {
-			a.claim(j, slotKey{it.namespace, object{groupOf(target.APIVersion), target.Kind, name}})
+			a.claim(j, slotKey{j.key.namespace, object{groupOf(target.APIVersion), target.Kind, name}})
 		}
 	case resultRefused:
-		a.postpone(j, minRefusedPause, j.wish.Accepted.Add(RefusedFor))
+		a.postpone(j, minRefusedPause, j.trigger.Accepted.Add(RefusedFor))
 	case resultUnknown:
 		a.postpone(j, minFailedPause, time.Time{})
 	case resultUnseen:
 		a.postpone(j, minUnseenPause, time.Time{})
 	default:
 		j.result = why
-		a.log.Info("trigger ended", "namespace", it.namespace, "receiver", trigger.Receiver, "kind", trigger.Target.Kind,
-			"name", trigger.Target.Name, "result", why)
+		a.log.Info("trigger ended", "namespace", j.key.namespace, "receiver", j.trigger.Receiver, "kind", j.trigger.Target.Kind,
+			"name", j.trigger.Target.Name, "result", why)
 	}
-	settle := a.finish(j)
-	a.mu.Unlock()
-	settle(ctx)
+	return a.finish(j)
 }
 
 // claim adds an object to those of the job that need a request. The caller holds the lock.
@@ -196,7 +205,7 @@ func (a *Applier) postpone(j *job, least time.Duration, end time.Time) {
 		return
 	}
 	j.stale = true
-	a.queue.AddAfter(item{namespace: j.key.namespace, job: j.key.key}, j.pause)
+	a.queue.EnqueueAfter(item{namespace: j.key.namespace, job: j.key.key}, j.pause)
 }
 
 // settle tells the bus the end of a message. It must not be called under the lock.

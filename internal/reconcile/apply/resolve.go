@@ -10,6 +10,7 @@ import (
 
 	v1 "notifier/api/v1"
 	"notifier/internal/event"
+	"notifier/internal/reconcile/kube"
 )
 
 // The refusals of a target before anything is written.
@@ -23,7 +24,7 @@ var (
 // webhook it was; if that one is gone or asks no more, any other that asked for the same as the same account by then, because
 // their triggers were one message. Otherwise why says what became of it: with resultRefused, that the named Receiver may ask for
 // it, which cannot be told because the kind is not watched. It must not be called under the lock.
-func (a *Applier) resolve(w *wish) (r Receiver, target event.Target, why string) {
+func (a *Applier) resolve(w *indexedTrigger) (r Receiver, target event.Target, why string) {
 	named, alive := a.own(w)
 	if alive {
 		if target, why = a.asked(named, w); why != resultRemoved {
@@ -53,7 +54,7 @@ func (a *Applier) resolve(w *wish) (r Receiver, target event.Target, why string)
 
 // unseen reports whether what resolve found out about a trigger may only be due to what this replica has not seen yet: the Receiver,
 // the state of it that names the target, or the object that a filter chose. It must not be called under the lock.
-func (a *Applier) unseen(w *wish, why string) bool {
+func (a *Applier) unseen(w *indexedTrigger, why string) bool {
 	if why != resultOwnerGone && why != resultRemoved || w.Generation == 0 || time.Since(w.Accepted) >= UnseenFor {
 		return false
 	}
@@ -63,7 +64,7 @@ func (a *Applier) unseen(w *wish, why string) bool {
 
 // mend takes back what is shown of refusals to the Receiver whose webhook a trigger was, when resolve found another one, or none,
 // to ask for the object: all of it with the Receiver, else that of the object. It must not be called under the lock.
-func (a *Applier) mend(w *wish, found Receiver, object string) {
+func (a *Applier) mend(w *indexedTrigger, found Receiver, object string) {
 	if found.UID == w.ReceiverUID {
 		return
 	}
@@ -91,14 +92,14 @@ func (a *Applier) asks(r Receiver, kind, object string) bool {
 }
 
 // own returns the Receiver whose webhook a trigger was, if it lives.
-func (a *Applier) own(w *wish) (Receiver, bool) {
+func (a *Applier) own(w *indexedTrigger) (Receiver, bool) {
 	r, ok := a.opts.Receivers.Live(w.Namespace, w.Receiver)
 	return r, ok && r.UID == w.ReceiverUID && r.Namespace == w.Namespace
 }
 
 // asked returns the target that is the same as the one wanted, as the Receiver names it or chose it. Else why is resultRemoved, or
 // resultRefused or resultUnknown when it cannot be told.
-func (a *Applier) asked(r Receiver, w *wish) (target event.Target, why string) {
+func (a *Applier) asked(r Receiver, w *indexedTrigger) (target event.Target, why string) {
 	if i, ok := r.index.same[w.same]; ok {
 		return r.Targets[i], ""
 	}
@@ -107,7 +108,7 @@ func (a *Applier) asked(r Receiver, w *wish) (target event.Target, why string) {
 
 // chosen returns a wanted object that the Receiver does not name if the Receiver selects it now: filters choose among what a
 // selector finds. Else why is as of asked.
-func (a *Applier) chosen(r Receiver, w *wish) (target event.Target, why string) {
+func (a *Applier) chosen(r Receiver, w *indexedTrigger) (target event.Target, why string) {
 	if w.Target.Selects() {
 		return event.Target{}, resultRemoved
 	}
@@ -141,9 +142,9 @@ func (a *Applier) objects(ctx context.Context, r Receiver, target event.Target) 
 	}
 	found = target
 	if target.APIVersion == "" { // the group is a part of what tells objects apart
-		resource, err := a.mapper.resource(ctx, r.Namespace, target.APIVersion, target.Kind)
+		resource, err := a.opts.Catalogue.Resource(ctx, r.Namespace, target.APIVersion, target.Kind)
 		switch {
-		case unresolvable(err):
+		case kube.IsUnresolvable(err):
 			return refuse(err)
 		case err != nil:
 			a.log.Warn("kind not looked up, it will be tried again", "namespace", r.Namespace, "receiver", r.Name,
@@ -176,7 +177,7 @@ func denial(r Receiver, target event.Target, err error) Denied {
 		ServiceAccount: r.ServiceAccount, Verb: "patch", Resource: target.Kind, Kind: target.Kind, Object: target.Name,
 		Message: err.Error(),
 	}
-	if unresolvable(err) {
+	if kube.IsUnresolvable(err) {
 		d.Reason, d.Reviewed = v1.KindNotFoundReason, true
 	}
 	return d

@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/client-go/util/workqueue"
-
 	"notifier/internal/reconcile/kube"
 )
 
@@ -33,8 +31,8 @@ type reviewer struct {
 	a *Applier
 	// fresh holds the Receivers that changed; rounds holds namespaces, without a name, and Receivers that something was found for.
 	// Namespaces take turns in both.
-	fresh, rounds workqueue.TypedDelayingInterface[name]
-	opened        chan struct{} // closed when the queues are there
+	fresh, rounds *kube.Controller[name]
+	opened        chan struct{} // closed when reviews begin
 
 	mu sync.Mutex
 	// namespaces are those that have Receivers and whose next turn is set.
@@ -55,15 +53,18 @@ type round struct {
 }
 
 func newReviewer(a *Applier) *reviewer {
-	return &reviewer{a: a, opened: make(chan struct{}), namespaces: map[string]*round{}}
+	v := &reviewer{a: a, opened: make(chan struct{}), namespaces: map[string]*round{}}
+	queue := func(title string) *kube.Controller[name] {
+		return kube.NewController(kube.ControllerOptions[name]{
+			Name: title, Workers: reviewWorkers, Parts: name.parts, Reconcile: v.work, Log: a.log,
+		})
+	}
+	v.fresh, v.rounds = queue("reviews of changes"), queue("reviews in turn")
+	return v
 }
 
-// open makes the queues. It is called once.
-func (v *reviewer) open() {
-	byNamespace := func(n name) string { return n.namespace }
-	v.fresh, v.rounds = kube.NewQueue(byNamespace), kube.NewQueue(byNamespace)
-	close(v.opened)
-}
+// open has what is to be reviewed enqueued from now on. It is called once, before run.
+func (v *reviewer) open() { close(v.opened) }
 
 func (v *reviewer) running() bool {
 	select {
@@ -78,30 +79,19 @@ func (v *reviewer) running() bool {
 func (v *reviewer) run(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	for _, queue := range []workqueue.TypedDelayingInterface[name]{v.fresh, v.rounds} {
-		for range reviewWorkers {
-			wg.Go(func() {
-				for v.next(ctx, queue) {
-				}
-			})
-		}
-		defer queue.ShutDown()
+	for _, queue := range []*kube.Controller[name]{v.fresh, v.rounds} {
+		wg.Go(func() { _ = queue.Run(ctx) }) // it waits for no cache, so that it ends with ctx alone
 	}
-	<-ctx.Done()
 }
 
-func (v *reviewer) next(ctx context.Context, queue workqueue.TypedDelayingInterface[name]) bool {
-	n, shutdown := queue.Get()
-	if shutdown {
-		return false
-	}
-	defer queue.Done(n)
+// work reviews a Receiver, or without a name a namespace's. What is left to do is enqueued, so that it returns no error.
+func (v *reviewer) work(ctx context.Context, n name) error {
 	if n.name == "" {
 		v.turn(ctx, n.namespace)
 	} else {
 		v.review(ctx, n, time.Now().Add(-answerTime))
 	}
-	return true
+	return nil
 }
 
 // changed has a Receiver reviewed soon, if this replica owns its shard by then. It does not block and takes no lock of the Applier's.
@@ -109,12 +99,12 @@ func (v *reviewer) changed(namespace, receiver string) {
 	if !v.running() {
 		return // who takes the shard over reviews all
 	}
-	v.fresh.AddAfter(name{namespace, receiver}, reviewDelay)
+	v.fresh.EnqueueAfter(name{namespace, receiver}, reviewDelay)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.namespaces[namespace] == nil {
 		v.namespaces[namespace] = newRound()
-		v.rounds.AddAfter(name{namespace: namespace}, v.untilPlace(namespace))
+		v.rounds.EnqueueAfter(name{namespace: namespace}, v.untilPlace(namespace))
 	}
 }
 
@@ -125,7 +115,7 @@ func (v *reviewer) all(mine func(namespace string) bool) {
 	}
 	for _, namespace := range v.a.opts.Receivers.Namespaces() {
 		if mine(namespace) {
-			v.rounds.AddAfter(name{namespace: namespace}, reviewDelay)
+			v.rounds.EnqueueAfter(name{namespace: namespace}, reviewDelay)
 		}
 	}
 }
@@ -144,10 +134,10 @@ func (v *reviewer) turn(ctx context.Context, namespace string) {
 		case receiver != "":
 			v.review(ctx, name{namespace, receiver}, began)
 		case left && limit < maxQuestions:
-			v.rounds.Add(name{namespace: namespace}) // behind the others
+			v.rounds.Enqueue(name{namespace: namespace}) // behind the others
 			return
 		default:
-			v.rounds.AddAfter(name{namespace: namespace}, v.untilPlace(namespace))
+			v.rounds.EnqueueAfter(name{namespace: namespace}, v.untilPlace(namespace))
 			return
 		}
 	}
@@ -239,6 +229,6 @@ func (v *reviewer) review(ctx context.Context, n name, since time.Time) {
 	}
 	if pause := max(2*round.pauses[n.name], minDenialPause); pause < v.a.opts.ReviewInterval {
 		round.pauses[n.name] = pause
-		v.rounds.AddAfter(n, pause)
+		v.rounds.EnqueueAfter(n, pause)
 	}
 }

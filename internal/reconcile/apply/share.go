@@ -8,7 +8,7 @@ const shareBatch = 64
 // claimed is a waiting claim with the trigger that it had when it was seen.
 type claimed struct {
 	*attempt
-	wish *wish
+	trigger *indexedTrigger
 }
 
 // others returns the waiting claims to an object that a request may have met. The caller holds the lock.
@@ -16,7 +16,7 @@ func (a *Applier) others(k slotKey, o outcome) []claimed {
 	var found []claimed
 	for _, other := range a.slots[k].waiting {
 		if other.job.metBy(o.stamp) {
-			found = append(found, claimed{other, other.job.wish})
+			found = append(found, claimed{other, other.job.trigger})
 		}
 	}
 	return found
@@ -31,11 +31,11 @@ func (a *Applier) others(k slotKey, o outcome) []claimed {
 func (a *Applier) share(k slotKey, others []claimed, o outcome) (settles []settle) {
 	receivers := make([]string, 0, len(others))
 	met := slices.DeleteFunc(others, func(c claimed) bool {
-		r, alive := a.own(c.wish)
+		r, alive := a.own(c.trigger)
 		if !alive || r.ServiceAccount != o.receiver.ServiceAccount {
 			return true
 		}
-		if _, why := a.asked(r, c.wish); why != "" {
+		if _, why := a.asked(r, c.trigger); why != "" {
 			return true
 		}
 		receivers = append(receivers, r.Name)
@@ -56,7 +56,7 @@ func (a *Applier) end(k slotKey, met []claimed, receivers []string, o outcome) [
 	well := map[string]bool{}
 	for i, c := range met {
 		j := c.job
-		if a.jobs[j.key] != j || j.pending[k] != c.attempt || j.wish != c.wish || !j.metBy(o.stamp) {
+		if a.jobs[j.key] != j || j.pending[k] != c.attempt || j.trigger != c.trigger || !j.metBy(o.stamp) {
 			continue
 		}
 		delete(j.pending, k)

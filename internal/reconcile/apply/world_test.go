@@ -16,12 +16,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	apidiscovery "k8s.io/api/apidiscovery/v2"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"notifier/internal/event"
+	"notifier/internal/reconcile/kube"
 )
 
 // world is an API server, a bus with one shard, Receivers and an applier, in the bubble of one test.
@@ -49,7 +48,7 @@ func newWorld(t *testing.T, adjust ...func(*Options)) *world {
 	client, err := NewClient(&rest.Config{Host: "http://api.test", Transport: w.api})
 	w.must(err)
 	w.opts = Options{
-		Bus: w.bus, Receivers: w.receivers, Compiled: w.compiled, Selector: w.selector, Discovery: w.api, Client: client,
+		Bus: w.bus, Receivers: w.receivers, Compiled: w.compiled, Selector: w.selector, Catalogue: kube.NewCatalogue(w.api), Client: client,
 		Reports: w.reports, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
 	}
 	for _, f := range adjust {
@@ -60,8 +59,17 @@ func newWorld(t *testing.T, adjust ...func(*Options)) *world {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- w.applier.Run(ctx) }()
+	var catalogue sync.WaitGroup
+	asks, stopAsking := context.WithCancel(t.Context())
+	catalogue.Go(func() {
+		if err := w.opts.Catalogue.Run(asks); err != nil {
+			t.Error(err)
+		}
+	})
 	w.stop = sync.OnceFunc(func() {
 		cancel()
+		defer catalogue.Wait()
+		defer stopAsking()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
@@ -149,9 +157,9 @@ type fakeAPI struct {
 	answer  func(patch) (code int, header http.Header)
 	delay   time.Duration
 	err     error
-	asked   []string // versions, "all" for all
-	// discovery, if any, is what comes of a question about a version, or about "all"; more is what All has beside GitRepository.
-	discovery func(ctx context.Context, version string) error
+	asked   int
+	// discovery, if any, is what comes of a question about what is served; more is what All has beside GitRepository.
+	discovery func(ctx context.Context) error
 	more      []apidiscovery.APIGroupDiscovery
 }
 
@@ -223,51 +231,29 @@ func (f *fakeAPI) seen() []patch {
 	return slices.Clone(f.patches)
 }
 
-func (f *fakeAPI) versions() []string {
+// questions returns how often it was asked what it serves.
+func (f *fakeAPI) questions() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.Clone(f.asked)
+	return f.asked
 }
 
-func (f *fakeAPI) ask(ctx context.Context, version string) error {
+// All serves GitRepository, ConfigMap, the cluster-scoped Tenant, and what the test puts into more.
+func (f *fakeAPI) All(ctx context.Context) ([]apidiscovery.APIGroupDiscovery, error) {
 	f.mu.Lock()
-	f.asked = append(f.asked, version)
+	f.asked++
 	discovery := f.discovery
 	f.mu.Unlock()
-	if discovery == nil {
-		return nil
-	}
-	return discovery(ctx, version)
-}
-
-// Resources serves GitRepository and the cluster-scoped Tenant.
-func (f *fakeAPI) Resources(ctx context.Context, version schema.GroupVersion) ([]metav1.APIResource, error) {
-	if err := f.ask(ctx, version.String()); err != nil {
-		return nil, err
-	}
-	switch version.String() {
-	case "source.toolkit.fluxcd.io/v1":
-		return []metav1.APIResource{
-			{Name: "gitrepositories", Kind: "GitRepository", Namespaced: true},
-			{Name: "gitrepositories/status", Kind: "GitRepository", Namespaced: true},
-			{Name: "tenants", Kind: "Tenant"},
-		}, nil
-	case "v1":
-		return []metav1.APIResource{{Name: "configmaps", Kind: "ConfigMap", Namespaced: true}}, nil
-	}
-	return nil, apierrors.NewNotFound(schema.GroupResource{}, version.String())
-}
-
-// All serves what Resources does, and what the test puts into more.
-func (f *fakeAPI) All(ctx context.Context) ([]apidiscovery.APIGroupDiscovery, error) {
-	if err := f.ask(ctx, "all"); err != nil {
-		return nil, err
+	if discovery != nil {
+		if err := discovery(ctx); err != nil {
+			return nil, err
+		}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]apidiscovery.APIGroupDiscovery{
 		group("", serves("v1", "ConfigMap")),
-		group("source.toolkit.fluxcd.io", serves("v1", "GitRepository")),
+		group("source.toolkit.fluxcd.io", serves("v1", "GitRepository"), cluster(serves("v1", "Tenant"))),
 	}, f.more...), nil
 }
 

@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+
+	"notifier/internal/fair"
 )
 
 // Result is how one reconcile ended, as a label for metrics.
@@ -28,13 +30,15 @@ const (
 func Results() []Result { return []Result{ResultOK, ResultConflict, ResultRetry, ResultPermanent} }
 
 // ControllerOptions configure a Controller. All but Observe, Delay and the back-offs are required.
-type ControllerOptions struct {
+type ControllerOptions[K comparable] struct {
 	// Name is the controller's name in errors.
 	Name string
 	// Workers is how many keys are worked on at once.
 	Workers int
+	// Parts returns a key's namespace, which keys take turns by, and its name, for the log. For a Key it is Key.Parts.
+	Parts func(K) (namespace, name string)
 	// Reconcile brings the world in line with the object of one key, whether it exists or not.
-	Reconcile func(ctx context.Context, key Key) error
+	Reconcile func(ctx context.Context, key K) error
 	// Delay is how long a key waits after Enqueue, so that what comes together is worked on once; zero for not at all.
 	Delay time.Duration
 	// MinBackoff and MaxBackoff bound the pause before a failed key is tried again; 250 ms and 1 min when zero.
@@ -44,21 +48,21 @@ type ControllerOptions struct {
 	Log     *slog.Logger
 }
 
-// Controller works on the keys of a queue.
-type Controller struct {
-	options ControllerOptions
+// Controller works on the keys of a queue. Namespaces take turns, so that a namespace with many keys is waited for by itself alone.
+type Controller[K comparable] struct {
+	options ControllerOptions[K]
 	synced  []cache.DoneChecker
 	done    chan struct{}
 
 	mu sync.Mutex
 	// queue is nil until the caches are synced.
-	queue workqueue.TypedRateLimitingInterface[Key]
-	// initial holds the keys that were enqueued before the queue was there and were not reconciled since.
-	initial map[Key]struct{}
+	queue workqueue.TypedRateLimitingInterface[K]
+	// initial holds the keys that were enqueued before the queue was there and were not reconciled since, with when they are due.
+	initial map[K]time.Time
 }
 
 // NewController returns a controller that nothing feeds yet.
-func NewController(o ControllerOptions) *Controller {
+func NewController[K comparable](o ControllerOptions[K]) *Controller[K] {
 	if o.MinBackoff == 0 {
 		o.MinBackoff = 250 * time.Millisecond
 	}
@@ -68,14 +72,14 @@ func NewController(o ControllerOptions) *Controller {
 	if o.Observe == nil {
 		o.Observe = func(Result, time.Duration) {}
 	}
-	return &Controller{options: o, done: make(chan struct{}), initial: map[Key]struct{}{}}
+	return &Controller[K]{options: o, done: make(chan struct{}), initial: map[K]time.Time{}}
 }
 
 // Watch enqueues what keys returns for every object of the informer that comes, goes or changes. changed, if not nil, says which
 // changes count. It must be called before the informer and the controller run. What it returns is done when the whole of the first
 // list was enqueued.
-func Watch[T Object](
-	c *Controller, in *Informer[T], keys func(T) []Key, changed func(was, is T) bool,
+func Watch[T Object, K comparable](
+	c *Controller[K], in *Informer[T], keys func(T) []K, changed func(was, is T) bool,
 ) (cache.DoneChecker, error) {
 	enqueue := func(o any) {
 		if object, ok := Unwrap[T](o); ok {
@@ -118,21 +122,24 @@ func Unwrap[T Object](o any) (T, bool) {
 func Self[T Object](o T) []Key { return []Key{KeyOf(o)} }
 
 // Enqueue asks for a key to be reconciled soon. It may be called at any time, before Run too.
-func (c *Controller) Enqueue(k Key) { c.EnqueueAfter(k, c.options.Delay) }
+func (c *Controller[K]) Enqueue(k K) { c.EnqueueAfter(k, c.options.Delay) }
 
 // EnqueueAfter asks for a key to be reconciled after a while.
-func (c *Controller) EnqueueAfter(k Key, after time.Duration) {
+func (c *Controller[K]) EnqueueAfter(k K, after time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.queue == nil {
-		c.initial[k] = struct{}{}
+		due := time.Now().Add(after)
+		if before, known := c.initial[k]; !known || due.Before(before) {
+			c.initial[k] = due
+		}
 		return
 	}
 	c.queue.AddAfter(k, after)
 }
 
 // Len returns how many keys wait.
-func (c *Controller) Len() int {
+func (c *Controller[K]) Len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.queue == nil {
@@ -142,10 +149,10 @@ func (c *Controller) Len() int {
 }
 
 // Synced closes when every key that was there at start has been reconciled once, with success or a permanent failure.
-func (c *Controller) Synced() <-chan struct{} { return c.done }
+func (c *Controller[K]) Synced() <-chan struct{} { return c.done }
 
 // Run waits for the caches and then reconciles until ctx ends. It can be called once.
-func (c *Controller) Run(ctx context.Context) error {
+func (c *Controller[K]) Run(ctx context.Context) error {
 	if !cache.WaitFor(ctx, "", c.synced...) {
 		return fmt.Errorf("%s: caches not synced: %w", c.options.Name, context.Cause(ctx))
 	}
@@ -165,14 +172,14 @@ func (c *Controller) Run(ctx context.Context) error {
 }
 
 // open makes the queue and moves into it what was enqueued before.
-func (c *Controller) open() workqueue.TypedRateLimitingInterface[Key] {
+func (c *Controller[K]) open() workqueue.TypedRateLimitingInterface[K] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[Key](c.options.MinBackoff, c.options.MaxBackoff),
-		workqueue.TypedRateLimitingQueueConfig[Key]{DelayingQueue: NewQueue(func(k Key) string { return k.Namespace })})
-	for k := range c.initial {
-		c.queue.Add(k)
+		workqueue.NewTypedItemExponentialFailureRateLimiter[K](c.options.MinBackoff, c.options.MaxBackoff),
+		workqueue.TypedRateLimitingQueueConfig[K]{DelayingQueue: newQueue(c.options.Parts)})
+	for k, due := range c.initial {
+		c.queue.AddAfter(k, time.Until(due))
 	}
 	if len(c.initial) == 0 {
 		close(c.done)
@@ -180,8 +187,19 @@ func (c *Controller) open() workqueue.TypedRateLimitingInterface[Key] {
 	return c.queue
 }
 
+// newQueue returns a queue in which the namespaces of keys take turns.
+func newQueue[K comparable](parts func(K) (namespace, name string)) workqueue.TypedDelayingInterface[K] {
+	turns := fair.NewQueue(func(k K) string {
+		namespace, _ := parts(k)
+		return namespace
+	})
+	return workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{
+		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Queue: turns}),
+	})
+}
+
 // next reconciles one key and reports whether there may be another.
-func (c *Controller) next(ctx context.Context, queue workqueue.TypedRateLimitingInterface[Key]) bool {
+func (c *Controller[K]) next(ctx context.Context, queue workqueue.TypedRateLimitingInterface[K]) bool {
 	k, shutdown := queue.Get()
 	if shutdown {
 		return false
@@ -206,14 +224,15 @@ func (c *Controller) next(ctx context.Context, queue workqueue.TypedRateLimiting
 			c.reconciled(k)
 		}
 	}
-	if err != nil && result != ResultConflict && ctx.Err() == nil {
-		c.options.Log.Warn("reconcile failed", "namespace", k.Namespace, "name", k.Name, "result", string(result), "error", err)
+	if err != nil && result != ResultConflict && ctx.Err() == nil && !errors.Is(err, ErrNotYet) {
+		namespace, name := c.options.Parts(k)
+		c.options.Log.Warn("reconcile failed", "namespace", namespace, "name", name, "result", string(result), "error", err)
 	}
 	return ctx.Err() == nil
 }
 
 // safely turns a panic into an error: an object that trips the code up must not stop the others.
-func (c *Controller) safely(ctx context.Context, k Key) (err error) {
+func (c *Controller[K]) safely(ctx context.Context, k K) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = Permanent(fmt.Errorf("panic (%T)", p)) // its text may quote a Secret
@@ -222,7 +241,7 @@ func (c *Controller) safely(ctx context.Context, k Key) (err error) {
 	return c.options.Reconcile(ctx, k)
 }
 
-func (c *Controller) reconciled(k Key) {
+func (c *Controller[K]) reconciled(k K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, ok := c.initial[k]; !ok {
@@ -269,6 +288,9 @@ func IsIsolated(err error) bool {
 	var isolated isolatedError
 	return errors.As(err, &isolated)
 }
+
+// ErrNotYet is the error of a key that is to be tried again as after any failure, though nothing failed that is to be logged.
+var ErrNotYet = errors.New("not yet")
 
 // Later is the error of a key whose turn it is not yet. It is reconciled again after a while, which is no failure of it. Synced does
 // not wait for it.

@@ -17,7 +17,7 @@ import (
 
 // scene runs one controller over one informer inside a bubble.
 type scene struct {
-	controller *kube.Controller
+	controller *kube.Controller[kube.Key]
 	informer   *kube.Informer[*v1.Receiver]
 	mu         sync.Mutex
 	calls      map[kube.Key]int
@@ -41,8 +41,8 @@ func play(t *testing.T, receivers int, reconcile func(k kube.Key, call int) erro
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.controller = kube.NewController(kube.ControllerOptions{
-			Name: "test", Workers: 4, Log: discard(),
+		s.controller = kube.NewController(kube.ControllerOptions[kube.Key]{
+			Name: "test", Workers: 4, Parts: kube.Key.Parts, Log: discard(),
 			Observe: func(r kube.Result, _ time.Duration) {
 				s.mu.Lock()
 				defer s.mu.Unlock()
@@ -195,8 +195,8 @@ func TestRunEndsWhenTheCachesNeverSync(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := kube.NewController(kube.ControllerOptions{
-			Name: "test", Workers: 1, Log: discard(),
+		c := kube.NewController(kube.ControllerOptions[kube.Key]{
+			Name: "test", Workers: 1, Parts: kube.Key.Parts, Log: discard(),
 			Reconcile: func(context.Context, kube.Key) error { return nil },
 		})
 		if _, err := kube.Watch(c, informer, kube.Self[*v1.Receiver], nil); err != nil {

@@ -1,5 +1,6 @@
 // Package kube is the small layer over client-go that notifier's controllers stand on: a typed informer, a queue loop, a
-// tolerant client for custom resources, a writer of status, and the little that all of them read versions and wait with.
+// tolerant client for custom resources, a writer of status, the catalogue of the kinds that are served, and the little that all of
+// them read versions and wait with.
 //
 // The contract:
 //

@@ -26,9 +26,19 @@ func newScheme(t *testing.T) *runtime.Scheme {
 
 func newCluster(t *testing.T, objects ...runtime.Object) (*kubetest.Cluster, kube.Resource[*v1.Receiver, *v1.ReceiverList]) {
 	t.Helper()
-	cluster, err := kubetest.NewCluster(newScheme(t), objects...)
+	cluster, receivers, err := clusterOf(newScheme(t), objects...)
 	if err != nil {
 		t.Fatal(err)
+	}
+	return cluster, receivers
+}
+
+func clusterOf(
+	scheme *runtime.Scheme, objects ...runtime.Object,
+) (*kubetest.Cluster, kube.Resource[*v1.Receiver, *v1.ReceiverList], error) {
+	cluster, err := kubetest.NewCluster(scheme, objects...)
+	if err != nil {
+		return nil, kube.Resource[*v1.Receiver, *v1.ReceiverList]{}, err
 	}
 	return cluster, kubetest.Resource(cluster, kubetest.Kind[*v1.Receiver, *v1.ReceiverList]{
 		Resource: v1.Resource("receivers"), Kind: v1.ReceiverKind,
@@ -45,7 +55,7 @@ func newCluster(t *testing.T, objects ...runtime.Object) (*kubetest.Cluster, kub
 				l.Items = append(l.Items, *item)
 			}
 		},
-	})
+	}), nil
 }
 
 func newReceiver(name string) *v1.Receiver {

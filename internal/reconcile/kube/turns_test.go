@@ -16,8 +16,8 @@ func TestT6NamespacesTakeTurnsInAQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []string
 		begin := make(chan struct{})
-		c := kube.NewController(kube.ControllerOptions{
-			Name: "test", Workers: 1, Log: discard(),
+		c := kube.NewController(kube.ControllerOptions[kube.Key]{
+			Name: "test", Workers: 1, Parts: kube.Key.Parts, Log: discard(),
 			Reconcile: func(_ context.Context, k kube.Key) error {
 				<-begin
 				got = append(got, k.String())

@@ -14,8 +14,8 @@ import (
 // baselinePrefix begins the key that says of a kind that its first state is recorded.
 const baselinePrefix = "baseline-done."
 
-// load reads what was told, trying until ctx ends. It reports whether it did.
-func (t *teller) load(ctx context.Context) bool {
+// load reads what was last published, trying until ctx ends. It reports whether it did.
+func (t *publisher) load(ctx context.Context) bool {
 	for pause := minBusPause; ; pause = min(2*pause, maxBusPause) {
 		err := t.opts.State.All(ctx, t.loaded)
 		if err == nil {
@@ -24,7 +24,7 @@ func (t *teller) load(ctx context.Context) bool {
 		if ctx.Err() != nil {
 			return false
 		}
-		t.log.Warn("cannot read what was told, it will be tried again", "error", err)
+		t.log.Warn("cannot read what was last published, it will be tried again", "error", err)
 		if !kube.Sleep(ctx, pause) {
 			return false
 		}
@@ -32,7 +32,7 @@ func (t *teller) load(ctx context.Context) bool {
 }
 
 // loaded takes in one key of the store, and wants more.
-func (t *teller) loaded(key string, value []byte, _ uint64) bool {
+func (t *publisher) loaded(key string, value []byte, _ uint64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if name, ok := strings.CutPrefix(key, baselinePrefix); ok {
@@ -44,14 +44,14 @@ func (t *teller) loaded(key string, value []byte, _ uint64) bool {
 		return true
 	}
 	if kind := kindNamed(parts[0]); kind != nil {
-		t.subjects[item{kind, parts[1], parts[2]}] = &subject{told: decodeTold(value)}
+		t.subjects[item{kind, parts[1], parts[2]}] = &subject{last: decodeLast(value)}
 	}
 	return true
 }
 
-// begin brings the telling of a kind in line with its cache: the baseline is recorded if there is none, every object's state
-// is compared with what was told, and what is recorded of objects that are no more is removed.
-func (t *teller) begin(ctx context.Context, of item) error {
+// begin brings the publishing of a kind in line with its cache: the baseline is recorded if there is none, every object's state
+// is compared with what was last published, and what is recorded of objects that are no more is removed.
+func (t *publisher) begin(ctx context.Context, of item) error {
 	in := t.cache.informerOf(of.kind)
 	if in == nil {
 		if t.cache.absent(of.kind) { // with the definition go all its objects
@@ -72,7 +72,7 @@ func (t *teller) begin(ctx context.Context, of item) error {
 	if t.cache.informerOf(of.kind) != in {
 		return nil // another took its place, which has the kind begun again
 	}
-	t.speaking[of.kind] = in
+	t.publishing[of.kind] = in
 	t.metrics.speaking.WithLabelValues(of.kind.Kind).Set(1)
 	objects := in.all()
 	present := make(map[item]bool, len(objects))
@@ -85,7 +85,7 @@ func (t *teller) begin(ctx context.Context, of item) error {
 }
 
 // endMissing ends the objects of a kind that are known but not present. The caller holds the lock.
-func (t *teller) endMissing(kind *Kind, present map[item]bool) {
+func (t *publisher) endMissing(kind *Kind, present map[item]bool) {
 	for it := range t.subjects {
 		if it.kind == kind && !present[it] {
 			t.end(it)
@@ -94,7 +94,7 @@ func (t *teller) endMissing(kind *Kind, present map[item]bool) {
 }
 
 // baseline records the states of all objects of a kind silently, once in the life of the store.
-func (t *teller) baseline(ctx context.Context, in *informer) error {
+func (t *publisher) baseline(ctx context.Context, in *informer) error {
 	t.mu.Lock()
 	done := t.recorded[in.kind]
 	t.mu.Unlock()
@@ -120,11 +120,11 @@ func (t *teller) baseline(ctx context.Context, in *informer) error {
 	t.mu.Lock()
 	t.recorded[in.kind] = true
 	t.mu.Unlock()
-	t.log.Info("first state of kind recorded, its transitions are told from now on", "kind", in.kind.Kind)
+	t.log.Info("first state of kind recorded, its transitions are published from now on", "kind", in.kind.Kind)
 	return nil
 }
 
-func (t *teller) recordSilently(ctx context.Context, o *object) error {
+func (t *publisher) recordSilently(ctx context.Context, o *object) error {
 	st, terminal := o.terminal()
 	if !terminal {
 		return nil
@@ -135,7 +135,7 @@ func (t *teller) recordSilently(ctx context.Context, o *object) error {
 		return err
 	}
 	if prior.state != st {
-		prior = told{state: st, Since: o.ready.since, Observed: time.Now()}
+		prior = lastPublished{state: st, Since: o.ready.since, Observed: time.Now()}
 		if err := t.write(ctx, it, prior, revision); err != nil {
 			return err
 		}
@@ -148,6 +148,6 @@ func (t *teller) recordSilently(ctx context.Context, o *object) error {
 		s = &subject{}
 		t.subjects[it] = s
 	}
-	s.told, s.seen = prior, o.ResourceVersion
+	s.last, s.seen = prior, o.ResourceVersion
 	return nil
 }

@@ -12,7 +12,7 @@
 // Lead tells each object's terminal states (succeeded or failed, at a revision) to the bus, one event a transition. Flux's
 // controllers POST most of them as well; those are delivered as they come, and the watcher only fills the gaps:
 //
-//   - What was last told of an object is kept in the bus's key-value store. Only a terminal state unlike the last one told is a
+//   - What was last told of an object is kept in the bus's key-value store. Only a terminal state unlike the last published one is a
 //     transition. It waits until it has settled (docs/adr/0019) and is then published, unless a POST about the same UID with the
 //     same outcome and revision came in: that POST is used up, and the transition is recorded as told. A POST proves nothing (invariant
 //     E9), so one of a failure counts only if it says what the object's own conditions say, one of a success only if it came at most

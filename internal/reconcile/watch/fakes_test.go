@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apidiscovery "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,7 +25,7 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// fakeDiscovery serves kinds by "group/resource".
+// fakeDiscovery serves kinds in versions.
 type fakeDiscovery struct {
 	mu     sync.Mutex
 	served map[string][]string
@@ -38,43 +38,21 @@ func (d *fakeDiscovery) serve(k *Kind, versions ...string) {
 	d.served[k.Kind] = versions
 }
 
-func (d *fakeDiscovery) Group(_ context.Context, group string) (*metav1.APIGroup, error) {
+func (d *fakeDiscovery) All(context.Context) (groups []apidiscovery.APIGroupDiscovery, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.err != nil {
-		return nil, d.err
-	}
-	answer := &metav1.APIGroup{Name: group}
 	for _, k := range kinds {
-		for i, v := range d.served[k.Kind] {
-			if k.Group != group {
-				continue
-			}
-			version := metav1.GroupVersionForDiscovery{GroupVersion: group + "/" + v, Version: v}
-			if i == 0 {
-				answer.PreferredVersion = version
-			}
-			answer.Versions = append(answer.Versions, version)
-		}
-	}
-	if len(answer.Versions) == 0 {
-		return nil, apierrors.NewNotFound(schema.GroupResource{}, group)
-	}
-	return answer, nil
-}
-
-func (d *fakeDiscovery) Resources(_ context.Context, version schema.GroupVersion) ([]metav1.APIResource, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	var resources []metav1.APIResource
-	for _, k := range kinds {
+		group := apidiscovery.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: k.Group}}
 		for _, v := range d.served[k.Kind] {
-			if k.Group == version.Group && v == version.Version {
-				resources = append(resources, metav1.APIResource{Name: k.Resource, Kind: k.Kind, Namespaced: true})
-			}
+			group.Versions = append(group.Versions, apidiscovery.APIVersionDiscovery{
+				Version: v, Resources: []apidiscovery.APIResourceDiscovery{{
+					Resource: k.Resource, ResponseKind: &metav1.GroupVersionKind{Kind: k.Kind}, Scope: apidiscovery.ScopeNamespace,
+				}},
+			})
 		}
+		groups = append(groups, group)
 	}
-	return resources, nil
+	return groups, d.err
 }
 
 // fakeBus keeps events in memory, drops repeated IDs, and can be told to fail.

@@ -78,7 +78,7 @@ func (w *Watcher) start(ctx context.Context, kind *Kind, resource schema.GroupVe
 	in.wg.Go(func() {
 		if cache.WaitFor(ctx, "", in.synced) {
 			w.noteRead()
-			w.tellerOf(func(t *teller) { t.kindChanged(kind) })
+			w.publisherOf(func(t *publisher) { t.kindChanged(kind) })
 		}
 	})
 	w.log.Info("watching kind", "kind", kind.Kind, "version", resource.Version)
@@ -94,7 +94,7 @@ func (w *Watcher) stop(kind *Kind) {
 	if in == nil {
 		return
 	}
-	w.tellerOf(func(t *teller) { t.kindStopped(kind) })
+	w.publisherOf(func(t *publisher) { t.kindStopped(kind) })
 	in.cancel()
 	in.wg.Wait()
 	w.log.Info("stopped watching kind", "kind", kind.Kind, "version", in.resource.Version)
@@ -114,13 +114,13 @@ func (w *Watcher) watchFailed(kind *Kind, err error) {
 	}
 	w.log.Warn("watch failed, it will be tried again", "kind", kind.Kind, "error", err)
 	if apierrors.IsNotFound(err) {
-		w.queue.AddAfter(kind, minDiscoveryPause)
+		w.queue.EnqueueAfter(kind, minDiscoveryPause)
 	}
 }
 
 func (w *Watcher) observed(in *informer, obj any) {
 	if o, ok := obj.(*object); ok {
-		w.tellerOf(func(t *teller) { t.observe(in, o) })
+		w.publisherOf(func(t *publisher) { t.observe(in, o) })
 	}
 }
 
@@ -130,12 +130,12 @@ func (w *Watcher) deleted(in *informer, obj any) {
 		obj = tombstone.Obj
 	}
 	if o, ok := obj.(*object); ok {
-		w.tellerOf(func(t *teller) { t.forget(in, o.Namespace, o.Name) })
+		w.publisherOf(func(t *publisher) { t.forget(in, o.Namespace, o.Name) })
 	}
 }
 
-// tellerOf calls f with the teller if this replica leads.
-func (w *Watcher) tellerOf(f func(*teller)) {
+// publisherOf calls f with the publisher if this replica leads.
+func (w *Watcher) publisherOf(f func(*publisher)) {
 	if t := w.leading.Load(); t != nil {
 		f(t)
 	}

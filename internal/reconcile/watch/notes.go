@@ -39,7 +39,7 @@ const noteLead = 10 * time.Second
 // tells reports whether the POST told tr, observed after prior was told. It counts if it has the UID and the outcome of tr and is not
 // older than the observation of prior. Who can reach the door and knows the UID can forge that (invariant E9), so more is asked for:
 // of a failure that the object itself says the same, which nobody can know before; of a success that it was not said long before.
-func (x note) tells(tr *transition, prior told) bool {
+func (x note) tells(tr *transition, prior lastPublished) bool {
 	switch {
 	case x.uid != tr.UID, x.outcome != tr.Outcome, x.accepted.Before(prior.Observed):
 		return false
@@ -89,7 +89,7 @@ func (n *notes) removeOldest(it item) {
 
 // take looks for a POST by which tr, observed after prior was told, is told already, and uses it up. With it go all notes that
 // no later transition may use: those older than the one used, and those older than the observation of tr.
-func (n *notes) take(it item, tr *transition, prior told) bool {
+func (n *notes) take(it item, tr *transition, prior lastPublished) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	used := time.Time{}

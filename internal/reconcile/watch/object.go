@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -82,11 +81,11 @@ func newObject(kind *Kind, d *document) *object {
 			o.reconciling = c.Status == string(metav1.ConditionTrue)
 		default:
 			if c.Status == string(metav1.ConditionFalse) && len(o.faults) < maxFaults {
-				o.faults = append(o.faults, truncate(c.Message, event.MessageStart))
+				o.faults = append(o.faults, event.Truncate(c.Message, event.MessageStart, ""))
 			}
 		}
 	}
-	o.revision = truncate(kind.revision(&d.Status, o.ready.status == string(metav1.ConditionFalse)), maxWord)
+	o.revision = event.Truncate(kind.revision(&d.Status, o.ready.status == string(metav1.ConditionFalse)), maxWord, "")
 	return o
 }
 
@@ -97,8 +96,8 @@ func newCondition(c *statusCondition) condition {
 	}
 	return condition{
 		status:   c.Status,
-		reason:   truncate(c.Reason, maxWord),
-		message:  truncate(c.Message, maxMessage),
+		reason:   event.Truncate(c.Reason, maxWord, ""),
+		message:  event.Truncate(c.Message, maxMessage, ""),
 		since:    since.UTC(),
 		observed: c.ObservedGeneration,
 	}
@@ -116,17 +115,6 @@ func (o *object) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKi
 
 // DeepCopyObject returns the object itself, which is never changed.
 func (o *object) DeepCopyObject() runtime.Object { return o }
-
-// truncate cuts s to at most limit bytes, between characters. The copy keeps the rest of s from staying in memory.
-func truncate(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	for limit > 0 && !utf8.RuneStart(s[limit]) {
-		limit--
-	}
-	return strings.Clone(s[:limit])
-}
 
 // terminal returns the state that the object's last reconciliation ended in. It reports false while one is under way, or when
 // what the status says is about an older generation, and for an object that is being deleted.

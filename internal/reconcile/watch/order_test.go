@@ -108,7 +108,7 @@ func TestE4AnEventOfTheSameMomentIsNotOvertaken(t *testing.T) {
 		w.put(kustomization{failed: true})
 		pass(time.Minute)
 		w.wantTold()
-		if got := decodeTold(w.state.values[stateKey].value); got.Outcome != event.OutcomeFailed {
+		if got := decodeLast(w.state.values[stateKey].value); got.Outcome != event.OutcomeFailed {
 			t.Errorf("recorded %+v, want the failure", got)
 		}
 	})
@@ -214,7 +214,7 @@ func TestE3AnAnswerThatWasLostDoesNotTellTwice(t *testing.T) {
 		w.put(kustomization{failed: true})
 		pass(time.Minute)
 		w.wantTold("failed app r1")
-		if got := decodeTold(w.state.values[stateKey].value); got.Outcome != event.OutcomeFailed {
+		if got := decodeLast(w.state.values[stateKey].value); got.Outcome != event.OutcomeFailed {
 			t.Errorf("recorded %+v, want the failure", got)
 		}
 	})

@@ -9,7 +9,7 @@ import (
 	"notifier/internal/event"
 )
 
-// E9: a POST proves nothing. Fails when take (of the teller) ignores Known, or take (of the notes) the UID.
+// E9: a POST proves nothing. Fails when take (of the publisher) ignores Known, or take (of the notes) the UID.
 func TestE9AForgedPostDoesNotSuppress(t *testing.T) {
 	unknown := post(event.OutcomeFailed, "uid-1", "r1")
 	unknown.Known = false
@@ -34,7 +34,7 @@ func TestE9AForgedPostDoesNotSuppress(t *testing.T) {
 }
 
 // E9: who knows the UID can say that the object failed, or recovered, in words that Alerts leave out. Fails when tells (of the notes)
-// does not compare a failure with what the object says, lets a success count that was said long before, or take (of the teller) ignores
+// does not compare a failure with what the object says, lets a success count that was said long before, or take (of the publisher) ignores
 // Doubted.
 func TestE9AForgedPostWithTheTrueUIDDoesNotSilenceWhatReallyHappens(t *testing.T) {
 	with := func(outcome event.Outcome, message string, change func(*event.Record)) func() *event.Record {

@@ -153,7 +153,7 @@ func TestTheAnnotationsOfAnObjectAreBounded(t *testing.T) {
 func TestOnlyEventAnnotationsAreTold(t *testing.T) {
 	annotations := map[string]string{"team": "blue", event.MetadataPrefix + "env": "prod"}
 	o := &object{kind: kindNamed("Kustomization"), ObjectMeta: metav1.ObjectMeta{Name: "app", Annotations: annotations}, revision: "r1"}
-	record := newRecord(&transition{object: o}, told{}, told{})
+	record := newRecord(&transition{object: o}, lastPublished{}, lastPublished{})
 	want := map[string]string{event.MetadataPrefix + "env": "prod", "kustomize.toolkit.fluxcd.io/revision": "r1"}
 	if diff := cmp.Diff(want, record.Event.Metadata); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)

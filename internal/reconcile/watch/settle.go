@@ -19,8 +19,8 @@ const (
 	maxOvertaken = 3
 )
 
-// settle tells the transition of an object that has waited longest, once its time has come.
-func (t *teller) settle(ctx context.Context, it item) error {
+// settle publishes the transition of an object that has waited longest, once its time has come.
+func (t *publisher) settle(ctx context.Context, it item) error {
 	tr := t.head(it)
 	if tr == nil {
 		return nil
@@ -29,7 +29,7 @@ func (t *teller) settle(ctx context.Context, it item) error {
 		if err := t.opts.State.Delete(ctx, it.String()); err != nil {
 			return fmt.Errorf("forget object: %w", err)
 		}
-		t.settled(it, told{})
+		t.settled(it, lastPublished{})
 		return nil
 	}
 	if !tr.decided && !tr.found && !t.isDue(it, tr) {
@@ -49,7 +49,7 @@ func (t *teller) settle(ctx context.Context, it item) error {
 	if err != nil || !decided {
 		return err
 	}
-	next := told{state: tr.state, Since: tr.object.ready.since, Observed: tr.observed, Ordinal: 1}
+	next := lastPublished{state: tr.state, Since: tr.object.ready.since, Observed: tr.observed, Ordinal: 1}
 	if prior.UID == tr.UID {
 		next.Ordinal = prior.Ordinal + 1
 	}
@@ -62,16 +62,16 @@ func (t *teller) settle(ctx context.Context, it item) error {
 		return err
 	}
 	t.metrics.transitions.WithLabelValues(tr.result).Inc()
-	t.log.Info("transition told", "kind", it.kind.Kind, "namespace", it.namespace, "name", it.name,
+	t.log.Info("transition published", "kind", it.kind.Kind, "namespace", it.namespace, "name", it.name,
 		"outcome", string(tr.Outcome), "reason", tr.object.ready.reason, "by", tr.result)
 	t.settled(it, next)
 	return nil
 }
 
-// decide settles how the transition is told, once and for all: another attempt to publish keeps to it. It reports false when it cannot
+// decide settles how the transition is published, once and for all: another attempt to publish keeps to it. It reports false when it cannot
 // say yet and has seen to it that it is asked again, or when another state has taken the transition's place. It returns the object's
 // last event, nil for none.
-func (t *teller) decide(ctx context.Context, it item, tr *transition, prior told) (last *event.Record, decided bool, err error) {
+func (t *publisher) decide(ctx context.Context, it item, tr *transition, prior lastPublished) (last *event.Record, decided bool, err error) {
 	if tr.decided && tr.result != resultPublished {
 		return nil, true, nil
 	}
@@ -93,21 +93,21 @@ func (t *teller) decide(ctx context.Context, it item, tr *transition, prior told
 		t.mu.Lock()
 		tr.found = false
 		t.mu.Unlock()
-		t.queue.Add(it)
+		t.queue.Enqueue(it)
 		return nil, false, nil
 	}
 	tr.result = resultPublished
 	if t.tells(it, last, tr, prior) {
 		tr.result = resultPosted // the note of it is on its way here
 	} else if wait := t.contradicted(last, tr); wait > 0 {
-		t.queue.AddAfter(it, wait)
+		t.queue.EnqueueAfter(it, wait)
 		return nil, false, nil
 	}
 	return last, t.claim(it, tr), nil
 }
 
 // tells reports whether the object's last event is a POST that tells the transition.
-func (t *teller) tells(it item, last *event.Record, tr *transition, prior told) bool {
+func (t *publisher) tells(it item, last *event.Record, tr *transition, prior lastPublished) bool {
 	if last == nil || last.Source != event.SourcePost || !last.Known || last.Doubted || !noteOf(it, last).tells(tr, prior) {
 		return false
 	}
@@ -119,19 +119,19 @@ func (t *teller) tells(it item, last *event.Record, tr *transition, prior told) 
 
 // isDue reports whether the time of the transition has come, and otherwise has it looked at again when it may have: at its time, or when
 // the object, which is at work, comes back to the state.
-func (t *teller) isDue(it item, tr *transition) bool {
+func (t *publisher) isDue(it item, tr *transition) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if wait := time.Until(t.due(it, tr)); wait > 0 {
-		t.queue.AddAfter(it, wait)
+		t.queue.EnqueueAfter(it, wait)
 		return false
 	}
 	s := t.subjects[it]
-	return s != nil && s.standing
+	return s != nil && s.terminal
 }
 
 // claim decides the transition unless another has taken its place.
-func (t *teller) claim(it item, tr *transition) bool {
+func (t *publisher) claim(it item, tr *transition) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.subjects[it]
@@ -143,9 +143,9 @@ func (t *teller) claim(it item, tr *transition) bool {
 }
 
 // contradicted returns for how long the transition must wait because of a POST that came in after it and does not tell it: the object is
-// about to leave the state then, and what is told after a newer event of the object would be out of order (invariant E4). A POST proves
-// nothing (invariant E9), so the wait is bounded, and the transition is told when the object has stayed.
-func (t *teller) contradicted(last *event.Record, tr *transition) time.Duration {
+// about to leave the state then, and what is published after a newer event of the object would be out of order (invariant E4). A POST proves
+// nothing (invariant E9), so the wait is bounded, and the transition is published when the object has stayed.
+func (t *publisher) contradicted(last *event.Record, tr *transition) time.Duration {
 	if last == nil || last.Source != event.SourcePost || !last.Known || last.Doubted ||
 		last.Event.InvolvedObject.UID != tr.UID || !last.Accepted.After(tr.observed) {
 		return 0
@@ -157,9 +157,9 @@ func (t *teller) contradicted(last *event.Record, tr *transition) time.Duration 
 	return time.Until(until)
 }
 
-// publish tells the transition. If an event of the object came in since last, it is decided anew: it may be told by that already, or may
+// publish puts the transition on the bus. If an event of the object came in since last, it is decided anew: it may be told by that already, or may
 // not be told after it.
-func (t *teller) publish(ctx context.Context, it item, tr *transition, r *event.Record, last *event.Record) (done bool, err error) {
+func (t *publisher) publish(ctx context.Context, it item, tr *transition, r *event.Record, last *event.Record) (done bool, err error) {
 	after := uint64(0)
 	if last != nil {
 		after = last.Seq
@@ -186,10 +186,10 @@ func (t *teller) publish(ctx context.Context, it item, tr *transition, r *event.
 }
 
 // unclaim undoes claim. If the object has gone on meanwhile, the transition is what it only passed through.
-func (t *teller) unclaim(it item, tr *transition) {
+func (t *publisher) unclaim(it item, tr *transition) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.queue.Add(it)
+	t.queue.Enqueue(it)
 	tr.decided = false
 	if s := t.subjects[it]; len(s.pending) > 1 {
 		s.pending = s.pending[1:]
@@ -199,7 +199,7 @@ func (t *teller) unclaim(it item, tr *transition) {
 }
 
 // last returns the last event of the object, nil for none.
-func (t *teller) last(ctx context.Context, it item) (*event.Record, error) {
+func (t *publisher) last(ctx context.Context, it item) (*event.Record, error) {
 	r, found, err := t.opts.Events.LastEvent(ctx, it.namespace, it.kind.Kind, it.name)
 	if err != nil {
 		return nil, fmt.Errorf("last event of object: %w", err)
@@ -212,7 +212,7 @@ func (t *teller) last(ctx context.Context, it item) (*event.Record, error) {
 
 // known reports whether the object's last event on the bus told the state already: it was published but the crash came before
 // the record, or it was POSTed and the transition that it told was lost while it waited.
-func (t *teller) known(r *event.Record, tr *transition, prior told) bool {
+func (t *publisher) known(r *event.Record, tr *transition, prior lastPublished) bool {
 	switch {
 	case r == nil, r.Event.InvolvedObject.UID != tr.UID, r.Outcome != tr.Outcome:
 		return false
@@ -230,7 +230,7 @@ func (t *teller) known(r *event.Record, tr *transition, prior told) bool {
 }
 
 // newRecord is the event that tells the transition into next from prior.
-func newRecord(tr *transition, prior, next told) *event.Record {
+func newRecord(tr *transition, prior, next lastPublished) *event.Record {
 	o := tr.object
 	at := next.Since
 	if at.IsZero() || prior.UID == next.UID && !at.After(prior.Since) {
@@ -265,7 +265,7 @@ func newRecord(tr *transition, prior, next told) *event.Record {
 }
 
 // head is the transition of the object that has waited longest, nil if none waits.
-func (t *teller) head(it item) *transition {
+func (t *publisher) head(it item) *transition {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if s := t.subjects[it]; s != nil && len(s.pending) > 0 {
@@ -274,50 +274,50 @@ func (t *teller) head(it item) *transition {
 	return nil
 }
 
-// settled takes the head away, which led to what is now told, and has the next one looked at.
-func (t *teller) settled(it item, now told) {
+// settled takes the head away, which led to what is now lastPublished, and has the next one looked at.
+func (t *publisher) settled(it item, now lastPublished) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.subjects[it]
-	s.told = now
+	s.last = now
 	s.pending = s.pending[1:]
 	t.metrics.waiting.Dec()
 	switch {
 	case len(s.pending) > 0:
-		t.queue.Add(it)
-	case now == told{}:
+		t.queue.Enqueue(it)
+	case now == lastPublished{}:
 		delete(t.subjects, it)
 	}
 }
 
 // read returns what is recorded of an object, zero if nothing is, with the revision of the record.
-func (t *teller) read(ctx context.Context, it item) (told, uint64, error) {
+func (t *publisher) read(ctx context.Context, it item) (lastPublished, uint64, error) {
 	value, revision, found, err := t.opts.State.Get(ctx, it.String())
 	if err != nil {
-		return told{}, 0, fmt.Errorf("read what was told: %w", err)
+		return lastPublished{}, 0, fmt.Errorf("read last published state: %w", err)
 	}
 	if !found {
-		return told{}, 0, nil
+		return lastPublished{}, 0, nil
 	}
-	return decodeTold(value), revision, nil
+	return decodeLast(value), revision, nil
 }
 
-// decodeTold reads a record. One that cannot be read counts as nothing told: its object is told once more.
-func decodeTold(value []byte) told {
-	var x told
+// decodeLast reads a record. One that cannot be read counts as nothing published: its object is published once more.
+func decodeLast(value []byte) lastPublished {
+	var x lastPublished
 	if err := json.Unmarshal(value, &x); err != nil {
-		return told{}
+		return lastPublished{}
 	}
 	return x
 }
 
-func (t *teller) write(ctx context.Context, it item, x told, revision uint64) error {
+func (t *publisher) write(ctx context.Context, it item, x lastPublished, revision uint64) error {
 	value, err := json.Marshal(x)
 	if err != nil {
-		return fmt.Errorf("record what was told: %w", err)
+		return fmt.Errorf("record last published state: %w", err)
 	}
 	if err := t.opts.State.Put(ctx, it.String(), value, revision); err != nil {
-		return fmt.Errorf("record what was told: %w", err)
+		return fmt.Errorf("record last published state: %w", err)
 	}
 	return nil
 }

@@ -7,21 +7,21 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// subject is what the teller knows of one object.
+// subject is what the publisher knows of one object.
 type subject struct {
-	told told
+	last lastPublished
 	// seen is the resource version last looked at. Informers repeat older ones after a list.
 	seen string
-	// standing says that the object is in a terminal state now: the one that waits, or else the one told last.
-	standing bool
-	// left is when the object last left a state of an outcome that was not told.
+	// terminal says that the object is in a terminal state now: the one that waits, or else the one published last.
+	terminal bool
+	// left is when the object last left a state of an outcome that was not published.
 	left map[event.Outcome]time.Time
 	// pending are, in this order, a transition that is decided and not yet recorded, the end of the object, and one transition that
 	// waits. Each of them may be missing.
 	pending []*transition
 }
 
-// transition is a terminal state of an object that waits to be told, or with gone the end of the object. Its state, object and times are
+// transition is a terminal state of an object that waits to be published, or with gone the end of the object. Its state, object and times are
 // never changed: another takes its place.
 type transition struct {
 	state
@@ -30,9 +30,9 @@ type transition struct {
 	// the first was seen that others of its outcome have replaced.
 	observed, came, first time.Time
 	gone                  bool
-	// decided says that how the transition is told is settled. From then on nothing takes its place.
+	// decided says that how the transition is published is settled. From then on nothing takes its place.
 	decided bool
-	// found says that the state was there when the leader or the kind started, so that it may have been told before.
+	// found says that the state was there when the leader or the kind started, so that it may have been published before.
 	found bool
 
 	// From here on the fields belong to the worker that settles the transition.
@@ -57,7 +57,7 @@ func (s *subject) waiting() *transition {
 	return nil
 }
 
-// decided is the state last told, or sure to be; zero if there is none.
+// decided is the state last published, or sure to be; zero if there is none.
 func (s *subject) decided() state {
 	n := len(s.pending)
 	if s.waiting() != nil {
@@ -65,7 +65,7 @@ func (s *subject) decided() state {
 	}
 	switch {
 	case n == 0:
-		return s.told.state
+		return s.last.state
 	case s.pending[n-1].gone:
 		return state{}
 	default:
@@ -74,16 +74,16 @@ func (s *subject) decided() state {
 }
 
 // observe takes in an object as the informer saw it.
-func (t *teller) observe(in *informer, o *object) {
+func (t *publisher) observe(in *informer, o *object) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.speaking[in.kind] == in {
+	if t.publishing[in.kind] == in {
 		t.consider(o, false)
 	}
 }
 
-// consider has the object's state wait if it is terminal and unlike the last one told. The caller holds the lock.
-func (t *teller) consider(o *object, found bool) {
+// consider has the object's state wait if it is terminal and unlike the last published one. The caller holds the lock.
+func (t *publisher) consider(o *object, found bool) {
 	it := item{o.kind, o.Namespace, o.Name}
 	s := t.subjects[it]
 	if s != nil && kube.Older(o.ResourceVersion, s.seen) {
@@ -98,13 +98,13 @@ func (t *teller) consider(o *object, found bool) {
 		return
 	}
 	s.seen = o.ResourceVersion
-	stood := s.standing
-	s.standing = terminal
+	stood := s.terminal
+	s.terminal = terminal
 	if !terminal {
 		return
 	}
-	if len(s.pending) == 0 && s.told.state == st {
-		s.told.state = st // the same, in the strings of the object
+	if len(s.pending) == 0 && s.last.state == st {
+		s.last.state = st // the same, in the strings of the object
 		return
 	}
 	now := time.Now()
@@ -118,11 +118,11 @@ func (t *teller) consider(o *object, found bool) {
 	t.arrive(it, s, tr)
 }
 
-// arrive takes in the terminal state that an object has come to. What it only passed through is not told (invariant E6): a state that
-// waits is dropped when the object has left it, for another outcome or back to what was told, and replaced by a later one of the same
+// arrive takes in the terminal state that an object has come to. What it only passed through is not published (invariant E6): a state that
+// waits is dropped when the object has left it, for another outcome or back to the last published state, and replaced by a later one of the same
 // outcome. Controllers write a status in two requests, of which the first has the new outcome beside the old revision. The caller holds
 // the lock.
-func (t *teller) arrive(it item, s *subject, tr *transition) {
+func (t *publisher) arrive(it item, s *subject, tr *transition) {
 	tr.first = tr.observed
 	w := s.waiting()
 	switch {
@@ -142,7 +142,7 @@ func (t *teller) arrive(it item, s *subject, tr *transition) {
 }
 
 // leave drops the transition that waits because its object has left the state. POSTs that told it tell no later one.
-func (t *teller) leave(it item, s *subject) {
+func (t *publisher) leave(it item, s *subject) {
 	w := s.waiting()
 	t.notes.forget(it, w.UID, w.Outcome)
 	if s.left == nil {
@@ -153,24 +153,24 @@ func (t *teller) leave(it item, s *subject) {
 	t.metrics.transitions.WithLabelValues(resultLeft).Inc()
 }
 
-func (t *teller) drop(s *subject) {
+func (t *publisher) drop(s *subject) {
 	s.pending = s.pending[:len(s.pending)-1]
 	t.metrics.waiting.Dec()
 }
 
 // push adds a transition to those that are pending. The caller holds the lock.
-func (t *teller) push(it item, s *subject, tr *transition) {
+func (t *publisher) push(it item, s *subject, tr *transition) {
 	s.pending = append(s.pending, tr)
 	t.metrics.waiting.Inc()
 	if tr.found || tr.gone {
-		t.queue.Add(it)
+		t.queue.Enqueue(it)
 		return
 	}
-	t.queue.AddAfter(it, time.Until(t.due(it, tr)))
+	t.queue.EnqueueAfter(it, time.Until(t.due(it, tr)))
 }
 
-// due is when the transition may be told: when a POST about it would have come. The caller holds the lock.
-func (t *teller) due(it item, tr *transition) time.Time {
+// due is when the transition may be published: when a POST about it would have come. The caller holds the lock.
+func (t *publisher) due(it item, tr *transition) time.Time {
 	due := tr.observed.Add(t.opts.Settle)
 	if tr.Outcome == event.OutcomeSucceeded && it.kind.postsLast && t.posting(it.kind, tr.observed) {
 		due = tr.observed.Add(emitterTime)
@@ -187,21 +187,21 @@ func (t *teller) due(it item, tr *transition) time.Time {
 // posting reports whether a POST about an object of the kind may have been on its way at a time: there were some not long ago, or this
 // term has just begun and knows of none. What controllers could not POST while nobody served they may still be trying to. The caller
 // holds the lock.
-func (t *teller) posting(kind *Kind, at time.Time) bool {
+func (t *publisher) posting(kind *Kind, at time.Time) bool {
 	return at.Sub(t.posted[kind]) < postsSince || at.Sub(t.began) < emitterTime
 }
 
-// forget takes in the deletion of an object. A state that waits to be told of it has been left.
-func (t *teller) forget(in *informer, namespace, name string) {
+// forget takes in the deletion of an object. A state that waits to be published has been left.
+func (t *publisher) forget(in *informer, namespace, name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.speaking[in.kind] == in {
+	if t.publishing[in.kind] == in {
 		t.end(item{in.kind, namespace, name})
 	}
 }
 
 // end queues the end of an object. The caller holds the lock.
-func (t *teller) end(it item) {
+func (t *publisher) end(it item) {
 	s := t.subjects[it]
 	if s == nil {
 		return
@@ -209,7 +209,7 @@ func (t *teller) end(it item) {
 	if s.waiting() != nil {
 		t.leave(it, s)
 	}
-	s.seen, s.standing = "", false
+	s.seen, s.terminal = "", false
 	if n := len(s.pending); n > 0 && s.pending[n-1].gone {
 		return
 	}

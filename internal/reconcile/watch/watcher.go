@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 
 	"notifier/internal/event"
 	"notifier/internal/reconcile/kube"
@@ -35,7 +34,7 @@ type Events interface {
 	LastEvent(ctx context.Context, namespace, kind, name string) (*event.Record, bool, error)
 }
 
-// State is the bus's key-value store of what was last told.
+// State is the bus's key-value store of last published states.
 type State interface {
 	Get(ctx context.Context, key string) (value []byte, revision uint64, found bool, err error)
 	// Put writes the value if the key still has the revision, zero meaning that it does not exist.
@@ -48,17 +47,17 @@ type State interface {
 
 // Options configure a Watcher.
 type Options struct {
-	// Metadata watches the definitions of the kinds, Objects their objects, and Discovery says in which version.
+	// Metadata watches the definitions of the kinds, Objects their objects, and Catalogue says in which version. Its owner runs it.
 	Metadata  metadata.Interface
 	Objects   Objects
-	Discovery Discovery
+	Catalogue *kube.Catalogue
 	// Namespace confines the cache to one namespace; empty means all.
 	Namespace string
 	Events    Events
 	State     State
 	// Settle is how long a transition waits for a POST about it, 5 s by default.
 	Settle time.Duration
-	// Workers bounds the number of transitions that are told at once, 32 by default.
+	// Workers bounds the number of transitions that are published at once, 32 by default.
 	Workers    int
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
@@ -78,7 +77,7 @@ func (o *Options) validate() error {
 	}{
 		{"Metadata", o.Metadata == nil},
 		{"Objects", o.Objects == nil},
-		{"Discovery", o.Discovery == nil},
+		{"Catalogue", o.Catalogue == nil},
 		{"Events", o.Events == nil},
 		{"State", o.State == nil},
 		{"Log", o.Log == nil},
@@ -102,8 +101,8 @@ type Watcher struct {
 
 	crds       cache.SharedIndexInformer
 	crdsSynced cache.DoneChecker
-	// queue holds the kinds whose definition is to be looked at. Run makes it, before anything that uses it runs.
-	queue workqueue.TypedRateLimitingInterface[*Kind]
+	// queue has the definitions of kinds looked at.
+	queue *kube.Controller[*Kind]
 
 	mu sync.RWMutex
 	// running has the informer of each kind that is served; examined the kinds of which that is known either way.
@@ -112,11 +111,15 @@ type Watcher struct {
 	// patience is when kinds that cannot be read are no longer waited for; zero before Run.
 	patience time.Time
 
+	// started is when kinds began to be examined, and looked has those that were, if in vain. They are the queue's one worker's.
+	started time.Time
+	looked  map[*Kind]bool
+
 	// begun closes when the objects may be read, filled when all are, by fill.
 	begun, filled chan struct{}
 	fill          func()
 
-	leading atomic.Pointer[teller]
+	leading atomic.Pointer[publisher]
 }
 
 // The pauses between looks at a definition that the server does not serve (yet), or cannot say.
@@ -146,9 +149,14 @@ func New(opts Options) (*Watcher, error) {
 		metrics:  newMetrics(opts.Registerer),
 		running:  map[*Kind]*informer{},
 		examined: map[*Kind]bool{},
+		looked:   map[*Kind]bool{},
 		begun:    make(chan struct{}),
 		filled:   make(chan struct{}),
 	}
+	w.queue = kube.NewController(kube.ControllerOptions[*Kind]{
+		Name: "kinds", Workers: 1, Reconcile: w.examine, Log: opts.Log, MinBackoff: minDiscoveryPause, MaxBackoff: maxDiscoveryPause,
+		Parts: func(k *Kind) (namespace, name string) { return "", k.Kind },
+	})
 	w.fill = sync.OnceFunc(func() { close(w.filled) })
 	resource := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	w.crds = metadatainformer.NewFilteredMetadataInformer(opts.Metadata, resource, "", 0, cache.Indexers{}, nil).Informer()
@@ -184,12 +192,9 @@ func trimDefinition(in any) (any, error) {
 // Run keeps the cache until ctx ends, and joins all it started. It is called once. The objects are read when begin closes, or maxBegin
 // after the start: a start has more urgent things to ask the API server for.
 func (w *Watcher) Run(ctx context.Context, begin <-chan struct{}) error {
-	w.queue = workqueue.NewTypedRateLimitingQueue(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[*Kind](minDiscoveryPause, maxDiscoveryPause))
 	var wg sync.WaitGroup
 	defer w.stopAll() // last, when nothing can start another informer
 	defer wg.Wait()
-	defer w.queue.ShutDown()
 	wg.Go(func() { w.crds.RunWithContext(ctx) })
 	w.mu.Lock()
 	w.patience = time.Now().Add(maxAwaited)
@@ -197,15 +202,12 @@ func (w *Watcher) Run(ctx context.Context, begin <-chan struct{}) error {
 	if !cache.WaitFor(ctx, "", w.crdsSynced) || !kube.Await(ctx, begin, maxBegin) {
 		return nil // only the end of ctx ends the wait
 	}
+	w.started = time.Now()
 	close(w.begun)
 	for _, kind := range kinds {
-		w.queue.Add(kind)
+		w.queue.Enqueue(kind)
 	}
-	wg.Go(func() {
-		for w.examineNext(ctx) {
-		}
-	})
-	<-ctx.Done()
+	_ = w.queue.Run(ctx) // it waits for no cache, so that it ends with ctx alone
 	return nil
 }
 
@@ -217,63 +219,54 @@ func (w *Watcher) definitionChanged(obj any) {
 	}
 	for _, kind := range kinds {
 		if kind.crd() == key {
-			w.queue.Add(kind)
-			w.queue.AddAfter(kind, discoveryLag)
+			w.queue.Enqueue(kind)
+			w.queue.EnqueueAfter(kind, discoveryLag)
 		}
 	}
 }
 
-func (w *Watcher) examineNext(ctx context.Context) bool {
-	kind, shutdown := w.queue.Get()
-	if shutdown {
-		return false
-	}
-	defer w.queue.Done(kind)
-	switch wanted, err := w.examine(ctx, kind); {
-	case ctx.Err() != nil:
-		return false
-	case err != nil:
-		w.log.Warn("kind cannot be watched yet", "kind", kind.Kind, "error", err)
-		w.queue.AddRateLimited(kind)
-	case !wanted:
-		w.queue.AddRateLimited(kind) // defined but not served: discovery may lag, so ask again
-	default:
-		w.queue.Forget(kind)
-	}
-	return true
-}
-
 // examine brings the kind's informer in line with the cluster: none where the kind is not defined or not served, else one on
-// the version that is served of the definition that stands. It reports false when the kind is defined but not served.
-func (w *Watcher) examine(ctx context.Context, kind *Kind) (wanted bool, err error) {
+// the version that is served of the definition that stands.
+func (w *Watcher) examine(ctx context.Context, kind *Kind) error {
 	obj, defined, err := w.crds.GetStore().GetByKey(kind.crd())
 	if err != nil {
-		return false, fmt.Errorf("look up definition: %w", err)
+		return fmt.Errorf("look up definition: %w", err)
 	}
 	definition, ok := obj.(*metav1.PartialObjectMetadata)
 	if !defined || !ok {
 		w.stop(kind)
 		w.noteExamined(kind)
-		w.tellerOf(func(t *teller) { t.kindChanged(kind) })
-		return true, nil
+		w.publisherOf(func(t *publisher) { t.kindChanged(kind) })
+		return nil
 	}
-	resource, served, err := served(ctx, w.opts.Discovery, kind)
+	named := schema.GroupKind{Group: kind.Group, Kind: kind.Kind}
+	resource, served, err := w.opts.Catalogue.Preferred(ctx, w.since(kind), named, kind.Resource)
 	if err != nil {
-		return false, err
+		return fmt.Errorf("kind cannot be watched yet: %w", err)
 	}
 	if !served {
 		w.stop(kind)
 		w.noteExamined(kind)
-		return false, nil
+		return kube.ErrNotYet // discovery may lag behind the definition, so ask again
 	}
 	if in := w.informerOf(kind); in == nil || in.resource != resource || in.definition != definition.UID {
 		w.stop(kind)
 		if err := w.start(ctx, kind, resource, definition.UID); err != nil {
-			return false, err
+			return err
 		}
 	}
 	w.noteExamined(kind)
-	return true, nil
+	return nil
+}
+
+// since is how old the catalogue's answer about a kind may be: as old as the start for the first look, which all kinds have together, and
+// not older than the present one for any other.
+func (w *Watcher) since(kind *Kind) time.Time {
+	if w.looked[kind] {
+		return time.Now()
+	}
+	w.looked[kind] = true
+	return w.started
 }
 
 func (w *Watcher) noteExamined(kind *Kind) {

@@ -180,7 +180,7 @@ func TestNotesAreBoundedAndTheOldestGoFirst(t *testing.T) {
 		t.Errorf("%d notes, %d of one object", n.len(), len(n.byItem[one]))
 	}
 	tr := &transition{state: state{UID: "99", Outcome: event.OutcomeFailed}, object: &object{}, observed: start}
-	if !n.take(one, tr, told{}) {
+	if !n.take(one, tr, lastPublished{}) {
 		t.Error("the newest note is gone")
 	}
 	if len(n.byItem[one]) != 0 || n.len() != maxNotes-maxNotesPerObject {
@@ -190,7 +190,7 @@ func TestNotesAreBoundedAndTheOldestGoFirst(t *testing.T) {
 
 func TestOptionsNameEveryFault(t *testing.T) {
 	_, err := New(Options{Settle: -1})
-	want := "watch options: Metadata is missing\nObjects is missing\nDiscovery is missing\nEvents is missing\n" +
+	want := "watch options: Metadata is missing\nObjects is missing\nCatalogue is missing\nEvents is missing\n" +
 		"State is missing\nLog is missing\nRegisterer is missing\na negative Settle or Workers"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v", err)

@@ -19,6 +19,7 @@ import (
 	metadatafake "k8s.io/client-go/metadata/fake"
 
 	"notifier/internal/event"
+	"notifier/internal/reconcile/kube"
 )
 
 var (
@@ -92,11 +93,20 @@ func (w *world) must(err error) {
 	}
 }
 
-// watcher returns a watcher that does not run.
+// watcher returns a watcher that does not run, over a catalogue that does.
 func (w *world) watcher() *Watcher {
 	w.t.Helper()
+	catalogue := kube.NewCatalogue(w.discovery)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := catalogue.Run(ctx); err != nil {
+			w.t.Error(err)
+		}
+	})
+	w.t.Cleanup(func() { cancel(); running.Wait() })
 	watcher, err := New(Options{
-		Metadata: w.metadata, Objects: fakeObjects{w.dynamic}, Discovery: w.discovery, Events: w.bus, State: w.state,
+		Metadata: w.metadata, Objects: fakeObjects{w.dynamic}, Catalogue: catalogue, Events: w.bus, State: w.state,
 		Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
 	})
 	w.must(err)

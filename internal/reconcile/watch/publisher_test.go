@@ -106,7 +106,7 @@ func TestAPostOfATransitionLostInACrashIsNotRepeated(t *testing.T) {
 		defer stop()
 		pass(time.Minute)
 		w.wantTold()
-		if got := decodeTold(w.state.values[stateKey].value); got.Outcome != event.OutcomeFailed {
+		if got := decodeLast(w.state.values[stateKey].value); got.Outcome != event.OutcomeFailed {
 			t.Errorf("recorded %+v, want the failure", got)
 		}
 	})

@@ -3,11 +3,10 @@ package watch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
-
-	"k8s.io/client-go/util/workqueue"
 
 	"notifier/internal/event"
 	"notifier/internal/reconcile/kube"
@@ -21,14 +20,16 @@ type item struct {
 
 func (it item) String() string { return it.kind.Kind + "/" + it.namespace + "/" + it.name }
 
-// told is what the bus's key-value store keeps of an object: the state last told of it.
-type told struct {
+func (it item) parts() (namespace, name string) { return it.namespace, it.kind.Kind + "/" + it.name }
+
+// lastPublished is what the bus's key-value store keeps of an object: its last published state.
+type lastPublished struct {
 	state
 	// Since is the time of the Ready condition's transition into the state.
 	Since time.Time `json:"since"`
 	// Observed is when the watcher saw the state. Notes older than that are about what came before.
 	Observed time.Time `json:"observed"`
-	// Ordinal counts the transitions of this UID that were told.
+	// Ordinal counts the transitions of this UID that were published.
 	Ordinal uint64 `json:"ordinal"`
 }
 
@@ -38,14 +39,14 @@ const (
 	maxBusPause = 30 * time.Second
 )
 
-// teller is one term of leadership: it tells transitions from its start to the end of its context.
-type teller struct {
+// publisher is one term of leadership: it publishes transitions from its start to the end of its context.
+type publisher struct {
 	opts    *Options
 	log     *slog.Logger
 	metrics *metrics
 	cache   cacheView
 	notes   *notes
-	queue   workqueue.TypedRateLimitingInterface[item]
+	queue   *kube.Controller[item]
 
 	// began is when this term did.
 	began time.Time
@@ -54,32 +55,33 @@ type teller struct {
 	subjects map[item]*subject
 	// posted is when a POST about an object of a kind was last accepted.
 	posted map[*Kind]time.Time
-	// recorded are the kinds whose baseline is recorded; speaking has the informer whose observations count.
-	recorded map[*Kind]bool
-	speaking map[*Kind]*informer
+	// recorded are the kinds whose baseline is recorded; publishing has the informer whose observations count.
+	recorded   map[*Kind]bool
+	publishing map[*Kind]*informer
 }
 
-// cacheView is what the teller reads of the watcher.
+// cacheView is what the publisher reads of the watcher.
 type cacheView interface {
 	informerOf(*Kind) *informer
 	absent(*Kind) bool
 }
 
-// Lead tells transitions until ctx ends, and joins all it started. It is called while this replica leads, beside Run, and not
+// Lead publishes transitions until ctx ends, and joins all it started. It is called while this replica leads, beside Run, and not
 // twice at a time.
 func (w *Watcher) Lead(ctx context.Context) error {
-	t := &teller{
+	t := &publisher{
 		opts: &w.opts, log: w.log, metrics: w.metrics, cache: w, notes: newNotes(),
 		began: time.Now(), posted: map[*Kind]time.Time{},
-		subjects: map[item]*subject{}, recorded: map[*Kind]bool{}, speaking: map[*Kind]*informer{},
-		queue: workqueue.NewTypedRateLimitingQueue(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[item](minBusPause, maxBusPause)),
+		subjects: map[item]*subject{}, recorded: map[*Kind]bool{}, publishing: map[*Kind]*informer{},
 	}
-	defer t.queue.ShutDown()
+	t.queue = kube.NewController(kube.ControllerOptions[item]{
+		Name: "transitions", Workers: t.opts.Workers, Parts: item.parts, Reconcile: t.work, Observe: t.observed,
+		MinBackoff: minBusPause, MaxBackoff: maxBusPause, Log: t.log,
+	})
 	if !w.leading.CompareAndSwap(nil, t) {
 		return errors.New("already leading")
 	}
-	defer t.silence()
+	defer t.resetGauges()
 	defer w.leading.Store(nil)
 	select {
 	case <-w.begun: // nothing is compared before
@@ -91,23 +93,16 @@ func (w *Watcher) Lead(ctx context.Context) error {
 	}
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	defer t.queue.ShutDown()
 	wg.Go(func() { t.follow(ctx) })
-	for range t.opts.Workers {
-		wg.Go(func() {
-			for t.next(ctx) {
-			}
-		})
-	}
 	for _, kind := range kinds {
 		t.kindChanged(kind)
 	}
-	<-ctx.Done()
+	_ = t.queue.Run(ctx) // it waits for no cache, so that it ends with ctx alone
 	return nil
 }
 
-// silence leaves the gauges as a replica that does not lead has them.
-func (t *teller) silence() {
+// resetGauges leaves the gauges as a replica that does not lead has them.
+func (t *publisher) resetGauges() {
 	t.metrics.waiting.Set(0)
 	t.metrics.notes.Set(0)
 	for _, kind := range kinds {
@@ -116,42 +111,37 @@ func (t *teller) silence() {
 }
 
 // kindChanged has the kind begun (again) by a worker.
-func (t *teller) kindChanged(kind *Kind) { t.queue.Add(item{kind: kind}) }
+func (t *publisher) kindChanged(kind *Kind) { t.queue.Enqueue(item{kind: kind}) }
 
-// kindStopped ends the telling of the kind until it is begun again.
-func (t *teller) kindStopped(kind *Kind) {
+// kindStopped ends the publishing of the kind until it is begun again.
+func (t *publisher) kindStopped(kind *Kind) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.speaking, kind)
+	delete(t.publishing, kind)
 	t.metrics.speaking.WithLabelValues(kind.Kind).Set(0)
 }
 
-func (t *teller) next(ctx context.Context) bool {
-	it, shutdown := t.queue.Get()
-	if shutdown {
-		return false
-	}
-	defer t.queue.Done(it)
+// work settles what waits of an object, or without a name begins a kind.
+func (t *publisher) work(ctx context.Context, it item) error {
 	work := t.settle
 	if it.name == "" {
 		work = t.begin
 	}
 	if err := work(ctx, it); err != nil {
-		if ctx.Err() != nil {
-			return false
-		}
-		t.metrics.errors.Inc()
-		t.log.Warn("transition not told yet, it will be tried again",
-			"kind", it.kind.Kind, "namespace", it.namespace, "name", it.name, "error", err)
-		t.queue.AddRateLimited(it)
-		return true
+		return fmt.Errorf("transition not published yet: %w", err)
 	}
-	t.queue.Forget(it)
-	return true
+	return nil
+}
+
+// observed counts the failures.
+func (t *publisher) observed(result kube.Result, _ time.Duration) {
+	if result != kube.ResultOK {
+		t.metrics.errors.Inc()
+	}
 }
 
 // follow takes notes of the POSTs that come in, from a while before this replica led.
-func (t *teller) follow(ctx context.Context) {
+func (t *publisher) follow(ctx context.Context) {
 	const before = 2 * time.Minute
 	from, pause := time.Now().Add(-before), minBusPause
 	var last uint64
@@ -176,7 +166,7 @@ func (t *teller) follow(ctx context.Context) {
 
 // take makes a note of a record that may tell a transition: POSTed, not doubted, about an object that the door knew by that UID and that
 // the cache does not know by another.
-func (t *teller) take(r *event.Record) {
+func (t *publisher) take(r *event.Record) {
 	o := r.Event.InvolvedObject
 	kind := kindNamed(o.Kind)
 	if kind == nil || r.Source != event.SourcePost || !r.Known || r.Doubted {

@@ -1,0 +1,94 @@
+package fair
+
+import (
+	"context"
+	"sync"
+)
+
+// maxSpare bounds the capacities of keys no longer in use that are kept for the next keys.
+const maxSpare = 64
+
+// Capacities are one capacity for each key, all within one. There is one only while it is in use or waited for, so their number is bounded
+// by that of the callers, whatever keys they use.
+type Capacities[K comparable] struct {
+	within        *Capacity
+	size, reserve int64
+
+	mu    sync.Mutex
+	keys  map[K]*keyCapacity
+	spare []*keyCapacity
+}
+
+// keyCapacity is one key's. Capacities.mu guards users.
+type keyCapacity struct {
+	*Capacity
+	users int
+}
+
+// NewCapacities returns capacities of a size within another one. See Capacity.Within for the reserve.
+func NewCapacities[K comparable](within *Capacity, size, reserve int64) *Capacities[K] {
+	return &Capacities[K]{within: within, size: size, reserve: reserve, keys: map[K]*keyCapacity{}}
+}
+
+// KeyUse is what is in use of a key's capacity.
+type KeyUse[K comparable] struct {
+	Use
+	of  *Capacities[K]
+	key K
+}
+
+// Acquire takes n of a key's capacity, and of the one that it is within, waiting until ctx ends. The error is that of ctx.
+func (c *Capacities[K]) Acquire(ctx context.Context, key K, n int64) (KeyUse[K], error) {
+	use, err := c.enter(key).Acquire(ctx, n)
+	if err != nil {
+		c.leave(key)
+		return KeyUse[K]{}, err
+	}
+	return KeyUse[K]{use, c, key}, nil
+}
+
+// Release gives everything back. Releasing once more does nothing.
+func (u *KeyUse[K]) Release() {
+	if u.of == nil {
+		return
+	}
+	u.Use.Release()
+	u.of.leave(u.key)
+	*u = KeyUse[K]{}
+}
+
+// Len returns for how many keys something is in use or waited for.
+func (c *Capacities[K]) Len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.keys)
+}
+
+func (c *Capacities[K]) enter(key K) *Capacity {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.keys[key]
+	if k == nil {
+		if last := len(c.spare) - 1; last >= 0 {
+			k, c.spare = c.spare[last], c.spare[:last]
+		} else {
+			k = &keyCapacity{Capacity: c.within.Within(c.size, c.reserve)}
+		}
+		c.keys[key] = k
+	}
+	k.users++
+	return k.Capacity
+}
+
+func (c *Capacities[K]) leave(key K) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.keys[key]
+	if k.users--; k.users > 0 {
+		return
+	}
+	delete(c.keys, key)
+	if len(c.spare) < maxSpare {
+		c.spare = append(c.spare, k)
+	}
+}

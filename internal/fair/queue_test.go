@@ -1,0 +1,78 @@
+package fair
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// namespaceOf is that of an item such as "team-a/1".
+func namespaceOf(item string) string {
+	namespace, _, _ := strings.Cut(item, "/")
+	return namespace
+}
+
+func popAll(q *Queue[string]) (all []string) {
+	for {
+		if _, ok := q.Peek(); !ok {
+			return all
+		}
+		all = append(all, q.Pop())
+	}
+}
+
+// T6: fails when a namespace waits behind all that another has pushed before, or when one has no order of its own.
+func TestT6NamespacesTakeTurns(t *testing.T) {
+	q := NewQueue(namespaceOf)
+	for i := range 100 {
+		q.Push(fmt.Sprint("flood/", i))
+	}
+	q.Push("team-a/0")
+	q.Push("team-a/1")
+	if next, ok := q.Peek(); q.Len() != 102 || !ok || next != "flood/0" {
+		t.Errorf("%d items, the next is %q", q.Len(), next)
+	}
+	got := popAll(q)
+	if want := []string{"flood/0", "team-a/0", "flood/1", "team-a/1", "flood/2"}; len(got) != 102 || !slices.Equal(got[:5], want) {
+		t.Errorf("%d items: %v", len(got), got[:min(len(got), 5)])
+	}
+	if len(q.backlogs) != 0 || q.Len() != 0 {
+		t.Errorf("%d namespaces are remembered that have nothing", len(q.backlogs))
+	}
+}
+
+// Fails when an item of a namespace goes while the one before it is under way, when others wait for that, or when it is forgotten.
+func TestANamespaceThatIsHeldWaitsAlone(t *testing.T) {
+	q := NewQueue(namespaceOf)
+	for _, item := range []string{"a/0", "b/0", "a/1", "b/1"} {
+		q.Push(item)
+	}
+	first := q.Pop()
+	q.Hold("a")
+	q.Hold("idle")
+	q.Push("a/2")
+	if got := append([]string{first}, popAll(q)...); !slices.Equal(got, []string{"a/0", "b/0", "b/1"}) || q.Len() != 2 {
+		t.Errorf("went %v, %d wait", got, q.Len())
+	}
+	q.Push("b/2")
+	q.Release("a")
+	q.Release("idle")
+	q.Release("unknown")
+	if got := popAll(q); !slices.Equal(got, []string{"b/2", "a/1", "a/2"}) || len(q.backlogs) != 0 {
+		t.Errorf("went %v after the release, %d namespaces are remembered", got, len(q.backlogs))
+	}
+}
+
+// Fails when Pop of nothing returns something that nobody pushed.
+func TestPopOfNothingPanics(t *testing.T) {
+	q := NewQueue(namespaceOf)
+	q.Push("a/0")
+	q.Hold("a")
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic")
+		}
+	}()
+	q.Pop()
+}

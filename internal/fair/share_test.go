@@ -1,0 +1,112 @@
+package fair
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func newShare(t *testing.T, o ShareOptions) *Share {
+	t.Helper()
+	s, err := NewShare(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// near reports whether two times differ by no more than the rounding of a bucket.
+func near(a, b time.Duration) bool { return max(a-b, b-a) <= 10*time.Microsecond }
+
+// Fails when a namespace pays for another, or when what it has used is forgiven at another pace than the window's.
+func TestT6ANamespaceUsesUpItsOwnShareAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShare(t, ShareOptions{Window: 4 * time.Second, Namespace: time.Second})
+		if left := s.Left("a"); !near(left, time.Second) {
+			t.Errorf("%v at first", left)
+		}
+		s.Spend("a", 1500*time.Millisecond)
+		if left, wait := s.Left("a"), s.Wait("a"); !near(left, -500*time.Millisecond) || !near(wait, 2*time.Second) {
+			t.Errorf("%v left, to be waited for %v", left, wait)
+		}
+		if left, wait := s.Left("b"), s.Wait("b"); !near(left, time.Second) || wait != 0 {
+			t.Errorf("another namespace: %v left, to be waited for %v", left, wait)
+		}
+		pass(s.Wait("a"))
+		if left := s.Left("a"); left <= 0 || !near(left, 0) {
+			t.Errorf("%v left after the wait", left)
+		}
+		pass(time.Minute)
+		if left := s.Left("a"); !near(left, time.Second) {
+			t.Errorf("%v after a minute", left)
+		}
+	})
+}
+
+// Fails when a namespace gets more than its share over time by working whenever it has any left.
+func TestT6OverTimeANamespaceUsesNoMoreThanItsShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const piece, passes = 100 * time.Millisecond, 5 * time.Minute
+		s := newShare(t, ShareOptions{Window: 4 * time.Second, Namespace: time.Second})
+		var used time.Duration
+		for began := time.Now(); time.Since(began) < passes; pass(s.Wait("flood")) {
+			pass(piece)
+			s.Spend("flood", piece)
+			used += piece
+		}
+		if want := passes/4 + time.Second; used > want+piece || used < want-2*time.Second {
+			t.Errorf("used %v, want about %v", used, want)
+		}
+	})
+}
+
+// Fails when namespaces together use more than there is for all, or when those that need little pay for the others.
+func TestT6TheReserveIsThereWhenTheTotalIsUsedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShare(t, ShareOptions{
+			Window: 10 * time.Second, Namespace: 2 * time.Second, Total: 5 * time.Second, Reserve: 50 * time.Millisecond,
+		})
+		for _, flood := range []string{"a", "b", "c"} {
+			s.Spend(flood, 1800*time.Millisecond)
+		}
+		for _, flood := range []string{"a", "b", "c"} {
+			if left := s.Left(flood); left > 0 || !s.Heavy(flood) {
+				t.Errorf("%s has %v left, heavy %v", flood, left, s.Heavy(flood))
+			}
+		}
+		if wait := s.Wait("a"); !near(wait, 800*time.Millisecond) { // until the total is there again
+			t.Errorf("to be waited for %v", wait)
+		}
+		if left := s.Left("quiet"); !near(left, 50*time.Millisecond) || s.Heavy("quiet") || s.Wait("quiet") != 0 {
+			t.Errorf("a namespace that used nothing has %v left", left)
+		}
+		s.Spend("quiet", 60*time.Millisecond)
+		if left, wait := s.Left("quiet"), s.Wait("quiet"); left > 0 || !near(wait, 50*time.Millisecond) {
+			t.Errorf("beyond the reserve %v are left, to be waited for %v", left, wait)
+		}
+	})
+}
+
+// Fails when a machine that stood still during a piece of work costs its namespace more than a window.
+func TestAPieceOfWorkCountsForAWindowAtMost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShare(t, ShareOptions{Window: 4 * time.Second, Namespace: time.Second})
+		s.Spend("a", time.Hour)
+		if wait := s.Wait("a"); !near(wait, 12*time.Second) {
+			t.Errorf("to be waited for %v", wait)
+		}
+	})
+}
+
+func TestAShareSaysWhatIsWrongWithIt(t *testing.T) {
+	for name, o := range map[string]ShareOptions{
+		"no window":                        {Namespace: time.Second},
+		"nothing for a namespace":          {Window: time.Second},
+		"a negative total":                 {Window: time.Second, Namespace: time.Second, Total: -1},
+		"a reserve beyond the namespace's": {Window: time.Second, Namespace: time.Second, Reserve: 2 * time.Second},
+	} {
+		if _, err := NewShare(o); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}

@@ -1,0 +1,351 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	apidiscovery "k8s.io/api/apidiscovery/v2"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"notifier/internal/fair"
+)
+
+// Discovery asks the API server what it serves.
+type Discovery interface {
+	// All returns what all versions of all groups serve, each group's in the server's order of preference. Its requests end with ctx.
+	All(ctx context.Context) ([]apidiscovery.APIGroupDiscovery, error)
+}
+
+// The answers about a kind that is not found.
+var (
+	// ErrNotServed is the answer that the cluster has no such kind.
+	ErrNotServed = errors.New("the cluster serves no namespaced kind of that name and apiVersion: correct them, or have its definition " +
+		"installed")
+	// ErrNotAnswered is the lack of an answer, which may be there the next time.
+	ErrNotAnswered = errors.New("the API server has not said yet what it serves")
+)
+
+// AmbiguousKindError is the answer that a kind without an API version could be of several groups.
+type AmbiguousKindError struct {
+	Kind   string
+	Groups []string
+}
+
+func (e *AmbiguousKindError) Error() string {
+	return fmt.Sprintf("kind %s is served by the API groups %s: set apiVersion", e.Kind, strings.Join(e.Groups, ", "))
+}
+
+// IsUnresolvable reports whether an error is the cluster's answer about a kind, rather than the lack of one.
+func IsUnresolvable(err error) bool {
+	_, ambiguous := errors.AsType[*AmbiguousKindError](err)
+	return ambiguous || errors.Is(err, ErrNotServed)
+}
+
+const (
+	// catalogueRefresh is how often the cluster may be asked again because a kind was not found, or found in more than one group.
+	catalogueRefresh = 10 * time.Second
+	// catalogueRetry is the pause after a request that failed.
+	catalogueRetry = 2 * time.Second
+	// catalogueAge is when an answer is asked for anew beside its use.
+	catalogueAge = 10 * time.Minute
+	// catalogueTimeout ends a request that the server does not answer.
+	catalogueTimeout = 5 * time.Second
+	// cataloguePatience is how long after its beginning a request is waited for. Who comes later does not wait at all, so that an API
+	// server that hangs costs each worker this long once in catalogueTimeout.
+	cataloguePatience = 250 * time.Millisecond
+	// missBurst and missPause are how often a namespace may have the cluster asked again for kinds that are not found, or that a write
+	// did not find: so many times at once, and once in that time. Tenants invent kinds. maxMissing bounds the namespaces remembered.
+	missBurst  = 6
+	missPause  = time.Minute
+	maxMissing = 1024
+	// maxKinds bounds the names of kinds; what the server lists beyond it is not found.
+	maxKinds = 1 << 14
+)
+
+// Catalogue knows which kinds the cluster serves: by one request for all of them, which is made when something is to be found out and
+// answered from memory otherwise. Run makes the requests, one at a time.
+type Catalogue struct {
+	discovery Discovery
+	misses    *fair.Limiters[string]
+	// wanted has a request made.
+	wanted chan struct{}
+
+	mu sync.Mutex
+	answer
+	// err is why the last request failed, asked and answered when it began and ended.
+	err             error
+	asked, answered time.Time
+	// doubted says that the answer may be outdated.
+	doubted bool
+	// queued says that a request was asked for and has not begun. began is when the one under way did, zero for none.
+	queued bool
+	began  time.Time
+	// done closes when the request under way, or the next one, has ended.
+	done chan struct{}
+}
+
+// answer is what the API server said that it serves.
+type answer struct {
+	// kinds are the namespaced resources by their kinds, each group's in its order of preference.
+	kinds map[string][]servedResource
+	// stale are the versions that the API server could not find out about.
+	stale map[schema.GroupVersion]bool
+}
+
+// servedResource is one way to reach the objects of a kind.
+type servedResource struct {
+	schema.GroupVersionResource
+	patchable bool
+}
+
+// NewCatalogue returns a catalogue that knows nothing yet. Run has it learn.
+func NewCatalogue(d Discovery) *Catalogue {
+	return &Catalogue{
+		discovery: d, misses: fair.NewLimiters[string](rate.Every(missPause), missBurst, maxMissing),
+		wanted: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+}
+
+// Run asks the API server whenever that is wanted, until ctx ends.
+func (c *Catalogue) Run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.wanted:
+			c.ask(ctx)
+		}
+	}
+}
+
+// Resource returns the resource of a kind that an object of a namespace names: in the API version that it names, else in the only group
+// that has the kind, in the first of its versions that can be patched. The error is ErrNotServed or an *AmbiguousKindError when the cluster
+// has answered. It waits no longer than cataloguePatience.
+func (c *Catalogue) Resource(ctx context.Context, namespace, apiVersion, kind string) (schema.GroupVersionResource, error) {
+	none, version := schema.GroupVersionResource{}, schema.GroupVersion{}
+	if apiVersion != "" {
+		var ok bool
+		if version, ok = ParseAPIVersion(apiVersion); !ok {
+			return none, ErrNotServed
+		}
+	}
+	found, err := c.find(ctx, namespace, version, kind)
+	switch {
+	case err != nil:
+		return none, fmt.Errorf("look up %s: %w", strings.TrimSpace(apiVersion+" "+kind), err)
+	case len(found) == 0:
+		return none, ErrNotServed
+	case len(found) > 1:
+		return none, &AmbiguousKindError{kind, groupNames(found)}
+	}
+	return found[0], nil
+}
+
+// Preferred returns the resource of a kind in the first version of its group that has it, and false when none does, as the cluster says
+// when asked no earlier than since.
+func (c *Catalogue) Preferred(
+	ctx context.Context, since time.Time, kind schema.GroupKind, resource string,
+) (found schema.GroupVersionResource, served bool, err error) {
+	none := schema.GroupVersionResource{}
+	c.mu.Lock()
+	for c.asked.Before(since) || c.answered.IsZero() {
+		c.queue()
+		done := c.done
+		c.mu.Unlock()
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return none, false, context.Cause(ctx)
+		}
+		c.mu.Lock()
+	}
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return none, false, c.err
+	}
+	for _, r := range c.kinds[kind.Kind] {
+		if r.Group == kind.Group && r.Resource == resource {
+			return r.GroupVersionResource, true, nil
+		}
+	}
+	for version := range c.stale {
+		if version.Group == kind.Group {
+			return none, false, ErrNotAnswered
+		}
+	}
+	return none, false, nil
+}
+
+// Doubt has the cluster asked again when a kind is next looked up, because a write for a namespace found nothing there.
+func (c *Catalogue) Doubt(namespace string) {
+	if c.misses.Allow(namespace) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.doubted = true
+	}
+}
+
+// find returns the resources of a kind, none when the server says that there are none. A kind of which one resource is known does without
+// the answer to a request under way, because one tenant's doubt must not fail the others' writes.
+func (c *Catalogue) find(
+	ctx context.Context, namespace string, version schema.GroupVersion, kind string,
+) ([]schema.GroupVersionResource, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found := c.lookup(version, kind)
+	known := len(found) == 1
+	good := known && !c.doubted
+	if !c.due(good) {
+		return found, c.missing(found, version)
+	}
+	if c.began.IsZero() && !c.queued {
+		// What the API server did not say, and what it may say otherwise by now, is nobody's invention.
+		if answered := !c.answered.IsZero() && c.err == nil; answered && !known && !c.misses.Allow(namespace) {
+			return found, c.missing(found, version)
+		}
+		c.queue()
+	}
+	if good { // only old: the next lookup has the new answer
+		return found, nil
+	}
+	if !c.await(ctx) && len(c.lookup(version, kind)) != 1 {
+		return nil, errors.Join(ctx.Err(), ErrNotAnswered)
+	}
+	found = c.lookup(version, kind)
+	return found, c.missing(found, version)
+}
+
+// await waits for the request under way, and reports whether it ended in time. The caller holds the lock, which is free meanwhile.
+func (c *Catalogue) await(ctx context.Context) bool {
+	left := cataloguePatience
+	if !c.began.IsZero() {
+		left -= time.Since(c.began)
+	}
+	if left <= 0 {
+		return false
+	}
+	done := c.done
+	c.mu.Unlock()
+	defer c.mu.Lock()
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// due reports whether the cluster is to be asked about a kind: good says that what is known of it is. The caller holds the lock.
+func (c *Catalogue) due(good bool) bool {
+	pause := catalogueRefresh
+	switch {
+	case good:
+		pause = catalogueAge
+	case c.err != nil:
+		pause = catalogueRetry
+	}
+	return c.answered.IsZero() || time.Since(c.answered) >= pause
+}
+
+// missing is why a kind was not found, nil if it was or if the server said that there is none. What was found once counts while the server
+// does not answer. The caller holds the lock.
+func (c *Catalogue) missing(found []schema.GroupVersionResource, version schema.GroupVersion) error {
+	switch {
+	case len(found) > 0:
+		return nil
+	case c.answered.IsZero() || c.stale[version]:
+		return ErrNotAnswered
+	}
+	return c.err
+}
+
+// lookup returns the resources of a kind, in a version or, with none named, one of each group. The caller holds the lock.
+func (c *Catalogue) lookup(version schema.GroupVersion, kind string) (found []schema.GroupVersionResource) {
+	for _, r := range c.kinds[kind] {
+		known := func(other schema.GroupVersionResource) bool { return other.Group == r.Group }
+		named := !version.Empty() && r.GroupVersion() == version
+		if named || version.Empty() && r.patchable && !slices.ContainsFunc(found, known) {
+			found = append(found, r.GroupVersionResource)
+		}
+	}
+	return found
+}
+
+// queue has a request made after the one under way. The caller holds the lock.
+func (c *Catalogue) queue() {
+	if !c.queued {
+		c.queued = true
+		c.wanted <- struct{}{} // it has room: what was there before is under way
+	}
+}
+
+func (c *Catalogue) ask(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, catalogueTimeout)
+	defer cancel()
+	c.mu.Lock()
+	began := time.Now()
+	c.queued, c.began = false, began
+	c.mu.Unlock()
+	groups, err := c.discovery.All(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err = err; err == nil {
+		c.answer, c.doubted = newAnswer(groups), false
+	}
+	c.asked, c.answered, c.began = began, time.Now(), time.Time{}
+	close(c.done)
+	c.done = make(chan struct{})
+}
+
+func newAnswer(groups []apidiscovery.APIGroupDiscovery) answer {
+	a := answer{kinds: map[string][]servedResource{}, stale: map[schema.GroupVersion]bool{}}
+	for _, group := range groups {
+		for _, v := range group.Versions {
+			version := schema.GroupVersion{Group: group.Name, Version: v.Version}
+			if _, ok := ParseAPIVersion(version.String()); !ok {
+				continue
+			}
+			if v.Freshness == apidiscovery.DiscoveryFreshnessStale {
+				a.stale[version] = true
+			}
+			for _, r := range v.Resources {
+				if r.ResponseKind == nil || r.Scope != apidiscovery.ScopeNamespace {
+					continue
+				}
+				kind := r.ResponseKind.Kind
+				if _, known := a.kinds[kind]; known || len(a.kinds) < maxKinds {
+					a.kinds[kind] = append(a.kinds[kind], servedResource{version.WithResource(r.Resource), slices.Contains(r.Verbs, "patch")})
+				}
+			}
+		}
+	}
+	return a
+}
+
+// maxGroupNames is how many groups an error lists.
+const maxGroupNames = 8
+
+// groupNames are those of the resources for people, ordered.
+func groupNames(found []schema.GroupVersionResource) []string {
+	names := make([]string, 0, len(found))
+	for _, r := range found {
+		if r.Group == "" {
+			r.Group = `"" (core)`
+		}
+		names = append(names, r.Group)
+	}
+	slices.Sort(names)
+	if len(names) > maxGroupNames {
+		names = append(names[:maxGroupNames], "…")
+	}
+	return names
+}
