@@ -206,12 +206,12 @@ func (s *shard) shed(work context.Context, q *queue, n int, now time.Time) {
 // once, however long the wait: should nobody recall it, the schedule hands it out when its lifetime ends.
 func (s *shard) putBack(work context.Context, it *item, now time.Time) {
 	switch {
-	case it.queue.bad(now) && !now.Before(expiry(&it.d)):
-		s.expire(work, it)
-		return
 	case it.recalled && len(it.twins) == 0:
 		s.leave(it)
 		it.queue.recallAt = now.Add(recallGap) // or it would be recalled at once
+		return
+	case it.queue.bad(now) && !now.Before(expiry(&it.d)):
+		s.expire(work, it)
 		return
 	}
 	it.unsent = it.unsent || it.fresh()

@@ -26,7 +26,7 @@ var figures = []struct {
 	{"receivers.md", "%v KiB an expression", "MaxSource", 1 << 10},
 	{"receivers.md", "%v KiB a Receiver with the expressions", "maxCEL", 1 << 10},
 	{"receivers.md", "up to %v calls, operators, lists and maps", "maxParts", 1},
-	{"receivers.md", "parts nested %v deep", "expr.maxDepth", 1},
+	{"receivers.md", "parts nested %v deep", "cel.maxDepth", 1},
 	{"receivers.md", "more than %v MiB; compressed", "MaxBody", 1 << 20},
 	{"receivers.md", "`body is larger than %v MiB`", "MaxBody", 1 << 20},
 	{"receivers.md", "`event is larger than %v KiB`", "maxCDEvent", 1 << 10},
@@ -41,7 +41,7 @@ var figures = []struct {
 	{"providers.md", "Authorities may have %v KiB", "maxAuthoritiesValue", 1 << 10},
 	{"providers.md", "every other value %v KiB", "maxSecretValue", 1 << 10},
 	{"providers.md", "more slowly, for %v hours", "lifetime", int64(time.Hour)},
-	{"operations.md", "read at once, %v KiB each", "bufferSize", 1 << 10},
+	{"operations.md", "read at once, %v KiB each", "BufferSize", 1 << 10},
 	{"operations.md", "in use waits for it, %v s at most", "openPatience", int64(time.Second)},
 	{"flux.md", "in order, up to %v hours", "lifetime", int64(time.Hour)},
 	{"flux.md", "younger than %v hours", "lifetime", int64(time.Hour)},
@@ -79,7 +79,7 @@ func thousands(n int64) string {
 	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
 }
 
-// constants are the numbers of package-level constants below a directory, by name and by package and name, such as "expr.maxDepth".
+// constants are the numbers of package-level constants below a directory, by name and by package and name, such as "cel.maxDepth".
 // Those that need more than literals and package time are left out.
 func constants(t *testing.T, root string) map[string][]int64 {
 	t.Helper()
