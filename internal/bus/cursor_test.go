@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go/jetstream"
@@ -248,5 +249,59 @@ func TestE3TheReaderGoesOnWhereThatOfAnEarlierReleaseEnded(t *testing.T) {
 	}
 	if _, err := s.Consumer(ctx, kindRoute); !errors.Is(err, jetstream.ErrConsumerNotFound) {
 		t.Errorf("the old consumer: %v", err)
+	}
+}
+
+// Fails when publishers run away from the reader, so that it must read the stream for good, or wait for one that stands still for long.
+func TestPublishersWaitForAReaderThatIsFarBehind(t *testing.T) {
+	t.Parallel()
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	waits := func() time.Duration {
+		began := time.Now()
+		b.recent.await(ctx)
+		return time.Since(began)
+	}
+	b.recent.note(behindMost + 10)
+	if waited := waits(); waited >= behindWait {
+		t.Errorf("waited %s for nobody", waited)
+	}
+	b.recent.advance(true, 1)
+	if waited := waits(); waited < behindWait {
+		t.Errorf("waited %s for a reader that stands still", waited)
+	}
+	ended := make(chan struct{})
+	go func() { b.recent.await(ctx); close(ended) }()
+	b.recent.advance(true, 20)
+	receive(t, ended)
+	if waited := waits(); waited >= behindWait {
+		t.Errorf("waited %s for a reader that is near", waited)
+	}
+}
+
+// Fails when what this process published is sent back by the server, from an empty stream or from one with events.
+func TestWhatThisProcessPublishedIsNotReadFromTheStream(t *testing.T) {
+	t.Parallel()
+	for _, before := range []int{0, 3} {
+		b := open(t, t.TempDir(), nil)
+		publishEvents(t, b, ids(before)...)
+		events, followed := newHeldEvents(), make(chan *event.Record, 10)
+		start(t, events.read(b))
+		start(t, func(ctx context.Context) error {
+			return b.FollowEvents(ctx, time.Now().Add(-time.Hour), func(r *event.Record) { followed <- r })
+		})
+		for !receive(t, events.caught) {
+			continue
+		}
+		publishEvents(t, b, "new")
+		for range before + 1 {
+			receive(t, events.handed)
+			receive(t, followed)
+		}
+		for c := range b.streams[streamEvents].ListConsumers(testContext(t)).Info() {
+			if c.Name != consumerName(subscribeRole()) && c.Delivered.Stream > uint64(before) {
+				t.Errorf("a consumer has read up to %d of a stream that had %d events", c.Delivered.Stream, before)
+			}
+		}
 	}
 }

@@ -20,8 +20,9 @@ const followRetry = time.Second
 // was there already, by its ID, within the duplicate window. It sets r.Seq; of a duplicate that is the first one's.
 //
 // It refuses with ErrFull when the records that were not routed yet take most of the stream: publishing more would make the
-// stream discard them.
+// stream discard them. While this process routes and is far behind, it waits, behindWait at most.
 func (b *Bus) PublishEvent(ctx context.Context, r *event.Record) (duplicate bool, err error) {
+	b.recent.await(ctx)
 	return b.publishRecord(r, func(m *nats.Msg) (ack, error) {
 		return b.events.commit(ctx, entry{msg: m, namespace: r.Event.InvolvedObject.Namespace, stored: b.remember(r)})
 	})

@@ -60,8 +60,11 @@ type eventReader struct {
 
 func (r *eventReader) run(ctx context.Context) error {
 	f := feed{bus: r.consumer.bus, next: r.consumer.cursor.next, end: func() { r.caughtUp(1) }}
+	recent := r.consumer.bus.recent
+	defer recent.advance(false, 0)
 	return f.run(ctx, func(l logEntry) error {
 		r.gauge.answered()
+		recent.advance(true, l.seq+1)
 		return r.hand(ctx, l)
 	})
 }

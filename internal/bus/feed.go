@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -62,7 +63,7 @@ func (f *feed) run(ctx context.Context, each func(logEntry) error) error {
 		return fmt.Errorf("read stream: %w", err)
 	}
 	if f.bus.embedded == nil {
-		return f.read(ctx, 0, each)
+		return f.read(ctx, noEnd, each)
 	}
 	if err := f.read(ctx, info.State.LastSeq, each); err != nil || ctx.Err() != nil {
 		return err
@@ -119,9 +120,12 @@ func (f *feed) follow(ctx context.Context, each func(logEntry) error) error {
 	return nil
 }
 
-// read reads from the stream up to and including a sequence, zero for without end.
+// noEnd is after every sequence.
+const noEnd = math.MaxUint64
+
+// read reads from the stream up to and including a sequence.
 func (f *feed) read(ctx context.Context, last uint64, each func(logEntry) error) error {
-	if last > 0 && f.next > last {
+	if f.next > last {
 		return nil
 	}
 	msgs, pending, err := f.open(ctx)
@@ -129,14 +133,14 @@ func (f *feed) read(ctx context.Context, last uint64, each func(logEntry) error)
 		return err
 	}
 	defer msgs.Stop()
-	if last > 0 && pending == 0 { // what there was up to last has been removed from the stream
+	if last != noEnd && pending == 0 { // what there was up to last has been removed from the stream
 		f.next = last + 1
 		return nil
 	}
 	if pending == 0 {
 		f.atEnd()
 	}
-	for last == 0 || f.next <= last {
+	for f.next <= last {
 		m, err := msgs.Next(jetstream.NextContext(ctx)) // Stop may be missed while the consumer is made anew
 		if ctx.Err() != nil {
 			return nil
@@ -149,7 +153,7 @@ func (f *feed) read(ctx context.Context, last uint64, each func(logEntry) error)
 			return fmt.Errorf("read metadata: %w", err)
 		}
 		seq := meta.Sequence.Stream
-		if last > 0 && seq > last { // all up to last is gone
+		if seq > last { // all up to last is gone
 			f.next = max(f.next, last+1)
 			return nil
 		}
@@ -164,10 +168,14 @@ func (f *feed) read(ctx context.Context, last uint64, each func(logEntry) error)
 	return nil
 }
 
+// feedInactive is when the server forgets a consumer that is not read any more. One that waits for its reader is made anew.
+const feedInactive = 10 * time.Second
+
 // open begins to read the stream at next. It returns how many messages there were from there on.
 func (f *feed) open(ctx context.Context) (_ jetstream.MessagesContext, pending uint64, err error) {
 	cfg := jetstream.OrderedConsumerConfig{
 		HeadersOnly: f.headers, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: f.next,
+		InactiveThreshold: feedInactive,
 	}
 	if f.next == 0 {
 		cfg.DeliverPolicy, cfg.OptStartSeq, cfg.OptStartTime = jetstream.DeliverByStartTimePolicy, 0, &f.from

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -11,6 +12,10 @@ const (
 	// recentRecords and recentBytes bound what of EVENTS is kept in memory for its readers.
 	recentRecords = 4096
 	recentBytes   = 16 << 20
+	// behindMost is how far the worker's reader may be behind before publishers wait for it, behindWait for how long at most: a reader that is
+	// further behind than memory reaches reads the stream, which costs so much that it does not catch up with many publishers.
+	behindMost = recentRecords / 2
+	behindWait = 250 * time.Millisecond
 	// gapPatience is how long a reader waits for a record that is stored and that its publisher does not know of yet.
 	gapPatience = 2 * time.Millisecond
 )
@@ -26,10 +31,14 @@ type recent struct {
 	bytes   int
 	last    uint64 // the newest sequence that was put
 	wake    map[chan struct{}]struct{}
+	// reading says that this process routes, and next what it reads next. near is closed, and made anew, when it is near enough.
+	reading bool
+	next    uint64
+	near    chan struct{}
 }
 
 func newRecent() *recent {
-	return &recent{records: make([]*event.Record, recentRecords), wake: map[chan struct{}]struct{}{}}
+	return &recent{records: make([]*event.Record, recentRecords), wake: map[chan struct{}]struct{}{}, near: make(chan struct{})}
 }
 
 // put keeps r, which has its place in the stream.
@@ -96,6 +105,38 @@ func (c *recent) watch() (wake <-chan struct{}, stop func()) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.wake, w)
+	}
+}
+
+// advance notes that the worker's reader, if it is reading, reads next from a sequence.
+func (c *recent) advance(reading bool, next uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was := c.isFar()
+	c.reading, c.next = reading, next
+	if was && !c.isFar() {
+		close(c.near)
+		c.near = make(chan struct{})
+	}
+}
+
+// isFar reports whether the reader is too far behind. The lock is held.
+func (c *recent) isFar() bool { return c.reading && c.last > c.next+behindMost }
+
+// await waits while the worker's reader in this process is too far behind, behindWait at most.
+func (c *recent) await(ctx context.Context) {
+	c.mu.Lock()
+	far, near := c.isFar(), c.near
+	c.mu.Unlock()
+	if !far {
+		return
+	}
+	timer := time.NewTimer(behindWait)
+	defer timer.Stop()
+	select {
+	case <-near:
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 
