@@ -25,7 +25,7 @@ func (b *Bus) Events(ctx context.Context, h event.Handler) error {
 
 // readEvents reads from one takeover to the next.
 func (c *consumer) readEvents(ctx context.Context, h event.Handler) error {
-	in := make(chan event.Held[*event.Record])
+	in := make(chan event.Held[*event.Record], recordBatch)
 	gauge := c.bus.progress.start(c.role)
 	defer gauge.stop()
 	r := &eventReader{consumer: c, handler: h, out: in, gauge: gauge}

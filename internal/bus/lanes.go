@@ -71,8 +71,9 @@ func (l *lanes) run(ctx context.Context, in <-chan event.Held[*event.Record]) er
 			if !open {
 				return nil
 			}
-			for _, h := range gatherAfter(first, in) {
-				l.add(h)
+			l.add(first)
+			for range len(in) { // what has come meanwhile goes together
+				l.add(<-in)
 			}
 		case c := <-l.finished:
 			if c.err != nil {

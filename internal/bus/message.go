@@ -66,7 +66,14 @@ func setHeader(h nats.Header, name, value string) {
 func percentEncode(s string) string {
 	const upper = "0123456789ABCDEF"
 	plain := func(c byte) bool { return c > ' ' && c <= '~' && c != '%' && c != '"' }
-	out := make([]byte, 0, len(s))
+	first := 0
+	for first < len(s) && plain(s[first]) {
+		first++
+	}
+	if first == len(s) {
+		return s
+	}
+	out := make([]byte, 0, len(s)+len(s)/2)
 	for i := range len(s) {
 		if plain(s[i]) {
 			out = append(out, s[i])
