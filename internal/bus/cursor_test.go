@@ -305,3 +305,17 @@ func TestWhatThisProcessPublishedIsNotReadFromTheStream(t *testing.T) {
 		}
 	}
 }
+
+// Fails when a replica counts as not ready because nothing happened in the cluster for a minute.
+func TestAReaderWithoutEventsIsReady(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	events := newHeldEvents()
+	start(t, events.read(b))
+	for !receive(t, events.caught) {
+		continue
+	}
+	must(t, b.progress.check(time.Now().Add(2*wedgedAfter)))
+	publishEvents(t, b, "1")
+	must(t, receive(t, events.handed).Done(testContext(t)))
+	must(t, b.progress.check(time.Now().Add(2*wedgedAfter)))
+}

@@ -63,7 +63,6 @@ func (r *eventReader) run(ctx context.Context) error {
 	recent := r.consumer.bus.recent
 	defer recent.advance(false, 0)
 	return f.run(ctx, func(l logEntry) error {
-		r.gauge.answered()
 		recent.advance(true, l.seq+1)
 		return r.hand(ctx, l)
 	})
