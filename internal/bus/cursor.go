@@ -85,6 +85,22 @@ func (c *cursor) inherit(ctx context.Context, s jetstream.Stream) error {
 	return nil
 }
 
+// rewindCursor moves a cursor back that is beyond the end of its stream: the stream was made anew, or lost its end with the power. What comes
+// next would else count as done. It is called before this process accepts events.
+func (b *Bus) rewindCursor(ctx context.Context) error {
+	info, err := b.streams[streamEvents].Info(ctx)
+	if err != nil {
+		return fmt.Errorf("read stream: %w", err)
+	}
+	c, err := b.loadCursor(ctx)
+	if err != nil || c.floor <= info.State.LastSeq {
+		return err
+	}
+	b.log.Warn("the place of the reader is beyond the end of the events and is moved back", "place", c.floor, "end", info.State.LastSeq)
+	c.floor = info.State.LastSeq
+	return c.save(ctx)
+}
+
 // skipTo says that there is nothing between the last event that was handed out and seq.
 func (c *cursor) skipTo(seq uint64) {
 	c.mu.Lock()
@@ -148,8 +164,16 @@ func (c *cursor) save(ctx context.Context) error {
 
 // keep saves the cursor until ctx ends, then once more when what is being handled has ended or closePatience is over. It ends with an error
 // when another replica has moved the cursor, or when an event was returned: the reader then begins anew at the floor.
-func (c *cursor) keep(ctx context.Context) error {
+//
+// It tells the gauge how many events are open. None is for long, so a floor that does not move means that none is handled.
+func (c *cursor) keep(ctx context.Context, g *gauge) error {
+	last := uint64(0)
 	for wait(ctx, cursorInterval) == nil {
+		floor, _, open := c.counts()
+		if g.queued.Store(int64(open)); open == 0 || floor != last {
+			g.moved()
+		}
+		last = floor
 		err := c.save(ctx)
 		switch {
 		case wrongRevision(err):
@@ -158,7 +182,7 @@ func (c *cursor) keep(ctx context.Context) error {
 			return errInterrupted
 		}
 	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), closePatience)
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closePatience)
 	defer cancel()
 	for {
 		if _, _, open := c.counts(); open == 0 {
@@ -167,7 +191,7 @@ func (c *cursor) keep(ctx context.Context) error {
 		select {
 		case <-c.changed:
 			continue
-		case <-last.Done():
+		case <-closing.Done():
 		}
 		break
 	}

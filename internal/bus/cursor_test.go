@@ -319,3 +319,47 @@ func TestAReaderWithoutEventsIsReady(t *testing.T) {
 	must(t, receive(t, events.handed).Done(testContext(t)))
 	must(t, b.progress.check(time.Now().Add(2*wedgedAfter)))
 }
+
+// Fails when events that nobody handles do not show in the readiness probe.
+func TestAReaderWhoseEventsAreNotHandledIsNotReady(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	events := newHeldEvents()
+	start(t, events.read(b))
+	publishEvents(t, b, "1")
+	h := receive(t, events.handed)
+	late := func() error { return b.progress.check(time.Now().Add(wedgedAfter + time.Second)) }
+	for deadline := time.Now().Add(testTimeout); late() == nil; {
+		if time.Now().After(deadline) {
+			t.Fatal("ready")
+		}
+	}
+	must(t, h.Done(testContext(t)))
+	for deadline := time.Now().Add(testTimeout); late() != nil; {
+		if time.Now().After(deadline) {
+			t.Fatal("not ready once it was handled: ", late())
+		}
+	}
+}
+
+// E2: a stream that was made anew begins with sequences that the cursor has passed. Fails when its events count as done.
+func TestE2EventsOfAStreamThatWasMadeAnewAreRead(t *testing.T) {
+	dir := t.TempDir()
+	b := open(t, dir, nil)
+	ctx := testContext(t)
+	c, err := b.loadCursor(ctx)
+	must(t, err)
+	c.skipTo(1000)
+	must(t, c.save(ctx))
+	closeBus(t, b)
+	b = open(t, dir, nil)
+	events := newHeldEvents()
+	start(t, events.read(b))
+	publishEvents(t, b, ids(2)...)
+	for i := range 2 {
+		h := receive(t, events.handed)
+		if h.Seq != uint64(i+1) {
+			t.Errorf("got %s", describe(h))
+		}
+		must(t, h.Done(ctx))
+	}
+}

@@ -28,7 +28,7 @@ func (c *consumer) readEvents(ctx context.Context, h event.Handler) error {
 	in := make(chan event.Held[*event.Record], recordBatch)
 	gauge := c.bus.progress.start(c.role)
 	defer gauge.stop()
-	r := &eventReader{consumer: c, handler: h, out: in, gauge: gauge}
+	r := &eventReader{consumer: c, handler: h, out: in}
 	r.behind.Store(1)
 	h.CaughtUp(false)
 	g, ctx := errgroup.WithContext(ctx)
@@ -42,7 +42,7 @@ func (c *consumer) readEvents(ctx context.Context, h event.Handler) error {
 		}
 		return errStopped
 	})
-	g.Go(func() error { return c.cursor.keep(ctx) })
+	g.Go(func() error { return c.cursor.keep(ctx, gauge) })
 	return g.Wait()
 }
 
@@ -51,7 +51,6 @@ type eventReader struct {
 	consumer *consumer
 	handler  event.Handler
 	out      chan<- event.Held[*event.Record]
-	gauge    *gauge
 	// spilled is up to where it was last asked to be done.
 	spilled uint64
 	// behind counts what stood in the stream as the term began and was not handled yet, and one until all of that was handed out.
@@ -99,7 +98,6 @@ func (r *eventReader) hand(ctx context.Context, l logEntry) error {
 	}
 	select {
 	case r.out <- event.Held[*event.Record]{Value: record, Seq: l.seq, Settler: c.cursor.open(l.seq)}:
-		r.gauge.moved()
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -111,7 +109,6 @@ func (r *eventReader) room(ctx context.Context) error {
 	for {
 		floor, window, _ := r.consumer.cursor.counts()
 		if window < spillAt {
-			r.gauge.waiting(0)
 			return nil
 		}
 		if upTo := floor + maxOpen/2; upTo >= r.spilled+maxOpen/8 { // not for each event that is done
@@ -121,7 +118,6 @@ func (r *eventReader) room(ctx context.Context) error {
 		if window < maxOpen {
 			return nil
 		}
-		r.gauge.waiting(window)
 		select {
 		case <-r.consumer.cursor.changed:
 		case <-ctx.Done():

@@ -115,8 +115,7 @@ func TestE3AReaderThatWasReplacedHandsNothingOut(t *testing.T) {
 	c := &consumer{bus: b, role: routeRole()}
 	must(t, c.startOver(ctx, b.streams[streamEvents]))
 	out := make(chan event.Held[*event.Record], 1)
-	r := &eventReader{consumer: c, handler: newHeldEvents().handler(), out: out, gauge: b.progress.start(c.role)}
-	r.gauge.stop()
+	r := &eventReader{consumer: c, handler: newHeldEvents().handler(), out: out}
 	replaced := event.WithFence(ctx, func() bool { return false })
 	if err := r.hand(replaced, logEntry{seq: 1, record: testRecord("1", "team", "app")}); !errors.Is(err, errFenced) || len(out) > 0 {
 		t.Errorf("got %v, %d handed out", err, len(out))

@@ -112,6 +112,9 @@ func (b *Bus) setUp(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := b.patiently(ctx, b.rewindCursor); err != nil {
+		return err
+	}
 	// Made before the doors open: what they accept from now on is not missed, however long it takes until somebody reads.
 	return b.patiently(ctx, func(ctx context.Context) error {
 		if _, err := b.setUpConsumer(ctx, subscribeRole()); err != nil {
