@@ -32,16 +32,16 @@ func (d *Deliverer) Dispatch(ctx context.Context, ds []event.Held[event.Delivery
 }
 
 // CaughtUp implements Dispatcher.
-func (d *Deliverer) CaughtUp(yes bool) {
+func (d *Deliverer) CaughtUp(ctx context.Context, yes bool) {
 	for _, s := range d.shards.caughtUp(yes) {
-		s.call(context.Background(), func(work context.Context) { s.catchUp(work) })
+		s.call(ctx, s.catchUp)
 	}
 }
 
 // Spill implements Dispatcher.
-func (d *Deliverer) Spill(order uint64) {
+func (d *Deliverer) Spill(ctx context.Context, order uint64) {
 	for _, s := range d.shards.all() {
-		s.call(context.Background(), func(work context.Context) {
+		s.call(ctx, func(work context.Context) {
 			s.spill(work, func(it *item) bool { return it.entry.order <= order })
 		})
 	}

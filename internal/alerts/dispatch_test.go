@@ -106,7 +106,7 @@ func TestE5WhatHoldsTheOldestEventsIsPutAwayWhenTheBusAsks(t *testing.T) {
 		}
 		s, stop := w.run()
 		wait(time.Second)
-		s.dispatcher.Spill(4)
+		s.dispatcher.Spill(t.Context(), 4)
 		wait(time.Second)
 		if n := w.bus.unscheduled(); n != 2 || w.bus.left() != 6 {
 			t.Errorf("%d events are held, %d messages are left", n, w.bus.left())

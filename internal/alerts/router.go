@@ -26,9 +26,9 @@ type Dispatcher interface {
 	// letter. It returns an error only when ctx ends.
 	Dispatch(ctx context.Context, ds []event.Held[event.Delivery]) error
 	// CaughtUp says whether all events that stood on the bus as reading began were dispatched.
-	CaughtUp(yes bool)
+	CaughtUp(ctx context.Context, yes bool)
 	// Spill asks for deliveries of events up to a place in the stream to be settled soon, wherever they are.
-	Spill(order uint64)
+	Spill(ctx context.Context, order uint64)
 	// Lost is told of a delivery that was given up as its event was routed.
 	Lost(d *event.Delivery, label, reason string)
 }

@@ -3,7 +3,6 @@ package alerts
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -49,11 +48,11 @@ func (f *fakeEvents) held(batch []*event.Record) []event.Held[*event.Record] {
 	return held
 }
 
-func (f *fakeEvents) Done(context.Context) error { f.done++; return nil }
-func (f *fakeEvents) Working() error             { return nil }
-func (f *fakeEvents) Return() error              { return nil }
-func (f *fakeEvents) CaughtUp(bool)              {}
-func (f *fakeEvents) Spill(uint64)               {}
+func (f *fakeEvents) Done(context.Context) error     { f.done++; return nil }
+func (f *fakeEvents) Working() error                 { return nil }
+func (f *fakeEvents) Return() error                  { return nil }
+func (f *fakeEvents) CaughtUp(context.Context, bool) {}
+func (f *fakeEvents) Spill(context.Context, uint64)  {}
 
 func (f *fakeEvents) Dispatch(_ context.Context, ds []event.Held[event.Delivery]) error {
 	if f.fail != nil {
@@ -387,45 +386,4 @@ func TestPatternsOverBudgetShowOnTheAlertUntilTheyAreInTime(t *testing.T) {
 	if len(got) != 2 || !strings.Contains(got[0], ReasonPatternsTimed) || !strings.Contains(got[1], ReasonPatternsInTime) {
 		t.Errorf("reported %v", got)
 	}
-}
-
-// The two must cost the same (E8).
-func BenchmarkRoute(b *testing.B) {
-	for _, size := range []struct{ alerts, namespaces int }{{10, 5}, {10_000, 5_000}} {
-		b.Run(fmt.Sprintf("alerts=%d", size.alerts), func(b *testing.B) {
-			r := newRouted(b)
-			for i := range size.alerts {
-				r.put(b, AlertSpec{
-					Namespace: fmt.Sprint("ns-", i%size.namespaces), Name: fmt.Sprint("alert-", i), UID: fmt.Sprint(i), Provider: "chat",
-					Sources: []Source{{Kind: "Kustomization", Name: "*"}}, Exclusion: []string{"waiting.*"},
-				})
-			}
-			batch := make([]*event.Record, 100)
-			for i := range batch {
-				batch[i] = recordOf(func(r *event.Record) {
-					r.Event.InvolvedObject = kustomization(fmt.Sprint("ns-", i%min(5, size.namespaces)), "app")
-				})
-			}
-			for b.Loop() {
-				if err := r.route(b.Context(), batch); err != nil {
-					b.Fatal(err)
-				}
-				r.events.published = r.events.published[:0]
-			}
-			b.ReportMetric(float64(b.N*len(batch))/b.Elapsed().Seconds(), "events/s")
-		})
-	}
-}
-
-// What one step of the worst pattern costs, for the bounds in pattern.go.
-func BenchmarkWorstPattern(b *testing.B) {
-	p, err := compilePattern(`(?:\pL{1,30}){1,32}\d`)
-	if err != nil {
-		b.Fatal(err)
-	}
-	text := strings.Repeat("Ж", 1000)
-	for b.Loop() {
-		p.re.MatchString(text)
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(p.size*1000), "ns/step")
 }

@@ -225,7 +225,7 @@ func pendingOf(ctx context.Context, b *Bus, namespace string) (int, error) {
 // handlerOf has records handled by a function, after which they are done.
 func handlerOf(heavy func(*event.Record) bool, handle func(context.Context, []*event.Record) error) event.Handler {
 	return event.Handler{
-		Heavy: heavy, CaughtUp: func(bool) {}, Spill: func(uint64) {},
+		Heavy: heavy, CaughtUp: func(context.Context, bool) {}, Spill: func(context.Context, uint64) {},
 		Handle: func(ctx context.Context, batch []event.Held[*event.Record]) error {
 			var records []*event.Record
 			for _, h := range batch {

@@ -30,7 +30,7 @@ func (c *consumer) readEvents(ctx context.Context, h event.Handler) error {
 	defer gauge.stop()
 	r := &eventReader{consumer: c, handler: h, out: in}
 	r.behind.Store(1)
-	h.CaughtUp(false)
+	h.CaughtUp(ctx, false)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		defer close(in)
@@ -58,7 +58,7 @@ type eventReader struct {
 }
 
 func (r *eventReader) run(ctx context.Context) error {
-	f := feed{bus: r.consumer.bus, next: r.consumer.cursor.next, end: func() { r.caughtUp(1) }}
+	f := feed{bus: r.consumer.bus, next: r.consumer.cursor.next, end: func() { r.caughtUp(ctx, 1) }}
 	recent := r.consumer.bus.recent
 	defer recent.advance(false, 0)
 	return f.run(ctx, func(l logEntry) error {
@@ -113,7 +113,7 @@ func (r *eventReader) room(ctx context.Context) error {
 		}
 		if upTo := floor + maxOpen/2; upTo >= r.spilled+maxOpen/8 { // not for each event that is done
 			r.spilled = upTo
-			r.handler.Spill(upTo)
+			r.handler.Spill(ctx, upTo)
 		}
 		if window < maxOpen {
 			return nil
@@ -165,7 +165,7 @@ func (r *eventReader) handle(ctx context.Context, batch []event.Held[*event.Reco
 	for pause := minHandlePause; ; pause = min(2*pause, maxHandlePause) {
 		err := r.handler.Handle(ctx, batch)
 		if err == nil {
-			r.caughtUp(r.old(batch))
+			r.caughtUp(ctx, r.old(batch))
 			return nil
 		}
 		if ctx.Err() != nil {
@@ -195,8 +195,8 @@ func (r *eventReader) old(batch []event.Held[*event.Record]) int64 {
 }
 
 // caughtUp takes n off what is behind.
-func (r *eventReader) caughtUp(n int64) {
+func (r *eventReader) caughtUp(ctx context.Context, n int64) {
 	if n > 0 && r.behind.Add(-n) == 0 {
-		r.handler.CaughtUp(true)
+		r.handler.CaughtUp(ctx, true)
 	}
 }

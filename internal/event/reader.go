@@ -10,9 +10,9 @@ type Handler struct {
 	// come again.
 	Handle func(ctx context.Context, batch []Held[*Record]) error
 	// CaughtUp is called with false at the beginning, and with true when every event that stood in the stream then was handled.
-	CaughtUp func(yes bool)
+	CaughtUp func(ctx context.Context, yes bool)
 	// Spill asks for the events up to a sequence to be done soon, since too many are held beyond them.
-	Spill func(seq uint64)
+	Spill func(ctx context.Context, seq uint64)
 }
 
 // Reader is the accepted events, in the order of the stream, for the one replica that reads them.

@@ -1,0 +1,77 @@
+package alerts
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"notifier/internal/event"
+)
+
+// fakeHold is one handing out of a message.
+type fakeHold struct {
+	session   *fakeSession
+	message   *fakeMessage
+	seq       uint64
+	delivered int
+}
+
+func (h *fakeHold) live() bool {
+	return !h.session.cut && h.message.seq == h.seq && !h.message.gone
+}
+
+func (h *fakeHold) Done(context.Context) error {
+	b := h.session.fakeBus
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if h.message.parked { // that an event is done is noted in memory
+		if err := b.faults("done"); err != nil {
+			return err
+		}
+	}
+	if h.session.cut {
+		return errCut
+	}
+	if h.live() {
+		h.message.gone = true
+		b.remove(h.message)
+		b.notify()
+		if !h.message.parked {
+			return nil
+		}
+		if slices.Contains(b.due, h.message) { // its hold had run out
+			b.count()
+		} else {
+			b.held--
+		}
+	}
+	return nil
+}
+
+func (h *fakeHold) Working() error {
+	b := h.session.fakeBus
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if h.live() {
+		h.message.heldUntil = time.Now().Add(event.HoldTime)
+	}
+	return nil
+}
+
+func (h *fakeHold) Return() error {
+	b := h.session.fakeBus
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case !h.live() || h.message.holder != h.session:
+	case !h.message.parked:
+		h.message.holder = nil
+		b.count()
+		b.notify()
+	default:
+		h.message.heldUntil, h.message.returned = time.Now(), true
+		b.expires = time.Now()
+		b.notify()
+	}
+	return nil
+}
