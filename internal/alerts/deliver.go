@@ -40,7 +40,7 @@ type Schedule interface {
 // DeadLetters are the deliveries that were given up.
 type DeadLetters interface {
 	// DeadProviders lists the Providers of a shard that have any.
-	DeadProviders(ctx context.Context, shard int) ([]event.DeadOf, error)
+	DeadProviders(ctx context.Context, shard int) ([]event.ProviderKey, error)
 	// DeadLetters returns those of a Provider that are no older than since, in the order in which they were given up.
 	DeadLetters(ctx context.Context, namespace, provider string, since time.Time) ([]event.Dead, error)
 	// Replay has a delivery handed out again instead of being dead. The same delivery with the same Replays and Parks is so once.

@@ -138,14 +138,14 @@ func (s *fakeSession) DeadLetter(_ context.Context, d *event.Delivery, label, re
 	})
 }
 
-func (s *fakeSession) DeadProviders(context.Context, int) (found []event.DeadOf, err error) {
+func (s *fakeSession) DeadProviders(context.Context, int) (found []event.ProviderKey, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cut {
 		return nil, errCut
 	}
 	for _, l := range s.dead {
-		if f := (event.DeadOf{Namespace: l.d.Namespace, Provider: l.d.Provider}); !slices.Contains(found, f) {
+		if f := (event.ProviderKey{Namespace: l.d.Namespace, Provider: l.d.Provider}); !slices.Contains(found, f) {
 			found = append(found, f)
 		}
 	}

@@ -79,21 +79,9 @@ func handleBatch(ctx context.Context, c *consumer, batch []event.Held[*event.Rec
 	done := make(chan struct{})
 	go func() { defer close(done); keepHeld(kept, batch) }()
 	defer func() { stopKeeping(); <-done }()
-	for pause := minHandlePause; ; pause = min(2*pause, maxHandlePause) {
-		err := handle(ctx, records)
-		if err == nil {
-			break
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		c.bus.log.Warn("events not handled, they will be tried again", "role", c.role.name, "count", len(records), "error", err)
-		for _, r := range records {
-			r.Recheck = true
-		}
-		if err := wait(ctx, pause); err != nil {
-			return err
-		}
+	err := c.untilHandled(ctx, len(records), func() error { return handle(ctx, records) }, func(i int) { records[i].Recheck = true })
+	if err != nil {
+		return err
 	}
 	// What is handled is acknowledged also when ctx has ended in the meantime, or the next owner would handle it again.
 	ctx = context.WithoutCancel(ctx)
@@ -104,6 +92,26 @@ func handleBatch(ctx context.Context, c *consumer, batch []event.Held[*event.Rec
 		}
 	}
 	return batch[last].Done(ctx)
+}
+
+// untilHandled calls handle for n records until that succeeds or ctx ends, a little later each time, and recheck for each record in between.
+func (c *consumer) untilHandled(ctx context.Context, n int, handle func() error, recheck func(i int)) error {
+	for pause := minHandlePause; ; pause = min(2*pause, maxHandlePause) {
+		err := handle()
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		c.bus.log.Warn("events not handled, they will be tried again", "role", c.role.name, "count", n, "error", err)
+		for i := range n {
+			recheck(i)
+		}
+		if err := wait(ctx, pause); err != nil {
+			return err
+		}
+	}
 }
 
 func keepHeld(ctx context.Context, batch []event.Held[*event.Record]) {

@@ -12,9 +12,6 @@ import (
 // maxHeldDeliveries is how many deliveries of one shard the server hands out before any of them is settled.
 const maxHeldDeliveries = 4096
 
-// headerScheduler is set by the server on a message that was on the schedule.
-const headerScheduler = "Nats-Scheduler"
-
 // reasonTooLarge is why the bus itself makes a delivery a dead letter.
 const reasonTooLarge = "delivery is larger than the bus carries"
 
@@ -31,9 +28,9 @@ func (b *Bus) DeliveryShard(namespace, provider string) int {
 func (b *Bus) Deliveries(
 	ctx context.Context, serve func(ctx context.Context, shard int, in <-chan event.Held[event.Delivery]) error,
 ) error {
-	decode := func(m *nats.Msg, _ uint64, recheck bool) (event.Delivery, error) {
+	decode := func(m *nats.Msg, _ uint64, _ bool) (event.Delivery, error) {
 		d, err := decodeDelivery(m)
-		d.Recheck = d.Recheck || recheck || m.Header.Get(headerScheduler) != ""
+		d.Recheck = true
 		return d, err
 	}
 	consumeShards(ctx, b, deliverRole, decode, func(ctx context.Context, shard int, in <-chan event.Held[event.Delivery]) error {

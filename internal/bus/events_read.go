@@ -162,25 +162,15 @@ func (r *eventReader) giveUp(ctx context.Context, l logEntry, label, reason stri
 // handle has one batch handled until that succeeds. It stays in hand meanwhile, so that nothing younger of the same objects is handled before it
 // (invariant E4).
 func (r *eventReader) handle(ctx context.Context, batch []event.Held[*event.Record]) error {
-	for pause := minHandlePause; ; pause = min(2*pause, maxHandlePause) {
-		err := r.handler.Handle(ctx, batch)
-		if err == nil {
-			r.caughtUp(ctx, r.old(batch))
-			return nil
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		r.consumer.bus.log.Warn("events not handled, they will be tried again", "role", r.consumer.role.name, "count", len(batch), "error", err)
-		for i := range batch {
-			again := *batch[i].Value
-			again.Recheck = true
-			batch[i].Value = &again
-		}
-		if err := wait(ctx, pause); err != nil {
-			return err
-		}
+	err := r.consumer.untilHandled(ctx, len(batch), func() error { return r.handler.Handle(ctx, batch) }, func(i int) {
+		again := *batch[i].Value // others read the record as well
+		again.Recheck = true
+		batch[i].Value = &again
+	})
+	if err == nil {
+		r.caughtUp(ctx, r.old(batch))
 	}
+	return err
 }
 
 // old counts what stood in the stream as the term began.

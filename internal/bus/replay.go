@@ -15,17 +15,17 @@ import (
 )
 
 // DeadProviders lists the Providers of a shard that have dead letters.
-func (b *Bus) DeadProviders(ctx context.Context, shard int) ([]event.DeadOf, error) {
+func (b *Bus) DeadProviders(ctx context.Context, shard int) ([]event.ProviderKey, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*apiTimeout)
 	defer cancel()
 	info, err := b.streams[streamDeadLetters].Info(ctx, jetstream.WithSubjectFilter(prefixDead+everythingElse))
 	if err != nil {
 		return nil, fmt.Errorf("list the dead letters: %w", err)
 	}
-	var found []event.DeadOf
-	for subject, n := range info.State.Subjects {
+	var found []event.ProviderKey
+	for subject := range info.State.Subjects {
 		namespace, provider, ok := strings.Cut(strings.TrimPrefix(subject, prefixDead), ".")
-		f := event.DeadOf{Count: int(n)}
+		f := event.ProviderKey{}
 		if f.Namespace, err = untoken(namespace); err != nil || !ok {
 			continue
 		}

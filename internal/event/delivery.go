@@ -57,11 +57,8 @@ type Parked struct {
 	Due bool
 }
 
-// DeadOf counts the dead letters of one Provider.
-type DeadOf struct {
-	Namespace, Provider string
-	Count               int
-}
+// ProviderKey names a Provider.
+type ProviderKey struct{ Namespace, Provider string }
 
 // Labels of dead letters that are given on both sides of the bus.
 const (
