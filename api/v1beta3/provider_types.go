@@ -50,6 +50,9 @@ const (
 	OTelProvider                      = "otel"
 	ZoomProvider                      = "zoom"
 	IncidentIOProvider                = "incident.io"
+	EmailProvider                     = "email"
+	MattermostProvider                = "mattermost"
+	CloudEventsProvider               = "cloudevents"
 )
 
 // ProviderRateLimit is how much a destination takes.
@@ -71,7 +74,7 @@ type ProviderRateLimit struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.commitStatusExpr) || self.type in ['github', 'gitlab', 'gitea', 'bitbucketserver', 'bitbucket', 'azuredevops']",message="commitStatusExpr belongs to the types github, gitlab, gitea, bitbucketserver, bitbucket and azuredevops only"
 type ProviderSpec struct {
 	// Type of the destination. It decides the form of the message and how the other fields and the Secret are used.
-	// +kubebuilder:validation:Enum=slack;discord;msteams;rocket;generic;generic-hmac;github;gitlab;gitea;giteapullrequestcomment;bitbucketserver;bitbucket;azuredevops;googlechat;googlepubsub;webex;sentry;azureeventhub;telegram;lark;matrix;opsgenie;alertmanager;grafana;githubdispatch;githubpullrequestcomment;gitlabmergerequestcomment;pagerduty;datadog;nats;zulip;otel;zoom;incident.io
+	// +kubebuilder:validation:Enum=slack;discord;msteams;rocket;generic;generic-hmac;github;gitlab;gitea;giteapullrequestcomment;bitbucketserver;bitbucket;azuredevops;googlechat;googlepubsub;webex;sentry;azureeventhub;telegram;lark;matrix;opsgenie;alertmanager;grafana;githubdispatch;githubpullrequestcomment;gitlabmergerequestcomment;pagerduty;datadog;nats;zulip;otel;zoom;incident.io;email;mattermost;cloudevents
 	// +required
 	Type string `json:"type"`
 
@@ -137,6 +140,11 @@ type ProviderSpec struct {
 	// Suspend stops new events from being sent to the Provider until it is unset.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
+
+	// JetStream publishes to a stream of NATS and waits for its acknowledgement, for the type nats. The Provider's channel is a subject of
+	// the stream. Without it the message is published to whoever subscribes at that moment.
+	// +optional
+	JetStream bool `json:"jetstream,omitempty"`
 
 	// CommitStatusExpr is a CEL expression that gives the text which identifies a commit status. It reads "event", "alert" and
 	// "provider". For the types that write commit statuses.

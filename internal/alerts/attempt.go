@@ -62,8 +62,8 @@ var errPanic = errors.New("sender panicked")
 // try sends a delivery unless it was sent before. It owns the item's delivery meanwhile.
 func (s *shard) try(work context.Context, it *item, dest *Destination) (verdict, attempt) {
 	d := &it.d
-	if d.ProviderUID == "" && d.Event.Metadata[statusKey] == statusUpdate && !takesStatusUpdates[dest.Type] {
-		// The router drops these when it knows the Provider's type.
+	if d.ProviderUID == "" && !dest.takes(notification(d)) {
+		// The router drops these when it knows the Provider.
 		return verdict{action: drop, outcome: outcomeSkipped}, attempt{}
 	}
 	if !it.unsent && !it.fresh() {
@@ -114,7 +114,12 @@ func (s *shard) send(work context.Context, d *event.Delivery, dest *Destination)
 			err = event.NewError(event.Retry, labelPanic, "internal error in the sender", errPanic)
 		}
 	}()
-	return dest.Sender.Send(ctx, provider.Notification{Event: d.Event, Authored: d.Authored, DeliveryID: d.ID, Alert: d.Alert})
+	return dest.Sender.Send(ctx, notification(d))
+}
+
+// notification is what a destination is sent of a delivery.
+func notification(d *event.Delivery) provider.Notification {
+	return provider.Notification{Event: d.Event, Authored: d.Authored, DeliveryID: d.ID, Alert: d.Alert, AlertUID: d.AlertUID}
 }
 
 // judge decides what follows a failed attempt, writes it into d and tells the Alert's owner.

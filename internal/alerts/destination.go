@@ -23,6 +23,8 @@ type Destination struct {
 	// Sender is nil while the Provider cannot be used; NotReady then says why, safe to show. What waits is kept.
 	Sender   Sender
 	NotReady string
+	// Takes reports whether the Provider's type is sent a notification; nil: every one.
+	Takes provider.Takes
 	// Unsupported says that no Sender will ever come of the type: nothing is kept for it.
 	Unsupported bool
 	// Suspended drops events: those that occur meanwhile are not routed, those routed before end as dead letters.
@@ -31,6 +33,9 @@ type Destination struct {
 	Limit rate.Limit
 	Burst int
 }
+
+// takes reports whether the destination is sent a notification.
+func (d *Destination) takes(n provider.Notification) bool { return d.Takes == nil || d.Takes(n) }
 
 // limited reports whether the destination has a limit.
 func (d *Destination) limited() bool { return d.Limit > 0 && d.Limit != rate.Inf }

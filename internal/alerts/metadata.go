@@ -11,12 +11,6 @@ import (
 // summaryKey is where an Alert's summary goes.
 const summaryKey = "summary"
 
-// statusUpdate is the metadata with which a controller asks that only a commit's status be updated.
-const (
-	statusKey    = "commit_status"
-	statusUpdate = "update"
-)
-
 // merging is the metadata of an event as an Alert's Provider gets it, the keys of what the Alert's author wrote of it, and the keys on
 // which two sources disagreed, both sorted.
 type merging struct {
@@ -63,16 +57,4 @@ func mergeMetadata(e event.Event, a *Alert) merging {
 // internalKey names the controllers' metadata that serves to tell events apart and says nothing to a reader.
 func internalKey(key string) bool {
 	return key == "token" || strings.EqualFold(key, "checksum") || strings.EqualFold(key, "digest")
-}
-
-// forStatusOnly reports whether the event, as its controller sent it, only updates a commit's status.
-func forStatusOnly(e event.Event) bool {
-	return e.Metadata[e.InvolvedObject.Group()+"/"+statusKey] == statusUpdate
-}
-
-// takesStatusUpdates are the types of Providers that get events for which forStatusOnly holds: those that set commit statuses
-// and those that pass events on as they are.
-var takesStatusUpdates = map[string]bool{
-	"generic": true, "generic-hmac": true,
-	"github": true, "gitlab": true, "gitea": true, "bitbucket": true, "bitbucketserver": true, "azuredevops": true,
 }

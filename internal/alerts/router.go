@@ -193,39 +193,39 @@ func (r *Router) address(rec *event.Record, a *Alert, ds []event.Delivery) []eve
 	r.metrics.matches.Inc()
 	r.matched.note(a.Namespace, a.Name, a.UID, time.Now())
 	dest := r.Destinations.Get(a.Namespace, a.Provider)
-	providerUID, version := "", ""
+	if dest != nil && dest.Suspended {
+		r.metrics.skipped.Inc()
+		return ds
+	}
+	now := time.Now()
+	merged := mergeMetadata(rec.Event, a)
+	d := event.Delivery{
+		ID:        event.DeliveryID(rec, a.UID, a.Provider),
+		Order:     rec.Seq,
+		Namespace: a.Namespace, Alert: a.Name, AlertUID: a.UID,
+		Provider: a.Provider,
+		Event:    rec.Event, Authored: merged.authored,
+		Routed:  now,
+		Recheck: rec.Recheck, Known: rec.Known && !rec.Doubted,
+	}
+	// The record is shared by all Alerts: the copy gets a map of its own, so that no Alert sees another's metadata.
+	d.Event.Metadata = merged.metadata
 	if dest != nil {
-		if dest.Suspended || !takesStatusUpdates[dest.Type] && forStatusOnly(rec.Event) {
+		if !dest.takes(notification(&d)) {
 			r.metrics.skipped.Inc()
 			return ds
 		}
 		if dest.Unsupported {
-			r.Deliverer.Lost(&event.Delivery{
-				ID: event.DeliveryID(rec, a.UID, a.Provider), Namespace: a.Namespace, Alert: a.Name, AlertUID: a.UID, Provider: a.Provider,
-				Event: rec.Event,
-			}, labelUnsupported, dest.NotReady)
+			r.Deliverer.Lost(&d, labelUnsupported, dest.NotReady)
 			return ds
 		}
-		providerUID, version = dest.UID, dest.Version
+		d.ProviderUID, d.Destination = dest.UID, dest.Version
 	}
-	// The record is shared by all Alerts: the copy gets a map of its own, so that no Alert sees another's metadata.
-	e := rec.Event
-	merged := mergeMetadata(rec.Event, a)
-	e.Metadata = merged.metadata
-	now := time.Now()
 	if len(merged.conflicts) > 0 && a.conflictDue(now) {
 		r.Recorder.Event(kindAlert, a.Namespace, a.Name, a.UID, warning, ReasonMetadataConflict,
 			conflictMessage(rec.Event.InvolvedObject, merged.conflicts))
 	}
-	return append(ds, event.Delivery{
-		ID:        event.DeliveryID(rec, a.UID, a.Provider),
-		Order:     rec.Seq,
-		Namespace: a.Namespace, Alert: a.Name, AlertUID: a.UID,
-		Provider: a.Provider, ProviderUID: providerUID, Destination: version,
-		Event: e, Authored: merged.authored,
-		Routed:  now,
-		Recheck: rec.Recheck, Known: rec.Known && !rec.Doubted,
-	})
+	return append(ds, d)
 }
 
 // maxConflictsTold bounds the keys that a message names; keys are as long as an event's sender likes.

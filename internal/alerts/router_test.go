@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"notifier/internal/alerts/provider"
 	"notifier/internal/event"
 )
 
@@ -247,9 +248,8 @@ func TestWhatAProviderDoesNotTakeIsNotRouted(t *testing.T) {
 		routed      bool
 	}{
 		"a suspended Provider":                         {&Destination{Type: "generic", Suspended: true}, nil, false},
-		"a commit status for a chat":                   {&Destination{Type: "slack"}, update, false},
-		"a commit status for generic":                  {&Destination{Type: "generic"}, update, true},
-		"a commit status for generic-hmac":             {&Destination{Type: "generic-hmac"}, update, true},
+		"a commit status for a chat":                   {&Destination{Type: "slack", Takes: provider.TakesMessages}, update, false},
+		"a commit status for generic":                  {&Destination{Type: "generic", Takes: provider.TakesAll}, update, true},
 		"a Provider that does not exist gets it later": {nil, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {

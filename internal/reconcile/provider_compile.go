@@ -31,16 +31,11 @@ const (
 // maxHeadersText bounds the YAML of the key headers before it is parsed, in bytes.
 const maxHeadersText = 20 << 10
 
-// tlsKeys are the keys of TLS material, each with the name that older Secrets have for it.
-var tlsKeys = struct{ ca, cert, key [2]string }{
-	ca: [2]string{"ca.crt", "caFile"}, cert: [2]string{"tls.crt", "certFile"}, key: [2]string{"tls.key", "keyFile"},
-}
-
-// The keys that are read of each of a Provider's Secrets.
+// The keys that are read of each of a Provider's Secrets; of the main one also those of the type.
 var (
 	mainKeys  = []string{addressKey, tokenKey, usernameKey, passwordKey, headersKey, proxyKey}
 	proxyKeys = []string{addressKey, usernameKey, passwordKey}
-	certKeys  = slices.Concat(tlsKeys.ca[:], tlsKeys.cert[:], tlsKeys.key[:])
+	certKeys  = provider.TLSKeys[:]
 )
 
 // credentials are the Secrets of a Provider, each nil when the spec does not name it.
@@ -61,7 +56,7 @@ func secretReferences(p *v1beta3.Provider) []secretReference {
 			refs = append(refs, secretReference{field: field, want: w, put: put})
 		}
 	}
-	add("secretRef", p.Spec.SecretRef, func(c *credentials, s *secret) { c.main = s }, want{keys: mainKeys})
+	add("secretRef", p.Spec.SecretRef, func(c *credentials, s *secret) { c.main = s }, want{keys: slices.Concat(mainKeys, registry.Keys(p.Spec.Type))})
 	add("proxySecretRef", p.Spec.ProxySecretRef, func(c *credentials, s *secret) { c.proxy = s }, want{keys: proxyKeys})
 	add("certSecretRef", p.Spec.CertSecretRef, func(c *credentials, s *secret) { c.cert = s }, want{keys: certKeys, tls: true})
 	return refs
@@ -131,7 +126,9 @@ func (c credentials) version(p *v1beta3.Provider) string {
 // providerConfig puts spec and Secrets together. Its errors quote nothing of a Secret.
 func providerConfig(p *v1beta3.Provider, c credentials, network provider.Network) (provider.Config, error) {
 	cfg := provider.Config{
-		Type: p.Spec.Type, Address: p.Spec.Address, Channel: p.Spec.Channel, Username: p.Spec.Username,
+		Type: p.Spec.Type, Namespace: p.Namespace, Name: p.Name, UID: string(p.UID),
+		Address: p.Spec.Address, Channel: p.Spec.Channel, Username: p.Spec.Username,
+		ServiceAccount: p.Spec.ServiceAccountName, JetStream: p.Spec.JetStream,
 		Timeout: p.Timeout(), Network: network, Proxy: provider.Proxy{Address: p.Spec.Proxy},
 	}
 	var errs []error
@@ -140,6 +137,7 @@ func providerConfig(p *v1beta3.Provider, c credentials, network provider.Network
 		cfg.Username = cmp.Or(s.value(usernameKey), cfg.Username)
 		cfg.Password = s.value(passwordKey)
 		cfg.Token = s.value(tokenKey)
+		cfg.Values = valuesOf(s, registry.Keys(p.Spec.Type))
 		cfg.Proxy.Address = cmp.Or(strings.TrimSpace(s.value(proxyKey)), cfg.Proxy.Address)
 		headers, err := parseHeaders([]byte(s.value(headersKey)))
 		cfg.Headers, errs = headers, append(errs, err)
@@ -153,7 +151,7 @@ func providerConfig(p *v1beta3.Provider, c credentials, network provider.Network
 		}
 	}
 	if s := c.cert; s != nil {
-		cfg.TLS = provider.TLS{CA: either(s, tlsKeys.ca), Cert: either(s, tlsKeys.cert), Key: either(s, tlsKeys.key)}
+		cfg.TLS = provider.ReadTLS(s.value)
 		if len(cfg.TLS.CA)+len(cfg.TLS.Cert)+len(cfg.TLS.Key) == 0 {
 			errs = append(errs, errors.New(`the Secret of spec.certSecretRef has none of the keys "ca.crt", "tls.crt" and "tls.key"`))
 		}
@@ -161,8 +159,18 @@ func providerConfig(p *v1beta3.Provider, c credentials, network provider.Network
 	return cfg, errors.Join(errs...)
 }
 
-func either(s *secret, keys [2]string) []byte {
-	return []byte(cmp.Or(s.value(keys[0]), s.value(keys[1])))
+// valuesOf returns what a Secret has under keys, without those that are empty.
+func valuesOf(s *secret, keys []string) map[string]string {
+	if len(keys) == 0 {
+		return nil
+	}
+	values := make(map[string]string, len(keys))
+	for _, key := range keys {
+		if v := s.value(key); v != "" {
+			values[key] = v
+		}
+	}
+	return values
 }
 
 // errHeaders does not quote the text, which is secret.
@@ -210,7 +218,7 @@ func compileProvider(p *v1beta3.Provider, c credentials, network provider.Networ
 	}
 	sender, err := registry.New(cfg)
 	switch {
-	case err != nil && cfg.Address == "":
+	case errors.Is(err, provider.ErrNoAddress):
 		return nil, &fault{reason: v1.InvalidConfigReason, message: noAddress(p) + ": " + oneLine(err)}
 	case errors.Is(err, provider.ErrDenied):
 		return nil, &fault{reason: v1.InvalidConfigReason, message: oneLine(err) +

@@ -97,7 +97,7 @@ func (c *providerController) unread(p *v1beta3.Provider, err error) error {
 func (c *providerController) serve(p *v1beta3.Provider, sender registry.Sender, version string) {
 	limit := c.limits.Of(sender)
 	if l := p.Spec.RateLimit; l != nil {
-		limit = registry.Limit{Rate: rate.Limit(l.PerSecond), Burst: int(cmp.Or(l.Burst, l.PerSecond))}
+		limit = provider.Limit{Rate: rate.Limit(l.PerSecond), Burst: int(cmp.Or(l.Burst, l.PerSecond))}
 	}
 	c.put(p, &alerts.Destination{Sender: sender, Version: version, Limit: limit.Rate, Burst: limit.Burst})
 	v := served(p, v1.SucceededReason, "Provider initialized"+ignoring(sender))
@@ -126,6 +126,7 @@ func (c *providerController) refuse(p *v1beta3.Provider, f fault) {
 func (c *providerController) put(p *v1beta3.Provider, d *alerts.Destination) {
 	before := c.destinations.Get(p.Namespace, p.Name)
 	d.UID, d.Type, d.Suspended, d.Unsupported = string(p.UID), p.Spec.Type, p.Spec.Suspend, !isSupported(p.Spec.Type)
+	d.Takes = registry.Takes(p.Spec.Type)
 	c.destinations.Put(p.Namespace, p.Name, d)
 	closeSender(before)
 }

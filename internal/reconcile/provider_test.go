@@ -135,9 +135,9 @@ func TestAProvidersLimitIsItsOwnOrSlacks(t *testing.T) {
 		of("own", "slack", slack, &v1beta3.ProviderRateLimit{PerSecond: 20, Burst: 100}),
 		of("burstless", "generic", other, &v1beta3.ProviderRateLimit{PerSecond: 5}),
 	}}
-	s.change = func(o *Options) { o.Limits = registry.Limits{Slack: registry.Limit{Rate: 2, Burst: 7}} }
+	s.change = func(o *Options) { o.Limits = registry.Limits{Slack: provider.Limit{Rate: 2, Burst: 7}} }
 	play(t, s, func(w *world) {
-		for name, want := range map[string]registry.Limit{
+		for name, want := range map[string]provider.Limit{
 			"slack": {Rate: 2, Burst: 7}, "other": {}, "hook": {}, "own": {Rate: 20, Burst: 100}, "burstless": {Rate: 5, Burst: 5},
 		} {
 			d := w.options.Destinations.Get("team-a", name)
@@ -191,6 +191,7 @@ func TestHowSpecAndSecretsAreJoined(t *testing.T) {
 		})
 	}
 	base := provider.Config{
+		Namespace: "team-a", Name: "p", UID: "uid-p",
 		Type: "generic", Address: "spec-address", Channel: "c", Username: "spec-user", Timeout: time.Minute, Network: network,
 		Proxy: provider.Proxy{Address: "http://spec-proxy"},
 	}

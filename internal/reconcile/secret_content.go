@@ -3,11 +3,13 @@ package reconcile
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	v1 "notifier/api/v1"
+	"notifier/internal/alerts/provider"
 )
 
 // Bounds on what is kept of one key of a Secret, in bytes. Authorities may be a system's whole bundle.
@@ -135,14 +137,14 @@ func contentOf(object *corev1.Secret, keys map[string]bool, labelled bool) secre
 }
 
 func bound(key string) int {
-	if key == tlsKeys.ca[0] || key == tlsKeys.ca[1] {
+	if slices.Contains(provider.TLSKeys[:2], key) {
 		return maxAuthoritiesValue
 	}
 	return maxSecretValue
 }
 
 func isTLSKey(key string) bool {
-	return key == tlsKeys.ca[0] || key == tlsKeys.cert[0] || key == tlsKeys.key[0]
+	return key == "ca.crt" || key == corev1.TLSCertKey || key == corev1.TLSPrivateKeyKey
 }
 
 // same reports whether two contents agree in all but the values of keys that are not known.

@@ -12,13 +12,16 @@ import (
 // maxAddress is the longest address a Provider may have, in bytes; so the API says.
 const maxAddress = 2048
 
+// ErrNoAddress means that a destination has no address.
+var ErrNoAddress = errors.New("address is empty")
+
 // parseAddress reads a destination's or a proxy's URL and refuses what can be refused without resolving its host. The errors
 // never quote the address.
 func (n Network) parseAddress(address string, schemes ...string) (*url.URL, error) {
 	address = strings.TrimSpace(address)
 	switch {
 	case address == "":
-		return nil, errors.New("address is empty")
+		return nil, ErrNoAddress
 	case len(address) > maxAddress:
 		return nil, errors.New("address is longer than " + strconv.Itoa(maxAddress) + " characters")
 	}

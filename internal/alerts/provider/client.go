@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -12,8 +11,6 @@ import (
 	"time"
 
 	"golang.org/x/net/http/httpproxy"
-
-	"notifier/internal/event"
 )
 
 const (
@@ -27,7 +24,7 @@ const (
 
 // ClientOptions is what a destination type adds to its Config.
 type ClientOptions struct {
-	// Header is sent with every request; it is for credentials that never change.
+	// Header is sent with every request to the host of the address; it is for credentials that never change.
 	Header http.Header
 	// MaxReply is the length of the answer that the type reads, in bytes. Zero: the type does not read answers, and a
 	// 2xx is a success however its body ends.
@@ -35,6 +32,9 @@ type ClientOptions struct {
 	// Word returns what may be shown of the answer that a refusal comes with, of a closed list that the type knows, or nothing. It is
 	// given answers of at most MaxRefusal bytes, and nothing else of them is kept.
 	Word func(answer []byte) string
+	// Wait reads, of a refusal of at most MaxRefusal bytes, a limit that the vendor expresses in a way of its own. Limited makes the refusal
+	// one to retry, whatever its status; wait is how long the vendor asks to wait, zero where it does not say. A Retry-After is read without it.
+	Wait func(status int, header http.Header, answer []byte) (wait time.Duration, limited bool)
 }
 
 // Client is one destination's HTTP client, with connections of its own.
@@ -52,7 +52,7 @@ func NewClient(cfg Config, o ClientOptions) (*Client, error) {
 	address, addressErr := cfg.Network.parseAddress(cfg.Address, "https", "http")
 	timeout, timeoutErr := cfg.timeout()
 	proxy, proxyErr := cfg.proxy()
-	tlsConfig, tlsErr := cfg.TLS.config()
+	tlsConfig, tlsErr := cfg.TLS.Config()
 	if err := errors.Join(addressErr, timeoutErr, proxyErr, tlsErr); err != nil {
 		return nil, err
 	}
@@ -80,7 +80,10 @@ func NewClient(cfg Config, o ClientOptions) (*Client, error) {
 		// Without pings a dead HTTP/2 connection is picked again and again until the kernel gives it up.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: pingInterval, PingTimeout: pingInterval},
 	}
-	t := &transport{base: base, network: cfg.Network, header: o.Header, maxReply: o.MaxReply, resolves: cfg.Proxy.Address != "", word: o.Word}
+	t := &transport{
+		base: base, network: cfg.Network, resolves: cfg.Proxy.Address != "",
+		host: address.Host, header: o.Header, maxReply: o.MaxReply, word: o.Word, wait: o.Wait,
+	}
 	return &Client{
 		http: &http.Client{
 			Transport: t,
@@ -89,25 +92,6 @@ func NewClient(cfg Config, o ClientOptions) (*Client, error) {
 		},
 		base: base, conns: open, address: address, timeout: timeout,
 	}, nil
-}
-
-// Post sends one JSON body to the address and classifies the outcome. Header is added to the request's.
-func (c *Client) Post(ctx context.Context, header http.Header, body []byte) error {
-	return c.Call(ctx, func(ctx context.Context, h *http.Client) error {
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.address.String(), bytes.NewReader(body))
-		if err != nil {
-			return event.NewError(event.Permanent, LabelPayload, "request could not be built", err)
-		}
-		req.Header.Set("Content-Type", "application/json")
-		for name, values := range header {
-			req.Header[http.CanonicalHeaderKey(name)] = values
-		}
-		resp, err := h.Do(req)
-		if err != nil {
-			return err
-		}
-		return resp.Body.Close()
-	})
 }
 
 // Call lets send make one request, through a vendor's library perhaps, within the send's timeout and classifies the outcome.
@@ -162,7 +146,8 @@ func (c Config) proxy() (func(*http.Request) (*url.URL, error), error) {
 	return http.ProxyURL(u), nil
 }
 
-func (t TLS) config() (*tls.Config, error) {
+// Config returns the TLS of a client. Its errors quote nothing.
+func (t TLS) Config() (*tls.Config, error) {
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
 	var errs []error
 	if len(t.CA) > 0 {

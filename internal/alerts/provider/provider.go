@@ -1,10 +1,12 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"notifier/internal/event"
@@ -21,8 +23,17 @@ type Notification struct {
 	Authored []string
 	// DeliveryID is the same at every attempt to send this notification.
 	DeliveryID string
-	// Alert is the name of the Alert that asked for it, in the namespace of the event's object.
-	Alert string
+	// Alert is the name of the Alert that asked for it, in the namespace of the event's object, and AlertUID is its UID.
+	Alert, AlertUID string
+}
+
+// Reported returns an entry of the metadata that the object or its controller reports, without the prefix of its key. It is empty where the
+// Alert's author wrote the entry: no author decides which events a type takes.
+func (n Notification) Reported(key string) string {
+	if slices.Contains(n.Authored, key) {
+		return ""
+	}
+	return n.Event.Metadata[key]
 }
 
 // Sender sends notifications to one destination. Implementations are safe for concurrent use; one that holds connections
@@ -36,6 +47,8 @@ type Sender interface {
 type Config struct {
 	// Type is the Provider's spec.type.
 	Type string
+	// Namespace, Name and UID are the Provider's.
+	Namespace, Name, UID string
 	// Address is the destination's URL. It is a secret: the address of an incoming webhook is its credential.
 	Address string
 	// Channel is what the type understands by it: a channel's name or ID.
@@ -46,8 +59,21 @@ type Config struct {
 	Password string
 	// Token is a bearer token, or the key of a signature. It is used as it is, untrimmed.
 	Token string
-	// Headers are sent along by the generic types.
+	// Headers are sent along by the types that say so.
 	Headers map[string]string
+	// Values are those of the keys that the type reads of the Secret beside the common ones, as its row in the registry lists them. A key
+	// that is absent or empty has none.
+	Values map[string]string
+	// ServiceAccount is spec.serviceAccountName, the account in the Provider's namespace whose workload identity logs in.
+	ServiceAccount string
+	// JetStream is spec.jetstream, for type nats.
+	JetStream bool
+	// Identity returns a token of ServiceAccount for an audience, nil where the installation has no workload identity. Its errors are
+	// *event.Error.
+	Identity func(ctx context.Context, audience string) (string, error)
+	// StatusName returns the name of a commit status as spec.commitStatusExpr has it, nil where the spec has none. Its errors are
+	// *event.Error.
+	StatusName func(ctx context.Context, n Notification) (string, error)
 	// Proxy is the way to the destination, direct when its address is empty.
 	Proxy Proxy
 	// TLS is for https destinations and proxies.
@@ -73,6 +99,24 @@ type TLS struct {
 	// Cert and Key are the client's certificate; both or neither.
 	Cert []byte
 	Key  []byte
+}
+
+// TLSKeys are the keys of TLS material in a Secret: the authorities, the certificate and its key, each by its name and by the name that
+// older Secrets have for it.
+var TLSKeys = [6]string{"ca.crt", "caFile", "tls.crt", "certFile", "tls.key", "keyFile"}
+
+// ReadTLS returns the TLS material of a Secret, by its value for a key.
+func ReadTLS(value func(key string) string) TLS {
+	either := func(i int) []byte { return []byte(cmp.Or(value(TLSKeys[i]), value(TLSKeys[i+1]))) }
+	return TLS{CA: either(0), Cert: either(2), Key: either(4)}
+}
+
+// WithSecretTLS returns the Config with the TLS material of Values, for types that list TLSKeys among their keys, unless it has some.
+func (c Config) WithSecretTLS() Config {
+	if len(c.TLS.CA)+len(c.TLS.Cert)+len(c.TLS.Key) == 0 {
+		c.TLS = ReadTLS(func(key string) string { return c.Values[key] })
+	}
+	return c
 }
 
 // String names the type alone: nearly every other field is a secret.

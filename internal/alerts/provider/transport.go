@@ -33,9 +33,12 @@ type transport struct {
 	network Network
 	// resolves says that the proxy is the tenant's, who decides what it resolves.
 	resolves bool
+	// header goes to host alone.
+	host     string
 	header   http.Header
 	maxReply int
 	word     func(answer []byte) string
+	wait     func(status int, header http.Header, answer []byte) (time.Duration, bool)
 }
 
 // RoundTrip returns an answer only if it is 2xx, as 200 and with its body read; everything else is an *event.Error.
@@ -49,7 +52,9 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(req.Context())
 	defer cancel() // after the body was read
 	req = fenced(req.Clone(ctx))
-	maps.Copy(req.Header, t.header)
+	if req.URL.Host == t.host {
+		maps.Copy(req.Header, t.header)
+	}
 	req.Header.Set("Via", "1.1 notifier")
 	if req.Header.Get("User-Agent") == "" {
 		req.Header.Set("User-Agent", "notifier")
@@ -60,11 +65,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode/100 != 2 {
-		e := statusError(resp.StatusCode, resp.Header.Get("Retry-After"), time.Now())
-		if word := t.refusal(resp.Body, cancel); word != "" {
-			e.Reason += ": " + word
-		}
-		return nil, e
+		return nil, t.refusal(resp, cancel)
 	}
 	var reply []byte
 	if t.maxReply == 0 {
@@ -80,20 +81,46 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &read, nil
 }
 
-// refusal returns what may be shown of the answer that a refusal comes with, read within bounds.
-func (t *transport) refusal(body io.Reader, cancel context.CancelFunc) string {
-	if t.word == nil {
+// refusal classifies an answer that is not 2xx, by its status and what the type reads of it.
+func (t *transport) refusal(resp *http.Response, cancel context.CancelFunc) *event.Error {
+	after, now := resp.Header.Get("Retry-After"), time.Now()
+	e := statusError(resp.StatusCode, after, now)
+	answer := t.short(resp.Body, cancel)
+	if t.wait != nil {
+		if wait, limited := t.wait(resp.StatusCode, resp.Header, answer); limited {
+			e.Class, e.Label, e.RetryAfter = event.Retry, LabelLimited, min(max(wait, ParseRetryAfter(after, now)), MaxRetryAfter)
+		}
+	}
+	if t.word != nil && answer != nil {
+		if word := t.word(answer); word != "" {
+			e.Reason += ": " + word
+		}
+	}
+	return e
+}
+
+// short returns the answer that a refusal comes with, read within bounds. It is nil if nobody reads it or it is too long.
+func (t *transport) short(body io.Reader, cancel context.CancelFunc) []byte {
+	if t.word == nil && t.wait == nil {
 		drain(body, cancel)
-		return ""
+		return nil
 	}
 	timer := time.AfterFunc(drainTime, cancel)
 	answer, err := io.ReadAll(io.LimitReader(body, MaxRefusal+1))
 	timer.Stop()
 	drain(body, cancel)
 	if err != nil || len(answer) > MaxRefusal {
-		return ""
+		return nil
 	}
-	return t.word(answer)
+	return answer
+}
+
+// StatusOf returns the HTTP status of the refusal that err stands for, 0 for any other error.
+func StatusOf(err error) int {
+	if r, ok := errors.AsType[refused](err); ok {
+		return r.status
+	}
+	return 0
 }
 
 // checkBehindProxy checks the destination's host when a proxy will dial it in our place. Without a proxy, and for the proxy
@@ -149,7 +176,7 @@ func statusError(code int, retryAfter string, now time.Time) *event.Error {
 	case code < 400:
 		label, reason = LabelRedirect, reason+" (redirects are not followed)"
 	}
-	e := event.NewError(class, label, reason, nil)
+	e := event.NewError(class, label, reason, refused{code})
 	if class == event.Retry {
 		e.RetryAfter = ParseRetryAfter(retryAfter, now)
 	}

@@ -28,6 +28,9 @@ var events embed.FS
 // DeliveryID is the ID of every notification of the kit.
 const DeliveryID = "0123456789abcdef0123456789abcdef"
 
+// AlertUID is the UID of the Alert of every notification of the kit.
+const AlertUID = "5a3f1d3e-8a43-4bd5-9d0c-6a2f6f1f5c11"
+
 // Notifications returns the events that every type is shown, by name.
 func Notifications(t *testing.T) map[string]provider.Notification {
 	t.Helper()
@@ -45,11 +48,15 @@ func Notifications(t *testing.T) map[string]provider.Notification {
 		if err != nil {
 			t.Fatalf("%s: %v", f, err)
 		}
-		all[strings.TrimSuffix(filepath.Base(f), ".json")] = provider.Notification{Event: e, DeliveryID: DeliveryID, Alert: "on-call"}
+		all[strings.TrimSuffix(filepath.Base(f), ".json")] = provider.Notification{Event: e, DeliveryID: DeliveryID, Alert: "on-call", AlertUID: AlertUID}
 	}
 	long := all["info"]
 	long.Event.Message = strings.Repeat("a line of the log, with <tags> & more\n", 1000)
 	all["long"] = long
+	// empty is an event with nothing but its object, which is all that an event must have.
+	all["empty"] = provider.Notification{
+		Event: event.Event{InvolvedObject: long.Event.InvolvedObject}, DeliveryID: DeliveryID, Alert: "on-call", AlertUID: AlertUID,
+	}
 	return all
 }
 
@@ -61,11 +68,12 @@ func Golden(t *testing.T, name string, sender provider.Sender, sink *Sink) {
 		t.Run(what, func(t *testing.T) {
 			var got string
 			for range 5 {
+				before := len(sink.Requests())
 				if err := sender.Send(t.Context(), n); err != nil {
 					t.Fatalf("send: %v", err)
 				}
 				previous := got
-				if got = render(sink.Last(t)); previous != "" && previous != got {
+				if got = renderAll(sink.Requests()[before:]); previous != "" && previous != got {
 					t.Fatalf("two sends of one notification differ:\n%s", cmp.Diff(previous, got))
 				}
 			}
@@ -98,10 +106,23 @@ func errorsOf(errs ...error) error {
 // unsteady are headers that say nothing about a type or differ between runs.
 var unsteady = []string{"Accept-Encoding", "Content-Length", "Proxy-Connection", "Proxy-Authorization"}
 
+// renderAll writes the requests of one send.
+func renderAll(requests []Request) string {
+	rendered := make([]string, len(requests))
+	for i, r := range requests {
+		rendered[i] = render(r)
+	}
+	return strings.Join(rendered, "\n")
+}
+
 // render writes a request as text for a golden file, its JSON indented.
 func render(r Request) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s\n", r.Method, r.Path)
+	fmt.Fprintf(&b, "%s %s", r.Method, r.Path)
+	if len(r.Query) > 0 {
+		b.WriteString("?" + r.Query.Encode())
+	}
+	b.WriteByte('\n')
 	h := r.Header.Clone()
 	for _, name := range unsteady {
 		h.Del(name)

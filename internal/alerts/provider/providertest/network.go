@@ -16,7 +16,7 @@ import (
 
 // denied fails when the dialler's control is taken away (names), or the check of literals at New (numbers).
 func (s Subject) denied(t *testing.T) {
-	sink := NewSink(t, nil)
+	sink := s.sink(t)
 	_, port, err := net.SplitHostPort(sink.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func far(t *testing.T) provider.Network {
 
 func (s Subject) proxies(t *testing.T) {
 	ca := NewCA(t)
-	plain, secure := NewSink(t, nil), ca.NewTLSSink(t, nil, false, "far.test")
+	plain, secure := s.sink(t), ca.NewTLSSink(t, s.Serve, false, "far.test")
 	for scheme, sink := range map[string]*Sink{"http": plain, "https": secure} {
 		backend := sink.Listener.Addr()
 		http, socks := HTTPProxy(t, backend, "user", proxySecret), SOCKSProxy(t, backend, "user", proxySecret)
@@ -91,15 +91,15 @@ func (s Subject) proxies(t *testing.T) {
 				t.Errorf("%s by %.6s: the destination saw host %q", scheme, proxy.Address, host)
 			}
 		}
-		if n := len(sink.Requests()); n != 3 {
-			t.Errorf("%s: the destination got %d requests, want 3", scheme, n)
+		if n := len(sink.Requests()); n != 3*s.requests() {
+			t.Errorf("%s: the destination got %d requests for 3 sends", scheme, n)
 		}
 	}
 }
 
 // onlyTheProxyResolves fails when a destination's name is looked up here although a tenant's proxy resolves it.
 func (s Subject) onlyTheProxyResolves(t *testing.T) {
-	sink := NewSink(t, nil)
+	sink := s.sink(t)
 	proxy := HTTPProxy(t, sink.Listener.Addr(), "user", proxySecret)
 	socks := SOCKSProxy(t, sink.Listener.Addr(), "user", proxySecret)
 	// One name is unknown here, the other means something else.
@@ -113,14 +113,14 @@ func (s Subject) onlyTheProxyResolves(t *testing.T) {
 			}
 		}
 	}
-	if n := len(sink.Requests()); n != 4 {
-		t.Errorf("the destination got %d requests, want 4", n)
+	if n := len(sink.Requests()); n != 4*s.requests() {
+		t.Errorf("the destination got %d requests for 4 sends", n)
 	}
 }
 
 // deniedBehindProxy fails when only the proxy's own address is checked, not the one that stands in the URL, and when the proxy's is not.
 func (s Subject) deniedBehindProxy(t *testing.T) {
-	sink := NewSink(t, nil)
+	sink := s.sink(t)
 	proxy := HTTPProxy(t, sink.Listener.Addr(), "user", proxySecret)
 	socks := SOCKSProxy(t, sink.Listener.Addr(), "user", proxySecret)
 	resolver := DNS(t, map[string]string{"proxy.test": "127.0.0.1", "far.test": "192.0.2.1"})
@@ -155,10 +155,10 @@ func (s Subject) deniedBehindProxy(t *testing.T) {
 var loopbackProxyOnly = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
 
 func (s Subject) failingProxy(t *testing.T) {
-	sink := NewSink(t, nil)
+	sink := s.sink(t)
 	proxy := HTTPProxy(t, sink.Listener.Addr(), "user", proxySecret)
 	socks := SOCKSProxy(t, sink.Listener.Addr(), "user", proxySecret)
-	gone := NewSink(t, nil)
+	gone := s.sink(t)
 	gone.Close()
 	for _, address := range []string{"http://far.test", "https://far.test"} {
 		for _, proxyAddress := range []string{proxy.URL, "socks5://" + socks.String(), gone.URL} {
@@ -176,7 +176,7 @@ func (s Subject) failingProxy(t *testing.T) {
 // environmentProxy fails when the transport takes http.ProxyFromEnvironment, as Go's default does, when a name that only the proxy knows
 // is never tried, and when what a name means here is not looked at: the proxy is the administrator's.
 func (s Subject) environmentProxy(t *testing.T) {
-	sink := NewSink(t, nil)
+	sink := s.sink(t)
 	proxy := HTTPProxy(t, sink.Listener.Addr(), "user", proxySecret)
 	u, err := url.Parse(proxy.URL)
 	if err != nil {
@@ -218,7 +218,7 @@ func (s Subject) environmentProxy(t *testing.T) {
 // customCA fails when certificates are not verified, or the CA is added to the system's instead of taking its place.
 func (s Subject) customCA(t *testing.T) {
 	ca := NewCA(t)
-	sink := ca.NewTLSSink(t, nil, false, "127.0.0.1")
+	sink := ca.NewTLSSink(t, s.Serve, false, "127.0.0.1")
 	cfg := s.config(sink.URL)
 	want(t, s.send(t, cfg), event.Retry, provider.LabelTLS)
 	cfg.TLS.CA = NewCA(t).PEM()
@@ -228,10 +228,10 @@ func (s Subject) customCA(t *testing.T) {
 		t.Errorf("with the CA: %v", err)
 	}
 	other := ca.NewTLSSink(t, nil, false, "other.test")
-	cfg.Address = other.URL + "/" + pathSecret
+	cfg.Address = s.config(other.URL).Address
 	want(t, s.send(t, cfg), event.Retry, provider.LabelTLS)
-	if n := len(sink.Requests()) + len(other.Requests()); n != 1 {
-		t.Errorf("%d requests came through, want 1", n)
+	if n := len(sink.Requests()) + len(other.Requests()); n != s.requests() {
+		t.Errorf("%d requests came through for one send", n)
 	}
 }
 
@@ -240,6 +240,8 @@ func (s Subject) clientCertificate(t *testing.T) {
 	sink := ca.NewTLSSink(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.TLS.Version < 0x0303 {
 			w.WriteHeader(http.StatusTeapot)
+		} else if s.Serve != nil {
+			s.Serve(w, r)
 		}
 	}, true, "127.0.0.1")
 	cfg := s.config(sink.URL)

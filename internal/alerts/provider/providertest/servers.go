@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"net/url"
 	"sync"
 	"testing"
 
@@ -22,9 +23,12 @@ func Loopback() provider.Network {
 
 // Request is one request as a Sink got it.
 type Request struct {
-	Method, Host, Path string
-	Header             http.Header
-	Body               []byte
+	Method, Host string
+	// Path is as it was sent, with its escapes.
+	Path   string
+	Query  url.Values
+	Header http.Header
+	Body   []byte
 }
 
 // Sink is a destination that keeps what it is sent.
@@ -49,7 +53,7 @@ func newSink(h http.HandlerFunc) *Sink {
 		body, _ := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		s.mu.Lock()
-		s.requests = append(s.requests, Request{r.Method, r.Host, r.URL.Path, r.Header.Clone(), body})
+		s.requests = append(s.requests, Request{r.Method, r.Host, r.URL.EscapedPath(), r.URL.Query(), r.Header.Clone(), body})
 		s.mu.Unlock()
 		if h != nil {
 			h(w, r)

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/time/rate"
-
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/generic"
 	"notifier/internal/alerts/provider/msteams"
@@ -25,12 +23,16 @@ type Sender interface {
 type destination struct {
 	types []string
 	new   func(provider.Config) (Sender, error)
+	// takes says which events the types are sent.
+	takes provider.Takes
+	// keys are those of the Secret that the types read beside the common ones.
+	keys []string
 }
 
 var destinations = []destination{
-	{types: generic.Types, new: builder(generic.New)},
-	{types: msteams.Types, new: builder(msteams.New)},
-	{types: slack.Types, new: builder(slack.New)},
+	{types: generic.Types, new: builder(generic.New), takes: provider.TakesAll},
+	{types: msteams.Types, new: builder(msteams.New), takes: provider.TakesMessages},
+	{types: slack.Types, new: builder(slack.New), takes: provider.TakesMessages},
 }
 
 // builder hides a constructor's own type, keeping a nil pointer from becoming a Sender that is not nil.
@@ -64,6 +66,18 @@ func Types() []string {
 	return types
 }
 
+// Keys returns the keys of a Provider's Secret that a type reads beside the common ones.
+func Keys(typ string) []string {
+	d, _ := find(typ)
+	return d.keys
+}
+
+// Takes returns which events a type is sent, nil for a type that is not built.
+func Takes(typ string) provider.Takes {
+	d, _ := find(typ)
+	return d.takes
+}
+
 // New builds the destination of cfg.Type. It does not connect. The error quotes nothing secret and is an *UnsupportedTypeError
 // if the type is not built.
 func New(cfg provider.Config) (Sender, error) {
@@ -74,28 +88,27 @@ func New(cfg provider.Config) (Sender, error) {
 	return d.new(cfg)
 }
 
-// Limit is how many messages a second a destination takes, and in what bursts. A Rate of 0 is no limit.
-type Limit struct {
-	Rate  rate.Limit
-	Burst int
-}
-
 // Limits are the limits of destinations whose Providers name none.
 type Limits struct {
 	// Slack is for addresses on slack.com: Slack publishes one message a second and channel, with short bursts, and may disable an
 	// app that ignores it.
-	Slack Limit
+	Slack provider.Limit
 }
 
 // DefaultLimits are what the destinations publish.
-func DefaultLimits() Limits { return Limits{Slack: Limit{Rate: 1, Burst: 3}} }
+func DefaultLimits() Limits { return Limits{Slack: provider.Limit{Rate: 1, Burst: 3}} }
 
 // Of returns the limit of a destination.
-func (l Limits) Of(s Sender) Limit {
-	if s, ok := s.(*slack.Sender); ok && s.OnSlack() {
-		return l.Slack
+func (l Limits) Of(s Sender) provider.Limit {
+	switch s := s.(type) {
+	case *slack.Sender:
+		if s.OnSlack() {
+			return l.Slack
+		}
+	case provider.Limited:
+		return s.Limit()
 	}
-	return Limit{}
+	return provider.Limit{}
 }
 
 func find(typ string) (destination, bool) {

@@ -54,12 +54,12 @@ func TestOnlyAddressesOfSlackAreLimitedByDefault(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := registry.DefaultLimits().Of(s); (got == registry.Limit{Rate: 1, Burst: 3}) != limited || !limited && got != (registry.Limit{}) {
+		if got := registry.DefaultLimits().Of(s); (got == provider.Limit{Rate: 1, Burst: 3}) != limited || !limited && got != (provider.Limit{}) {
 			t.Errorf("%s: %+v", address, got)
 		}
 	}
 	s, err := registry.New(provider.Config{Type: "generic", Address: "https://hooks.slack.com/x"})
-	if err != nil || registry.DefaultLimits().Of(s) != (registry.Limit{}) {
+	if err != nil || registry.DefaultLimits().Of(s) != (provider.Limit{}) {
 		t.Errorf("generic: %v", err)
 	}
 }

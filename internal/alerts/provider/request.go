@@ -1,0 +1,91 @@
+package provider
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"notifier/internal/event"
+)
+
+// Request is one HTTP request to a destination.
+type Request struct {
+	// Method is POST where it is empty.
+	Method string
+	// URL is the Client's address where it is nil.
+	URL *url.URL
+	// Header is added to that of the Client. Content-Type is application/json where a Body has none.
+	Header http.Header
+	Body   []byte
+}
+
+// Do makes a request within a Call and returns the answer, as far as ClientOptions.MaxReply has it read. Its errors are for the Call to
+// classify; StatusOf tells the status of an answer that is a refusal.
+func (c *Client) Do(ctx context.Context, h *http.Client, r Request) ([]byte, error) {
+	method, u := r.Method, r.URL
+	if method == "" {
+		method = http.MethodPost
+	}
+	if u == nil {
+		u = c.address
+	}
+	var body io.Reader = http.NoBody
+	if r.Body != nil {
+		body = bytes.NewReader(r.Body)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), body)
+	if err != nil {
+		return nil, event.NewError(event.Permanent, LabelPayload, "request could not be built", err)
+	}
+	if r.Body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for name, values := range r.Header {
+		req.Header[http.CanonicalHeaderKey(name)] = values
+	}
+	resp, err := h.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	answer, err := io.ReadAll(resp.Body) // what the transport has read already
+	if err != nil {
+		return nil, event.NewError(event.Retry, LabelReply, "answer could not be read", err)
+	}
+	return answer, nil
+}
+
+// Send makes one request as a whole send, within the timeout, and classifies the outcome.
+func (c *Client) Send(ctx context.Context, r Request) (answer []byte, err error) {
+	err = c.Call(ctx, func(ctx context.Context, h *http.Client) error {
+		answer, err = c.Do(ctx, h, r)
+		return err
+	})
+	return answer, err
+}
+
+// Post sends one JSON body to the address and classifies the outcome. Header is added to the request's.
+func (c *Client) Post(ctx context.Context, header http.Header, body []byte) error {
+	_, err := c.Send(ctx, Request{Header: header, Body: body})
+	return err
+}
+
+// URL returns a copy of the address with segments added to its path, each escaped so that it stays one segment. Query and user stay.
+func (c *Client) URL(segments ...string) *url.URL {
+	escaped := make([]string, len(segments))
+	for i, s := range segments {
+		if escaped[i] = url.PathEscape(s); s == "." || s == ".." {
+			escaped[i] = strings.ReplaceAll(s, ".", "%2E")
+		}
+	}
+	return c.address.JoinPath(escaped...)
+}
+
+// refused is the cause of an error that stands for an answer with a status.
+type refused struct{ status int }
+
+func (r refused) Error() string { return fmt.Sprintf("HTTP %d", r.status) }

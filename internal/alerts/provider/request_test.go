@@ -1,0 +1,89 @@
+package provider
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"notifier/internal/event"
+)
+
+// requests returns a Client to a server that answers with h.
+func requests(t *testing.T, o ClientOptions, h http.HandlerFunc) *Client {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	c, err := NewClient(Config{
+		Address: server.URL + "/base?key=s3cret", Network: Network{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+	}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func TestASegmentOfAPathStaysOneSegment(t *testing.T) {
+	c := requests(t, ClientOptions{}, func(http.ResponseWriter, *http.Request) {})
+	for segment, want := range map[string]string{
+		"!room:host": "/base/v3/%21room:host", "a/b": "/base/v3/a%2Fb", "..": "/base/v3/%2E%2E", ".": "/base/v3/%2E",
+		"../../admin": "/base/v3/..%2F..%2Fadmin", "a?b#c": "/base/v3/a%3Fb%23c", "é": "/base/v3/%C3%A9",
+	} {
+		if got := c.URL("v3", segment); got.EscapedPath() != want || got.RawQuery != "key=s3cret" {
+			t.Errorf("%q: got %s?%s, want %s", segment, got.EscapedPath(), got.RawQuery, want)
+		}
+	}
+}
+
+func TestAVendorsOwnLimitIsRetriedWhenItSays(t *testing.T) {
+	wait := func(status int, header http.Header, answer []byte) (time.Duration, bool) {
+		return time.Duration(len(header.Get("X-Wait"))) * time.Minute, status == http.StatusForbidden && string(answer) == "slow down"
+	}
+	for name, c := range map[string]struct {
+		answer, wait, after string
+		class               event.Class
+		want                time.Duration
+	}{
+		"the vendor's way":        {"slow down", "xx", "", event.Retry, 2 * time.Minute},
+		"and a longer header":     {"slow down", "xx", "300", event.Retry, 5 * time.Minute},
+		"without a time":          {"slow down", "", "", event.Retry, 0},
+		"another refusal":         {"no", "xx", "", event.Permanent, 0},
+		"an answer that is long":  {string(make([]byte, 2*MaxRefusal)), "xx", "", event.Permanent, 0},
+		"a wait that is too long": {"slow down", strings.Repeat("x", 90), "", event.Retry, MaxRetryAfter},
+	} {
+		client := requests(t, ClientOptions{Wait: wait}, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-Wait", c.wait)
+			if c.after != "" {
+				w.Header().Set("Retry-After", c.after)
+			}
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = w.Write([]byte(c.answer))
+		})
+		err := client.Post(t.Context(), nil, nil)
+		e := event.AsError(err)
+		if e.Class != c.class || e.RetryAfter != c.want || StatusOf(err) != http.StatusForbidden {
+			t.Errorf("%s: got class %d after %v of status %d, want class %d after %v", name, e.Class, e.RetryAfter, StatusOf(err), c.class, c.want)
+		}
+	}
+}
+
+// Fails when the header is added to whatever request a vendor's library makes.
+func TestCredentialsGoToTheAddressAlone(t *testing.T) {
+	var got string
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Get("Authorization") }))
+	t.Cleanup(other.Close)
+	c := requests(t, ClientOptions{Header: http.Header{"Authorization": {"s3cret"}}}, func(_ http.ResponseWriter, r *http.Request) {
+		got = r.Header.Get("Authorization")
+	})
+	u := c.URL()
+	if err := c.Post(t.Context(), nil, nil); err != nil || got != "s3cret" {
+		t.Errorf("the address got %q, %v", got, err)
+	}
+	u.Host = other.Listener.Addr().String()
+	if _, err := c.Send(t.Context(), Request{URL: u}); err != nil || got != "" {
+		t.Errorf("another host got %q, %v", got, err)
+	}
+}

@@ -1,0 +1,37 @@
+package provider
+
+// Keys of an event's metadata that decide which types take the event, without their prefixes (Flux's event API).
+const (
+	CommitKey        = "commit"         // the commit that an object's owner ties the event to
+	CommitStatusKey  = "commit_status"  // "update" where only a commit's status is to change
+	ChangeRequestKey = "change_request" // the number of a pull or merge request
+
+	commitStatusUpdate = "update"
+)
+
+// reasonProgressing is the reason of events about work that has begun and not ended.
+const reasonProgressing = "Progressing"
+
+// Takes reports whether a type is sent a notification. Those that it is not sent are neither kept nor counted as lost.
+type Takes func(n Notification) bool
+
+// TakesAll is for types that pass events on as they are.
+func TakesAll(Notification) bool { return true }
+
+// TakesMessages is for types that people read: every event but those that only update the status of a commit.
+func TakesMessages(n Notification) bool { return n.Reported(CommitStatusKey) != commitStatusUpdate }
+
+// TakesIncidents is for types that open and close incidents, which work under way does neither.
+func TakesIncidents(n Notification) bool { return TakesMessages(n) && !Progressing(n) }
+
+// TakesCommits is for types that write the status of a commit: events that name a commit, that ask for its status to be updated, and
+// failures.
+func TakesCommits(n Notification) bool {
+	return n.Reported(CommitKey) != "" || n.Reported(CommitStatusKey) == commitStatusUpdate || n.Event.Severity == "error"
+}
+
+// TakesChangeRequests is for types that comment on a pull or merge request, which the event names.
+func TakesChangeRequests(n Notification) bool { return n.Reported(ChangeRequestKey) != "" }
+
+// Progressing reports whether the event is about work that has begun and not ended.
+func Progressing(n Notification) bool { return n.Event.Reason == reasonProgressing }
