@@ -126,6 +126,8 @@ func NewDeliverer(o DelivererOptions) (*Deliverer, error) {
 		DelivererOptions: o, shards: newServing(), losses: newLosses(o.Reports), sent: newActivities(AlertSent, o.Reports),
 		metrics: newDeliverMetrics(o.Registerer, o.Types),
 	}
+	d.metrics.begin(otherType)
+	o.Destinations.eachType(d.metrics.begin)
 	promauto.With(o.Registerer).NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "notifier_delivery_held_bytes", Help: "Bytes of the events that are held in memory for their destinations.",
 	}, func() float64 { return float64(d.heldBytes.Load()) })

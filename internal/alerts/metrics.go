@@ -119,17 +119,20 @@ func newDeliverMetrics(r prometheus.Registerer, types []string) deliverMetrics {
 		Name: "notifier_delivery_queue_depth", Help: "Deliveries of the shards owned here, in memory and on the schedule.",
 	}, []string{"place"})
 	m.held, m.away = depth.WithLabelValues("memory"), depth.WithLabelValues("schedule")
-	for _, t := range m.types {
-		m.sends.WithLabelValues(t)
-		for _, outcome := range []string{outcomeSent, outcomeKnown, outcomeSkipped} {
-			m.outcomes.WithLabelValues(t, outcome, labelNone)
-		}
-		for _, l := range m.labels {
-			m.outcomes.WithLabelValues(t, outcomeRetry, l)
-			m.outcomes.WithLabelValues(t, outcomeDead, l)
-		}
-	}
 	return m
+}
+
+// begin has the series of a type stand at zero, so that a first failure shows as an increase. Types that no Provider has get none.
+func (m deliverMetrics) begin(providerType string) {
+	t := m.typeOf(&Destination{Type: providerType})
+	m.sends.WithLabelValues(t)
+	for _, outcome := range []string{outcomeSent, outcomeKnown, outcomeSkipped} {
+		m.outcomes.WithLabelValues(t, outcome, labelNone)
+	}
+	for _, l := range m.labels {
+		m.outcomes.WithLabelValues(t, outcomeRetry, l)
+		m.outcomes.WithLabelValues(t, outcomeDead, l)
+	}
 }
 
 // typeOf keeps the label set closed: a type is tenant input.
