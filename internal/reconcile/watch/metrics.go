@@ -16,7 +16,7 @@ type metrics struct {
 	errors      prometheus.Counter
 	waiting     prometheus.Gauge
 	posts       prometheus.Gauge
-	publishing    *prometheus.GaugeVec
+	publishing  *prometheus.GaugeVec
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
