@@ -131,11 +131,11 @@ func setDefault[T comparable](v *T, value T) {
 
 // Applier writes the reconcile requests of the shards that its replica owns.
 type Applier struct {
-	opts    Options
-	log     *slog.Logger
-	metrics *metrics
-	limiter *rate.Limiter
-	book    *book
+	opts     Options
+	log      *slog.Logger
+	metrics  *metrics
+	limiter  *rate.Limiter
+	refusals *refusals
 	// authority and reviews ask what is refused before it is tried.
 	authority *authority
 	reviews   *reviewer
@@ -162,7 +162,7 @@ func New(opts Options) (*Applier, error) {
 	a := &Applier{
 		opts: opts, log: opts.Log, metrics: newMetrics(opts.Registerer),
 		limiter:  rate.NewLimiter(rate.Limit(opts.QPS), opts.Burst),
-		book:     newBook(opts.Log),
+		refusals: newRefusals(opts.Log),
 		settling: make(chan struct{}, maxSettling),
 		jobs:     map[jobKey]*job{}, slots: map[slotKey]*slot{}, shards: map[int]*shard{},
 	}
@@ -206,7 +206,7 @@ func (a *Applier) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer stop()
-	wg.Go(func() { a.book.run(work, a.opts.Reports) })
+	wg.Go(func() { a.refusals.run(work, a.opts.Reports) })
 	if a.opts.Access != nil {
 		a.reviews.open()
 		asking.Go(func() { a.reviews.run(asks) })

@@ -119,7 +119,7 @@ func (a *Applier) expand(ctx context.Context, it item) {
 	case "":
 		target, names, why = a.objects(ctx, receiver, target)
 	case resultRefused:
-		a.book.deny(receiver, denial(receiver, target, errNotWatched))
+		a.refusals.deny(receiver, denial(receiver, target, errNotWatched))
 	}
 	a.endExpanding(j, target, names, why)(ctx)
 }
@@ -231,7 +231,7 @@ func (a *Applier) finish(j *job) settle {
 	}
 }
 
-// forget takes the job off the books. The caller holds the lock.
+// forget forgets the job. The caller holds the lock.
 func (a *Applier) forget(j *job) {
 	delete(a.jobs, j.key)
 	delete(j.shard.jobs, j.key)

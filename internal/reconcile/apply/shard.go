@@ -99,7 +99,7 @@ func (a *Applier) keep(sh *shard) {
 	a.mu.Unlock()
 	for _, h := range held {
 		if err := h.Working(); err != nil {
-			a.log.Debug("bus not told that a trigger is held", "namespace", h.Value.Namespace, "error", err)
+			a.log.Debug("trigger could not be held", "namespace", h.Value.Namespace, "error", err)
 		}
 	}
 }
@@ -136,7 +136,7 @@ func (a *Applier) drain(ctx context.Context, sh *shard) {
 			a.abandon(sh)
 		}
 	}
-	a.book.disown(sh.namespaces)
+	a.refusals.disown(sh.namespaces)
 }
 
 // unclaim takes a claim off its slot. The caller holds the lock.
