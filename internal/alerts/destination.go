@@ -57,7 +57,9 @@ type Destinations struct {
 type destinationKey struct{ namespace, name string }
 
 // NewDestinations returns an empty table.
-func NewDestinations() *Destinations { return &Destinations{types: map[string]bool{}, complete: make(chan struct{})} }
+func NewDestinations() *Destinations {
+	return &Destinations{types: map[string]bool{}, complete: make(chan struct{})}
+}
 
 // Complete says that every Provider present at start is in the table.
 func (t *Destinations) Complete() { t.once.Do(func() { close(t.complete) }) }

@@ -163,7 +163,7 @@ func TestOfTwoCopiesTheOneThatWasTriedMoreCounts(t *testing.T) {
 		w := newWorld(t)
 		older := w.delivery("chat", "app")
 		newer := older
-		newer.Attempts, newer.Parks, newer.FirstAttempt = 3, 3, time.Now()
+		newer.Attempts, newer.Reschedules, newer.FirstAttempt = 3, 3, time.Now()
 		w.bus.publish(older, newer)
 		_, stop := w.run()
 		wait(time.Second)

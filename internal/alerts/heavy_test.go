@@ -79,7 +79,7 @@ type countingDispatcher struct {
 	count int
 }
 
-func (p *countingDispatcher) Dispatch(_ context.Context, ds []event.Held[event.Delivery]) error {
+func (p *countingDispatcher) Dispatch(_ context.Context, ds []event.Message[event.Delivery]) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.count += len(ds)

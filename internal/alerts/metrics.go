@@ -78,16 +78,16 @@ const (
 const otherType = "other"
 
 type deliverMetrics struct {
-	types     []string
-	labels    []string
-	outcomes  *prometheus.CounterVec
-	sends     *prometheus.HistogramVec
-	parked    prometheus.Counter
-	replayed  prometheus.Counter
-	held      prometheus.Gauge
-	away      prometheus.Gauge
-	breakers  prometheus.Gauge
-	busErrors prometheus.Counter
+	types       []string
+	labels      []string
+	outcomes    *prometheus.CounterVec
+	sends       *prometheus.HistogramVec
+	rescheduled prometheus.Counter
+	replayed    prometheus.Counter
+	held        prometheus.Gauge
+	away        prometheus.Gauge
+	breakers    prometheus.Gauge
+	busErrors   prometheus.Counter
 }
 
 func newDeliverMetrics(r prometheus.Registerer, types []string) deliverMetrics {
@@ -102,7 +102,7 @@ func newDeliverMetrics(r prometheus.Registerer, types []string) deliverMetrics {
 			Name: "notifier_send_seconds", Help: "Duration of sends by the Provider's type.",
 			Buckets: prometheus.ExponentialBuckets(0.005, 3, 9),
 		}, []string{"type"}),
-		parked: f.NewCounter(prometheus.CounterOpts{
+		rescheduled: f.NewCounter(prometheus.CounterOpts{
 			Name: "notifier_delivery_waits_total", Help: "Deliveries put on the schedule without an attempt, to wait for their turn.",
 		}),
 		replayed: f.NewCounter(prometheus.CounterOpts{

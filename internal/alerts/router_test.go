@@ -26,7 +26,7 @@ type fakeEvents struct {
 	lost []string
 	done int
 	// dispatched, unless nil, is given each delivery.
-	dispatched func(event.Held[event.Delivery])
+	dispatched func(event.Message[event.Delivery])
 }
 
 func (f *fakeEvents) Lost(d *event.Delivery, label, _ string) {
@@ -41,21 +41,21 @@ func (f *fakeEvents) Events(ctx context.Context, h event.Handler) error {
 }
 
 // held are records as the bus hands them out.
-func (f *fakeEvents) held(batch []*event.Record) []event.Held[*event.Record] {
-	var held []event.Held[*event.Record]
+func (f *fakeEvents) held(batch []*event.Record) []event.Message[*event.Record] {
+	var held []event.Message[*event.Record]
 	for _, r := range batch {
-		held = append(held, event.Held[*event.Record]{Value: r, Seq: r.Seq, Settler: f})
+		held = append(held, event.Message[*event.Record]{Value: r, Seq: r.Seq, Acker: f})
 	}
 	return held
 }
 
-func (f *fakeEvents) Done(context.Context) error     { f.done++; return nil }
-func (f *fakeEvents) Working() error                 { return nil }
-func (f *fakeEvents) Return() error                  { return nil }
+func (f *fakeEvents) Ack(context.Context) error      { f.done++; return nil }
+func (f *fakeEvents) InProgress() error              { return nil }
+func (f *fakeEvents) Nak() error                     { return nil }
 func (f *fakeEvents) CaughtUp(context.Context, bool) {}
 func (f *fakeEvents) Spill(context.Context, uint64)  {}
 
-func (f *fakeEvents) Dispatch(_ context.Context, ds []event.Held[event.Delivery]) error {
+func (f *fakeEvents) Dispatch(_ context.Context, ds []event.Message[event.Delivery]) error {
 	if f.fail != nil {
 		return f.fail
 	}
@@ -186,8 +186,8 @@ func TestE2AnEventIsDoneWithTheLastOfItsDeliveries(t *testing.T) {
 	r := newRouted(t)
 	r.put(t, spec(nil))
 	r.put(t, spec(func(s *AlertSpec) { s.Name, s.UID = "second", "uid-2" }))
-	var held []event.Held[event.Delivery]
-	r.events.dispatched = func(h event.Held[event.Delivery]) { held = append(held, h) }
+	var held []event.Message[event.Delivery]
+	r.events.dispatched = func(h event.Message[event.Delivery]) { held = append(held, h) }
 	foreign := recordOf(func(r *event.Record) { r.Event.InvolvedObject.Namespace = "team-b" })
 	if err := r.route(t.Context(), []*event.Record{recordOf(nil), foreign}); err != nil {
 		t.Fatal(err)
@@ -196,7 +196,7 @@ func TestE2AnEventIsDoneWithTheLastOfItsDeliveries(t *testing.T) {
 		t.Fatalf("%d deliveries, %d events done, not that without any", len(held), r.events.done)
 	}
 	for i, want := range []int{1, 1, 2} { // the first twice
-		if err := held[i/2].Done(t.Context()); err != nil || r.events.done != want {
+		if err := held[i/2].Ack(t.Context()); err != nil || r.events.done != want {
 			t.Errorf("step %d: %d events done, error %v", i, r.events.done, err)
 		}
 	}

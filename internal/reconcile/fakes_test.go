@@ -100,7 +100,7 @@ type feed struct {
 
 	mu     sync.Mutex
 	values map[string][]byte
-	handle   func(string, []byte)
+	handle func(string, []byte)
 }
 
 func (f *feed) Watch(ctx context.Context, handle func(string, []byte)) error {

@@ -20,7 +20,7 @@ import (
 // Bus hands out the triggers of the shards that this replica owns.
 type Bus interface {
 	// Triggers calls serve for each shard whose ownership begins, with a context that ends with it, until ctx ends.
-	Triggers(ctx context.Context, serve func(ctx context.Context, shard int, in <-chan event.Held[event.Trigger]) error) error
+	Triggers(ctx context.Context, serve func(ctx context.Context, shard int, in <-chan event.Message[event.Trigger]) error) error
 	// TriggerShard returns the shard of a namespace.
 	TriggerShard(namespace string) int
 }
@@ -141,8 +141,8 @@ type Applier struct {
 	reviews   *reviewer
 	// queue has what is due worked on.
 	queue *kube.Controller[item]
-	// settling bounds the confirmations from the bus that are awaited beside the work.
-	settling chan struct{}
+	// storing bounds the confirmations from the bus that are awaited beside the work.
+	storing chan struct{}
 
 	mu    sync.Mutex
 	jobs  map[jobKey]*job
@@ -163,7 +163,7 @@ func New(opts Options) (*Applier, error) {
 		opts: opts, log: opts.Log, metrics: newMetrics(opts.Registerer),
 		limiter:  rate.NewLimiter(rate.Limit(opts.QPS), opts.Burst),
 		refusals: newRefusals(opts.Log),
-		settling: make(chan struct{}, maxSettling),
+		storing:  make(chan struct{}, maxSettling),
 		jobs:     map[jobKey]*job{}, slots: map[slotKey]*slot{}, shards: map[int]*shard{},
 	}
 	a.queue = kube.NewController(kube.ControllerOptions[item]{
