@@ -1,6 +1,7 @@
 package fair
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -96,6 +97,28 @@ func TestAPieceOfWorkCountsForAWindowAtMost(t *testing.T) {
 			t.Errorf("to be waited for %v", wait)
 		}
 	})
+}
+
+// Fails when namespaces that used nothing are remembered for being asked about: names from outside would have those forgotten that used
+// something.
+func TestT6ToAskAShareLeavesNoTrace(t *testing.T) {
+	s := newShare(t, ShareOptions{Window: time.Hour, Namespace: time.Second, Total: time.Minute, Reserve: time.Millisecond})
+	s.Spend("flood", 2*time.Second)
+	for i := range 2 * maxSharing {
+		name := fmt.Sprint("team-", i)
+		if s.Left(name) != time.Second || s.Wait(name) != 0 || s.Heavy(name) {
+			t.Fatalf("%s pays for another", name)
+		}
+	}
+	if n := s.each.Len(); n != 1 || s.Left("flood") > 0 {
+		t.Errorf("%d namespaces are remembered, the flood has %v left", n, s.Left("flood"))
+	}
+	for i := range 2 * maxSharing {
+		s.Spend(fmt.Sprint("team-", i), time.Nanosecond)
+	}
+	if n := s.each.Len(); n != maxSharing {
+		t.Errorf("%d namespaces are remembered", n)
+	}
 }
 
 func TestAShareSaysWhatIsWrongWithIt(t *testing.T) {
