@@ -173,3 +173,24 @@ func BenchmarkP99UnderFlood(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkAdmission takes and gives back what a webhook has in use while it is read, at all three levels: alone, and with a body of 64 KiB
+// that is kept.
+func BenchmarkAdmission(b *testing.B) {
+	hook := newHook(b, "team-a/hook")
+	rt := newTable(b, DefaultLimits(), hook).first(hook.Path)
+	for name, body := range map[string]int{"a place": 0, "a place and a body": 64 << 10} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					p, ok := rt.path.capacity.enter(b.Context(), time.Second)
+					if !ok || body > 0 && p.body.Use.Grow(b.Context(), int64(body)) != nil {
+						b.Error("no capacity")
+					}
+					p.leave()
+				}
+			})
+		})
+	}
+}

@@ -133,7 +133,7 @@ func TestT4AWebhookThatFindsNoRoomForItsFiltersIsNotAccepted(t *testing.T) {
 		bus := &recorder{}
 		share := limit.NewShare()
 		filters := newFilters(t, share, rule{"one", `true`})
-		leave, ok := share.Enter(t.Context(), "team-a", 0)
+		turn, ok := share.Enter(t.Context(), "team-a", 0)
 		if !ok {
 			t.Fatal("no share")
 		}
@@ -142,7 +142,7 @@ func TestT4AWebhookThatFindsNoRoomForItsFiltersIsNotAccepted(t *testing.T) {
 		if resp := do(w, push(hook.Path, token, `{}`)); resp.StatusCode != http.StatusServiceUnavailable || bus.count() != 0 {
 			t.Errorf("got %d, %d triggers", resp.StatusCode, bus.count())
 		}
-		leave()
+		turn.Leave()
 		if resp := do(w, push(hook.Path, token, `{}`)); resp.StatusCode != http.StatusOK || bus.count() != 1 {
 			t.Errorf("with share: got %d, %d triggers", resp.StatusCode, bus.count())
 		}

@@ -215,7 +215,7 @@ func TestT6BodiesThatAreKeptHaveTheirShareAndNoMore(t *testing.T) {
 				}
 				end()
 				wg.Wait()
-				if !isFree(t, &w.admission.bodies, tc.caps.Total) {
+				if !table.all.bodies.Idle() {
 					t.Error("capacity of bodies is still held")
 				}
 			})

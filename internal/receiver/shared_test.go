@@ -231,7 +231,7 @@ func TestT5ARejectedWebhookOfSeveralReceiversIsCheap(t *testing.T) {
 		t.Errorf("triggered in %q", bus.reached())
 	}
 	s, _ := table.lookup(path)
-	if !isFree(t, &handler.admission.bodies, limits.Bodies.Total) || !isFree(t, s.bodies, limits.Bodies.Path) {
+	if !table.all.bodies.Idle() || !s.bodies.Idle() {
 		t.Error("capacity for a body is held after the answer")
 	}
 }

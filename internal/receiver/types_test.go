@@ -113,7 +113,7 @@ func TestT6CDEventsTakeTheirNamespacesTurn(t *testing.T) {
 		}
 		one, two, other := hook("team-a/one"), hook("team-a/two"), hook("team-b/one")
 		w := newWebhooks(t, newTable(t, unlimited(), one, two, other), &recorder{})
-		leave, _ := share.Enter(t.Context(), "team-a", 0)
+		turn, _ := share.Enter(t.Context(), "team-a", 0)
 		for name, tc := range map[string]struct {
 			hook   *Hook
 			status int
@@ -135,7 +135,7 @@ func TestT6CDEventsTakeTheirNamespacesTurn(t *testing.T) {
 		if resp := do(w, push(one.Path, token, changeMerged).WithContext(ctx)); resp.StatusCode != http.StatusServiceUnavailable || time.Since(began) != 0 {
 			t.Errorf("of a sender that left: %d after %v", resp.StatusCode, time.Since(began))
 		}
-		leave()
+		turn.Leave()
 		elapse(time.Minute)
 		large, _ := share.Enter(t.Context(), "team-b", largeDocument)
 		if resp := do(w, push(one.Path, token, changeMerged)); resp.StatusCode != http.StatusOK {
@@ -145,7 +145,7 @@ func TestT6CDEventsTakeTheirNamespacesTurn(t *testing.T) {
 		if resp := do(w, push(one.Path, token, padded)); resp.StatusCode != http.StatusServiceUnavailable {
 			t.Errorf("a large event beside a large document: %d", resp.StatusCode)
 		}
-		large()
+		large.Leave()
 		if resp := do(w, push(one.Path, token, padded)); resp.StatusCode != http.StatusOK {
 			t.Errorf("a large event: %d", resp.StatusCode)
 		}
@@ -208,7 +208,7 @@ func TestT6TokensWaitForTheirNamespacesTurn(t *testing.T) {
 			}
 			return v
 		}
-		leave, _ := share.Enter(t.Context(), "team", 0)
+		turn, _ := share.Enter(t.Context(), "team", 0)
 		hook := newHook(t, "team/app", func(h *Hook) { h.Verifier = verifier("team") })
 		handler := newWebhooks(t, newTable(t, unlimited(), hook), &recorder{})
 		post := func() int {
@@ -219,7 +219,7 @@ func TestT6TokensWaitForTheirNamespacesTurn(t *testing.T) {
 		if got := post(); got != http.StatusServiceUnavailable {
 			t.Errorf("without a turn: %d", got)
 		}
-		leave()
+		turn.Leave()
 		if got := post(); got != http.StatusOK {
 			t.Errorf("with a turn: %d", got)
 		}

@@ -154,11 +154,11 @@ func (v genericOIDC) Begin(ctx context.Context, h http.Header) (Check, error) {
 	if err != nil {
 		return nil, err
 	}
-	leave, ok := v.share.Enter(ctx, v.namespace, 0)
+	turn, ok := v.share.Enter(ctx, v.namespace, 0)
 	if !ok {
 		return nil, limit.ErrNoTurn
 	}
-	defer leave()
+	defer turn.Leave()
 	var claims Claims
 	if proven.Claims(&claims) != nil {
 		return nil, oidc.RefusedBearer
