@@ -234,4 +234,7 @@ func TestT5ARejectedWebhookOfSeveralReceiversIsCheap(t *testing.T) {
 	if !table.all.bodies.Idle() || !s.bodies.Idle() {
 		t.Error("capacity for a body is held after the answer")
 	}
+	if _, ok := s.bodies.TryAcquire(1); !ok || table.all.bodies.Idle() {
+		t.Error("what is kept for several Receivers does not count in all")
+	}
 }
