@@ -1,7 +1,6 @@
 package fair
 
 import (
-	"errors"
 	"sync"
 	"time"
 
@@ -24,13 +23,6 @@ type ShareOptions struct {
 	Reserve time.Duration
 }
 
-func (o ShareOptions) validate() error {
-	if o.Window <= 0 || o.Namespace <= 0 || o.Total < 0 || o.Reserve < 0 || o.Reserve > o.Namespace {
-		return errors.New("a share needs a window, a time for each namespace, and a reserve within that")
-	}
-	return nil
-}
-
 // Share divides processor time among namespaces. The work itself is the caller's: ask Left for how long it may run, or Wait for when, run
 // it, and tell Spend how long it took. What is under way at the same time is not counted until it is spent, so where that matters work
 // runs one at a time, or within a Capacity.
@@ -49,13 +41,17 @@ type account struct {
 	at   time.Time
 }
 
-// NewShare returns a share that is not used. The error says which option is at fault.
-func NewShare(o ShareOptions) (*Share, error) {
-	if err := o.validate(); err != nil {
-		return nil, err
+// NewShare returns a share that is not used. It panics without a Window or a time for each Namespace, and when the Reserve is more than
+// that.
+func NewShare(o ShareOptions) *Share {
+	if o.Window <= 0 || o.Namespace <= 0 || o.Total < 0 || o.Reserve < 0 || o.Reserve > o.Namespace {
+		panic("fair: a share needs a window, a time for each namespace, and a reserve within that")
 	}
 	each, err := simplelru.NewLRU[string, account](maxSharing, nil)
-	return &Share{options: o, each: each}, err
+	if err != nil {
+		panic(err) // it has no other fault than a size that is not positive
+	}
+	return &Share{options: o, each: each}
 }
 
 // Left returns for how long work of a namespace may run now. It is zero or less when the share is used up.

@@ -38,15 +38,15 @@ type past struct {
 
 // newTurns returns turns of namespaces that may use a time at once before they wait.
 func newTurns(atOnce time.Duration) *turns {
-	share, err := fair.NewShare(fair.ShareOptions{Window: timeShare * atOnce, Namespace: atOnce})
-	if err != nil {
-		panic(err)
-	}
 	all, err := simplelru.NewLRU[string, past](maxPast, nil)
 	if err != nil {
-		panic(err)
+		panic(err) // it has no other fault than a size that is not positive
 	}
-	return &turns{working: fair.NewCapacities[string](nil, 1, 0), time: share, past: all}
+	return &turns{
+		working: fair.NewCapacities[string](nil, 1, 0),
+		time:    fair.NewShare(fair.ShareOptions{Window: timeShare * atOnce, Namespace: atOnce}),
+		past:    all,
+	}
 }
 
 // turn is a namespace's, until it ends.
