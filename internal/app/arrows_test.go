@@ -57,6 +57,16 @@ func TestImportArrows(t *testing.T) {
 			pkg: "internal/receiver/subscribe", internal: []string{"internal/event", "internal/fair", "internal/patterns", "internal/receiver"},
 			forbidden: []string{"k8s.io/", "github.com/nats-io/"},
 		},
+		"what receivers' tests share knows only the vocabulary": {
+			pkg: "internal/receiver/receivertest", internal: []string{"internal/event"},
+			forbidden: []string{"k8s.io/", "github.com/nats-io/", "github.com/go-chi/"},
+		},
+		"the program has nothing that is for tests": {
+			pkg: "cmd/notifier", internal: []string{"api/", "internal/"}, forbidden: []string{
+				module + "internal/receiver/receivertest", module + "internal/receiver/oidc/oidctest",
+				module + "internal/alerts/provider/providertest", "testing", "net/http/httptest",
+			},
+		},
 		"limits of senders know only the bounds on what tenants share": {
 			pkg: "internal/receiver/limit", internal: []string{"internal/fair"}, forbidden: []string{"k8s.io/", "github.com/nats-io/", "github.com/go-chi/"},
 		},

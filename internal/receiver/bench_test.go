@@ -16,8 +16,8 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"notifier/internal/event"
 	"notifier/internal/receiver/limit"
+	"notifier/internal/receiver/receivertest"
 )
 
 // bareHandler checks the HMAC and answers, and that is all: what the handler is measured against.
@@ -41,9 +41,6 @@ func bareHandler() http.Handler {
 	return mux
 }
 
-// instant is a bus that costs nothing.
-var instant = triggersFunc(func(context.Context, event.Trigger) error { return nil })
-
 // benchBody is about what GitHub sends for a push.
 var benchBody = `{"ref":"refs/heads/main","pad":"` + strings.Repeat("x", 8<<10) + `"}`
 
@@ -56,9 +53,9 @@ func BenchmarkHandler(b *testing.B) {
 		key     string
 	}{
 		"bare":     {bareHandler(), hook.Path, token},
-		"accepted": {newWebhooks(b, newTable(b, DefaultLimits(), hook), instant), hook.Path, token},
-		"refused":  {newWebhooks(b, newTable(b, DefaultLimits(), hook), instant), hook.Path, "other"},
-		"unknown":  {newWebhooks(b, newTable(b, DefaultLimits(), hook), instant), Path("x", "x", "x"), token},
+		"accepted": {newWebhooks(b, newTable(b, DefaultLimits(), hook), triggersFunc(receivertest.Stored)), hook.Path, token},
+		"refused":  {newWebhooks(b, newTable(b, DefaultLimits(), hook), triggersFunc(receivertest.Stored)), hook.Path, "other"},
+		"unknown":  {newWebhooks(b, newTable(b, DefaultLimits(), hook), triggersFunc(receivertest.Stored)), Path("x", "x", "x"), token},
 	} {
 		b.Run(name, func(b *testing.B) {
 			r := push(bc.path, bc.key, benchBody)
@@ -78,7 +75,7 @@ func BenchmarkHandler(b *testing.B) {
 func BenchmarkRatio(b *testing.B) {
 	hook := newHook(b, "team-a/hook")
 	bare, _ := serveReal(b, bareHandler(), nil)
-	handler, _ := serveReal(b, newWebhooks(b, newTable(b, DefaultLimits(), hook), instant), nil)
+	handler, _ := serveReal(b, newWebhooks(b, newTable(b, DefaultLimits(), hook), triggersFunc(receivertest.Stored)), nil)
 	c := client(b, 64)
 	window := func(base string) (perSecond float64) {
 		var mu sync.Mutex
@@ -132,7 +129,7 @@ func BenchmarkRatio(b *testing.B) {
 func BenchmarkP99UnderFlood(b *testing.B) {
 	mine, theirs := newHook(b, "team-a/hook"), newHook(b, "team-b/hook")
 	bare, _ := serveReal(b, bareHandler(), nil)
-	handler, _ := serveReal(b, newWebhooks(b, newTable(b, DefaultLimits(), mine, theirs), instant), nil)
+	handler, _ := serveReal(b, newWebhooks(b, newTable(b, DefaultLimits(), mine, theirs), triggersFunc(receivertest.Stored)), nil)
 	flooding, valid := client(b, 32), client(b, 1)
 	window := func(base, path, key string) (p99 time.Duration) {
 		ctx, stop := context.WithTimeout(b.Context(), time.Second)
