@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"unicode/utf8"
 
+	"notifier/internal/event"
 	"notifier/internal/receiver/answer"
 	"notifier/internal/receiver/cel"
 	"notifier/internal/receiver/limit"
@@ -192,18 +192,7 @@ func (p *oidcProvider) validate(ctx context.Context, claims Claims) error {
 	if len(messages) == 0 {
 		return nil
 	}
-	return answer.Refusal(clip(strings.Join(messages, "; "), maxMessages))
-}
-
-// clip cuts a text to at most n bytes, between two characters.
-func clip(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n]
+	return answer.Refusal(event.Truncate(strings.Join(messages, "; "), maxMessages, ""))
 }
 
 // proof is the Check of a request whose token has proven claims.
