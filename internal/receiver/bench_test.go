@@ -138,14 +138,14 @@ func BenchmarkP99UnderFlood(b *testing.B) {
 		for range 32 {
 			wg.Go(func() {
 				for ctx.Err() == nil {
-					_, _ = send(ctx, flooding, base, path, key, benchBody)
+					_, _ = send(ctx, flooding, base+path, key, benchBody)
 				}
 			})
 		}
 		var took []time.Duration
 		for ctx.Err() == nil {
 			begin := time.Now()
-			if status, err := send(b.Context(), valid, base, theirs.Path, token, benchBody); err != nil || status/100 != 2 {
+			if status, err := send(b.Context(), valid, base+theirs.Path, token, benchBody); err != nil || status/100 != 2 {
 				b.Errorf("a valid webhook: %d, %v", status, err)
 			}
 			took = append(took, time.Since(begin))

@@ -203,7 +203,7 @@ func TestT4AThousandWebhooksAtOnceAreAcceptedAndNoneRefused(t *testing.T) {
 	for range 200 {
 		wg.Go(func() {
 			for range 5 {
-				if status, err := send(t.Context(), c, base, hook.Path, token, "{}"); err != nil || status != http.StatusOK {
+				if status, err := send(t.Context(), c, base+hook.Path, token, "{}"); err != nil || status != http.StatusOK {
 					t.Errorf("got %d, %v", status, err)
 				}
 			}

@@ -32,7 +32,8 @@ func asPush(r *http.Request, key, body string) *http.Request {
 
 // Push returns a push of GitHub to a path, signed with a key, for a handler.
 func Push(path, key, body string) *http.Request {
-	return asPush(httptest.NewRequest(http.MethodPost, path, strings.NewReader(body)), key, body)
+	r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, path, strings.NewReader(body))
+	return asPush(r, key, body)
 }
 
 // Do serves a request and returns the answer.
@@ -60,9 +61,9 @@ func Client(t testing.TB, connections int) *http.Client {
 	return &http.Client{Transport: tr, Timeout: 30 * time.Second}
 }
 
-// Send sends a push over c to a path below base and returns the status.
-func Send(ctx context.Context, c *http.Client, base, path, key, body string) (int, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, base+path, strings.NewReader(body))
+// Send sends a push over c and returns the status.
+func Send(ctx context.Context, c *http.Client, url, key, body string) (int, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
 		return 0, err
 	}

@@ -202,7 +202,7 @@ func TestWithACertificateTheDoorIsHTTPSWithBothVersions(t *testing.T) {
 		w.ServeHTTP(rw, r)
 	}), nil)
 	for _, want := range []string{"HTTP/1.1", "HTTP/2.0"} {
-		if status, err := send(t.Context(), secureClient(t, want), url, hook.Path, token, "{}"); err != nil || status != http.StatusOK {
+		if status, err := send(t.Context(), secureClient(t, want), url+hook.Path, token, "{}"); err != nil || status != http.StatusOK {
 			t.Errorf("%s: %d, %v", want, status, err)
 		}
 		if protocol != want {

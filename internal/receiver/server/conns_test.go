@@ -160,7 +160,7 @@ func TestIdleConnectionsUpToTheCapKeepNobodyOut(t *testing.T) {
 	}
 	begin := time.Now()
 	for range 5 {
-		if status, err := send(t.Context(), client(t, 1), base, hook.Path, token, "{}"); err != nil || status != http.StatusOK {
+		if status, err := send(t.Context(), client(t, 1), base+hook.Path, token, "{}"); err != nil || status != http.StatusOK {
 			t.Errorf("got %d, %v", status, err)
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"notifier/internal/event"
-
 	"notifier/internal/receiver/receivertest"
 )
 
@@ -106,7 +105,7 @@ func TestT6RapidResetLeavesMemoryAndOthersAlone(t *testing.T) {
 	victim := secureClient(t, "HTTP/1.1", "HTTP/2.0")
 	served := func() {
 		t.Helper()
-		if status, err := send(t.Context(), victim, url, theirs.Path, token, "{}"); err != nil || status/100 != 2 {
+		if status, err := send(t.Context(), victim, url+theirs.Path, token, "{}"); err != nil || status/100 != 2 {
 			t.Errorf("another client's webhook: %d, %v", status, err)
 		}
 	}

@@ -136,7 +136,7 @@ func TestTheEndWaitsForRequestsAndNotForEver(t *testing.T) {
 			go func() { done <- s.Run(ctx) }()
 			answered := make(chan int, 1)
 			go func() {
-				status, _ := send(t.Context(), client(t, 1), "http://"+s.Addr().String(), hook.Path, token, "{}")
+				status, _ := send(t.Context(), client(t, 1), "http://"+s.Addr().String()+hook.Path, token, "{}")
 				answered <- status
 			}()
 			<-started
