@@ -99,7 +99,8 @@ const heavyMatch = 16
 // their time.
 func (r *Router) heavy(rec *event.Record) bool {
 	o := rec.Event.InvolvedObject
-	return r.Alerts.concerned(o) > heavyMatch || r.budget.busy(o.Namespace)
+	n := r.Alerts.concerned(o)
+	return n > heavyMatch || n > 0 && r.budget.share.Heavy(o.Namespace)
 }
 
 func awaitGate(ctx context.Context, gate <-chan struct{}) error {
@@ -171,7 +172,7 @@ func (r *Router) match(rec *event.Record, ds []event.Delivery, room []*Alert) (_
 		return ds, selected
 	}
 	text := clip(rec.Event.Message)
-	m := r.budget.begin(o.Namespace)
+	m := meter{budget: r.budget, namespace: o.Namespace}
 	for _, a := range selected {
 		if !a.wants(rec.Event.Severity) || a.youngerThan(rec.Accepted) {
 			continue
@@ -184,7 +185,7 @@ func (r *Router) match(rec *event.Record, ds []event.Delivery, room []*Alert) (_
 			ds = r.address(rec, a, ds)
 		}
 	}
-	r.metrics.patternSeconds.Add(r.budget.end(o.Namespace, &m).Seconds())
+	r.metrics.patternSeconds.Add(m.end().Seconds())
 	return ds, selected
 }
 

@@ -362,28 +362,31 @@ func TestAMetadataConflictIsRecordedOnceAMinuteWithoutValues(t *testing.T) {
 
 // Fails when cutShort does not report, or turn never takes the report back.
 func TestPatternsOverBudgetShowOnTheAlertUntilTheyAreInTime(t *testing.T) {
-	r := newRouted(t)
-	clock := &ticking{now: time.Unix(0, 0), step: time.Second}
-	r.budget = newBudget(clock.look)
-	r.put(t, spec(func(s *AlertSpec) { s.Exclusion = []string{"a[a-z]{5,50}y"} }))
-	long := recordOf(func(r *event.Record) { r.Event.Message = strings.Repeat("x", maxText) })
-	route := func() {
-		if err := r.route(t.Context(), []*event.Record{long, long}); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		r := newRouted(t)
+		clock := &ticking{now: time.Unix(0, 0), step: eventTime / 2}
+		r.budget = newBudget(clock.look)
+		r.put(t, spec(func(s *AlertSpec) { s.Exclusion = []string{"a[a-z]{5,50}y"} }))
+		long := recordOf(func(r *event.Record) { r.Event.Message = strings.Repeat("x", maxText) })
+		route := func() {
+			if err := r.route(t.Context(), []*event.Record{long, long}); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	route()
-	route()
-	if n := len(r.events.published); n != 4 {
-		t.Errorf("%d of 4 passed", n)
-	}
-	clock.step = 0
-	for range 3 {
-		clock.now = clock.now.Add(budgetWindow)
 		route()
-	}
-	got := r.notes.reported("Alert/team-a/alert")
-	if len(got) != 2 || !strings.Contains(got[0], ReasonPatternsTimed) || !strings.Contains(got[1], ReasonPatternsInTime) {
-		t.Errorf("reported %v", got)
-	}
+		route()
+		if n := len(r.events.published); n != 4 {
+			t.Errorf("%d of 4 passed", n)
+		}
+		clock.step = 0
+		for range 3 {
+			clock.now = clock.now.Add(budgetWindow)
+			pass(budgetWindow)
+			route()
+		}
+		got := r.notes.reported("Alert/team-a/alert")
+		if len(got) != 2 || !strings.Contains(got[0], ReasonPatternsTimed) || !strings.Contains(got[1], ReasonPatternsInTime) {
+			t.Errorf("reported %v", got)
+		}
+	})
 }
