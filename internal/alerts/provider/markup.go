@@ -12,6 +12,9 @@ import (
 // ten is too short for every mark.
 func Fit(s string, limit int, size func(string) int, escape func(string) string) string {
 	s = Truncate(s, limit)
+	if whole := escape(s); size(whole) <= limit {
+		return whole // the mark can make a text longer, so a longer text may fit where a cut one does not
+	}
 	shown := func(cut int) string { return escape(Truncate(s, limit-cut)) }
 	return shown(sort.Search(limit, func(cut int) bool { return size(shown(cut)) <= limit }))
 }

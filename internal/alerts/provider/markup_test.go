@@ -12,6 +12,7 @@ func FuzzFit(f *testing.F) {
 	f.Add(strings.Repeat("😀", 100), 11)
 	f.Add("short", 20)
 	f.Add("\xff*\xff", 12)
+	f.Add("0\x9f\x980000000000000000000000", 16)
 	escape := Backslashes("*")
 	f.Fuzz(func(t *testing.T, s string, limit int) {
 		limit = 10 + (limit&0x7fffffff)%1000
