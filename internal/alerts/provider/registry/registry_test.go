@@ -11,7 +11,7 @@ import (
 )
 
 func TestEveryListedTypeIsBuilt(t *testing.T) {
-	want := []string{"discord", "generic", "generic-hmac", "msteams", "slack"}
+	want := []string{"discord", "generic", "generic-hmac", "googlechat", "msteams", "slack"}
 	if diff := cmp.Diff(want, registry.Types()); diff != "" {
 		t.Error(diff)
 	}
