@@ -13,6 +13,7 @@ import (
 	"notifier/internal/alerts/provider/googlechat"
 	"notifier/internal/alerts/provider/msteams"
 	"notifier/internal/alerts/provider/slack"
+	"notifier/internal/alerts/provider/telegram"
 )
 
 // Sender is what every destination built here can do.
@@ -34,6 +35,7 @@ type destination struct {
 var destinations = []destination{
 	{types: discord.Types, new: builder(discord.New), takes: provider.TakesMessages},
 	{types: googlechat.Types, new: builder(googlechat.New), takes: provider.TakesMessages},
+	{types: telegram.Types, new: builder(telegram.New), takes: provider.TakesMessages},
 	{types: generic.Types, new: builder(generic.New), takes: provider.TakesAll},
 	{types: msteams.Types, new: builder(msteams.New), takes: provider.TakesMessages},
 	{types: slack.Types, new: builder(slack.New), takes: provider.TakesMessages},
