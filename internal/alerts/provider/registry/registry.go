@@ -14,6 +14,7 @@ import (
 	"notifier/internal/alerts/provider/msteams"
 	"notifier/internal/alerts/provider/slack"
 	"notifier/internal/alerts/provider/telegram"
+	"notifier/internal/alerts/provider/webex"
 )
 
 // Sender is what every destination built here can do.
@@ -36,6 +37,7 @@ var destinations = []destination{
 	{types: discord.Types, new: builder(discord.New), takes: provider.TakesMessages},
 	{types: googlechat.Types, new: builder(googlechat.New), takes: provider.TakesMessages},
 	{types: telegram.Types, new: builder(telegram.New), takes: provider.TakesMessages},
+	{types: webex.Types, new: builder(webex.New), takes: provider.TakesMessages},
 	{types: generic.Types, new: builder(generic.New), takes: provider.TakesAll},
 	{types: msteams.Types, new: builder(msteams.New), takes: provider.TakesMessages},
 	{types: slack.Types, new: builder(slack.New), takes: provider.TakesMessages},
