@@ -73,6 +73,17 @@ func BreakMentions(s string) string {
 	return b.String()
 }
 
+// ReplaceControls replaces control characters other than tabs and line breaks. Some databases cannot store a NUL, and their vendors refuse the
+// message for it.
+func ReplaceControls(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == '\x7f' {
+			return '\uFFFD'
+		}
+		return r
+	}, s)
+}
+
 func alphanumeric(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }

@@ -85,3 +85,9 @@ func TestMentionsAreBroken(t *testing.T) {
 		}
 	}
 }
+
+func TestControlsAreReplaced(t *testing.T) {
+	if got := ReplaceControls("a\x00b\x1b[1mc\td\r\n\x7f\u2028é"); got != "a\uFFFDb\uFFFD[1mc\td\r\n\uFFFD\u2028é" {
+		t.Errorf("got %q", got)
+	}
+}
