@@ -11,6 +11,7 @@ import (
 	"notifier/internal/alerts/provider/discord"
 	"notifier/internal/alerts/provider/generic"
 	"notifier/internal/alerts/provider/googlechat"
+	"notifier/internal/alerts/provider/lark"
 	"notifier/internal/alerts/provider/matrix"
 	"notifier/internal/alerts/provider/msteams"
 	"notifier/internal/alerts/provider/rocket"
@@ -42,6 +43,7 @@ var destinations = []destination{
 	{types: webex.Types, new: builder(webex.New), takes: provider.TakesMessages},
 	{types: rocket.Types, new: builder(rocket.New), takes: provider.TakesMessages},
 	{types: matrix.Types, new: builder(matrix.New), takes: provider.TakesMessages},
+	{types: lark.Types, new: builder(lark.New), takes: provider.TakesMessages},
 	{types: generic.Types, new: builder(generic.New), takes: provider.TakesAll},
 	{types: msteams.Types, new: builder(msteams.New), takes: provider.TakesMessages},
 	{types: slack.Types, new: builder(slack.New), takes: provider.TakesMessages},
