@@ -18,6 +18,7 @@ import (
 	"notifier/internal/alerts/provider/slack"
 	"notifier/internal/alerts/provider/telegram"
 	"notifier/internal/alerts/provider/webex"
+	"notifier/internal/alerts/provider/zoom"
 	"notifier/internal/alerts/provider/zulip"
 )
 
@@ -46,6 +47,7 @@ var destinations = []destination{
 	{types: matrix.Types, new: builder(matrix.New), takes: provider.TakesMessages},
 	{types: lark.Types, new: builder(lark.New), takes: provider.TakesMessages},
 	{types: zulip.Types, new: builder(zulip.New), takes: provider.TakesMessages},
+	{types: zoom.Types, new: builder(zoom.New), takes: provider.TakesMessages},
 	{types: generic.Types, new: builder(generic.New), takes: provider.TakesAll},
 	{types: msteams.Types, new: builder(msteams.New), takes: provider.TakesMessages},
 	{types: slack.Types, new: builder(slack.New), takes: provider.TakesMessages},

@@ -25,7 +25,7 @@ func config(typ string) provider.Config {
 }
 
 func TestEveryListedTypeIsBuilt(t *testing.T) {
-	want := []string{"discord", "generic", "generic-hmac", "googlechat", "lark", "matrix", "msteams", "rocket", "slack", "telegram", "webex", "zulip"}
+	want := []string{"discord", "generic", "generic-hmac", "googlechat", "lark", "matrix", "msteams", "rocket", "slack", "telegram", "webex", "zoom", "zulip"}
 	if diff := cmp.Diff(want, registry.Types()); diff != "" {
 		t.Error(diff)
 	}
