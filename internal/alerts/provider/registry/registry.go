@@ -13,6 +13,7 @@ import (
 	"notifier/internal/alerts/provider/googlechat"
 	"notifier/internal/alerts/provider/lark"
 	"notifier/internal/alerts/provider/matrix"
+	"notifier/internal/alerts/provider/mattermost"
 	"notifier/internal/alerts/provider/msteams"
 	"notifier/internal/alerts/provider/rocket"
 	"notifier/internal/alerts/provider/slack"
@@ -48,6 +49,7 @@ var destinations = []destination{
 	{types: lark.Types, new: builder(lark.New), takes: provider.TakesMessages},
 	{types: zulip.Types, new: builder(zulip.New), takes: provider.TakesMessages},
 	{types: zoom.Types, new: builder(zoom.New), takes: provider.TakesMessages},
+	{types: mattermost.Types, new: builder(mattermost.New), takes: provider.TakesMessages},
 	{types: generic.Types, new: builder(generic.New), takes: provider.TakesAll},
 	{types: msteams.Types, new: builder(msteams.New), takes: provider.TakesMessages},
 	{types: slack.Types, new: builder(slack.New), takes: provider.TakesMessages},

@@ -14,6 +14,8 @@ import (
 func config(typ string) provider.Config {
 	cfg := provider.Config{Type: typ, Address: "https://far.test", Token: "t"}
 	switch typ {
+	case "mattermost":
+		cfg.Channel = "4yrbyxjpwpgqtb7tkz4ixzqauc"
 	case "matrix":
 		cfg.Channel = "!room:far.test"
 	case "telegram":
@@ -25,7 +27,7 @@ func config(typ string) provider.Config {
 }
 
 func TestEveryListedTypeIsBuilt(t *testing.T) {
-	want := []string{"discord", "generic", "generic-hmac", "googlechat", "lark", "matrix", "msteams", "rocket", "slack", "telegram", "webex", "zoom", "zulip"}
+	want := []string{"discord", "generic", "generic-hmac", "googlechat", "lark", "matrix", "mattermost", "msteams", "rocket", "slack", "telegram", "webex", "zoom", "zulip"}
 	if diff := cmp.Diff(want, registry.Types()); diff != "" {
 		t.Error(diff)
 	}
