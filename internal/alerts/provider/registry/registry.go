@@ -8,9 +8,19 @@ import (
 	"strings"
 
 	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/discord"
 	"notifier/internal/alerts/provider/generic"
+	"notifier/internal/alerts/provider/googlechat"
+	"notifier/internal/alerts/provider/lark"
+	"notifier/internal/alerts/provider/matrix"
+	"notifier/internal/alerts/provider/mattermost"
 	"notifier/internal/alerts/provider/msteams"
+	"notifier/internal/alerts/provider/rocket"
 	"notifier/internal/alerts/provider/slack"
+	"notifier/internal/alerts/provider/telegram"
+	"notifier/internal/alerts/provider/webex"
+	"notifier/internal/alerts/provider/zoom"
+	"notifier/internal/alerts/provider/zulip"
 )
 
 // Sender is what every destination built here can do.
@@ -30,6 +40,16 @@ type destination struct {
 }
 
 var destinations = []destination{
+	{types: discord.Types, new: builder(discord.New), takes: provider.TakesMessages},
+	{types: googlechat.Types, new: builder(googlechat.New), takes: provider.TakesMessages},
+	{types: telegram.Types, new: builder(telegram.New), takes: provider.TakesMessages},
+	{types: webex.Types, new: builder(webex.New), takes: provider.TakesMessages},
+	{types: rocket.Types, new: builder(rocket.New), takes: provider.TakesMessages},
+	{types: matrix.Types, new: builder(matrix.New), takes: provider.TakesMessages},
+	{types: lark.Types, new: builder(lark.New), takes: provider.TakesMessages},
+	{types: zulip.Types, new: builder(zulip.New), takes: provider.TakesMessages},
+	{types: zoom.Types, new: builder(zoom.New), takes: provider.TakesMessages},
+	{types: mattermost.Types, new: builder(mattermost.New), takes: provider.TakesMessages},
 	{types: generic.Types, new: builder(generic.New), takes: provider.TakesAll},
 	{types: msteams.Types, new: builder(msteams.New), takes: provider.TakesMessages},
 	{types: slack.Types, new: builder(slack.New), takes: provider.TakesMessages},

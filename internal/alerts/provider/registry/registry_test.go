@@ -10,13 +10,29 @@ import (
 	"notifier/internal/alerts/provider/registry"
 )
 
+// config is one that the type takes.
+func config(typ string) provider.Config {
+	cfg := provider.Config{Type: typ, Address: "https://far.test", Token: "t"}
+	switch typ {
+	case "mattermost":
+		cfg.Channel = "4yrbyxjpwpgqtb7tkz4ixzqauc"
+	case "matrix":
+		cfg.Channel = "!room:far.test"
+	case "telegram":
+		cfg.Token, cfg.Channel = "1:t", "-100:7"
+	case "zulip":
+		cfg.Channel, cfg.Username, cfg.Password = "channel/topic", "bot@far.test", "p"
+	}
+	return cfg
+}
+
 func TestEveryListedTypeIsBuilt(t *testing.T) {
-	want := []string{"generic", "generic-hmac", "msteams", "slack"}
+	want := []string{"discord", "generic", "generic-hmac", "googlechat", "lark", "matrix", "mattermost", "msteams", "rocket", "slack", "telegram", "webex", "zoom", "zulip"}
 	if diff := cmp.Diff(want, registry.Types()); diff != "" {
 		t.Error(diff)
 	}
 	for _, typ := range registry.Types() {
-		s, err := registry.New(provider.Config{Type: typ, Address: "https://far.test", Token: "t"})
+		s, err := registry.New(config(typ))
 		if err != nil || s == nil {
 			t.Errorf("%s: %v", typ, err)
 		}

@@ -1,0 +1,48 @@
+package provider
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"notifier/internal/event"
+)
+
+// EncodeJSON encodes a request's body without the escapes for HTML, which make a message longer and are of no use to a destination. Its error
+// is an *event.Error.
+func EncodeJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return nil, event.NewError(event.Permanent, LabelPayload, "message could not be encoded", err)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// TokenHeader returns an Authorization header of a scheme and the token, of the token alone where the scheme is empty, and none without a
+// token. The error quotes nothing.
+func TokenHeader(scheme, token string) (http.Header, error) {
+	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return nil, errors.New("key token of the Secret holds characters that no token has, such as a line break at its end")
+	}
+	if token == "" {
+		return nil, nil
+	}
+	return http.Header{"Authorization": {strings.TrimSpace(scheme + " " + token)}}, nil
+}
+
+// Seconds returns a wait that a destination asks for as a number, from 0 to MaxRetryAfter whatever it is.
+func Seconds(s float64) time.Duration {
+	switch {
+	case s >= MaxRetryAfter.Seconds():
+		return MaxRetryAfter
+	case s > 0:
+		return time.Duration(s * float64(time.Second))
+	default: // no number as well
+		return 0
+	}
+}

@@ -1,0 +1,106 @@
+package discord
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"notifier/internal/alerts/provider"
+)
+
+// Types are the Provider types that the package serves.
+var Types = []string{"discord"}
+
+// Sender sends to one webhook.
+type Sender struct {
+	client *provider.Client
+	name   string
+}
+
+// New builds a Sender.
+func New(cfg provider.Config) (*Sender, error) {
+	cfg.Address = webhook(cfg.Address)
+	client, err := provider.NewClient(cfg, provider.ClientOptions{Word: word, Wait: wait})
+	if err != nil {
+		return nil, err
+	}
+	return &Sender{client: client, name: cfg.Username}, nil
+}
+
+// webhook returns the address of the webhook itself.
+func webhook(address string) string {
+	u, err := url.Parse(strings.TrimSpace(address))
+	if err != nil {
+		return address // for NewClient to refuse
+	}
+	path := strings.TrimSuffix(strings.TrimSuffix(strings.TrimRight(u.EscapedPath(), "/"), "/slack"), "/")
+	if u.Path, err = url.PathUnescape(path); err != nil {
+		return address
+	}
+	u.RawPath = path
+	return u.String()
+}
+
+// Limit is 30 messages a minute, on Discord's hosts.
+func (s *Sender) Limit() provider.Limit {
+	host := "." + strings.ToLower(strings.TrimSuffix(s.client.Host(), "."))
+	if strings.HasSuffix(host, ".discord.com") || strings.HasSuffix(host, ".discordapp.com") {
+		return provider.Limit{Rate: 0.5, Burst: 5}
+	}
+	return provider.Limit{}
+}
+
+// Close drops idle connections.
+func (s *Sender) Close() error { return s.client.Close() }
+
+// Send posts the notification as one embed.
+func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
+	body, err := provider.EncodeJSON(s.message(n))
+	if err != nil {
+		return err
+	}
+	return s.client.Post(ctx, nil, body)
+}
+
+// reply is what Discord answers to a message that it refuses.
+type reply struct {
+	Code       int     `json:"code"`
+	RetryAfter float64 `json:"retry_after"` // seconds
+}
+
+// codes are Discord's names of the errors that a webhook answers, by their codes.
+var codes = map[int]string{
+	10003: "Unknown Channel", 10015: "Unknown Webhook", 40005: "Request entity too large", 50006: "Cannot send an empty message",
+	50027: "Invalid Webhook Token", 50035: "Invalid Form Body", 50083: "Thread is archived", 50109: "Invalid JSON",
+	160005: "Thread is locked", 220001: "A forum's webhook needs thread_id", 220003: "Only a forum's webhook starts threads",
+	240000: "Message blocked by harmful links filter",
+}
+
+// word returns what is shown of the answer to a refusal.
+func word(answer []byte) string {
+	var r reply
+	if json.Unmarshal(answer, &r) != nil {
+		return ""
+	}
+	return codes[r.Code]
+}
+
+// wait reads how long Discord asks to wait.
+func wait(status int, header http.Header, answer []byte) (time.Duration, bool) {
+	if status != http.StatusTooManyRequests {
+		return 0, false
+	}
+	var r reply
+	if json.Unmarshal(answer, &r) != nil {
+		r.RetryAfter = 0 // another server on the way may answer in its own words
+	}
+	reset, err := strconv.ParseFloat(header.Get("X-RateLimit-Reset-After"), 64)
+	if err != nil {
+		reset = 0
+	}
+	return max(provider.Seconds(r.RetryAfter), provider.Seconds(reset)), true
+}

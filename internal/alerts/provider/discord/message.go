@@ -1,0 +1,137 @@
+package discord
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+	"time"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+// The parts of a message that are used here, in the names of Discord's API.
+
+type message struct {
+	Username        string   `json:"username,omitempty"`
+	Embeds          []embed  `json:"embeds"`
+	AllowedMentions mentions `json:"allowed_mentions"`
+}
+
+type mentions struct {
+	Parse []string `json:"parse"`
+}
+
+type embed struct {
+	Author      author  `json:"author"`
+	Description string  `json:"description,omitempty"`
+	Color       int     `json:"color"`
+	Fields      []field `json:"fields,omitempty"`
+	Timestamp   string  `json:"timestamp,omitempty"`
+}
+
+type author struct {
+	Name string `json:"name"`
+}
+
+type field struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+const (
+	maxEmbed  = 6000 // characters of all texts of an embed
+	maxAuthor = 256
+	maxName   = 80 // characters of a message's author
+	maxFields = 25
+	good      = 0x2eb67d
+	danger    = 0xe01e5a
+)
+
+// sizes are the lengths in characters to which a message and the parts of a fact are cut, tried until the embed fits.
+var sizes = []struct{ message, name, value int }{{4096, 256, 1024}, {3000, 128, 512}, {2500, 64, 128}, {2500, 40, 80}}
+
+// message returns the notification with as much of the event as fits.
+func (s *Sender) message(n provider.Notification) message {
+	e := n.Event
+	m := embed{Author: author{fit(e.InvolvedObject.String(), maxAuthor, asItIs)}, Color: good}
+	if e.Severity == event.SeverityError {
+		m.Color = danger
+	}
+	if !e.Timestamp.IsZero() {
+		m.Timestamp = e.Timestamp.UTC().Format(time.RFC3339)
+	}
+	for _, size := range sizes {
+		m.Description = fit(strings.TrimSpace(e.Message), size.message, escape)
+		m.Fields = fields(n, size.name, size.value)
+		if m.size() <= maxEmbed {
+			break
+		}
+	}
+	return message{
+		Username: username(cmp.Or(s.name, e.ReportingController)), Embeds: []embed{m}, AllowedMentions: mentions{[]string{}},
+	}
+}
+
+func (m embed) size() int {
+	size := provider.UTF16Len(m.Author.Name) + provider.UTF16Len(m.Description)
+	for _, f := range m.Fields {
+		size += provider.UTF16Len(f.Name) + provider.UTF16Len(f.Value)
+	}
+	return size
+}
+
+// fields returns the facts, of which an embed shows 25. Discord refuses a field without text.
+func fields(n provider.Notification, maxName, maxValue int) []field {
+	facts := provider.Facts(n, maxValue)
+	var left string
+	if more := len(facts) - maxFields; more > 0 {
+		facts, left = facts[:maxFields-1], "more left out"
+	}
+	shown := make([]field, 0, len(facts)+1)
+	for _, f := range facts {
+		markup := escape
+		if f.Authored {
+			markup = asItIs
+		}
+		shown = append(shown, field{visible(fit(f.Name, maxName, markup)), visible(fit(f.Value, maxValue, markup))})
+	}
+	if left != "" {
+		shown = append(shown, field{"…", strconv.Itoa(len(n.Event.Metadata)-len(facts)) + " " + left})
+	}
+	return shown
+}
+
+// visible returns s, or a character of no width in place of what Discord takes for nothing.
+func visible(s string) string {
+	if strings.TrimSpace(s) == "" {
+		return "\u200B"
+	}
+	return s
+}
+
+func fit(s string, limit int, escape func(string) string) string {
+	return provider.Fit(s, limit, provider.UTF16Len, escape)
+}
+
+func asItIs(s string) string { return s }
+
+var backslashes = provider.Backslashes("\\`*_~|<>[]#")
+
+func escape(s string) string { return provider.EscapeText(s, backslashes, nil) }
+
+// username returns the name without what Discord refuses in one, or nothing if Discord refuses it all the same.
+func username(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if r < ' ' || strings.ContainsRune("@#:`\x7f", r) {
+			return -1
+		}
+		return r
+	}, name)
+	name = strings.TrimSpace(fit(strings.TrimSpace(name), maxName, asItIs))
+	lower := strings.ToLower(name)
+	if lower == "everyone" || lower == "here" || strings.Contains(lower, "discord") || strings.Contains(lower, "clyde") {
+		return ""
+	}
+	return name
+}

@@ -1,0 +1,124 @@
+package googlechat
+
+import (
+	"strings"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+// The parts of a message that are used here, in the names of Google Chat's API.
+
+type message struct {
+	FallbackText string       `json:"fallbackText"`
+	CardsV2      []cardWithID `json:"cardsV2"`
+	Thread       *thread      `json:"thread,omitempty"`
+}
+
+type thread struct {
+	ThreadKey string `json:"threadKey"`
+}
+
+type cardWithID struct {
+	CardID string `json:"cardId"`
+	Card   card   `json:"card"`
+}
+
+type card struct {
+	Header   header    `json:"header"`
+	Sections []section `json:"sections"`
+}
+
+type header struct {
+	Title    string `json:"title"`
+	Subtitle string `json:"subtitle,omitempty"`
+}
+
+type section struct {
+	Widgets []widget `json:"widgets"`
+}
+
+type widget struct {
+	TextParagraph *textParagraph `json:"textParagraph,omitempty"`
+	DecoratedText *decoratedText `json:"decoratedText,omitempty"`
+}
+
+type textParagraph struct {
+	Text string `json:"text"`
+}
+
+type decoratedText struct {
+	TopLabel string `json:"topLabel,omitempty"`
+	Text     string `json:"text"`
+	WrapText bool   `json:"wrapText"`
+}
+
+const (
+	maxMessage = 31_000 // bytes of a message; Chat refuses those beyond 32,000
+	maxTitle   = 250    // characters
+)
+
+// sizes are the lengths in characters to which a message and each part of a fact are cut, tried until the card fits. With the last the worst
+// text, every character of which takes six bytes, fits.
+var sizes = []struct{ message, fact int }{{20_000, 1000}, {10_000, 500}, {5000, 250}, {4000, 100}, {2000, 50}, {500, 20}}
+
+// body returns the message with as much of the event as fits.
+func (s *Sender) body(n provider.Notification) (body []byte, err error) {
+	for _, size := range sizes {
+		if body, err = provider.EncodeJSON(s.message(n, size.message, size.fact)); err != nil || len(body) <= maxMessage {
+			break
+		}
+	}
+	return body, err
+}
+
+func (s *Sender) message(n provider.Notification, maxText, maxFact int) message {
+	e := n.Event
+	object := title(e.InvolvedObject.String())
+	line, _, _ := strings.Cut(strings.TrimSpace(e.Message), "\n")
+	c := card{Header: header{Title: object, Subtitle: title(e.ReportingController)}}
+	text := visible(html(e.Message, maxText))
+	if e.Severity == event.SeverityError {
+		text = `<font color="#ff0000">` + text + `</font>`
+	}
+	c.Sections = []section{{[]widget{{TextParagraph: &textParagraph{text}}}}}
+	if facts := facts(n, maxFact); len(facts) > 0 {
+		c.Sections = append(c.Sections, section{facts})
+	}
+	m := message{FallbackText: object + ": " + visible(title(line)), CardsV2: []cardWithID{{CardID: "event", Card: c}}}
+	if s.thread != "" {
+		m.Thread = &thread{s.thread}
+	}
+	return m
+}
+
+func facts(n provider.Notification, limit int) []widget {
+	var widgets []widget
+	for _, f := range provider.Facts(n, limit) {
+		fact := decoratedText{TopLabel: title(f.Name), Text: html(f.Value, limit), WrapText: true}
+		if f.Authored {
+			fact.TopLabel, fact.Text = f.Name, f.Value
+		}
+		fact.Text = visible(fact.Text)
+		widgets = append(widgets, widget{DecoratedText: &fact})
+	}
+	return widgets
+}
+
+// visible returns s, or a dash in place of nothing: Chat refuses a widget without text.
+func visible(s string) string {
+	if strings.TrimSpace(s) == "" {
+		return "–"
+	}
+	return s
+}
+
+var plain = strings.NewReplacer("<", "‹", ">", "›")
+
+// title returns s for a place of plain text.
+func title(s string) string { return plain.Replace(provider.Truncate(s, maxTitle)) }
+
+var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
+// html returns s cut to maxRunes characters, for a place of HTML.
+func html(s string, maxRunes int) string { return escaper.Replace(provider.Truncate(s, maxRunes)) }

@@ -1,0 +1,82 @@
+package googlechat
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"notifier/internal/alerts/provider"
+)
+
+// Types are the Provider types that the package serves.
+var Types = []string{"googlechat"}
+
+// Sender sends to one space.
+type Sender struct {
+	client *provider.Client
+	thread string
+}
+
+// New builds a Sender.
+func New(cfg provider.Config) (*Sender, error) {
+	client, err := provider.NewClient(cfg, provider.ClientOptions{Word: word})
+	if err != nil {
+		return nil, err
+	}
+	return &Sender{client: client, thread: cfg.Channel}, nil
+}
+
+// Limit is one message a second, which is the quota of a space, on Google's host.
+func (s *Sender) Limit() provider.Limit {
+	if strings.ToLower(strings.TrimSuffix(s.client.Host(), ".")) == "chat.googleapis.com" {
+		return provider.Limit{Rate: 1, Burst: 1}
+	}
+	return provider.Limit{}
+}
+
+// Close drops idle connections.
+func (s *Sender) Close() error { return s.client.Close() }
+
+// Send posts the notification as one card.
+func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
+	body, err := s.body(n)
+	if err != nil {
+		return err
+	}
+	_, err = s.client.Send(ctx, provider.Request{URL: s.url(n.DeliveryID), Body: body, Header: http.Header{
+		"Content-Type": {"application/json; charset=UTF-8"},
+	}})
+	return err
+}
+
+// url returns the webhook's address with the parameters of one message.
+func (s *Sender) url(deliveryID string) *url.URL {
+	u := s.client.URL()
+	given, added := u.Query(), url.Values{"requestId": {deliveryID}}
+	if s.thread != "" && !given.Has("messageReplyOption") {
+		added.Set("messageReplyOption", "REPLY_MESSAGE_FALLBACK_TO_NEW_THREAD")
+	}
+	u.RawQuery = strings.TrimPrefix(u.RawQuery+"&"+added.Encode(), "&")
+	return u
+}
+
+// statuses are Google's names of errors.
+var statuses = []string{
+	"ABORTED", "ALREADY_EXISTS", "DEADLINE_EXCEEDED", "FAILED_PRECONDITION", "INTERNAL", "INVALID_ARGUMENT", "NOT_FOUND", "PERMISSION_DENIED",
+	"RESOURCE_EXHAUSTED", "UNAUTHENTICATED", "UNAVAILABLE", "UNIMPLEMENTED", "UNKNOWN",
+}
+
+// word returns what is shown of the answer to a refusal.
+func word(answer []byte) string {
+	var reply struct {
+		Error struct {
+			Status string `json:"status"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(answer, &reply) != nil {
+		return ""
+	}
+	return provider.KnownWord(reply.Error.Status, statuses)
+}

@@ -1,0 +1,100 @@
+package lark
+
+import (
+	"strings"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+// The parts of a message that are used here, in the names of Lark's custom bots.
+
+type message struct {
+	Timestamp string `json:"timestamp,omitempty"`
+	Sign      string `json:"sign,omitempty"`
+	MsgType   string `json:"msg_type"`
+	Card      card   `json:"card"`
+}
+
+type card struct {
+	Config   config    `json:"config"`
+	Header   header    `json:"header"`
+	Elements []element `json:"elements"`
+}
+
+type config struct {
+	WideScreenMode bool `json:"wide_screen_mode"`
+}
+
+type header struct {
+	Title    text   `json:"title"`
+	Template string `json:"template"`
+}
+
+type element struct {
+	Tag  string `json:"tag"`
+	Text text   `json:"text"`
+}
+
+type text struct {
+	Tag     string `json:"tag"`
+	Content string `json:"content"`
+}
+
+const (
+	maxMessage = 19_000 // bytes of a request; Lark refuses those beyond 20 KB
+	maxObject  = 250    // characters
+)
+
+// sizes are the lengths in characters to which a message and each part of a fact are cut, tried until the card fits. With the last the worst
+// text, every character of which takes six bytes, fits.
+var sizes = []struct{ message, fact int }{{14_000, 1000}, {8000, 500}, {4000, 200}, {2000, 100}, {1500, 50}, {600, 20}}
+
+// body returns the message with as much of the event as fits.
+func (s *Sender) body(n provider.Notification) (body []byte, err error) {
+	m := message{MsgType: "interactive"}
+	m.Timestamp, m.Sign = s.sign()
+	for _, size := range sizes {
+		m.Card = newCard(n, size.message, size.fact)
+		if body, err = provider.EncodeJSON(m); err != nil || len(body) <= maxMessage {
+			break
+		}
+	}
+	return body, err
+}
+
+func newCard(n provider.Notification, maxText, maxFact int) card {
+	e := n.Event
+	sign, template := "💫 ", "turquoise"
+	if e.Severity == event.SeverityError {
+		sign, template = "🚨 ", "red"
+	}
+	c := card{
+		Config: config{WideScreenMode: true},
+		Header: header{Title: text{"plain_text", sign + provider.Truncate(e.InvolvedObject.String(), maxObject)}, Template: template},
+	}
+	message := escape(provider.Truncate(strings.TrimSpace(e.Message), maxText))
+	if message == "" {
+		message = "–" // a card has an element, and an element has text
+	}
+	c.Elements = []element{markdown(message)}
+	var facts []string
+	for _, f := range provider.Facts(n, maxFact) {
+		name, value := f.Show(escape)
+		facts = append(facts, "**"+name+"**: "+value)
+	}
+	if len(facts) > 0 {
+		c.Elements = append(c.Elements, markdown(strings.Join(facts, "\n")))
+	}
+	return c
+}
+
+func markdown(s string) element { return element{Tag: "div", Text: text{"lark_md", s}} }
+
+var references = strings.NewReplacer(
+	"&", "&amp;", "<", "&lt;", ">", "&gt;", "*", "&#42;", "_", "&#95;", "~", "&#126;", "`", "&#96;", "[", "&#91;", "]", "&#93;", "(", "&#40;",
+	")", "&#41;", "#", "&#35;", "!", "&#33;",
+).Replace
+
+// escape returns s as text that Lark's Markdown shows as it is.
+func escape(s string) string { return provider.EscapeText(s, references, nil) }

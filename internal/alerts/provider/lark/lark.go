@@ -1,0 +1,135 @@
+package lark
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+// Types are the Provider types that the package serves.
+var Types = []string{"lark"}
+
+const maxReply = 16 << 10 // bytes
+
+// Sender sends to one custom bot.
+type Sender struct {
+	client *provider.Client
+	secret string
+	now    func() time.Time
+}
+
+// New builds a Sender.
+func New(cfg provider.Config) (*Sender, error) {
+	client, err := provider.NewClient(cfg, provider.ClientOptions{MaxReply: maxReply, Word: word, Wait: wait})
+	if err != nil {
+		return nil, err
+	}
+	return &Sender{client: client, secret: cfg.Token, now: time.Now}, nil
+}
+
+// Limit is 100 messages a minute, on Lark's and Feishu's hosts.
+func (s *Sender) Limit() provider.Limit {
+	host := "." + strings.ToLower(strings.TrimSuffix(s.client.Host(), "."))
+	if strings.HasSuffix(host, ".feishu.cn") || strings.HasSuffix(host, ".larksuite.com") {
+		return provider.Limit{Rate: 100.0 / 60, Burst: 5}
+	}
+	return provider.Limit{}
+}
+
+// Close drops idle connections.
+func (s *Sender) Close() error { return s.client.Close() }
+
+// Send posts the notification as one card.
+func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
+	body, err := s.body(n)
+	if err != nil {
+		return err
+	}
+	answer, err := s.client.Send(ctx, provider.Request{Body: body})
+	if err != nil {
+		return err
+	}
+	return outcome(answer)
+}
+
+// sign returns the time and the signature that a bot with a secret wants: an HMAC of nothing, whose key is the time and the secret.
+func (s *Sender) sign() (timestamp, sign string) {
+	if s.secret == "" {
+		return "", ""
+	}
+	timestamp = strconv.FormatInt(s.now().Unix(), 10)
+	return timestamp, base64.StdEncoding.EncodeToString(hmac.New(sha256.New, []byte(timestamp+"\n"+s.secret)).Sum(nil))
+}
+
+type reply struct {
+	Code       *int   `json:"code"`
+	StatusCode *int   `json:"StatusCode"` // of older bots, beside or in place of code
+	Msg        string `json:"msg"`
+}
+
+// parse returns the code of an answer, if it is one of Lark's.
+func parse(answer []byte) (r reply, code int, ok bool) {
+	if json.Unmarshal(answer, &r) != nil {
+		return r, 0, false
+	}
+	switch {
+	case r.Code != nil:
+		return r, *r.Code, true
+	case r.StatusCode != nil:
+		return r, *r.StatusCode, true
+	default:
+		return r, 0, false
+	}
+}
+
+// codes are those of refusals that take someone to change something.
+var codes = map[int]string{
+	9499: "Bad Request", 11246: "Bad card", 19001: "Incoming webhook access token invalid", 19002: "Invalid param",
+	19021: "Sign match fail or timestamp is not within one hour from current time", 19022: "IP not allowed", 19024: "Key Words Not Found",
+}
+
+// limited reports whether an answer is a limit: 9499 stands for it as well as for a bad request.
+func limited(r reply, code int) bool {
+	return code == 11232 || code == 99991400 || code == 9499 && strings.HasPrefix(strings.ToLower(r.Msg), "too many request")
+}
+
+// outcome classifies an answer of HTTP 200.
+func outcome(answer []byte) error {
+	r, code, ok := parse(answer)
+	switch {
+	case !ok:
+		return event.NewError(event.Retry, provider.LabelReply, "answer is not one of Lark's", nil)
+	case code == 0:
+		return nil
+	case limited(r, code):
+		return event.NewError(event.Retry, provider.LabelLimited, "Lark: too many requests", nil)
+	case codes[code] != "":
+		return event.NewError(event.Permanent, provider.LabelRejected, "Lark: "+codes[code], nil)
+	default:
+		return event.NewError(event.Retry, provider.LabelRejected, "Lark refused the message with an unknown code", nil)
+	}
+}
+
+// word returns what is shown of the answer to a refusal.
+func word(answer []byte) string {
+	r, code, ok := parse(answer)
+	if !ok || limited(r, code) {
+		return ""
+	}
+	return codes[code]
+}
+
+// wait recognizes a limit that comes with any status. Lark does not say how long to wait.
+func wait(_ int, _ http.Header, answer []byte) (time.Duration, bool) {
+	r, code, ok := parse(answer)
+	return 0, ok && limited(r, code)
+}

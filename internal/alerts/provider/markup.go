@@ -1,0 +1,89 @@
+package provider
+
+import (
+	"regexp"
+	"sort"
+	"strings"
+	"unicode/utf16"
+)
+
+// Fit returns as much of s as has at most limit by size once it is escaped, with the mark of Truncate if anything was cut. It is cut before
+// it is escaped, so that no escape is halved. Size counts as the destination does: utf8.RuneCountInString, UTF16Len, or bytes. A limit below
+// ten is too short for every mark.
+func Fit(s string, limit int, size func(string) int, escape func(string) string) string {
+	s = Truncate(s, limit)
+	if whole := escape(s); size(whole) <= limit {
+		return whole // the mark can make a text longer, so a longer text may fit where a cut one does not
+	}
+	shown := func(cut int) string { return escape(Truncate(s, limit-cut)) }
+	return shown(sort.Search(limit, func(cut int) bool { return size(shown(cut)) <= limit }))
+}
+
+// Bytes is the length of s in bytes, for Fit.
+func Bytes(s string) int { return len(s) }
+
+// UTF16Len is the length of s in UTF-16 code units, in which JavaScript, and so many a vendor, counts characters.
+func UTF16Len(s string) int {
+	n := 0
+	for _, r := range s {
+		n += utf16.RuneLen(r)
+	}
+	return n
+}
+
+// plainURL is a URL without any character that means something in some Markdown or starts a mention.
+var plainURL = regexp.MustCompile(`https?://[A-Za-z0-9][A-Za-z0-9\-._/?#&=%+,;:$!]*`)
+
+// EscapeText escapes the text around plain URLs with text and the URLs with url, as they are if it is nil: a backslash within a URL would lead
+// its reader elsewhere.
+func EscapeText(s string, text, url func(string) string) string {
+	var b strings.Builder
+	end := 0
+	for _, at := range plainURL.FindAllStringIndex(s, -1) {
+		b.WriteString(text(s[end:at[0]]))
+		if end = at[1]; url == nil {
+			b.WriteString(s[at[0]:end])
+		} else {
+			b.WriteString(url(s[at[0]:end]))
+		}
+	}
+	b.WriteString(text(s[end:]))
+	return b.String()
+}
+
+// Backslashes returns a function that puts a backslash before each of the characters, which are ASCII.
+func Backslashes(characters string) func(string) string {
+	pairs := make([]string, 0, 2*len(characters))
+	for _, c := range characters {
+		pairs = append(pairs, string(c), `\`+string(c))
+	}
+	return strings.NewReplacer(pairs...).Replace
+}
+
+// BreakMentions keeps "@name" from notifying anybody, by a character of no width behind each @ that does not stand within a word, as that of
+// an e-mail address or an image's digest does.
+func BreakMentions(s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		b.WriteByte(s[i])
+		if s[i] == '@' && (i == 0 || !alphanumeric(s[i-1])) {
+			b.WriteString("\u200B")
+		}
+	}
+	return b.String()
+}
+
+// ReplaceControls replaces control characters other than tabs and line breaks. Some databases cannot store a NUL, and their vendors refuse the
+// message for it.
+func ReplaceControls(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == '\x7f' {
+			return '\uFFFD'
+		}
+		return r
+	}, s)
+}
+
+func alphanumeric(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+}

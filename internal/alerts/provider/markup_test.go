@@ -1,0 +1,93 @@
+package provider
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// Fails when the text is escaped before it is cut, when what is cut goes unmarked, or when the limit is counted before the escapes.
+func FuzzFit(f *testing.F) {
+	f.Add(strings.Repeat("*", 100), 40)
+	f.Add(strings.Repeat("😀", 100), 11)
+	f.Add("short", 20)
+	f.Add("\xff*\xff", 12)
+	f.Add("0\x9f\x980000000000000000000000", 16)
+	escape := Backslashes("*")
+	f.Fuzz(func(t *testing.T, s string, limit int) {
+		limit = 10 + (limit&0x7fffffff)%1000
+		for name, size := range map[string]func(string) int{"runes": utf8.RuneCountInString, "bytes": Bytes, "UTF-16": UTF16Len} {
+			got := Fit(s, limit, size, escape)
+			if n := size(got); n > limit || !utf8.ValidString(got) {
+				t.Errorf("%s: %d, want at most %d of valid UTF-8", name, n, limit)
+			}
+			if strings.Count(got, `\*`) != strings.Count(got, "*") {
+				t.Errorf("%s: %q holds half an escape", name, got)
+			}
+			whole := escape(strings.ToValidUTF8(s, "\uFFFD"))
+			if got != whole && (size(whole) <= limit || !strings.Contains(got, "…")) {
+				t.Errorf("%s: %q became %q, limit %d", name, whole, got, limit)
+			}
+		}
+	})
+}
+
+func TestFitKeepsAsMuchAsItCan(t *testing.T) {
+	if got, want := Fit(strings.Repeat("*", 100), 40, Bytes, Backslashes("*")), 37; len(got) < want {
+		t.Errorf("%q has %d bytes, want at least %d of 40", got, len(got), want)
+	}
+}
+
+func TestUTF16LenCountsAsJavaScriptDoes(t *testing.T) {
+	if got := UTF16Len("a€😀"); got != 4 {
+		t.Errorf("got %d, want 4", got)
+	}
+}
+
+// Fails when a URL is escaped, or when text may call itself one to go unescaped.
+func TestURLsStayAsTheyAreAndNothingElse(t *testing.T) {
+	escape := Backslashes(`_*[]<>`)
+	for in, want := range map[string]string{
+		"see https://a.test/x_y?z=_1 and x_y":   `see https://a.test/x_y?z=_1 and x\_y`,
+		"[x](https://evil.test/a_b)":            `\[x\](https://evil.test/a_b)`,
+		"https://a.test/*b*":                    `https://a.test/\*b\*`,
+		"https://a.test/<@1>":                   `https://a.test/\<@1\>`,
+		"https://_a":                            `https://\_a`,
+		"":                                      "",
+		"javascript:_x":                         `javascript:\_x`,
+		"http://a.test http://b.test/_":         "http://a.test http://b.test/_",
+		"<https://evil.test|https://good.test>": `\<https://evil.test|https://good.test\>`,
+	} {
+		if got := EscapeText(in, escape, nil); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+	if got := EscapeText("https://a.test/?a&b & c", escape, strings.ToUpper); got != "HTTPS://A.TEST/?A&B & c" {
+		t.Errorf("with an escape of URLs: %q", got)
+	}
+}
+
+// Fails when an @ that may notify somebody is left, or one that cannot is broken.
+func TestMentionsAreBroken(t *testing.T) {
+	for in, want := range map[string]string{
+		"@all":            "@\u200Ball",
+		"hey @here.":      "hey @\u200Bhere.",
+		"@@all":           "@\u200B@\u200Ball",
+		"(@all":           "(@\u200Ball",
+		"ä@all":           "ä@\u200Ball",
+		"_@all":           "_@\u200Ball",
+		"me@example.test": "me@example.test",
+		"app@sha256:1234": "app@sha256:1234",
+		"":                "",
+	} {
+		if got := BreakMentions(in); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestControlsAreReplaced(t *testing.T) {
+	if got := ReplaceControls("a\x00b\x1b[1mc\td\r\n\x7f\u2028é"); got != "a\uFFFDb\uFFFD[1mc\td\r\n\uFFFD\u2028é" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,142 @@
+package matrix
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"html"
+	"net/http"
+	"strings"
+	"time"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+// Types are the Provider types that the package serves.
+var Types = []string{"matrix"}
+
+// Sender sends to one room.
+type Sender struct {
+	client *provider.Client
+	room   string
+}
+
+// New builds a Sender. Token and channel are required.
+func New(cfg provider.Config) (*Sender, error) {
+	header, err := provider.TokenHeader("Bearer", cfg.Token)
+	switch {
+	case err != nil:
+		return nil, err
+	case header == nil:
+		return nil, errors.New("an access token is needed, under the key token of the Secret")
+	case !strings.HasPrefix(cfg.Channel, "!"):
+		return nil, errors.New("spec.channel is no ID of a room, which begins with an exclamation mark; an alias takes no messages")
+	}
+	client, err := provider.NewClient(cfg, provider.ClientOptions{Header: header, Word: word, Wait: wait})
+	if err != nil {
+		return nil, err
+	}
+	return &Sender{client: client, room: cfg.Channel}, nil
+}
+
+// Close drops idle connections.
+func (s *Sender) Close() error { return s.client.Close() }
+
+// Send puts the notification into the room as one message.
+func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
+	body, err := encode(n)
+	if err != nil {
+		return err
+	}
+	_, err = s.client.Send(ctx, provider.Request{
+		Method: http.MethodPut, Body: body,
+		URL: s.client.URL("_matrix", "client", "v3", "rooms", s.room, "send", "m.room.message", n.DeliveryID),
+	})
+	return err
+}
+
+type message struct {
+	MsgType       string   `json:"msgtype"`
+	Body          string   `json:"body"`
+	Format        string   `json:"format"`
+	FormattedBody string   `json:"formatted_body"`
+	Mentions      struct{} `json:"m.mentions"`
+}
+
+const (
+	maxContent = 56 << 10 // bytes of the content; the event around it has 65,536 with the room, the sender and the signatures
+	maxObject  = 250
+)
+
+// sizes are the lengths in characters to which a message and each part of a fact are cut, tried until the content fits. With the last the worst
+// text, every character of which takes twelve bytes, fits.
+var sizes = []struct{ message, fact int }{{16000, 1000}, {8000, 500}, {4000, 200}, {2000, 100}, {1000, 40}}
+
+// encode returns the content with as much of the event as fits.
+func encode(n provider.Notification) (body []byte, err error) {
+	for _, size := range sizes {
+		if body, err = provider.EncodeJSON(newMessage(n, size.message, size.fact)); err != nil || len(body) <= maxContent {
+			break
+		}
+	}
+	return body, err
+}
+
+func newMessage(n provider.Notification, maxMessage, maxFact int) message {
+	e := n.Event
+	sign := "💫 "
+	if e.Severity == event.SeverityError {
+		sign = "🚨 "
+	}
+	object := sign + text(e.InvolvedObject.String(), maxObject)
+	plain, rich := []string{object}, "<strong>"+html.EscapeString(object)+"</strong>"
+	if m := text(strings.TrimSpace(e.Message), maxMessage); m != "" {
+		plain = append(plain, m)
+		rich += "<br>" + strings.ReplaceAll(html.EscapeString(m), "\n", "<br>")
+	}
+	var items string
+	for _, f := range provider.Facts(n, maxFact) {
+		name, value := text(f.Name, maxFact), text(f.Value, maxFact)
+		plain = append(plain, "- "+name+": "+value)
+		items += "<li><strong>" + html.EscapeString(name) + "</strong>: " + strings.ReplaceAll(html.EscapeString(value), "\n", "<br>") + "</li>"
+	}
+	if items != "" {
+		rich += "<ul>" + items + "</ul>"
+	}
+	return message{MsgType: "m.text", Body: strings.Join(plain, "\n"), Format: "org.matrix.custom.html", FormattedBody: rich}
+}
+
+func text(s string, maxRunes int) string {
+	return provider.ReplaceControls(provider.Truncate(s, maxRunes))
+}
+
+type reply struct {
+	Code         string  `json:"errcode"`
+	RetryAfterMS float64 `json:"retry_after_ms"`
+}
+
+// codes are the errors of Matrix' specification that a message may get.
+var codes = []string{
+	"M_BAD_JSON", "M_BAD_STATE", "M_FORBIDDEN", "M_GUEST_ACCESS_FORBIDDEN", "M_INVALID_PARAM", "M_LIMIT_EXCEEDED", "M_MISSING_PARAM",
+	"M_MISSING_TOKEN", "M_NOT_FOUND", "M_NOT_JSON", "M_RESOURCE_LIMIT_EXCEEDED", "M_TOO_LARGE", "M_UNAUTHORIZED", "M_UNKNOWN", "M_UNKNOWN_TOKEN",
+	"M_UNRECOGNIZED", "M_USER_DEACTIVATED", "M_USER_LOCKED", "M_USER_SUSPENDED",
+}
+
+// word returns what is shown of the answer to a refusal.
+func word(answer []byte) string {
+	var r reply
+	if json.Unmarshal(answer, &r) != nil {
+		return ""
+	}
+	return provider.KnownWord(r.Code, codes)
+}
+
+// wait reads how long a homeserver asks to wait.
+func wait(_ int, _ http.Header, answer []byte) (time.Duration, bool) {
+	var r reply
+	if json.Unmarshal(answer, &r) != nil || r.Code != "M_LIMIT_EXCEEDED" {
+		return 0, false
+	}
+	return provider.Seconds(r.RetryAfterMS / 1000), true
+}

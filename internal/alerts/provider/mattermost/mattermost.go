@@ -1,0 +1,165 @@
+package mattermost
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+// Types are the Provider types that the package serves.
+var Types = []string{"mattermost"}
+
+// Sender sends to one webhook or channel.
+type Sender struct {
+	client *provider.Client
+	// api is that of posts, nil for a webhook.
+	api               *url.URL
+	channel, username string
+}
+
+var channelID = regexp.MustCompile(`^[a-z0-9]{26}$`)
+
+// New builds a Sender. For the API, token and channel are required.
+func New(cfg provider.Config) (*Sender, error) {
+	s := &Sender{channel: cfg.Channel, username: cfg.Username}
+	header, err := provider.TokenHeader("Bearer", cfg.Token)
+	if err != nil {
+		return nil, err
+	}
+	if s.client, err = provider.NewClient(cfg, provider.ClientOptions{Header: header, Word: word}); err != nil {
+		return nil, err
+	}
+	if strings.Contains(s.client.URL().Path, "/hooks/") {
+		return s, nil
+	}
+	switch {
+	case header == nil:
+		return nil, errors.New("the address is no incoming webhook (…/hooks/…), so the API's token is needed, under the key token of the Secret")
+	case !channelID.MatchString(cfg.Channel):
+		return nil, errors.New("spec.channel is no ID of a channel, 26 letters and digits that the channel's information shows; the API needs it")
+	}
+	s.api = s.client.URL("api", "v4", "posts")
+	return s, nil
+}
+
+// Close drops idle connections.
+func (s *Sender) Close() error { return s.client.Close() }
+
+// Send posts the notification as one attachment.
+func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
+	var message any = hookMessage{Channel: s.channel, Username: s.username, Attachments: []attachment{newAttachment(n)}}
+	if s.api != nil {
+		message = post{ChannelID: s.channel, PendingPostID: n.DeliveryID, Props: props{[]attachment{newAttachment(n)}}}
+	}
+	body, err := provider.EncodeJSON(message)
+	if err != nil {
+		return err
+	}
+	_, err = s.client.Send(ctx, provider.Request{URL: s.api, Body: body})
+	return err
+}
+
+// The parts of messages that are used here, in the names of Mattermost's webhooks and API.
+
+type hookMessage struct {
+	Channel     string       `json:"channel,omitempty"`
+	Username    string       `json:"username,omitempty"`
+	Attachments []attachment `json:"attachments"`
+}
+
+type post struct {
+	ChannelID     string `json:"channel_id"`
+	Message       string `json:"message"`
+	PendingPostID string `json:"pending_post_id"`
+	Props         props  `json:"props"`
+}
+
+type props struct {
+	Attachments []attachment `json:"attachments"`
+}
+
+type attachment struct {
+	Fallback   string  `json:"fallback"`
+	Color      string  `json:"color"`
+	AuthorName string  `json:"author_name"`
+	Text       string  `json:"text"`
+	Fields     []field `json:"fields,omitempty"`
+}
+
+type field struct {
+	Title string `json:"title"`
+	Value string `json:"value"`
+	Short bool   `json:"short"`
+}
+
+const (
+	maxText = 7500 // characters
+	maxFact = 1000
+	maxLine = 300 // characters of the line shown in a push notification
+)
+
+func newAttachment(n provider.Notification) attachment {
+	e := n.Event
+	object := fit(e.InvolvedObject.String(), maxLine, plain)
+	line, _, _ := strings.Cut(strings.TrimSpace(e.Message), "\n")
+	a := attachment{
+		Fallback: object + ": " + fit(line, maxLine, plain), Color: "good", AuthorName: object, Text: fit(e.Message, maxText, escape),
+	}
+	if e.Severity == event.SeverityError {
+		a.Color = "danger"
+	}
+	for _, f := range provider.Facts(n, maxFact) {
+		title, value := fit(f.Name, maxFact, plain), fit(f.Value, maxFact, escape)
+		if f.Authored {
+			title, value = provider.ReplaceControls(f.Name), provider.ReplaceControls(f.Value)
+		}
+		a.Fields = append(a.Fields, field{Title: title, Value: value})
+	}
+	return a
+}
+
+func fit(s string, limit int, escape func(string) string) string {
+	return provider.Fit(s, limit, utf8.RuneCountInString, escape)
+}
+
+var (
+	references  = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace
+	backslashes = provider.Backslashes("\\`*_{}[]#|~!")
+	breakLabels = strings.NewReplacer("](", "]\u200B(", "<", "<\u200B").Replace
+)
+
+// escape returns s as text that Mattermost shows as it is.
+func escape(s string) string {
+	s = provider.BreakMentions(provider.ReplaceControls(s))
+	return provider.EscapeText(s, func(s string) string { return references(backslashes(s)) }, nil)
+}
+
+// plain returns s for a place whose Markdown is obeyed by some clients only.
+func plain(s string) string { return breakLabels(provider.BreakMentions(provider.ReplaceControls(s))) }
+
+// ids are those of Mattermost's errors that a message may get.
+var ids = []string{
+	"api.context.invalid_body_param.app_error", "api.context.invalid_token.error", "api.context.permissions.app_error",
+	"api.context.session_expired.app_error", "api.post.create_post.can_not_post_to_deleted.error", "api.post.create_post.town_square_read_only",
+	"app.channel.get.existing.app_error", "web.incoming_webhook.channel.app_error", "web.incoming_webhook.channel_locked.app_error",
+	"web.incoming_webhook.disabled.app_error", "web.incoming_webhook.invalid.app_error", "web.incoming_webhook.parse.app_error",
+	"web.incoming_webhook.permissions.app_error", "web.incoming_webhook.text.app_error", "web.incoming_webhook.user.app_error",
+}
+
+// word returns what is shown of the answer to a refusal.
+func word(answer []byte) string {
+	var reply struct {
+		ID string `json:"id"`
+	}
+	if json.Unmarshal(answer, &reply) != nil {
+		return ""
+	}
+	return provider.KnownWord(reply.ID, ids)
+}

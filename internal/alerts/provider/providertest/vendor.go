@@ -1,0 +1,67 @@
+package providertest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"notifier/internal/alerts/provider"
+)
+
+// Vendor answers like a vendor's server that is strict: check returns what is wrong with a request. Such a request is refused with 400 and
+// fails the test; any other is answered 200 with the answer.
+func Vendor(t *testing.T, answer string, check func(r *http.Request, body []byte) error) http.HandlerFunc {
+	t.Helper()
+	return func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err = errors.Join(err, check(r, body)); err != nil {
+			t.Errorf("the vendor refuses %s %s: %v\n%.2000s", r.Method, r.URL.Path, err, body)
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		_, _ = io.WriteString(w, answer)
+	}
+}
+
+// Decode decodes one JSON value into the vendor's schema and refuses fields that it does not have.
+func Decode(body []byte, schema any) error {
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(schema); err != nil {
+		return err
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("more than one JSON value")
+	}
+	return nil
+}
+
+// Worst returns notifications of the most characters that an event can have of each kind, for tests of a destination's limits.
+func Worst(t *testing.T) map[string]provider.Notification {
+	t.Helper()
+	all := map[string]provider.Notification{}
+	for name, s := range map[string]string{
+		"letters": "x", "entities": "&", "controls": "\x01\x00", "quotes": `"`, "emoji": "😀", "bytes": "\xff", "links": "](", "markup": "*_[]<>`~", "mentions": "@",
+		"URLs": "https://a.test/_ ",
+	} {
+		n := Notifications(t)["error"]
+		long := strings.Repeat(s, 253)
+		n.Event.InvolvedObject.Kind, n.Event.InvolvedObject.Name, n.Event.InvolvedObject.Namespace = long, long, long
+		n.Event.Message, n.Event.ReportingController, n.Event.Reason = strings.Repeat(s, 1<<20/len(s)), long, long
+		n.Event.Metadata = map[string]string{}
+		for i := range 1000 {
+			n.Event.Metadata[strings.Repeat(s, 500)+fmt.Sprint(i)] = strings.Repeat(s, 2000)
+		}
+		all[name] = n
+		for key := range n.Event.Metadata {
+			n.Authored = append(n.Authored, key)
+		}
+		all[name+" of the author"] = n
+	}
+	return all
+}

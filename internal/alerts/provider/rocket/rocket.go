@@ -1,0 +1,136 @@
+package rocket
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+// Types are the Provider types that the package serves.
+var Types = []string{"rocket"}
+
+// Sender sends to one webhook.
+type Sender struct {
+	client            *provider.Client
+	channel, username string
+}
+
+// New builds a Sender.
+func New(cfg provider.Config) (*Sender, error) {
+	client, err := provider.NewClient(cfg, provider.ClientOptions{Word: word})
+	if err != nil {
+		return nil, err
+	}
+	return &Sender{client: client, channel: cfg.Channel, username: cfg.Username}, nil
+}
+
+// Close drops idle connections.
+func (s *Sender) Close() error { return s.client.Close() }
+
+// Send posts the notification as one attachment.
+func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
+	body, err := provider.EncodeJSON(s.message(n))
+	if err != nil {
+		return err
+	}
+	return s.client.Post(ctx, nil, body)
+}
+
+// The parts of a message that are used here, in the names of Rocket.Chat's webhooks.
+
+type message struct {
+	Channel     string       `json:"channel,omitempty"`
+	Username    string       `json:"username,omitempty"`
+	Attachments []attachment `json:"attachments"`
+}
+
+type attachment struct {
+	Color      string  `json:"color"`
+	AuthorName string  `json:"author_name"`
+	Text       string  `json:"text"`
+	Time       string  `json:"ts,omitempty"`
+	Fields     []field `json:"fields"`
+}
+
+type field struct {
+	Title string `json:"title"`
+	Value string `json:"value"`
+	Short bool   `json:"short"`
+}
+
+const (
+	maxMessage = 5000 // characters of all of a message
+	maxName    = 300
+)
+
+// sizes are the lengths in characters to which a message and each part of a fact are cut, tried until the message fits.
+var sizes = []struct{ message, fact int }{{4600, 1000}, {4000, 250}, {3500, 100}, {2500, 50}, {2000, 30}}
+
+// message returns the notification with as much of the event as fits.
+func (s *Sender) message(n provider.Notification) message {
+	e := n.Event
+	a := attachment{Color: "#0076D7", AuthorName: fit(e.InvolvedObject.String(), maxName, escape)}
+	if e.Severity == event.SeverityError {
+		a.Color = "#FF0000"
+	}
+	if !e.Timestamp.IsZero() {
+		a.Time = e.Timestamp.UTC().Format(time.RFC3339)
+	}
+	for _, size := range sizes {
+		a.Text, a.Fields = fit(e.Message, size.message, escape), fields(n, size.fact)
+		if a.size() <= maxMessage {
+			break
+		}
+	}
+	return message{Channel: s.channel, Username: s.username, Attachments: []attachment{a}}
+}
+
+func (a attachment) size() int {
+	size := provider.UTF16Len(a.AuthorName) + provider.UTF16Len(a.Text)
+	for _, f := range a.Fields {
+		size += provider.UTF16Len(f.Title) + provider.UTF16Len(f.Value)
+	}
+	return size
+}
+
+func fields(n provider.Notification, limit int) []field {
+	shown := []field{}
+	for _, f := range provider.Facts(n, limit) {
+		markup := escape
+		if f.Authored {
+			markup = func(s string) string { return s }
+		}
+		shown = append(shown, field{Title: fit(f.Name, limit, markup), Value: fit(f.Value, limit, markup)})
+	}
+	return shown
+}
+
+func fit(s string, limit int, escape func(string) string) string {
+	return provider.Fit(s, limit, provider.UTF16Len, escape)
+}
+
+var breakLabels = strings.NewReplacer("](", "]\u200B(", "<", "<\u200B").Replace
+
+// escape returns s as text that notifies nobody and hides no address.
+func escape(s string) string { return breakLabels(provider.BreakMentions(s)) }
+
+// answers are the errors of Rocket.Chat's webhooks.
+var answers = []string{
+	"Invalid integration id or token provided.", "error-action-not-allowed", "error-invalid-channel", "error-invalid-room", "error-not-allowed",
+	"error-room-archived", "error-room-is-closed", "invalid-channel", "invalid-channel-or-username", "unauthorized",
+}
+
+// word returns what is shown of the answer to a refusal.
+func word(answer []byte) string {
+	var reply struct {
+		Error string `json:"error"`
+	}
+	if json.Unmarshal(answer, &reply) != nil {
+		return ""
+	}
+	return provider.KnownWord(reply.Error, answers)
+}

@@ -1,0 +1,118 @@
+package rocket
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"testing"
+	"time"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/providertest"
+	"notifier/internal/event"
+)
+
+func build(cfg provider.Config) (provider.Sender, error) {
+	s, err := New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+var hexadecimal = regexp.MustCompile(`^#[0-9A-F]{6}$`)
+
+// check is what Rocket.Chat refuses of a message, or does not show.
+func check(r *http.Request, body []byte) error {
+	var m struct {
+		Channel, Username string
+		Attachments       []struct {
+			Color      string
+			AuthorName string `json:"author_name"`
+			Text       string
+			TS         *time.Time
+			Fields     []struct {
+				Title, Value string
+				Short        bool
+			}
+		}
+	}
+	if err := providertest.Decode(body, &m); err != nil {
+		return err
+	}
+	if r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/json" || len(m.Attachments) != 1 {
+		return fmt.Errorf("method, content type or attachments")
+	}
+	a := m.Attachments[0]
+	total := provider.UTF16Len(a.AuthorName) + provider.UTF16Len(a.Text)
+	for _, f := range a.Fields {
+		total += provider.UTF16Len(f.Title) + provider.UTF16Len(f.Value)
+	}
+	if total > 5000 || !hexadecimal.MatchString(a.Color) || a.AuthorName == "" {
+		return fmt.Errorf("%d characters, color %q", total, a.Color)
+	}
+	return nil
+}
+
+const answer = `{"success":true}`
+
+func TestContract(t *testing.T) {
+	providertest.Run(t, providertest.Subject{
+		New: build, Config: provider.Config{Type: "rocket", Channel: "#ops", Username: "flux"}, Serve: providertest.Vendor(t, answer, check),
+	})
+}
+
+func newSender(t *testing.T, h http.HandlerFunc) (*Sender, *providertest.Sink) {
+	t.Helper()
+	sink := providertest.NewSink(t, h)
+	s, err := New(provider.Config{Address: sink.URL + "/hooks/a/b", Channel: "#ops", Username: "flux", Network: providertest.Loopback()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s, sink
+}
+
+func TestPayloads(t *testing.T) {
+	s, sink := newSender(t, providertest.Vendor(t, answer, check))
+	providertest.Golden(t, "webhook", s, sink)
+}
+
+func TestTheWorstTextStillFits(t *testing.T) {
+	s, _ := newSender(t, providertest.Vendor(t, answer, check))
+	for name, n := range providertest.Worst(t) {
+		if err := s.Send(t.Context(), n); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Fails when the markup of the Alert's author is broken, or when that of anybody else is not.
+func TestTheMarkupOfTheAlertsAuthorIsKept(t *testing.T) {
+	n := providertest.Notifications(t)["info"]
+	const markup, broken = "@all [a](https://b.test) <https://c.test|d>", "@\u200Ball [a]\u200B(https://b.test) <\u200Bhttps://c.test|d>"
+	n.Event.Message = markup
+	n.Event.Metadata = map[string]string{"summary": markup, "annotation": markup}
+	n.Authored = []string{"summary"}
+	a := (&Sender{}).message(n).Attachments[0]
+	if a.Text != broken || a.Fields[0].Value != markup || a.Fields[1].Value != broken {
+		t.Errorf("got %+v", a)
+	}
+}
+
+func TestRocketsErrorsAreShownAndNothingElse(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"success":false,"error":"invalid-channel"}`: "HTTP 400: invalid-channel",
+		`{"success":false,"error":"hush"}`:            "HTTP 400",
+		`invalid-channel`:                             "HTTP 400",
+	} {
+		s, _ := newSender(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, body)
+		})
+		if got := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"])); got.Reason != want {
+			t.Errorf("%s: got %q, want %q", body, got.Reason, want)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package telegram
+
+import (
+	"strings"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+// The parts of sendMessage that are used here, in the names of the Bot API.
+
+type message struct {
+	ChatID             string      `json:"chat_id"`
+	MessageThreadID    int64       `json:"message_thread_id,omitempty"`
+	Text               string      `json:"text"`
+	Entities           []entity    `json:"entities"`
+	LinkPreviewOptions linkPreview `json:"link_preview_options"`
+}
+
+type linkPreview struct {
+	IsDisabled bool `json:"is_disabled"`
+}
+
+// entity is a stretch of the text in UTF-16 code units.
+type entity struct {
+	Type   string `json:"type"`
+	Offset int    `json:"offset"`
+	Length int    `json:"length"`
+}
+
+const (
+	maxText   = 4096 // UTF-16 code units
+	maxObject = 300
+)
+
+// sizes are the lengths to which a message and each part of a fact are cut, tried until the text fits.
+var sizes = []struct{ message, fact int }{{3600, 500}, {3200, 250}, {2800, 100}, {2000, 50}, {1800, 20}}
+
+// text is a message's text in the making.
+type text struct {
+	strings.Builder
+	length   int
+	entities []entity
+}
+
+func (t *text) add(s string) {
+	t.WriteString(s)
+	t.length += provider.UTF16Len(s)
+}
+
+func (t *text) bold(s string) {
+	if length := provider.UTF16Len(s); length > 0 {
+		t.entities = append(t.entities, entity{Type: "bold", Offset: t.length, Length: length})
+	}
+	t.add(s)
+}
+
+// message returns the notification with as much of the event as fits.
+func (s *Sender) message(n provider.Notification) message {
+	var t *text
+	for _, size := range sizes {
+		if t = newText(n, size.message, size.fact); t.length <= maxText {
+			break
+		}
+	}
+	return message{
+		ChatID: s.chat, MessageThreadID: s.topic, Text: t.String(), Entities: t.entities, LinkPreviewOptions: linkPreview{true},
+	}
+}
+
+func newText(n provider.Notification, maxMessage, maxFact int) *text {
+	e := n.Event
+	t := new(text)
+	sign := "💫 "
+	if e.Severity == event.SeverityError {
+		sign = "🚨 "
+	}
+	o := e.InvolvedObject
+	t.bold(fit(sign+strings.ToLower(o.Kind)+"/"+o.Name+"/"+o.Namespace, maxObject, provider.BreakMentions))
+	if m := strings.TrimSpace(e.Message); m != "" {
+		t.add("\n" + fit(m, maxMessage, provider.BreakMentions))
+	}
+	facts := provider.Facts(n, maxFact)
+	if len(facts) > 0 {
+		t.add("\n")
+	}
+	for _, f := range facts {
+		markup := provider.BreakMentions
+		if f.Authored {
+			markup = func(s string) string { return s }
+		}
+		t.add("\n- ")
+		t.bold(fit(f.Name, maxFact, markup))
+		t.add(": " + fit(f.Value, maxFact, markup))
+	}
+	return t
+}
+
+func fit(s string, limit int, escape func(string) string) string {
+	return provider.Fit(s, limit, provider.UTF16Len, escape)
+}

@@ -1,0 +1,118 @@
+package telegram
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"notifier/internal/alerts/provider"
+)
+
+// Types are the Provider types that the package serves.
+var Types = []string{"telegram"}
+
+const host = "https://api.telegram.org"
+
+// Sender sends to one chat.
+type Sender struct {
+	client *provider.Client
+	token  string
+	chat   string
+	topic  int64
+}
+
+// New builds a Sender. Token and channel are required.
+func New(cfg provider.Config) (*Sender, error) { return newSender(cfg, host) }
+
+var (
+	tokenForm = regexp.MustCompile(`^[0-9]+:[A-Za-z0-9_-]+$`)
+	chatForm  = regexp.MustCompile(`^(-?[0-9]{1,19}|@[A-Za-z0-9_]+)$`)
+)
+
+// newSender builds a Sender to the Bot API at base.
+func newSender(cfg provider.Config, base string) (*Sender, error) {
+	s := &Sender{token: cfg.Token}
+	if !tokenForm.MatchString(cfg.Token) {
+		return nil, errors.New("key token of the Secret is no token of a Telegram bot: digits, a colon, letters and digits, and no line break")
+	}
+	var topic string
+	var topics bool
+	s.chat, topic, topics = strings.Cut(cfg.Channel, ":")
+	if !chatForm.MatchString(s.chat) {
+		return nil, errors.New("spec.channel is no chat: its number or @name, with :topic behind it if the chat has topics")
+	}
+	var err error
+	if topics {
+		if s.topic, err = strconv.ParseInt(topic, 10, 64); err != nil || s.topic <= 0 {
+			return nil, errors.New("spec.channel has no number of a topic behind the colon")
+		}
+	}
+	cfg.Address = base
+	if s.client, err = provider.NewClient(cfg, provider.ClientOptions{Word: word, Wait: wait}); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Limit is what Telegram takes for the chat: 20 messages a minute for a group or channel, one a second for a person.
+func (s *Sender) Limit() provider.Limit {
+	if strings.HasPrefix(s.chat, "-") || strings.HasPrefix(s.chat, "@") {
+		return provider.Limit{Rate: 1.0 / 3, Burst: 3}
+	}
+	return provider.Limit{Rate: 1, Burst: 3}
+}
+
+// Close drops idle connections.
+func (s *Sender) Close() error { return s.client.Close() }
+
+// Send posts the notification as one message.
+func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
+	body, err := provider.EncodeJSON(s.message(n))
+	if err != nil {
+		return err
+	}
+	_, err = s.client.Send(ctx, provider.Request{URL: s.client.URL("bot"+s.token, "sendMessage"), Body: body})
+	return err
+}
+
+// reply is what the Bot API answers to a message that it refuses.
+type reply struct {
+	Description string `json:"description"`
+	Parameters  struct {
+		RetryAfter float64 `json:"retry_after"` // seconds
+	} `json:"parameters"`
+}
+
+// descriptions are those of the Bot API.
+var descriptions = []string{
+	"Bad Request: chat not found", "Bad Request: group chat was upgraded to a supergroup chat", "Bad Request: message is too long",
+	"Bad Request: message text is empty", "Bad Request: message thread not found", "Bad Request: need administrator rights in the channel chat",
+	"Bad Request: not enough rights to send text messages to the chat", "Bad Request: TOPIC_CLOSED", "Bad Request: TOPIC_DELETED",
+	"Forbidden: bot can't initiate conversation with a user", "Forbidden: bot is not a member of the channel chat",
+	"Forbidden: bot is not a member of the supergroup chat", "Forbidden: bot was blocked by the user",
+	"Forbidden: bot was kicked from the channel chat", "Forbidden: bot was kicked from the group chat",
+	"Forbidden: bot was kicked from the supergroup chat", "Forbidden: user is deactivated", "Not Found", "Unauthorized",
+}
+
+// word returns what is shown of the answer to a refusal.
+func word(answer []byte) string {
+	var r reply
+	if json.Unmarshal(answer, &r) != nil {
+		return ""
+	}
+	return provider.KnownWord(r.Description, descriptions)
+}
+
+// wait reads how long Telegram asks to wait.
+func wait(status int, _ http.Header, answer []byte) (time.Duration, bool) {
+	var r reply
+	if status != http.StatusTooManyRequests || json.Unmarshal(answer, &r) != nil {
+		return 0, false
+	}
+	return provider.Seconds(r.Parameters.RetryAfter), true
+}

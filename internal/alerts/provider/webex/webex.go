@@ -1,0 +1,135 @@
+package webex
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+// Types are the Provider types that the package serves.
+var Types = []string{"webex"}
+
+// Sender sends to one space.
+type Sender struct {
+	client *provider.Client
+	room   string
+}
+
+// New builds a Sender. For Webex's API, token and channel are required.
+func New(cfg provider.Config) (*Sender, error) {
+	header, err := provider.TokenHeader("Bearer", cfg.Token)
+	if err != nil {
+		return nil, err
+	}
+	client, err := provider.NewClient(cfg, provider.ClientOptions{Header: header, Word: word})
+	if err != nil {
+		return nil, err
+	}
+	if strings.EqualFold(client.Host(), "webexapis.com") && !strings.Contains(client.URL().Path, "/webhooks/") {
+		if cfg.Token == "" {
+			return nil, errors.New("the address needs a bot's token, under the key token of the Secret")
+		}
+		if cfg.Channel == "" {
+			return nil, errors.New("the address needs spec.channel, the ID of the room")
+		}
+	}
+	return &Sender{client: client, room: cfg.Channel}, nil
+}
+
+// Close drops idle connections.
+func (s *Sender) Close() error { return s.client.Close() }
+
+type message struct {
+	RoomID   string `json:"roomId,omitempty"`
+	Markdown string `json:"markdown"`
+}
+
+// Send posts the notification as one message.
+func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
+	body, err := provider.EncodeJSON(message{RoomID: s.room, Markdown: markdown(n)})
+	if err != nil {
+		return err
+	}
+	return s.client.Post(ctx, nil, body)
+}
+
+// answers are the errors of Webex's API.
+var answers = []string{
+	"The request requires a valid access token set in the Authorization request header.", "The requested resource could not be found.",
+	"The server understood the request, but refused to fulfill it because the access token is missing required scopes or the user is missing " +
+		"required roles or licenses.",
+}
+
+// word returns what is shown of the answer to a refusal.
+func word(answer []byte) string {
+	var reply struct {
+		Message string `json:"message"`
+	}
+	if json.Unmarshal(answer, &reply) != nil {
+		return ""
+	}
+	return provider.KnownWord(reply.Message, answers)
+}
+
+const (
+	maxMarkdown = 7439 // bytes
+	maxObject   = 400
+)
+
+// sizes are the lengths in bytes to which a message and each part of a fact are cut, tried until the text fits.
+var sizes = []struct{ message, fact int }{{6400, 1000}, {5000, 250}, {4000, 100}, {3000, 50}, {2500, 25}}
+
+// markdown returns the notification with as much of the event as fits.
+func markdown(n provider.Notification) (text string) {
+	for _, size := range sizes {
+		if text = compose(n, size.message, size.fact); len(text) <= maxMarkdown {
+			break
+		}
+	}
+	return text
+}
+
+func compose(n provider.Notification, maxMessage, maxFact int) string {
+	e := n.Event
+	sign := "✅"
+	if e.Severity == event.SeverityError {
+		sign = "💣"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s **%s**", sign, fit(e.InvolvedObject.String(), maxObject, escape))
+	if m := strings.TrimSpace(e.Message); m != "" {
+		b.WriteString("  \n" + fit(m, maxMessage, escape))
+	}
+	separator := "\n\n>"
+	for _, f := range provider.Facts(n, maxFact) {
+		markup := escape
+		if f.Authored {
+			markup = lines
+		}
+		value := strings.ReplaceAll(fit(f.Value, maxFact, markup), "\n", "\n>")
+		fmt.Fprintf(&b, "%s**%s**: %s", separator, strings.ReplaceAll(fit(f.Name, maxFact, markup), "\n", " "), value)
+		separator = "  \n>"
+	}
+	return b.String()
+}
+
+func fit(s string, limit int, escape func(string) string) string {
+	return provider.Fit(s, limit, provider.Bytes, escape)
+}
+
+var (
+	backslashes = provider.Backslashes("\\`*_[]#")
+	entities    = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace
+	// lines keeps lines apart, which Markdown would join.
+	lines = strings.NewReplacer("\r\n", "  \n", "\n", "  \n", "\r", " ").Replace
+)
+
+// escape returns s as text that Webex shows as it is.
+func escape(s string) string {
+	return lines(provider.EscapeText(s, func(s string) string { return backslashes(entities(s)) }, entities))
+}

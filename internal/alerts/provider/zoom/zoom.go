@@ -1,0 +1,143 @@
+package zoom
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+
+	"notifier/internal/alerts/provider"
+)
+
+// Types are the Provider types that the package serves.
+var Types = []string{"zoom"}
+
+// Sender sends to one connection.
+type Sender struct {
+	client   *provider.Client
+	endpoint *url.URL
+}
+
+// New builds a Sender. A token is required.
+func New(cfg provider.Config) (*Sender, error) {
+	header, err := provider.TokenHeader("", cfg.Token)
+	if err != nil {
+		return nil, err
+	}
+	if header == nil {
+		return nil, errors.New("the connection's verification token is needed, under the key token of the Secret")
+	}
+	client, err := provider.NewClient(cfg, provider.ClientOptions{Header: header})
+	if err != nil {
+		return nil, err
+	}
+	endpoint := client.URL()
+	if endpoint.Query().Get("format") == "" {
+		endpoint.RawQuery = strings.TrimPrefix(endpoint.RawQuery+"&format=full", "&")
+	}
+	return &Sender{client: client, endpoint: endpoint}, nil
+}
+
+// Close drops idle connections.
+func (s *Sender) Close() error { return s.client.Close() }
+
+// Send posts the notification as one message.
+func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
+	body, err := provider.EncodeJSON(newMessage(n))
+	if err != nil {
+		return err
+	}
+	_, err = s.client.Send(ctx, provider.Request{URL: s.endpoint, Body: body})
+	return err
+}
+
+// The parts of a message that are used here, in the names of Zoom's chat apps.
+
+type message struct {
+	Content content `json:"content"`
+}
+
+type content struct {
+	Head head   `json:"head"`
+	Body []item `json:"body"`
+}
+
+type head struct {
+	Text    string `json:"text"`
+	SubHead *text  `json:"sub_head,omitempty"`
+}
+
+type text struct {
+	Text string `json:"text"`
+}
+
+type item struct {
+	Type  string  `json:"type"`
+	Text  string  `json:"text,omitempty"`
+	Items []field `json:"items,omitempty"`
+}
+
+type field struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+}
+
+const (
+	maxMessage = 8000 // characters of all texts
+	maxObject  = 250
+)
+
+// sizes are the lengths in characters to which a message and each part of a fact are cut, tried until the message fits.
+var sizes = []struct{ message, fact int }{{4096, 1000}, {4096, 250}, {4096, 50}}
+
+// newMessage returns the notification with as much of the event as fits.
+func newMessage(n provider.Notification) (m message) {
+	e := n.Event
+	m.Content.Head.Text = fit(e.InvolvedObject.String(), maxObject)
+	if e.Severity != "" {
+		m.Content.Head.SubHead = &text{fit(e.Severity, maxObject)}
+	}
+	for _, size := range sizes {
+		m.Content.Body = []item{{Type: "message", Text: visible(fit(strings.TrimSpace(e.Message), size.message))}}
+		if fields := fields(n, size.fact); len(fields) > 0 {
+			m.Content.Body = append(m.Content.Body, item{Type: "fields", Items: fields})
+		}
+		if m.size() <= maxMessage {
+			break
+		}
+	}
+	return m
+}
+
+func (m message) size() int {
+	size := provider.UTF16Len(m.Content.Head.Text)
+	if m.Content.Head.SubHead != nil {
+		size += provider.UTF16Len(m.Content.Head.SubHead.Text)
+	}
+	for _, i := range m.Content.Body {
+		size += provider.UTF16Len(i.Text)
+		for _, f := range i.Items {
+			size += provider.UTF16Len(f.Key) + provider.UTF16Len(f.Value)
+		}
+	}
+	return size
+}
+
+func fields(n provider.Notification, limit int) (shown []field) {
+	for _, f := range provider.Facts(n, limit) {
+		shown = append(shown, field{Key: visible(fit(f.Name, limit)), Value: visible(fit(f.Value, limit))})
+	}
+	return shown
+}
+
+func fit(s string, limit int) string {
+	return provider.Fit(s, limit, provider.UTF16Len, func(s string) string { return s })
+}
+
+// visible returns s, or a dash in place of nothing, as every part of a message has text.
+func visible(s string) string {
+	if strings.TrimSpace(s) == "" {
+		return "–"
+	}
+	return s
+}

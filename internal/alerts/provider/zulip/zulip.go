@@ -1,0 +1,158 @@
+package zulip
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+// Types are the Provider types that the package serves.
+var Types = []string{"zulip"}
+
+// Sender sends to one topic.
+type Sender struct {
+	client         *provider.Client
+	endpoint       *url.URL
+	channel, topic string
+}
+
+// New builds a Sender. Channel, username and password are required.
+func New(cfg provider.Config) (*Sender, error) {
+	channel, topic, _ := strings.Cut(cfg.Channel, "/")
+	if channel == "" || topic == "" {
+		return nil, errors.New("spec.channel is not of the form <channel>/<topic>")
+	}
+	if cfg.Username == "" || cfg.Password == "" {
+		return nil, errors.New("a bot's e-mail address and its API key are needed, under the keys username and password of the Secret")
+	}
+	credentials := base64.StdEncoding.EncodeToString([]byte(cfg.Username + ":" + cfg.Password))
+	client, err := provider.NewClient(cfg, provider.ClientOptions{
+		Header: http.Header{"Authorization": {"Basic " + credentials}}, Word: word, Wait: wait,
+	})
+	if err != nil {
+		return nil, err
+	}
+	endpoint := client.URL()
+	endpoint.Path, endpoint.RawPath = "/api/v1/messages", ""
+	return &Sender{
+		client: client, endpoint: endpoint, channel: channel, topic: provider.Truncate(printable(topic), maxTopic),
+	}, nil
+}
+
+// Limit is 200 messages a minute, on Zulip Cloud.
+func (s *Sender) Limit() provider.Limit {
+	host := "." + strings.ToLower(strings.TrimSuffix(s.client.Host(), "."))
+	if strings.HasSuffix(host, ".zulipchat.com") || strings.HasSuffix(host, ".zulip.com") {
+		return provider.Limit{Rate: 200.0 / 60, Burst: 10}
+	}
+	return provider.Limit{}
+}
+
+// Close drops idle connections.
+func (s *Sender) Close() error { return s.client.Close() }
+
+// Send posts the notification as one message.
+func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
+	form := url.Values{"type": {"stream"}, "to": {s.channel}, "topic": {s.topic}, "content": {content(n)}}
+	_, err := s.client.Send(ctx, provider.Request{
+		URL: s.endpoint, Body: []byte(form.Encode()), Header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}},
+	})
+	return err
+}
+
+type reply struct {
+	Code       string  `json:"code"`
+	RetryAfter float64 `json:"retry-after"` // seconds
+}
+
+// codes are the errors of Zulip's API that a message may get.
+var codes = []string{
+	"BAD_REQUEST", "INVALID_API_KEY", "RATE_LIMIT_HIT", "REALM_DEACTIVATED", "REQUEST_VARIABLE_INVALID", "REQUEST_VARIABLE_MISSING",
+	"STREAM_DOES_NOT_EXIST", "TOPIC_WILDCARD_MENTION_NOT_ALLOWED", "STREAM_WILDCARD_MENTION_NOT_ALLOWED", "UNAUTHORIZED_PRINCIPAL",
+	"UNAUTHENTICATED_USER", "USER_DEACTIVATED",
+}
+
+// word returns what is shown of the answer to a refusal.
+func word(answer []byte) string {
+	var r reply
+	if json.Unmarshal(answer, &r) != nil {
+		return ""
+	}
+	return provider.KnownWord(r.Code, codes)
+}
+
+// wait reads how long Zulip asks to wait.
+func wait(status int, _ http.Header, answer []byte) (time.Duration, bool) {
+	var r reply
+	if status != http.StatusTooManyRequests || json.Unmarshal(answer, &r) != nil {
+		return 0, false
+	}
+	return provider.Seconds(r.RetryAfter), true
+}
+
+const (
+	maxTopic   = 60     // characters
+	maxContent = 10_000 // characters
+	maxObject  = 300
+)
+
+// sizes are the lengths in characters to which a message and each part of a fact are cut, tried until the content fits.
+var sizes = []struct{ message, fact int }{{9000, 1000}, {8000, 500}, {7000, 100}, {5000, 60}}
+
+// content returns the notification with as much of the event as fits.
+func content(n provider.Notification) (text string) {
+	for _, size := range sizes {
+		if text = compose(n, size.message, size.fact); utf8.RuneCountInString(text) <= maxContent {
+			break
+		}
+	}
+	return text
+}
+
+func compose(n provider.Notification, maxMessage, maxFact int) string {
+	e := n.Event
+	sign := "✅"
+	if e.Severity == event.SeverityError {
+		sign = "💣"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s **%s**", sign, fit(e.InvolvedObject.String(), maxObject, escape))
+	if m := strings.TrimSpace(e.Message); m != "" {
+		b.WriteString("\n\n" + fit(m, maxMessage, escape))
+	}
+	separator := "\n\n* "
+	for _, f := range provider.Facts(n, maxFact) {
+		markup := escape
+		if f.Authored {
+			markup = provider.ReplaceControls
+		}
+		name := strings.ReplaceAll(fit(f.Name, maxFact, markup), "\n", " ")
+		fmt.Fprintf(&b, "%s**%s**: %s", separator, name, fit(f.Value, maxFact, markup))
+		separator = "\n* "
+	}
+	return b.String()
+}
+
+func fit(s string, limit int, escape func(string) string) string {
+	return provider.Fit(s, limit, utf8.RuneCountInString, escape)
+}
+
+var breakLabels = strings.NewReplacer("](", "]\u200B(", "][", "]\u200B[", "]:", "]\u200B:").Replace
+
+// escape returns s as text that notifies nobody and hides no address.
+func escape(s string) string { return breakLabels(provider.BreakMentions(provider.ReplaceControls(s))) }
+
+// printable returns s on one line; Zulip refuses a topic with control characters.
+func printable(s string) string {
+	return strings.Join(strings.Fields(provider.ReplaceControls(s)), " ")
+}
