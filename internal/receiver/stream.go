@@ -16,7 +16,7 @@ type bodyStream struct {
 	digest maphash.Hash
 }
 
-// stream reads the body to its end into check, and returns the body's digest; errTooLarge says that it goes on beyond MaxBody.
+// stream reads the body to its end into check, and returns the body's digest; limit.ErrTooLarge says that it goes on beyond MaxBody.
 func stream(check io.Writer, body io.Reader, seed maphash.Seed) (bodyDigest, error) {
 	r := streams.Get().(*bodyStream)
 	defer streams.Put(r)

@@ -8,7 +8,7 @@ import (
 )
 
 // slots bound concurrent work. A free slot goes to the waiter that was slow longest ago, or never, and among equals to the one that has
-// waited longest.
+// waited longest. In the order in which they came, a flood's slow filters would go before everybody else's large documents.
 type slots struct {
 	mu      sync.Mutex
 	free    int

@@ -30,7 +30,7 @@ type Verifier interface {
 type Parser interface {
 	Verifier
 	// Parse reads the body of an authentic request. What it returns takes the place of Event and of the body as filters see it.
-	// Its error is errNoTurn if there was no share for it before ctx ended, else a Refusal: the sender may be who it says, and sent
+	// Its error is limit.ErrNoTurn if there was no share for it before ctx ended, else a Refusal: the sender may be who it says, and sent
 	// what the type does not take.
 	Parse(ctx context.Context, h http.Header, body []byte) (Content, error)
 }
