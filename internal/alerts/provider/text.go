@@ -1,6 +1,8 @@
 package provider
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -49,6 +51,16 @@ func Facts(n Notification, maxRunes int) []Fact {
 		facts = append(facts, Fact{Name: "…", Value: fmt.Sprintf("%d more left out", left)})
 	}
 	return facts
+}
+
+// ObjectID identifies the event's object as long as it exists: by its UID or, where the event has none, by a digest of its name.
+func ObjectID(n Notification) string {
+	o := n.Event.InvolvedObject
+	if o.UID != "" {
+		return o.UID
+	}
+	digest := sha256.Sum256([]byte(o.Kind + "/" + o.Namespace + "/" + o.Name))
+	return hex.EncodeToString(digest[:])
 }
 
 // boolOrder orders true before false.
