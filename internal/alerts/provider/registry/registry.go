@@ -10,6 +10,7 @@ import (
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/generic"
 	"notifier/internal/alerts/provider/msteams"
+	"notifier/internal/alerts/provider/pagerduty"
 	"notifier/internal/alerts/provider/slack"
 )
 
@@ -33,6 +34,8 @@ var destinations = []destination{
 	{types: generic.Types, new: builder(generic.New), takes: provider.TakesAll},
 	{types: msteams.Types, new: builder(msteams.New), takes: provider.TakesMessages},
 	{types: slack.Types, new: builder(slack.New), takes: provider.TakesMessages},
+
+	{types: pagerduty.Types, new: builder(pagerduty.New), takes: provider.TakesIncidents},
 }
 
 // builder hides a constructor's own type, keeping a nil pointer from becoming a Sender that is not nil.
