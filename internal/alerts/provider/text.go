@@ -28,6 +28,9 @@ func (f Fact) Show(escape func(string) string) (name, value string) {
 // maxFacts bounds how many facts a message shows; metadata is outside input and may hold any number.
 const maxFacts = 32
 
+// MoreFacts is the name of the last fact where some were left out.
+const MoreFacts = "…"
+
 // Facts returns the notification's metadata in the order to show it: the summary first, the rest by name. Beyond 32 a last fact says
 // how many were left out. Names and values longer than maxRunes are cut.
 func Facts(n Notification, maxRunes int) []Fact {
@@ -48,7 +51,7 @@ func Facts(n Notification, maxRunes int) []Fact {
 		})
 	}
 	if left > 0 {
-		facts = append(facts, Fact{Name: "…", Value: fmt.Sprintf("%d more left out", left)})
+		facts = append(facts, Fact{Name: MoreFacts, Value: fmt.Sprintf("%d more left out", left)})
 	}
 	return facts
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/alertmanager"
 	"notifier/internal/alerts/provider/generic"
 	"notifier/internal/alerts/provider/msteams"
 	"notifier/internal/alerts/provider/pagerduty"
@@ -35,6 +36,7 @@ var destinations = []destination{
 	{types: msteams.Types, new: builder(msteams.New), takes: provider.TakesMessages},
 	{types: slack.Types, new: builder(slack.New), takes: provider.TakesMessages},
 
+	{types: alertmanager.Types, new: builder(alertmanager.New), takes: provider.TakesOutcomes},
 	{types: pagerduty.Types, new: builder(pagerduty.New), takes: provider.TakesIncidents},
 }
 
