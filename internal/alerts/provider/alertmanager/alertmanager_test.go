@@ -193,6 +193,8 @@ func TestMetadataBecomesLabelsThatAreValid(t *testing.T) {
 		"severity": "none", "alertname": "x", "kind": "x", "summary": "s", "a.b": "1", "a/b": "2", "empty": "", "9": "9", "": "nothing", "é": "é",
 		"long": strings.Repeat("x", 2000),
 	}
+	n.Event.ReportingController = ""
+	n.Event.Metadata["reportingcontroller"] = "x"
 	got := firing(n).Labels
 	if len(got["long"]) > maxValue+3 || !strings.HasSuffix(got["long"], "… (truncated)") {
 		t.Errorf("a long value has %d bytes", len(got["long"]))
@@ -200,9 +202,18 @@ func TestMetadataBecomesLabelsThatAreValid(t *testing.T) {
 	delete(got, "long")
 	want := map[string]string{
 		"alertname": "FluxKustomizationHealthcheckfailed", "severity": "error", "reason": "HealthCheckFailed", "kind": "Kustomization",
-		"name": "apps", "namespace": "team-a", "reportingcontroller": "kustomize-controller", "a_b": "1", "_9": "9", "_": "nothing",
+		"name": "apps", "namespace": "team-a", "a_b": "1", "_9": "9", "_": "nothing",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestFactsThatAreLeftOutAreNoLabel(t *testing.T) {
+	n := providertest.Notifications(t)["many"]
+	for name, value := range firing(n).Labels {
+		if strings.Contains(value, "left out") {
+			t.Errorf("label %s is %q", name, value)
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"notifier/internal/alerts/provider/alertmanager"
 	"notifier/internal/alerts/provider/generic"
 	"notifier/internal/alerts/provider/msteams"
+	"notifier/internal/alerts/provider/opsgenie"
 	"notifier/internal/alerts/provider/pagerduty"
 	"notifier/internal/alerts/provider/slack"
 )
@@ -37,6 +38,7 @@ var destinations = []destination{
 	{types: slack.Types, new: builder(slack.New), takes: provider.TakesMessages},
 
 	{types: alertmanager.Types, new: builder(alertmanager.New), takes: provider.TakesOutcomes},
+	{types: opsgenie.Types, new: builder(opsgenie.New), takes: provider.TakesOutcomes},
 	{types: pagerduty.Types, new: builder(pagerduty.New), takes: provider.TakesIncidents},
 }
 
