@@ -114,3 +114,16 @@ func KnownWord(word string, known ...[]string) string {
 // BreakLinks keeps text from hiding an address behind a label in Markdown: "[label](address)" is shown as it is written. The
 // text of an event comes from tools, commits and unauthenticated senders, and readers trust what a bot links to.
 func BreakLinks(s string) string { return strings.ReplaceAll(s, "](", "]\u200B(") }
+
+var htmlEscaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
+// EscapeHTML returns s as text that HTML shows as it is, of at most maxRunes characters, which are 20 or more, after escaping. What is cut
+// is cut before escaping, so that no escape is halved.
+func EscapeHTML(s string, maxRunes int) string {
+	escaped := htmlEscaper.Replace(Truncate(s, maxRunes))
+	for keep := maxRunes; utf8.RuneCountInString(escaped) > maxRunes; {
+		keep -= max((utf8.RuneCountInString(escaped)-maxRunes)/5, 1)
+		escaped = htmlEscaper.Replace(Truncate(s, keep))
+	}
+	return escaped
+}

@@ -99,7 +99,7 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 		return s.post(ctx, provider.Request{}, alert{
 			Message:     provider.Truncate(e.InvolvedObject.Kind+"/"+e.InvolvedObject.Name, maxMessage),
 			Alias:       s.alias(e.InvolvedObject),
-			Description: escape(e.Message, maxDescription),
+			Description: provider.EscapeHTML(e.Message, maxDescription),
 			Details:     details(n),
 			Source:      source,
 		})
@@ -108,7 +108,7 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 		query := u.Query()
 		query.Set("identifierType", "alias")
 		u.RawQuery = query.Encode()
-		err := s.post(ctx, provider.Request{URL: u}, closing{Note: escape(e.Message, maxNote), Source: source})
+		err := s.post(ctx, provider.Request{URL: u}, closing{Note: provider.EscapeHTML(e.Message, maxNote), Source: source})
 		if provider.StatusOf(err) == http.StatusNotFound {
 			return nil // nothing is open
 		}
@@ -150,16 +150,4 @@ func details(n provider.Notification) map[string]string {
 		}
 	}
 	return all
-}
-
-var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
-
-// escape returns s as text of at most limit characters after escaping.
-func escape(s string, limit int) string {
-	escaped := escaper.Replace(provider.Truncate(s, limit))
-	for keep := limit; utf8.RuneCountInString(escaped) > limit; {
-		keep -= max((utf8.RuneCountInString(escaped)-limit)/5, 1)
-		escaped = escaper.Replace(provider.Truncate(s, keep))
-	}
-	return escaped
 }
