@@ -206,3 +206,12 @@ func TestTheObjectsOfTwoClustersAreTwo(t *testing.T) {
 		}
 	}
 }
+
+func TestMetadataMarksNoFailure(t *testing.T) {
+	n := providertest.Notifications(t)["info"]
+	n.Event.Metadata = map[string]string{"severity": "error", "name": "x", "cluster": "c"}
+	want := []string{"flux", "kind: Kustomization", "name: apps", "namespace: team-a", "kustomize-controller", "cluster: c"}
+	if diff := cmp.Diff(want, tagsOf(n)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -9,6 +9,7 @@ import (
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/alertmanager"
+	"notifier/internal/alerts/provider/datadog"
 	"notifier/internal/alerts/provider/generic"
 	"notifier/internal/alerts/provider/grafana"
 	"notifier/internal/alerts/provider/incidentio"
@@ -40,6 +41,7 @@ var destinations = []destination{
 	{types: slack.Types, new: builder(slack.New), takes: provider.TakesMessages},
 
 	{types: alertmanager.Types, new: builder(alertmanager.New), takes: provider.TakesOutcomes},
+	{types: datadog.Types, new: builder(datadog.New), takes: provider.TakesMessages},
 	{types: grafana.Types, new: builder(grafana.New), takes: provider.TakesMessages},
 	{types: incidentio.Types, new: builder(incidentio.New), takes: provider.TakesOutcomes},
 	{types: opsgenie.Types, new: builder(opsgenie.New), takes: provider.TakesOutcomes},

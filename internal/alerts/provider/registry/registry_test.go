@@ -11,7 +11,7 @@ import (
 )
 
 func TestEveryListedTypeIsBuilt(t *testing.T) {
-	want := []string{"alertmanager", "generic", "generic-hmac", "grafana", "incident.io", "msteams", "opsgenie", "pagerduty", "slack"}
+	want := []string{"alertmanager", "datadog", "generic", "generic-hmac", "grafana", "incident.io", "msteams", "opsgenie", "pagerduty", "slack"}
 	if diff := cmp.Diff(want, registry.Types()); diff != "" {
 		t.Error(diff)
 	}
