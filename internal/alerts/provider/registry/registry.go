@@ -16,6 +16,7 @@ import (
 	"notifier/internal/alerts/provider/msteams"
 	"notifier/internal/alerts/provider/opsgenie"
 	"notifier/internal/alerts/provider/pagerduty"
+	"notifier/internal/alerts/provider/sentry"
 	"notifier/internal/alerts/provider/slack"
 )
 
@@ -46,6 +47,7 @@ var destinations = []destination{
 	{types: incidentio.Types, new: builder(incidentio.New), takes: provider.TakesOutcomes},
 	{types: opsgenie.Types, new: builder(opsgenie.New), takes: provider.TakesOutcomes},
 	{types: pagerduty.Types, new: builder(pagerduty.New), takes: provider.TakesIncidents},
+	{types: sentry.Types, new: builder(sentry.New), takes: provider.TakesMessages},
 }
 
 // builder hides a constructor's own type, keeping a nil pointer from becoming a Sender that is not nil.

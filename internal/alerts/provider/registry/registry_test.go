@@ -1,6 +1,7 @@
 package registry_test
 
 import (
+	stdcmp "cmp"
 	"errors"
 	"testing"
 
@@ -11,12 +12,13 @@ import (
 )
 
 func TestEveryListedTypeIsBuilt(t *testing.T) {
-	want := []string{"alertmanager", "datadog", "generic", "generic-hmac", "grafana", "incident.io", "msteams", "opsgenie", "pagerduty", "slack"}
+	want := []string{"alertmanager", "datadog", "generic", "generic-hmac", "grafana", "incident.io", "msteams", "opsgenie", "pagerduty", "sentry", "slack"}
 	if diff := cmp.Diff(want, registry.Types()); diff != "" {
 		t.Error(diff)
 	}
+	addresses := map[string]string{"sentry": "https://key@far.test/1"}
 	for _, typ := range registry.Types() {
-		s, err := registry.New(provider.Config{Type: typ, Address: "https://far.test", Token: "t"})
+		s, err := registry.New(provider.Config{Type: typ, Address: stdcmp.Or(addresses[typ], "https://far.test"), Token: "t"})
 		if err != nil || s == nil {
 			t.Errorf("%s: %v", typ, err)
 		}
