@@ -209,3 +209,11 @@ func TestARefusalShowsSentrysOwnWords(t *testing.T) {
 		t.Errorf("shows %q", got)
 	}
 }
+
+func TestAnEventIDHas32Digits(t *testing.T) {
+	for _, delivery := range []string{providertest.DeliveryID, strings.Repeat("0f", 32), "first", ""} {
+		if got := eventID(delivery); !isID.MatchString(got) {
+			t.Errorf("%q becomes %q", delivery, got)
+		}
+	}
+}
