@@ -1,5 +1,11 @@
 package provider
 
+import (
+	"slices"
+
+	"notifier/internal/event"
+)
+
 // Keys of an event's metadata that decide which types take the event, without their prefixes (Flux's event API).
 const (
 	CommitKey        = "commit"         // the commit that an object's owner ties the event to
@@ -27,7 +33,7 @@ func TakesIncidents(n Notification) bool { return TakesMessages(n) && !Progressi
 // TakesCommits is for types that write the status of a commit: events that name a commit, that ask for its status to be updated, and
 // failures.
 func TakesCommits(n Notification) bool {
-	return n.Reported(CommitKey) != "" || n.Reported(CommitStatusKey) == commitStatusUpdate || n.Event.Severity == "error"
+	return n.Reported(CommitKey) != "" || n.Reported(CommitStatusKey) == commitStatusUpdate || Failed(n)
 }
 
 // TakesChangeRequests is for types that comment on a pull or merge request, which the event names.
@@ -35,3 +41,19 @@ func TakesChangeRequests(n Notification) bool { return n.Reported(ChangeRequestK
 
 // Progressing reports whether the event is about work that has begun and not ended.
 func Progressing(n Notification) bool { return n.Event.Reason == reasonProgressing }
+
+// TakesOutcomes is for types that have room for incidents and nothing else: failures, and what ends them.
+func TakesOutcomes(n Notification) bool { return TakesMessages(n) && (Failed(n) || Recovered(n)) }
+
+// Failed reports whether the event tells of a failure, which opens an incident.
+func Failed(n Notification) bool { return n.Event.Severity == event.SeverityError }
+
+// unsettled are the reasons of events that are no failures and after which the object may still fail: work under way, a wait for something
+// else, and the steps by which helm-controller mends a failed release.
+var unsettled = []string{
+	reasonProgressing, "ProgressingWithRetry", "DependencyNotReady", "SourceNotReady", "HealthCheckCanceled",
+	"RollbackSucceeded", "UninstallSucceeded", "DriftDetected",
+}
+
+// Recovered reports whether the event tells that its object is well, which closes what a failure opened.
+func Recovered(n Notification) bool { return !Failed(n) && !slices.Contains(unsettled, n.Event.Reason) }

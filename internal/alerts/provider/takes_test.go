@@ -36,3 +36,46 @@ func authored(n Notification, key string) Notification {
 	n.Authored = []string{key}
 	return n
 }
+
+// Fails when an event that comes before an object is well again closes its incident, or one that comes after does not.
+func TestWhatOpensAndWhatClosesAnIncident(t *testing.T) {
+	for _, c := range []struct {
+		severity, reason  string
+		failed, recovered bool
+	}{
+		{"error", "HealthCheckFailed", true, false},
+		{"error", "Progressing", true, false},
+		{"info", "ReconciliationSucceeded", false, true},
+		{"info", "NewArtifact", false, true},
+		{"trace", "ArtifactUpToDate", false, true},
+		{"info", "Progressing", false, false},
+		{"info", "DependencyNotReady", false, false},
+		{"info", "RollbackSucceeded", false, false},
+	} {
+		n := Notification{Event: event.Event{Severity: c.severity, Reason: c.reason}}
+		if got := Failed(n); got != c.failed {
+			t.Errorf("%s %s: failed %t", c.severity, c.reason, got)
+		}
+		if got := Recovered(n); got != c.recovered {
+			t.Errorf("%s %s: recovered %t", c.severity, c.reason, got)
+		}
+		if got := TakesOutcomes(n); got != (c.failed || c.recovered) {
+			t.Errorf("%s %s: taken %t", c.severity, c.reason, got)
+		}
+	}
+}
+
+// Fails when two objects without a UID share an identity, or the UID does not count.
+func TestObjectsHaveAnIdentity(t *testing.T) {
+	id := func(kind, name, uid string) string {
+		return ObjectID(Notification{Event: event.Event{
+			InvolvedObject: event.ObjectReference{Kind: kind, Namespace: "team-a", Name: name, UID: uid},
+		}})
+	}
+	if got := id("A", "b", "u-1"); got != "u-1" {
+		t.Errorf("with a UID: %q", got)
+	}
+	if id("A", "b", "") == id("A", "c", "") || id("A", "b", "") == "" {
+		t.Error("without a UID two objects are one")
+	}
+}

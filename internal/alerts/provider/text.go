@@ -1,6 +1,8 @@
 package provider
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,6 +28,9 @@ func (f Fact) Show(escape func(string) string) (name, value string) {
 // maxFacts bounds how many facts a message shows; metadata is outside input and may hold any number.
 const maxFacts = 32
 
+// MoreFacts is the name of the last fact where some were left out.
+const MoreFacts = "…"
+
 // Facts returns the notification's metadata in the order to show it: the summary first, the rest by name. Beyond 32 a last fact says
 // how many were left out. Names and values longer than maxRunes are cut.
 func Facts(n Notification, maxRunes int) []Fact {
@@ -46,9 +51,19 @@ func Facts(n Notification, maxRunes int) []Fact {
 		})
 	}
 	if left > 0 {
-		facts = append(facts, Fact{Name: "…", Value: fmt.Sprintf("%d more left out", left)})
+		facts = append(facts, Fact{Name: MoreFacts, Value: fmt.Sprintf("%d more left out", left)})
 	}
 	return facts
+}
+
+// ObjectID identifies the event's object as long as it exists: by its UID or, where the event has none, by a digest of its name.
+func ObjectID(n Notification) string {
+	o := n.Event.InvolvedObject
+	if o.UID != "" {
+		return o.UID
+	}
+	digest := sha256.Sum256([]byte(o.Kind + "/" + o.Namespace + "/" + o.Name))
+	return hex.EncodeToString(digest[:])
 }
 
 // boolOrder orders true before false.
@@ -99,3 +114,16 @@ func KnownWord(word string, known ...[]string) string {
 // BreakLinks keeps text from hiding an address behind a label in Markdown: "[label](address)" is shown as it is written. The
 // text of an event comes from tools, commits and unauthenticated senders, and readers trust what a bot links to.
 func BreakLinks(s string) string { return strings.ReplaceAll(s, "](", "]\u200B(") }
+
+var htmlEscaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
+// EscapeHTML returns s as text that HTML shows as it is, of at most maxRunes characters, which are 20 or more, after escaping. What is cut
+// is cut before escaping, so that no escape is halved.
+func EscapeHTML(s string, maxRunes int) string {
+	escaped := htmlEscaper.Replace(Truncate(s, maxRunes))
+	for keep := maxRunes; utf8.RuneCountInString(escaped) > maxRunes; {
+		keep -= max((utf8.RuneCountInString(escaped)-maxRunes)/5, 1)
+		escaped = htmlEscaper.Replace(Truncate(s, keep))
+	}
+	return escaped
+}

@@ -8,14 +8,21 @@ import (
 	"strings"
 
 	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/alertmanager"
+	"notifier/internal/alerts/provider/datadog"
 	"notifier/internal/alerts/provider/discord"
 	"notifier/internal/alerts/provider/generic"
 	"notifier/internal/alerts/provider/googlechat"
+	"notifier/internal/alerts/provider/grafana"
+	"notifier/internal/alerts/provider/incidentio"
 	"notifier/internal/alerts/provider/lark"
 	"notifier/internal/alerts/provider/matrix"
 	"notifier/internal/alerts/provider/mattermost"
 	"notifier/internal/alerts/provider/msteams"
+	"notifier/internal/alerts/provider/opsgenie"
+	"notifier/internal/alerts/provider/pagerduty"
 	"notifier/internal/alerts/provider/rocket"
+	"notifier/internal/alerts/provider/sentry"
 	"notifier/internal/alerts/provider/slack"
 	"notifier/internal/alerts/provider/telegram"
 	"notifier/internal/alerts/provider/webex"
@@ -53,6 +60,14 @@ var destinations = []destination{
 	{types: generic.Types, new: builder(generic.New), takes: provider.TakesAll},
 	{types: msteams.Types, new: builder(msteams.New), takes: provider.TakesMessages},
 	{types: slack.Types, new: builder(slack.New), takes: provider.TakesMessages},
+
+	{types: alertmanager.Types, new: builder(alertmanager.New), takes: provider.TakesOutcomes},
+	{types: datadog.Types, new: builder(datadog.New), takes: provider.TakesMessages},
+	{types: grafana.Types, new: builder(grafana.New), takes: provider.TakesMessages},
+	{types: incidentio.Types, new: builder(incidentio.New), takes: provider.TakesOutcomes},
+	{types: opsgenie.Types, new: builder(opsgenie.New), takes: provider.TakesOutcomes},
+	{types: pagerduty.Types, new: builder(pagerduty.New), takes: provider.TakesIncidents},
+	{types: sentry.Types, new: builder(sentry.New), takes: provider.TakesMessages},
 }
 
 // builder hides a constructor's own type, keeping a nil pointer from becoming a Sender that is not nil.

@@ -10,14 +10,30 @@ import (
 	"notifier/internal/alerts/provider/registry"
 )
 
+// types are all that the API lists.
+var types = []string{
+	"alertmanager", "datadog", "discord", "generic", "generic-hmac", "googlechat", "grafana", "incident.io", "lark", "matrix",
+	"mattermost", "msteams", "opsgenie", "pagerduty", "rocket", "sentry", "slack", "telegram", "webex", "zoom", "zulip",
+}
+
 // config is one that the type takes.
 func config(typ string) provider.Config {
-	cfg := provider.Config{Type: typ, Address: "https://far.test", Token: "t"}
+	cfg := provider.Config{Type: typ, Address: "https://far.test/owner/name", Token: "t"}
 	switch typ {
+	case "azuredevops":
+		cfg.Address = "https://far.test/organization/project/_git/name"
+	case "bitbucketserver":
+		cfg.Address = "https://far.test/scm/project/name"
+	case "email":
+		cfg.Address, cfg.Channel, cfg.Username = "smtps://far.test", "a@far.test", "b@far.test"
 	case "mattermost":
 		cfg.Channel = "4yrbyxjpwpgqtb7tkz4ixzqauc"
 	case "matrix":
 		cfg.Channel = "!room:far.test"
+	case "nats":
+		cfg.Address, cfg.Channel = "nats://far.test", "flux"
+	case "sentry":
+		cfg.Address = "https://key@far.test/1"
 	case "telegram":
 		cfg.Token, cfg.Channel = "1:t", "-100:7"
 	case "zulip":
@@ -27,8 +43,7 @@ func config(typ string) provider.Config {
 }
 
 func TestEveryListedTypeIsBuilt(t *testing.T) {
-	want := []string{"discord", "generic", "generic-hmac", "googlechat", "lark", "matrix", "mattermost", "msteams", "rocket", "slack", "telegram", "webex", "zoom", "zulip"}
-	if diff := cmp.Diff(want, registry.Types()); diff != "" {
+	if diff := cmp.Diff(types, registry.Types()); diff != "" {
 		t.Error(diff)
 	}
 	for _, typ := range registry.Types() {

@@ -1,0 +1,207 @@
+package alertmanager
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+// Types are the Provider types that the package serves.
+var Types = []string{"alertmanager"}
+
+const (
+	maxMessage = 8000    // characters of an annotation
+	maxValue   = 1000    // characters of a label's name or value
+	maxReply   = 1 << 20 // bytes of the answer to a look-up
+	// maxAuthored is how many labels of the Alert's author tell objects of one name apart.
+	maxAuthored = 32
+	// fires is how long an alert fires when nothing more is heard of its object.
+	fires = 24 * time.Hour
+)
+
+// summaryKey is the metadata that becomes an annotation instead of a label.
+const summaryKey = "summary"
+
+// Sender sends to one Alertmanager.
+type Sender struct{ client *provider.Client }
+
+// New builds a Sender.
+func New(cfg provider.Config) (*Sender, error) {
+	login, err := cfg.Login()
+	if err != nil {
+		return nil, err
+	}
+	client, err := provider.NewClient(cfg, provider.ClientOptions{Header: login, MaxReply: maxReply})
+	if err != nil {
+		return nil, err
+	}
+	return &Sender{client: client}, nil
+}
+
+// Close drops idle connections.
+func (s *Sender) Close() error { return s.client.Close() }
+
+// alert is one of API version 2, as it is posted and as it is returned.
+type alert struct {
+	Labels      map[string]string `json:"labels"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+	StartsAt    *time.Time        `json:"startsAt,omitempty"`
+	EndsAt      *time.Time        `json:"endsAt,omitempty"`
+}
+
+// Send fires the alert of a failure, or ends those of an object that recovered.
+func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
+	return s.client.Call(ctx, func(ctx context.Context, h *http.Client) error {
+		switch {
+		case provider.Failed(n):
+			fired := firing(n)
+			if err := s.post(ctx, h, []alert{fired}); err != nil {
+				return err
+			}
+			_ = s.end(ctx, h, n, fired.Labels) // the failure was delivered; the recovery ends what is left
+			return nil
+		case provider.Recovered(n):
+			return s.end(ctx, h, n, nil)
+		default:
+			return nil
+		}
+	})
+}
+
+// end ends the alerts of the object that fire, but one with the labels except.
+func (s *Sender) end(ctx context.Context, h *http.Client, n provider.Notification, except map[string]string) error {
+	identity := identityOf(n)
+	u := s.client.URL()
+	query := u.Query()
+	for _, name := range []string{"kind", "name", "namespace", "reportingcontroller"} {
+		query.Add("filter", name+"="+quote(identity[name]))
+	}
+	u.RawQuery = query.Encode()
+	answer, err := s.client.Do(ctx, h, provider.Request{Method: http.MethodGet, URL: u})
+	if err != nil {
+		return err
+	}
+	var found []alert
+	if err := json.Unmarshal(answer, &found); err != nil {
+		return event.NewError(event.Retry, provider.LabelReply, "answer is no list of alerts", err)
+	}
+	ended := slices.DeleteFunc(found, func(a alert) bool {
+		return !matches(a.Labels, identity) || maps.Equal(a.Labels, except)
+	})
+	if len(ended) == 0 {
+		return nil
+	}
+	for i, a := range ended {
+		at := n.Event.Timestamp
+		if a.StartsAt != nil && at.Before(*a.StartsAt) { // such an end is refused
+			at = *a.StartsAt
+		}
+		ended[i] = alert{Labels: a.Labels, Annotations: a.Annotations, StartsAt: a.StartsAt, EndsAt: &at}
+	}
+	return s.post(ctx, h, ended)
+}
+
+func (s *Sender) post(ctx context.Context, h *http.Client, alerts []alert) error {
+	body, err := json.Marshal(alerts)
+	if err != nil {
+		return event.NewError(event.Permanent, provider.LabelPayload, "message could not be encoded", err)
+	}
+	_, err = s.client.Do(ctx, h, provider.Request{URL: s.client.URL(), Body: body})
+	return err
+}
+
+// firing is the alert of a failure.
+func firing(n provider.Notification) alert {
+	e := n.Event
+	a := alert{Labels: map[string]string{}, Annotations: map[string]string{}}
+	put := func(to map[string]string, name, value string, limit int) {
+		if value = provider.Truncate(value, limit); value != "" && to[name] == "" {
+			to[name] = value
+		}
+	}
+	for name, value := range identityOf(n) {
+		put(a.Labels, name, value, maxValue)
+	}
+	put(a.Labels, "alertname", "Flux"+e.InvolvedObject.Kind+title(e.Reason), maxValue)
+	put(a.Labels, "severity", e.Severity, maxValue)
+	put(a.Labels, "reason", e.Reason, maxValue)
+	for _, f := range provider.Facts(n, maxValue) {
+		if name := labelName(f.Name); !slices.Contains(fixed, name) && f.Name != summaryKey && f.Name != provider.MoreFacts {
+			put(a.Labels, name, f.Value, maxValue)
+		}
+	}
+	put(a.Annotations, "message", e.Message, maxMessage)
+	put(a.Annotations, summaryKey, e.Metadata[summaryKey], maxMessage)
+	if !e.Timestamp.IsZero() {
+		end := e.Timestamp.Add(fires)
+		a.StartsAt, a.EndsAt = &e.Timestamp, &end
+	}
+	return a
+}
+
+// fixed are the names of labels that no metadata replaces.
+var fixed = []string{"alertname", "kind", "name", "namespace", "reason", "reportingcontroller", "severity"}
+
+// identityOf returns the labels that all alerts of the object have in common, an empty value for one that they lack.
+func identityOf(n provider.Notification) map[string]string {
+	e := n.Event
+	identity := map[string]string{
+		"kind": e.InvolvedObject.Kind, "name": e.InvolvedObject.Name, "namespace": e.InvolvedObject.Namespace,
+		"reportingcontroller": e.ReportingController,
+	}
+	for _, key := range n.Authored[:min(len(n.Authored), maxAuthored)] {
+		if name := labelName(key); key != summaryKey && !slices.Contains(fixed, name) && identity[name] == "" {
+			identity[name] = n.Event.Metadata[key]
+		}
+	}
+	for name, value := range identity {
+		identity[name] = provider.Truncate(value, maxValue)
+	}
+	return identity
+}
+
+// labelName makes a key of metadata the name of a label.
+func labelName(key string) string {
+	name := strings.Map(func(r rune) rune {
+		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' {
+			return r
+		}
+		return '_'
+	}, key)
+	if name == "" || '0' <= name[0] && name[0] <= '9' {
+		name = "_" + name
+	}
+	return name
+}
+
+// title writes a reason as alert names have it: "HealthCheckFailed" as "Healthcheckfailed".
+func title(reason string) string {
+	first, size := utf8.DecodeRuneInString(reason)
+	if size == 0 {
+		return ""
+	}
+	return strings.ToUpper(string(first)) + strings.ToLower(reason[size:])
+}
+
+var quoter = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+
+// quote writes a matcher's value.
+func quote(value string) string { return `"` + quoter.Replace(value) + `"` }
+
+// matches reports whether labels have the wanted values; an empty one is that of a label that is absent.
+func matches(labels, wanted map[string]string) bool {
+	for name, value := range wanted {
+		if labels[name] != value {
+			return false
+		}
+	}
+	return true
+}

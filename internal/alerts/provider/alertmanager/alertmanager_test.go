@@ -1,0 +1,219 @@
+package alertmanager
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/providertest"
+	"notifier/internal/event"
+)
+
+func build(cfg provider.Config) (provider.Sender, error) {
+	s, err := New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// config returns that of an Alertmanager at address, with a token.
+func config(address string) provider.Config {
+	return provider.Config{Type: "alertmanager", Address: address + "/api/v2/alerts", Token: "t", Network: providertest.Loopback()}
+}
+
+func newSender(t *testing.T, cfg provider.Config) *Sender {
+	t.Helper()
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// serve returns an Alertmanager and the function that sends to it.
+func serve(t *testing.T) (*vendor, *providertest.Sink, func(provider.Notification)) {
+	t.Helper()
+	v := newVendor()
+	sink := providertest.NewSink(t, v.ServeHTTP)
+	return v, sink, func(n provider.Notification) {
+		t.Helper()
+		if err := newSender(t, config(sink.URL)).Send(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestContract(t *testing.T) {
+	providertest.Run(t, providertest.Subject{
+		New: build, Config: provider.Config{Type: "alertmanager"}, Serve: newVendor().ServeHTTP, Requests: 2, Reads: true,
+	})
+}
+
+func TestPayloads(t *testing.T) {
+	sink := providertest.NewSink(t, func(w http.ResponseWriter, r *http.Request) { newVendor().ServeHTTP(w, r) })
+	providertest.Golden(t, "alertmanager", newSender(t, config(sink.URL)), sink)
+}
+
+// Fails when a recovery posts its own labels instead of those that fire, or a state of the process is needed.
+func TestARecoveryResolvesWhatTheFailureFired(t *testing.T) {
+	v := newVendor()
+	sink := providertest.NewSink(t, v.ServeHTTP)
+	providertest.Incidents(t, func() provider.Sender { return newSender(t, config(sink.URL)) }, v.events)
+}
+
+// failure is one of the kit's object at a revision.
+func failure(t *testing.T, revision string) provider.Notification {
+	t.Helper()
+	n := providertest.Notifications(t)["error"]
+	n.Event.Metadata = map[string]string{"revision": revision}
+	return n
+}
+
+// Fails when the alerts of earlier revisions pile up while an object keeps failing.
+func TestAFailureOfANewRevisionEndsThatOfTheOld(t *testing.T) {
+	v, _, send := serve(t)
+	for _, revision := range []string{"1", "2", "3", "3"} {
+		send(failure(t, revision))
+	}
+	if diff := cmp.Diff([]string{"3"}, v.firing()); diff != "" {
+		t.Errorf("firing (-want +got):\n%s", diff)
+	}
+}
+
+// Fails when the look-up's answer is not compared with the object, or its matchers leave out what tells two clusters apart.
+func TestOnlyAlertsOfTheObjectAreEnded(t *testing.T) {
+	for name, change := range map[string]func(*provider.Notification){
+		"another object":     func(n *provider.Notification) { n.Event.InvolvedObject.Name = `a"pps\` },
+		"another namespace":  func(n *provider.Notification) { n.Event.InvolvedObject.Namespace = "team-b" },
+		"another kind":       func(n *provider.Notification) { n.Event.InvolvedObject.Kind = "HelmRelease" },
+		"another controller": func(n *provider.Notification) { n.Event.ReportingController = "" },
+		"another cluster":    func(n *provider.Notification) { n.Event.Metadata["cluster"] = "other" },
+	} {
+		for _, filters := range []bool{true, false} {
+			v := newVendor()
+			sink := providertest.NewSink(t, func(w http.ResponseWriter, r *http.Request) {
+				if !filters { // as a proxy that drops the query
+					r.URL.RawQuery = ""
+				}
+				v.ServeHTTP(w, r)
+			})
+			s := newSender(t, config(sink.URL))
+			open, other := failure(t, "1"), providertest.Notifications(t)["info"]
+			open.Event.Metadata["cluster"], open.Authored = "mine", []string{"cluster"}
+			other.Event.Metadata, other.Authored = map[string]string{"cluster": "mine"}, open.Authored
+			change(&other)
+			for _, n := range []provider.Notification{open, other} {
+				if err := s.Send(t.Context(), n); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff([]string{"1"}, v.firing()); diff != "" {
+				t.Errorf("%s, filters %t: firing (-want +got):\n%s", name, filters, diff)
+			}
+		}
+	}
+}
+
+// Fails when an object whose fields are hostile to matchers and labels is never found again.
+func TestAnObjectWithOddNamesRecovers(t *testing.T) {
+	v, _, send := serve(t)
+	n := failure(t, "1")
+	n.Event.InvolvedObject.Name, n.Event.ReportingController = "a\\\"b\n=~,{}", "\x01 ä"
+	n.Event.Metadata["9 lives/of-a.cat"], n.Authored = `"\`, []string{"9 lives/of-a.cat"}
+	send(n)
+	n.Event.Severity, n.Event.Reason = "info", "ReconciliationSucceeded"
+	send(n)
+	if diff := cmp.Diff([]string{"opened", "closed"}, v.events()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Fails when a recovery within the second of the failure, or before it by another clock, is refused.
+func TestAnEndIsNeverBeforeItsStart(t *testing.T) {
+	v, _, send := serve(t)
+	n := failure(t, "1")
+	send(n)
+	n.Event.Severity, n.Event.Timestamp = "info", n.Event.Timestamp.Add(-time.Hour)
+	send(n)
+	if diff := cmp.Diff([]string{"opened", "closed"}, v.events()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Fails when a failure that was delivered is a failed send because the look-up is refused, or a recovery is none.
+func TestALookUpThatIsRefused(t *testing.T) {
+	sink := providertest.NewSink(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			w.WriteHeader(http.StatusForbidden)
+		}
+	})
+	s := newSender(t, config(sink.URL))
+	if err := s.Send(t.Context(), failure(t, "1")); err != nil {
+		t.Errorf("a failure: %v", err)
+	}
+	if got := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"])); got.Reason != "HTTP 403" {
+		t.Errorf("a recovery: %v", got)
+	}
+	odd := providertest.NewSink(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") })
+	got := event.AsError(newSender(t, config(odd.URL)).Send(t.Context(), providertest.Notifications(t)["info"]))
+	if got.Label != provider.LabelReply || got.Class != event.Retry {
+		t.Errorf("an odd answer: %+v", got)
+	}
+}
+
+func TestALoginWithAPasswordWinsOverTheToken(t *testing.T) {
+	v, sink, _ := serve(t)
+	for want, cfg := range map[string]provider.Config{
+		"Bearer t": {Token: "t"}, "Basic dTpw": {Token: "t", Username: "u", Password: "p"}, "": {},
+	} {
+		cfg.Address, cfg.Network = sink.URL, providertest.Loopback()
+		if err := newSender(t, cfg).Send(t.Context(), failure(t, "1")); err != nil {
+			t.Fatal(err)
+		}
+		if got := v.header.Get("Authorization"); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if _, err := New(provider.Config{Address: sink.URL, Token: "a\nb", Network: providertest.Loopback()}); err == nil {
+		t.Error("New took a token over two lines")
+	}
+}
+
+// Fails when a label that decides what is looked up or routed can be set by metadata, or one is left that Alertmanager refuses.
+func TestMetadataBecomesLabelsThatAreValid(t *testing.T) {
+	n := failure(t, "1")
+	n.Event.Metadata = map[string]string{
+		"severity": "none", "alertname": "x", "kind": "x", "summary": "s", "a.b": "1", "a/b": "2", "empty": "", "9": "9", "": "nothing", "é": "é",
+		"long": strings.Repeat("x", 2000),
+	}
+	n.Event.ReportingController = ""
+	n.Event.Metadata["reportingcontroller"] = "x"
+	got := firing(n).Labels
+	if len(got["long"]) > maxValue+3 || !strings.HasSuffix(got["long"], "… (truncated)") {
+		t.Errorf("a long value has %d bytes", len(got["long"]))
+	}
+	delete(got, "long")
+	want := map[string]string{
+		"alertname": "FluxKustomizationHealthcheckfailed", "severity": "error", "reason": "HealthCheckFailed", "kind": "Kustomization",
+		"name": "apps", "namespace": "team-a", "a_b": "1", "_9": "9", "_": "nothing",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestFactsThatAreLeftOutAreNoLabel(t *testing.T) {
+	n := providertest.Notifications(t)["many"]
+	for name, value := range firing(n).Labels {
+		if strings.Contains(value, "left out") {
+			t.Errorf("label %s is %q", name, value)
+		}
+	}
+}

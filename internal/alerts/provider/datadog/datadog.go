@@ -1,0 +1,136 @@
+package datadog
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+// Types are the Provider types that the package serves.
+var Types = []string{"datadog"}
+
+// The API's limits.
+const (
+	maxTitle = 500            // characters
+	maxText  = 4000           // characters
+	maxTag   = 200            // characters
+	maxKey   = 100            // characters of the aggregation key
+	maxAge   = 18 * time.Hour // of an event, less a while for the way
+	onTheWay = 15 * time.Minute
+)
+
+// Sender sends to one organization of Datadog.
+type Sender struct {
+	client *provider.Client
+	now    func() time.Time
+}
+
+// New builds a Sender. It needs a token.
+func New(cfg provider.Config) (*Sender, error) {
+	header, err := provider.Credential("DD-API-KEY", "", "token", cfg.Token)
+	if err != nil {
+		return nil, err
+	}
+	client, err := provider.NewClient(cfg, provider.ClientOptions{Header: header, Word: word})
+	if err != nil {
+		return nil, err
+	}
+	return &Sender{client: client, now: time.Now}, nil
+}
+
+// answers are the API's own words for a refusal.
+var answers = []string{"API key required", "Forbidden", "Invalid API key", "Payload is not in the expected format.", "Too many requests", "Unauthorized"}
+
+func word(answer []byte) string {
+	var reply struct {
+		Errors []string `json:"errors"`
+	}
+	if json.Unmarshal(answer, &reply) != nil || len(reply.Errors) != 1 {
+		return ""
+	}
+	return provider.KnownWord(reply.Errors[0], answers)
+}
+
+// Close drops idle connections.
+func (s *Sender) Close() error { return s.client.Close() }
+
+// request is one event as the API takes it.
+type request struct {
+	Title          string   `json:"title"`
+	Text           string   `json:"text"`
+	Tags           []string `json:"tags"`
+	AlertType      string   `json:"alert_type"`
+	AggregationKey string   `json:"aggregation_key"`
+	SourceTypeName string   `json:"source_type_name"`
+	DateHappened   int64    `json:"date_happened,omitempty"`
+}
+
+// Send posts the event.
+func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
+	e := n.Event
+	o := e.InvolvedObject
+	r := request{
+		Title:          quiet(fmt.Sprintf("Events from the %s %s/%s", o.Kind, o.Name, o.Namespace), maxTitle),
+		Text:           quiet(e.Message, maxText),
+		Tags:           tags(n),
+		AlertType:      "info",
+		AggregationKey: provider.Truncate(provider.ObjectID(n), maxKey),
+		SourceTypeName: "fluxcd",
+	}
+	if r.Text == "" {
+		r.Text = r.Title // which the API demands
+	}
+	switch {
+	case provider.Failed(n):
+		r.AlertType = "error"
+	case provider.Recovered(n):
+		r.AlertType = "success"
+	}
+	if age := s.now().Sub(e.Timestamp); age < maxAge-onTheWay && age > -time.Hour {
+		r.DateHappened = e.Timestamp.Unix()
+	}
+	body, err := json.Marshal(r)
+	if err != nil {
+		return event.NewError(event.Permanent, provider.LabelPayload, "message could not be encoded", err)
+	}
+	_, err = s.client.Send(ctx, provider.Request{URL: s.client.Root("/api/v1/events"), Body: body})
+	return err
+}
+
+// tags are those of Datadog's integrations for Flux and Kubernetes, and the metadata, in lower case.
+func tags(n provider.Notification) []string {
+	e := n.Event
+	all := make([]string, 0, 8)
+	put := func(key, value string) {
+		if value = strings.TrimSpace(value); value != "" {
+			all = append(all, provider.Truncate(strings.ToLower(key+":"+value), maxTag))
+		}
+	}
+	put("flux_reporting_controller", e.ReportingController)
+	put("flux_reason", e.Reason)
+	put("kube_kind", e.InvolvedObject.Kind)
+	put("kube_name", e.InvolvedObject.Name)
+	put("kube_namespace", e.InvolvedObject.Namespace)
+	for _, f := range provider.Facts(n, maxTag) {
+		put(f.Name, f.Value)
+	}
+	return all
+}
+
+// breaker keeps text from being Markdown or a mention: a character that is not seen goes between. After it no three % stand together.
+var breaker = strings.NewReplacer("%%", "%\u200B%", "@", "@\u200B")
+
+// quiet returns s as text that notifies nobody, of at most limit characters.
+func quiet(s string, limit int) string {
+	for keep := limit; ; keep -= max(keep/4, 1) {
+		text := breaker.Replace(provider.Truncate(s, keep))
+		if cut := provider.Truncate(text, limit); cut == text {
+			return text
+		}
+	}
+}

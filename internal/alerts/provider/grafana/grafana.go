@@ -1,0 +1,164 @@
+package grafana
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+// Types are the Provider types that the package serves.
+var Types = []string{"grafana"}
+
+const (
+	newest   = 50      // annotations of an object that are looked at
+	maxReply = 1 << 20 // bytes of an answer; an annotation of ours has at most 10 KB in it
+	maxText  = 1000    // characters of the message
+)
+
+// Sender sends to one Grafana.
+type Sender struct {
+	client *provider.Client
+	now    func() time.Time
+}
+
+// New builds a Sender.
+func New(cfg provider.Config) (*Sender, error) {
+	if cfg.Token != "" {
+		cfg.Username = "" // the token wins
+	}
+	login, err := cfg.Login()
+	if err != nil {
+		return nil, err
+	}
+	client, err := provider.NewClient(cfg, provider.ClientOptions{Header: login, MaxReply: maxReply})
+	if err != nil {
+		return nil, err
+	}
+	return &Sender{client: client, now: time.Now}, nil
+}
+
+// Close drops idle connections.
+func (s *Sender) Close() error { return s.client.Close() }
+
+// annotation is one as it is written. Times are in milliseconds.
+type annotation struct {
+	Time    int64    `json:"time,omitempty"`
+	TimeEnd int64    `json:"timeEnd,omitempty"`
+	Text    string   `json:"text,omitempty"`
+	Tags    []string `json:"tags,omitempty"`
+	Data    *data    `json:"data,omitempty"`
+}
+
+// data is what Grafana keeps for us and shows nobody. By the object's identity the objects of clusters that share a Grafana are told apart.
+type data struct {
+	Delivery string `json:"delivery"`
+	Object   string `json:"object"`
+}
+
+// UnmarshalJSON leaves empty what is no data of ours.
+func (d *data) UnmarshalJSON(raw []byte) error {
+	type plain data
+	if json.Unmarshal(raw, (*plain)(d)) != nil {
+		*d = data{}
+	}
+	return nil
+}
+
+// found is an annotation as it is read.
+type found struct {
+	ID      int64    `json:"id"`
+	Time    int64    `json:"time"`
+	TimeEnd int64    `json:"timeEnd"`
+	Tags    []string `json:"tags"`
+	Data    data     `json:"data"`
+}
+
+// Send writes the event's annotation, and ends the region of a failure that is over.
+func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
+	return s.client.Call(ctx, func(ctx context.Context, h *http.Client) error {
+		all, err := s.read(ctx, h, n)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(all, func(f found) bool { return n.DeliveryID != "" && f.Data.Delivery == n.DeliveryID }) {
+			return nil
+		}
+		ours := data{Delivery: n.DeliveryID, Object: provider.ObjectID(n)}
+		open := openRegion(all, ours.Object)
+		if open != nil && provider.Failed(n) {
+			return s.write(ctx, h, open, annotation{Text: text(n)})
+		}
+		at := n.Event.Timestamp
+		if at.IsZero() {
+			at = s.now()
+		}
+		if open != nil && provider.Recovered(n) {
+			if err := s.write(ctx, h, open, annotation{TimeEnd: max(at.UnixMilli(), open.Time+1)}); err != nil {
+				return err
+			}
+		}
+		return s.write(ctx, h, nil, annotation{Time: at.UnixMilli(), Text: text(n), Tags: tagsOf(n), Data: &ours})
+	})
+}
+
+// read returns the newest annotations of the object, the newest first, and none where reading is not allowed.
+func (s *Sender) read(ctx context.Context, h *http.Client, n provider.Notification) ([]found, error) {
+	wanted := identity(n)
+	u := s.client.URL()
+	query := u.Query()
+	maps.Copy(query, map[string][]string{"type": {"annotation"}, "limit": {strconv.Itoa(newest)}, "tags": wanted})
+	u.RawQuery = query.Encode()
+	answer, err := s.client.Do(ctx, h, provider.Request{Method: http.MethodGet, URL: u})
+	if provider.StatusOf(err) == http.StatusForbidden {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []found
+	if err := json.Unmarshal(answer, &all); err != nil {
+		return nil, event.NewError(event.Retry, provider.LabelReply, "answer is no list of annotations", err)
+	}
+	return slices.DeleteFunc(all, func(f found) bool { return !hasTags(f.Tags, wanted) }), nil
+}
+
+// openRegion returns the newest failure of an object if it has no end yet. A Grafana that keeps no data tells objects by their tags alone.
+func openRegion(all []found, object string) *found {
+	i := slices.IndexFunc(all, func(f found) bool {
+		return hasTags(f.Tags, []string{failureTag}) && (f.Data.Object == "" || f.Data.Object == object)
+	})
+	if i < 0 || all[i].TimeEnd > all[i].Time {
+		return nil
+	}
+	return &all[i]
+}
+
+// write adds an annotation, or changes an existing one.
+func (s *Sender) write(ctx context.Context, h *http.Client, existing *found, a annotation) error {
+	body, err := json.Marshal(a)
+	if err != nil {
+		return event.NewError(event.Permanent, provider.LabelPayload, "message could not be encoded", err)
+	}
+	r := provider.Request{URL: s.client.URL(), Body: body}
+	if existing != nil {
+		r.Method, r.URL = http.MethodPatch, s.client.URL(strconv.FormatInt(existing.ID, 10))
+	}
+	_, err = s.client.Do(ctx, h, r)
+	return err
+}
+
+// text is the object and the message.
+func text(n provider.Notification) string {
+	object := provider.EscapeHTML(n.Event.InvolvedObject.String(), maxText)
+	if n.Event.Message == "" {
+		return object
+	}
+	return object + "\n" + provider.EscapeHTML(n.Event.Message, maxText)
+}

@@ -1,0 +1,217 @@
+package grafana
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/providertest"
+	"notifier/internal/event"
+)
+
+func build(cfg provider.Config) (provider.Sender, error) {
+	s, err := New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func newSender(t *testing.T, address string) *Sender {
+	t.Helper()
+	s, err := New(provider.Config{Type: "grafana", Address: address + "/api/annotations", Token: "t", Network: providertest.Loopback()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	s.now = func() time.Time { return time.Date(2026, 3, 4, 6, 0, 0, 0, time.UTC) }
+	return s
+}
+
+// fresh is a Grafana without an annotation, whatever was sent.
+func fresh(w http.ResponseWriter, r *http.Request) { new(vendor).ServeHTTP(w, r) }
+
+func TestContract(t *testing.T) {
+	providertest.Run(t, providertest.Subject{
+		New: build, Config: provider.Config{Type: "grafana"}, Serve: fresh, Requests: 2, Reads: true,
+	})
+}
+
+func TestPayloads(t *testing.T) {
+	sink := providertest.NewSink(t, fresh)
+	providertest.Golden(t, "grafana", newSender(t, sink.URL), sink)
+}
+
+// Fails when a region is not found again without a state of the process, or one that ended is ended again.
+func TestARecoveryEndsTheRegionThatTheFailureBegan(t *testing.T) {
+	v := new(vendor)
+	sink := providertest.NewSink(t, v.ServeHTTP)
+	providertest.Incidents(t, func() provider.Sender { return newSender(t, sink.URL) }, v.events)
+	// A success, a failure, a wait, two successes and a failure: sent twice, and written once.
+	if n := len(v.all); n != 6 {
+		t.Errorf("%d annotations were written for 6 events", n)
+	}
+	region := v.all[1]
+	if got := time.Duration(region.TimeEnd-region.Time) * time.Millisecond; got != 2*time.Minute {
+		t.Errorf("the region lasts %v, want 2m", got)
+	}
+}
+
+// Fails when a failure within a region begins another one, or its text is lost, or a recovery in the same second leaves the region open.
+func TestAFurtherFailureReplacesTheText(t *testing.T) {
+	v := new(vendor)
+	sink := providertest.NewSink(t, v.ServeHTTP)
+	s := newSender(t, sink.URL)
+	n := providertest.Notifications(t)["error"]
+	for i, message := range []string{"first", "second", "over"} {
+		n.Event.Message, n.DeliveryID = message, strings.Repeat("0", i+1)
+		if message == "over" {
+			n.Event.Severity = "info"
+		}
+		if err := s.Send(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"opened", "closed"}, v.events()); diff != "" {
+		t.Error(diff)
+	}
+	if region := v.all[0]; region.Text != "kustomization/apps.team-a\nsecond" || region.TimeEnd != region.Time+1 {
+		t.Errorf("got %+v", region)
+	}
+}
+
+// Fails when what Grafana answers is not compared with the object's tags, or objects with long names are one.
+func TestTheRegionOfAnotherObjectStaysOpen(t *testing.T) {
+	long := strings.Repeat("x", 200)
+	for name, filters := range map[string]bool{"a Grafana that filters": true, "a proxy that drops the query": false} {
+		v := new(vendor)
+		sink := providertest.NewSink(t, func(w http.ResponseWriter, r *http.Request) {
+			if !filters && r.Method == http.MethodGet {
+				r.URL.RawQuery = "limit=50"
+			}
+			v.ServeHTTP(w, r)
+		})
+		s := newSender(t, sink.URL)
+		for i, object := range []string{long + "1", long + "2", "a:b", "a"} {
+			n := providertest.Notifications(t)["error"]
+			n.DeliveryID, n.Event.InvolvedObject.Name = strings.Repeat("0", i+1), object
+			if object == "a" || object == long+"2" {
+				n.Event.Severity = "info"
+			}
+			if err := s.Send(t.Context(), n); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if diff := cmp.Diff([]string{"opened", "opened"}, v.events()); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// Fails when tags together, or a part of one, are longer than Grafana takes, or metadata passes for what marks a failure.
+func TestTagsFit(t *testing.T) {
+	n := providertest.Notifications(t)["many"]
+	worst := strings.Repeat("é: ", 300)
+	n.Event.InvolvedObject = event.ObjectReference{Kind: worst[:250], Namespace: worst[:250], Name: worst[:250]}
+	n.Event.ReportingController = worst
+	n.Event.Metadata["severity"], n.Event.Metadata["summary"], n.Event.Metadata[":"] = "error", worst, "x"
+	for _, severity := range []string{"info", "error"} {
+		v := new(vendor)
+		n.Event.Severity = severity
+		if err := newSender(t, providertest.NewSink(t, v.ServeHTTP).URL).Send(t.Context(), n); err != nil {
+			t.Fatalf("%s: %v", severity, err)
+		}
+		if opened := len(v.log) == 1; opened != (severity == "error") {
+			t.Errorf("%s: %q", severity, v.log)
+		}
+	}
+}
+
+// Fails when a login that may write and not read, which is all that Flux needs, stops working.
+func TestWithoutThePermissionToReadAnEventIsAPoint(t *testing.T) {
+	v := new(vendor)
+	sink := providertest.NewSink(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		v.ServeHTTP(w, r)
+	})
+	for _, name := range []string{"error", "info"} {
+		if err := newSender(t, sink.URL).Send(t.Context(), providertest.Notifications(t)[name]); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if len(v.all) != 2 {
+		t.Errorf("%d annotations, want 2", len(v.all))
+	}
+	odd := providertest.NewSink(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") })
+	if got := event.AsError(newSender(t, odd.URL).Send(t.Context(), providertest.Notifications(t)["info"])); got.Label != provider.LabelReply {
+		t.Errorf("an odd answer: %+v", got)
+	}
+}
+
+func TestATokenWinsOverAPassword(t *testing.T) {
+	sink := providertest.NewSink(t, fresh)
+	for want, cfg := range map[string]provider.Config{
+		"Bearer t": {Token: "t", Username: "u", Password: "p"}, "Basic dTpw": {Username: "u", Password: "p"}, "": {},
+	} {
+		cfg.Address, cfg.Network = sink.URL, providertest.Loopback()
+		s, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Send(t.Context(), providertest.Notifications(t)["info"]); err != nil {
+			t.Error(err)
+		}
+		if got := sink.Last(t).Header.Get("Authorization"); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		_ = s.Close()
+	}
+}
+
+// Fails when clusters that share a Grafana end each other's regions, or another's data keeps a region from being found.
+func TestTheObjectsOfTwoClustersAreTwo(t *testing.T) {
+	for name, c := range map[string]struct {
+		uid  string
+		data map[string]any
+		want []string
+	}{
+		"another object of the name": {"u-2", nil, []string{"opened"}},
+		"a Grafana that keeps none":  {"u-1", map[string]any{}, []string{"opened", "closed"}},
+		"data of another kind":       {"u-1", map[string]any{"object": 7}, []string{"opened", "closed"}},
+	} {
+		v := new(vendor)
+		sink := providertest.NewSink(t, v.ServeHTTP)
+		n := providertest.Notifications(t)["error"]
+		n.Event.InvolvedObject.UID = "u-1"
+		if err := newSender(t, sink.URL).Send(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+		if c.data != nil {
+			v.all[0].Data = c.data
+		}
+		n.Event.Severity, n.Event.InvolvedObject.UID, n.DeliveryID = "info", c.uid, "2"
+		if err := newSender(t, sink.URL).Send(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c.want, v.events()); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func TestMetadataMarksNoFailure(t *testing.T) {
+	n := providertest.Notifications(t)["info"]
+	n.Event.Metadata = map[string]string{"severity": "error", "name": "x", "cluster": "c"}
+	want := []string{"flux", "kind: Kustomization", "name: apps", "namespace: team-a", "kustomize-controller", "cluster: c"}
+	if diff := cmp.Diff(want, tagsOf(n)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,56 @@
+package provider
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+const (
+	// MaxHeaders is how many headers a Secret may have.
+	MaxHeaders     = 32
+	maxHeaderBytes = 16 << 10 // their names and values together
+)
+
+// reserved are the headers that a Secret does not set: those of it are left out, as an HTTP client would.
+var reserved = []string{
+	"Connection", "Content-Encoding", "Content-Length", "Expect", "Host", "Keep-Alive", "Proxy-Authenticate",
+	"Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Via",
+}
+
+// SecretHeaders checks the headers of a Secret and leaves out those that are the connection's or the type's own, in their canonical form, which it
+// returns by name. Its errors name none: a name may be part of a value that was badly quoted.
+func SecretHeaders(values map[string]string, own ...string) (h http.Header, ignored []string, err error) {
+	if len(values) > MaxHeaders {
+		return nil, nil, errors.New("headers has too many entries")
+	}
+	own = append(own, reserved...)
+	h = make(http.Header, len(values))
+	size := 0
+	for name, value := range values {
+		value = strings.TrimSpace(value)
+		size += len(name) + len(value)
+		canonical := http.CanonicalHeaderKey(name)
+		if i := slices.Index(own, canonical); i >= 0 {
+			ignored = append(ignored, own[i])
+			continue
+		}
+		switch {
+		case !httpguts.ValidHeaderFieldName(name):
+			return nil, nil, errors.New("headers has an entry whose name is not valid")
+		case !httpguts.ValidHeaderFieldValue(value):
+			return nil, nil, errors.New("headers has an entry whose value is not valid")
+		case h[canonical] != nil:
+			return nil, nil, errors.New("headers has two entries of one name")
+		}
+		h[canonical] = []string{value}
+	}
+	if size > maxHeaderBytes {
+		return nil, nil, errors.New("headers is too long")
+	}
+	slices.Sort(ignored)
+	return h, slices.Compact(ignored), nil
+}

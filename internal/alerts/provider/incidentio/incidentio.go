@@ -1,0 +1,101 @@
+package incidentio
+
+import (
+	"context"
+	"encoding/json"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+// Types are the Provider types that the package serves.
+var Types = []string{"incident.io"}
+
+const (
+	maxTitle       = 255   // characters
+	maxDescription = 20000 // with six bytes for each character 120 KB of the 512 KB of a request
+	maxFact        = 500   // 33 facts of two texts are 198 KB at the worst
+)
+
+// Sender sends to one alert source.
+type Sender struct{ client *provider.Client }
+
+// New builds a Sender. It needs a token.
+func New(cfg provider.Config) (*Sender, error) {
+	header, err := provider.Credential("Authorization", "Bearer ", "token", cfg.Token)
+	if err != nil {
+		return nil, err
+	}
+	client, err := provider.NewClient(cfg, provider.ClientOptions{Header: header, Word: word})
+	if err != nil {
+		return nil, err
+	}
+	return &Sender{client: client}, nil
+}
+
+// answers are the API's own words for a refusal.
+var answers = []string{"authentication_error", "authorization_error", "not_found", "too_many_requests", "validation_error"}
+
+func word(answer []byte) string {
+	var reply struct {
+		Type string `json:"type"`
+	}
+	if json.Unmarshal(answer, &reply) != nil {
+		return ""
+	}
+	return provider.KnownWord(reply.Type, answers)
+}
+
+// Close drops idle connections.
+func (s *Sender) Close() error { return s.client.Close() }
+
+// alertEvent is a request of the alert source.
+type alertEvent struct {
+	Title            string            `json:"title"`
+	Status           string            `json:"status"`
+	DeduplicationKey string            `json:"deduplication_key"`
+	Description      string            `json:"description,omitempty"`
+	Metadata         map[string]string `json:"metadata"`
+}
+
+// Send fires the alert of a failure, or resolves that of an object that recovered.
+func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
+	status := "resolved"
+	switch {
+	case provider.Failed(n):
+		status = "firing"
+	case !provider.Recovered(n):
+		return nil
+	}
+	e := n.Event
+	title := e.InvolvedObject.String()
+	if e.Reason != "" {
+		title += ": " + e.Reason
+	}
+	body, err := json.Marshal(alertEvent{
+		Title: provider.Truncate(title, maxTitle), Status: status,
+		DeduplicationKey: provider.ObjectID(n),
+		Description:      provider.BreakLinks(provider.Truncate(e.Message, maxDescription)),
+		Metadata:         metadata(n),
+	})
+	if err != nil {
+		return event.NewError(event.Permanent, provider.LabelPayload, "message could not be encoded", err)
+	}
+	return s.client.Post(ctx, nil, body)
+}
+
+// metadata is the event's, and severity, reason and controller, which nothing of it replaces.
+func metadata(n provider.Notification) map[string]string {
+	all := map[string]string{}
+	for _, f := range provider.Facts(n, maxFact) {
+		all[f.Name] = f.Value
+	}
+	for name, value := range map[string]string{
+		"severity": n.Event.Severity, "reason": n.Event.Reason, "reportingController": n.Event.ReportingController,
+	} {
+		if value != "" {
+			all[name] = provider.Truncate(value, maxFact)
+		}
+	}
+	return all
+}

@@ -1,0 +1,149 @@
+package incidentio
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"unicode/utf8"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/providertest"
+	"notifier/internal/event"
+)
+
+const token = "incident-s3cret"
+
+// vendor is an HTTP alert source as its documentation has it: what it does not know is refused.
+type vendor struct {
+	mu   sync.Mutex
+	open map[string]bool
+	log  []string
+}
+
+func newVendor() *vendor { return &vendor{open: map[string]bool{}} }
+
+func (v *vendor) events() []string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return slices.Clone(v.log)
+}
+
+func (v *vendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	status, body := http.StatusAccepted, `{"deduplication_key":"x","message":"Event accepted for processing","status":"success"}`
+	raw, _ := io.ReadAll(r.Body)
+	switch {
+	case r.Header.Get("Authorization") != "Bearer "+token:
+		status, body = http.StatusUnauthorized, `{"type":"authentication_error","status":401,"errors":[{"code":"s3cret"}]}`
+	case r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/json" || len(raw) > 512<<10 || !v.take(raw):
+		status, body = http.StatusUnprocessableEntity, `{"type":"validation_error","status":422}`
+	}
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, body)
+}
+
+func (v *vendor) take(raw []byte) bool {
+	var e struct {
+		Title, Status, Description string
+		Key                        string         `json:"deduplication_key"`
+		Metadata                   map[string]any `json:"metadata"`
+	}
+	d := json.NewDecoder(strings.NewReader(string(raw)))
+	d.DisallowUnknownFields()
+	if d.Decode(&e) != nil || e.Title == "" || e.Key == "" || utf8.RuneCountInString(e.Title) > 255 {
+		return false
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch fires := v.open[e.Key]; e.Status {
+	case "firing":
+		if !fires {
+			v.log = append(v.log, "opened")
+		}
+		v.open[e.Key] = true
+	case "resolved":
+		if fires {
+			v.log = append(v.log, "closed")
+		}
+		delete(v.open, e.Key)
+	default:
+		return false
+	}
+	return true
+}
+
+func newSender(t *testing.T, address string) *Sender {
+	t.Helper()
+	s, err := New(provider.Config{Type: "incident.io", Address: address, Token: token, Network: providertest.Loopback()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func TestContract(t *testing.T) {
+	build := func(cfg provider.Config) (provider.Sender, error) {
+		s, err := New(cfg)
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
+	}
+	providertest.Run(t, providertest.Subject{
+		New: build, Config: provider.Config{Type: "incident.io", Token: token}, Serve: newVendor().ServeHTTP,
+	})
+}
+
+func TestPayloads(t *testing.T) {
+	sink := providertest.NewSink(t, newVendor().ServeHTTP)
+	providertest.Golden(t, "incidentio", newSender(t, sink.URL+"/v2/alert_events/http/01ABC"), sink)
+}
+
+// Fails when the key is not the object's, so that a recovery resolves nothing or a further failure is a further alert.
+func TestARecoveryResolvesWhatTheFailureFired(t *testing.T) {
+	v := newVendor()
+	sink := providertest.NewSink(t, v.ServeHTTP)
+	providertest.Incidents(t, func() provider.Sender { return newSender(t, sink.URL) }, v.events)
+}
+
+// Fails when the largest event, every character of it escaped, is beyond what is taken, or metadata replaces what says how bad it is.
+func TestTheWorstTextFits(t *testing.T) {
+	worst := strings.Repeat("\x01", 1<<16)
+	n := providertest.Notifications(t)["error"]
+	n.Event.Message, n.Event.Reason, n.Event.ReportingController = strings.Repeat("](", 1<<15), worst, worst
+	n.Event.Metadata = map[string]string{"severity": "none"}
+	for i := range 100 {
+		n.Event.Metadata[strings.Repeat(string(rune('a'+i)), 1000)] = worst
+	}
+	sink := providertest.NewSink(t, newVendor().ServeHTTP)
+	if err := newSender(t, sink.URL).Send(t.Context(), n); err != nil {
+		t.Error(err)
+	}
+	var sent alertEvent
+	if err := json.Unmarshal(sink.Last(t).Body, &sent); err != nil || sent.Metadata["severity"] != "error" || strings.Contains(sent.Description, "](") {
+		t.Errorf("%v, severity %q", err, sent.Metadata["severity"])
+	}
+}
+
+// Fails when a refusal's own word is lost, or anything else of it is shown.
+func TestARefusalShowsItsKind(t *testing.T) {
+	sink := providertest.NewSink(t, newVendor().ServeHTTP)
+	s, err := New(provider.Config{Address: sink.URL, Token: "other", Network: providertest.Loopback()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if got := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["error"])); got.Reason != "HTTP 401: authentication_error" {
+		t.Errorf("got %q", got.Reason)
+	}
+	if got := word([]byte(`{"type":"s3cret"}`)) + word([]byte(`validation_error`)); got != "" {
+		t.Errorf("shows %q", got)
+	}
+	if _, err := New(provider.Config{Address: sink.URL, Network: providertest.Loopback()}); err == nil || !strings.Contains(err.Error(), "token") {
+		t.Errorf("without a token: %v", err)
+	}
+}

@@ -1,0 +1,153 @@
+package opsgenie
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+// Types are the Provider types that the package serves.
+var Types = []string{"opsgenie"}
+
+// The API's limits, in characters.
+const (
+	maxMessage     = 130
+	maxDescription = 15000
+	maxNote        = 25000
+	maxSource      = 100
+	maxDetails     = 8000 // keys and values together
+)
+
+// factSizes are the lengths to which keys and values of details are cut, tried until they fit; with the last all do.
+var factSizes = []int{2000, 500, 110}
+
+// Sender sends to one integration of Opsgenie.
+type Sender struct {
+	client   *provider.Client
+	provider string // the Provider's UID
+}
+
+// New builds a Sender. It needs a token.
+func New(cfg provider.Config) (*Sender, error) {
+	header, err := provider.Credential("Authorization", "GenieKey ", "token", cfg.Token)
+	if err != nil {
+		return nil, err
+	}
+	client, err := provider.NewClient(cfg, provider.ClientOptions{Header: header, Word: word, Wait: wait})
+	if err != nil {
+		return nil, err
+	}
+	return &Sender{client: client, provider: cfg.UID}, nil
+}
+
+// answers are the API's own words for a refusal.
+var answers = []string{
+	"Could not authenticate", "Key format is not valid!", "You are making too many requests!", "Request body is not processable.",
+	"Request body is not processable. Please check the errors.",
+}
+
+func word(answer []byte) string {
+	var reply struct {
+		Message string `json:"message"`
+	}
+	if json.Unmarshal(answer, &reply) != nil {
+		return ""
+	}
+	return provider.KnownWord(reply.Message, answers)
+}
+
+// wait reads how long the period lasts in which no more is taken.
+func wait(status int, header http.Header, _ []byte) (time.Duration, bool) {
+	if status != http.StatusTooManyRequests {
+		return 0, false
+	}
+	return provider.ParseRetryAfter(header.Get("X-RateLimit-Period-In-Sec"), time.Now()), true
+}
+
+// Close drops idle connections.
+func (s *Sender) Close() error { return s.client.Close() }
+
+// alert is a request to create an alert.
+type alert struct {
+	Message     string            `json:"message"`
+	Alias       string            `json:"alias"`
+	Description string            `json:"description,omitempty"`
+	Details     map[string]string `json:"details"`
+	Source      string            `json:"source,omitempty"`
+}
+
+// closing is a request to close one.
+type closing struct {
+	Note   string `json:"note,omitempty"`
+	Source string `json:"source,omitempty"`
+}
+
+// Send creates the alert of a failure, or closes that of an object that recovered.
+func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
+	e := n.Event
+	source := provider.Truncate(e.ReportingController, maxSource)
+	switch {
+	case provider.Failed(n):
+		return s.post(ctx, provider.Request{}, alert{
+			Message:     provider.Truncate(e.InvolvedObject.Kind+"/"+e.InvolvedObject.Name, maxMessage),
+			Alias:       s.alias(e.InvolvedObject),
+			Description: provider.EscapeHTML(e.Message, maxDescription),
+			Details:     details(n),
+			Source:      source,
+		})
+	case provider.Recovered(n):
+		u := s.client.URL(s.alias(e.InvolvedObject), "close")
+		query := u.Query()
+		query.Set("identifierType", "alias")
+		u.RawQuery = query.Encode()
+		err := s.post(ctx, provider.Request{URL: u}, closing{Note: provider.EscapeHTML(e.Message, maxNote), Source: source})
+		if provider.StatusOf(err) == http.StatusNotFound {
+			return nil // nothing is open
+		}
+		return err
+	default:
+		return nil
+	}
+}
+
+func (s *Sender) post(ctx context.Context, r provider.Request, body any) (err error) {
+	if r.Body, err = json.Marshal(body); err != nil {
+		return event.NewError(event.Permanent, provider.LabelPayload, "message could not be encoded", err)
+	}
+	_, err = s.client.Send(ctx, r)
+	return err
+}
+
+// alias is that of the object's alert by this Provider.
+func (s *Sender) alias(o event.ObjectReference) string {
+	digest := sha256.Sum256([]byte(strings.Join([]string{s.provider, o.Kind, o.Namespace, o.Name}, "/")))
+	return hex.EncodeToString(digest[:])
+}
+
+// details are the metadata and the severity, within the API's limit.
+func details(n provider.Notification) map[string]string {
+	var all map[string]string
+	for _, size := range factSizes {
+		all = map[string]string{"severity": n.Event.Severity}
+		length := len("severity") + len(n.Event.Severity)
+		for _, f := range provider.Facts(n, size) {
+			if f.Name == "severity" {
+				continue
+			}
+			all[f.Name] = f.Value
+			length += utf8.RuneCountInString(f.Name) + utf8.RuneCountInString(f.Value)
+		}
+		if length <= maxDetails {
+			break
+		}
+	}
+	return all
+}

@@ -1,0 +1,229 @@
+package opsgenie
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/providertest"
+	"notifier/internal/event"
+)
+
+const key = "genie-s3cret"
+
+// vendor is the Alert API as its documentation has it: what it does not know is refused.
+type vendor struct {
+	mu      sync.Mutex
+	open    map[string]bool
+	log     []string
+	missing int // the status that closes of what is not open are answered
+}
+
+func newVendor() *vendor { return &vendor{open: map[string]bool{}, missing: http.StatusAccepted} }
+
+func (v *vendor) events() []string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return slices.Clone(v.log)
+}
+
+func (v *vendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	status := http.StatusNotFound
+	// The kit's path stands for /v2/alerts.
+	base := "/path-s3cret"
+	switch rest, under := strings.CutPrefix(r.URL.Path, base); {
+	case r.Header.Get("Authorization") != "GenieKey "+key:
+		status = http.StatusUnauthorized
+	case r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/json":
+		status = http.StatusMethodNotAllowed
+	case under && rest == "":
+		status = v.create(r.Body)
+	case under && strings.HasSuffix(rest, "/close"):
+		status = v.close(strings.Trim(strings.TrimSuffix(rest, "/close"), "/"), r)
+	}
+	w.WriteHeader(status)
+	switch status {
+	case http.StatusAccepted:
+		_, _ = io.WriteString(w, `{"result":"Request will be processed","took":0.1,"requestId":"x"}`)
+	case http.StatusUnauthorized:
+		_, _ = io.WriteString(w, `{"message":"Could not authenticate","took":0.1,"requestId":"x"}`)
+	}
+}
+
+func strict(body io.Reader, into any) bool {
+	d := json.NewDecoder(body)
+	d.DisallowUnknownFields()
+	return d.Decode(into) == nil
+}
+
+func within(s string, least, most int) bool {
+	n := utf8.RuneCountInString(s)
+	return least <= n && n <= most
+}
+
+func (v *vendor) create(body io.Reader) int {
+	var a struct {
+		Message, Alias, Description, Source string
+		Details                             map[string]string
+	}
+	if !strict(body, &a) || !within(a.Message, 1, 130) || !within(a.Alias, 1, 512) || !within(a.Description, 0, 15000) ||
+		!within(a.Source, 0, 100) {
+		return http.StatusUnprocessableEntity
+	}
+	length := 0
+	for k, value := range a.Details {
+		length += utf8.RuneCountInString(k) + utf8.RuneCountInString(value)
+	}
+	if length > 8000 {
+		return http.StatusUnprocessableEntity
+	}
+	if !v.open[a.Alias] {
+		v.log = append(v.log, "opened")
+	}
+	v.open[a.Alias] = true
+	return http.StatusAccepted
+}
+
+func (v *vendor) close(alias string, r *http.Request) int {
+	var c struct{ Note, Source string }
+	if !strict(r.Body, &c) || !within(c.Note, 0, 25000) || !within(c.Source, 0, 100) || r.URL.Query().Get("identifierType") != "alias" {
+		return http.StatusUnprocessableEntity
+	}
+	if !v.open[alias] {
+		return v.missing
+	}
+	delete(v.open, alias)
+	v.log = append(v.log, "closed")
+	return http.StatusAccepted
+}
+
+func config(address string) provider.Config {
+	return provider.Config{
+		Type: "opsgenie", UID: "6b1c0f6e-0000-4000-8000-000000000002", Address: address + "/path-s3cret", Token: key, Network: providertest.Loopback(),
+	}
+}
+
+func newSender(t *testing.T, cfg provider.Config) *Sender {
+	t.Helper()
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func TestContract(t *testing.T) {
+	build := func(cfg provider.Config) (provider.Sender, error) {
+		s, err := New(cfg)
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
+	}
+	providertest.Run(t, providertest.Subject{
+		New: build, Config: provider.Config{Type: "opsgenie", Token: key}, Serve: newVendor().ServeHTTP,
+	})
+}
+
+func TestPayloads(t *testing.T) {
+	sink := providertest.NewSink(t, newVendor().ServeHTTP)
+	providertest.Golden(t, "opsgenie", newSender(t, config(sink.URL)), sink)
+}
+
+// Fails when a failure's alias is not that of the recovery, or a recovery of what is not open is a failed send.
+func TestARecoveryClosesWhatTheFailureOpened(t *testing.T) {
+	for _, missing := range []int{http.StatusAccepted, http.StatusNotFound} {
+		v := newVendor()
+		v.missing = missing
+		sink := providertest.NewSink(t, v.ServeHTTP)
+		providertest.Incidents(t, func() provider.Sender { return newSender(t, config(sink.URL)) }, v.events)
+	}
+}
+
+// Fails when two objects, or the same object by two Providers, share an alias.
+func TestEachObjectOfEachProviderHasItsAlias(t *testing.T) {
+	seen := map[string]bool{}
+	for _, uid := range []string{"u1", "u2"} {
+		for _, o := range []event.ObjectReference{
+			{Kind: "A", Namespace: "n", Name: "x"}, {Kind: "B", Namespace: "n", Name: "x"}, {Kind: "A", Namespace: "m", Name: "x"},
+			{Kind: "A", Namespace: "n", Name: "y"},
+		} {
+			seen[(&Sender{provider: uid}).alias(o)] = true
+		}
+	}
+	if len(seen) != 8 {
+		t.Errorf("8 objects have %d aliases", len(seen))
+	}
+}
+
+// Fails when the largest event, every character of it escaped, is beyond a limit of the API.
+func TestTheWorstTextFits(t *testing.T) {
+	n := providertest.Notifications(t)["error"]
+	n.Event.Message, n.Event.ReportingController = strings.Repeat("&", 1<<16), strings.Repeat("é", 1000)
+	n.Event.InvolvedObject.Name = strings.Repeat("é", 253)
+	n.Event.Metadata = map[string]string{"severity": "x"}
+	for i := range 100 {
+		n.Event.Metadata[strings.Repeat(string(rune('a'+i)), 3000)] = strings.Repeat("é", 3000)
+	}
+	sink := providertest.NewSink(t, newVendor().ServeHTTP)
+	for _, severity := range []string{"error", "info"} {
+		n.Event.Severity = severity
+		if err := newSender(t, config(sink.URL)).Send(t.Context(), n); err != nil {
+			t.Errorf("%s: %v", severity, err)
+		}
+	}
+	var sent alert
+	if err := json.Unmarshal(sink.Requests()[0].Body, &sent); err != nil {
+		t.Fatal(err)
+	}
+	if sent.Details["severity"] != "error" || len(sent.Details) != 33 || !strings.HasSuffix(sent.Description, "… (truncated)") {
+		t.Errorf("severity %q, %d details", sent.Details["severity"], len(sent.Details))
+	}
+}
+
+// Fails when a refusal's own words or its wait are lost, or anything else of it is shown.
+func TestRefusals(t *testing.T) {
+	for _, c := range []struct {
+		status       int
+		body, period string
+		want         string
+		wait         time.Duration
+	}{
+		{401, `{"message":"Could not authenticate"}`, "", "HTTP 401: Could not authenticate", 0},
+		{422, `{"message":"s3cret"}`, "", "HTTP 422", 0},
+		{422, `Could not authenticate`, "60", "HTTP 422", 0},
+		{429, `{"message":"You are making too many requests!"}`, "60", "HTTP 429: You are making too many requests!", time.Minute},
+		{429, `{}`, "x", "HTTP 429", 0},
+	} {
+		sink := providertest.NewSink(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-RateLimit-Period-In-Sec", c.period)
+			w.WriteHeader(c.status)
+			_, _ = bytes.NewBufferString(c.body).WriteTo(w)
+		})
+		got := event.AsError(newSender(t, config(sink.URL)).Send(t.Context(), providertest.Notifications(t)["error"]))
+		if diff := cmp.Diff(c.want, got.Reason); diff != "" || got.RetryAfter != c.wait {
+			t.Errorf("%d %s: wait %v (-want +got):\n%s", c.status, c.body, got.RetryAfter, diff)
+		}
+	}
+}
+
+func TestAKeyIsNeeded(t *testing.T) {
+	for _, token := range []string{"", "a\nb"} {
+		if _, err := New(provider.Config{Address: "https://api.opsgenie.com/v2/alerts", Token: token}); err == nil || !strings.Contains(err.Error(), "token") {
+			t.Errorf("token %q: %v", token, err)
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package pagerduty
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+	"unicode"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+// Types are the Provider types that the package serves.
+var Types = []string{"pagerduty"}
+
+const (
+	maxName    = 255   // characters of a short field, and of what a summary takes of a reason
+	maxMessage = 20000 // with six bytes for each character 120 KB of the 512 KB of a request
+	maxFact    = 500   // 33 facts of two texts are 198 KB at the worst
+)
+
+// Sender sends to one integration of PagerDuty.
+type Sender struct {
+	client *provider.Client
+	key    string
+}
+
+// New builds a Sender. It needs an integration's key, as spec.channel or as the Secret's token.
+func New(cfg provider.Config) (*Sender, error) {
+	s := &Sender{key: strings.TrimSpace(cfg.Channel)}
+	if s.key == "" {
+		s.key = strings.TrimSpace(cfg.Token)
+	}
+	if s.key == "" {
+		return nil, errors.New("the integration key is missing; write it into the Secret under token, or into spec.channel")
+	}
+	var err error
+	if s.client, err = provider.NewClient(cfg, provider.ClientOptions{Word: word}); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// statuses and faults are the API's own words for a refusal.
+var (
+	statuses = []string{"invalid event", "throttle exceeded"}
+	faults   = []string{
+		"'routing_key' is missing or blank", "Length of 'routing_key' is incorrect (should be 32 characters)", "Invalid routing key",
+		"'event_action' is invalid", "'payload.summary' is missing or blank",
+	}
+)
+
+// word returns what may be shown of a refusal: the first fault that is known, else the status.
+func word(answer []byte) string {
+	var reply struct {
+		Status string   `json:"status"`
+		Errors []string `json:"errors"`
+	}
+	if json.Unmarshal(answer, &reply) != nil {
+		return ""
+	}
+	for _, fault := range reply.Errors {
+		if known := provider.KnownWord(fault, faults); known != "" {
+			return known
+		}
+	}
+	return provider.KnownWord(reply.Status, statuses)
+}
+
+// Limit is what PagerDuty publishes for one key, halved since a recovery is two events.
+func (s *Sender) Limit() provider.Limit {
+	if strings.HasSuffix(strings.ToLower(strings.TrimSuffix(s.client.Host(), ".")), ".pagerduty.com") {
+		return provider.Limit{Rate: 1, Burst: 10}
+	}
+	return provider.Limit{}
+}
+
+// Close drops idle connections.
+func (s *Sender) Close() error { return s.client.Close() }
+
+// alertEvent is a request of /v2/enqueue.
+type alertEvent struct {
+	RoutingKey  string        `json:"routing_key"`
+	EventAction string        `json:"event_action"`
+	DedupKey    string        `json:"dedup_key"`
+	Payload     *alertPayload `json:"payload,omitempty"`
+}
+
+type alertPayload struct {
+	Summary   string     `json:"summary"`
+	Source    string     `json:"source"`
+	Severity  string     `json:"severity"`
+	Timestamp *time.Time `json:"timestamp,omitempty"`
+	Component string     `json:"component,omitempty"`
+	Group     string     `json:"group,omitempty"`
+	Class     string     `json:"class,omitempty"`
+	Details   details    `json:"custom_details"`
+}
+
+type details struct {
+	Message  string            `json:"message"`
+	Metadata map[string]string `json:"metadata,omitempty"`
+}
+
+// changeEvent is a request of /v2/change/enqueue.
+type changeEvent struct {
+	RoutingKey string        `json:"routing_key"`
+	Payload    changePayload `json:"payload"`
+}
+
+type changePayload struct {
+	Summary   string     `json:"summary"`
+	Source    string     `json:"source"`
+	Timestamp *time.Time `json:"timestamp,omitempty"`
+	Details   details    `json:"custom_details"`
+}
+
+// Send triggers or resolves the object's alert, and tells of a change unless it is a failure.
+func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
+	return s.client.Call(ctx, func(ctx context.Context, h *http.Client) error {
+		if provider.Failed(n) {
+			return s.post(ctx, h, "/v2/enqueue", s.trigger(n))
+		}
+		if provider.Recovered(n) {
+			resolve := alertEvent{RoutingKey: s.key, EventAction: "resolve", DedupKey: dedupKey(n)}
+			if err := s.post(ctx, h, "/v2/enqueue", resolve); err != nil {
+				return err
+			}
+		}
+		if err := s.post(ctx, h, "/v2/change/enqueue", s.change(n)); err != nil {
+			e := *provider.Classify(err)
+			e.Reason = "change event: " + e.Reason
+			return &e
+		}
+		return nil
+	})
+}
+
+func (s *Sender) post(ctx context.Context, h *http.Client, path string, body any) error {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return event.NewError(event.Permanent, provider.LabelPayload, "message could not be encoded", err)
+	}
+	_, err = s.client.Do(ctx, h, provider.Request{URL: s.client.Root(path), Body: raw})
+	return err
+}
+
+func (s *Sender) trigger(n provider.Notification) alertEvent {
+	e := n.Event
+	return alertEvent{RoutingKey: s.key, EventAction: "trigger", DedupKey: dedupKey(n), Payload: &alertPayload{
+		Summary: summary(e), Source: source(e), Severity: event.SeverityError, Timestamp: timestamp(e),
+		Component: provider.Truncate(e.InvolvedObject.Name, maxName),
+		Group:     provider.Truncate(e.InvolvedObject.Kind, maxName),
+		Class:     provider.Truncate(e.Reason, maxName),
+		Details:   detailsOf(n),
+	}}
+}
+
+func (s *Sender) change(n provider.Notification) changeEvent {
+	return changeEvent{RoutingKey: s.key, Payload: changePayload{
+		Summary: summary(n.Event), Source: source(n.Event), Timestamp: timestamp(n.Event), Details: detailsOf(n),
+	}}
+}
+
+// dedupKey is the object's UID, cut for what is no UID.
+func dedupKey(n provider.Notification) string {
+	return provider.Truncate(provider.ObjectID(n), maxName)
+}
+
+func source(e event.Event) string {
+	return provider.Truncate(strings.TrimSpace("Flux "+e.ReportingController), maxName)
+}
+
+func timestamp(e event.Event) *time.Time {
+	if e.Timestamp.IsZero() {
+		return nil
+	}
+	return &e.Timestamp
+}
+
+// summary is the reason in words, and the object. An event's object bounds it to fewer characters than PagerDuty's 1,024.
+func summary(e event.Event) string {
+	object := strings.ToLower(e.InvolvedObject.Kind) + "/" + e.InvolvedObject.Name
+	if words := inWords(provider.Truncate(e.Reason, maxName)); words != "" {
+		object = words + ": " + object
+	}
+	return object
+}
+
+// inWords writes "HealthCheckFailed" as "health check failed".
+func inWords(reason string) string {
+	var b strings.Builder
+	var previous rune
+	for _, r := range reason {
+		if unicode.IsUpper(r) && unicode.IsLower(previous) {
+			b.WriteByte(' ')
+		}
+		b.WriteRune(unicode.ToLower(r))
+		previous = r
+	}
+	return b.String()
+}
+
+func detailsOf(n provider.Notification) details {
+	d := details{Message: provider.Truncate(n.Event.Message, maxMessage)}
+	for _, f := range provider.Facts(n, maxFact) {
+		if d.Metadata == nil {
+			d.Metadata = map[string]string{}
+		}
+		d.Metadata[f.Name] = f.Value
+	}
+	return d
+}

@@ -1,0 +1,257 @@
+package pagerduty
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/providertest"
+	"notifier/internal/event"
+)
+
+const routingKey = "0123456789abcdef0123456789abcdef"
+
+// vendor is the Events API as its documentation has it: what it does not know is refused.
+type vendor struct {
+	mu      sync.Mutex
+	open    map[string]bool
+	log     []string // what opened and closed
+	changes []string
+}
+
+func newVendor() *vendor { return &vendor{open: map[string]bool{}} }
+
+func (v *vendor) events() []string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return slices.Clone(v.log)
+}
+
+func (v *vendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	var fault string
+	switch {
+	case r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/json" || len(body) > 512<<10:
+		fault = "request"
+	case r.URL.Path == "/v2/enqueue":
+		fault = v.enqueue(body)
+	case r.URL.Path == "/v2/change/enqueue":
+		fault = v.change(body)
+	default:
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if fault != "" {
+		w.WriteHeader(http.StatusBadRequest)
+		_ = json.NewEncoder(w).Encode(map[string]any{"status": "invalid event", "message": "Event object is invalid", "errors": []string{fault}})
+		return
+	}
+	w.WriteHeader(http.StatusAccepted)
+	_, _ = io.WriteString(w, `{"status":"success","message":"Event processed","dedup_key":"x"}`)
+}
+
+func strict(body []byte, into any) bool {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	return d.Decode(into) == nil
+}
+
+type wirePayload struct {
+	Summary, Source, Severity, Timestamp, Component, Group, Class string
+	Details                                                       map[string]any `json:"custom_details"`
+}
+
+func (p wirePayload) fault() string {
+	_, err := time.Parse(time.RFC3339, p.Timestamp)
+	switch {
+	case p.Summary == "" || utf8.RuneCountInString(p.Summary) > 1024:
+		return "'payload.summary' is missing or blank"
+	case p.Source == "":
+		return "source"
+	case p.Timestamp != "" && err != nil:
+		return "timestamp"
+	}
+	return ""
+}
+
+func (v *vendor) enqueue(body []byte) string {
+	var e struct {
+		Key     string `json:"routing_key"`
+		Action  string `json:"event_action"`
+		Dedup   string `json:"dedup_key"`
+		Payload *wirePayload
+	}
+	if !strict(body, &e) || e.Dedup == "" || utf8.RuneCountInString(e.Dedup) > 255 {
+		return "event"
+	}
+	if e.Key != routingKey {
+		return "Length of 'routing_key' is incorrect (should be 32 characters)"
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch e.Action {
+	case "trigger":
+		if e.Payload == nil || !slices.Contains([]string{"critical", "error", "warning", "info"}, e.Payload.Severity) {
+			return "payload"
+		}
+		if fault := e.Payload.fault(); fault != "" {
+			return fault
+		}
+		if !v.open[e.Dedup] {
+			v.log = append(v.log, "opened")
+		}
+		v.open[e.Dedup] = true
+	case "resolve":
+		if v.open[e.Dedup] {
+			v.log = append(v.log, "closed")
+		}
+		delete(v.open, e.Dedup)
+	default:
+		return "'event_action' is invalid"
+	}
+	return ""
+}
+
+func (v *vendor) change(body []byte) string {
+	var e struct {
+		Key     string `json:"routing_key"`
+		Payload struct {
+			Summary, Source, Timestamp string
+			Details                    map[string]any `json:"custom_details"`
+		}
+	}
+	if !strict(body, &e) || e.Key != routingKey {
+		return "event"
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.changes = append(v.changes, e.Payload.Summary)
+	return wirePayload{Summary: e.Payload.Summary, Source: e.Payload.Source, Timestamp: e.Payload.Timestamp}.fault()
+}
+
+func build(cfg provider.Config) (provider.Sender, error) {
+	s, err := New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func config(address string) provider.Config {
+	return provider.Config{Type: "pagerduty", Address: address, Channel: routingKey, Network: providertest.Loopback()}
+}
+
+func newSender(t *testing.T, cfg provider.Config) *Sender {
+	t.Helper()
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func TestContract(t *testing.T) {
+	providertest.Run(t, providertest.Subject{
+		New: build, Config: provider.Config{Type: "pagerduty", Channel: routingKey}, Serve: newVendor().ServeHTTP,
+	})
+}
+
+func TestPayloads(t *testing.T) {
+	sink := providertest.NewSink(t, newVendor().ServeHTTP)
+	providertest.Golden(t, "pagerduty", newSender(t, config(sink.URL+"/ignored?x=y")), sink)
+}
+
+// Fails when the key is not the object's, so that a recovery resolves nothing or a further failure pages anew.
+func TestARecoveryResolvesWhatTheFailureOpened(t *testing.T) {
+	v := newVendor()
+	sink := providertest.NewSink(t, v.ServeHTTP)
+	providertest.Incidents(t, func() provider.Sender { return newSender(t, config(sink.URL)) }, v.events)
+}
+
+// Fails when the Secret's token does not serve as the key, or wins over the channel, which is Flux's way.
+func TestTheKeyIsTheChannelElseTheToken(t *testing.T) {
+	sink := providertest.NewSink(t, newVendor().ServeHTTP)
+	for want, cfg := range map[string]provider.Config{
+		"": {Token: routingKey}, "HTTP 400: Length of 'routing_key' is incorrect (should be 32 characters)": {Channel: "short", Token: routingKey},
+	} {
+		cfg.Address, cfg.Network = sink.URL, providertest.Loopback()
+		err := newSender(t, cfg).Send(t.Context(), providertest.Notifications(t)["error"])
+		if got := event.AsError(err); (err != nil || want != "") && got.Reason != want {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	if _, err := New(provider.Config{Address: sink.URL}); err == nil || !strings.Contains(err.Error(), "token") {
+		t.Errorf("without a key: %v", err)
+	}
+}
+
+// Fails when a refused change hides that the alert was resolved, or a change is told before its alert was resolved.
+func TestAResolutionAndItsChangeAreTwoOutcomes(t *testing.T) {
+	for refused, want := range map[string]struct {
+		paths  []string
+		reason string
+	}{
+		"/v2/change/enqueue": {[]string{"/v2/enqueue", "/v2/change/enqueue"}, "change event: HTTP 503"},
+		"/v2/enqueue":        {[]string{"/v2/enqueue"}, "HTTP 503"},
+	} {
+		sink := providertest.NewSink(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == refused {
+				w.Header().Set("Retry-After", "7")
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}
+		})
+		err := newSender(t, config(sink.URL)).Send(t.Context(), providertest.Notifications(t)["info"])
+		got := event.AsError(err)
+		if got.Reason != want.reason || got.Class != event.Retry || got.RetryAfter != 7*time.Second {
+			t.Errorf("%s refused: got %+v", refused, got)
+		}
+		var paths []string
+		for _, r := range sink.Requests() {
+			paths = append(paths, r.Path)
+		}
+		if diff := cmp.Diff(want.paths, paths); diff != "" {
+			t.Errorf("%s refused (-want +got):\n%s", refused, diff)
+		}
+	}
+}
+
+// Fails when an event that every byte of has to be escaped is beyond what PagerDuty takes.
+func TestTheWorstTextFits(t *testing.T) {
+	worst := strings.Repeat("\x01", 1<<16)
+	n := providertest.Notifications(t)["error"]
+	n.Event.Message, n.Event.Reason, n.Event.ReportingController, n.Event.InvolvedObject.UID = worst, worst, worst, strings.Repeat("\x01", 253)
+	n.Event.Metadata = map[string]string{}
+	for i := range 100 {
+		n.Event.Metadata[strings.Repeat(string(rune('a'+i)), 1000)] = worst
+	}
+	sink := providertest.NewSink(t, newVendor().ServeHTTP)
+	for _, severity := range []string{"error", "info"} {
+		n.Event.Severity = severity
+		if err := newSender(t, config(sink.URL)).Send(t.Context(), n); err != nil {
+			t.Errorf("%s: %v", severity, err)
+		}
+	}
+}
+
+func TestOnlyPagerDutysOwnHostsAreLimited(t *testing.T) {
+	for address, limited := range map[string]bool{
+		"https://events.pagerduty.com": true, "https://EVENTS.eu.pagerduty.com./v2": true,
+		"https://pagerduty.com.example.com": false, "https://notpagerduty.com": false,
+	} {
+		if got := newSender(t, config(address)).Limit(); (got.Rate > 0) != limited {
+			t.Errorf("%s: %+v", address, got)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package providertest
+
+import (
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+// Incidents lets one object succeed, fail, recover and fail again and compares what opened and closed at the destination, as log returns it
+// in words: "opened", "closed", "opened" and nothing twice. Each notification is sent twice, as after an answer that was lost, and each time
+// by a Sender that build has just made, as after a restart.
+func Incidents(t *testing.T, build func() provider.Sender, log func() []string) {
+	t.Helper()
+	all := Notifications(t)
+	for i, step := range []struct {
+		name, reason, revision string
+		want                   []string
+	}{
+		{"info", "ReconciliationSucceeded", "1", nil},
+		{"error", "HealthCheckFailed", "2", []string{"opened"}},
+		{"info", "DependencyNotReady", "2", []string{"opened"}},
+		{"info", "ReconciliationSucceeded", "3", []string{"opened", "closed"}},
+		{"info", "ReconciliationSucceeded", "4", []string{"opened", "closed"}},
+		{"error", "HealthCheckFailed", "2", []string{"opened", "closed", "opened"}},
+	} {
+		n := all[step.name]
+		n.Event.Reason = step.reason
+		n.Event.Timestamp = n.Event.Timestamp.Add(time.Duration(i) * time.Minute)
+		n.Event.Metadata = map[string]string{"revision": step.revision}
+		n.DeliveryID = fmt.Sprintf("%032x", i)
+		for range 2 {
+			s := build()
+			if err := s.Send(t.Context(), n); err != nil {
+				t.Fatalf("step %d: %v (%v)", i, err, event.AsError(err).Unwrap())
+			}
+			if closer, ok := s.(io.Closer); ok {
+				_ = closer.Close()
+			}
+			if diff := cmp.Diff(step.want, log()); diff != "" {
+				t.Fatalf("after step %d (-want +got):\n%s", i, diff)
+			}
+		}
+	}
+}

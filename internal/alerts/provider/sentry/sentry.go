@@ -1,0 +1,226 @@
+package sentry
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+// Types are the Provider types that the package serves.
+var Types = []string{"sentry"}
+
+const (
+	maxMessage     = 8192 // characters
+	maxTag         = 200  // characters of a tag's key or value
+	maxFact        = 200  // characters of the metadata beside an error
+	maxEnvironment = 64   // characters
+)
+
+// Sender sends to one project.
+type Sender struct {
+	client      *provider.Client
+	header      http.Header
+	environment string
+	now         func() time.Time
+}
+
+// New builds a Sender for the DSN that is the address.
+func New(cfg provider.Config) (*Sender, error) {
+	endpoint, key, err := parseDSN(cfg.Address)
+	if err != nil {
+		return nil, err
+	}
+	header, err := provider.Credential("X-Sentry-Auth", "Sentry sentry_version=7, sentry_client=notifier/1.0, sentry_key=", "address", key)
+	if err != nil {
+		return nil, err
+	}
+	header.Set("Content-Type", "application/x-sentry-envelope")
+	s := &Sender{header: header, environment: provider.Truncate(cfg.Channel, maxEnvironment), now: time.Now}
+	cfg.Address = endpoint
+	if s.client, err = provider.NewClient(cfg, provider.ClientOptions{Word: word}); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// parseDSN returns where the envelopes of a DSN go, and its public key.
+func parseDSN(dsn string) (endpoint, key string, err error) {
+	dsn = strings.TrimSpace(dsn)
+	if dsn == "" {
+		return "", "", provider.ErrNoAddress
+	}
+	u, err := url.Parse(dsn)
+	if err != nil {
+		return "", "", errors.New("address is not a valid URL")
+	}
+	path := strings.TrimSuffix(u.Path, "/")
+	slash := strings.LastIndex(path, "/")
+	if u.User.Username() == "" || u.Host == "" || slash < 0 || path[slash+1:] == "" {
+		return "", "", errors.New("address is no DSN; copy it whole from the project's client keys: the key before the host, the project's number behind it")
+	}
+	to := url.URL{Scheme: u.Scheme, Host: u.Host, Path: path[:slash] + "/api/" + path[slash+1:] + "/envelope/"}
+	return to.String(), u.User.Username(), nil
+}
+
+// answers are Sentry's own words for a refusal.
+var answers = []string{
+	"bad sentry DSN public key", "event submission rejected with_reason: DisabledKey", "event submission rejected with_reason: ProjectId",
+	"invalid event envelope", "missing authorization information",
+}
+
+func word(answer []byte) string {
+	var reply struct {
+		Detail string `json:"detail"`
+	}
+	if json.Unmarshal(answer, &reply) != nil {
+		return ""
+	}
+	return provider.KnownWord(reply.Detail, answers)
+}
+
+// Close drops idle connections.
+func (s *Sender) Close() error { return s.client.Close() }
+
+// item is an error event or a transaction.
+type item struct {
+	EventID     string            `json:"event_id"`
+	Type        string            `json:"type,omitempty"`
+	Timestamp   time.Time         `json:"timestamp"`
+	Start       *time.Time        `json:"start_timestamp,omitempty"`
+	Platform    string            `json:"platform"`
+	Level       string            `json:"level,omitempty"`
+	ServerName  string            `json:"server_name,omitempty"`
+	Environment string            `json:"environment,omitempty"`
+	Transaction string            `json:"transaction"`
+	Message     string            `json:"message,omitempty"`
+	Fingerprint []string          `json:"fingerprint,omitempty"`
+	Tags        map[string]string `json:"tags"`
+	Extra       map[string]string `json:"extra,omitempty"`
+	Contexts    *contexts         `json:"contexts,omitempty"`
+}
+
+type contexts struct {
+	Trace trace `json:"trace"`
+}
+
+type trace struct {
+	TraceID string `json:"trace_id"`
+	SpanID  string `json:"span_id"`
+	Op      string `json:"op"`
+	Status  string `json:"status"`
+}
+
+// Send submits the event's envelope.
+func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
+	body, err := envelope(s.item(n))
+	if err != nil {
+		return event.NewError(event.Permanent, provider.LabelPayload, "message could not be encoded", err)
+	}
+	return s.client.Post(ctx, s.header, body)
+}
+
+// envelope is three lines: the envelope's header, the item's and the item.
+func envelope(i item) ([]byte, error) {
+	kind := "event"
+	if i.Type != "" {
+		kind = i.Type
+	}
+	payload, err := json.Marshal(i)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	lines := json.NewEncoder(&b) // which ends each line
+	if err := errors.Join(
+		lines.Encode(map[string]string{"event_id": i.EventID}),
+		lines.Encode(map[string]any{"type": kind, "length": len(payload)}),
+	); err != nil {
+		return nil, err
+	}
+	b.Write(payload)
+	b.WriteByte('\n')
+	return b.Bytes(), nil
+}
+
+func (s *Sender) item(n provider.Notification) item {
+	e := n.Event
+	o := e.InvolvedObject
+	i := item{
+		EventID: eventID(n.DeliveryID), Timestamp: e.Timestamp, Platform: "other", Environment: s.environment,
+		ServerName: provider.Truncate(e.ReportingController, maxTag), Transaction: provider.Truncate(o.Kind+": "+o.Namespace+"/"+o.Name, maxTag),
+		Message: provider.Truncate(e.Message, maxMessage), Tags: tags(n),
+	}
+	if e.Timestamp.IsZero() {
+		i.Timestamp = s.now().UTC()
+	}
+	if !provider.Failed(n) {
+		i.Type, i.Start = "transaction", &i.Timestamp
+		i.Contexts = &contexts{trace{TraceID: i.EventID, SpanID: i.EventID[:16], Op: "event", Status: "ok"}}
+		return i
+	}
+	i.Level = "error"
+	i.Fingerprint = []string{provider.ObjectID(n), provider.Truncate(e.Reason, maxTag)}
+	i.Extra = map[string]string{}
+	for _, f := range provider.Facts(n, maxFact) {
+		i.Extra[f.Name] = f.Value
+	}
+	return i
+}
+
+// eventID is 32 hexadecimal digits, which a delivery's ID is already.
+func eventID(delivery string) string {
+	if raw, err := hex.DecodeString(delivery); err == nil && len(raw) == 16 {
+		return hex.EncodeToString(raw)
+	}
+	digest := sha256.Sum256([]byte(delivery))
+	return hex.EncodeToString(digest[:16])
+}
+
+// tags are those of Flux, and the metadata of what is a transaction.
+func tags(n provider.Notification) map[string]string {
+	e := n.Event
+	all := map[string]string{}
+	put := func(key, value string) {
+		if value = strings.TrimSpace(strings.Map(oneLine, value)); key != "" && value != "" {
+			all[key] = provider.Truncate(value, maxTag)
+		}
+	}
+	if !provider.Failed(n) {
+		for _, f := range provider.Facts(n, maxTag) {
+			put(strings.Map(keyRune, f.Name), f.Value)
+		}
+	}
+	put("flux_involved_object_kind", e.InvolvedObject.Kind)
+	put("flux_involved_object_namespace", e.InvolvedObject.Namespace)
+	put("flux_involved_object_name", e.InvolvedObject.Name)
+	put("flux_reporting_controller", e.ReportingController)
+	put("flux_reporting_instance", e.ReportingInstance)
+	put("flux_reason", e.Reason)
+	return all
+}
+
+// oneLine replaces what a tag's value may not have.
+func oneLine(r rune) rune {
+	if r < ' ' || r == 0x7F {
+		return ' '
+	}
+	return r
+}
+
+// keyRune replaces what a tag's key may not have.
+func keyRune(r rune) rune {
+	if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("._:-", r) {
+		return r
+	}
+	return '_'
+}
