@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"notifier/internal/alerts/provider"
 )
 
 // maxAddress is the longest address that a Provider may have, in bytes; so the API says.
@@ -22,7 +24,7 @@ type Repository struct {
 }
 
 // errNotARepository says what an address has to be. It quotes nothing.
-var errNotARepository = errors.New("address is not that of a Git repository; it has the form https://host/owner/name")
+var errNotARepository = errors.New("address is not that of a Git repository; it has the form host/owner/name, with https before it")
 
 // ParseRepository reads the address of a repository as Git takes it: https and http, ssh, and "git@host:owner/name". The port of an ssh
 // address is that of SSH and is dropped, as are user, password, query and fragment. Whether the host may be reached is decided elsewhere.
@@ -31,7 +33,7 @@ func ParseRepository(address string) (Repository, error) {
 	address = strings.TrimSpace(address)
 	switch {
 	case address == "":
-		return Repository{}, errors.New("address is empty; it is that of the repository")
+		return Repository{}, provider.ErrNoAddress
 	case len(address) > maxAddress:
 		return Repository{}, errors.New("address is longer than " + strconv.Itoa(maxAddress) + " characters")
 	}

@@ -31,6 +31,8 @@ type Status struct {
 	// Description is one line.
 	Description string
 	State       State
+	// Object is "kind/name" in lower case, and Summary the event's, for hosts that show them beside the name.
+	Object, Summary string
 }
 
 // TakesStatuses is for types that have a state for work under way.
@@ -60,7 +62,11 @@ type Limits struct{ Name, Description int }
 
 // statusOf returns the status of a notification. Its errors are *event.Error.
 func statusOf(ctx context.Context, names *naming, limits Limits, n provider.Notification) (Status, error) {
-	s := Status{Commit: provider.Commit(n), State: StateOf(n), Description: Describe(n.Event.Reason, limits.Description)}
+	o := n.Event.InvolvedObject
+	s := Status{
+		Commit: provider.Commit(n), State: StateOf(n), Description: Describe(n.Event.Reason, limits.Description),
+		Object: strings.ToLower(plain(o.Kind + "/" + o.Name)), Summary: strings.TrimSpace(plain(n.Event.Metadata["summary"])),
+	}
 	if s.Commit == "" {
 		return Status{}, event.NewError(event.Permanent, provider.LabelPayload,
 			"event names no commit (metadata commit, originRevision or revision)", nil)

@@ -58,8 +58,13 @@ func TestTheNameIsThatOfTheExpression(t *testing.T) {
 	names := func(text string, err error) *naming {
 		return &naming{expr: func(context.Context, provider.Notification) (string, error) { return text, err }}
 	}
-	s, err := statusOf(t.Context(), names(" Prod/Apps\n", nil), Limits{}, apps("error", "HealthCheckFailed"))
-	if want := (Status{commit, "Prod/Apps", "health check failed", Failed}); err != nil || s != want {
+	n := apps("error", "HealthCheckFailed")
+	n.Event.Metadata["summary"] = "of\u200Bprod\n"
+	s, err := statusOf(t.Context(), names(" Prod/Apps\n", nil), Limits{}, n)
+	want := Status{
+		Commit: commit, Name: "Prod/Apps", Description: "health check failed", State: Failed, Object: "kustomization/apps", Summary: "of prod",
+	}
+	if err != nil || s != want {
 		t.Errorf("got %+v, %v; want %+v", s, err, want)
 	}
 	for _, text := range []string{"", " ", "\u200B"} {
