@@ -9,6 +9,8 @@ import (
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/generic"
+	"notifier/internal/alerts/provider/gitea"
+	"notifier/internal/alerts/provider/githost"
 	"notifier/internal/alerts/provider/msteams"
 	"notifier/internal/alerts/provider/slack"
 )
@@ -31,6 +33,8 @@ type destination struct {
 
 var destinations = []destination{
 	{types: generic.Types, new: builder(generic.New), takes: provider.TakesAll},
+	{types: gitea.StatusTypes, new: builder(gitea.New), takes: githost.TakesStatuses, keys: provider.TLSKeys[:]},
+	{types: gitea.CommentTypes, new: builder(gitea.New), takes: githost.TakesComments},
 	{types: msteams.Types, new: builder(msteams.New), takes: provider.TakesMessages},
 	{types: slack.Types, new: builder(slack.New), takes: provider.TakesMessages},
 }
