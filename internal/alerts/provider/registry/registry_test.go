@@ -11,7 +11,7 @@ import (
 )
 
 func TestEveryListedTypeIsBuilt(t *testing.T) {
-	want := []string{"generic", "generic-hmac", "gitea", "giteapullrequestcomment", "msteams", "slack"}
+	want := []string{"bitbucket", "generic", "generic-hmac", "gitea", "giteapullrequestcomment", "msteams", "slack"}
 	if diff := cmp.Diff(want, registry.Types()); diff != "" {
 		t.Error(diff)
 	}
