@@ -9,6 +9,7 @@ import (
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/bitbucket"
+	"notifier/internal/alerts/provider/bitbucketserver"
 	"notifier/internal/alerts/provider/generic"
 	"notifier/internal/alerts/provider/gitea"
 	"notifier/internal/alerts/provider/githost"
@@ -37,6 +38,7 @@ var destinations = []destination{
 	{types: gitea.StatusTypes, new: builder(gitea.New), takes: githost.TakesStatuses, keys: provider.TLSKeys[:]},
 	{types: gitea.CommentTypes, new: builder(gitea.New), takes: githost.TakesComments},
 	{types: bitbucket.Types, new: builder(bitbucket.New), takes: githost.TakesResults, keys: provider.TLSKeys[:]},
+	{types: bitbucketserver.Types, new: builder(bitbucketserver.New), takes: githost.TakesResults, keys: provider.TLSKeys[:]},
 	{types: msteams.Types, new: builder(msteams.New), takes: provider.TakesMessages},
 	{types: slack.Types, new: builder(slack.New), takes: provider.TakesMessages},
 }

@@ -10,13 +10,22 @@ import (
 	"notifier/internal/alerts/provider/registry"
 )
 
+// addresses are those of types that want one of a form of their own.
+var addresses = map[string]string{
+	"bitbucketserver": "https://far.test/scm/project/name",
+}
+
 func TestEveryListedTypeIsBuilt(t *testing.T) {
-	want := []string{"bitbucket", "generic", "generic-hmac", "gitea", "giteapullrequestcomment", "msteams", "slack"}
+	want := []string{"bitbucket", "bitbucketserver", "generic", "generic-hmac", "gitea", "giteapullrequestcomment", "msteams", "slack"}
 	if diff := cmp.Diff(want, registry.Types()); diff != "" {
 		t.Error(diff)
 	}
 	for _, typ := range registry.Types() {
-		s, err := registry.New(provider.Config{Type: typ, Address: "https://far.test/owner/name", Token: "t"})
+		address := "https://far.test/owner/name"
+		if own, ok := addresses[typ]; ok {
+			address = own
+		}
+		s, err := registry.New(provider.Config{Type: typ, Address: address, Token: "t"})
 		if err != nil || s == nil {
 			t.Errorf("%s: %v", typ, err)
 		}
