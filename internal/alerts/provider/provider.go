@@ -73,6 +73,9 @@ type Config struct {
 	// Identity returns a token of ServiceAccount for an audience, nil where the installation has no workload identity. Its errors are
 	// *event.Error.
 	Identity func(ctx context.Context, audience string) (string, error)
+	// Annotations returns those of ServiceAccount, by which it names its identity at a cloud. It is nil where Identity is, and its errors
+	// are of the same kind.
+	Annotations func(ctx context.Context) (map[string]string, error)
 	// StatusName returns the name of a commit status as spec.commitStatusExpr has it, nil where the spec has none. Its errors are
 	// *event.Error.
 	StatusName func(ctx context.Context, n Notification) (string, error)
