@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/azuredevops"
 	"notifier/internal/alerts/provider/bitbucket"
 	"notifier/internal/alerts/provider/bitbucketserver"
 	"notifier/internal/alerts/provider/generic"
@@ -39,6 +40,7 @@ var destinations = []destination{
 	{types: gitea.CommentTypes, new: builder(gitea.New), takes: githost.TakesComments},
 	{types: bitbucket.Types, new: builder(bitbucket.New), takes: githost.TakesResults, keys: provider.TLSKeys[:]},
 	{types: bitbucketserver.Types, new: builder(bitbucketserver.New), takes: githost.TakesResults, keys: provider.TLSKeys[:]},
+	{types: azuredevops.Types, new: builder(azuredevops.New), takes: githost.TakesResults, keys: provider.TLSKeys[:]},
 	{types: msteams.Types, new: builder(msteams.New), takes: provider.TakesMessages},
 	{types: slack.Types, new: builder(slack.New), takes: provider.TakesMessages},
 }

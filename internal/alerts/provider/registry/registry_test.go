@@ -12,11 +12,12 @@ import (
 
 // addresses are those of types that want one of a form of their own.
 var addresses = map[string]string{
+	"azuredevops":     "https://far.test/organization/project/_git/name",
 	"bitbucketserver": "https://far.test/scm/project/name",
 }
 
 func TestEveryListedTypeIsBuilt(t *testing.T) {
-	want := []string{"bitbucket", "bitbucketserver", "generic", "generic-hmac", "gitea", "giteapullrequestcomment", "msteams", "slack"}
+	want := []string{"azuredevops", "bitbucket", "bitbucketserver", "generic", "generic-hmac", "gitea", "giteapullrequestcomment", "msteams", "slack"}
 	if diff := cmp.Diff(want, registry.Types()); diff != "" {
 		t.Error(diff)
 	}
