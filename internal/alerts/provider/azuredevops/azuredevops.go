@@ -105,7 +105,7 @@ func (h host) LastStatus(ctx context.Context, c *http.Client, s githost.Status) 
 	var reply struct {
 		Value []status `json:"value"`
 	}
-	r := provider.Request{Method: http.MethodGet, URL: h.statuses(s.Commit, "latestOnly", "true")}
+	r := provider.Request{Method: http.MethodGet, URL: h.statuses(s.Commit, url.Values{"latestOnly": {"true"}})}
 	if err := h.call(ctx, c, r, &reply); err != nil {
 		return githost.Last{}, err
 	}
@@ -126,16 +126,13 @@ func (h host) SetStatus(ctx context.Context, c *http.Client, s githost.Status) e
 	if err != nil {
 		return event.NewError(event.Permanent, provider.LabelPayload, "status could not be encoded", err)
 	}
-	return h.call(ctx, c, provider.Request{URL: h.statuses(s.Commit), Body: body}, &status{})
+	return h.call(ctx, c, provider.Request{URL: h.statuses(s.Commit, url.Values{}), Body: body}, &status{})
 }
 
-// statuses returns the address of a commit's statuses in the API, with parameters given as names and values in turn.
-func (h host) statuses(commit string, parameters ...string) *url.URL {
+// statuses returns the address of a commit's statuses in the API.
+func (h host) statuses(commit string, query url.Values) *url.URL {
 	u := h.client.URL(h.project, "_apis", "git", "repositories", h.repo, "commits", commit, "statuses")
-	query := url.Values{"api-version": {apiVersion}}
-	for i := 0; i < len(parameters); i += 2 {
-		query.Set(parameters[i], parameters[i+1])
-	}
+	query.Set("api-version", apiVersion)
 	u.RawQuery = query.Encode()
 	return u
 }

@@ -83,8 +83,14 @@ func TestAStatusIsPostedWhenTheLastOfItsContextDiffers(t *testing.T) {
 		posts int
 		state string
 	}{
-		{progress, 1, "pending"}, {progress, 1, "pending"}, {all["error"], 2, "failure"}, {all["error"], 2, "failure"},
-		{again, 3, "success"}, {all["info"], 4, "success"}, {all["info"], 4, "success"}, {all["error"], 5, "failure"},
+		{progress, 1, "pending"},
+		{progress, 1, "pending"},
+		{all["error"], 2, "failure"},
+		{all["error"], 2, "failure"},
+		{again, 3, "success"},
+		{all["info"], 4, "success"},
+		{all["info"], 4, "success"},
+		{all["error"], 5, "failure"},
 	} {
 		send(t, s, step.n)
 		if last := v.statuses[len(v.statuses)-1]; v.posts != step.posts || last.State != step.state {
