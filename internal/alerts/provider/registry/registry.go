@@ -9,6 +9,8 @@ import (
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/generic"
+	"notifier/internal/alerts/provider/githost"
+	"notifier/internal/alerts/provider/github"
 	"notifier/internal/alerts/provider/msteams"
 	"notifier/internal/alerts/provider/slack"
 )
@@ -31,6 +33,9 @@ type destination struct {
 
 var destinations = []destination{
 	{types: generic.Types, new: builder(generic.New), takes: provider.TakesAll},
+	{types: github.StatusTypes, new: builder(github.New), takes: githost.TakesResults, keys: github.Keys},
+	{types: github.CommentTypes, new: builder(github.New), takes: githost.TakesComments, keys: github.Keys},
+	{types: github.DispatchTypes, new: builder(github.New), takes: provider.TakesMessages, keys: github.Keys},
 	{types: msteams.Types, new: builder(msteams.New), takes: provider.TakesMessages},
 	{types: slack.Types, new: builder(slack.New), takes: provider.TakesMessages},
 }

@@ -11,12 +11,12 @@ import (
 )
 
 func TestEveryListedTypeIsBuilt(t *testing.T) {
-	want := []string{"generic", "generic-hmac", "msteams", "slack"}
+	want := []string{"generic", "generic-hmac", "github", "githubdispatch", "githubpullrequestcomment", "msteams", "slack"}
 	if diff := cmp.Diff(want, registry.Types()); diff != "" {
 		t.Error(diff)
 	}
 	for _, typ := range registry.Types() {
-		s, err := registry.New(provider.Config{Type: typ, Address: "https://far.test", Token: "t"})
+		s, err := registry.New(provider.Config{Type: typ, Address: "https://far.test/o/r", Token: "t"})
 		if err != nil || s == nil {
 			t.Errorf("%s: %v", typ, err)
 		}
