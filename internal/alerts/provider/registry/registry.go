@@ -11,6 +11,7 @@ import (
 	"notifier/internal/alerts/provider/generic"
 	"notifier/internal/alerts/provider/githost"
 	"notifier/internal/alerts/provider/github"
+	"notifier/internal/alerts/provider/gitlab"
 	"notifier/internal/alerts/provider/msteams"
 	"notifier/internal/alerts/provider/slack"
 )
@@ -36,6 +37,8 @@ var destinations = []destination{
 	{types: github.StatusTypes, new: builder(github.New), takes: githost.TakesResults, keys: github.Keys},
 	{types: github.CommentTypes, new: builder(github.New), takes: githost.TakesComments, keys: github.Keys},
 	{types: github.DispatchTypes, new: builder(github.New), takes: provider.TakesMessages, keys: github.Keys},
+	{types: gitlab.StatusTypes, new: builder(gitlab.New), takes: githost.TakesResults, keys: gitlab.Keys},
+	{types: gitlab.CommentTypes, new: builder(gitlab.New), takes: githost.TakesComments, keys: gitlab.Keys},
 	{types: msteams.Types, new: builder(msteams.New), takes: provider.TakesMessages},
 	{types: slack.Types, new: builder(slack.New), takes: provider.TakesMessages},
 }

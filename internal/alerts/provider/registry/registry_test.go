@@ -11,7 +11,7 @@ import (
 )
 
 func TestEveryListedTypeIsBuilt(t *testing.T) {
-	want := []string{"generic", "generic-hmac", "github", "githubdispatch", "githubpullrequestcomment", "msteams", "slack"}
+	want := []string{"generic", "generic-hmac", "github", "githubdispatch", "githubpullrequestcomment", "gitlab", "gitlabmergerequestcomment", "msteams", "slack"}
 	if diff := cmp.Diff(want, registry.Types()); diff != "" {
 		t.Error(diff)
 	}
