@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"notifier/internal/alerts/provider"
 )
 
 // maxAddress is the longest address that a Provider may have, in bytes; so the API says.
@@ -31,7 +33,7 @@ func ParseRepository(address string) (Repository, error) {
 	address = strings.TrimSpace(address)
 	switch {
 	case address == "":
-		return Repository{}, errors.New("address is empty; it is that of the repository")
+		return Repository{}, provider.ErrNoAddress
 	case len(address) > maxAddress:
 		return Repository{}, errors.New("address is longer than " + strconv.Itoa(maxAddress) + " characters")
 	}
