@@ -30,7 +30,7 @@ func TestAnEventsTextHasNoMeaningToTheHost(t *testing.T) {
 		"a\r\nb\rc\n\nd":                 "a  \nb  \nc  \n  \nd",
 		"see https://x.test/a_b?c=d.":    "see https://x.test/a_b?c=d.",
 		"https://x.test/@root`":          "https://x.test/@" + z + "root\\`",
-		"a\x00b\u202ec\xff":              "a b c\uFFFD",
+		"a\x00b\u202ec\u2028d\xff":       "a b c d\uFFFD",
 		"/":                              z + "/",
 		"7":                              "7",
 		"":                               "",

@@ -32,8 +32,8 @@ type CommentHost interface {
 	EditComment(ctx context.Context, h *http.Client, number, id int64, body string) error
 }
 
-// PageSize is how many comments a page has where the host lets the caller say, the most that hosts give.
-const PageSize = 100
+// PageSize is how many comments a page has where the host lets the caller say, few enough that a page of long ones is no large answer.
+const PageSize = 50
 
 // maxPages bounds the search for the own comment. GitHub keeps 2,500 comments at most on a pull request.
 const maxPages = 50

@@ -24,7 +24,7 @@ type Repository struct {
 }
 
 // errNotARepository says what an address has to be. It quotes nothing.
-var errNotARepository = errors.New("address is not that of a Git repository; it has the form host/owner/name, with https before it")
+var errNotARepository = errors.New("address is not that of a Git repository: it has the host and the path of the repository, such as owner/name")
 
 // ParseRepository reads the address of a repository as Git takes it: https and http, ssh, and "git@host:owner/name". The port of an ssh
 // address is that of SSH and is dropped, as are user, password, query and fragment. Whether the host may be reached is decided elsewhere.

@@ -14,6 +14,8 @@ import (
 	"notifier/internal/alerts/provider/generic"
 	"notifier/internal/alerts/provider/gitea"
 	"notifier/internal/alerts/provider/githost"
+	"notifier/internal/alerts/provider/github"
+	"notifier/internal/alerts/provider/gitlab"
 	"notifier/internal/alerts/provider/msteams"
 	"notifier/internal/alerts/provider/slack"
 )
@@ -36,6 +38,11 @@ type destination struct {
 
 var destinations = []destination{
 	{types: generic.Types, new: builder(generic.New), takes: provider.TakesAll},
+	{types: github.StatusTypes, new: builder(github.New), takes: githost.TakesResults, keys: github.Keys},
+	{types: github.CommentTypes, new: builder(github.New), takes: githost.TakesComments, keys: github.Keys},
+	{types: github.DispatchTypes, new: builder(github.New), takes: provider.TakesMessages, keys: github.Keys},
+	{types: gitlab.StatusTypes, new: builder(gitlab.New), takes: githost.TakesResults, keys: gitlab.Keys},
+	{types: gitlab.CommentTypes, new: builder(gitlab.New), takes: githost.TakesComments, keys: gitlab.Keys},
 	{types: gitea.StatusTypes, new: builder(gitea.New), takes: githost.TakesStatuses, keys: provider.TLSKeys[:]},
 	{types: gitea.CommentTypes, new: builder(gitea.New), takes: githost.TakesComments},
 	{types: bitbucket.Types, new: builder(bitbucket.New), takes: githost.TakesResults, keys: provider.TLSKeys[:]},

@@ -17,7 +17,10 @@ var addresses = map[string]string{
 }
 
 func TestEveryListedTypeIsBuilt(t *testing.T) {
-	want := []string{"azuredevops", "bitbucket", "bitbucketserver", "generic", "generic-hmac", "gitea", "giteapullrequestcomment", "msteams", "slack"}
+	want := []string{
+		"azuredevops", "bitbucket", "bitbucketserver", "generic", "generic-hmac", "gitea", "giteapullrequestcomment", "github",
+		"githubdispatch", "githubpullrequestcomment", "gitlab", "gitlabmergerequestcomment", "msteams", "slack",
+	}
 	if diff := cmp.Diff(want, registry.Types()); diff != "" {
 		t.Error(diff)
 	}
