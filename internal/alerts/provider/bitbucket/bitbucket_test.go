@@ -187,6 +187,8 @@ func TestTheLinkIsOneThatBitbucketTakes(t *testing.T) {
 	}
 }
 
+var _ provider.Limited = (*Sender)(nil) // or the limit is never asked for
+
 // Fails when the limit holds for another host, or is more than Bitbucket grants in an hour that begins with a burst.
 func TestOnlyBitbucketsOwnHostIsLimited(t *testing.T) {
 	if perHour := 2 * (float64(limit.Rate)*3600 + float64(limit.Burst)); perHour > 1000 {
