@@ -13,14 +13,14 @@ import (
 const (
 	service   = "https://dev.azure.com"
 	ownDomain = ".visualstudio.com" // where the organization is a part of the host's name
-	// collection is the one that organizations and servers have by default.
+	// collection is the default one of organizations and servers.
 	collection = "DefaultCollection"
 )
 
 // sshHosts are those of the service, whose addresses have the form host:v3/organization/project/repository.
 var sshHosts = []string{"ssh.dev.azure.com", "vs-ssh.visualstudio.com"}
 
-// errAddress says what an address has to be.
+// errAddress describes the form of an address.
 var errAddress = errors.New("address is no repository of Azure DevOps; " +
 	"it has the form dev.azure.com/organization/project/_git/repository, with https before it")
 

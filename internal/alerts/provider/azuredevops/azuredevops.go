@@ -174,13 +174,13 @@ func statusOf(s githost.Status) status {
 	return made
 }
 
-// exceptions are what Azure DevOps calls the reasons of its refusals.
+// exceptions are Azure DevOps' names of the reasons of its refusals.
 var exceptions = []string{
 	"GitCommitDoesNotExistException", "GitNeedsPermissionException", "GitRepositoryNotFoundException", "GitUnresolvableToCommitException",
 	"InvalidArgumentValueException", "ProjectDoesNotExistWithNameException", "UnauthorizedRequestException",
 }
 
-// word returns what is shown of the answer to a refusal.
+// word returns the part of a refusal's answer that is shown.
 func word(answer []byte) string {
 	var reply struct {
 		TypeKey string `json:"typeKey"`

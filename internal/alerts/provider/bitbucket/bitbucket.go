@@ -109,7 +109,7 @@ func authorize(cfg provider.Config) (string, error) {
 	}
 }
 
-// Limit returns what Bitbucket's own host takes.
+// Limit returns the limit of Bitbucket's own host.
 func (h host) Limit() provider.Limit {
 	if strings.EqualFold(strings.TrimSuffix(h.client.Host(), "."), apiHost) {
 		return limit
@@ -177,7 +177,7 @@ var words = []string{
 	"Token is invalid, expired, or not supported for this endpoint.", "Rate limit for this resource has been exceeded",
 }
 
-// word returns what is shown of the answer to a refusal.
+// word returns the part of a refusal's answer that is shown.
 func word(answer []byte) string {
 	var reply struct {
 		Error struct {

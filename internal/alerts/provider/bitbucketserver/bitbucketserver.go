@@ -80,8 +80,8 @@ func authorize(cfg provider.Config) (string, error) {
 	}
 }
 
-// errAddress says what an address has to be.
-var errAddress = errors.New("address is not what Bitbucket shows for cloning over HTTP; " +
+// errAddress describes the form of an address.
+var errAddress = errors.New("address is not the one for cloning from Bitbucket over HTTP; " +
 	"it has the form bitbucket.example.com/scm/project/repository.git, with https before it")
 
 // locate reads the repository of an address and leaves the address of the server in its place, with the path that it is installed under.
@@ -173,13 +173,13 @@ func (h host) link(commit string) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
 }
 
-// exceptions are what Bitbucket calls the reasons of its refusals.
+// exceptions are Bitbucket's names of the reasons of its refusals.
 var exceptions = []string{
 	"ArgumentValidationException", "AuthorisationException", "IncorrectPasswordAuthenticationException", "NoSuchCommitException",
 	"NoSuchProjectException", "NoSuchRepositoryException",
 }
 
-// word returns what is shown of the answer to a refusal.
+// word returns the part of a refusal's answer that is shown.
 func word(answer []byte) string {
 	var reply struct {
 		Errors []struct {

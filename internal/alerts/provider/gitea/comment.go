@@ -20,7 +20,7 @@ type account struct {
 	Login string `json:"login"`
 }
 
-// comment is a comment as Gitea lists it. A user who was deleted is none or one of another name.
+// comment is a comment as Gitea lists it. A deleted user has no login, or a placeholder.
 type comment struct {
 	ID   int64   `json:"id"`
 	User account `json:"user"`

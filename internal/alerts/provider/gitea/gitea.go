@@ -83,7 +83,7 @@ func locate(cfg *provider.Config) (repository, error) {
 	if len(path) < 2 {
 		return repository{}, errors.New("address is no repository; it has the form gitea.example.com/owner/repository, with https before it")
 	}
-	own := len(path) - 2 // what is before it is the path of the server
+	own := len(path) - 2 // the parts before it are the path of the server
 	for i := range path[:own] {
 		path[i] = url.PathEscape(path[i])
 	}
@@ -108,7 +108,7 @@ func (r repository) url(parts ...string) *url.URL {
 	return r.client.URL(append([]string{"api", "v1", "repos", r.owner, r.name}, parts...)...)
 }
 
-// words are what is shown of the messages that a refusal comes with, by how these begin.
+// words are shown in place of the messages of refusals that begin so.
 var words = []struct{ message, word string }{
 	{"token does not have at least one of required scope", "the token lacks a scope"},
 	{"user should have a permission to write", "the token's user may not write to the repository"},
@@ -116,7 +116,7 @@ var words = []struct{ message, word string }{
 	{"invalid username, password or token", "the token is not valid"},
 }
 
-// word returns what is shown of the answer to a refusal.
+// word returns the part of a refusal's answer that is shown.
 func word(answer []byte) string {
 	var reply struct {
 		Message string `json:"message"`

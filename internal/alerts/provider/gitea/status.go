@@ -21,7 +21,7 @@ const (
 // statuses is the part of the API that statuses need.
 type statuses struct{ repository }
 
-// status is a commit's status as Gitea lists it. In what is posted the state has the name "state".
+// status is a commit's status as Gitea lists it. A posted status has its state under "state".
 type status struct {
 	Context     string `json:"context"`
 	State       string `json:"status"`
