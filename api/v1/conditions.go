@@ -48,7 +48,7 @@ const (
 	CrossNamespaceDeniedReason = "CrossNamespaceDenied"
 	// LimitExceededReason: the object is over a limit of this installation (resources, patterns, objects in the namespace).
 	LimitExceededReason = "LimitExceeded"
-	// InvalidCELExpressionReason: an expression of the Receiver does not compile; the message names its field.
+	// InvalidCELExpressionReason: an expression of the Receiver or the Provider does not compile; the message names its field.
 	InvalidCELExpressionReason = "InvalidCELExpression"
 	// TokenNotFoundReason: the Receiver's Secret is missing, or its key "token", or another that its type needs, is missing or empty.
 	TokenNotFoundReason = "TokenNotFound"

@@ -119,7 +119,9 @@ func (s *shard) send(work context.Context, d *event.Delivery, dest *Destination)
 
 // notification is what a destination is sent of a delivery.
 func notification(d *event.Delivery) provider.Notification {
-	return provider.Notification{Event: d.Event, Authored: d.Authored, DeliveryID: d.ID, Alert: d.Alert, AlertUID: d.AlertUID}
+	return provider.Notification{
+		Event: d.Event, Authored: d.Authored, DeliveryID: d.ID, Replayed: d.Replays > 0, Alert: d.Alert, AlertUID: d.AlertUID,
+	}
 }
 
 // judge decides what follows a failed attempt, writes it into d and tells the Alert's owner.

@@ -210,11 +210,20 @@ func parseHeaders(text []byte) (map[string]string, error) {
 	return headers, nil
 }
 
-// compileProvider builds the sender of a checked Provider with its credentials.
-func compileProvider(p *v1beta3.Provider, c credentials, network provider.Network) (registry.Sender, *fault) {
-	cfg, err := providerConfig(p, c, network)
+// compile builds the sender of a checked Provider with its credentials. named is what was made of its expression, nil for none.
+func (c *providerController) compile(p *v1beta3.Provider, found credentials, named *statusProgram) (registry.Sender, *fault) {
+	if named != nil && named.fault != nil {
+		return nil, named.fault
+	}
+	cfg, err := providerConfig(p, found, c.network)
 	if err != nil {
 		return nil, &fault{reason: v1.InvalidConfigReason, message: oneLine(err)}
+	}
+	if named != nil {
+		var f *fault
+		if cfg.StatusName, f = c.statusName(p, named.program); f != nil {
+			return nil, f
+		}
 	}
 	sender, err := registry.New(cfg)
 	switch {

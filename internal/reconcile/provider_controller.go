@@ -13,6 +13,7 @@ import (
 	"notifier/internal/alerts"
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/registry"
+	"notifier/internal/receiver/limit"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -22,6 +23,11 @@ type providerController struct {
 	secrets      *secrets
 	destinations *alerts.Destinations
 	network      provider.Network
+	// alert finds an Alert as it is now.
+	alert func(kube.Key) (*v1beta3.Alert, bool)
+	// compiling are the turns of namespaces whose expressions are compiled, programs what was made of them.
+	compiling *limit.CompileShare
+	programs  *remembered[*statusProgram]
 	// limits are those of Providers that name none.
 	limits   registry.Limits
 	verdicts *verdicts
@@ -62,7 +68,11 @@ func (c *providerController) reconcile(ctx context.Context, k kube.Key) error {
 		c.refuse(object, *f)
 		return nil
 	}
-	sender, f := compileProvider(object, found, c.network)
+	named, err := c.statusProgram(ctx, object)
+	if err != nil {
+		return err
+	}
+	sender, f := c.compile(object, found, named)
 	if f != nil {
 		c.refuse(object, *f)
 		return nil
@@ -153,6 +163,7 @@ func (c *providerController) forget(k kube.Key) {
 	closeSender(before)
 	c.secrets.Release(secretUser{v1beta3.ProviderKind, k})
 	c.handled.remove(k)
+	c.programs.remove(k)
 	c.verdicts.remove(k)
 	c.decided(k)
 }

@@ -9,6 +9,7 @@ import (
 
 	v1 "notifier/api/v1"
 	"notifier/internal/receiver"
+	"notifier/internal/receiver/limit"
 	"notifier/internal/receiver/verify"
 	"notifier/internal/reconcile/kube"
 )
@@ -38,7 +39,12 @@ func (c *receiverController) inTurn(ctx context.Context, namespace string, text 
 		compile()
 		return nil
 	}
-	putOff, err := c.compiling.Compile(ctx, namespace, compile)
+	return compileInTurn(ctx, c.compiling, namespace, compile)
+}
+
+// compileInTurn calls compile when it is the namespace's turn. The error is kube.Later if its turns are used up.
+func compileInTurn(ctx context.Context, share *limit.CompileShare, namespace string, compile func()) error {
+	putOff, err := share.Compile(ctx, namespace, compile)
 	switch {
 	case err != nil:
 		return fmt.Errorf("turn to compile: %w", err)

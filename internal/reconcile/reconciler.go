@@ -131,6 +131,8 @@ func (r *Reconciler) wireProviders() error {
 	r.providers = kind
 	c := &providerController{
 		providers: kind.objects, secrets: r.secrets, destinations: r.options.Destinations, network: r.options.Network,
+		compiling: r.compiling, programs: newRemembered[*statusProgram](),
+		alert:    func(k kube.Key) (*v1beta3.Alert, bool) { return r.alerts.objects.Get(k) },
 		limits:   r.options.Limits,
 		verdicts: kind.verdicts, handled: newRemembered[string](), decided: r.providerDecided,
 	}

@@ -23,6 +23,8 @@ type Notification struct {
 	Authored []string
 	// DeliveryID is the same at every attempt to send this notification.
 	DeliveryID string
+	// Replayed says that it was given up before and is sent after all: newer ones of its object may have been sent since.
+	Replayed bool
 	// Alert is the name of the Alert that asked for it, in the namespace of the event's object, and AlertUID is its UID.
 	Alert, AlertUID string
 }
@@ -71,6 +73,9 @@ type Config struct {
 	// Identity returns a token of ServiceAccount for an audience, nil where the installation has no workload identity. Its errors are
 	// *event.Error.
 	Identity func(ctx context.Context, audience string) (string, error)
+	// Annotations returns those of ServiceAccount, by which it names its identity at a cloud. It is nil where Identity is, and its errors
+	// are of the same kind.
+	Annotations func(ctx context.Context) (map[string]string, error)
 	// StatusName returns the name of a commit status as spec.commitStatusExpr has it, nil where the spec has none. Its errors are
 	// *event.Error.
 	StatusName func(ctx context.Context, n Notification) (string, error)

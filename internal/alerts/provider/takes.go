@@ -30,10 +30,11 @@ func TakesMessages(n Notification) bool { return n.Reported(CommitStatusKey) != 
 // TakesIncidents is for types that open and close incidents, which work under way does neither.
 func TakesIncidents(n Notification) bool { return TakesMessages(n) && !Progressing(n) }
 
-// TakesCommits is for types that write the status of a commit: events that name a commit, that ask for its status to be updated, and
-// failures.
+// TakesCommits is for types that write the status of a commit: events that their object ties to a commit, that ask for its status to be
+// updated, and failures. Those whose metadata has no commit are left out: there is nothing to write a status of.
 func TakesCommits(n Notification) bool {
-	return n.Reported(CommitKey) != "" || n.Reported(CommitStatusKey) == commitStatusUpdate || Failed(n)
+	tied := n.Reported(CommitKey) != "" || n.Reported(CommitStatusKey) == commitStatusUpdate || Failed(n)
+	return tied && Commit(n) != ""
 }
 
 // TakesChangeRequests is for types that comment on a pull or merge request, which the event names.

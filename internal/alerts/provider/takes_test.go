@@ -13,13 +13,17 @@ func TestTypesTakeTheEventsThatFluxSendsThem(t *testing.T) {
 		want takes
 	}{
 		"a success":          {Notification{}, takes{all: true, messages: true, incidents: true}},
-		"a failure":          {Notification{Event: event.Event{Severity: "error"}}, takes{all: true, messages: true, incidents: true, commits: true}},
+		"a failure":          {Notification{Event: event.Event{Severity: "error"}}, takes{all: true, messages: true, incidents: true}},
+		"a commit's failure": {failed(with("revision", "main@sha1:"+hash)), takes{all: true, messages: true, incidents: true, commits: true}},
+		"a chart's failure":  {failed(with("revision", "1.2.3")), takes{all: true, messages: true, incidents: true}},
+		"a revision":         {with("revision", "main@sha1:"+hash), takes{all: true, messages: true, incidents: true}},
 		"progress":           {Notification{Event: event.Event{Reason: "Progressing"}}, takes{all: true, messages: true}},
-		"a commit":           {with("commit", "c0ffee"), takes{all: true, messages: true, incidents: true, commits: true}},
-		"a status's update":  {with("commit_status", "update"), takes{all: true, commits: true}},
+		"a commit":           {with("commit", hash), takes{all: true, messages: true, incidents: true, commits: true}},
+		"no hash":            {with("commit", "c0ffee"), takes{all: true, messages: true, incidents: true}},
+		"a status's update":  {with("commit_status", "update", "revision", hash), takes{all: true, commits: true}},
 		"a change request":   {with("change_request", "7"), takes{all: true, messages: true, incidents: true, changes: true}},
-		"an author's commit": {authored(with("commit", "c0ffee"), "commit"), takes{all: true, messages: true, incidents: true}},
-		"an author's update": {authored(with("commit_status", "update"), "commit_status"), takes{all: true, messages: true, incidents: true}},
+		"an author's commit": {authored(with("commit", hash), "commit"), takes{all: true, messages: true, incidents: true}},
+		"an author's update": {authored(with("commit_status", "update", "revision", hash), "commit_status"), takes{all: true, messages: true, incidents: true}},
 	} {
 		got := takes{TakesAll(c.n), TakesMessages(c.n), TakesIncidents(c.n), TakesCommits(c.n), TakesChangeRequests(c.n)}
 		if got != c.want {
@@ -28,8 +32,18 @@ func TestTypesTakeTheEventsThatFluxSendsThem(t *testing.T) {
 	}
 }
 
-func with(key, value string) Notification {
-	return Notification{Event: event.Event{Metadata: map[string]string{key: value}}}
+// with returns a notification with metadata, given as keys and values in turn.
+func with(pairs ...string) Notification {
+	metadata := map[string]string{}
+	for i := 0; i < len(pairs); i += 2 {
+		metadata[pairs[i]] = pairs[i+1]
+	}
+	return Notification{Event: event.Event{Metadata: metadata}}
+}
+
+func failed(n Notification) Notification {
+	n.Event.Severity = event.SeverityError
+	return n
 }
 
 func authored(n Notification, key string) Notification {

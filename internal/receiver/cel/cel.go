@@ -1,4 +1,4 @@
-// Package cel compiles and evaluates the CEL expressions of Receivers. The expressions are a tenant's and the values that
+// Package cel compiles and evaluates the CEL expressions of Receivers, and of Providers. The expressions are a tenant's and the values that
 // they read are an outsider's, so the size of a program, the time to compile it, and the work of one evaluation are bounded.
 //
 // The language is that of Flux: the standard library, the extensions for strings, sets and base64, and optional values. Every
@@ -24,7 +24,21 @@ const (
 	Bool Result = iota
 	// Any is every type.
 	Any
+	// String is exactly string.
+	String
 )
+
+// want returns what is wrong with the type that an expression gives, nothing if it may.
+func (r Result) want(got *cel.Type) error {
+	switch {
+	case r == Bool && !got.IsExactType(cel.BoolType):
+		return fmt.Errorf(`expression gives %s and not bool: compare it, such as with "== true"`, got)
+	case r == String && !got.IsExactType(cel.StringType):
+		return fmt.Errorf(`expression gives %s and not string: convert it, such as with string(…)`, got)
+	default:
+		return nil
+	}
+}
 
 // MaxSource is the length in bytes of the longest source that is compiled.
 const MaxSource = 4 << 10
@@ -62,8 +76,8 @@ func Compile(source string, result Result, variables ...string) (*Program, error
 	if err := issues.Err(); err != nil {
 		return nil, errors.New(oneLine(err.Error()))
 	}
-	if got := checked.OutputType(); result == Bool && !got.IsExactType(cel.BoolType) {
-		return nil, fmt.Errorf(`expression gives %s and not bool: compare it, such as with "== true"`, got)
+	if err := result.want(checked.OutputType()); err != nil {
+		return nil, err
 	}
 	root, err := lang.plan(checked.NativeRep())
 	if err != nil {

@@ -32,3 +32,33 @@ func TestFiltersAreExactlyBool(t *testing.T) {
 		}
 	}
 }
+
+// It fails when a program that may give something else than a text is compiled for one.
+func TestNamesAreExactlyString(t *testing.T) {
+	for source, want := range map[string]string{
+		`"a/" + event.name`:                   "a/b",
+		`string(event.name)`:                  "b",
+		`event.name`:                          "",
+		`event.name == "b"`:                   "",
+		`event.n > 1 ? "x" : event.name + ""`: "x",
+	} {
+		p, err := cel.Compile(source, cel.String, "event")
+		if (err == nil) != (want != "") {
+			t.Errorf("%s: %v", source, err)
+		}
+		if err != nil {
+			continue
+		}
+		got, err := p.String(t.Context(), map[string]any{"event": map[string]any{"name": "b", "n": 2.0}})
+		if err != nil || got != want {
+			t.Errorf("%s: got %q, %v, want %q", source, got, err, want)
+		}
+	}
+	p, err := cel.Compile(`"a" + event.absent`, cel.String, "event")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := p.String(t.Context(), map[string]any{"event": map[string]any{}}); err != cel.ErrNoKey || got != "" { //nolint:errorlint // as it is
+		t.Errorf("got %q, %v", got, err)
+	}
+}

@@ -65,6 +65,19 @@ func (p *Program) Bool(ctx context.Context, vars map[string]any) (bool, error) {
 	return NewBudget().Bool(ctx, p, vars)
 }
 
+// String is Eval of a program that was compiled for String.
+func (p *Program) String(ctx context.Context, vars map[string]any) (string, error) {
+	value, err := p.Eval(ctx, vars)
+	if err != nil {
+		return "", err
+	}
+	text, ok := value.(types.String)
+	if !ok {
+		return "", ErrType
+	}
+	return string(text), nil
+}
+
 // Eval evaluates a program with what is left of the budget. The value may be given to another program as part of its variables.
 // The error is a Failure.
 func (b *Budget) Eval(ctx context.Context, p *Program, vars map[string]any) (any, error) {

@@ -9,9 +9,16 @@ import (
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/alertmanager"
+	"notifier/internal/alerts/provider/azuredevops"
+	"notifier/internal/alerts/provider/bitbucket"
+	"notifier/internal/alerts/provider/bitbucketserver"
 	"notifier/internal/alerts/provider/datadog"
 	"notifier/internal/alerts/provider/discord"
 	"notifier/internal/alerts/provider/generic"
+	"notifier/internal/alerts/provider/gitea"
+	"notifier/internal/alerts/provider/githost"
+	"notifier/internal/alerts/provider/github"
+	"notifier/internal/alerts/provider/gitlab"
 	"notifier/internal/alerts/provider/googlechat"
 	"notifier/internal/alerts/provider/grafana"
 	"notifier/internal/alerts/provider/incidentio"
@@ -58,6 +65,16 @@ var destinations = []destination{
 	{types: zoom.Types, new: builder(zoom.New), takes: provider.TakesMessages},
 	{types: mattermost.Types, new: builder(mattermost.New), takes: provider.TakesMessages},
 	{types: generic.Types, new: builder(generic.New), takes: provider.TakesAll},
+	{types: github.StatusTypes, new: builder(github.New), takes: githost.TakesResults, keys: github.Keys},
+	{types: github.CommentTypes, new: builder(github.New), takes: githost.TakesComments, keys: github.Keys},
+	{types: github.DispatchTypes, new: builder(github.New), takes: provider.TakesMessages, keys: github.Keys},
+	{types: gitlab.StatusTypes, new: builder(gitlab.New), takes: githost.TakesResults, keys: gitlab.Keys},
+	{types: gitlab.CommentTypes, new: builder(gitlab.New), takes: githost.TakesComments, keys: gitlab.Keys},
+	{types: gitea.StatusTypes, new: builder(gitea.New), takes: githost.TakesStatuses, keys: provider.TLSKeys[:]},
+	{types: gitea.CommentTypes, new: builder(gitea.New), takes: githost.TakesComments},
+	{types: bitbucket.Types, new: builder(bitbucket.New), takes: githost.TakesResults, keys: provider.TLSKeys[:]},
+	{types: bitbucketserver.Types, new: builder(bitbucketserver.New), takes: githost.TakesResults, keys: provider.TLSKeys[:]},
+	{types: azuredevops.Types, new: builder(azuredevops.New), takes: githost.TakesResults, keys: provider.TLSKeys[:]},
 	{types: msteams.Types, new: builder(msteams.New), takes: provider.TakesMessages},
 	{types: slack.Types, new: builder(slack.New), takes: provider.TakesMessages},
 

@@ -12,8 +12,10 @@ import (
 
 // types are all that the API lists.
 var types = []string{
-	"alertmanager", "datadog", "discord", "generic", "generic-hmac", "googlechat", "grafana", "incident.io", "lark", "matrix",
-	"mattermost", "msteams", "opsgenie", "pagerduty", "rocket", "sentry", "slack", "telegram", "webex", "zoom", "zulip",
+	"alertmanager", "azuredevops", "bitbucket", "bitbucketserver", "datadog", "discord", "generic", "generic-hmac", "gitea",
+	"giteapullrequestcomment", "github", "githubdispatch", "githubpullrequestcomment", "gitlab", "gitlabmergerequestcomment",
+	"googlechat", "grafana", "incident.io", "lark", "matrix", "mattermost", "msteams", "opsgenie", "pagerduty", "rocket", "sentry",
+	"slack", "telegram", "webex", "zoom", "zulip",
 }
 
 // config is one that the type takes.

@@ -1,0 +1,60 @@
+package azuredevops
+
+import (
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/githost"
+)
+
+const (
+	service   = "https://dev.azure.com"
+	ownDomain = ".visualstudio.com" // where the organization is a part of the host's name
+	// collection is the default one of organizations and servers.
+	collection = "DefaultCollection"
+)
+
+// sshHosts are those of the service, whose addresses have the form host:v3/organization/project/repository.
+var sshHosts = []string{"ssh.dev.azure.com", "vs-ssh.visualstudio.com"}
+
+// errAddress describes the form of an address.
+var errAddress = errors.New("address is no repository of Azure DevOps; " +
+	"it has the form dev.azure.com/organization/project/_git/repository, with https before it")
+
+// locate reads the repository of an address and leaves the address of its organization or collection in its place.
+func locate(cfg *provider.Config) (host, error) {
+	at, err := githost.ParseRepository(cfg.Address)
+	if err != nil {
+		return host{}, err
+	}
+	base, path := at.Base(), at.Segments()
+	if slices.Contains(sshHosts, at.Host) {
+		if len(path) != 4 || path[0] != "v3" {
+			return host{}, errAddress
+		}
+		base, path = service, []string{path[1], path[2], "_git", path[3]}
+	}
+	mark := len(path) - 2
+	if mark < 0 || path[mark] != "_git" {
+		return host{}, errAddress
+	}
+	organization, repo := path[:mark], path[mark+1]
+	project, shortest := repo, 1 // a project's first repository has its name, and its address may go without the project
+	if strings.HasSuffix(at.Host, ownDomain) {
+		shortest = 0
+	}
+	if len(organization) < shortest {
+		return host{}, errAddress
+	}
+	if last := len(organization) - 1; last >= shortest && !strings.EqualFold(organization[last], collection) {
+		organization, project = organization[:last], organization[last]
+	}
+	for i := range organization {
+		organization[i] = url.PathEscape(organization[i])
+	}
+	cfg.Address = base + "/" + strings.Join(organization, "/")
+	return host{project: project, repo: repo}, nil
+}

@@ -1,0 +1,314 @@
+package azuredevops
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/providertest"
+	"notifier/internal/event"
+)
+
+const (
+	commit = "4d5c2c3a9b7e4d5c2c3a9b7e4d5c2c3a9b7e4d5c"
+	basic  = "Basic OnBhdC1zM2NyZXQ=" // of nobody, and pat-s3cret
+	uid    = "0c9c2e41-8a43-4bd5-9d0c-6a2f6f1f5c11"
+)
+
+func newForTest(cfg provider.Config) (provider.Sender, error) {
+	s, err := New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return providertest.WithMetadata(s, map[string]string{"commit": commit}), nil
+}
+
+func TestContract(t *testing.T) {
+	providertest.Run(t, providertest.Subject{
+		New:    newForTest,
+		Config: provider.Config{Type: "azuredevops", UID: uid, Token: "pat-s3cret"},
+		Serve:  (&vendor{auth: basic}).ServeHTTP, Requests: 2, Path: "team/platform/_git/fleet-s3cret", Reads: true,
+	})
+}
+
+// newTo returns a Sender to v.
+func newTo(t *testing.T, v *vendor) (provider.Sender, *providertest.Sink) {
+	t.Helper()
+	v.auth = basic
+	sink := providertest.NewSink(t, v.ServeHTTP)
+	s, err := newForTest(provider.Config{
+		Type: "azuredevops", Address: sink.URL + "/team/platform%20x/_git/fleet", UID: uid, Token: "pat-s3cret",
+		Network: providertest.Loopback(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, sink
+}
+
+func TestPayloads(t *testing.T) {
+	s, sink := newTo(t, &vendor{})
+	providertest.Golden(t, "status", s, sink)
+}
+
+func send(t *testing.T, s provider.Sender, n provider.Notification) {
+	t.Helper()
+	if err := s.Send(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Fails when a status is posted although the last one of its context says the same, or is not when it says something else.
+func TestAStatusIsPostedWhenTheLastOfItsContextDiffers(t *testing.T) {
+	v := &vendor{keep: true}
+	s, _ := newTo(t, v)
+	all := providertest.Notifications(t)
+	progress, again := all["info"], all["info"]
+	progress.Event.Reason = "Progressing"
+	again.Event.Reason = "HealthCheckFailed"
+	for i, step := range []struct {
+		n     provider.Notification
+		posts int
+	}{{progress, 0}, {all["error"], 1}, {all["error"], 1}, {again, 2}, {all["info"], 3}, {all["info"], 3}, {progress, 3}, {all["error"], 4}} {
+		if send(t, s, step.n); v.posts != step.posts {
+			t.Errorf("step %d: %d posts, want %d", i, v.posts, step.posts)
+		}
+	}
+	want := statusContext{Genre: "fluxcd", Name: "kustomization/apps/0c9c2e41"}
+	for _, got := range v.statuses {
+		if got.Context != want {
+			t.Errorf("got %+v, want %+v", got.Context, want)
+		}
+	}
+}
+
+// Fails when a replay does not look at when Azure DevOps took the last status, or a status of before the event counts as newer.
+func TestAReplayedFailureDoesNotReplaceANewerStatus(t *testing.T) {
+	for created, posts := range map[string]int{
+		"2026-03-04T05:06:06.9999999Z": 2, "2026-03-04T05:06:07.0000001Z": 1, "2027-01-01T00:00:00Z": 1, "nonsense": 2,
+	} {
+		v := &vendor{keep: true}
+		first, _ := newTo(t, v)
+		send(t, first, providertest.Notifications(t)["info"])
+		v.statuses[0].Created = created
+		s, _ := newTo(t, v)                         // another process
+		n := providertest.Notifications(t)["error"] // of 05:06:07
+		n.Replayed = true
+		if send(t, s, n); v.posts != posts {
+			t.Errorf("after a status of %s: %d posts, want %d", created, v.posts, posts)
+		}
+	}
+}
+
+// Fails when an attempt whose answer was lost posts twice.
+func TestAnAttemptWhoseAnswerWasLostPostsOnce(t *testing.T) {
+	v := &vendor{keep: true, auth: basic}
+	lost := false
+	sink := providertest.NewSink(t, func(w http.ResponseWriter, r *http.Request) {
+		if v.ServeHTTP(w, r); r.Method == http.MethodPost && !lost {
+			lost = true
+			panic(http.ErrAbortHandler)
+		}
+	})
+	s, err := newForTest(provider.Config{Address: sink.URL + "/o/p/_git/r", Token: "pat-s3cret", Network: providertest.Loopback()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := providertest.Notifications(t)["error"]
+	if e := event.AsError(s.Send(t.Context(), n)); e == nil || e.Class != event.Retry {
+		t.Fatalf("got %v, want a retry", e)
+	}
+	if send(t, s, n); v.posts != 1 {
+		t.Errorf("%d were posted", v.posts)
+	}
+}
+
+// Fails when a form of address that Azure DevOps shows for cloning is not read as it is.
+func TestTheAddressIsThatForCloning(t *testing.T) {
+	for address, want := range map[string]string{
+		"https://dev.azure.com/o/p/_git/r":                      "https://dev.azure.com/o p r",
+		"https://o@dev.azure.com/o/My%20Project/_git/r":         "https://dev.azure.com/o My Project r",
+		"https://dev.azure.com/o/_git/r":                        "https://dev.azure.com/o r r",
+		"git@ssh.dev.azure.com:v3/o/p/r":                        "https://dev.azure.com/o p r",
+		"ssh://git@ssh.dev.azure.com/v3/o/p/r":                  "https://dev.azure.com/o p r",
+		"o@vs-ssh.visualstudio.com:v3/o/p/r":                    "https://dev.azure.com/o p r",
+		"https://o.visualstudio.com/p/_git/r":                   "https://o.visualstudio.com/ p r",
+		"https://o.visualstudio.com/_git/r":                     "https://o.visualstudio.com/ r r",
+		"https://o.visualstudio.com/DefaultCollection/p/_git/r": "https://o.visualstudio.com/DefaultCollection p r",
+		"https://o.visualstudio.com/DefaultCollection/_git/r":   "https://o.visualstudio.com/DefaultCollection r r",
+		"https://tfs.test:8080/tfs/a%20b/p/_git/r":              "https://tfs.test:8080/tfs/a%20b p r",
+		"https://tfs.test/tfs/defaultcollection/_git/r":         "https://tfs.test/tfs/defaultcollection r r",
+		"https://dev.azure.com/_git/r":                          "",
+		"https://dev.azure.com/o/p/r":                           "",
+		"https://dev.azure.com/o/p/_git":                        "",
+		"https://dev.azure.com/o/p/_git/r/x":                    "",
+		"git@ssh.dev.azure.com:o/p/_git/r":                      "",
+	} {
+		cfg := provider.Config{Address: address}
+		h, err := locate(&cfg)
+		if got := cfg.Address + " " + h.project + " " + h.repo; want != "" && (err != nil || got != want) || want == "" && err == nil {
+			t.Errorf("%s: got %s, %v; want %s", address, got, err, want)
+		}
+	}
+	if _, err := New(provider.Config{Token: "t"}); !errors.Is(err, provider.ErrNoAddress) {
+		t.Errorf("got %v, want an error that says where an address is looked for", err)
+	}
+}
+
+// Fails when statuses of two summaries count as one, or the first of several that are listed counts as the last.
+func TestASummaryIsAGenreOfItsOwn(t *testing.T) {
+	v := &vendor{keep: true}
+	s, _ := newTo(t, v)
+	all := providertest.Notifications(t)
+	for range 2 {
+		send(t, s, all["info"])
+		send(t, s, all["metadata"])
+	}
+	if v.posts != 2 || v.statuses[1].Context.Genre != "fluxcd:Production cluster, Frankfurt" {
+		t.Errorf("%d posts: %+v", v.posts, v.statuses)
+	}
+	older := v.statuses[0]
+	older.ID, older.State = 0, "error"
+	v.unordered = []status{v.statuses[0], older}
+	if send(t, s, all["info"]); v.posts != 2 {
+		t.Errorf("%d posts: the older status counts", v.posts)
+	}
+}
+
+// Fails when the page to sign in counts as an answer: every status would be lost without a word.
+func TestAPageToSignInIsARefusal(t *testing.T) {
+	v := &vendor{}
+	for _, refused := range []string{http.MethodGet, http.MethodPost} {
+		sink := providertest.NewSink(t, func(w http.ResponseWriter, r *http.Request) {
+			v.auth = basic
+			if r.Method == refused {
+				r.Header.Del("X-Tfs-Fedauthredirect")
+				r.Header.Del("Authorization")
+			}
+			v.ServeHTTP(w, r)
+		})
+		s, err := newForTest(provider.Config{Address: sink.URL + "/o/p/_git/r", Token: "pat-s3cret", Network: providertest.Loopback()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"]))
+		if e == nil || e.Class != event.Permanent || e.Label != provider.LabelRejected || !strings.Contains(e.Reason, "credentials") {
+			t.Errorf("%s: got %v", refused, e)
+		}
+	}
+	s, _ := newTo(t, v)
+	v.auth = "Basic of another"
+	if e := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"])); e == nil || e.Reason != "HTTP 401" {
+		t.Errorf("got %v: Azure DevOps was not asked to refuse", e)
+	}
+}
+
+// Fails when the workload identity's token is sent as a personal access token, is asked of the account for another audience or scope, or is
+// asked anew for each request.
+func TestAWorkloadIdentityLogsInWithABearerToken(t *testing.T) {
+	entra := providertest.NewSink(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.FormValue("scope") != "499b84ac-1321-427f-aa17-267ca6975798/.default" || r.FormValue("client_id") != "client" ||
+			r.FormValue("client_assertion") != "of api://AzureADTokenExchange" || r.URL.Path != "/tenant/oauth2/v2.0/token" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		_, _ = io.WriteString(w, `{"token_type":"Bearer","expires_in":3599,"access_token":"entra-s3cret"}`)
+	})
+	t.Setenv("AZURE_AUTHORITY_HOST", entra.URL)
+	v := &vendor{auth: "Bearer entra-s3cret", keep: true}
+	sink := providertest.NewSink(t, v.ServeHTTP)
+	cfg := provider.Config{
+		Address: sink.URL + "/o/p/_git/r", ServiceAccount: "flux", Network: providertest.Loopback(),
+		Identity: func(_ context.Context, audience string) (string, error) { return "of " + audience, nil },
+		Annotations: func(context.Context) (map[string]string, error) {
+			return map[string]string{"azure.workload.identity/client-id": "client", "azure.workload.identity/tenant-id": "tenant"}, nil
+		},
+	}
+	s, err := newForTest(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	send(t, s, providertest.Notifications(t)["error"])
+	if send(t, s, providertest.Notifications(t)["info"]); v.posts != 2 || len(entra.Requests()) != 1 {
+		t.Errorf("%d posts, %d logins", v.posts, len(entra.Requests()))
+	}
+	cfg.Identity = nil
+	if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), "workload identity") {
+		t.Errorf("without workload identity: %v", err)
+	}
+	cfg.Token, v.auth = "pat-s3cret", basic // the token goes before the account
+	if s, err = newForTest(cfg); err != nil {
+		t.Fatal(err)
+	}
+	send(t, s, providertest.Notifications(t)["error"])
+	for _, token := range []string{"", "s3cret\n"} {
+		_, err := New(provider.Config{Address: cfg.Address, Token: token, Network: cfg.Network})
+		if err == nil || !strings.Contains(err.Error(), "key token") || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("token %q: %v", token, err)
+		}
+	}
+}
+
+// Fails when a message that Azure DevOps is known to answer is lost, or when anything else of an answer is shown.
+func TestKnownReasonsAreShownAndNothingElse(t *testing.T) {
+	for answer, want := range map[string]string{
+		`{"message":"s3cret","typeKey":"GitCommitDoesNotExistException","errorCode":0}`: "HTTP 403: GitCommitDoesNotExistException",
+		`{"message":"s3cret","typeKey":"s3cret"}`:                                       "HTTP 403",
+		`s3cret`: "HTTP 403",
+		``:       "HTTP 403",
+	} {
+		sink := providertest.NewSink(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, answer)
+		})
+		s, err := newForTest(provider.Config{Address: sink.URL + "/o/p/_git/r", Token: "t", Network: providertest.Loopback()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"])); got.Reason != want || got.Class != event.Permanent {
+			t.Errorf("%s: got %q, want %q", answer, got.Reason, want)
+		}
+	}
+}
+
+// Fails when an answer that is not Azure DevOps' counts as one, or the TLS material of the Secret is not used.
+func TestWhatIsNotAzureDevOpsIsTold(t *testing.T) {
+	for _, faulty := range []string{http.MethodGet, http.MethodPost} {
+		sink := providertest.NewSink(t, func(w http.ResponseWriter, r *http.Request) {
+			answer := "{}"
+			if r.Method == faulty {
+				answer = "[1]"
+			}
+			_, _ = io.WriteString(w, answer)
+		})
+		s, err := newForTest(provider.Config{Address: sink.URL + "/o/p/_git/r", Token: "t", Network: providertest.Loopback()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"]))
+		if e == nil || e.Class != event.Retry || e.Label != provider.LabelReply {
+			t.Errorf("%s: got %v", faulty, e)
+		}
+	}
+	values := map[string]string{"ca.crt": "none"}
+	if _, err := New(provider.Config{Address: "https://dev.azure.com/o/p/_git/r", Token: "t", Values: values}); err == nil {
+		t.Error("New took a CA that is none")
+	}
+}
+
+// Fails when a text is not cut to what Azure DevOps takes.
+func TestTheLongestTextsAreTaken(t *testing.T) {
+	v := &vendor{}
+	s, _ := newTo(t, v)
+	n := providertest.Notifications(t)["error"]
+	n.Event.Reason = strings.Repeat("Äx", 1000)
+	n.Event.InvolvedObject.Kind, n.Event.InvolvedObject.Name = strings.Repeat("K", 253), strings.Repeat("ä", 126)
+	n.Event.Metadata = map[string]string{"summary": strings.Repeat("ß", 1000)}
+	if send(t, s, n); v.posts != 1 {
+		t.Errorf("%d were posted", v.posts)
+	}
+}

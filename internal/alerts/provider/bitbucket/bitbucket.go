@@ -1,0 +1,191 @@
+package bitbucket
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha1" //nolint:gosec // a name, not a signature
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/githost"
+	"notifier/internal/event"
+)
+
+// Types are the Provider types that the package serves.
+var Types = []string{"bitbucket"}
+
+const (
+	site        = "https://bitbucket.org"
+	api         = "https://api.bitbucket.org/2.0"
+	apiVariable = "BITBUCKET_API_BASE_URL" // takes the place of api
+	apiHost     = "api.bitbucket.org"
+)
+
+const (
+	maxText  = 255      // characters of a status's name and of its description
+	maxLink  = 450      // characters of its link
+	maxReply = 64 << 10 // bytes of an answer, which is one status
+)
+
+// limit keeps the requests of a rolling hour, two a send, below the 1,000 that Bitbucket grants an account.
+var limit = provider.Limit{Rate: 300.0 / 3600, Burst: 200}
+
+// Sender writes statuses in one repository.
+type Sender struct {
+	*githost.Statuses
+	host
+}
+
+// host makes the calls of the API for one repository.
+type host struct {
+	client      *provider.Client
+	owner, repo string
+}
+
+// build is a build status as Bitbucket writes and reads it.
+type build struct {
+	Key         string `json:"key"`
+	State       string `json:"state"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	URL         string `json:"url"`
+}
+
+// New builds a Sender. It needs a repository's address and a token, or a user's name and a password.
+func New(cfg provider.Config) (*Sender, error) {
+	return newSender(cfg, cmp.Or(os.Getenv(apiVariable), api))
+}
+
+func newSender(cfg provider.Config, api string) (*Sender, error) {
+	h, addressErr := locate(cfg.Address)
+	authorization, authErr := authorize(cfg)
+	cfg = cfg.WithSecretTLS()
+	cfg.Address = api
+	client, clientErr := provider.NewClient(cfg, provider.ClientOptions{
+		Header: http.Header{"Authorization": {authorization}}, MaxReply: maxReply, Word: word,
+	})
+	if err := errors.Join(addressErr, authErr, clientErr); err != nil {
+		return nil, err
+	}
+	h.client = client
+	return &Sender{githost.NewStatuses(cfg, client, h, githost.Limits{Description: maxText}, false), h}, nil
+}
+
+// locate reads the repository of an address.
+func locate(address string) (host, error) {
+	at, err := githost.ParseRepository(address)
+	if err != nil {
+		return host{}, err
+	}
+	owner, repo, err := at.OwnerAndName()
+	if err != nil {
+		return host{}, errors.New("address is no repository of Bitbucket Cloud; it has the form bitbucket.org/workspace/repository, " +
+			"with https before it (for a Bitbucket of your own use type bitbucketserver)")
+	}
+	return host{owner: owner, repo: repo}, nil
+}
+
+// authorize returns the Authorization header for a Config's credentials.
+func authorize(cfg provider.Config) (string, error) {
+	user, password, pair := strings.Cut(cfg.Token, ":")
+	switch {
+	case strings.Contains(password, ":"):
+		return "", errors.New("the Secret's key token has more than one colon; it is user:password, or an access token without a colon")
+	case pair:
+		return githost.Basic(user, password)
+	case cfg.Token != "":
+		return githost.Authorization("Bearer", cfg.Token)
+	case cfg.Username != "" && cfg.Password != "":
+		return githost.Basic(cfg.Username, cfg.Password)
+	default:
+		return "", errors.New("there are no credentials: the Secret needs the key token, or the keys username and password")
+	}
+}
+
+// Limit returns the limit of Bitbucket's own host.
+func (h host) Limit() provider.Limit {
+	if strings.EqualFold(strings.TrimSuffix(h.client.Host(), "."), apiHost) {
+		return limit
+	}
+	return provider.Limit{}
+}
+
+// Close drops idle connections.
+func (h host) Close() error { return h.client.Close() }
+
+// LastStatus reads the status of the key.
+func (h host) LastStatus(ctx context.Context, c *http.Client, s githost.Status) (githost.Last, error) {
+	want := h.build(s)
+	answer, err := h.client.Do(ctx, c, provider.Request{Method: http.MethodGet, URL: h.builds(s.Commit, want.Key)})
+	if provider.StatusOf(err) == http.StatusNotFound {
+		return githost.Last{}, nil // of the key, or of the repository, which the next call will tell
+	} else if err != nil {
+		return githost.Last{}, err
+	}
+	var old struct {
+		build
+		Updated string `json:"updated_on"`
+	}
+	if err := json.Unmarshal(answer, &old); err != nil {
+		return githost.Last{}, event.NewError(event.Retry, provider.LabelReply, "answer is not one of Bitbucket's API", err)
+	}
+	set, _ := time.Parse(time.RFC3339, old.Updated)
+	return githost.Last{Same: old.State == want.State && old.Description == want.Description, Set: set}, nil
+}
+
+// SetStatus writes the status of the key.
+func (h host) SetStatus(ctx context.Context, c *http.Client, s githost.Status) error {
+	body, err := json.Marshal(h.build(s))
+	if err != nil {
+		return event.NewError(event.Permanent, provider.LabelPayload, "status could not be encoded", err)
+	}
+	_, err = h.client.Do(ctx, c, provider.Request{URL: h.builds(s.Commit), Body: body})
+	return err
+}
+
+// builds returns the address of a commit's build statuses in the API, or of that with a key.
+func (h host) builds(commit string, key ...string) *url.URL {
+	return h.client.URL(append([]string{"repositories", h.owner, h.repo, "commit", commit, "statuses", "build"}, key...)...)
+}
+
+// build returns a status as Bitbucket has it.
+func (h host) build(s githost.Status) build {
+	state := "SUCCESSFUL"
+	if s.State == githost.Failed {
+		state = "FAILED"
+	}
+	sum := sha1.Sum([]byte(s.Name)) //nolint:gosec // as above
+	link := site + "/" + url.PathEscape(h.owner) + "/" + url.PathEscape(h.repo) + "/commits/" + s.Commit
+	if len(link) > maxLink {
+		link = site
+	}
+	return build{
+		Key: hex.EncodeToString(sum[:]), State: state, Name: provider.Truncate(s.Object, maxText), Description: s.Description, URL: link,
+	}
+}
+
+// words are the messages of refusals that are shown.
+var words = []string{
+	"Your credentials lack one or more required privilege scopes.", "Access denied. You must have write or admin access.",
+	"Token is invalid, expired, or not supported for this endpoint.", "Rate limit for this resource has been exceeded",
+}
+
+// word returns the part of a refusal's answer that is shown.
+func word(answer []byte) string {
+	var reply struct {
+		Error struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(answer, &reply) != nil {
+		return ""
+	}
+	return provider.KnownWord(reply.Error.Message, words)
+}

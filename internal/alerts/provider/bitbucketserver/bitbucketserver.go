@@ -1,0 +1,194 @@
+package bitbucketserver
+
+import (
+	"context"
+	"crypto/sha1" //nolint:gosec // a name, not a signature
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/githost"
+	"notifier/internal/event"
+)
+
+// Types are the Provider types that the package serves.
+var Types = []string{"bitbucketserver"}
+
+const (
+	maxText  = 255      // characters of every text of a build but its link
+	maxLink  = 450      // characters of the link
+	maxReply = 64 << 10 // bytes of an answer, which is one build
+)
+
+// Sender writes builds in one repository.
+type Sender struct {
+	*githost.Statuses
+	host
+}
+
+// host makes the calls of the API for one repository.
+type host struct {
+	client        *provider.Client
+	project, repo string
+}
+
+// build is the result of a build as Bitbucket writes and reads it.
+type build struct {
+	Key         string `json:"key"`
+	State       string `json:"state"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	URL         string `json:"url"`
+}
+
+// New builds a Sender. It needs the address that Bitbucket shows for cloning over HTTP, and a token, or a user and a password.
+func New(cfg provider.Config) (*Sender, error) {
+	h, addressErr := locate(&cfg)
+	authorization, authErr := authorize(cfg)
+	cfg = cfg.WithSecretTLS()
+	client, clientErr := provider.NewClient(cfg, provider.ClientOptions{
+		Header: http.Header{
+			"Authorization": {authorization},
+			// Without it Bitbucket takes a POST for a forged one.
+			"X-Atlassian-Token": {"no-check"},
+		},
+		MaxReply: maxReply, Word: word,
+	})
+	if err := errors.Join(addressErr, authErr, clientErr); err != nil {
+		return nil, err
+	}
+	h.client = client
+	return &Sender{githost.NewStatuses(cfg, client, h, githost.Limits{Description: maxText}, false), h}, nil
+}
+
+// authorize returns the Authorization header for a Config's credentials.
+func authorize(cfg provider.Config) (string, error) {
+	switch {
+	case cfg.Token != "":
+		return githost.Authorization("Bearer", cfg.Token)
+	case cfg.Username != "" && cfg.Password != "":
+		return githost.Basic(cfg.Username, cfg.Password)
+	case cfg.Password != "":
+		return "", errors.New("the Secret has a password and no username, and spec.username is not set")
+	default:
+		return "", errors.New("there are no credentials: the Secret needs the key token, or the keys username and password")
+	}
+}
+
+// errAddress describes the form of an address.
+var errAddress = errors.New("address is not the one for cloning from Bitbucket over HTTP; " +
+	"it has the form bitbucket.example.com/scm/project/repository.git, with https before it")
+
+// locate reads the repository of an address and leaves the address of the server in its place, with the path that it is installed under.
+func locate(cfg *provider.Config) (host, error) {
+	address := strings.ToLower(strings.TrimSpace(cfg.Address))
+	if address != "" && !strings.HasPrefix(address, "http://") && !strings.HasPrefix(address, "https://") {
+		return host{}, errAddress
+	}
+	at, err := githost.ParseRepository(cfg.Address)
+	if err != nil {
+		return host{}, err
+	}
+	path := at.Segments()
+	if len(path) < 3 || path[len(path)-3] != "scm" {
+		return host{}, errAddress
+	}
+	project, repo, path := path[len(path)-2], path[len(path)-1], path[:len(path)-3]
+	for i := range path {
+		path[i] = url.PathEscape(path[i])
+	}
+	cfg.Address = at.Base() + "/" + strings.Join(path, "/")
+	return host{project: project, repo: repo}, nil
+}
+
+// Close drops idle connections.
+func (h host) Close() error { return h.client.Close() }
+
+// builds returns the address of a commit's builds.
+func (h host) builds(commit string) *url.URL {
+	return h.client.URL("rest", "api", "latest", "projects", h.project, "repos", h.repo, "commits", commit, "builds")
+}
+
+// LastStatus reads the build of the status's key.
+func (h host) LastStatus(ctx context.Context, c *http.Client, s githost.Status) (githost.Last, error) {
+	want := h.build(s)
+	u := h.builds(s.Commit)
+	u.RawQuery = url.Values{"key": {want.Key}}.Encode()
+	answer, err := h.client.Do(ctx, c, provider.Request{Method: http.MethodGet, URL: u})
+	if provider.StatusOf(err) == http.StatusNotFound {
+		return githost.Last{}, nil
+	} else if err != nil {
+		return githost.Last{}, err
+	}
+	var old struct {
+		build
+		Updated int64 `json:"updatedDate"` // milliseconds since 1970
+	}
+	if err := json.Unmarshal(answer, &old); err != nil {
+		return githost.Last{}, event.NewError(event.Retry, provider.LabelReply, "answer is not one of Bitbucket's API", err)
+	}
+	last := githost.Last{Same: old.State == want.State && old.Description == want.Description}
+	if old.Updated > 0 {
+		last.Set = time.UnixMilli(old.Updated)
+	}
+	return last, nil
+}
+
+// SetStatus writes the build of the status's key.
+func (h host) SetStatus(ctx context.Context, c *http.Client, s githost.Status) error {
+	body, err := json.Marshal(h.build(s))
+	if err != nil {
+		return event.NewError(event.Permanent, provider.LabelPayload, "status could not be encoded", err)
+	}
+	_, err = h.client.Do(ctx, c, provider.Request{URL: h.builds(s.Commit), Body: body})
+	return err
+}
+
+// build returns a status as Bitbucket has it.
+func (h host) build(s githost.Status) build {
+	state := "SUCCESSFUL"
+	if s.State == githost.Failed {
+		state = "FAILED"
+	}
+	sum := sha1.Sum([]byte(s.Name)) //nolint:gosec // as above
+	return build{
+		Key: hex.EncodeToString(sum[:]), State: state, Description: s.Description, URL: h.link(s.Commit),
+		// Beside a commit Bitbucket shows the name alone.
+		Name: provider.Truncate(s.Object+" ["+s.Description+"]", maxText),
+	}
+}
+
+// link returns the page of a commit, or where that is too long, of the server.
+func (h host) link(commit string) string {
+	u := h.client.URL("projects", h.project, "repos", h.repo, "commits", commit)
+	u.User, u.RawQuery = nil, ""
+	if link := u.String(); len(link) <= maxLink {
+		return link
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
+}
+
+// exceptions are Bitbucket's names of the reasons of its refusals.
+var exceptions = []string{
+	"ArgumentValidationException", "AuthorisationException", "IncorrectPasswordAuthenticationException", "NoSuchCommitException",
+	"NoSuchProjectException", "NoSuchRepositoryException",
+}
+
+// word returns the part of a refusal's answer that is shown.
+func word(answer []byte) string {
+	var reply struct {
+		Errors []struct {
+			Exception string `json:"exceptionName"`
+		} `json:"errors"`
+	}
+	if json.Unmarshal(answer, &reply) != nil || len(reply.Errors) == 0 {
+		return ""
+	}
+	name := reply.Errors[0].Exception
+	return provider.KnownWord(name[strings.LastIndexByte(name, '.')+1:], exceptions)
+}

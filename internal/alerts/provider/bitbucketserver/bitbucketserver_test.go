@@ -1,0 +1,246 @@
+package bitbucketserver
+
+import (
+	"encoding/base64"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/providertest"
+	"notifier/internal/event"
+)
+
+const (
+	commit = "4d5c2c3a9b7e4d5c2c3a9b7e4d5c2c3a9b7e4d5c"
+	uid    = "0c9c2e41-8a43-4bd5-9d0c-6a2f6f1f5c11"
+)
+
+func newForTest(cfg provider.Config) (provider.Sender, error) {
+	s, err := New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return providertest.WithMetadata(s, map[string]string{"commit": commit}), nil
+}
+
+func TestContract(t *testing.T) {
+	providertest.Run(t, providertest.Subject{
+		New:    newForTest,
+		Config: provider.Config{Type: "bitbucketserver", UID: uid, Token: "http-s3cret"},
+		Serve:  (&vendor{auth: "Bearer http-s3cret"}).ServeHTTP, Requests: 2, Path: "scm/team-a/fleet-s3cret.git", Reads: true,
+	})
+}
+
+// newTo returns a Sender to v.
+func newTo(t *testing.T, v *vendor) (provider.Sender, *providertest.Sink) {
+	t.Helper()
+	v.auth = "Bearer http-s3cret"
+	sink := providertest.NewSink(t, v.ServeHTTP)
+	s, err := newForTest(provider.Config{
+		Type: "bitbucketserver", Address: sink.URL + "/git/scm/team-a/fleet.git", UID: uid, Token: "http-s3cret",
+		Network: providertest.Loopback(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, sink
+}
+
+func TestPayloads(t *testing.T) {
+	sink := providertest.NewSink(t, (&vendor{auth: "Bearer http-s3cret"}).ServeHTTP)
+	proxy := providertest.HTTPProxy(t, sink.Listener.Addr(), "u", "p") // for a name of the server that stays the same
+	s, err := newForTest(provider.Config{
+		Address: "http://bitbucket.test/git/scm/team-a/fleet.git", UID: uid, Token: "http-s3cret", Network: providertest.Loopback(),
+		Proxy: provider.Proxy{Address: proxy.URL, Username: "u", Password: "p"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	providertest.Golden(t, "status", s, sink)
+}
+
+func send(t *testing.T, s provider.Sender, n provider.Notification) {
+	t.Helper()
+	if err := s.Send(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Fails when a status is posted although the last one of its key says the same, or is not when it says something else.
+func TestAStatusIsPostedWhenTheLastOfItsKeyDiffers(t *testing.T) {
+	v := &vendor{keep: true}
+	s, _ := newTo(t, v)
+	all := providertest.Notifications(t)
+	progress, again := all["info"], all["info"]
+	progress.Event.Reason = "Progressing"
+	again.Event.Reason = "HealthCheckFailed"
+	for i, step := range []struct {
+		n     provider.Notification
+		posts int
+	}{{progress, 0}, {all["error"], 1}, {all["error"], 1}, {again, 2}, {all["info"], 3}, {all["info"], 3}, {progress, 3}, {all["error"], 4}} {
+		if send(t, s, step.n); v.posts != step.posts {
+			t.Errorf("step %d: %d posts, want %d", i, v.posts, step.posts)
+		}
+	}
+	if len(v.builds) != 1 { // the SHA-1 of kustomization/apps/0c9c2e41
+		t.Errorf("one object has the statuses %v", v.builds)
+	}
+}
+
+// Fails when a replay does not look at when Bitbucket took the last status, or a status of before the event counts as newer.
+func TestAReplayedFailureDoesNotReplaceANewerStatus(t *testing.T) {
+	at := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC).UnixMilli() // the event's
+	for updated, posts := range map[int64]int{at - 1: 2, at + 1: 1, 0: 2} {
+		v := &vendor{keep: true}
+		first, _ := newTo(t, v)
+		send(t, first, providertest.Notifications(t)["info"])
+		for _, b := range v.builds {
+			b["updatedDate"] = updated
+		}
+		s, _ := newTo(t, v) // another process
+		n := providertest.Notifications(t)["error"]
+		n.Replayed = true
+		if send(t, s, n); v.posts != posts {
+			t.Errorf("after a status of %d: %d posts, want %d", updated, v.posts, posts)
+		}
+	}
+}
+
+// Fails when an attempt whose answer was lost posts twice.
+func TestAnAttemptWhoseAnswerWasLostPostsOnce(t *testing.T) {
+	v := &vendor{keep: true, auth: "Bearer http-s3cret"}
+	lost := false
+	sink := providertest.NewSink(t, func(w http.ResponseWriter, r *http.Request) {
+		if v.ServeHTTP(w, r); r.Method == http.MethodPost && !lost {
+			lost = true
+			panic(http.ErrAbortHandler)
+		}
+	})
+	s, err := newForTest(provider.Config{Address: sink.URL + "/scm/o/r", Token: "http-s3cret", Network: providertest.Loopback()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := providertest.Notifications(t)["error"]
+	if e := event.AsError(s.Send(t.Context(), n)); e == nil || e.Class != event.Retry {
+		t.Fatalf("got %v, want a retry", e)
+	}
+	if send(t, s, n); v.posts != 1 {
+		t.Errorf("%d were posted", v.posts)
+	}
+}
+
+// Fails when credentials that Flux documents are not taken, or faulty ones are sent or quoted.
+func TestCredentials(t *testing.T) {
+	pair := "Basic " + base64.StdEncoding.EncodeToString([]byte("user:p4:ss"))
+	for name, c := range map[string]struct {
+		cfg  provider.Config
+		want string
+	}{
+		"a token":               {provider.Config{Token: "BBDC-abc="}, "Bearer BBDC-abc="},
+		"a pair":                {provider.Config{Username: "user", Password: "p4:ss"}, pair},
+		"a token before a pair": {provider.Config{Token: "abc", Username: "user", Password: "p4ss"}, "Bearer abc"},
+		"a line end":            {provider.Config{Token: "s3cret\n"}, ""},
+		"half a pair":           {provider.Config{Username: "s3cret"}, ""},
+		"the other half":        {provider.Config{Password: "s3cret"}, ""},
+		"a colon in the name":   {provider.Config{Username: "s3cret:", Password: "s3cret"}, ""},
+		"nothing":               {provider.Config{}, ""},
+	} {
+		got, err := authorize(c.cfg)
+		if got != c.want || (err == nil) != (c.want != "") || err != nil && strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: got %q, %v; want %q", name, got, err, c.want)
+		}
+	}
+}
+
+// Fails when the path that the server is installed under is lost, or something else than a clone address over HTTP is taken.
+func TestTheAddressIsThatForCloning(t *testing.T) {
+	for address, want := range map[string]string{
+		"https://bb.test/scm/p/r.git":             "https://bb.test/ p r",
+		"http://user@bb.test:7990/scm/~jane/r":    "http://bb.test:7990/ ~jane r",
+		"https://bb.test/a%20b/scm/scm/p/r.git":   "https://bb.test/a%20b/scm p r",
+		"HTTPS://bb.test/bitbucket/scm/p/r.git/?": "https://bb.test/bitbucket p r",
+		"https://bb.test/projects/p/repos/r":      "",
+		"https://bb.test/p/r":                     "",
+		"https://bb.test/scm/p":                   "",
+		"ssh://git@bb.test/scm/p/r.git":           "",
+		"git@bb.test:scm/p/r.git":                 "",
+	} {
+		cfg := provider.Config{Address: address}
+		h, err := locate(&cfg)
+		if got := cfg.Address + " " + h.project + " " + h.repo; want != "" && (err != nil || got != want) || want == "" && err == nil {
+			t.Errorf("%s: got %s, %v; want %s", address, got, err, want)
+		}
+	}
+	if _, err := New(provider.Config{Token: "t"}); !errors.Is(err, provider.ErrNoAddress) {
+		t.Errorf("got %v, want an error that says where an address is looked for", err)
+	}
+}
+
+// Fails when a link is longer than Bitbucket takes, or shows what the address has of credentials.
+func TestTheLinkIsOneThatBitbucketTakes(t *testing.T) {
+	for _, path := range []string{"p/r", "p/" + strings.Repeat("r", 1000)} {
+		s, err := New(provider.Config{Address: "https://user:s3cret@bb.test/scm/" + path, Token: "t"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if link := s.link(commit); len(link) > 450 || strings.Contains(link, "s3cret") || !strings.HasPrefix(link, "https://bb.test") {
+			t.Error(link)
+		}
+	}
+}
+
+// Fails when a message that Bitbucket is known to answer is lost, or when anything else of an answer is shown.
+func TestKnownReasonsAreShownAndNothingElse(t *testing.T) {
+	for answer, want := range map[string]string{
+		`{"errors":[{"message":"s3cret","exceptionName":"com.atlassian.bitbucket.AuthorisationException"}]}`: "HTTP 403: AuthorisationException",
+		`{"errors":[{"message":"s3cret","exceptionName":"com.atlassian.s3cret"}]}`:                           "HTTP 403",
+		`{"errors":[]}`: "HTTP 403",
+		`s3cret`:        "HTTP 403",
+		``:              "HTTP 403",
+	} {
+		sink := providertest.NewSink(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, answer)
+		})
+		s, err := newForTest(provider.Config{Address: sink.URL + "/scm/o/r", Token: "t", Network: providertest.Loopback()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"])); got.Reason != want || got.Class != event.Permanent {
+			t.Errorf("%s: got %q, want %q", answer, got.Reason, want)
+		}
+	}
+}
+
+// Fails when an answer that is not Bitbucket's counts as no status, or the TLS material of the Secret is not used.
+func TestWhatIsNotBitbucketIsTold(t *testing.T) {
+	sink := providertest.NewSink(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") })
+	s, err := newForTest(provider.Config{Address: sink.URL + "/scm/o/r", Token: "t", Network: providertest.Loopback()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"]))
+	if e == nil || e.Class != event.Retry || e.Label != provider.LabelReply {
+		t.Errorf("got %v", e)
+	}
+	values := map[string]string{"ca.crt": "none"}
+	if _, err := New(provider.Config{Address: "https://bb.test/scm/o/r", Token: "t", Values: values}); err == nil {
+		t.Error("New took a CA that is none")
+	}
+}
+
+// Fails when a text is not cut to what Bitbucket takes.
+func TestTheLongestTextsAreTaken(t *testing.T) {
+	v := &vendor{}
+	s, _ := newTo(t, v)
+	n := providertest.Notifications(t)["error"]
+	n.Event.Reason = strings.Repeat("Äx", 1000)
+	n.Event.InvolvedObject.Kind, n.Event.InvolvedObject.Name = strings.Repeat("K", 253), strings.Repeat("ä", 126)
+	if send(t, s, n); v.posts != 1 {
+		t.Errorf("%d were posted", v.posts)
+	}
+}

@@ -1,0 +1,155 @@
+package cloudauth
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"regexp"
+	"time"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+// The annotations by which a service account names its identity at Google Cloud: the one of Flux and the one of GKE.
+const (
+	googleProvider = "gcp.auth.fluxcd.io/workload-identity-provider"
+	googleAccount  = "iam.gke.io/gcp-service-account"
+)
+
+const (
+	googleTokens        = "https://sts.googleapis.com/v1/token"
+	googleImpersonation = "https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/"
+	googleScope         = "https://www.googleapis.com/auth/cloud-platform"
+)
+
+var (
+	googleProviderForm = regexp.MustCompile(`^projects/[0-9]{1,20}/locations/global/workloadIdentityPools/[^/\s]{1,100}/providers/[^/\s]{1,100}$`)
+	googleAccountForm  = regexp.MustCompile(`^[a-zA-Z0-9-]{1,100}@[a-zA-Z0-9.-]{1,150}$`)
+)
+
+// Google returns access tokens for a scope, such as "https://www.googleapis.com/auth/pubsub".
+func Google(cfg provider.Config, scope string) (*Source, error) {
+	s, err := newSource(cfg, "Google Cloud", googleTokens, googleWord)
+	if err != nil {
+		return nil, err
+	}
+	s.exchange = func(ctx context.Context, c *provider.Client) (accessToken, error) {
+		annotations, err := cfg.Annotations(ctx)
+		if err != nil {
+			return accessToken{}, err
+		}
+		account := annotations[googleAccount]
+		if account != "" && !googleAccountForm.MatchString(account) {
+			return accessToken{}, misnamed(googleAccount, "is no e-mail address of a service account")
+		}
+		pool, err := googlePool(ctx, annotations[googleProvider])
+		if err != nil {
+			return accessToken{}, err
+		}
+		subject, err := cfg.Identity(ctx, pool.cluster)
+		if err != nil {
+			return accessToken{}, err
+		}
+		if account == "" {
+			return federate(ctx, c, pool.google, scope, subject)
+		}
+		federated, err := federate(ctx, c, pool.google, googleScope, subject)
+		if err != nil {
+			return accessToken{}, err
+		}
+		return impersonate(ctx, c, account, scope, federated.value)
+	}
+	return s, nil
+}
+
+// audiences of a workload identity pool: that of the cluster's token, and the one by which Google knows the pool.
+type audiences struct{ cluster, google string }
+
+// googlePool returns the audiences of the pool that the annotation names, else of GKE's own.
+func googlePool(ctx context.Context, annotation string) (audiences, error) {
+	if annotation == "" {
+		return gkePool(ctx)
+	}
+	if !googleProviderForm.MatchString(annotation) {
+		return audiences{}, misnamed(googleProvider, "is no name of a provider of a workload identity pool")
+	}
+	name := "//iam.googleapis.com/" + annotation
+	return audiences{cluster: name, google: name}, nil
+}
+
+// federate exchanges the cluster's token (RFC 8693).
+func federate(ctx context.Context, c *provider.Client, audience, scope, subject string) (accessToken, error) {
+	var answer struct {
+		AccessToken string `json:"access_token"`
+		ExpiresIn   int64  `json:"expires_in"` // seconds
+	}
+	if err := post(ctx, c, form(nil, url.Values{
+		"grant_type":           {"urn:ietf:params:oauth:grant-type:token-exchange"},
+		"audience":             {audience},
+		"scope":                {scope},
+		"requested_token_type": {"urn:ietf:params:oauth:token-type:access_token"},
+		"subject_token_type":   {"urn:ietf:params:oauth:token-type:jwt"},
+		"subject_token":        {subject},
+	}), &answer); err != nil {
+		return accessToken{}, err
+	}
+	return bearer(answer.AccessToken, seconds(answer.ExpiresIn))
+}
+
+// impersonate gets a token of a service account of Google's that lets the federated identity act as it.
+func impersonate(ctx context.Context, c *provider.Client, account, scope, federated string) (accessToken, error) {
+	u, err := url.Parse(googleImpersonation + url.PathEscape(account) + ":generateAccessToken")
+	if err != nil {
+		return accessToken{}, errAnswer
+	}
+	body, err := json.Marshal(map[string]any{"scope": []string{scope}, "lifetime": "3600s"})
+	if err != nil {
+		return accessToken{}, event.NewError(event.Permanent, provider.LabelPayload, "the request could not be encoded", err)
+	}
+	var answer struct {
+		AccessToken string    `json:"accessToken"`
+		ExpireTime  time.Time `json:"expireTime"`
+	}
+	if err := post(ctx, c, provider.Request{
+		URL: u, Header: http.Header{"Authorization": {"Bearer " + federated}}, Body: body,
+	}, &answer); err != nil {
+		return accessToken{}, err
+	}
+	return bearer(answer.AccessToken, time.Until(answer.ExpireTime))
+}
+
+// googleStatuses are the words with which Google's APIs refuse a request.
+var googleStatuses = []string{
+	"ABORTED", "DEADLINE_EXCEEDED", "FAILED_PRECONDITION", "INTERNAL", "INVALID_ARGUMENT", "NOT_FOUND", "PERMISSION_DENIED",
+	"RESOURCE_EXHAUSTED", "UNAUTHENTICATED", "UNAVAILABLE",
+}
+
+// googleWord returns what is shown of a refusal: OAuth's word of the Security Token Service, or the status of another API.
+func googleWord(answer []byte) string {
+	var refusal struct {
+		Error json.RawMessage `json:"error"`
+	}
+	if json.Unmarshal(answer, &refusal) != nil {
+		return ""
+	}
+	var word string
+	if json.Unmarshal(refusal.Error, &word) == nil {
+		return provider.KnownWord(word, oauthErrors)
+	}
+	return GoogleStatus(answer)
+}
+
+// GoogleStatus returns the status in the answer to a refused request to one of Google's APIs, where it is a known one.
+func GoogleStatus(answer []byte) string {
+	var refusal struct {
+		Error struct {
+			Status string `json:"status"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(answer, &refusal) != nil {
+		return ""
+	}
+	return provider.KnownWord(refusal.Error.Status, googleStatuses)
+}

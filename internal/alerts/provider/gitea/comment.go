@@ -1,0 +1,72 @@
+package gitea
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/githost"
+	"notifier/internal/event"
+)
+
+// comments is the part of the API that comments need. To Gitea a pull request is an issue with commits.
+type comments struct{ repository }
+
+// account is a user as Gitea answers.
+type account struct {
+	Login string `json:"login"`
+}
+
+// comment is a comment as Gitea lists it. A deleted user has no login, or a placeholder.
+type comment struct {
+	ID   int64   `json:"id"`
+	User account `json:"user"`
+	Body string  `json:"body"`
+}
+
+// Login returns the login of the token's owner.
+func (r comments) Login(ctx context.Context, h *http.Client) (string, error) {
+	var a account
+	err := r.call(ctx, h, provider.Request{Method: http.MethodGet, URL: r.client.URL("api", "v1", "user")}, &a)
+	return a.Login, err
+}
+
+// Comments returns all comments at once: Gitea's list has no pages.
+func (r comments) Comments(ctx context.Context, h *http.Client, number int64, _ int) ([]githost.Comment, bool, error) {
+	var listed []comment
+	if err := r.call(ctx, h, provider.Request{Method: http.MethodGet, URL: r.of(number)}, &listed); err != nil {
+		return nil, false, err
+	}
+	all := make([]githost.Comment, len(listed))
+	for i, c := range listed {
+		all[i] = githost.Comment{ID: c.ID, Author: c.User.Login, Body: c.Body}
+	}
+	return all, false, nil
+}
+
+// CreateComment writes a comment.
+func (r comments) CreateComment(ctx context.Context, h *http.Client, number int64, body string) error {
+	return r.write(ctx, h, provider.Request{URL: r.of(number)}, body)
+}
+
+// EditComment replaces the text of a comment.
+func (r comments) EditComment(ctx context.Context, h *http.Client, _, id int64, body string) error {
+	u := r.url("issues", "comments", strconv.FormatInt(id, 10))
+	return r.write(ctx, h, provider.Request{Method: http.MethodPatch, URL: u}, body)
+}
+
+// of returns the address of the comments on a pull request.
+func (r comments) of(number int64) *url.URL {
+	return r.url("issues", strconv.FormatInt(number, 10), "comments")
+}
+
+func (r comments) write(ctx context.Context, h *http.Client, request provider.Request, text string) error {
+	var err error
+	if request.Body, err = json.Marshal(map[string]string{"body": text}); err != nil {
+		return event.NewError(event.Permanent, provider.LabelPayload, "comment could not be encoded", err)
+	}
+	return r.call(ctx, h, request, nil)
+}

@@ -1,0 +1,133 @@
+package gitea
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/githost"
+	"notifier/internal/event"
+)
+
+const (
+	typeStatus  = "gitea"
+	typeComment = "giteapullrequestcomment"
+)
+
+// The Provider types that the package serves: those that write statuses, and those that write comments.
+var (
+	StatusTypes  = []string{typeStatus}
+	CommentTypes = []string{typeComment}
+)
+
+// The longest answers that are read, in bytes: a page of statuses, and all comments of a pull request.
+const (
+	maxStatuses = 1 << 20
+	maxComments = 4 << 20
+)
+
+// Sender writes to one repository.
+type Sender struct {
+	client *provider.Client
+	writer provider.Sender
+}
+
+// New builds a Sender of either type. It needs a repository's address and a token.
+func New(cfg provider.Config) (*Sender, error) {
+	r, addressErr := locate(&cfg)
+	token := cmp.Or(cfg.Token, cfg.Password)
+	authorization, authErr := githost.Authorization("token", token)
+	o := provider.ClientOptions{Header: http.Header{"Authorization": {authorization}}, MaxReply: maxStatuses, Word: word}
+	if cfg.Type == typeComment {
+		o.MaxReply = maxComments
+	} else {
+		cfg = cfg.WithSecretTLS()
+	}
+	client, clientErr := provider.NewClient(cfg, o)
+	if err := errors.Join(addressErr, authErr, clientErr); err != nil {
+		return nil, err
+	}
+	r.client = client
+	if cfg.Type == typeComment {
+		return &Sender{client, githost.NewComments(cfg, client, comments{r}, githost.PullRequestKey)}, nil
+	}
+	return &Sender{client, githost.NewStatuses(cfg, client, statuses{r}, githost.Limits{}, true)}, nil
+}
+
+// Close drops idle connections.
+func (s *Sender) Close() error { return s.client.Close() }
+
+// Send writes the notification.
+func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
+	return s.writer.Send(ctx, n)
+}
+
+// repository makes the calls of Gitea's API for one repository.
+type repository struct {
+	client      *provider.Client
+	owner, name string
+}
+
+// locate reads the repository of an address and leaves the address of the server in its place.
+func locate(cfg *provider.Config) (repository, error) {
+	at, err := githost.ParseRepository(cfg.Address)
+	if err != nil {
+		return repository{}, err
+	}
+	path := at.Segments()
+	if len(path) < 2 {
+		return repository{}, errors.New("address is no repository; it has the form gitea.example.com/owner/repository, with https before it")
+	}
+	own := len(path) - 2 // the parts before it are the path of the server
+	for i := range path[:own] {
+		path[i] = url.PathEscape(path[i])
+	}
+	cfg.Address = at.Base() + "/" + strings.Join(path[:own], "/")
+	return repository{owner: path[own], name: path[own+1]}, nil
+}
+
+// call makes a request of the API and decodes its answer into reply, unless that is nil. An empty answer decodes into nothing.
+func (r repository) call(ctx context.Context, h *http.Client, request provider.Request, reply any) error {
+	answer, err := r.client.Do(ctx, h, request)
+	if err != nil || reply == nil || len(answer) == 0 {
+		return err
+	}
+	if err := json.Unmarshal(answer, reply); err != nil {
+		return event.NewError(event.Retry, provider.LabelReply, "answer is not one of Gitea's API", err)
+	}
+	return nil
+}
+
+// url returns the address of a part of the repository in the API.
+func (r repository) url(parts ...string) *url.URL {
+	return r.client.URL(append([]string{"api", "v1", "repos", r.owner, r.name}, parts...)...)
+}
+
+// words are shown in place of the messages of refusals that begin so.
+var words = []struct{ message, word string }{
+	{"token does not have at least one of required scope", "the token lacks a scope"},
+	{"user should have a permission to write", "the token's user may not write to the repository"},
+	{"user should have specific permission", "the token's user lacks a permission"},
+	{"invalid username, password or token", "the token is not valid"},
+}
+
+// word returns the part of a refusal's answer that is shown.
+func word(answer []byte) string {
+	var reply struct {
+		Message string `json:"message"`
+	}
+	if json.Unmarshal(answer, &reply) != nil {
+		return ""
+	}
+	for _, w := range words {
+		if strings.HasPrefix(reply.Message, w.message) {
+			return w.word
+		}
+	}
+	return ""
+}

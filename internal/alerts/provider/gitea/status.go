@@ -1,0 +1,66 @@
+package gitea
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/githost"
+	"notifier/internal/event"
+)
+
+const (
+	pageLength = 50 // statuses, the most that Gitea lists at once unless its administrator says otherwise
+	maxPages   = 10
+)
+
+// statuses is the part of the API that statuses need.
+type statuses struct{ repository }
+
+// status is a commit's status as Gitea lists it. A posted status has its state under "state".
+type status struct {
+	Context     string `json:"context"`
+	State       string `json:"status"`
+	Description string `json:"description"`
+	Created     string `json:"created_at"`
+}
+
+// states are Gitea's names of the states.
+var states = map[githost.State]string{githost.Succeeded: "success", githost.Failed: "failure", githost.Pending: "pending"}
+
+// LastStatus looks for the context among the last statuses of the commit's contexts.
+func (r statuses) LastStatus(ctx context.Context, h *http.Client, s githost.Status) (githost.Last, error) {
+	u := r.url("commits", s.Commit, "status")
+	for page := 1; page <= maxPages; page++ {
+		u.RawQuery = url.Values{"page": {strconv.Itoa(page)}, "limit": {strconv.Itoa(pageLength)}}.Encode()
+		var reply struct {
+			Statuses []status `json:"statuses"`
+		}
+		if err := r.call(ctx, h, provider.Request{Method: http.MethodGet, URL: u}, &reply); err != nil {
+			return githost.Last{}, err
+		}
+		for _, old := range reply.Statuses {
+			if old.Context == s.Name {
+				set, _ := time.Parse(time.RFC3339, old.Created)
+				return githost.Last{Same: old.State == states[s.State] && old.Description == s.Description, Set: set}, nil
+			}
+		}
+		if len(reply.Statuses) < pageLength {
+			break
+		}
+	}
+	return githost.Last{}, nil
+}
+
+// SetStatus posts a status.
+func (r statuses) SetStatus(ctx context.Context, h *http.Client, s githost.Status) error {
+	body, err := json.Marshal(map[string]string{"context": s.Name, "state": states[s.State], "description": s.Description})
+	if err != nil {
+		return event.NewError(event.Permanent, provider.LabelPayload, "status could not be encoded", err)
+	}
+	return r.call(ctx, h, provider.Request{URL: r.url("statuses", s.Commit), Body: body}, nil)
+}

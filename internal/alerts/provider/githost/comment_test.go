@@ -1,0 +1,179 @@
+package githost
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+func TestAnEventsTextHasNoMeaningToTheHost(t *testing.T) {
+	const z = noWidth
+	for text, want := range map[string]string{
+		"@root and @team/x":              "@" + z + "root and @" + z + "team/x",
+		"main@sha1:abc":                  "main@sha1:abc",
+		"_@root":                         `\_@` + z + "root",
+		"fixes #12, o/r#3, GH-4":         `fixes \#` + z + `12, o/r\#` + z + "3, GH-" + z + "4",
+		"!1 ~bug %v1 $2 &3 *x [y":        `\!` + z + `1 \~` + z + `bug %` + z + `v1 \$` + z + `2 \&` + z + `3 \*` + z + `x \[` + z + "y",
+		"[l](https://x.test) ![i](y)":    `\[` + z + `l\](https://x.test) \!` + z + `\[` + z + `i\](y)`,
+		"<script> <!-- --> &lt;":         `\<script\> \<\!-- --\> \&` + z + "lt;",
+		"`code` **b** _i_ ~~s~~ | \\":    "\\`code\\` \\*\\*" + z + "b\\*\\* \\_i\\_ \\~\\~" + z + "s\\~\\~ \\| \\\\",
+		"/close":                         z + "/close",
+		"a\n  /merge":                    "a  \n\u00A0\u00A0" + z + "/merge",
+		"- a\n+ b\n1. c\n2) d\n===\n# e": "\\- a  \n\\+ b  \n1\\. c  \n2\\) d  \n\\===  \n\\# e",
+		"    code\n\tcode":               "\u00A0\u00A0\u00A0\u00A0code  \n\u00A0\u00A0\u00A0\u00A0code",
+		"a\r\nb\rc\n\nd":                 "a  \nb  \nc  \n  \nd",
+		"see https://x.test/a_b?c=d.":    "see https://x.test/a_b?c=d.",
+		"https://x.test/@root`":          "https://x.test/@" + z + "root\\`",
+		"a\x00b\u202ec\u2028d\xff":       "a b c d\uFFFD",
+		"/":                              z + "/",
+		"7":                              "7",
+		"":                               "",
+	} {
+		if got := Escape(text); got != want {
+			t.Errorf("%q:\n got %q\nwant %q", text, got, want)
+		}
+	}
+}
+
+func TestTheMarkIsThatOfFlux(t *testing.T) {
+	o := apps("info", "").Event.InvolvedObject
+	if got := Marker(PullRequestKey, "0c9c2e41-d2f9", o); got != "<!-- flux-pr-comment-key:0c9c2e41-d2f9/Kustomization/team-a/apps -->" {
+		t.Error(got)
+	}
+	o.Name = "a-->\n<b>@x"
+	if got := Marker(MergeRequestKey, "u", o); got != "<!-- flux-mr-comment-key:u/Kustomization/team-a/a--%3e%0a%3cb%3e%40x -->" {
+		t.Error(got)
+	}
+}
+
+func TestTheBodyIsThatOfFlux(t *testing.T) {
+	n := bad
+	n.Event.Message = "health check failed\n@root"
+	n.Event.Metadata = map[string]string{"revision": "main@sha1:abc", "change_request": "7", "summary": "**mine** @ops", "a`b": "**theirs**\n# x"}
+	n.Authored = []string{"summary"}
+	want := "M\n\n## Flux Status\n\n⚠️ Kustomization/team-a/apps\n\nhealth check failed  \n@\u200Broot\n\nMetadata:\n" +
+		"* `a'b`: \\*\\*\u200Btheirs\\*\\* \\# x\n* `revision`: main@sha1:abc\n* `summary`: **mine** @ops\n"
+	if got := Body("M", n); got != want {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+	n.Event.Metadata = nil
+	n.Event.Severity = event.SeverityInfo
+	if got := Body("M", n); got != "M\n\n## Flux Status\n\nℹ️ Kustomization/team-a/apps\n\nhealth check failed  \n@\u200Broot" {
+		t.Errorf("without metadata: %q", got)
+	}
+}
+
+// Fails when a body is as long as it comes, or when the cut falls into an escape or a character.
+func TestTheWorstTextStillFits(t *testing.T) {
+	for _, r := range []string{"x", "[", "@a ", "😀", "\xff", "\n", "/\n", "\x01", "    a\n"} {
+		n := bad
+		n.Event.InvolvedObject = event.ObjectReference{Kind: strings.Repeat(r, 253), Name: strings.Repeat(r, 253), Namespace: strings.Repeat(r, 253)}
+		n.Event.Message = strings.Repeat(r, 1<<20)
+		n.Event.Metadata = map[string]string{}
+		for i := range 100 {
+			n.Event.Metadata[strings.Repeat(r, 400)+fmt.Sprint(i)] = strings.Repeat(r, 2000)
+		}
+		body := Body(Marker(PullRequestKey, "u", n.Event.InvolvedObject), n)
+		if got := utf8.RuneCountInString(body); got > maxBody || !utf8.ValidString(body) {
+			t.Errorf("%q: %d characters, valid %t; want %d at most", r, got, utf8.ValidString(body), maxBody)
+		}
+	}
+}
+
+// fakeReview has the comments of one change request.
+type fakeReview struct {
+	comments []Comment
+	asked    int
+	log      []string
+}
+
+func (f *fakeReview) Login(context.Context, *http.Client) (string, error) {
+	f.asked++
+	return "Flux-Bot", nil
+}
+
+func (f *fakeReview) Comments(_ context.Context, _ *http.Client, number int64, page int) ([]Comment, bool, error) {
+	if number != 7 {
+		return nil, false, event.NewError(event.Permanent, provider.LabelClient, "HTTP 404", nil)
+	}
+	from := min((page-1)*PageSize, len(f.comments))
+	to := min(from+PageSize, len(f.comments))
+	return f.comments[from:to], to < len(f.comments), nil
+}
+
+func (f *fakeReview) CreateComment(_ context.Context, _ *http.Client, _ int64, body string) error {
+	f.log = append(f.log, "create")
+	f.comments = append(f.comments, Comment{ID: int64(len(f.comments) + 1), Author: "flux-bot", Body: strings.ReplaceAll(body, "\n", "\r\n")})
+	return nil
+}
+
+func (f *fakeReview) EditComment(_ context.Context, _ *http.Client, _, id int64, body string) error {
+	f.log = append(f.log, fmt.Sprintf("edit %d", id))
+	f.comments[id-1].Body = body
+	return nil
+}
+
+func newComments(t *testing.T, host CommentHost) *Comments {
+	t.Helper()
+	cfg := provider.Config{Address: "https://git.test/o/r", UID: "0c9c2e41"}
+	client, err := provider.NewClient(cfg, provider.ClientOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return NewComments(cfg, client, host, PullRequestKey)
+}
+
+func onChange(n provider.Notification, number string) provider.Notification {
+	n.Event.Metadata = map[string]string{"change_request": number}
+	return n
+}
+
+// Fails when the comment is looked for among the first hundred alone, when one of somebody else with the same mark is edited, or when one
+// that says the same is edited.
+func TestTheOwnCommentIsFoundAmongManyAndEdited(t *testing.T) {
+	f := &fakeReview{}
+	stolen := Marker(PullRequestKey, "0c9c2e41", bad.Event.InvolvedObject)
+	for i := range 250 {
+		f.comments = append(f.comments, Comment{ID: int64(i + 1), Author: "mallory", Body: stolen})
+	}
+	c := newComments(t, f)
+	for _, n := range []provider.Notification{bad, bad, good, bad} {
+		if err := c.Send(t.Context(), onChange(n, "7")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := strings.Join(f.log, ", "); got != "create, edit 251, edit 251" || f.asked != 1 {
+		t.Errorf("got %s; the login was asked for %d times", got, f.asked)
+	}
+}
+
+func TestTheSearchForTheOwnCommentEnds(t *testing.T) {
+	f := &fakeReview{comments: make([]Comment, (maxPages+1)*PageSize)}
+	if err := newComments(t, f).Send(t.Context(), onChange(bad, "7")); event.AsError(err).Class != event.Permanent || len(f.log) != 0 {
+		t.Errorf("got %v, %v", err, f.log)
+	}
+}
+
+func TestOnlyAReportedNumberIsAChangeRequest(t *testing.T) {
+	for number, want := range map[string]int64{"7": 7, "0": 0, "-1": 0, "x": 0, "": 0, "7/../8": 0, "99999999999999999999": 0} {
+		if got, err := ChangeRequest(onChange(bad, number)); got != want || (err == nil) != (want > 0) {
+			t.Errorf("%q: got %d, %v", number, got, err)
+		}
+	}
+	n := onChange(bad, "7")
+	n.Authored = []string{"change_request"}
+	if _, err := ChangeRequest(n); err == nil || TakesComments(n) {
+		t.Error("an author's number is taken for that of a change request")
+	}
+	n = onChange(bad, "7")
+	n.Event.Metadata["commit_status"] = "update"
+	if TakesComments(n) {
+		t.Error("what only updates a status is commented")
+	}
+}

@@ -1,0 +1,122 @@
+package githost
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+// Comment is a comment on a change request as a host has it.
+type Comment struct {
+	// ID is the host's.
+	ID int64
+	// Author is the login of the account that wrote it.
+	Author string
+	Body   string
+}
+
+// CommentHost is the part of a host's API that comments need.
+type CommentHost interface {
+	// Login returns the login of the own account, as the host has it for the author of a comment. It is asked once.
+	Login(ctx context.Context, h *http.Client) (string, error)
+	// Comments returns a page of the comments on a change request, the oldest first; the first page is 1. More says that there may be a
+	// next one.
+	Comments(ctx context.Context, h *http.Client, number int64, page int) (comments []Comment, more bool, err error)
+	// CreateComment writes a new comment.
+	CreateComment(ctx context.Context, h *http.Client, number int64, body string) error
+	// EditComment replaces the text of a comment.
+	EditComment(ctx context.Context, h *http.Client, number, id int64, body string) error
+}
+
+// PageSize is how many comments a page has where the host lets the caller say, few enough that a page of long ones is no large answer.
+const PageSize = 50
+
+// maxPages bounds the search for the own comment. GitHub keeps 2,500 comments at most on a pull request.
+const maxPages = 50
+
+// Comments sends notifications as comments on change requests.
+type Comments struct {
+	client   *provider.Client
+	host     CommentHost
+	key, uid string
+	login    atomic.Pointer[string]
+}
+
+// NewComments returns the Comments of a Provider, marked with key.
+func NewComments(cfg provider.Config, client *provider.Client, host CommentHost, key string) *Comments {
+	return &Comments{client: client, host: host, key: key, uid: cfg.UID}
+}
+
+// Send writes the comment of a notification, or edits the one that is there.
+func (c *Comments) Send(ctx context.Context, n provider.Notification) error {
+	number, err := ChangeRequest(n)
+	if err != nil {
+		return event.AsError(err)
+	}
+	marker := Marker(c.key, c.uid, n.Event.InvolvedObject)
+	body := Body(marker, n)
+	return c.client.Call(ctx, func(ctx context.Context, h *http.Client) error {
+		own, err := c.own(ctx, h)
+		if err != nil {
+			return err
+		}
+		comment, err := c.find(ctx, h, number, func(known Comment) bool {
+			return strings.EqualFold(known.Author, own) && strings.Contains(known.Body, marker)
+		})
+		switch {
+		case err != nil:
+			return err
+		case comment == nil:
+			return c.host.CreateComment(ctx, h, number, body)
+		case sameText(comment.Body, body):
+			return nil
+		default:
+			return c.host.EditComment(ctx, h, number, comment.ID, body)
+		}
+	})
+}
+
+// own returns the login of the own account.
+func (c *Comments) own(ctx context.Context, h *http.Client) (string, error) {
+	if known := c.login.Load(); known != nil {
+		return *known, nil
+	}
+	login, err := c.host.Login(ctx, h)
+	if err != nil {
+		return "", err
+	}
+	if login == "" {
+		return "", event.NewError(event.Retry, provider.LabelReply, "the host does not say whose the token is", nil)
+	}
+	c.login.Store(&login)
+	return login, nil
+}
+
+// find returns the first comment that is looked for, nil if there is none.
+func (c *Comments) find(ctx context.Context, h *http.Client, number int64, wanted func(Comment) bool) (*Comment, error) {
+	for page := 1; page <= maxPages; page++ {
+		comments, more, err := c.host.Comments(ctx, h, number, page)
+		if err != nil {
+			return nil, err
+		}
+		for i := range comments {
+			if wanted(comments[i]) {
+				return &comments[i], nil
+			}
+		}
+		if !more {
+			return nil, nil
+		}
+	}
+	return nil, event.NewError(event.Permanent, provider.LabelRejected, "the change request has too many comments to find the own one", nil)
+}
+
+// sameText compares two texts but for what hosts change about line ends.
+func sameText(a, b string) bool {
+	normal := func(s string) string { return strings.TrimSpace(strings.ReplaceAll(s, "\r\n", "\n")) }
+	return normal(a) == normal(b)
+}

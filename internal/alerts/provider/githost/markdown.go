@@ -1,0 +1,109 @@
+package githost
+
+import (
+	"regexp"
+	"strings"
+)
+
+// noWidth takes the meaning away from a sign before it without being seen: hosts look for mentions and references in the text that Markdown
+// has made, where Markdown's own escapes are gone.
+const noWidth = "\u200B"
+
+// address matches what is left as it is so that it stays a link: it has none of the signs that Markdown or a host gives a meaning within it.
+var address = regexp.MustCompile(`https?://[A-Za-z0-9./:?=%+_-]+`)
+
+// backslashed are the signs that Markdown gives a meaning anywhere in a line.
+const backslashed = "\\`*_[]<>~|&$#!"
+
+// referring are the signs that begin a reference on some host, beside "@user" and "GH-1", as "#1", "!2", "~label", "%milestone", "$3", "&4",
+// "^alert#5", "*iteration:6" and "[feature_flag:7]" do.
+const referring = "#!~%$&^*["
+
+// Escape returns text that Markdown of Git hosts shows as it is: several lines, in which only plain addresses mean anything.
+func Escape(s string) string {
+	s = strings.ReplaceAll(strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\r\n", "\n"), "\r", "\n")
+	lines := strings.Split(s, "\n")
+	for i, line := range lines {
+		lines[i] = escapeLine(line)
+	}
+	// Two spaces at the end keep lines apart, which some hosts would join.
+	return strings.Join(lines, "  \n")
+}
+
+// escapeInline returns text for one line.
+func escapeInline(s string) string {
+	return escapeText(strings.Join(strings.Fields(plain(s)), " "))
+}
+
+func escapeLine(line string) string {
+	text := strings.TrimLeft(line, " \t")
+	indent := strings.ReplaceAll(line[:len(line)-len(text)], "\t", "    ")
+	text = strings.TrimRight(plain(text), " ")
+	if text == "" {
+		return ""
+	}
+	// No-break spaces: Markdown would take the space at the beginning of a line for structure.
+	return strings.Repeat("\u00A0", min(len(indent), 40)) + startOfLine(text)
+}
+
+// startOfLine escapes a line whose beginning might be a list, a rule, or an order to the host: GitLab and bots obey lines such as "/close".
+func startOfLine(text string) string {
+	switch text[0] {
+	case '-', '+', '=':
+		return `\` + text[:1] + escapeText(text[1:])
+	case '/':
+		return noWidth + "/" + escapeText(text[1:])
+	}
+	digits := len(text) - len(strings.TrimLeft(text, "0123456789"))
+	if digits > 0 && digits < len(text) && (text[digits] == '.' || text[digits] == ')') {
+		return text[:digits] + `\` + text[digits:digits+1] + escapeText(text[digits+1:])
+	}
+	return escapeText(text)
+}
+
+// escapeText escapes text within a line but the addresses in it.
+func escapeText(s string) string {
+	var b strings.Builder
+	last := 0
+	for _, at := range address.FindAllStringIndex(s, -1) {
+		escapeSigns(&b, s, last, at[0])
+		b.WriteString(s[at[0]:at[1]])
+		last = at[1]
+	}
+	escapeSigns(&b, s, last, len(s))
+	return b.String()
+}
+
+// escapeSigns writes s[from:to] escaped. All signs with a meaning are ASCII, so that bytes will do.
+func escapeSigns(b *strings.Builder, s string, from, to int) {
+	for i := from; i < to; i++ {
+		c := s[i]
+		if strings.IndexByte(backslashed, c) >= 0 {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(c)
+		if refers(s, i) {
+			b.WriteString(noWidth)
+		}
+	}
+}
+
+// refers reports whether the sign at i may begin a mention or a reference to what follows.
+func refers(s string, i int) bool {
+	if i+1 == len(s) || !wordly(s[i+1]) && strings.IndexByte("[\"'", s[i+1]) < 0 {
+		return false
+	}
+	switch {
+	case s[i] == '@':
+		return i == 0 || !wordly(s[i-1]) || s[i-1] == '_' // "main@sha1:…" and mail addresses mention nobody
+	case s[i] == '-':
+		return i >= 2 && strings.EqualFold(s[i-2:i], "GH") // GitHub's "GH-1"
+	default:
+		return strings.IndexByte(referring, s[i]) >= 0
+	}
+}
+
+// wordly reports whether a name or a number may have the byte in it. All of a character outside ASCII counts.
+func wordly(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c >= 0x80
+}

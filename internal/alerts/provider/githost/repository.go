@@ -1,0 +1,89 @@
+package githost
+
+import (
+	"errors"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"notifier/internal/alerts/provider"
+)
+
+// maxAddress is the longest address that a Provider may have, in bytes; so the API says.
+const maxAddress = 2048
+
+// Repository is a repository's place on a Git host.
+type Repository struct {
+	// Scheme is https, or http where the address says so.
+	Scheme string
+	// Host is the host's name in lower case, with the port where the address has one for HTTP.
+	Host string
+	// Path is the path of the repository on the host, unescaped, without ".git" and slashes around it, such as "owner/name".
+	Path string
+}
+
+// errNotARepository says what an address has to be. It quotes nothing.
+var errNotARepository = errors.New("address is not that of a Git repository: it has the host and the path of the repository, such as owner/name")
+
+// ParseRepository reads the address of a repository as Git takes it: https and http, ssh, and "git@host:owner/name". The port of an ssh
+// address is that of SSH and is dropped, as are user, password, query and fragment. Whether the host may be reached is decided elsewhere.
+// The errors quote nothing.
+func ParseRepository(address string) (Repository, error) {
+	address = strings.TrimSpace(address)
+	switch {
+	case address == "":
+		return Repository{}, provider.ErrNoAddress
+	case len(address) > maxAddress:
+		return Repository{}, errors.New("address is longer than " + strconv.Itoa(maxAddress) + " characters")
+	}
+	u, err := url.Parse(expand(address))
+	if err != nil || u.Opaque != "" || u.Host == "" {
+		return Repository{}, errNotARepository
+	}
+	r := Repository{Scheme: u.Scheme, Host: strings.ToLower(u.Host)}
+	switch u.Scheme {
+	case "https", "http":
+	case "ssh", "git+ssh", "ssh+git":
+		r.Scheme, r.Host = "https", strings.ToLower(u.Hostname())
+		if strings.Contains(r.Host, ":") {
+			r.Host = "[" + r.Host + "]"
+		}
+	default:
+		return Repository{}, errors.New("address has another scheme than https, http or ssh")
+	}
+	r.Path = strings.TrimSuffix(strings.Trim(u.Path, "/"), ".git")
+	if slices.ContainsFunc(r.Segments(), unusable) {
+		return Repository{}, errNotARepository
+	}
+	return r, nil
+}
+
+// expand writes an address of the form "user@host:path", which is Git's own, as the URL that it stands for.
+func expand(address string) string {
+	host, path, found := strings.Cut(address, ":")
+	if !found || strings.Contains(host, "/") || strings.HasPrefix(path, "//") {
+		return address
+	}
+	return "ssh://" + host + "/" + strings.TrimLeft(path, "/")
+}
+
+// unusable reports whether a part of a path cannot be that of a repository.
+func unusable(segment string) bool {
+	return segment == "" || segment == "." || segment == ".." ||
+		strings.ContainsFunc(segment, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' })
+}
+
+// Base returns the address of the host, without a path.
+func (r Repository) Base() string { return r.Scheme + "://" + r.Host }
+
+// Segments returns the parts of the path.
+func (r Repository) Segments() []string { return strings.Split(r.Path, "/") }
+
+// OwnerAndName returns the two parts of the path, for hosts that know neither groups within groups nor a path before the repositories.
+func (r Repository) OwnerAndName() (owner, name string, err error) {
+	if parts := r.Segments(); len(parts) == 2 {
+		return parts[0], parts[1], nil
+	}
+	return "", "", errNotARepository
+}

@@ -1,0 +1,181 @@
+package githost
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+// State is what the status of a commit says.
+type State int
+
+// The states.
+const (
+	Succeeded State = iota
+	Failed
+	Pending // work has begun and not ended
+)
+
+// Status is the status of a commit as an event has it.
+type Status struct {
+	// Commit is the commit's hash in lower case.
+	Commit string
+	// Name tells the statuses of a commit apart.
+	Name string
+	// Description is one line.
+	Description string
+	State       State
+	// Object is "kind/name" in lower case, and Summary the event's, for hosts that show them beside the name.
+	Object, Summary string
+}
+
+// TakesStatuses is for types that have a state for work under way.
+func TakesStatuses(n provider.Notification) bool {
+	return provider.TakesCommits(n) && n.Event.Severity != event.SeverityTrace
+}
+
+// TakesResults is for types that have none: events about work under way are left out.
+func TakesResults(n provider.Notification) bool { return TakesStatuses(n) && StateOf(n) != Pending }
+
+// StateOf returns the state that an event means. Work under way is told by the reason, since the severity of such an event is that of a
+// success; a failure is one under any reason but Progressing.
+func StateOf(n provider.Notification) State {
+	failed := n.Event.Severity == event.SeverityError
+	switch {
+	case provider.Progressing(n), !failed && event.Unsettled(n.Event.Reason):
+		return Pending
+	case failed:
+		return Failed
+	default:
+		return Succeeded
+	}
+}
+
+// Limits are the longest texts of a status that a host takes, in characters. Zero is no limit.
+type Limits struct{ Name, Description int }
+
+// statusOf returns the status of a notification. Its errors are *event.Error.
+func statusOf(ctx context.Context, names *naming, limits Limits, n provider.Notification) (Status, error) {
+	o := n.Event.InvolvedObject
+	s := Status{
+		Commit: provider.Commit(n), State: StateOf(n), Description: Describe(n.Event.Reason, limits.Description),
+		Object: strings.ToLower(plain(o.Kind + "/" + o.Name)), Summary: strings.TrimSpace(plain(n.Event.Metadata["summary"])),
+	}
+	if s.Commit == "" {
+		return Status{}, event.NewError(event.Permanent, provider.LabelPayload,
+			"event names no commit (metadata commit, originRevision or revision)", nil)
+	}
+	name, err := names.name(ctx, n)
+	if err != nil {
+		return Status{}, err
+	}
+	s.Name = Shorten(name, limits.Name)
+	return s, nil
+}
+
+// naming is what the name of a status is made of.
+type naming struct {
+	uid  string
+	expr func(ctx context.Context, n provider.Notification) (string, error)
+}
+
+func (c *naming) name(ctx context.Context, n provider.Notification) (string, error) {
+	if c.expr == nil {
+		return DefaultName(c.uid, n.Event.InvolvedObject), nil
+	}
+	name, err := c.expr(ctx, n)
+	if err != nil {
+		return "", err
+	}
+	if name = strings.TrimSpace(plain(name)); name == "" {
+		return "", event.NewError(event.Permanent, provider.LabelPayload, "spec.commitStatusExpr gives no text", nil)
+	}
+	return name, nil
+}
+
+// DefaultName returns the name of a status without spec.commitStatusExpr.
+func DefaultName(providerUID string, o event.ObjectReference) string {
+	group, _, _ := strings.Cut(providerUID, "-")
+	return strings.ToLower(plain(o.Kind + "/" + o.Name + "/" + group))
+}
+
+// Shorten returns a name of at most limit characters. What is cut of a longer one is told apart by a digest of the whole at the end.
+func Shorten(name string, limit int) string {
+	if limit == 0 || utf8.RuneCountInString(name) <= limit {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	end := "-" + hex.EncodeToString(sum[:6])
+	return string([]rune(name)[:max(limit-len(end), 0)]) + end
+}
+
+// Describe returns a reason in words, lower case, of at most limit characters: "HealthCheckFailed" is "health check failed".
+func Describe(reason string, limit int) string {
+	if limit == 0 {
+		limit = event.MessageStart
+	}
+	reason = strings.TrimSpace(plain(provider.Truncate(reason, limit)))
+	return provider.Truncate(strings.ToLower(strings.Join(strings.Fields(strings.Join(words(reason), " ")), " ")), limit)
+}
+
+// plain returns s as valid text without characters that move or hide text.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+}
+
+// words splits a text where its case, or letters and other characters, change. The last capital of several begins the next word:
+// "HTTPError" is "HTTP", "Error".
+func words(s string) []string {
+	runes := []rune(s)
+	var out []string
+	start := 0
+	for i := 1; i < len(runes); i++ {
+		before, here := classOf(runes[i-1]), classOf(runes[i])
+		if before == here || before == upper && here == lower && i-1 == start {
+			continue
+		}
+		cut := i
+		if before == upper && here == lower {
+			cut = i - 1
+		}
+		out = append(out, string(runes[start:cut]))
+		start = cut
+	}
+	if start < len(runes) {
+		out = append(out, string(runes[start:]))
+	}
+	return out
+}
+
+type class int
+
+const (
+	other class = iota
+	lower
+	upper
+	digit
+)
+
+func classOf(r rune) class {
+	switch {
+	case unicode.IsLower(r):
+		return lower
+	case unicode.IsUpper(r):
+		return upper
+	case unicode.IsDigit(r):
+		return digit
+	default:
+		return other
+	}
+}

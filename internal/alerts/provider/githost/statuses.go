@@ -1,0 +1,109 @@
+package githost
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+// Last is the last status of a name that a host has on a commit.
+type Last struct {
+	// Same says that it has the state and the description of the one that is to be set.
+	Same bool
+	// Set is when it was set, zero where there is none or the host does not say.
+	Set time.Time
+}
+
+// StatusHost is the part of a host's API that statuses need.
+type StatusHost interface {
+	// LastStatus returns the last status of s.Name on s.Commit.
+	LastStatus(ctx context.Context, h *http.Client, s Status) (Last, error)
+	// SetStatus sets a status.
+	SetStatus(ctx context.Context, h *http.Client, s Status) error
+}
+
+// Statuses sends notifications as statuses of commits.
+type Statuses struct {
+	client *provider.Client
+	host   StatusHost
+	naming naming
+	limits Limits
+	// pending says that the type has a state for work under way.
+	pending bool
+	latest  latest
+}
+
+// NewStatuses returns the Statuses of a Provider. With pending, work under way has a status as well.
+func NewStatuses(cfg provider.Config, client *provider.Client, host StatusHost, limits Limits, pending bool) *Statuses {
+	return &Statuses{client: client, host: host, naming: naming{cfg.UID, cfg.StatusName}, limits: limits, pending: pending}
+}
+
+// Send sets the status of a notification, unless the host has it already or has a newer one.
+func (s *Statuses) Send(ctx context.Context, n provider.Notification) error {
+	if !s.pending && StateOf(n) == Pending {
+		return nil // the Provider had another type when the event was routed
+	}
+	status, err := statusOf(ctx, &s.naming, s.limits, n)
+	if err != nil {
+		return event.AsError(err)
+	}
+	return s.client.Call(ctx, func(ctx context.Context, h *http.Client) error {
+		last, err := s.host.LastStatus(ctx, h, status)
+		if err != nil {
+			return err
+		}
+		if n.Replayed && s.latest.overtaken(status, n.Event.Timestamp, last.Set) {
+			return nil
+		}
+		if !last.Same {
+			if err := s.host.SetStatus(ctx, h, status); err != nil {
+				return err
+			}
+		}
+		s.latest.note(status, n.Event.Timestamp, time.Now())
+		return nil
+	})
+}
+
+// maxLatest bounds of how many statuses a Provider's Sender knows the latest event.
+const maxLatest = 512
+
+type statusKey struct{ commit, name string }
+
+// latest knows of which event a status is, for those that this process set.
+type latest struct {
+	mu    sync.Mutex
+	times *simplelru.LRU[statusKey, time.Time]
+}
+
+// note tells that the status is that of an event at a time. A time in the future is the sender's claim and counts as now.
+func (l *latest) note(s Status, at, now time.Time) {
+	if at.After(now) {
+		at = now
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.times == nil {
+		l.times, _ = simplelru.NewLRU[statusKey, time.Time](maxLatest, nil) // fails for no size
+	}
+	l.times.Add(statusKey{s.Commit, s.Name}, at)
+}
+
+// overtaken reports whether the status was set for a later event than one at a time. What this process set, it knows; of others' it knows
+// when the host took it.
+func (l *latest) overtaken(s Status, at, set time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.times != nil {
+		if known, ok := l.times.Get(statusKey{s.Commit, s.Name}); ok {
+			return known.After(at)
+		}
+	}
+	return set.After(at)
+}

@@ -1,0 +1,151 @@
+package githost
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/providertest"
+	"notifier/internal/event"
+)
+
+var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+
+// fakeHost keeps the statuses of all commits in the order they were set.
+type fakeHost struct {
+	set   []Status
+	times []time.Time
+	now   time.Time
+	fail  error
+}
+
+func (f *fakeHost) LastStatus(_ context.Context, _ *http.Client, s Status) (Last, error) {
+	for i, known := range slices.Backward(f.set) {
+		if known.Commit == s.Commit && known.Name == s.Name {
+			return Last{Same: known == s, Set: f.times[i]}, nil
+		}
+	}
+	return Last{}, nil
+}
+
+func (f *fakeHost) SetStatus(_ context.Context, _ *http.Client, s Status) error {
+	if f.fail != nil {
+		return f.fail
+	}
+	f.set, f.times = append(f.set, s), append(f.times, f.now)
+	return nil
+}
+
+func (f *fakeHost) states() string {
+	var b strings.Builder
+	for _, s := range f.set {
+		b.WriteByte("SFP"[s.State])
+	}
+	return b.String()
+}
+
+func newStatuses(t *testing.T, host StatusHost, pending bool) *Statuses {
+	t.Helper()
+	cfg := provider.Config{Address: "https://git.test/o/r", UID: "0c9c2e41-x"}
+	client, err := provider.NewClient(cfg, provider.ClientOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return NewStatuses(cfg, client, host, Limits{}, pending)
+}
+
+func at(n provider.Notification, after time.Duration) provider.Notification {
+	n.Event.Timestamp = noon.Add(after)
+	return n
+}
+
+func replayed(n provider.Notification) provider.Notification {
+	n.Replayed = true
+	return n
+}
+
+var (
+	good = apps("info", "ReconciliationSucceeded")
+	bad  = apps("error", "HealthCheckFailed")
+)
+
+func TestAStatusIsSetOnceAndAgainWhenItChanges(t *testing.T) {
+	host := &fakeHost{}
+	s := newStatuses(t, host, false)
+	for _, n := range []provider.Notification{bad, bad, good, good, bad, apps("info", "Progressing")} {
+		if err := s.Send(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if host.states() != "FSF" {
+		t.Errorf("got %s, want FSF", host.states())
+	}
+	if err := newStatuses(t, host, true).Send(t.Context(), apps("info", "Progressing")); err != nil || host.states() != "FSFP" {
+		t.Errorf("got %s, %v, want FSFP", host.states(), err)
+	}
+}
+
+// Fails when what was given up and is sent after all is set over what was set since, by this process or before it.
+func TestALateFailureIsNotSetOverANewerSuccess(t *testing.T) {
+	host := &fakeHost{now: noon.Add(time.Hour)}
+	s := newStatuses(t, host, false)
+	for _, sender := range []*Statuses{s, s, newStatuses(t, host, false)} {
+		if err := sender.Send(t.Context(), at(good, time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		if err := sender.Send(t.Context(), replayed(at(bad, 0))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := newStatuses(t, host, false).Send(t.Context(), replayed(at(bad, 0))); err != nil || host.states() != "S" {
+		t.Errorf("got %s, %v, want S", host.states(), err)
+	}
+	if err := s.Send(t.Context(), at(bad, 2*time.Minute)); err != nil || host.states() != "SF" {
+		t.Errorf("a newer failure: got %s, %v, want SF", host.states(), err)
+	}
+}
+
+// Fails when the time at which the host took a replayed failure counts against the success that followed the failure.
+func TestWhatIsReplayedKeepsItsOrder(t *testing.T) {
+	host := &fakeHost{now: noon.Add(time.Hour)}
+	s := newStatuses(t, host, false)
+	for _, n := range []provider.Notification{replayed(at(bad, 0)), replayed(at(good, time.Minute))} {
+		if err := s.Send(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if host.states() != "FS" {
+		t.Errorf("got %s, want FS", host.states())
+	}
+}
+
+// Fails when an event's own claim of a time in the future keeps out what follows it.
+func TestATimeInTheFutureHoldsNothingBack(t *testing.T) {
+	var l latest
+	s := Status{Commit: commit, Name: "n"}
+	l.note(s, noon.Add(1000*time.Hour), noon)
+	if l.overtaken(s, noon.Add(time.Second), time.Time{}) {
+		t.Error("overtaken by the future")
+	}
+	for i := range 2 * maxLatest {
+		l.note(Status{Name: strings.Repeat("x", i)}, noon, noon)
+	}
+	if n := l.times.Len(); n != maxLatest {
+		t.Errorf("%d statuses are known, want %d at most", n, maxLatest)
+	}
+}
+
+func TestAFailureOfTheHostIsThatOfTheSend(t *testing.T) {
+	host := &fakeHost{fail: event.NewError(event.Retry, provider.LabelServer, "HTTP 500", nil)}
+	if err := newStatuses(t, host, false).Send(t.Context(), bad); event.AsError(err).Label != provider.LabelServer {
+		t.Errorf("got %v", err)
+	}
+	n := providertest.Notifications(t)["error"]
+	if err := newStatuses(t, host, false).Send(t.Context(), n); event.AsError(err).Class != event.Permanent {
+		t.Errorf("no commit: %v", err)
+	}
+}

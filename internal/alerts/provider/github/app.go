@@ -1,0 +1,202 @@
+package github
+
+import (
+	"context"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+// Keys of the Secret for a GitHub App, as Flux has them.
+const (
+	keyAppID             = "githubAppID"
+	keyInstallationID    = "githubAppInstallationID"
+	keyInstallationOwner = "githubAppInstallationOwner"
+	keyPrivateKey        = "githubAppPrivateKey"
+	keyBaseURL           = "githubAppBaseURL"
+)
+
+const (
+	// renewBefore is how long before its end a token of an installation is not used any more. It is valid for an hour.
+	renewBefore = 5 * time.Minute
+	// The JWT of the App is valid from a minute ago, for clocks that differ, for less than the ten minutes that GitHub allows.
+	jwtBefore, jwtLife = time.Minute, 5 * time.Minute
+)
+
+// app gets tokens of an installation of a GitHub App.
+type app struct {
+	id, installation, owner string
+	signer                  jose.Signer
+	// base is for the addresses of the API that gives tokens. It makes no requests.
+	base *provider.Client
+	// turn lets one send at a time ask for a token; the others wait for its outcome.
+	turn chan struct{}
+
+	mu    sync.Mutex
+	value string
+	until time.Time
+}
+
+// newApp reads the App's part of the Secret. The API that gives tokens is that of the client, where the Secret names no other.
+func newApp(cfg provider.Config, client *provider.Client) (*app, error) {
+	v := cfg.Values
+	a := &app{
+		id: v[keyAppID], installation: v[keyInstallationID], owner: v[keyInstallationOwner], base: client, turn: make(chan struct{}, 1),
+	}
+	switch {
+	case a.id == "" && v[keyPrivateKey] == "":
+		return nil, errors.New("a token is needed, under the key token of the Secret, or the keys of a GitHub App: " +
+			"githubAppID, githubAppPrivateKey and githubAppInstallationID or githubAppInstallationOwner")
+	case !positive(a.id):
+		return nil, errors.New("githubAppID is not a number")
+	case (a.installation == "") == (a.owner == ""):
+		return nil, errors.New("one of githubAppInstallationID and githubAppInstallationOwner is needed, and not both")
+	case a.installation != "" && !positive(a.installation):
+		return nil, errors.New("githubAppInstallationID is not a number")
+	}
+	key, err := parseKey(v[keyPrivateKey])
+	if err != nil {
+		return nil, err
+	}
+	a.signer, err = jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: key}, (&jose.SignerOptions{}).WithType("JWT"))
+	if err != nil {
+		return nil, errors.New("githubAppPrivateKey cannot sign")
+	}
+	if cfg.Address = v[keyBaseURL]; cfg.Address == "" {
+		return a, nil
+	}
+	if a.base, err = provider.NewClient(cfg, provider.ClientOptions{}); err != nil {
+		return nil, errors.New("githubAppBaseURL: " + err.Error())
+	}
+	return a, nil
+}
+
+func positive(number string) bool {
+	n, err := strconv.ParseInt(number, 10, 64)
+	return err == nil && n > 0
+}
+
+// parseKey reads an RSA key in PEM, of PKCS #1 as GitHub gives it, or of PKCS #8.
+func parseKey(text string) (*rsa.PrivateKey, error) {
+	failed := errors.New("githubAppPrivateKey is not an RSA private key in PEM")
+	block, _ := pem.Decode([]byte(text))
+	if block == nil {
+		return nil, failed
+	}
+	if key, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
+		return key, nil
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return nil, failed
+	}
+	key, ok := parsed.(*rsa.PrivateKey)
+	if !ok {
+		return nil, failed
+	}
+	return key, nil
+}
+
+// token returns a token of the installation; fresh says that it was asked for now.
+func (a *app) token(ctx context.Context, h *http.Client, client *provider.Client) (token string, fresh bool, err error) {
+	if token := a.kept(time.Now()); token != "" {
+		return token, false, nil
+	}
+	select {
+	case a.turn <- struct{}{}:
+	case <-ctx.Done():
+		return "", false, ctx.Err()
+	}
+	defer func() { <-a.turn }()
+	if token := a.kept(time.Now()); token != "" {
+		return token, true, nil
+	}
+	installation, err := a.find(ctx, h, client)
+	if err != nil {
+		return "", false, err
+	}
+	var answer struct {
+		Token     string    `json:"token"`
+		ExpiresAt time.Time `json:"expires_at"`
+	}
+	path := []string{"app", "installations", installation, "access_tokens"}
+	if err := a.ask(ctx, h, client, call{method: http.MethodPost, path: path}, &answer); err != nil {
+		return "", false, err
+	}
+	if answer.Token == "" {
+		return "", false, event.NewError(event.Retry, provider.LabelReply, "answer has no token of the installation", nil)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.value, a.until = answer.Token, answer.ExpiresAt
+	return answer.Token, true, nil
+}
+
+// kept returns the token that is kept, unless it ends soon.
+func (a *app) kept(now time.Time) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if now.Before(a.until.Add(-renewBefore)) {
+		return a.value
+	}
+	return ""
+}
+
+// forget drops a token that was refused.
+func (a *app) forget(token string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.value == token {
+		a.value, a.until = "", time.Time{}
+	}
+}
+
+// find returns the ID of the installation, which is looked up by its owner if need be: an organization, else a user.
+func (a *app) find(ctx context.Context, h *http.Client, client *provider.Client) (string, error) {
+	if a.installation != "" {
+		return a.installation, nil
+	}
+	var answer struct {
+		ID int64 `json:"id"`
+	}
+	err := a.ask(ctx, h, client, call{method: http.MethodGet, path: []string{"orgs", a.owner, "installation"}}, &answer)
+	if provider.StatusOf(err) == http.StatusNotFound {
+		err = a.ask(ctx, h, client, call{method: http.MethodGet, path: []string{"users", a.owner, "installation"}}, &answer)
+	}
+	return strconv.FormatInt(answer.ID, 10), err
+}
+
+// login returns the login of the App's bot.
+func (a *app) login(ctx context.Context, h *http.Client, client *provider.Client) (string, error) {
+	var answer struct {
+		Slug string `json:"slug"`
+	}
+	if err := a.ask(ctx, h, client, call{method: http.MethodGet, path: []string{"app"}}, &answer); err != nil || answer.Slug == "" {
+		return "", err
+	}
+	return answer.Slug + "[bot]", nil
+}
+
+// ask makes a request as the App itself.
+func (a *app) ask(ctx context.Context, h *http.Client, client *provider.Client, c call, out any) error {
+	now := time.Now()
+	signed, err := jwt.Signed(a.signer).Claims(jwt.Claims{
+		Issuer: a.id, IssuedAt: jwt.NewNumericDate(now.Add(-jwtBefore)), Expiry: jwt.NewNumericDate(now.Add(jwtLife)),
+	}).Serialize()
+	if err != nil {
+		return event.NewError(event.Permanent, provider.LabelPayload, "githubAppPrivateKey cannot sign", err)
+	}
+	r := provider.Request{Method: c.method, URL: a.base.URL(c.path...), Header: headers(signed)}
+	return exchange(ctx, h, client, r, c.body, out)
+}

@@ -1,0 +1,61 @@
+package github
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"notifier/internal/alerts/provider/githost"
+)
+
+// Login returns the login of the token's user, or of the App's bot.
+func (s *Sender) Login(ctx context.Context, h *http.Client) (string, error) {
+	if s.app != nil {
+		return s.app.login(ctx, h, s.client)
+	}
+	var user struct {
+		Login string `json:"login"`
+	}
+	err := s.do(ctx, h, call{method: http.MethodGet, path: []string{"user"}}, &user)
+	return user.Login, err
+}
+
+// Comments returns a page of the comments on a pull request, which to GitHub is an issue. GitHub gives them in the order they were made.
+func (s *Sender) Comments(ctx context.Context, h *http.Client, number int64, page int) ([]githost.Comment, bool, error) {
+	var found []struct {
+		ID   int64  `json:"id"`
+		Body string `json:"body"`
+		User struct {
+			Login string `json:"login"`
+		} `json:"user"`
+	}
+	err := s.do(ctx, h, call{
+		method: http.MethodGet, path: s.in("issues", strconv.FormatInt(number, 10), "comments"),
+		query: url.Values{"per_page": {strconv.Itoa(githost.PageSize)}, "page": {strconv.Itoa(page)}},
+	}, &found)
+	if err != nil {
+		return nil, false, err
+	}
+	comments := make([]githost.Comment, len(found))
+	for i, c := range found {
+		comments[i] = githost.Comment{ID: c.ID, Author: c.User.Login, Body: c.Body}
+	}
+	return comments, len(found) >= githost.PageSize, nil
+}
+
+type text struct {
+	Body string `json:"body"`
+}
+
+// CreateComment writes a new comment on a pull request.
+func (s *Sender) CreateComment(ctx context.Context, h *http.Client, number int64, body string) error {
+	path := s.in("issues", strconv.FormatInt(number, 10), "comments")
+	return s.do(ctx, h, call{method: http.MethodPost, path: path, body: text{body}}, nil)
+}
+
+// EditComment replaces the text of a comment.
+func (s *Sender) EditComment(ctx context.Context, h *http.Client, _, id int64, body string) error {
+	path := s.in("issues", "comments", strconv.FormatInt(id, 10))
+	return s.do(ctx, h, call{method: http.MethodPatch, path: path, body: text{body}}, nil)
+}

@@ -1,0 +1,242 @@
+package github
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+)
+
+const (
+	fakeToken = "ghp-s3cret"
+	commit    = "4d5c2c3a9b7e4d5c2c3a9b7e4d5c2c3a9b7e4d5c"
+)
+
+// fakeGitHub answers as GitHub's API for the repository team-s3cret/apps and pull request 7, and refuses what GitHub refuses: other fields,
+// types and lengths, another login, what it does not know.
+type fakeGitHub struct {
+	mu       sync.Mutex
+	statuses []status
+	comments []map[string]any
+	payloads []map[string]any
+	tokens   map[string]bool // of the App's installation, true while they are valid
+	minted   int
+	life     time.Duration
+	key      *rsa.PrivateKey
+	prefix   string
+	log      []string
+}
+
+func newFake(t *testing.T) *fakeGitHub {
+	t.Helper()
+	return &fakeGitHub{tokens: map[string]bool{}, life: time.Hour, key: fakeKey(t), prefix: "/api/v3/"}
+}
+
+// fakeKey returns the App's key, the same for all tests: making one takes long.
+var keyOnce = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
+
+func fakeKey(t *testing.T) *rsa.PrivateKey {
+	t.Helper()
+	key, err := keyOnce()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+func fakePEM(t *testing.T) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(fakeKey(t))}))
+}
+
+func answer(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body)
+}
+
+func refuse(w http.ResponseWriter, status int, message string) {
+	answer(w, status, map[string]any{"message": message, "documentation_url": "https://docs.github.com/rest"})
+}
+
+// read decodes a body that has no other fields than those of out.
+func read(r *http.Request, out any) error {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	if r.Header.Get("Content-Type") != "application/json" || !utf8.Valid(body) {
+		return fmt.Errorf("no JSON")
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	return d.Decode(out)
+}
+
+func (f *fakeGitHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	path, ok := strings.CutPrefix(r.URL.EscapedPath(), f.prefix)
+	route := r.Method + " " + path
+	f.log = append(f.log, route)
+	login := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	switch {
+	case !ok:
+		refuse(w, http.StatusNotFound, "Not Found")
+	case r.Header.Get("Accept") != "application/vnd.github+json" || r.Header.Get("X-GitHub-Api-Version") != "2022-11-28":
+		refuse(w, http.StatusBadRequest, "Unsupported version")
+	case strings.HasPrefix(path, "app") || strings.HasSuffix(path, "/installation"):
+		f.serveApp(w, route, login)
+	case login != fakeToken && !f.tokens[login]:
+		refuse(w, http.StatusUnauthorized, "Bad credentials")
+	case route == "GET user" && f.tokens[login]:
+		refuse(w, http.StatusForbidden, "Resource not accessible by integration")
+	case route == "GET user":
+		answer(w, http.StatusOK, map[string]any{"login": "flux-user", "id": 1})
+	case strings.HasPrefix(path, "repos/team-s3cret/apps/"):
+		f.serveRepository(w, r, r.Method+" "+strings.TrimPrefix(path, "repos/team-s3cret/apps/"))
+	default:
+		refuse(w, http.StatusNotFound, "Not Found")
+	}
+}
+
+// serveApp answers requests of the App 123 itself, which is installed as 456 for the user octo and as 789 for the organization acme.
+func (f *fakeGitHub) serveApp(w http.ResponseWriter, route, login string) {
+	if err := f.verify(login); err != nil {
+		refuse(w, http.StatusUnauthorized, "A JSON web token could not be decoded")
+		return
+	}
+	switch route {
+	case "GET app":
+		answer(w, http.StatusOK, map[string]any{"id": 123, "slug": "flux-app"})
+	case "GET users/octo/installation":
+		answer(w, http.StatusOK, map[string]any{"id": 456})
+	case "GET orgs/acme/installation":
+		answer(w, http.StatusOK, map[string]any{"id": 789})
+	case "POST app/installations/456/access_tokens", "POST app/installations/789/access_tokens":
+		f.minted++
+		token := fmt.Sprintf("ghs-s3cret-%d", f.minted)
+		f.tokens[token] = true
+		answer(w, http.StatusCreated, map[string]any{"token": token, "expires_at": time.Now().Add(f.life).UTC().Format(time.RFC3339)})
+	default:
+		refuse(w, http.StatusNotFound, "Not Found")
+	}
+}
+
+// verify checks the App's JWT as GitHub does: RS256, issued in the past, at most ten minutes long.
+func (f *fakeGitHub) verify(token string) error {
+	parsed, err := jwt.ParseSigned(token, []jose.SignatureAlgorithm{jose.RS256})
+	if err != nil {
+		return err
+	}
+	var claims jwt.Claims
+	if err := parsed.Claims(&f.key.PublicKey, &claims); err != nil {
+		return err
+	}
+	now := time.Now()
+	if claims.Issuer != "123" || claims.IssuedAt.Time().After(now) || claims.Expiry.Time().Before(now) ||
+		claims.Expiry.Time().After(now.Add(10*time.Minute)) {
+		return fmt.Errorf("claims are wrong")
+	}
+	return nil
+}
+
+func (f *fakeGitHub) serveRepository(w http.ResponseWriter, r *http.Request, route string) {
+	switch {
+	case route == "GET commits/"+commit+"/statuses" && r.URL.RawQuery == "per_page=100":
+		newest := make([]status, 0, len(f.statuses))
+		for i := len(f.statuses) - 1; i >= 0; i-- {
+			newest = append(newest, f.statuses[i])
+		}
+		answer(w, http.StatusOK, newest[:min(len(newest), 100)])
+	case strings.HasPrefix(route, "POST statuses/"):
+		f.setStatus(w, r, strings.TrimPrefix(route, "POST statuses/"))
+	case route == "GET issues/7/comments":
+		f.listComments(w, r)
+	case route == "POST issues/7/comments", strings.HasPrefix(route, "PATCH issues/comments/"):
+		f.writeComment(w, r, strings.TrimPrefix(route, "PATCH issues/comments/"))
+	case route == "POST dispatches":
+		f.dispatched(w, r)
+	default:
+		refuse(w, http.StatusNotFound, "Not Found")
+	}
+}
+
+func (f *fakeGitHub) setStatus(w http.ResponseWriter, r *http.Request, sha string) {
+	var s struct{ State, Context, Description string }
+	err := read(r, &s)
+	switch {
+	case err != nil:
+		refuse(w, http.StatusBadRequest, "Problems parsing JSON")
+	case sha != commit:
+		refuse(w, http.StatusUnprocessableEntity, "No commit found for SHA: "+sha)
+	case s.State != "success" && s.State != "failure", s.Context == "", utf8.RuneCountInString(s.Context) > 255,
+		utf8.RuneCountInString(s.Description) > 140:
+		refuse(w, http.StatusUnprocessableEntity, "Validation Failed")
+	default:
+		now := time.Now().UTC()
+		f.statuses = append(f.statuses, status{State: s.State, Context: s.Context, Description: s.Description, CreatedAt: &now})
+		answer(w, http.StatusCreated, f.statuses[len(f.statuses)-1])
+	}
+}
+
+func (f *fakeGitHub) listComments(w http.ResponseWriter, r *http.Request) {
+	page, size := 0, 0
+	if _, err := fmt.Sscan(r.URL.Query().Get("page")+" "+r.URL.Query().Get("per_page"), &page, &size); err != nil || page < 1 || size > 100 {
+		refuse(w, http.StatusUnprocessableEntity, "Validation Failed")
+		return
+	}
+	from := min((page-1)*size, len(f.comments))
+	answer(w, http.StatusOK, f.comments[from:min(from+size, len(f.comments))])
+}
+
+func (f *fakeGitHub) writeComment(w http.ResponseWriter, r *http.Request, id string) {
+	var c struct{ Body string }
+	if err := read(r, &c); err != nil || c.Body == "" || utf8.RuneCountInString(c.Body) > 65_536 {
+		refuse(w, http.StatusUnprocessableEntity, "Validation Failed")
+		return
+	}
+	author := "flux-user"
+	if r.Header.Get("Authorization") != "Bearer "+fakeToken {
+		author = "flux-app[bot]"
+	}
+	if r.Method == http.MethodPost {
+		f.comments = append(f.comments, map[string]any{"id": len(f.comments) + 1, "body": c.Body, "user": map[string]any{"login": author}})
+		answer(w, http.StatusCreated, f.comments[len(f.comments)-1])
+		return
+	}
+	for _, known := range f.comments {
+		if fmt.Sprint(known["id"]) == id && known["user"].(map[string]any)["login"] == author {
+			known["body"] = c.Body
+			answer(w, http.StatusOK, known)
+			return
+		}
+	}
+	refuse(w, http.StatusNotFound, "Not Found")
+}
+
+func (f *fakeGitHub) dispatched(w http.ResponseWriter, r *http.Request) {
+	var d struct {
+		EventType     string         `json:"event_type"`
+		ClientPayload map[string]any `json:"client_payload"`
+	}
+	err := read(r, &d)
+	if err != nil || d.EventType == "" || utf8.RuneCountInString(d.EventType) > 100 || len(d.ClientPayload) > 10 || r.ContentLength > 65_535 {
+		refuse(w, http.StatusUnprocessableEntity, "Validation Failed")
+		return
+	}
+	f.payloads = append(f.payloads, d.ClientPayload)
+	w.WriteHeader(http.StatusNoContent)
+}

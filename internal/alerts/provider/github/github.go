@@ -1,0 +1,174 @@
+package github
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/githost"
+	"notifier/internal/event"
+)
+
+// The Provider types that the package serves, by what each takes.
+var (
+	StatusTypes   = []string{"github"}
+	CommentTypes  = []string{"githubpullrequestcomment"}
+	DispatchTypes = []string{"githubdispatch"}
+)
+
+// maxReply is the longest answer that is read, in bytes. The longest is a page of comments, which are 65,536 characters at most each.
+const maxReply = 4 << 20
+
+// Sender sends to one repository.
+type Sender struct {
+	client *provider.Client
+	app    *app // nil where a token logs in
+	// owner and name are the repository's.
+	owner, name string
+	send        func(ctx context.Context, n provider.Notification) error
+}
+
+// Keys are those of the Secret beside the common ones.
+var Keys = append([]string{keyAppID, keyInstallationID, keyInstallationOwner, keyPrivateKey, keyBaseURL}, provider.TLSKeys[:]...)
+
+// New builds a Sender of a type of this package.
+func New(cfg provider.Config) (*Sender, error) {
+	repo, err := githost.ParseRepository(cfg.Address)
+	if err != nil {
+		return nil, err
+	}
+	owner, name, err := repo.OwnerAndName()
+	if err != nil {
+		return nil, err
+	}
+	cfg = cfg.WithSecretTLS()
+	cfg.Address = apiOf(repo)
+	s := &Sender{owner: owner, name: name}
+	o := provider.ClientOptions{Word: word, Wait: wait, MaxReply: maxReply}
+	token := cmp.Or(cfg.Token, cfg.Password)
+	if token != "" {
+		if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			return nil, errors.New("token holds characters that no token has, such as the end of a line")
+		}
+		o.Header = http.Header{"Authorization": {"Bearer " + token}}
+	}
+	if s.client, err = provider.NewClient(cfg, o); err != nil {
+		return nil, err
+	}
+	if token == "" {
+		if s.app, err = newApp(cfg, s.client); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case slices.Contains(StatusTypes, cfg.Type):
+		s.send = githost.NewStatuses(cfg, s.client, s, githost.Limits{Name: 255, Description: 140}, false).Send
+	case slices.Contains(CommentTypes, cfg.Type):
+		s.send = githost.NewComments(cfg, s.client, s, githost.PullRequestKey).Send
+	default:
+		s.send = s.dispatch
+	}
+	return s, nil
+}
+
+// apiOf returns the address of the API for a repository.
+func apiOf(r githost.Repository) string {
+	host := strings.TrimSuffix(r.Host, ".")
+	switch {
+	case host == "github.com" || host == "www.github.com" || host == "ssh.github.com":
+		return "https://api.github.com"
+	case strings.HasSuffix(host, ".ghe.com"):
+		return "https://api." + host
+	default:
+		return r.Base() + "/api/v3"
+	}
+}
+
+// Send makes one attempt to send a notification.
+func (s *Sender) Send(ctx context.Context, n provider.Notification) error { return s.send(ctx, n) }
+
+// Close drops idle connections.
+func (s *Sender) Close() error { return s.client.Close() }
+
+// Limit is what GitHub publishes for requests that create content, 80 a minute, for its own hosts.
+func (s *Sender) Limit() provider.Limit {
+	host := strings.ToLower(s.client.Host())
+	if host == "api.github.com" || strings.HasSuffix(host, ".ghe.com") {
+		return provider.Limit{Rate: 80.0 / 60, Burst: 20}
+	}
+	return provider.Limit{}
+}
+
+// call is one request to the API.
+type call struct {
+	method string
+	// path is its parts after the API's address.
+	path  []string
+	query url.Values
+	body  any
+}
+
+// in returns a path within the repository.
+func (s *Sender) in(parts ...string) []string {
+	return append([]string{"repos", s.owner, s.name}, parts...)
+}
+
+// do makes a request and reads the answer into out, unless that is nil.
+func (s *Sender) do(ctx context.Context, h *http.Client, c call, out any) error {
+	if s.app == nil {
+		return s.request(ctx, h, c, "", out)
+	}
+	token, fresh, err := s.app.token(ctx, h, s.client)
+	if err != nil {
+		return err
+	}
+	err = s.request(ctx, h, c, token, out)
+	if provider.StatusOf(err) != http.StatusUnauthorized || fresh {
+		return err
+	}
+	s.app.forget(token)
+	if token, _, err = s.app.token(ctx, h, s.client); err != nil {
+		return err
+	}
+	return s.request(ctx, h, c, token, out)
+}
+
+func (s *Sender) request(ctx context.Context, h *http.Client, c call, token string, out any) error {
+	u := s.client.URL(c.path...)
+	u.RawQuery = c.query.Encode()
+	return exchange(ctx, h, s.client, provider.Request{Method: c.method, URL: u, Header: headers(token)}, c.body, out)
+}
+
+// exchange makes a request of GitHub's API and reads the answer into out, unless that is nil.
+func exchange(ctx context.Context, h *http.Client, client *provider.Client, r provider.Request, body, out any) error {
+	if body != nil {
+		encoded, err := json.Marshal(body)
+		if err != nil {
+			return event.NewError(event.Permanent, provider.LabelPayload, "message could not be encoded", err)
+		}
+		r.Body = encoded
+	}
+	answer, err := client.Do(ctx, h, r)
+	if err != nil {
+		return err
+	}
+	if out != nil && json.Unmarshal(answer, out) != nil {
+		return event.NewError(event.Retry, provider.LabelReply, "answer is not one of GitHub's API", nil)
+	}
+	return nil
+}
+
+// headers are those of every request. A token is that of an App.
+func headers(token string) http.Header {
+	h := http.Header{"Accept": {"application/vnd.github+json"}, "X-Github-Api-Version": {"2022-11-28"}}
+	if token != "" {
+		h.Set("Authorization", "Bearer "+token)
+	}
+	return h
+}

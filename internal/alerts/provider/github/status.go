@@ -1,0 +1,55 @@
+package github
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"notifier/internal/alerts/provider/githost"
+)
+
+// status is a status of GitHub's API.
+type status struct {
+	State       string     `json:"state"`
+	Context     string     `json:"context"`
+	Description string     `json:"description"`
+	CreatedAt   *time.Time `json:"created_at,omitempty"`
+}
+
+// statusOf returns a status as it is set.
+func statusOf(s githost.Status) status {
+	state := "success"
+	if s.State == githost.Failed {
+		state = "failure"
+	}
+	return status{State: state, Context: s.Name, Description: s.Description}
+}
+
+// LastStatus looks through the last hundred statuses of the commit, the newest first.
+func (s *Sender) LastStatus(ctx context.Context, h *http.Client, want githost.Status) (githost.Last, error) {
+	var all []status
+	err := s.do(ctx, h, call{
+		method: http.MethodGet, path: s.in("commits", want.Commit, "statuses"), query: url.Values{"per_page": {"100"}},
+	}, &all)
+	if err != nil {
+		return githost.Last{}, err
+	}
+	own := statusOf(want)
+	for _, found := range all {
+		if found.Context != own.Context {
+			continue
+		}
+		last := githost.Last{Same: found.State == own.State && found.Description == own.Description}
+		if found.CreatedAt != nil {
+			last.Set = *found.CreatedAt
+		}
+		return last, nil
+	}
+	return githost.Last{}, nil
+}
+
+// SetStatus sets a status of the commit.
+func (s *Sender) SetStatus(ctx context.Context, h *http.Client, want githost.Status) error {
+	return s.do(ctx, h, call{method: http.MethodPost, path: s.in("statuses", want.Commit), body: statusOf(want)}, nil)
+}

@@ -1,0 +1,148 @@
+package gitlab
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/githost"
+	"notifier/internal/event"
+)
+
+// The Provider types that the package serves, by what each takes.
+var (
+	StatusTypes  = []string{"gitlab"}
+	CommentTypes = []string{"gitlabmergerequestcomment"}
+)
+
+// Keys are those of the Secret beside the common ones.
+var Keys = provider.TLSKeys[:]
+
+// maxReply is the longest answer that is read, in bytes. The longest is a page of comments.
+const maxReply = 4 << 20
+
+// maxText is the longest name and description of a status, in characters.
+const maxText = 255
+
+// Sender sends to one project.
+type Sender struct {
+	client  *provider.Client
+	project string
+	limit   provider.Limit
+	send    func(ctx context.Context, n provider.Notification) error
+}
+
+// New builds a Sender of a type of this package.
+func New(cfg provider.Config) (*Sender, error) {
+	repo, err := githost.ParseRepository(cfg.Address)
+	if err != nil {
+		return nil, err
+	}
+	token := cmp.Or(cfg.Token, cfg.Password)
+	switch {
+	case token == "":
+		return nil, errors.New("a token is needed, under the key token of the Secret")
+	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return nil, errors.New("token holds characters that no token has, such as the end of a line")
+	}
+	if repo.Host == "altssh.gitlab.com" {
+		repo.Host = "gitlab.com"
+	}
+	cfg = cfg.WithSecretTLS()
+	cfg.Address = repo.Base() + "/api/v4"
+	s := &Sender{project: repo.Path}
+	s.client, err = provider.NewClient(cfg, provider.ClientOptions{
+		Header: http.Header{"Private-Token": {token}}, MaxReply: maxReply, Word: word,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if slices.Contains(StatusTypes, cfg.Type) {
+		s.limit = provider.Limit{Rate: 10, Burst: 20}
+		s.send = githost.NewStatuses(cfg, s.client, s, githost.Limits{Name: maxText, Description: maxText}, false).Send
+	} else {
+		s.limit = provider.Limit{Rate: 1, Burst: 10}
+		s.send = githost.NewComments(cfg, s.client, s, githost.MergeRequestKey).Send
+	}
+	return s, nil
+}
+
+// Send makes one attempt to send a notification.
+func (s *Sender) Send(ctx context.Context, n provider.Notification) error { return s.send(ctx, n) }
+
+// Close drops idle connections.
+func (s *Sender) Close() error { return s.client.Close() }
+
+// Limit is what gitlab.com publishes: 60 comments a minute, and 2,000 requests, of which a status needs two.
+func (s *Sender) Limit() provider.Limit {
+	if strings.TrimSuffix(s.client.Host(), ".") == "gitlab.com" {
+		return s.limit
+	}
+	return provider.Limit{}
+}
+
+// call is one request to the API.
+type call struct {
+	method string
+	// path is its parts after the API's address.
+	path  []string
+	query url.Values
+	body  any
+}
+
+// in returns a path within the project.
+func (s *Sender) in(parts ...string) []string {
+	return append([]string{"projects", s.project}, parts...)
+}
+
+// do makes a request and reads the answer into out, unless that is nil.
+func (s *Sender) do(ctx context.Context, h *http.Client, c call, out any) error {
+	r := provider.Request{Method: c.method, URL: s.client.URL(c.path...)}
+	r.URL.RawQuery = c.query.Encode()
+	if c.body != nil {
+		encoded, err := json.Marshal(c.body)
+		if err != nil {
+			return event.NewError(event.Permanent, provider.LabelPayload, "message could not be encoded", err)
+		}
+		r.Body = encoded
+	}
+	answer, err := s.client.Do(ctx, h, r)
+	if err != nil {
+		return err
+	}
+	if out != nil && json.Unmarshal(answer, out) != nil {
+		return event.NewError(event.Retry, provider.LabelReply, "answer is not one of GitLab's API", nil)
+	}
+	return nil
+}
+
+// known are the messages of GitLab's API that are shown.
+var known = []string{
+	"401 Unauthorized", "403 Forbidden", "404 Not found", "404 Project Not Found", "404 Commit Not Found", "404 References for commit Not Found",
+	"404 Merge Request Not Found", "404 Branch Not Found", "insufficient_scope", "invalid_token",
+}
+
+// cannotTransition is how GitLab's refusal of a status begins that cannot follow the last one.
+const cannotTransition = "Cannot transition status"
+
+// word returns what is shown of the answer to a refusal.
+func word(answer []byte) string {
+	var reply struct {
+		Message any    `json:"message"`
+		Error   string `json:"error"`
+	}
+	if json.Unmarshal(answer, &reply) != nil {
+		return ""
+	}
+	message, _ := reply.Message.(string)
+	if strings.HasPrefix(message, cannotTransition) {
+		return cannotTransition
+	}
+	return cmp.Or(provider.KnownWord(message, known), provider.KnownWord(reply.Error, known))
+}

@@ -1,0 +1,194 @@
+package gitlab
+
+import (
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/providertest"
+	"notifier/internal/event"
+)
+
+const (
+	project = "group/sub/s3cret.git"
+	uid     = "0c9c2e41-d2f9-4f9b-9c41-bebc1984d67a"
+)
+
+var needed = map[string]string{"commit": commit, "change_request": "7"}
+
+func build(cfg provider.Config) (provider.Sender, error) {
+	s, err := New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return providertest.WithMetadata(s, needed), nil
+}
+
+// forgetful is a GitLab that keeps nothing of what it is sent, so that every send makes the same requests.
+func forgetful(w http.ResponseWriter, r *http.Request) { new(fakeGitLab).ServeHTTP(w, r) }
+
+func TestContract(t *testing.T) {
+	for typ, requests := range map[string]int{"gitlab": 2, "gitlabmergerequestcomment": 3} {
+		t.Run(typ, func(t *testing.T) {
+			providertest.Run(t, providertest.Subject{
+				New: build, Config: provider.Config{Type: typ, Token: fakeToken, UID: uid}, Path: project, Requests: requests, Reads: true,
+				Serve: forgetful,
+			})
+		})
+	}
+}
+
+// newSender returns a Sender of a type to GitLab.
+func newSender(t *testing.T, h http.HandlerFunc, typ string) (*Sender, *providertest.Sink) {
+	t.Helper()
+	sink := providertest.NewSink(t, h)
+	s, err := New(provider.Config{
+		Type: typ, Address: sink.URL + "/" + project, Password: fakeToken, UID: uid, Network: providertest.Loopback(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s, sink
+}
+
+func TestPayloads(t *testing.T) {
+	for _, typ := range []string{"gitlab", "gitlabmergerequestcomment"} {
+		s, sink := newSender(t, forgetful, typ)
+		sender := providertest.WithMetadata(s, needed)
+		if err := sender.Send(t.Context(), providertest.Notifications(t)["info"]); err != nil { // asks whose the token is
+			t.Fatal(err)
+		}
+		t.Run(typ, func(t *testing.T) { providertest.Golden(t, typ, sender, sink) })
+	}
+}
+
+func noted(severity, reason string) provider.Notification {
+	return provider.Notification{DeliveryID: "d1", Event: event.Event{
+		InvolvedObject: event.ObjectReference{Kind: "Kustomization", Namespace: "team-a", Name: "apps"},
+		Severity:       severity, Reason: reason, Message: reason, Metadata: needed, Timestamp: time.Now(),
+	}}
+}
+
+func sendAll(t *testing.T, s provider.Sender, notifications ...provider.Notification) {
+	t.Helper()
+	for _, n := range notifications {
+		if err := s.Send(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Fails when a status is set that is there already, or when the first that GitLab lists counts as the last.
+func TestAStatusIsSetWhereTheLastOneDiffers(t *testing.T) {
+	f := &fakeGitLab{}
+	s, _ := newSender(t, f.ServeHTTP, "gitlab")
+	bad, good := noted("error", "HealthCheckFailed"), noted("info", "ReconciliationSucceeded")
+	late := noted("error", "BuildFailed")
+	late.Replayed, late.Event.Timestamp = true, time.Now().Add(-time.Minute)
+	sendAll(t, s, bad, bad, good, good, bad, bad, good, late)
+	var got []string
+	for _, j := range f.jobs {
+		got = append(got, j.Status+" "+j.Name+" "+j.Description)
+	}
+	const name = "kustomization/apps/0c9c2e41 "
+	failed, success := "failed "+name+"health check failed", "success "+name+"reconciliation succeeded"
+	if want := []string{failed, success, failed, success}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	again, _ := newSender(t, f.ServeHTTP, "gitlab")
+	if sendAll(t, again, late); len(f.jobs) != 4 {
+		t.Errorf("a late failure is set over a newer success: %+v", f.jobs[4])
+	}
+}
+
+// Fails when a second comment is written for what has one, when a reader's is edited, or when one that says the same is edited.
+func TestOneCommentIsWrittenAndEdited(t *testing.T) {
+	f := &fakeGitLab{}
+	mark := "<!-- flux-mr-comment-key:" + uid + "/Kustomization/team-a/apps -->"
+	for i := range 120 {
+		f.notes = append(f.notes, note{ID: i + 1, Body: mark, Author: user{2, "reader"}})
+	}
+	s, _ := newSender(t, f.ServeHTTP, "gitlabmergerequestcomment")
+	bad := noted("error", "HealthCheckFailed")
+	sendAll(t, s, bad, bad, noted("info", "ReconciliationSucceeded"))
+	last := f.notes[len(f.notes)-1]
+	if len(f.notes) != 121 || last.Author.ID != 1 || !strings.HasPrefix(last.Body, mark+"\n") || !strings.Contains(last.Body, "ReconciliationSucceeded") {
+		t.Errorf("%d comments, the last %+v", len(f.notes), last)
+	}
+	writes := slices.DeleteFunc(f.asked, func(route string) bool { return strings.HasPrefix(route, "GET") })
+	if want := []string{"POST /merge_requests/7/notes", "PUT /merge_requests/7/notes/121"}; !slices.Equal(writes, want) {
+		t.Errorf("got %q, want %q", writes, want)
+	}
+}
+
+// Fails when a line of an event's text begins with a slash, which GitLab would obey.
+func TestNoTextOfAnEventIsAnOrder(t *testing.T) {
+	f := &fakeGitLab{}
+	s, _ := newSender(t, f.ServeHTTP, "gitlabmergerequestcomment")
+	n := noted("error", "x")
+	n.Event.Message = "/merge\n  /approve\r\n\t/close\r/assign @root"
+	n.Event.Metadata = map[string]string{"commit": commit, "change_request": "7", "a\n/merge": "b\n/close", "summary": "c\n/close"}
+	n.Authored = []string{"summary"}
+	sendAll(t, s, n)
+	for line := range strings.Lines(f.notes[0].Body) {
+		if strings.HasPrefix(strings.TrimSpace(line), "/") {
+			t.Errorf("the line %q is an order", line)
+		}
+	}
+}
+
+func TestTheProjectIsAPathOrANumber(t *testing.T) {
+	for address, want := range map[string]string{
+		"https://gitlab.com/a/b/c":               "https://gitlab.com/api/v4/projects/a%2Fb%2Fc",
+		"git@gitlab.com:a/b.git":                 "https://gitlab.com/api/v4/projects/a%2Fb",
+		"ssh://git@altssh.gitlab.com:443/a/b":    "https://gitlab.com/api/v4/projects/a%2Fb",
+		"https://gitlab.com/1234":                "https://gitlab.com/api/v4/projects/1234",
+		"http://git.test:8080/a/b":               "http://git.test:8080/api/v4/projects/a%2Fb",
+		"https://gitlab.com.evil.test/a/b?x=y#z": "https://gitlab.com.evil.test/api/v4/projects/a%2Fb",
+	} {
+		s, err := New(provider.Config{Type: "gitlab", Address: address, Token: "t"})
+		if err != nil {
+			t.Fatalf("%s: %v", address, err)
+		}
+		if got := s.client.URL(s.in()...).String(); got != want {
+			t.Errorf("%s: got %s, want %s", address, got, want)
+		}
+		if limited := s.Limit().Rate > 0; limited != strings.HasPrefix(want, "https://gitlab.com/") {
+			t.Errorf("%s: limited is %t", address, limited)
+		}
+	}
+}
+
+func TestABadTokenIsNamed(t *testing.T) {
+	for _, token := range []string{"", "s3cret\n", "s3cret\x00", "s3crét"} {
+		s, err := New(provider.Config{Type: "gitlab", Address: "https://gitlab.com/a/b", Token: token})
+		if s != nil || err == nil || !strings.Contains(err.Error(), "token") || strings.Contains(err.Error(), "s3cr") {
+			t.Errorf("%q: got %v", token, err)
+		}
+	}
+}
+
+// Fails when a message that GitLab is known to answer is lost, or when anything else of an answer is shown.
+func TestGitLabsOwnWordsAreShownAndNothingElse(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"message":"404 Project Not Found"}`:                                      "HTTP 400: 404 Project Not Found",
+		`{"message":"Cannot transition status via :enqueue from :pending (hush)"}`: "HTTP 400: Cannot transition status",
+		`{"error":"insufficient_scope","error_description":"hush","scope":"api"}`:  "HTTP 400: insufficient_scope",
+		`{"message":{"name":["hush"]}}`:                                            "HTTP 400",
+		`{"message":"hush","error":"hush"}`:                                        "HTTP 400",
+		`<html>404 Project Not Found`:                                              "HTTP 400",
+	} {
+		s, _ := newSender(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, body)
+		}, "gitlab")
+		if got := event.AsError(s.Send(t.Context(), noted("error", "X"))); got.Reason != want || got.Class != event.Permanent {
+			t.Errorf("%s: got %q, want %q", body, got.Reason, want)
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package gitlab
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"notifier/internal/alerts/provider/githost"
+)
+
+// stateOf returns a state in GitLab's words.
+func stateOf(s githost.Status) string {
+	if s.State == githost.Failed {
+		return "failed"
+	}
+	return "success"
+}
+
+// LastStatus asks for the statuses of the name. GitLab gives the latest of each pipeline, versions before 17.8 the oldest first.
+func (s *Sender) LastStatus(ctx context.Context, h *http.Client, want githost.Status) (githost.Last, error) {
+	var all []struct {
+		ID          int64      `json:"id"`
+		Name        string     `json:"name"`
+		Status      string     `json:"status"`
+		Description string     `json:"description"`
+		CreatedAt   *time.Time `json:"created_at"`
+	}
+	err := s.do(ctx, h, call{
+		method: http.MethodGet, path: s.in("repository", "commits", want.Commit, "statuses"),
+		query: url.Values{"name": {want.Name}, "order_by": {"id"}, "sort": {"desc"}, "per_page": {"100"}},
+	}, &all)
+	if err != nil {
+		return githost.Last{}, err
+	}
+	var last githost.Last
+	newest := int64(-1)
+	for _, found := range all {
+		if found.Name != want.Name || found.ID <= newest {
+			continue
+		}
+		newest = found.ID
+		last = githost.Last{Same: found.Status == stateOf(want) && found.Description == want.Description}
+		if found.CreatedAt != nil {
+			last.Set = *found.CreatedAt
+		}
+	}
+	return last, nil
+}
+
+// SetStatus sets a status of the commit.
+func (s *Sender) SetStatus(ctx context.Context, h *http.Client, want githost.Status) error {
+	return s.do(ctx, h, call{method: http.MethodPost, path: s.in("statuses", want.Commit), body: struct {
+		State       string `json:"state"`
+		Name        string `json:"name"`
+		Description string `json:"description"`
+	}{stateOf(want), want.Name, want.Description}}, nil)
+}

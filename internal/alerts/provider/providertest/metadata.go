@@ -1,0 +1,29 @@
+package providertest
+
+import (
+	"context"
+	"io"
+	"maps"
+
+	"notifier/internal/alerts/provider"
+)
+
+// WithMetadata returns a Sender that adds metadata to each notification which has not those keys, for types that take no event without them.
+func WithMetadata(s provider.Sender, metadata map[string]string) provider.Sender {
+	return &completed{s, metadata}
+}
+
+type completed struct {
+	provider.Sender
+	metadata map[string]string
+}
+
+func (c *completed) Send(ctx context.Context, n provider.Notification) error {
+	all := maps.Clone(c.metadata)
+	maps.Copy(all, n.Event.Metadata)
+	n.Event.Metadata = all
+	return c.Sender.Send(ctx, n)
+}
+
+// Close closes the Sender, which must have a Close.
+func (c *completed) Close() error { return c.Sender.(io.Closer).Close() }

@@ -1,0 +1,132 @@
+package reconcile
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	v1 "notifier/api/v1"
+	"notifier/api/v1beta3"
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+	"notifier/internal/receiver/cel"
+	"notifier/internal/reconcile/kube"
+)
+
+const statusNameField = "spec.commitStatusExpr"
+
+// The variables of spec.commitStatusExpr, as Flux has them.
+const (
+	varEvent    = "event"
+	varAlert    = "alert"
+	varProvider = "provider"
+)
+
+// statusNamer evaluates a Provider's spec.commitStatusExpr.
+type statusNamer struct {
+	program *cel.Program
+	// provider is the Provider as an unstructured object, without its status.
+	provider map[string]any
+	// namespace is the Provider's, and that of its Alerts.
+	namespace string
+	alert     func(kube.Key) (*v1beta3.Alert, bool)
+}
+
+// statusProgram is what was made of one source. It is kept because a Provider is reconciled for every change of its Secrets and annotations.
+type statusProgram struct {
+	source  string
+	program *cel.Program
+	fault   *fault // why there is no program
+}
+
+// statusProgram returns the program of a Provider's expression, compiled in its namespace's turn where the source is new, nil where the spec
+// has none. The error says that it could not be compiled now.
+func (c *providerController) statusProgram(ctx context.Context, p *v1beta3.Provider) (*statusProgram, error) {
+	k, source := kube.KeyOf(p), p.Spec.CommitStatusExpr
+	if source == "" {
+		c.programs.remove(k)
+		return nil, nil
+	}
+	if known, ok := c.programs.get(k); ok && known.source == source {
+		return known, nil
+	}
+	made := &statusProgram{source: source}
+	if err := compileInTurn(ctx, c.compiling, p.Namespace, func() {
+		program, err := cel.Compile(source, cel.String, varEvent, varAlert, varProvider)
+		if err != nil {
+			made.fault = &fault{reason: v1.InvalidCELExpressionReason, message: statusNameField + ": " + err.Error()}
+		}
+		made.program = program
+	}); err != nil {
+		return nil, err
+	}
+	c.programs.set(k, made)
+	return made, nil
+}
+
+// statusName returns the function that names commit statuses by a program.
+func (c *providerController) statusName(p *v1beta3.Provider, program *cel.Program) (
+	func(context.Context, provider.Notification) (string, error), *fault,
+) {
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(p)
+	if err != nil {
+		return nil, &fault{reason: v1.ValidationFailedReason, message: statusNameField + ": the Provider cannot be read by it"}
+	}
+	delete(object, "status")
+	n := &statusNamer{program: program, provider: object, namespace: p.Namespace, alert: c.alert}
+	return n.name, nil
+}
+
+// name evaluates the expression for a notification. Its errors are *event.Error and quote nothing.
+func (s *statusNamer) name(ctx context.Context, n provider.Notification) (string, error) {
+	vars := map[string]any{varProvider: s.provider}
+	var err error
+	if vars[varEvent], err = eventObject(n.Event); err != nil {
+		return "", unnamed(err)
+	}
+	if s.program.Reads(varAlert) {
+		if vars[varAlert], err = s.alertObject(n.Alert); err != nil {
+			return "", unnamed(err)
+		}
+	}
+	name, err := s.program.String(ctx, vars)
+	if err != nil {
+		return "", unnamed(err)
+	}
+	return name, nil
+}
+
+// unnamed classifies a failed evaluation. Only one that was cut off can succeed the next time.
+func unnamed(err error) *event.Error {
+	class, reason := event.Permanent, statusNameField+" cannot be evaluated"
+	if failure, ok := errors.AsType[cel.Failure](err); ok {
+		reason = statusNameField + " " + failure.Error()
+		if failure == cel.ErrInterrupted {
+			class = event.Retry
+		}
+	}
+	return event.NewError(class, provider.LabelPayload, reason, err)
+}
+
+// eventObject returns an event in the form of its JSON.
+func eventObject(e event.Event) (map[string]any, error) {
+	encoded, err := json.Marshal(e)
+	if err != nil {
+		return nil, err
+	}
+	var object map[string]any
+	return object, json.Unmarshal(encoded, &object)
+}
+
+// alertObject returns the Alert of a name as it is now, without its status. One that is gone has its name and namespace alone.
+func (s *statusNamer) alertObject(name string) (map[string]any, error) {
+	found, ok := s.alert(kube.Key{Namespace: s.namespace, Name: name})
+	if !ok {
+		return map[string]any{"metadata": map[string]any{"name": name, "namespace": s.namespace}}, nil
+	}
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(found)
+	delete(object, "status")
+	return object, err
+}
