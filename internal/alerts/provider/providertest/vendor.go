@@ -46,7 +46,8 @@ func Worst(t *testing.T) map[string]provider.Notification {
 	t.Helper()
 	all := map[string]provider.Notification{}
 	for name, s := range map[string]string{
-		"letters": "x", "entities": "&", "controls": "\x01\x00", "quotes": `"`, "emoji": "😀", "bytes": "\xff", "links": "](", "markup": "*_[]<>`~", "mentions": "@",
+		"letters": "x", "entities": "&", "controls": "\x01\x00", "quotes": `"`, "emoji": "😀", "bytes": "\xff", "links": "](",
+		"markup": "*_[]<>`~", "mentions": "@",
 		"URLs": "https://a.test/_ ",
 	} {
 		n := Notifications(t)["error"]
