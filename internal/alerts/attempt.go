@@ -27,21 +27,21 @@ const (
 type action int
 
 const (
-	giveBack action = iota // back to the bus, outcome unknown
-	record                 // sent
-	bury                   // to the dead letters
-	park                   // to the schedule
-	drop                   // nothing to be done any more
-	again                  // stays in memory
+	nak           action = iota // back to the bus, outcome unknown
+	record                      // sent
+	toDeadLetters               // to the dead letters
+	reschedule                  // to the schedule
+	drop                        // nothing to be done any more
+	again                       // stays in memory
 )
 
 // verdict is what an attempt, or the lack of one, comes to.
 type verdict struct {
 	action action
-	// at is when a parked delivery comes back or one that stays is tried again.
+	// at is when a rescheduled delivery comes back or one that stays is tried again.
 	at time.Time
-	// shelved says that it waits on the schedule until it is recalled.
-	shelved bool
+	// onSchedule says that it waits on the schedule until it is recalled.
+	onSchedule bool
 	// label and reason say why.
 	label, reason string
 	// outcome is for the metrics.
@@ -77,7 +77,7 @@ func (s *shard) try(work context.Context, it *item, dest *Destination) (verdict,
 		}
 	}
 	if !event.Owned(work) {
-		return verdict{action: giveBack}, attempt{} // the new owner of the shard sends it
+		return verdict{action: nak}, attempt{} // the new owner of the shard sends it
 	}
 	started := time.Now()
 	err := s.send(work, d, dest)
@@ -88,7 +88,7 @@ func (s *shard) try(work context.Context, it *item, dest *Destination) (verdict,
 		return verdict{action: record, outcome: outcomeSent, label: labelNone}, attempt{made: true, took: took}
 	}
 	if work.Err() != nil || !event.Owned(work) {
-		return verdict{action: giveBack}, attempt{}
+		return verdict{action: nak}, attempt{}
 	}
 	failure := event.AsError(err)
 	it.mu.Lock() // a copy may be made for the schedule
@@ -132,13 +132,13 @@ func (s *shard) judge(d *event.Delivery, failure *event.Error, started, now time
 	v := verdict{label: failure.Label, reason: failure.Reason}
 	switch {
 	case failure.Class == event.Permanent, errors.Is(failure, errPanic) && d.Attempts >= maxPanics:
-		v.action, v.outcome = bury, outcomeDead
+		v.action, v.outcome = toDeadLetters, outcomeDead
 	case !now.Before(expiry(d)):
-		v.action, v.outcome, v.label = bury, outcomeDead, labelExpired
+		v.action, v.outcome, v.label = toDeadLetters, outcomeDead, labelExpired
 		v.reason = "expired: not delivered within 24 hours, last: " + failure.Reason
 	default:
-		v.action, v.outcome, v.at = park, outcomeRetry, retryAt(d, failure.RetryAfter, now)
-		d.Parks++
+		v.action, v.outcome, v.at = reschedule, outcomeRetry, retryAt(d, failure.RetryAfter, now)
+		d.Reschedules++
 		if d.Attempts == 1 {
 			s.recordFailure(d, failure.Reason+"; will retry")
 		}
@@ -154,26 +154,26 @@ func (s *Deliverer) recordFailure(d *event.Delivery, reason string) {
 
 // conclude carries a verdict out and hands the result to the loop.
 func (s *shard) conclude(work context.Context, it *item, dest *Destination, v verdict) {
-	stored := s.settle(work, it, v)
+	stored := s.store(work, it, v)
 	if stored {
 		s.account(&it.d, dest, v)
 	}
 	s.post(func() { s.concluded(work, it, v, stored) })
 }
 
-// settle puts an outcome on the bus, as long as it takes, and only then ends the hold on the message. It reports false if the
+// store puts an outcome on the bus, as long as it takes, and only then ends the hold on the message. It reports false if the
 // drain came first: then nobody knows of the outcome and the message must come again.
-func (s *shard) settle(work context.Context, it *item, v verdict) bool {
+func (s *shard) store(work context.Context, it *item, v verdict) bool {
 	it.awaitSpill()
 	d := &it.d
 	var write func(context.Context) error
 	switch v.action {
 	case record:
 		write = func(ctx context.Context) error { return s.History.Sent(ctx, d) }
-	case bury:
+	case toDeadLetters:
 		write = func(ctx context.Context) error { return s.Schedule.DeadLetter(ctx, d, v.label, v.reason) }
-	case park:
-		write = func(ctx context.Context) error { return s.Schedule.Park(ctx, d, v.at) }
+	case reschedule:
+		write = func(ctx context.Context) error { return s.Schedule.Reschedule(ctx, d, v.at) }
 	case drop:
 		write = func(context.Context) error { return nil }
 	case again:
@@ -187,10 +187,10 @@ func (s *shard) settle(work context.Context, it *item, v verdict) bool {
 	if !s.persist(work, d.Namespace, write) {
 		return false
 	}
-	if it.recalled && v.action != park {
-		return s.persist(work, d.Namespace, it.settler.Done) // nobody hands it out again before its lifetime ends
+	if it.recalled && v.action != reschedule {
+		return s.persist(work, d.Namespace, it.acker.Ack) // nobody hands it out again before its lifetime ends
 	}
-	s.done(work, it.settler)
+	s.done(work, it.acker)
 	return true
 }
 
@@ -215,12 +215,12 @@ func (s *shard) persist(work context.Context, namespace string, write func(conte
 
 // done ends the hold on a message. If the bus does not hear of it, the message comes again and its twin on the schedule or its
 // record in the history tells what became of it.
-func (s *shard) done(work context.Context, m event.Settler) {
+func (s *shard) done(work context.Context, m event.Acker) {
 	ctx, cancel := busContext(work)
 	defer cancel()
-	if err := m.Done(ctx); err != nil {
+	if err := m.Ack(ctx); err != nil {
 		s.metrics.busErrors.Inc()
-		s.log.Debug("message not settled, it will come again", "error", err)
+		s.log.Debug("message not acknowledged, it will come again", "error", err)
 	}
 }
 
@@ -233,7 +233,7 @@ func busContext(work context.Context) (context.Context, context.CancelFunc) {
 func (s *shard) account(d *event.Delivery, dest *Destination, v verdict) {
 	outcome := v.outcome
 	switch {
-	case v.action == bury:
+	case v.action == toDeadLetters:
 		s.lost(d, dest, v.label, v.reason)
 		return
 	case outcome == "":

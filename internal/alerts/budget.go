@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"notifier/internal/fair"
 )
 
 // Shares of time that the patterns of one namespace, and of all, may take from the one goroutine that routes. They bound
@@ -22,72 +24,50 @@ const (
 // maxOverspent bounds the Alerts that are remembered as over budget; more of them are served alike but not reported.
 const maxOverspent = 1000
 
-// budget accounts the time spent on patterns. Its map is emptied every window.
+// budget accounts the time spent on patterns, and remembers the Alerts whose patterns took too long.
 type budget struct {
+	share *fair.Share
 	clock func() time.Time
 
 	mu    sync.Mutex
 	start time.Time
-	all   time.Duration
-	spent map[string]time.Duration
-
 	// over are the Alerts cut short in this window, was those reported earlier and not yet reported well.
 	over, was map[string]*Alert
 }
 
+// newBudget returns a budget for meters by a clock.
 func newBudget(clock func() time.Time) *budget {
-	return &budget{
-		clock: clock, start: clock(), spent: map[string]time.Duration{}, over: map[string]*Alert{}, was: map[string]*Alert{},
-	}
+	share := fair.NewShare(fair.ShareOptions{Window: budgetWindow, Namespace: namespaceTime, Total: allTime, Reserve: modestTime})
+	return &budget{share: share, clock: clock, start: clock(), over: map[string]*Alert{}, was: map[string]*Alert{}}
 }
 
 // meter limits the matching of one event in one namespace. It starts at the first pattern: most Alerts have none.
 type meter struct {
-	clock   func() time.Time
-	left    time.Duration
-	started time.Time
-	done    bool
+	*budget
+	namespace string
+	left      time.Duration
+	started   time.Time
+	done      bool
 }
 
 // exhausted reports whether the time is spent.
 func (m *meter) exhausted() bool {
 	now := m.clock()
 	if m.started.IsZero() {
-		m.started = now
+		m.started, m.left = now, min(eventTime, m.share.Left(m.namespace))
 	}
 	m.done = m.done || now.Sub(m.started) >= m.left
 	return m.done
 }
 
-// begin starts the matching of one event of a namespace.
-func (b *budget) begin(namespace string) meter {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	left := min(eventTime, namespaceTime-b.spent[namespace])
-	if b.all >= allTime {
-		left = min(left, modestTime-b.spent[namespace])
-	}
-	return meter{clock: b.clock, left: left}
-}
-
 // end accounts what the matching took.
-func (b *budget) end(namespace string, m *meter) time.Duration {
+func (m *meter) end() time.Duration {
 	if m.started.IsZero() {
 		return 0
 	}
-	took := b.clock().Sub(m.started)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.spent[namespace] += took
-	b.all += took
+	took := m.clock().Sub(m.started)
+	m.share.Spend(m.namespace, took)
 	return took
-}
-
-// busy reports whether a namespace has taken more than a modest time in this window.
-func (b *budget) busy(namespace string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.spent[namespace] > modestTime
 }
 
 // cut notes that an Alert's patterns were cut short, and reports whether that is news.
@@ -123,8 +103,7 @@ func (b *budget) turn() []*Alert {
 		}
 	}
 	slices.SortFunc(well, func(x, y *Alert) int { return strings.Compare(x.Key(), y.Key()) })
-	b.start, b.all = now, 0
-	clear(b.spent)
+	b.start = now
 	clear(b.over)
 	return well
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -205,50 +206,51 @@ func TestAMatchThatTakesTooLongIsCutShortAndPasses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := newBudget(clock.look)
-		m := b.begin("team-a")
+		m := meter{budget: newBudget(clock.look), namespace: "team-a"}
 		admit, exact := a.admits(text, &m)
 		if admit != tc.admit || exact != tc.exact {
 			t.Errorf("%s: admit %v, exact %v", name, admit, exact)
 		}
-		if took := m.clock().Sub(m.started); took > eventTime+50*time.Millisecond {
+		if took := clock.look().Sub(m.started); took > eventTime+50*time.Millisecond {
 			t.Errorf("%s: went on for %v", name, took)
 		}
 	}
 }
 
-// TestOneNamespaceCannotSpendTheOthersTime fails when begin grants each event its eventTime whatever was spent.
-func TestOneNamespaceCannotSpendTheOthersTime(t *testing.T) {
-	clock := &ticking{now: time.Unix(0, 0)}
-	b := newBudget(clock.look)
-	spend := func(namespace string, wants time.Duration) time.Duration {
-		m := b.begin(namespace)
-		if m.exhausted() {
-			return 0
+// Events are matched at the same time: none of what is spent passes before the last of it. Fails when each event has its eventTime whatever
+// was spent, when all namespaces together have no bound, or when one pays for the others.
+func TestT6OneNamespaceCannotSpendTheOthersTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := &ticking{now: time.Unix(0, 0)}
+		b := newBudget(clock.look)
+		spend := func(namespace string, wants time.Duration) time.Duration {
+			m := meter{budget: b, namespace: namespace}
+			if m.exhausted() {
+				return 0
+			}
+			clock.now = clock.now.Add(min(wants, m.left))
+			return m.end()
 		}
-		clock.now = clock.now.Add(min(wants, m.left))
-		return b.end(namespace, &m)
-	}
-	total := func(namespace string, events int) (sum time.Duration) {
-		for range events {
-			sum += spend(namespace, time.Minute)
+		total := func(namespace string, events int) (sum time.Duration) {
+			for range events {
+				sum += spend(namespace, time.Minute)
+			}
+			return sum
 		}
-		return sum
-	}
-	if got := total("a", 100); got != namespaceTime {
-		t.Errorf("a got %v", got)
-	}
-	if got := total("b", 100) + total("c", 100); got > allTime-namespaceTime+eventTime {
-		t.Errorf("b and c got %v", got)
-	}
-	if got := spend("modest", 10*time.Millisecond); got != 10*time.Millisecond {
-		t.Errorf("modest got %v", got)
-	}
-	clock.now = clock.now.Add(budgetWindow)
-	b.turn()
-	if got := total("a", 100); got != namespaceTime {
-		t.Errorf("in the next window a got %v", got)
-	}
+		if got := total("a", 100); got != namespaceTime {
+			t.Errorf("a got %v", got)
+		}
+		if got := total("b", 100) + total("c", 100); got > allTime-namespaceTime+eventTime {
+			t.Errorf("b and c got %v", got)
+		}
+		if got := spend("modest", 10*time.Millisecond); got != 10*time.Millisecond {
+			t.Errorf("modest got %v", got)
+		}
+		pass(budgetWindow)
+		if got := total("a", 100); got != namespaceTime {
+			t.Errorf("a window later a got %v", got)
+		}
+	})
 }
 
 // TestTheWorstPatternIsStopped measures real time: the dearest pattern that compiles, on the dearest text.
@@ -258,8 +260,7 @@ func TestTheWorstPatternIsStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := strings.Repeat("Ж", maxText)
-	b := newBudget(time.Now)
-	m := b.begin("team-a")
+	m := meter{budget: newBudget(time.Now), namespace: "team-a"}
 	began := time.Now()
 	_, ended := worst.match(text, &m)
 	took := time.Since(began)

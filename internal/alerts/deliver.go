@@ -15,12 +15,12 @@ import (
 	"notifier/internal/event"
 )
 
-// DeliverySource hands out the deliveries that were parked, by shard, each shard to one owner at a time.
+// DeliverySource hands out the deliveries that were rescheduled, by shard, each shard to one owner at a time.
 type DeliverySource interface {
 	// Deliveries calls serve when this process comes to own a shard, with a context that ends with the ownership.
-	Deliveries(ctx context.Context, serve func(ctx context.Context, shard int, in <-chan event.Held[event.Delivery]) error) error
-	// Backlog lists the deliveries of a shard that were parked and not settled since.
-	Backlog(ctx context.Context, shard int) ([]event.Parked, error)
+	Deliveries(ctx context.Context, serve func(ctx context.Context, shard int, in <-chan event.Message[event.Delivery]) error) error
+	// Backlog lists the deliveries of a shard that were rescheduled and not acknowledged since.
+	Backlog(ctx context.Context, shard int) ([]event.Scheduled, error)
 	// DeliveryShard returns the shard of a Provider's deliveries.
 	DeliveryShard(namespace, provider string) int
 	// Room returns how many deliveries of one namespace may wait on the bus, and how many bytes of them.
@@ -29,10 +29,10 @@ type DeliverySource interface {
 
 // Schedule puts deliveries away.
 type Schedule interface {
-	// Park has the delivery handed out again at a time. The same delivery with the same Parks is parked once.
-	Park(ctx context.Context, d *event.Delivery, at time.Time) error
-	// Recall reads a parked delivery before its time. It stays on the schedule until it is settled with Done.
-	Recall(ctx context.Context, shard int, p event.Parked) (event.Recalled, error)
+	// Reschedule has the delivery handed out again at a time. The same delivery with the same Reschedules is rescheduled once.
+	Reschedule(ctx context.Context, d *event.Delivery, at time.Time) error
+	// Recall reads a rescheduled delivery before its time. It stays on the schedule until it is acknowledged.
+	Recall(ctx context.Context, shard int, p event.Scheduled) (event.Recalled, error)
 	// DeadLetter keeps a delivery that was given up, with a label from a small closed set and a reason that is safe to show.
 	DeadLetter(ctx context.Context, d *event.Delivery, label, reason string) error
 }
@@ -43,7 +43,7 @@ type DeadLetters interface {
 	DeadProviders(ctx context.Context, shard int) ([]event.ProviderKey, error)
 	// DeadLetters returns those of a Provider that are no older than since, in the order in which they were given up.
 	DeadLetters(ctx context.Context, namespace, provider string, since time.Time) ([]event.Dead, error)
-	// Replay has a delivery handed out again instead of being dead. The same delivery with the same Replays and Parks is so once.
+	// Replay has a delivery handed out again instead of being dead. The same delivery with the same Replays and Reschedules is so once.
 	Replay(ctx context.Context, letter event.Dead) error
 }
 
@@ -126,6 +126,8 @@ func NewDeliverer(o DelivererOptions) (*Deliverer, error) {
 		DelivererOptions: o, shards: newServing(), losses: newLosses(o.Reports), sent: newActivities(AlertSent, o.Reports),
 		metrics: newDeliverMetrics(o.Registerer, o.Types),
 	}
+	d.metrics.begin(otherType)
+	o.Destinations.eachType(d.metrics.begin)
 	promauto.With(o.Registerer).NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "notifier_delivery_held_bytes", Help: "Bytes of the events that are held in memory for their destinations.",
 	}, func() float64 { return float64(d.heldBytes.Load()) })
@@ -175,7 +177,7 @@ func (d *Deliverer) Run(ctx context.Context) error {
 }
 
 // serve owns one shard until ctx ends.
-func (d *Deliverer) serve(ctx context.Context, shard int, in <-chan event.Held[event.Delivery]) error {
+func (d *Deliverer) serve(ctx context.Context, shard int, in <-chan event.Message[event.Delivery]) error {
 	backlog, err := d.Source.Backlog(ctx, shard)
 	if err != nil {
 		return fmt.Errorf("list what waits on shard %d: %w", shard, err)

@@ -45,7 +45,7 @@ func TestAnAcceptedNotificationIsRecordedAsSentAndLeavesTheBus(t *testing.T) {
 	})
 }
 
-// TestPermanentFailureIsADeadLetterAtOnce is one half of E2. Fails when judge parks permanent failures.
+// TestPermanentFailureIsADeadLetterAtOnce is one half of E2. Fails when judge reschedules permanent failures.
 func TestPermanentFailureIsADeadLetterAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -188,7 +188,7 @@ func TestWhatMayHaveBeenSentIsLookedUpFirst(t *testing.T) {
 	for name, mark := range map[string]func(*event.Delivery){
 		"handed out again":   func(d *event.Delivery) { d.Recheck = true },
 		"tried before":       func(d *event.Delivery) { d.Attempts = 1; d.FirstAttempt = time.Now() },
-		"on schedule before": func(d *event.Delivery) { d.Parks = 1 },
+		"on schedule before": func(d *event.Delivery) { d.Reschedules = 1 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -356,17 +356,17 @@ func TestAFailedAttemptIsJudged(t *testing.T) {
 		action  action
 		label   string
 	}{
-		"the first failure":           {event.Delivery{}, retry, park, provider.LabelServer},
-		"a failure after a long time": {event.Delivery{Attempts: 99, FirstAttempt: now.Add(1 - lifetime)}, retry, park, provider.LabelServer},
-		"a failure after a day":       {event.Delivery{Attempts: 99, FirstAttempt: now.Add(-lifetime)}, retry, bury, labelExpired},
+		"the first failure":           {event.Delivery{}, retry, reschedule, provider.LabelServer},
+		"a failure after a long time": {event.Delivery{Attempts: 99, FirstAttempt: now.Add(1 - lifetime)}, retry, reschedule, provider.LabelServer},
+		"a failure after a day":       {event.Delivery{Attempts: 99, FirstAttempt: now.Add(-lifetime)}, retry, toDeadLetters, labelExpired},
 		"a refusal": {
-			event.Delivery{}, event.NewError(event.Permanent, provider.LabelClient, "no", nil), bury, provider.LabelClient,
+			event.Delivery{}, event.NewError(event.Permanent, provider.LabelClient, "no", nil), toDeadLetters, provider.LabelClient,
 		},
 		"the second panic": {
-			event.Delivery{Attempts: 1, FirstAttempt: now}, event.NewError(event.Retry, labelPanic, "bug", errPanic), park, labelPanic,
+			event.Delivery{Attempts: 1, FirstAttempt: now}, event.NewError(event.Retry, labelPanic, "bug", errPanic), reschedule, labelPanic,
 		},
 		"the third panic": {
-			event.Delivery{Attempts: 2, FirstAttempt: now}, event.NewError(event.Retry, labelPanic, "bug", errPanic), bury, labelPanic,
+			event.Delivery{Attempts: 2, FirstAttempt: now}, event.NewError(event.Retry, labelPanic, "bug", errPanic), toDeadLetters, labelPanic,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -44,6 +44,12 @@ func (d *Destination) limited() bool { return d.Limit > 0 && d.Limit != rate.Inf
 type Destinations struct {
 	entries sync.Map // destinationKey → *Destination
 
+	mu sync.Mutex
+	// types are those that are built and that a Provider has.
+	types map[string]bool
+	// onType is called with each of them, once.
+	onType func(string)
+
 	once     sync.Once
 	complete chan struct{}
 }
@@ -51,7 +57,9 @@ type Destinations struct {
 type destinationKey struct{ namespace, name string }
 
 // NewDestinations returns an empty table.
-func NewDestinations() *Destinations { return &Destinations{complete: make(chan struct{})} }
+func NewDestinations() *Destinations {
+	return &Destinations{types: map[string]bool{}, complete: make(chan struct{})}
+}
 
 // Complete says that every Provider present at start is in the table.
 func (t *Destinations) Complete() { t.once.Do(func() { close(t.complete) }) }
@@ -61,7 +69,25 @@ func (t *Destinations) Ready() <-chan struct{} { return t.complete }
 
 // Put adds a Provider or replaces it.
 func (t *Destinations) Put(namespace, name string, d *Destination) {
+	t.mu.Lock()
+	if !d.Unsupported && !t.types[d.Type] {
+		t.types[d.Type] = true
+		if t.onType != nil {
+			t.onType(d.Type)
+		}
+	}
+	t.mu.Unlock()
 	t.entries.Store(destinationKey{namespace, name}, d)
+}
+
+// eachType calls f with each type that is built and that a Provider has or will have, before anything is sent to the first of them.
+func (t *Destinations) eachType(f func(string)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.onType = f
+	for name := range t.types {
+		f(name)
+	}
 }
 
 // Delete removes a Provider.

@@ -13,8 +13,8 @@ import (
 const spillAfter = 30 * time.Second
 
 // Dispatch implements Dispatcher. It waits for shards that nobody serves.
-func (d *Deliverer) Dispatch(ctx context.Context, ds []event.Held[event.Delivery]) error {
-	batches := map[int][]event.Held[event.Delivery]{}
+func (d *Deliverer) Dispatch(ctx context.Context, ds []event.Message[event.Delivery]) error {
+	batches := map[int][]event.Message[event.Delivery]{}
 	for _, h := range ds {
 		n := d.Source.DeliveryShard(h.Value.Namespace, h.Value.Provider)
 		batches[n] = append(batches[n], h)
@@ -128,7 +128,7 @@ func (s *shard) call(ctx context.Context, f func(work context.Context)) bool {
 	return false
 }
 
-// catchUp lets go what was parked before the shard was served.
+// catchUp lets go what was rescheduled before the shard was served.
 func (s *shard) catchUp(work context.Context) {
 	s.caughtUp = true
 	for _, q := range s.queues {
@@ -137,7 +137,7 @@ func (s *shard) catchUp(work context.Context) {
 }
 
 // admitAll takes in deliveries whose events were just routed.
-func (s *shard) admitAll(work context.Context, batch []event.Held[event.Delivery]) {
+func (s *shard) admitAll(work context.Context, batch []event.Message[event.Delivery]) {
 	now := time.Now()
 	touched := make([]*queue, 0, 8)
 	for _, h := range batch {
@@ -173,25 +173,25 @@ func (s *shard) spill(work context.Context, match func(*item) bool) {
 func (s *shard) spillSending(work context.Context, it *item, now time.Time) {
 	it.mu.Lock()
 	defer it.mu.Unlock()
-	if it.settling || it.spilled != nil {
+	if it.storing || it.spilled != nil {
 		return
 	}
 	spilled, d := make(chan struct{}), it.d
 	it.spilled = spilled
-	d.Parks++
+	d.Reschedules++
 	d.Recheck = true
-	s.metrics.parked.Inc()
+	s.metrics.rescheduled.Inc()
 	s.spawn(func() {
 		defer close(spilled)
 		at := later(expiry(&d), now.Add(leastShelved))
-		if !s.persist(work, d.Namespace, func(ctx context.Context) error { return s.Schedule.Park(ctx, &d, at) }) {
+		if !s.persist(work, d.Namespace, func(ctx context.Context) error { return s.Schedule.Reschedule(ctx, &d, at) }) {
 			return
 		}
-		s.done(work, it.settler)
+		s.done(work, it.acker)
 		s.post(func() {
-			it.entry.parked, it.direct = true, false
+			it.entry.rescheduled, it.direct = true, false
 			for _, t := range it.twins {
-				s.spawn(func() { s.done(work, t.Settler) })
+				s.spawn(func() { s.done(work, t.Acker) })
 			}
 			it.twins = nil
 		})
@@ -201,7 +201,7 @@ func (s *shard) spillSending(work context.Context, it *item, now time.Time) {
 // awaitSpill waits until a copy that is being put on the schedule is there, and sees to it that none is from now on.
 func (it *item) awaitSpill() {
 	it.mu.Lock()
-	it.settling = true
+	it.storing = true
 	spilled := it.spilled
 	it.mu.Unlock()
 	if spilled != nil {

@@ -60,7 +60,7 @@ func TestE3ACopyThatComesLateIsTakenAway(t *testing.T) {
 		w.destination("chat", slowly(dest, time.Minute, 0))
 		began := time.Now()
 		w.bus.faults = func(op string) error {
-			if op == "park" && time.Since(began) < 90*time.Second {
+			if op == "reschedule" && time.Since(began) < 90*time.Second {
 				return errCut
 			}
 			return nil
@@ -123,7 +123,7 @@ func TestE3ADeliveryOnTheScheduleIsNotTakenFromItsEventAsWell(t *testing.T) {
 		w.destination("chat", dest)
 		d := w.delivery("chat", "app")
 		w.bus.publish(d)
-		d.Parks, d.Attempts, d.FirstAttempt = 1, 1, time.Now()
+		d.Reschedules, d.Attempts, d.FirstAttempt = 1, 1, time.Now()
 		w.bus.mu.Lock()
 		w.bus.add(d, time.Now().Add(time.Minute))
 		w.bus.mu.Unlock()

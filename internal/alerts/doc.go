@@ -27,10 +27,10 @@
 //     record of the first send was not written or its answer not received, with the same ID (E3).
 //   - Order: all known deliveries of one object to one Provider form a line, those on the schedule included; only the head of a
 //     line is sent, and the next one when the outcome of the head is on the bus (E4). At takeover one look at the bus tells what
-//     was parked; the events that were not done are routed again, and what was parked is sent once they were.
+//     was rescheduled; the events that were not done are routed again, and what was rescheduled is sent once they were.
 //     Deliveries of different objects overtake each other: errors go first, and events that their objects do not bear out last (E9).
 //   - Waiting: a queue holds what it will soon send. The rest is written to the schedule once, for the end of its lifetime, and read
-//     from there, the oldest first, when the queue has room for it (shelf). So a backlog goes at the pace of its destination,
+//     from there, the oldest first, when the queue has room for it (recall.go). So a backlog goes at the pace of its destination,
 //     waiting costs no writes, and the loop waits neither for a destination nor for the bus (E5).
 //   - Shares: what a namespace may have waiting is divided evenly among its Providers that have something waiting; one that is over
 //     its share gives up its oldest (share). For a type that nobody supports nothing is kept.

@@ -27,14 +27,14 @@ type fakeBus struct {
 	due  []*fakeMessage
 	held int
 	// fresh are those of events.
-	fresh   []*fakeMessage
-	expires time.Time
-	changed chan struct{}
-	history map[string]int
-	dead    []deadLetter
-	parks   map[string]int // by ID#Parks
-	parkLog []parkedAt
-	faults  func(op string) error
+	fresh         []*fakeMessage
+	expires       time.Time
+	changed       chan struct{}
+	history       map[string]int
+	dead          []deadLetter
+	reschedules   map[string]int // by ID#Reschedules
+	rescheduleLog []parkedAt
+	faults        func(op string) error
 	// pause is how long the bus takes from one message to the next.
 	pause time.Duration
 	// recalls counts what was read off the schedule.
@@ -59,23 +59,23 @@ type parkedAt struct {
 }
 
 type fakeMessage struct {
-	seq       uint64
-	d         event.Delivery
-	at        time.Time // on the schedule until then
-	place     int       // in the schedule
-	holder    *fakeSession
-	heldUntil time.Time
-	delivered int
-	gone      bool
-	returned  bool
-	parked    bool // it is, or was, on the schedule
+	seq         uint64
+	d           event.Delivery
+	at          time.Time // on the schedule until then
+	place       int       // in the schedule
+	holder      *fakeSession
+	heldUntil   time.Time
+	delivered   int
+	gone        bool
+	returned    bool
+	rescheduled bool // it is, or was, on the schedule
 }
 
 var errCut = errors.New("connection cut")
 
 func newFakeBus() *fakeBus {
 	return &fakeBus{
-		changed: make(chan struct{}), history: map[string]int{}, parks: map[string]int{}, scheduled: map[string]*fakeMessage{},
+		changed: make(chan struct{}), history: map[string]int{}, reschedules: map[string]int{}, scheduled: map[string]*fakeMessage{},
 		faults: func(string) error { return nil },
 	}
 }
@@ -87,9 +87,9 @@ func (b *fakeBus) notify() {
 
 func (b *fakeBus) add(d event.Delivery, at time.Time) {
 	b.nextSeq++
-	m := &fakeMessage{seq: b.nextSeq, d: d, at: at, parked: !at.IsZero() || d.Parks > 0}
+	m := &fakeMessage{seq: b.nextSeq, d: d, at: at, rescheduled: !at.IsZero() || d.Reschedules > 0}
 	switch {
-	case !m.parked:
+	case !m.rescheduled:
 		b.stream, b.fresh = append(b.stream, m), append(b.fresh, m)
 	case at.IsZero():
 		b.stream, b.due = append(b.stream, m), append(b.due, m)
@@ -162,7 +162,7 @@ func (b *fakeBus) count() {
 	now := time.Now()
 	b.due, b.fresh, b.held, b.expires = nil, nil, 0, time.Time{}
 	for _, m := range b.stream {
-		if !m.parked {
+		if !m.rescheduled {
 			if m.holder == nil {
 				b.fresh = append(b.fresh, m)
 			}
@@ -208,16 +208,16 @@ func (s *fakeSession) take() (*fakeMessage, time.Time) {
 		s.redelivered++
 	}
 	best.returned = false
-	best.holder, best.heldUntil = s, now.Add(event.HoldTime)
+	best.holder, best.heldUntil = s, now.Add(event.AckWait)
 	best.delivered++
 	s.hold(best)
 	return best, time.Time{}
 }
 
 func (s *fakeSession) Deliveries(
-	ctx context.Context, serve func(context.Context, int, <-chan event.Held[event.Delivery]) error,
+	ctx context.Context, serve func(context.Context, int, <-chan event.Message[event.Delivery]) error,
 ) error {
-	in := make(chan event.Held[event.Delivery])
+	in := make(chan event.Message[event.Delivery])
 	ended := make(chan struct{})
 	var feeds sync.WaitGroup
 	feeds.Go(func() { s.feed(ctx, ended, in) })
@@ -257,7 +257,7 @@ func (s *fakeSession) dispatch(ctx context.Context) {
 }
 
 // takeFresh takes the next deliveries of events.
-func (s *fakeSession) takeFresh() (batch []event.Held[event.Delivery]) {
+func (s *fakeSession) takeFresh() (batch []event.Message[event.Delivery]) {
 	if s.cut {
 		return nil
 	}
@@ -270,13 +270,13 @@ func (s *fakeSession) takeFresh() (batch []event.Held[event.Delivery]) {
 		m.delivered++
 		d := m.d
 		d.Recheck = d.Recheck || m.delivered > 1 || m.seq <= s.takeover
-		batch = append(batch, event.Held[event.Delivery]{Value: d, Seq: m.seq, Settler: &fakeHold{s, m, m.seq, m.delivered}})
+		batch = append(batch, event.Message[event.Delivery]{Value: d, Seq: m.seq, Acker: &fakeHold{s, m, m.seq, m.delivered}})
 	}
 	s.fresh = s.fresh[len(batch):]
 	return batch
 }
 
-func (s *fakeSession) feed(ctx context.Context, ended chan struct{}, in chan<- event.Held[event.Delivery]) {
+func (s *fakeSession) feed(ctx context.Context, ended chan struct{}, in chan<- event.Message[event.Delivery]) {
 	for {
 		s.mu.Lock()
 		changed := s.changed
@@ -300,12 +300,12 @@ func (s *fakeSession) feed(ctx context.Context, ended chan struct{}, in chan<- e
 		d.Recheck = d.Recheck || m.delivered > 1 || m.seq <= s.takeover
 		held := &fakeHold{session: s, message: m, seq: m.seq, delivered: m.delivered}
 		select {
-		case in <- event.Held[event.Delivery]{Value: d, Seq: m.seq, Settler: held}:
+		case in <- event.Message[event.Delivery]{Value: d, Seq: m.seq, Acker: held}:
 		case <-ended:
-			_ = held.Return()
+			_ = held.Nak()
 			return
 		case <-ctx.Done():
-			_ = held.Return()
+			_ = held.Nak()
 			return
 		}
 	}
@@ -336,5 +336,5 @@ func (b *fakeBus) deadLetters() []deadLetter {
 func (b *fakeBus) parkings() []parkedAt {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.Clone(b.parkLog)
+	return slices.Clone(b.rescheduleLog)
 }

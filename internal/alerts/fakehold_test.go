@@ -20,11 +20,11 @@ func (h *fakeHold) live() bool {
 	return !h.session.cut && h.message.seq == h.seq && !h.message.gone
 }
 
-func (h *fakeHold) Done(context.Context) error {
+func (h *fakeHold) Ack(context.Context) error {
 	b := h.session.fakeBus
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if h.message.parked { // that an event is done is noted in memory
+	if h.message.rescheduled { // that an event is done is noted in memory
 		if err := b.faults("done"); err != nil {
 			return err
 		}
@@ -36,7 +36,7 @@ func (h *fakeHold) Done(context.Context) error {
 		h.message.gone = true
 		b.remove(h.message)
 		b.notify()
-		if !h.message.parked {
+		if !h.message.rescheduled {
 			return nil
 		}
 		if slices.Contains(b.due, h.message) { // its hold had run out
@@ -48,23 +48,23 @@ func (h *fakeHold) Done(context.Context) error {
 	return nil
 }
 
-func (h *fakeHold) Working() error {
+func (h *fakeHold) InProgress() error {
 	b := h.session.fakeBus
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if h.live() {
-		h.message.heldUntil = time.Now().Add(event.HoldTime)
+		h.message.heldUntil = time.Now().Add(event.AckWait)
 	}
 	return nil
 }
 
-func (h *fakeHold) Return() error {
+func (h *fakeHold) Nak() error {
 	b := h.session.fakeBus
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
 	case !h.live() || h.message.holder != h.session:
-	case !h.message.parked:
+	case !h.message.rescheduled:
 		h.message.holder = nil
 		b.count()
 		b.notify()

@@ -51,16 +51,16 @@ func (b *fakeBus) unschedule(m *fakeMessage) {
 }
 
 // Backlog lists what is on the schedule and what has come off it.
-func (s *fakeSession) Backlog(context.Context, int) ([]event.Parked, error) {
+func (s *fakeSession) Backlog(context.Context, int) ([]event.Scheduled, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cut {
 		return nil, errCut
 	}
-	var backlog []event.Parked
+	var backlog []event.Scheduled
 	for _, m := range slices.Concat(s.stream, s.schedule) {
-		if m.parked {
-			backlog = append(backlog, event.Parked{
+		if m.rescheduled {
+			backlog = append(backlog, event.Scheduled{
 				ID: m.d.ID, Order: m.d.Order, Namespace: m.d.Namespace, Provider: m.d.Provider,
 				ObjectKey: event.ObjectKey(m.d.Object()), Due: m.at.IsZero(),
 			})
@@ -74,27 +74,27 @@ func (s *fakeSession) DeliveryShard(string, string) int { return 0 }
 func (s *fakeSession) Room() (deliveries int, bytes int64) { return math.MaxInt, math.MaxInt64 }
 
 // Recall reads a message of the schedule.
-func (s *fakeSession) Recall(_ context.Context, _ int, p event.Parked) (r event.Recalled, err error) {
+func (s *fakeSession) Recall(_ context.Context, _ int, p event.Scheduled) (r event.Recalled, err error) {
 	err = s.op("recall", func() {
 		s.recalls++
 		s.fire()
 		if m := s.scheduled[p.ID]; m != nil {
-			r = event.Recalled{At: m.at, Held: event.Held[event.Delivery]{Value: m.d, Settler: &fakeParked{s, m, m.seq}}}
+			r = event.Recalled{At: m.at, Held: event.Message[event.Delivery]{Value: m.d, Acker: &fakeScheduled{s, m, m.seq}}}
 			return
 		}
-		r.Due = slices.ContainsFunc(s.stream, func(m *fakeMessage) bool { return m.d.ID == p.ID && m.parked })
+		r.Due = slices.ContainsFunc(s.stream, func(m *fakeMessage) bool { return m.d.ID == p.ID && m.rescheduled })
 	})
 	return r, err
 }
 
-// fakeParked is a message that was read off the schedule and stays there until Done.
-type fakeParked struct {
+// fakeScheduled is a message that was read off the schedule and stays there until Ack.
+type fakeScheduled struct {
 	session *fakeSession
 	message *fakeMessage
 	seq     uint64
 }
 
-func (h *fakeParked) Done(context.Context) error {
+func (h *fakeScheduled) Ack(context.Context) error {
 	return h.session.op("done", func() {
 		if m := h.message; m.seq == h.seq && h.session.scheduled[m.d.ID] == m {
 			h.session.unschedule(m)
@@ -103,9 +103,9 @@ func (h *fakeParked) Done(context.Context) error {
 	})
 }
 
-func (h *fakeParked) Working() error { return nil }
+func (h *fakeScheduled) InProgress() error { return nil }
 
-func (h *fakeParked) Return() error { return nil }
+func (h *fakeScheduled) Nak() error { return nil }
 
 // op is a write that reaches the bus unless the session is cut or a fault is injected.
 func (s *fakeSession) op(name string, write func()) error {
@@ -121,11 +121,11 @@ func (s *fakeSession) op(name string, write func()) error {
 	return nil
 }
 
-func (s *fakeSession) Park(_ context.Context, d *event.Delivery, at time.Time) error {
-	return s.op("park", func() {
-		key := fmt.Sprintf("%s#%d", d.ID, d.Parks)
-		if s.parks[key]++; s.parks[key] == 1 {
-			s.parkLog = append(s.parkLog, parkedAt{*d, at})
+func (s *fakeSession) Reschedule(_ context.Context, d *event.Delivery, at time.Time) error {
+	return s.op("reschedule", func() {
+		key := fmt.Sprintf("%s#%d", d.ID, d.Reschedules)
+		if s.reschedules[key]++; s.reschedules[key] == 1 {
+			s.rescheduleLog = append(s.rescheduleLog, parkedAt{*d, at})
 			s.add(*d, at)
 		}
 	})

@@ -101,6 +101,32 @@ func counted(t *testing.T, r prometheus.Gatherer, name string) (lines []string) 
 	return lines
 }
 
+// Fails when a first failure finds no series, or when types that nobody has get some.
+func TestTheSeriesOfATypeBeginWithItsFirstProvider(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.destinations.Put("team-a", "chat", &Destination{Type: "generic"})
+		w.destinations.Put("team-a", "odd", &Destination{Type: "a tenant's invention", Unsupported: true})
+		_, stop := w.run()
+		stop()
+		families, err := w.registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		types := map[string]bool{}
+		for _, f := range families {
+			if f.GetName() == "notifier_deliveries_total" {
+				for _, m := range f.GetMetric() {
+					types[m.GetLabel()[2].GetValue()] = true
+				}
+			}
+		}
+		if diff := cmp.Diff(map[string]bool{"generic": true, "other": true}, types); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
 // Fails when typeOf passes a tenant's type on, or an outcome is not counted.
 func TestOutcomesAreCountedUnderClosedLabels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -137,7 +163,7 @@ func TestOfTwoCopiesTheOneThatWasTriedMoreCounts(t *testing.T) {
 		w := newWorld(t)
 		older := w.delivery("chat", "app")
 		newer := older
-		newer.Attempts, newer.Parks, newer.FirstAttempt = 3, 3, time.Now()
+		newer.Attempts, newer.Reschedules, newer.FirstAttempt = 3, 3, time.Now()
 		w.bus.publish(older, newer)
 		_, stop := w.run()
 		wait(time.Second)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"notifier/internal/event"
 )
@@ -29,9 +28,7 @@ func TestT6AnEventThatMayTakeLongIsToldApart(t *testing.T) {
 	if err := r.route(t.Context(), []*event.Record{about("many", "Kustomization"), about("few-1", "Kustomization")}); err != nil {
 		t.Fatal(err)
 	}
-	m := r.budget.begin("few-2")
-	m.started = time.Now().Add(-2 * modestTime)
-	r.budget.end("few-2", &m)
+	r.budget.share.Spend("few-2", 2*modestTime)
 	for name, tc := range map[string]struct {
 		record *event.Record
 		want   bool
@@ -79,7 +76,7 @@ type countingDispatcher struct {
 	count int
 }
 
-func (p *countingDispatcher) Dispatch(_ context.Context, ds []event.Held[event.Delivery]) error {
+func (p *countingDispatcher) Dispatch(_ context.Context, ds []event.Message[event.Delivery]) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.count += len(ds)

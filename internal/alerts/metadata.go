@@ -45,16 +45,11 @@ func mergeMetadata(e event.Event, a *Alert) merging {
 	}
 	prefix := e.InvolvedObject.Group() + "/"
 	for k, v := range e.Metadata {
-		if rest, ok := strings.CutPrefix(k, prefix); ok && rest != "" && !internalKey(rest) {
+		if rest, ok := strings.CutPrefix(k, prefix); ok && rest != "" && !event.IsInternalKey(rest) {
 			set(rest, v)
 			delete(authored, rest)
 		}
 	}
 	slices.Sort(conflicts)
 	return merging{merged, slices.Sorted(maps.Keys(authored)), conflicts}
-}
-
-// internalKey names the controllers' metadata that serves to tell events apart and says nothing to a reader.
-func internalKey(key string) bool {
-	return key == "token" || strings.EqualFold(key, "checksum") || strings.EqualFold(key, "digest")
 }

@@ -78,16 +78,16 @@ const (
 const otherType = "other"
 
 type deliverMetrics struct {
-	types     []string
-	labels    []string
-	outcomes  *prometheus.CounterVec
-	sends     *prometheus.HistogramVec
-	parked    prometheus.Counter
-	replayed  prometheus.Counter
-	held      prometheus.Gauge
-	away      prometheus.Gauge
-	breakers  prometheus.Gauge
-	busErrors prometheus.Counter
+	types       []string
+	labels      []string
+	outcomes    *prometheus.CounterVec
+	sends       *prometheus.HistogramVec
+	rescheduled prometheus.Counter
+	replayed    prometheus.Counter
+	held        prometheus.Gauge
+	away        prometheus.Gauge
+	breakers    prometheus.Gauge
+	busErrors   prometheus.Counter
 }
 
 func newDeliverMetrics(r prometheus.Registerer, types []string) deliverMetrics {
@@ -102,7 +102,7 @@ func newDeliverMetrics(r prometheus.Registerer, types []string) deliverMetrics {
 			Name: "notifier_send_seconds", Help: "Duration of sends by the Provider's type.",
 			Buckets: prometheus.ExponentialBuckets(0.005, 3, 9),
 		}, []string{"type"}),
-		parked: f.NewCounter(prometheus.CounterOpts{
+		rescheduled: f.NewCounter(prometheus.CounterOpts{
 			Name: "notifier_delivery_waits_total", Help: "Deliveries put on the schedule without an attempt, to wait for their turn.",
 		}),
 		replayed: f.NewCounter(prometheus.CounterOpts{
@@ -119,17 +119,20 @@ func newDeliverMetrics(r prometheus.Registerer, types []string) deliverMetrics {
 		Name: "notifier_delivery_queue_depth", Help: "Deliveries of the shards owned here, in memory and on the schedule.",
 	}, []string{"place"})
 	m.held, m.away = depth.WithLabelValues("memory"), depth.WithLabelValues("schedule")
-	for _, t := range m.types {
-		m.sends.WithLabelValues(t)
-		for _, outcome := range []string{outcomeSent, outcomeKnown, outcomeSkipped} {
-			m.outcomes.WithLabelValues(t, outcome, labelNone)
-		}
-		for _, l := range m.labels {
-			m.outcomes.WithLabelValues(t, outcomeRetry, l)
-			m.outcomes.WithLabelValues(t, outcomeDead, l)
-		}
-	}
 	return m
+}
+
+// begin has the series of a type stand at zero, so that a first failure shows as an increase. Types that no Provider has get none.
+func (m deliverMetrics) begin(providerType string) {
+	t := m.typeOf(&Destination{Type: providerType})
+	m.sends.WithLabelValues(t)
+	for _, outcome := range []string{outcomeSent, outcomeKnown, outcomeSkipped} {
+		m.outcomes.WithLabelValues(t, outcome, labelNone)
+	}
+	for _, l := range m.labels {
+		m.outcomes.WithLabelValues(t, outcomeRetry, l)
+		m.outcomes.WithLabelValues(t, outcomeDead, l)
+	}
 }
 
 // typeOf keeps the label set closed: a type is tenant input.

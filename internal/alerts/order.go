@@ -11,11 +11,11 @@ import (
 
 // item is a delivery that is held in memory. The loop owns it, but for d while busy: then the task that works on it does.
 type item struct {
-	d       event.Delivery
-	settler event.Settler
-	// twins are further messages with the same delivery, which come to be when a message was settled and the bus lost the
+	d     event.Delivery
+	acker event.Acker
+	// twins are further messages with the same delivery, which come to be when a message was acknowledged and the bus lost the
 	// word of it. They share the fate of the first, which is the one that was on the schedule most often.
-	twins []event.Held[event.Delivery]
+	twins []event.Message[event.Delivery]
 	queue *queue
 	line  *line
 	entry *entry
@@ -29,15 +29,15 @@ type item struct {
 	recalled bool
 	// unsent says that the delivery is known not to have been sent before, so that the history need not be asked.
 	unsent bool
-	// direct says that the settler is that of the event, which is held since taken.
+	// direct says that the acker is that of the event, which is held since taken.
 	direct bool
 	taken  time.Time
 
-	// mu guards d while the item is sent, settling, which says that the outcome is being stored, and spilled, which is closed when a copy is
+	// mu guards d while the item is sent, storing, which says that the outcome is being stored, and spilled, which is closed when a copy is
 	// on the schedule.
-	mu       sync.Mutex
-	settling bool
-	spilled  chan struct{}
+	mu      sync.Mutex
+	storing bool
+	spilled chan struct{}
 }
 
 // bytes is about what the item's event takes in memory. It does not change.
@@ -54,7 +54,7 @@ func sizeOf(d *event.Delivery) int64 {
 }
 
 // fresh reports that nobody can have sent the delivery before: it was neither handed out before nor tried.
-func (it *item) fresh() bool { return !it.d.Recheck && it.d.Parks == 0 && it.d.Attempts == 0 }
+func (it *item) fresh() bool { return !it.d.Recheck && it.d.Reschedules == 0 && it.d.Attempts == 0 }
 
 // owner is the Alert that asked for deliveries. Those of one queue share it.
 type owner struct{ alert, uid string }
@@ -90,12 +90,12 @@ type entry struct {
 	// routed is when the delivery came to be, none while nobody has seen it here, and owner the Alert, nil until then.
 	routed instant
 	owner  *owner
-	// back is when it is expected back while it is away, unless it is shelved.
+	// back is when it is expected back while it is away, unless it waits on the schedule.
 	back instant
 	// missing counts the looks at the bus in a row that did not find it.
 	missing int8
-	// shelved says that it is on the schedule until its lifetime ends, to be recalled as soon as there is room for it.
-	shelved bool
+	// onSchedule says that it is on the schedule until its lifetime ends, to be recalled as soon as there is room for it.
+	onSchedule bool
 	// recalling says that it is being read.
 	recalling bool
 	// givenUp says that it is to be given up once it is read, and why.
@@ -106,8 +106,8 @@ type entry struct {
 	bound bool
 	// unsent is the item's while it is away.
 	unsent bool
-	// parked says that the schedule was given it. If another message brings the delivery, that copy is left there.
-	parked bool
+	// rescheduled says that the schedule was given it. If another message brings the delivery, that copy is left there.
+	rescheduled bool
 	// kib is the size of the event in KiB, zero while nobody has seen it here.
 	kib uint16
 }
@@ -141,7 +141,7 @@ const (
 
 // overdue reports whether an absent delivery should have come back.
 func (e *entry) overdue(now instant) bool {
-	return e.item == nil && !e.shelved && !e.recalling && now.sub(e.back) > overdueAfter
+	return e.item == nil && !e.onSchedule && !e.recalling && now.sub(e.back) > overdueAfter
 }
 
 func comparePlaces(order uint64, id string, otherOrder uint64, otherID string) int {
@@ -166,7 +166,7 @@ type line struct {
 	entries []*entry
 	// busy is set from the start of a send until its outcome is on the bus.
 	busy bool
-	// next is the entry to recall, nil if there is none now, and place where the line stands in its queue's shelf.
+	// next is the entry to recall, nil if there is none now, and place where the line stands among its queue's recallable lines.
 	next  *entry
 	place int
 }

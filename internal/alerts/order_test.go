@@ -100,7 +100,7 @@ func playOrder(t *testing.T, seed uint64) {
 	session := 0
 	serve := func() {
 		d := &Destination{UID: "p-chat", Type: "generic", Sender: m.sender(session)}
-		if seed%4 == 3 { // slower than what comes, so that most waits on the shelf
+		if seed%4 == 3 { // slower than what comes, so that most waits on the schedule
 			d.Limit, d.Burst = 0.4, 3
 		}
 		w.destinations.Put("team-a", "chat", d)
@@ -162,13 +162,13 @@ func playOrder(t *testing.T, seed uint64) {
 	}
 }
 
-// TestAPredecessorOnTheScheduleHoldsItsSuccessorsAfterATakeover is E4. Fails when serve does not ask what is parked.
+// TestAPredecessorOnTheScheduleHoldsItsSuccessorsAfterATakeover is E4. Fails when serve does not ask what is rescheduled.
 func TestAPredecessorOnTheScheduleHoldsItsSuccessorsAfterATakeover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, dest := newWorld(t), &sink{}
 		w.destination("chat", dest)
 		first, second, other := w.delivery("chat", "app"), w.delivery("chat", "app"), w.delivery("chat", "other")
-		first.Attempts, first.Parks, first.FirstAttempt = 3, 3, time.Now()
+		first.Attempts, first.Reschedules, first.FirstAttempt = 3, 3, time.Now()
 		w.bus.mu.Lock()
 		w.bus.add(first, time.Now().Add(40*time.Second))
 		w.bus.mu.Unlock()
@@ -200,7 +200,7 @@ func TestE4APredecessorBehindItsSuccessorAndABacklogGoesFirst(t *testing.T) {
 		for i := range maxHeld + 1000 {
 			w.bus.publish(w.delivery("chat", fmt.Sprint("app", i)))
 		}
-		first.Parks = 1
+		first.Reschedules = 1
 		w.bus.mu.Lock()
 		w.bus.add(first, time.Now().Add(time.Second))
 		w.bus.mu.Unlock()
@@ -219,9 +219,9 @@ func TestE4APredecessorBehindItsSuccessorAndABacklogGoesFirst(t *testing.T) {
 	})
 }
 
-// TestE4WhatWasParkedWaitsForWhatComesInOrder is E4: the last owner held an object's first delivery, and had parked the second. Fails when
-// awaits does not count what was never parked.
-func TestE4WhatWasParkedWaitsForWhatComesInOrder(t *testing.T) {
+// TestE4WhatWasRescheduledWaitsForWhatComesInOrder is E4: the last owner held an object's first delivery, and had rescheduled the second. Fails when
+// awaits does not count what was never rescheduled.
+func TestE4WhatWasRescheduledWaitsForWhatComesInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, dest := newWorld(t), &sink{}
 		w.destination("chat", dest)
@@ -231,7 +231,7 @@ func TestE4WhatWasParkedWaitsForWhatComesInOrder(t *testing.T) {
 		}
 		first, second := w.delivery("chat", "app"), w.delivery("chat", "app")
 		w.bus.publish(first)
-		second.Parks = 1
+		second.Reschedules = 1
 		w.bus.mu.Lock()
 		w.bus.add(second, expiry(&second))
 		w.bus.mu.Unlock()
@@ -266,7 +266,7 @@ func TestAPredecessorThatEndedElsewhereIsNotWaitedForForever(t *testing.T) {
 		w, dest := newWorld(t), &sink{}
 		w.destination("chat", dest)
 		first, second := w.delivery("chat", "app"), w.delivery("chat", "app")
-		first.Attempts, first.Parks, first.FirstAttempt = 3, 3, time.Now()
+		first.Attempts, first.Reschedules, first.FirstAttempt = 3, 3, time.Now()
 		w.bus.mu.Lock()
 		w.bus.add(first, time.Now().Add(40*time.Second))
 		w.bus.mu.Unlock()
@@ -294,7 +294,7 @@ func TestASuccessorIsNotKeptInMemoryForALongWait(t *testing.T) {
 		w, dest := newWorld(t), &sink{}
 		w.destination("chat", dest)
 		first := w.delivery("chat", "app")
-		first.Attempts, first.Parks, first.FirstAttempt = 9, 9, time.Now()
+		first.Attempts, first.Reschedules, first.FirstAttempt = 9, 9, time.Now()
 		w.bus.mu.Lock()
 		w.bus.add(first, time.Now().Add(10*time.Minute))
 		w.bus.mu.Unlock()

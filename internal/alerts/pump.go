@@ -76,7 +76,7 @@ func (s *shard) block(q *queue, uid, reason, message string, now time.Time) {
 	for _, it := range q.waiting {
 		if !it.told {
 			it.told = true
-			if it.d.Parks == 0 {
+			if it.d.Reschedules == 0 {
 				s.recordFailure(&it.d, reason+": "+message+"; will retry")
 			}
 			it.d.LastError = reason
@@ -163,7 +163,7 @@ func (s *shard) start(work context.Context, it *item, dest *Destination) {
 	q.dequeue(it)
 	q.inflight++
 	it.busy, it.sending, it.line.busy = true, true, true
-	it.settling, it.spilled = false, nil
+	it.storing, it.spilled = false, nil
 	s.spawn(func() {
 		v, tried := s.try(work, it, dest)
 		s.post(func() { s.attempted(work, it, dest, tried) })
@@ -179,7 +179,7 @@ func (s *shard) trim(work context.Context, q *queue, now time.Time) {
 	if over := len(q.waiting) - badDepth; over > 0 && s.heldBytes.Load() > maxHeldBytes {
 		s.shed(work, q, over, now)
 	}
-	over := len(s.items) - s.parking - maxHeld
+	over := len(s.items) - s.rescheduling - maxHeld
 	if over <= 0 {
 		return
 	}
@@ -215,9 +215,9 @@ func (s *shard) putBack(work context.Context, it *item, now time.Time) {
 		return
 	}
 	it.unsent = it.unsent || it.fresh()
-	it.d.Parks++
-	s.metrics.parked.Inc()
-	s.putAway(work, it, nil, verdict{action: park, at: later(expiry(&it.d), now.Add(leastShelved)), shelved: true})
+	it.d.Reschedules++
+	s.metrics.rescheduled.Inc()
+	s.putAway(work, it, nil, verdict{action: reschedule, at: later(expiry(&it.d), now.Add(leastShelved)), onSchedule: true})
 }
 
 // leastShelved keeps a delivery whose lifetime is over, but whose destination takes it, from coming off the schedule all the time.
@@ -235,7 +235,7 @@ func (s *shard) expire(work context.Context, it *item) {
 	s.giveUp(work, it, it.queue.current, labelExpired, reason)
 }
 
-// giveUpAll ends all that waits in memory. What is on the shelf follows as it is recalled.
+// giveUpAll ends all that waits in memory. What is on the schedule follows as it is recalled.
 func (s *shard) giveUpAll(work context.Context, q *queue, dest *Destination, label, reason string) {
 	q.health.set(dest.UID, StateFailing, ReasonGivenUp, reason, time.Now())
 	for len(q.waiting) > 0 {
@@ -248,14 +248,14 @@ func (s *shard) giveUp(work context.Context, it *item, dest *Destination, label,
 	if now := s.Destinations.Get(it.queue.key.namespace, it.queue.key.name); now != nil {
 		it.d.Destination = now.Version
 	}
-	s.putAway(work, it, dest, verdict{action: bury, label: label, reason: reason})
+	s.putAway(work, it, dest, verdict{action: toDeadLetters, label: label, reason: reason})
 }
 
 // putAway carries out a verdict that needs no send.
 func (s *shard) putAway(work context.Context, it *item, dest *Destination, v verdict) {
 	it.queue.dequeue(it)
 	it.busy = true
-	s.parking++
+	s.rescheduling++
 	s.spawn(func() {
 		select {
 		case s.slots <- struct{}{}:
@@ -302,7 +302,7 @@ func (s *shard) concluded(work context.Context, it *item, v verdict, stored bool
 	if it.sending {
 		it.line.busy = false
 	} else {
-		s.parking--
+		s.rescheduling--
 	}
 	it.busy, it.sending = false, false
 	switch {
@@ -317,21 +317,21 @@ func (s *shard) concluded(work context.Context, it *item, v verdict, stored bool
 		s.enqueue(it)
 	default:
 		s.drop(it)
-		parked := it.entry.parked
-		q.release(it, v.at, v.shelved)
-		newer := s.settleTwins(work, it, v)
-		if v.action == bury {
+		rescheduled := it.entry.rescheduled
+		q.release(it, v.at, v.onSchedule)
+		newer := s.ackTwins(work, it, v)
+		if v.action == toDeadLetters {
 			q.deaths = now.Add(s.ReplayWindow)
 		}
-		if v.action != park {
-			if parked && !it.recalled {
+		if v.action != reschedule {
+			if rescheduled && !it.recalled {
 				s.discard(work, q, it)
 			}
 			q.forget(it.line, it.entry, now)
 		}
 		for _, h := range newer {
 			if s.draining {
-				s.giveBack(h.Settler)
+				s.nak(h.Acker)
 				continue
 			}
 			s.admit(work, h)
@@ -340,15 +340,15 @@ func (s *shard) concluded(work context.Context, it *item, v verdict, stored bool
 	s.pump(work, q)
 }
 
-// settleTwins ends the further messages of a delivery whose outcome is on the bus. It returns those that were on the schedule as
-// often as the one that was just put there, or more often: they are what is left of it, since the bus keeps each Park once.
-func (s *shard) settleTwins(work context.Context, it *item, v verdict) (newer []event.Held[event.Delivery]) {
+// ackTwins ends the further messages of a delivery whose outcome is on the bus. It returns those that were on the schedule as
+// often as the one that was just put there, or more often: they are what is left of it, since the bus keeps each Reschedule once.
+func (s *shard) ackTwins(work context.Context, it *item, v verdict) (newer []event.Message[event.Delivery]) {
 	for _, t := range it.twins {
-		if v.action == park && t.Value.Parks >= it.d.Parks {
+		if v.action == reschedule && t.Value.Reschedules >= it.d.Reschedules {
 			newer = append(newer, t)
 			continue
 		}
-		s.spawn(func() { s.done(work, t.Settler) })
+		s.spawn(func() { s.done(work, t.Acker) })
 	}
 	it.twins = nil
 	return newer

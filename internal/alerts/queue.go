@@ -37,12 +37,12 @@ type queue struct {
 	entries, away, unknown int
 	// kib is what the entries take, as far as that is known.
 	kib int64
-	// shelf has the lines with something to recall, recalls counts what is being read, and recallAt is when to try again after an
+	// recallable has the lines with something to recall, recalls counts what is being read, and recallAt is when to try again after an
 	// error. givenUp counts the entries that are to be given up.
-	shelf    shelf
-	recalls  int
-	recallAt time.Time
-	givenUp  int
+	recallable recallHeap
+	recalls    int
+	recallAt   time.Time
+	givenUp    int
 	// mended says that the Provider was changed, and recovered that it took something after it had refused something (refused). What was
 	// given up before is then worth another try. deaths is until when there may be such.
 	mended, refused, recovered bool
@@ -90,7 +90,7 @@ func newQueue(key destinationKey, sh *share, now time.Time) *queue {
 func (q *queue) place(object string, order uint64, id string, now time.Time) (*line, *entry) {
 	l := q.lines[object]
 	if l == nil {
-		l = &line{object: object, place: offShelf}
+		l = &line{object: object, place: notRecallable}
 		q.lines[object] = l
 	}
 	e, added := l.add(order, id)
@@ -125,10 +125,10 @@ func (q *queue) forget(l *line, e *entry, now time.Time) {
 }
 
 // hold makes an item of an entry that was away.
-func (q *queue) hold(l *line, e *entry, d event.Delivery, s event.Settler) *item {
-	it := &item{d: d, settler: s, queue: q, line: l, entry: e, unsent: e.unsent}
+func (q *queue) hold(l *line, e *entry, d event.Delivery, s event.Acker) *item {
+	it := &item{d: d, acker: s, queue: q, line: l, entry: e, unsent: e.unsent}
 	q.learn(l, e, &d)
-	e.item, e.missing, e.shelved = it, 0, false
+	e.item, e.missing, e.onSchedule = it, 0, false
 	q.away--
 	q.refresh(l)
 	return it
@@ -176,10 +176,10 @@ func (q *queue) hurry(l *line, e *entry) {
 	}
 }
 
-// release makes an entry absent again, expected back at a time or shelved.
-func (q *queue) release(it *item, back time.Time, shelved bool) {
+// release makes an entry absent again, expected back at a time or waiting on the schedule.
+func (q *queue) release(it *item, back time.Time, onSchedule bool) {
 	e := it.entry
-	e.item, e.back, e.shelved, e.parked, e.unsent = nil, instantOf(back), shelved, true, it.unsent
+	e.item, e.back, e.onSchedule, e.rescheduled, e.unsent = nil, instantOf(back), onSchedule, true, it.unsent
 	q.away++
 	q.refresh(it.line)
 }
@@ -204,7 +204,7 @@ func (q *queue) dequeue(it *item) bool {
 }
 
 // next returns the first item that may be tried now, or nil and the time at which one may be, zero if that is not known. With awaits
-// those that were parked must wait.
+// those that were rescheduled must wait.
 func (q *queue) next(now time.Time, awaits bool) (*item, time.Time) {
 	var soonest time.Time
 	for _, it := range q.waiting {
@@ -212,7 +212,7 @@ func (q *queue) next(now time.Time, awaits bool) (*item, time.Time) {
 			continue
 		}
 		// What stands before it in its line goes first, also if it is less urgent by itself.
-		if it = it.line.head().item; it == nil || it.busy || awaits && it.d.Parks > 0 {
+		if it = it.line.head().item; it == nil || it.busy || awaits && it.d.Reschedules > 0 {
 			continue
 		}
 		if !it.due.After(now) {

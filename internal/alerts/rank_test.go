@@ -10,7 +10,7 @@ import (
 	"notifier/internal/event"
 )
 
-// Fails when deliveries are sent in the order of their events alone, on the way to the shelf or off it; when what an error waits for in its own
+// Fails when deliveries are sent in the order of their events alone, on the way to the schedule or off it; when what an error waits for in its own
 // line is left behind; and when an error overtakes that (E4).
 func TestOfManyMessagesAtOnceErrorsAreSentFirst(t *testing.T) {
 	for _, many := range []int{95, 400} {

@@ -72,7 +72,7 @@ func (s *shard) republish(work context.Context, q *queue, letters []event.Dead) 
 	for i := range letters {
 		d := &letters[i].Delivery
 		d.Replays++
-		d.Parks++
+		d.Reschedules++
 		d.Attempts, d.FirstAttempt, d.LastError = 0, time.Time{}, ""
 		q.place(event.ObjectKey(d.Object()), d.Order, d.ID, now)
 	}

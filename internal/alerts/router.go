@@ -15,19 +15,19 @@ import (
 
 // EventSource hands out the accepted events.
 type EventSource interface {
-	// Events calls handle with events, those of each namespace in stream order, until ctx ends. Each is held until it is settled; what is
-	// not settled when ctx ends is handed out again, to whoever reads next. After an error the same events are handed out again.
+	// Events calls handle with events, those of each namespace in stream order, until ctx ends. Each is held until it is acknowledged; what is
+	// not acknowledged when ctx ends is handed out again, to whoever reads next. After an error the same events are handed out again.
 	Events(ctx context.Context, handler event.Handler) error
 }
 
 // Dispatcher brings deliveries to their destinations.
 type Dispatcher interface {
-	// Dispatch takes deliveries in, those of one event after those of the one before. Each is settled when it is sent, waits on the bus, or is a dead
+	// Dispatch takes deliveries in, those of one event after those of the one before. Each is acknowledged when it is sent, waits on the bus, or is a dead
 	// letter. It returns an error only when ctx ends.
-	Dispatch(ctx context.Context, ds []event.Held[event.Delivery]) error
+	Dispatch(ctx context.Context, ds []event.Message[event.Delivery]) error
 	// CaughtUp says whether all events that stood on the bus as reading began were dispatched.
 	CaughtUp(ctx context.Context, yes bool)
-	// Spill asks for deliveries of events up to a place in the stream to be settled soon, wherever they are.
+	// Spill asks for deliveries of events up to a place in the stream to be acknowledged soon, wherever they are.
 	Spill(ctx context.Context, order uint64)
 	// Lost is told of a delivery that was given up as its event was routed.
 	Lost(d *event.Delivery, label, reason string)
@@ -99,7 +99,8 @@ const heavyMatch = 16
 // their time.
 func (r *Router) heavy(rec *event.Record) bool {
 	o := rec.Event.InvolvedObject
-	return r.Alerts.concerned(o) > heavyMatch || r.budget.busy(o.Namespace)
+	n := r.Alerts.concerned(o)
+	return n > heavyMatch || n > 0 && r.budget.share.Heavy(o.Namespace)
 }
 
 func awaitGate(ctx context.Context, gate <-chan struct{}) error {
@@ -115,24 +116,24 @@ func awaitGate(ctx context.Context, gate <-chan struct{}) error {
 }
 
 // route dispatches the deliveries of a batch. The bus calls it for one batch of a namespace at a time.
-func (r *Router) route(ctx context.Context, batch []event.Held[*event.Record]) error {
+func (r *Router) route(ctx context.Context, batch []event.Message[*event.Record]) error {
 	began := time.Now()
 	r.turnBudget()
 	var (
-		ready    []event.Held[event.Delivery]
+		ready    []event.Message[event.Delivery]
 		ds       []event.Delivery
 		selected []*Alert
 	)
 	for _, h := range batch {
 		ds, selected = r.match(h.Value, ds[:0], selected)
 		if len(ds) == 0 {
-			if err := h.Done(ctx); err != nil {
+			if err := h.Ack(ctx); err != nil {
 				return fmt.Errorf("event is done: %w", err)
 			}
 			continue
 		}
-		for i, settler := range event.Divide(h.Settler, len(ds)) {
-			ready = append(ready, event.Held[event.Delivery]{Value: ds[i], Settler: settler})
+		for i, acker := range event.Divide(h.Acker, len(ds)) {
+			ready = append(ready, event.Message[event.Delivery]{Value: ds[i], Acker: acker})
 		}
 		if len(ready) >= dispatchChunk {
 			if err := r.dispatch(ctx, ready); err != nil {
@@ -151,7 +152,7 @@ func (r *Router) route(ctx context.Context, batch []event.Held[*event.Record]) e
 	return nil
 }
 
-func (r *Router) dispatch(ctx context.Context, ready []event.Held[event.Delivery]) error {
+func (r *Router) dispatch(ctx context.Context, ready []event.Message[event.Delivery]) error {
 	if len(ready) == 0 {
 		return nil
 	}
@@ -171,7 +172,7 @@ func (r *Router) match(rec *event.Record, ds []event.Delivery, room []*Alert) (_
 		return ds, selected
 	}
 	text := clip(rec.Event.Message)
-	m := r.budget.begin(o.Namespace)
+	m := meter{budget: r.budget, namespace: o.Namespace}
 	for _, a := range selected {
 		if !a.wants(rec.Event.Severity) || a.youngerThan(rec.Accepted) {
 			continue
@@ -184,7 +185,7 @@ func (r *Router) match(rec *event.Record, ds []event.Delivery, room []*Alert) (_
 			ds = r.address(rec, a, ds)
 		}
 	}
-	r.metrics.patternSeconds.Add(r.budget.end(o.Namespace, &m).Seconds())
+	r.metrics.patternSeconds.Add(m.end().Seconds())
 	return ds, selected
 }
 

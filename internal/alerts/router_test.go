@@ -26,7 +26,7 @@ type fakeEvents struct {
 	lost []string
 	done int
 	// dispatched, unless nil, is given each delivery.
-	dispatched func(event.Held[event.Delivery])
+	dispatched func(event.Message[event.Delivery])
 }
 
 func (f *fakeEvents) Lost(d *event.Delivery, label, _ string) {
@@ -41,21 +41,21 @@ func (f *fakeEvents) Events(ctx context.Context, h event.Handler) error {
 }
 
 // held are records as the bus hands them out.
-func (f *fakeEvents) held(batch []*event.Record) []event.Held[*event.Record] {
-	var held []event.Held[*event.Record]
+func (f *fakeEvents) held(batch []*event.Record) []event.Message[*event.Record] {
+	var held []event.Message[*event.Record]
 	for _, r := range batch {
-		held = append(held, event.Held[*event.Record]{Value: r, Seq: r.Seq, Settler: f})
+		held = append(held, event.Message[*event.Record]{Value: r, Seq: r.Seq, Acker: f})
 	}
 	return held
 }
 
-func (f *fakeEvents) Done(context.Context) error     { f.done++; return nil }
-func (f *fakeEvents) Working() error                 { return nil }
-func (f *fakeEvents) Return() error                  { return nil }
+func (f *fakeEvents) Ack(context.Context) error      { f.done++; return nil }
+func (f *fakeEvents) InProgress() error              { return nil }
+func (f *fakeEvents) Nak() error                     { return nil }
 func (f *fakeEvents) CaughtUp(context.Context, bool) {}
 func (f *fakeEvents) Spill(context.Context, uint64)  {}
 
-func (f *fakeEvents) Dispatch(_ context.Context, ds []event.Held[event.Delivery]) error {
+func (f *fakeEvents) Dispatch(_ context.Context, ds []event.Message[event.Delivery]) error {
 	if f.fail != nil {
 		return f.fail
 	}
@@ -186,8 +186,8 @@ func TestE2AnEventIsDoneWithTheLastOfItsDeliveries(t *testing.T) {
 	r := newRouted(t)
 	r.put(t, spec(nil))
 	r.put(t, spec(func(s *AlertSpec) { s.Name, s.UID = "second", "uid-2" }))
-	var held []event.Held[event.Delivery]
-	r.events.dispatched = func(h event.Held[event.Delivery]) { held = append(held, h) }
+	var held []event.Message[event.Delivery]
+	r.events.dispatched = func(h event.Message[event.Delivery]) { held = append(held, h) }
 	foreign := recordOf(func(r *event.Record) { r.Event.InvolvedObject.Namespace = "team-b" })
 	if err := r.route(t.Context(), []*event.Record{recordOf(nil), foreign}); err != nil {
 		t.Fatal(err)
@@ -196,7 +196,7 @@ func TestE2AnEventIsDoneWithTheLastOfItsDeliveries(t *testing.T) {
 		t.Fatalf("%d deliveries, %d events done, not that without any", len(held), r.events.done)
 	}
 	for i, want := range []int{1, 1, 2} { // the first twice
-		if err := held[i/2].Done(t.Context()); err != nil || r.events.done != want {
+		if err := held[i/2].Ack(t.Context()); err != nil || r.events.done != want {
 			t.Errorf("step %d: %d events done, error %v", i, r.events.done, err)
 		}
 	}
@@ -362,28 +362,31 @@ func TestAMetadataConflictIsRecordedOnceAMinuteWithoutValues(t *testing.T) {
 
 // Fails when cutShort does not report, or turn never takes the report back.
 func TestPatternsOverBudgetShowOnTheAlertUntilTheyAreInTime(t *testing.T) {
-	r := newRouted(t)
-	clock := &ticking{now: time.Unix(0, 0), step: time.Second}
-	r.budget = newBudget(clock.look)
-	r.put(t, spec(func(s *AlertSpec) { s.Exclusion = []string{"a[a-z]{5,50}y"} }))
-	long := recordOf(func(r *event.Record) { r.Event.Message = strings.Repeat("x", maxText) })
-	route := func() {
-		if err := r.route(t.Context(), []*event.Record{long, long}); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		r := newRouted(t)
+		clock := &ticking{now: time.Unix(0, 0), step: eventTime / 2}
+		r.budget = newBudget(clock.look)
+		r.put(t, spec(func(s *AlertSpec) { s.Exclusion = []string{"a[a-z]{5,50}y"} }))
+		long := recordOf(func(r *event.Record) { r.Event.Message = strings.Repeat("x", maxText) })
+		route := func() {
+			if err := r.route(t.Context(), []*event.Record{long, long}); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	route()
-	route()
-	if n := len(r.events.published); n != 4 {
-		t.Errorf("%d of 4 passed", n)
-	}
-	clock.step = 0
-	for range 3 {
-		clock.now = clock.now.Add(budgetWindow)
 		route()
-	}
-	got := r.notes.reported("Alert/team-a/alert")
-	if len(got) != 2 || !strings.Contains(got[0], ReasonPatternsTimed) || !strings.Contains(got[1], ReasonPatternsInTime) {
-		t.Errorf("reported %v", got)
-	}
+		route()
+		if n := len(r.events.published); n != 4 {
+			t.Errorf("%d of 4 passed", n)
+		}
+		clock.step = 0
+		for range 3 {
+			clock.now = clock.now.Add(budgetWindow)
+			pass(budgetWindow)
+			route()
+		}
+		got := r.notes.reported("Alert/team-a/alert")
+		if len(got) != 2 || !strings.Contains(got[0], ReasonPatternsTimed) || !strings.Contains(got[1], ReasonPatternsInTime) {
+			t.Errorf("reported %v", got)
+		}
+	})
 }

@@ -20,7 +20,7 @@ const (
 	maxTwins = 8
 	// workers bounds the concurrent writes to the bus for deliveries that are put away without a send.
 	workers = 64
-	// tickEvery is how often the bus is told that deliveries are still held, well within event.HoldTime, and all that has no
+	// tickEvery is how often the bus is told that deliveries are still held, well within event.AckWait, and all that has no
 	// timer of its own is seen to.
 	tickEvery = 10 * time.Second
 )
@@ -33,10 +33,10 @@ type shard struct {
 	number int
 
 	queues map[destinationKey]*queue
-	// items are all that is held, busy or not; parking counts those on their way out without a send.
-	items   map[*item]struct{}
-	parking int
-	ticks   int
+	// items are all that is held, busy or not; rescheduling counts those on their way out without a send.
+	items        map[*item]struct{}
+	rescheduling int
+	ticks        int
 	// longest is the queue that most lately had the most waiting items.
 	longest *queue
 	wakes   wakes
@@ -67,21 +67,21 @@ func newShard(d *Deliverer, number int) *shard {
 }
 
 // expect notes what is on the bus at takeover. A schedule may have fired while the shard had no owner, so that a delivery stands in the
-// stream behind its successors: they wait for it (invariant E4). The events that were not done are routed again, and what precedes a parked
-// delivery may be among theirs: nothing that was parked is sent until all of them were.
-func (s *shard) expect(backlog []event.Parked, now time.Time) {
-	slices.SortFunc(backlog, compareParked)
+// stream behind its successors: they wait for it (invariant E4). The events that were not done are routed again, and what precedes a rescheduled
+// delivery may be among theirs: nothing that was rescheduled is sent until all of them were.
+func (s *shard) expect(backlog []event.Scheduled, now time.Time) {
+	slices.SortFunc(backlog, compareScheduled)
 	for _, p := range backlog {
 		q := s.queue(p.Namespace, p.Provider, now)
 		l, e := q.place(p.ObjectKey, p.Order, p.ID, now)
-		e.shelved, e.parked = !p.Due, !p.Due
+		e.onSchedule, e.rescheduled = !p.Due, !p.Due
 		q.refresh(l)
 	}
 }
 
-// compareParked has each delivery go to the end of its line. One that was parked again while it was handed out is listed twice: that it is
+// compareScheduled has each delivery go to the end of its line. One that was rescheduled again while it was handed out is listed twice: that it is
 // on the schedule counts, or the copy there would be left.
-func compareParked(x, y event.Parked) int {
+func compareScheduled(x, y event.Scheduled) int {
 	if c := comparePlaces(x.Order, x.ID, y.Order, y.ID); c != 0 || x.Due == y.Due {
 		return c
 	}
@@ -102,7 +102,7 @@ func (s *shard) queue(namespace, provider string, now time.Time) *queue {
 }
 
 // run serves the shard until ctx ends or in is closed.
-func (s *shard) run(ctx context.Context, in <-chan event.Held[event.Delivery]) {
+func (s *shard) run(ctx context.Context, in <-chan event.Message[event.Delivery]) {
 	// Sends and writes outlive the ownership by the time of the drain.
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -150,29 +150,29 @@ func (s *shard) wake(work context.Context) {
 }
 
 // admit takes in a delivery that comes off the schedule.
-func (s *shard) admit(work context.Context, h event.Held[event.Delivery]) {
+func (s *shard) admit(work context.Context, h event.Message[event.Delivery]) {
 	if q := s.takeIn(work, h, false, time.Now()); q != nil {
 		s.enforceShare(work, q)
 		s.pump(work, q)
 	}
 }
 
-// takeIn puts a delivery in its queue and returns that, or nil if it is there already. With direct the settler is that of its event.
-func (s *shard) takeIn(work context.Context, h event.Held[event.Delivery], direct bool, now time.Time) *queue {
+// takeIn puts a delivery in its queue and returns that, or nil if it is there already. With direct the acker is that of its event.
+func (s *shard) takeIn(work context.Context, h event.Message[event.Delivery], direct bool, now time.Time) *queue {
 	d := h.Value
 	q := s.queue(d.Namespace, d.Provider, now)
 	before := q.entries
 	l, e := q.place(event.ObjectKey(d.Object()), d.Order, d.ID, now)
 	switch {
 	case direct && q.entries == before && (e.item == nil || !e.item.direct):
-		s.done(work, h.Settler) // it waits on the bus, where it was put before the process was restarted
+		s.done(work, h.Acker) // it waits on the bus, where it was put before the process was restarted
 		return nil
 	case e.item != nil:
 		s.join(e.item, h)
 		return nil
 	}
 	behind := q.backlogged(l, e, rankOf(&d), now)
-	it := s.take(q, l, e, d, h.Settler)
+	it := s.take(q, l, e, d, h.Acker)
 	it.direct, it.taken = direct, now
 	if behind || q.closed(now) && !now.Before(expiry(&it.d)) {
 		s.putBack(work, it, now)
@@ -182,25 +182,25 @@ func (s *shard) takeIn(work context.Context, h event.Held[event.Delivery], direc
 	return q
 }
 
-// backlogged reports whether an entry has to wait on the shelf: its predecessor does, or so many do that memory is theirs, unless it goes
+// backlogged reports whether an entry has to wait on the schedule: its predecessor does, or so many do that memory is theirs, unless it goes
 // before all of them.
 func (q *queue) backlogged(l *line, e *entry, r rank, now time.Time) bool {
-	if head := l.head(); head != e && head.shelved {
+	if head := l.head(); head != e && head.onSchedule {
 		return true
 	}
-	return len(q.shelf) > 0 && r >= q.shelf[0].next.rank && len(q.waiting) >= q.depth(now)/2
+	return len(q.recallable) > 0 && r >= q.recallable[0].next.rank && len(q.waiting) >= q.depth(now)/2
 }
 
 // join adds a further message to a delivery that is held already.
-func (s *shard) join(it *item, h event.Held[event.Delivery]) {
+func (s *shard) join(it *item, h event.Message[event.Delivery]) {
 	if len(it.twins) >= maxTwins {
-		s.giveBack(h.Settler)
+		s.nak(h.Acker)
 		return
 	}
-	if !it.busy && h.Value.Parks > it.d.Parks {
+	if !it.busy && h.Value.Reschedules > it.d.Reschedules {
 		// The newer copy knows of more attempts.
 		it.d, h.Value = h.Value, it.d
-		it.settler, h.Settler = h.Settler, it.settler
+		it.acker, h.Acker = h.Acker, it.acker
 		it.recalled, it.unsent, it.direct = false, false, false
 	}
 	it.twins = append(it.twins, h)
@@ -225,8 +225,8 @@ func (s *shard) spawn(task func()) {
 // post has the loop run f. Only tasks may call it.
 func (s *shard) post(f func()) { s.results <- f }
 
-func (s *shard) giveBack(m event.Settler) {
-	if err := m.Return(); err != nil {
+func (s *shard) nak(m event.Acker) {
+	if err := m.Nak(); err != nil {
 		s.log.Debug("message not returned, the bus hands it out again later", "error", err)
 	}
 }
@@ -259,9 +259,9 @@ func (s *shard) drain(stop context.CancelFunc) {
 
 // returnAll gives an item's messages back to the bus.
 func (s *shard) returnAll(it *item) {
-	s.giveBack(it.settler)
+	s.nak(it.acker)
 	for _, t := range it.twins {
-		s.giveBack(t.Settler)
+		s.nak(t.Acker)
 	}
 	s.drop(it)
 }

@@ -120,10 +120,10 @@ func (s *shard) enforceShare(work context.Context, q *queue) {
 	}
 }
 
-// giveUpOldest gives up the n oldest of a queue's deliveries that match, of those that wait in memory or on the shelf. What is under way or
+// giveUpOldest gives up the n oldest of a queue's deliveries that match, of those that wait in memory or on the schedule. What is under way or
 // waits for its retry is left.
 func (s *shard) giveUpOldest(work context.Context, q *queue, n int, why cause, match func(*entry) bool) {
-	var shelf []shelved
+	var recallHeap []lookup
 	for range min(n, recallBatch) {
 		it, l := q.oldestWaiting(match), q.oldestShelved(match)
 		if it == nil && l == nil {
@@ -135,9 +135,9 @@ func (s *shard) giveUpOldest(work context.Context, q *queue, n int, why cause, m
 			continue
 		}
 		q.noteGivenUp(l.next, why)
-		shelf = append(shelf, q.mark(l, l.next, false))
+		recallHeap = append(recallHeap, q.mark(l, l.next, false))
 	}
-	s.recall(work, q, shelf)
+	s.recall(work, q, recallHeap)
 }
 
 // noteGivenUp notes that an entry is to be given up, so that it is not counted against its share any more.
@@ -167,11 +167,11 @@ func (q *queue) oldestWaiting(match func(*entry) bool) *item {
 
 // oldestShelved returns the line whose next entry is the oldest that matches, nil if there is none.
 func (q *queue) oldestShelved(match func(*entry) bool) *line {
-	if len(q.shelf) > 0 && q.shelf[0].next.rank == rankInfo && match(q.shelf[0].next) { // before which there are none but by age
-		return q.shelf[0]
+	if len(q.recallable) > 0 && q.recallable[0].next.rank == rankInfo && match(q.recallable[0].next) { // before which there are none but by age
+		return q.recallable[0]
 	}
 	var oldest *line
-	for _, l := range q.shelf {
+	for _, l := range q.recallable {
 		if match(l.next) && (oldest == nil || l.next.before(oldest.next)) {
 			oldest = l
 		}

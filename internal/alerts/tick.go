@@ -62,14 +62,14 @@ func (s *shard) tick(work context.Context) {
 
 // keep tells the bus that an item is still held.
 func (s *shard) keep(it *item) {
-	s.working(it.settler)
+	s.working(it.acker)
 	for _, t := range it.twins {
-		s.working(t.Settler)
+		s.working(t.Acker)
 	}
 }
 
-func (s *shard) working(m event.Settler) {
-	if err := m.Working(); err != nil {
+func (s *shard) working(m event.Acker) {
+	if err := m.InProgress(); err != nil {
 		s.log.Debug("hold not prolonged", "error", err)
 	}
 }
@@ -100,7 +100,7 @@ func (s *shard) sweep(work context.Context, q *queue, now time.Time) {
 	oldest, at := instant(0), instantOf(now)
 	bad, busy := q.bad(now), q.recalls > 0
 	gone := owners{of: map[*owner]bool{}, provider: q.providerGone(now)}
-	var looks []shelved
+	var looks []lookup
 	for _, l := range q.lines {
 		for _, e := range l.entries {
 			if e.routed != 0 && (oldest == 0 || e.routed < oldest) {
@@ -112,7 +112,7 @@ func (s *shard) sweep(work context.Context, q *queue, now time.Time) {
 			switch {
 			case e.item == nil && e.overdue(at):
 				looks = append(looks, q.mark(l, e, true))
-			case bad && e.item == nil && e.shelved && (e.owner == nil || s.ownerless(q, e, &gone, at)):
+			case bad && e.item == nil && e.onSchedule && (e.owner == nil || s.ownerless(q, e, &gone, at)):
 				looks = append(looks, q.mark(l, e, true))
 			case bad && e.item != nil && !e.item.busy && s.ownerless(q, e, &gone, at):
 				s.giveUp(work, e.item, q.current, labelOwnerGone, reasonOwnerGone)
@@ -162,19 +162,19 @@ func (s *shard) shelve(work context.Context, q *queue, now time.Time) {
 // soon reports whether an absent delivery is expected before the next tick.
 func (e *entry) soon(now time.Time) bool {
 	wait := e.back.sub(instantOf(now))
-	return e.recalling || !e.shelved && wait < tickEvery && -wait < overdueAfter
+	return e.recalling || !e.onSchedule && wait < tickEvery && -wait < overdueAfter
 }
 
 // discard takes off the schedule what is left there of a delivery that another message brought, and that has ended.
 func (s *shard) discard(work context.Context, q *queue, it *item) {
-	p := event.Parked{ID: it.entry.id, Order: it.entry.order, Namespace: q.key.namespace, Provider: q.key.name, ObjectKey: it.line.object}
+	p := event.Scheduled{ID: it.entry.id, Order: it.entry.order, Namespace: q.key.namespace, Provider: q.key.name, ObjectKey: it.line.object}
 	s.spawn(func() {
 		s.persist(work, q.key.namespace, func(ctx context.Context) error {
 			r, err := s.Schedule.Recall(ctx, s.number, p)
 			if err != nil || r.At.IsZero() {
 				return err
 			}
-			return r.Held.Done(ctx)
+			return r.Held.Ack(ctx)
 		})
 	})
 }

@@ -134,8 +134,8 @@ func whileUp(up *atomic.Bool, took time.Duration, dest Sender) Sender {
 	})
 }
 
-// TestWaitingCostsNoWritesHoweverLong fails when putBack parks for a time that comes before the destination does, or when a recalled
-// delivery is parked anew to go back.
+// TestWaitingCostsNoWritesHoweverLong fails when putBack reschedules for a time that comes before the destination does, or when a recalled
+// delivery is rescheduled anew to go back.
 func TestWaitingCostsNoWritesHoweverLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -171,7 +171,7 @@ func TestWaitingCostsNoWritesHoweverLong(t *testing.T) {
 }
 
 // TestWhatIsRecalledInVainGoesBackWithoutAWrite is about a destination that comes back for a moment only: a good part of the backlog is in
-// memory when it fails again. Fails when putBack parks what is on the schedule as it was.
+// memory when it fails again. Fails when putBack reschedules what is on the schedule as it was.
 func TestWhatIsRecalledInVainGoesBackWithoutAWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, dest := newWorld(t), &sink{}

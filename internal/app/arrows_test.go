@@ -31,35 +31,47 @@ func TestImportArrows(t *testing.T) {
 		},
 		"webhooks know only the vocabulary, the bounds on patterns and the packages below them": {
 			pkg: "internal/receiver", internal: []string{
-				"internal/event", "internal/patterns", "internal/receiver/answer", "internal/receiver/cel", "internal/receiver/limit",
+				"internal/event", "internal/fair", "internal/patterns", "internal/receiver/answer", "internal/receiver/cel", "internal/receiver/limit",
 				"internal/receiver/oidc", "internal/receiver/verify",
 			},
 			forbidden: []string{"k8s.io/", "github.com/nats-io/"},
 		},
 		"listeners know only limits": {
-			pkg: "internal/receiver/server", internal: []string{"internal/receiver/limit"},
+			pkg: "internal/receiver/server", internal: []string{"internal/fair", "internal/receiver/limit"},
 			forbidden: []string{"k8s.io/", "github.com/nats-io/", "github.com/go-chi/"},
 		},
 		"types of Receivers know no handler": {
 			pkg: "internal/receiver/verify", internal: []string{
-				"internal/event", "internal/patterns", "internal/receiver/answer", "internal/receiver/cel", "internal/receiver/limit",
+				"internal/event", "internal/fair", "internal/patterns", "internal/receiver/answer", "internal/receiver/cel", "internal/receiver/limit",
 				"internal/receiver/oidc",
 			},
 			forbidden: []string{"k8s.io/", "github.com/nats-io/", "github.com/go-chi/"},
 		},
 		"the events endpoint knows only the vocabulary, limits and answers": {
-			pkg: "internal/receiver/events", internal: []string{"internal/event", "internal/receiver/answer", "internal/receiver/limit"},
+			pkg: "internal/receiver/events", internal: []string{
+				"internal/event", "internal/fair", "internal/receiver/answer", "internal/receiver/limit",
+			},
 			forbidden: []string{"k8s.io/", "github.com/nats-io/"},
 		},
 		"Receivers of type event know no Kubernetes and no bus": {
-			pkg: "internal/receiver/subscribe", internal: []string{"internal/event", "internal/patterns", "internal/receiver"},
+			pkg: "internal/receiver/subscribe", internal: []string{"internal/event", "internal/fair", "internal/patterns", "internal/receiver"},
 			forbidden: []string{"k8s.io/", "github.com/nats-io/"},
 		},
-		"limits know nobody": {
-			pkg: "internal/receiver/limit", forbidden: []string{"k8s.io/", "github.com/nats-io/", "github.com/go-chi/"},
+		"what receivers' tests share knows only the vocabulary": {
+			pkg: "internal/receiver/receivertest", internal: []string{"internal/event"},
+			forbidden: []string{"k8s.io/", "github.com/nats-io/", "github.com/go-chi/"},
+		},
+		"the program has nothing that is for tests": {
+			pkg: "cmd/notifier", internal: []string{"api/", "internal/"}, forbidden: []string{
+				module + "internal/receiver/receivertest", module + "internal/receiver/oidc/oidctest",
+				module + "internal/alerts/provider/providertest", "testing", "net/http/httptest",
+			},
+		},
+		"limits of senders know only the bounds on what tenants share": {
+			pkg: "internal/receiver/limit", internal: []string{"internal/fair"}, forbidden: []string{"k8s.io/", "github.com/nats-io/", "github.com/go-chi/"},
 		},
 		"the alert plane knows only the vocabulary, the bounds on patterns and its destinations": {
-			pkg: "internal/alerts", internal: []string{"internal/event", "internal/patterns", "internal/alerts/provider"},
+			pkg: "internal/alerts", internal: []string{"internal/event", "internal/fair", "internal/patterns", "internal/alerts/provider"},
 			forbidden: []string{"k8s.io/", "github.com/nats-io/", "github.com/go-chi/"},
 		},
 		"the Kubernetes side fills the tables and knows no bus": {

@@ -20,7 +20,7 @@ type handler func(ctx context.Context, batch []*event.Record) error
 
 // readBatches has the records of one consumer handled, batch by batch, until it ends.
 func readBatches(ctx context.Context, c *consumer, decode decoder[*event.Record], handle handler) error {
-	return consume(ctx, c, decode, func(ctx context.Context, _ int, in <-chan event.Held[*event.Record]) error {
+	return consume(ctx, c, decode, func(ctx context.Context, _ int, in <-chan event.Message[*event.Record]) error {
 		for {
 			batch := gather(ctx, in)
 			if len(batch) == 0 {
@@ -37,7 +37,7 @@ func readBatches(ctx context.Context, c *consumer, decode decoder[*event.Record]
 }
 
 // gather waits for a record and takes what comes right after it. It returns none when ctx or in ends.
-func gather(ctx context.Context, in <-chan event.Held[*event.Record]) []event.Held[*event.Record] {
+func gather(ctx context.Context, in <-chan event.Message[*event.Record]) []event.Message[*event.Record] {
 	select {
 	case <-ctx.Done():
 		return nil
@@ -50,8 +50,8 @@ func gather(ctx context.Context, in <-chan event.Held[*event.Record]) []event.He
 }
 
 // gatherAfter returns a record with what comes right after it.
-func gatherAfter(first event.Held[*event.Record], in <-chan event.Held[*event.Record]) []event.Held[*event.Record] {
-	batch := []event.Held[*event.Record]{first}
+func gatherAfter(first event.Message[*event.Record], in <-chan event.Message[*event.Record]) []event.Message[*event.Record] {
+	batch := []event.Message[*event.Record]{first}
 	timer := time.NewTimer(gatherTime)
 	defer timer.Stop()
 	for len(batch) < recordBatch {
@@ -70,7 +70,7 @@ func gatherAfter(first event.Held[*event.Record], in <-chan event.Held[*event.Re
 
 // handleBatch has one batch handled until that succeeds. The batch stays in hand meanwhile: returned to the stream, its records
 // would come back behind younger ones of the same objects (invariant E4).
-func handleBatch(ctx context.Context, c *consumer, batch []event.Held[*event.Record], handle handler) error {
+func handleBatch(ctx context.Context, c *consumer, batch []event.Message[*event.Record], handle handler) error {
 	records := make([]*event.Record, len(batch))
 	for i, h := range batch {
 		records[i] = h.Value
@@ -87,11 +87,11 @@ func handleBatch(ctx context.Context, c *consumer, batch []event.Held[*event.Rec
 	ctx = context.WithoutCancel(ctx)
 	last := len(batch) - 1
 	for _, h := range batch[:last] {
-		if err := h.Settler.(*hold).doneSoon(); err != nil {
+		if err := h.Acker.(*hold).ackSoon(); err != nil {
 			return err
 		}
 	}
-	return batch[last].Done(ctx)
+	return batch[last].Ack(ctx)
 }
 
 // untilHandled calls handle for n records until that succeeds or ctx ends, a little later each time, and recheck for each record in between.
@@ -114,14 +114,14 @@ func (c *consumer) untilHandled(ctx context.Context, n int, handle func() error,
 	}
 }
 
-func keepHeld(ctx context.Context, batch []event.Held[*event.Record]) {
+func keepHeld(ctx context.Context, batch []event.Message[*event.Record]) {
 	for wait(ctx, keepInterval) == nil {
 		keepOnce(batch)
 	}
 }
 
-func keepOnce(batch []event.Held[*event.Record]) {
+func keepOnce(batch []event.Message[*event.Record]) {
 	for _, h := range batch {
-		_ = h.Working() // settled or not connected: either way there is nothing else to do
+		_ = h.InProgress() // acknowledged or not connected: either way there is nothing else to do
 	}
 }

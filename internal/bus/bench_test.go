@@ -37,7 +37,7 @@ func BenchmarkPublishEvent(b *testing.B) {
 // BenchmarkDeliver measures deliveries from publishing in batches to the confirmed acknowledgement, with 64 of them in work.
 func BenchmarkDeliver(b *testing.B) {
 	bus := open(b, b.TempDir(), func(o *Options) { o.Shards = 16 })
-	held := make(chan event.Held[event.Delivery])
+	held := make(chan event.Message[event.Delivery])
 	stop := start(b, deliverTo(bus, held))
 	ctx := b.Context()
 	const batch = 100
@@ -54,7 +54,7 @@ func BenchmarkDeliver(b *testing.B) {
 			}
 		}
 	}()
-	share(b, 64, func(ctx context.Context, _ int64) error { return (<-held).Done(ctx) })
+	share(b, 64, func(ctx context.Context, _ int64) error { return (<-held).Ack(ctx) })
 	b.StopTimer()
 	stop()
 }

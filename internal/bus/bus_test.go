@@ -136,23 +136,23 @@ func testDelivery(id, namespace, provider string) event.Delivery {
 }
 
 // deliverTo serves deliveries by sending each to the channel.
-func deliverTo(b *Bus, to chan<- event.Held[event.Delivery]) func(ctx context.Context) error {
+func deliverTo(b *Bus, to chan<- event.Message[event.Delivery]) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
-		return b.Deliveries(ctx, func(ctx context.Context, _ int, in <-chan event.Held[event.Delivery]) error {
+		return b.Deliveries(ctx, func(ctx context.Context, _ int, in <-chan event.Message[event.Delivery]) error {
 			return forward(ctx, in, to)
 		})
 	}
 }
 
-func triggerTo(b *Bus, to chan<- event.Held[event.Trigger]) func(ctx context.Context) error {
+func triggerTo(b *Bus, to chan<- event.Message[event.Trigger]) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
-		return b.Triggers(ctx, func(ctx context.Context, _ int, in <-chan event.Held[event.Trigger]) error {
+		return b.Triggers(ctx, func(ctx context.Context, _ int, in <-chan event.Message[event.Trigger]) error {
 			return forward(ctx, in, to)
 		})
 	}
 }
 
-func forward[T any](ctx context.Context, in <-chan event.Held[T], to chan<- event.Held[T]) error {
+func forward[T any](ctx context.Context, in <-chan event.Message[T], to chan<- event.Message[T]) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -226,7 +226,7 @@ func pendingOf(ctx context.Context, b *Bus, namespace string) (int, error) {
 func handlerOf(heavy func(*event.Record) bool, handle func(context.Context, []*event.Record) error) event.Handler {
 	return event.Handler{
 		Heavy: heavy, CaughtUp: func(context.Context, bool) {}, Spill: func(context.Context, uint64) {},
-		Handle: func(ctx context.Context, batch []event.Held[*event.Record]) error {
+		Handle: func(ctx context.Context, batch []event.Message[*event.Record]) error {
 			var records []*event.Record
 			for _, h := range batch {
 				records = append(records, h.Value)
@@ -235,7 +235,7 @@ func handlerOf(heavy func(*event.Record) bool, handle func(context.Context, []*e
 				return err
 			}
 			for _, h := range batch {
-				if err := h.Done(ctx); err != nil {
+				if err := h.Ack(ctx); err != nil {
 					return err
 				}
 			}

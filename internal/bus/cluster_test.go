@@ -209,7 +209,7 @@ func (w *waits) publish(ctx context.Context, buses []*Bus) error {
 	return nil
 }
 
-func (w *waits) serve(ctx context.Context, _ int, in <-chan event.Held[event.Trigger]) error {
+func (w *waits) serve(ctx context.Context, _ int, in <-chan event.Message[event.Trigger]) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -224,7 +224,7 @@ func (w *waits) serve(ctx context.Context, _ int, in <-chan event.Held[event.Tri
 				delete(w.from, h.Value.Key)
 			}
 			w.mu.Unlock()
-			go func() { _ = h.Done(context.WithoutCancel(ctx)) }()
+			go func() { _ = h.Ack(context.WithoutCancel(ctx)) }()
 		}
 	}
 }

@@ -29,7 +29,7 @@ const (
 	pullHeartbeat = time.Second
 	pullPatience  = 4 * time.Second
 	pullRetry     = 250 * time.Millisecond
-	keepInterval  = event.HoldTime / 3
+	keepInterval  = event.AckWait / 3
 
 	takeOverRetry   = 250 * time.Millisecond
 	takeOverBackoff = time.Second
@@ -48,7 +48,7 @@ const (
 var errFenced = errors.New("another replica has taken the consumer over")
 
 // errInterrupted says that the connection, or the consumer's leader, was lost. What was on its way then never arrives, and the server
-// would hold it until event.HoldTime is over: the consumer is taken over anew, so that it is handed out again at once and in order.
+// would hold it until event.AckWait is over: the consumer is taken over anew, so that it is handed out again at once and in order.
 var errInterrupted = errors.New("server was lost for a moment")
 
 // errStopped says that a stage stopped serving although its replica is the worker.
@@ -86,7 +86,7 @@ func consumerName(r role) string { return strings.ReplaceAll(r.name, ".", "-") }
 func consumerConfig(r role) jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{
 		Durable: consumerName(r), FilterSubject: r.filter, AckPolicy: jetstream.AckExplicitPolicy, DeliverPolicy: jetstream.DeliverAllPolicy,
-		AckWait: event.HoldTime, MaxDeliver: -1, MaxAckPending: r.maxAckPending, HeadersOnly: r.headersOnly,
+		AckWait: event.AckWait, MaxDeliver: -1, MaxAckPending: r.maxAckPending, HeadersOnly: r.headersOnly,
 		PriorityPolicy: jetstream.PriorityPolicyPinned, PriorityGroups: []string{priorityGroup}, PinnedTTL: pinnedTTL,
 	}
 }
@@ -173,7 +173,7 @@ func (c *consumer) cautious(seq uint64) bool { return seq <= c.last && c.deaths.
 // when the term ends, and its context is cancelled; the replica stays the worker until serve returns, so that what it finishes in the
 // meantime is not handed to anyone else. What it leaves unsettled comes back to the next worker.
 func consume[T any](
-	ctx context.Context, c *consumer, decode decoder[T], serve func(ctx context.Context, shard int, in <-chan event.Held[T]) error,
+	ctx context.Context, c *consumer, decode decoder[T], serve func(ctx context.Context, shard int, in <-chan event.Message[T]) error,
 ) error {
 	p := newPuller(c, decode)
 	g, inner := errgroup.WithContext(ctx)
@@ -191,7 +191,7 @@ func consume[T any](
 // consumeShards serves every shard of one kind until ctx ends.
 func consumeShards[T any](
 	ctx context.Context, b *Bus, shard func(n int) role, decode decoder[T],
-	serve func(ctx context.Context, shard int, in <-chan event.Held[T]) error,
+	serve func(ctx context.Context, shard int, in <-chan event.Message[T]) error,
 ) {
 	var wg sync.WaitGroup
 	for n := range b.opts.Shards {

@@ -114,25 +114,25 @@ func TestWhatWasAcknowledgedSurvivesKill(t *testing.T) {
 	for receive(t, missing) > 0 {
 		continue
 	}
-	held := make(chan event.Held[event.Trigger])
+	held := make(chan event.Message[event.Trigger])
 	start(t, triggerTo(b, held))
 	for range accepted {
 		h := receive(t, held)
 		if got, least := h.Value.Accepted.Unix(), accepted[h.Value.Key]; got < least {
 			t.Errorf("trigger %s was accepted at %d, one of %d was acknowledged", h.Value.Key, got, least)
 		}
-		must(t, h.Done(testContext(t)))
+		must(t, h.Ack(testContext(t)))
 	}
 }
 
 // Invariant E4 over a crash: what the dead process held is handed out at once and before anything younger.
-// Fails when startOver does not reset the consumer: "1" then comes after event.HoldTime, behind "2" and "3".
+// Fails when startOver does not reset the consumer: "1" then comes after event.AckWait, behind "2" and "3".
 func TestWhatADeadOwnerHeldComesBackFirst(t *testing.T) {
 	dir := t.TempDir()
 	b := open(t, dir, nil)
 	ctx := testContext(t)
 	must(t, publishDeliveries(ctx, b, []event.Delivery{testDelivery("1", "team", "slack"), testDelivery("2", "team", "slack")}))
-	held := make(chan event.Held[event.Delivery])
+	held := make(chan event.Message[event.Delivery])
 	stop := start(t, deliverTo(b, held))
 	if h := receive(t, held); h.Value.ID != "1" || !h.Value.Recheck {
 		t.Fatalf("first hand-out: %s, recheck %v", h.Value.ID, h.Value.Recheck)
@@ -143,13 +143,13 @@ func TestWhatADeadOwnerHeldComesBackFirst(t *testing.T) {
 
 	b = open(t, dir, nil)
 	must(t, publishDeliveries(ctx, b, []event.Delivery{testDelivery("4", "team", "slack")}))
-	held = make(chan event.Held[event.Delivery])
+	held = make(chan event.Message[event.Delivery])
 	start(t, deliverTo(b, held))
 	var got []string
 	for range 4 {
 		h := receive(t, held)
 		got = append(got, fmt.Sprint(h.Value.ID, " ", h.Value.Recheck))
-		must(t, h.Done(ctx))
+		must(t, h.Ack(ctx))
 	}
 	if diff := cmp.Diff([]string{"1 true", "2 true", "3 true", "4 true"}, got); diff != "" {
 		t.Error(diff)
@@ -180,7 +180,7 @@ func TestAMessageThatKillsTheProcessBecomesADeadLetter(t *testing.T) {
 	}))
 	kills := 0
 	for done := 0; done < 2; {
-		held := make(chan event.Held[event.Delivery])
+		held := make(chan event.Message[event.Delivery])
 		stop := start(t, deliverTo(b, held))
 		for done < 2 {
 			h := receive(t, held)
@@ -189,7 +189,7 @@ func TestAMessageThatKillsTheProcessBecomesADeadLetter(t *testing.T) {
 				die(b)
 				break
 			}
-			must(t, h.Done(testContext(t)))
+			must(t, h.Ack(testContext(t)))
 			done++
 		}
 		stop()
@@ -234,7 +234,7 @@ func TestE2AnEventThatKillsTheProcessBecomesADeadLetter(t *testing.T) {
 				die(b)
 				break
 			}
-			must(t, h.Done(testContext(t)))
+			must(t, h.Ack(testContext(t)))
 			routed[h.Value.ID] = true
 		}
 		stop()

@@ -204,45 +204,45 @@ func (c *cursor) anyReturned() bool {
 	return c.returned > 0
 }
 
-func (c *cursor) settled() {
+func (c *cursor) ended() {
 	select {
 	case c.changed <- struct{}{}:
 	default:
 	}
 }
 
-// openEvent is the hold on an event that was handed out. Done may be called again and by several.
+// openEvent is the hold on an event that was handed out. Ack may be called again and by several.
 type openEvent struct {
-	cursor  *cursor
-	seq     uint64
-	settled atomic.Bool
+	cursor *cursor
+	seq    uint64
+	ended  atomic.Bool
 }
 
-var _ event.Settler = (*openEvent)(nil)
+var _ event.Acker = (*openEvent)(nil)
 
-// Done says that the event needs no more work.
-func (e *openEvent) Done(context.Context) error {
-	if e.settled.Swap(true) {
+// Ack says that the event needs no more work.
+func (e *openEvent) Ack(context.Context) error {
+	if e.ended.Swap(true) {
 		return nil
 	}
 	e.cursor.mu.Lock()
 	e.cursor.conclude(e.seq)
 	e.cursor.mu.Unlock()
-	e.cursor.settled()
+	e.cursor.ended()
 	return nil
 }
 
-// Working does nothing: an event is nobody else's until the term ends.
-func (e *openEvent) Working() error { return nil }
+// InProgress does nothing: an event is nobody else's until the term ends.
+func (e *openEvent) InProgress() error { return nil }
 
-// Return gives the event back: it is handed out again, with all others that are not done.
-func (e *openEvent) Return() error {
-	if e.settled.Swap(true) {
+// Nak gives the event back: it is handed out again, with all others that are not done.
+func (e *openEvent) Nak() error {
+	if e.ended.Swap(true) {
 		return nil
 	}
 	e.cursor.mu.Lock()
 	e.cursor.returned++
 	e.cursor.mu.Unlock()
-	e.cursor.settled()
+	e.cursor.ended()
 	return nil
 }

@@ -17,21 +17,21 @@ import (
 
 // heldEvents collects what a reader of EVENTS is handed and does not settle.
 type heldEvents struct {
-	handed chan event.Held[*event.Record]
+	handed chan event.Message[*event.Record]
 	spill  chan uint64
 	caught chan bool
 }
 
 func newHeldEvents() *heldEvents {
 	return &heldEvents{
-		handed: make(chan event.Held[*event.Record], 2*maxOpen), spill: make(chan uint64, 100), caught: make(chan bool, 100),
+		handed: make(chan event.Message[*event.Record], 2*maxOpen), spill: make(chan uint64, 100), caught: make(chan bool, 100),
 	}
 }
 
 func (e *heldEvents) handler() event.Handler {
 	return event.Handler{
 		Heavy: light, Spill: func(_ context.Context, seq uint64) { e.spill <- seq }, CaughtUp: func(_ context.Context, yes bool) { e.caught <- yes },
-		Handle: func(_ context.Context, batch []event.Held[*event.Record]) error {
+		Handle: func(_ context.Context, batch []event.Message[*event.Record]) error {
 			for _, h := range batch {
 				e.handed <- h
 			}
@@ -44,7 +44,7 @@ func (e *heldEvents) read(b *Bus) func(ctx context.Context) error {
 	return func(ctx context.Context) error { return b.Events(ctx, e.handler()) }
 }
 
-func describe(h event.Held[*event.Record]) string {
+func describe(h event.Message[*event.Record]) string {
 	return fmt.Sprint(h.Value.ID, " ", h.Value.Seq, " ", h.Value.Recheck)
 }
 
@@ -66,7 +66,7 @@ func TestE2WhatIsNotDoneComesAgainAfterACrash(t *testing.T) {
 			t.Errorf("got %s, want %s", describe(h), want)
 		}
 		if i != 2 && i != 4 {
-			must(t, h.Done(testContext(t)))
+			must(t, h.Ack(testContext(t)))
 		}
 	}
 	for saved := uint64(0); saved < 2; {
@@ -105,7 +105,7 @@ func TestE5ManyOpenEventsAreToBeDoneBeforeTheyHoldUpOthers(t *testing.T) {
 	}
 	publishRecords(t, b, records...)
 	publishEvents(t, b, "last")
-	var open []event.Held[*event.Record]
+	var open []event.Message[*event.Record]
 	for range maxOpen {
 		open = append(open, receive(t, events.handed))
 	}
@@ -116,7 +116,7 @@ func TestE5ManyOpenEventsAreToBeDoneBeforeTheyHoldUpOthers(t *testing.T) {
 		t.Errorf("%d more than %d are open", n, maxOpen)
 	}
 	for _, h := range open[:maxOpen/2] {
-		must(t, h.Done(testContext(t)))
+		must(t, h.Ack(testContext(t)))
 	}
 	for range 101 {
 		receive(t, events.handed)
@@ -134,16 +134,16 @@ func TestE4AnEventThatIsReturnedComesAgainWithAllThatIsYounger(t *testing.T) {
 		h := receive(t, events.handed)
 		switch i {
 		case 0:
-			must(t, h.Done(testContext(t)))
+			must(t, h.Ack(testContext(t)))
 		case 1:
-			must(t, h.Return())
+			must(t, h.Nak())
 		}
 	}
 	var got []string
 	for range 2 {
 		h := receive(t, events.handed)
 		got = append(got, describe(h))
-		must(t, h.Done(testContext(t)))
+		must(t, h.Ack(testContext(t)))
 	}
 	if diff := cmp.Diff([]string{"0001 2 true", "0002 3 true"}, got); diff != "" {
 		t.Error(diff)
@@ -181,7 +181,7 @@ func TestAGapInWhatThisProcessPublishedIsReadFromTheStream(t *testing.T) {
 		if h.Seq != want || h.Value.Seq != want {
 			t.Fatalf("%s has sequence %d, want %d", h.Value.ID, h.Seq, want)
 		}
-		must(t, h.Done(testContext(t)))
+		must(t, h.Ack(testContext(t)))
 	}
 }
 
@@ -215,10 +215,10 @@ func TestE3AReaderThatWasReplacedDoesNotMoveTheCursor(t *testing.T) {
 	must(t, err)
 	next, err := b.loadCursor(ctx)
 	must(t, err)
-	must(t, next.open(1).Done(ctx))
-	must(t, next.open(2).Done(ctx))
+	must(t, next.open(1).Ack(ctx))
+	must(t, next.open(2).Ack(ctx))
 	must(t, next.save(ctx))
-	must(t, old.open(1).Done(ctx))
+	must(t, old.open(1).Ack(ctx))
 	if err := old.save(ctx); !wrongRevision(err) {
 		t.Errorf("got %v", err)
 	}
@@ -316,7 +316,7 @@ func TestAReaderWithoutEventsIsReady(t *testing.T) {
 	}
 	must(t, b.progress.check(time.Now().Add(2*wedgedAfter)))
 	publishEvents(t, b, "1")
-	must(t, receive(t, events.handed).Done(testContext(t)))
+	must(t, receive(t, events.handed).Ack(testContext(t)))
 	must(t, b.progress.check(time.Now().Add(2*wedgedAfter)))
 }
 
@@ -333,7 +333,7 @@ func TestAReaderWhoseEventsAreNotHandledIsNotReady(t *testing.T) {
 			t.Fatal("ready")
 		}
 	}
-	must(t, h.Done(testContext(t)))
+	must(t, h.Ack(testContext(t)))
 	for deadline := time.Now().Add(testTimeout); late() != nil; {
 		if time.Now().After(deadline) {
 			t.Fatal("not ready once it was handled: ", late())
@@ -360,6 +360,6 @@ func TestE2EventsOfAStreamThatWasMadeAnewAreRead(t *testing.T) {
 		if h.Seq != uint64(i+1) {
 			t.Errorf("got %s", describe(h))
 		}
-		must(t, h.Done(ctx))
+		must(t, h.Ack(ctx))
 	}
 }

@@ -26,14 +26,14 @@ func (b *Bus) DeliveryShard(namespace, provider string) int {
 // The context of serve ends and in is closed when the term ends. serve should then finish or drop what it holds and
 // return soon: until it returns the lease is not released.
 func (b *Bus) Deliveries(
-	ctx context.Context, serve func(ctx context.Context, shard int, in <-chan event.Held[event.Delivery]) error,
+	ctx context.Context, serve func(ctx context.Context, shard int, in <-chan event.Message[event.Delivery]) error,
 ) error {
 	decode := func(m *nats.Msg, _ uint64, _ bool) (event.Delivery, error) {
 		d, err := decodeDelivery(m)
 		d.Recheck = true
 		return d, err
 	}
-	consumeShards(ctx, b, deliverRole, decode, func(ctx context.Context, shard int, in <-chan event.Held[event.Delivery]) error {
+	consumeShards(ctx, b, deliverRole, decode, func(ctx context.Context, shard int, in <-chan event.Message[event.Delivery]) error {
 		if err := b.history.load(ctx); err != nil {
 			return err
 		}

@@ -15,37 +15,37 @@ import (
 	"notifier/internal/event"
 )
 
-var byID = cmpopts.SortSlices(func(a, b event.Parked) bool { return a.ID < b.ID })
+var byID = cmpopts.SortSlices(func(a, b event.Scheduled) bool { return a.ID < b.ID })
 
-// Fails when Park uses the delivery's own ID as the message's: the stream drops it as a duplicate, with a nil error.
-func TestAParkedDeliveryComesBackAtItsTimeWithItsState(t *testing.T) {
+// Fails when Reschedule uses the delivery's own ID as the message's: the stream drops it as a duplicate, with a nil error.
+func TestARescheduledDeliveryComesBackAtItsTimeWithItsState(t *testing.T) {
 	t.Parallel()
 	b := open(t, t.TempDir(), func(o *Options) { o.Shards = 1 })
 	ctx := testContext(t)
 	must(t, publishDeliveries(ctx, b, []event.Delivery{testDelivery("1", "my team", "slack.ops")}))
-	held := make(chan event.Held[event.Delivery])
+	held := make(chan event.Message[event.Delivery])
 	start(t, deliverTo(b, held))
-	for parks := 1; parks <= 3; parks++ {
+	for reschedules := 1; reschedules <= 3; reschedules++ {
 		h := receive(t, held)
 		d := h.Value
-		d.Parks, d.Attempts, d.LastError = parks, parks, "timeout"
+		d.Reschedules, d.Attempts, d.LastError = reschedules, reschedules, "timeout"
 		at := time.Now().Add(50 * time.Millisecond)
-		must(t, b.Park(ctx, &d, at.Add(time.Hour)))
-		must(t, h.Done(ctx))
-		want := []event.Parked{{
+		must(t, b.Reschedule(ctx, &d, at.Add(time.Hour)))
+		must(t, h.Ack(ctx))
+		want := []event.Scheduled{{
 			ID: "1", Order: 7, Namespace: "my team", Provider: "slack.ops", ObjectKey: event.ObjectKey("Kustomization/my team/app"),
 		}}
 		backlog, err := b.Backlog(ctx, 0)
 		must(t, err)
 		if diff := cmp.Diff(want, backlog); diff != "" {
-			t.Fatalf("after park %d: %s", parks, diff)
+			t.Fatalf("after reschedule %d: %s", reschedules, diff)
 		}
 		// Another time for the same delivery replaces the first one.
 		again := d
-		again.Parks += 100
-		must(t, b.Park(ctx, &again, at))
+		again.Reschedules += 100
+		must(t, b.Reschedule(ctx, &again, at))
 		if backlog, err = b.Backlog(ctx, 0); err != nil || len(backlog) != 1 {
-			t.Fatalf("after a second park: %v, %v", backlog, err)
+			t.Fatalf("after a second reschedule: %v, %v", backlog, err)
 		}
 		back := receive(t, held)
 		if early := time.Until(at); early > 0 {
@@ -58,7 +58,7 @@ func TestAParkedDeliveryComesBackAtItsTimeWithItsState(t *testing.T) {
 		if backlog, err = b.Backlog(ctx, 0); err != nil || len(backlog) != 1 || !backlog[0].Due {
 			t.Errorf("after it came back: %v, %v", backlog, err)
 		}
-		must(t, back.Return())
+		must(t, back.Nak())
 	}
 }
 
@@ -68,23 +68,23 @@ func TestTheScheduleSurvivesARestart(t *testing.T) {
 	dir := t.TempDir()
 	oneShard := func(o *Options) { o.Shards = 1 }
 	b := open(t, dir, oneShard)
-	var want []event.Parked
+	var want []event.Scheduled
 	for i, id := range []string{"a", "b", "c"} {
 		d := testDelivery(id, "team", "slack")
-		d.Parks, d.Order = 1, uint64(i)
+		d.Reschedules, d.Order = 1, uint64(i)
 		at := time.Now().Add(time.Hour)
 		if id == "c" {
 			at = time.Now().Add(200 * time.Millisecond) // while the process is away or just after
 		} else {
-			want = append(want, event.Parked{
+			want = append(want, event.Scheduled{
 				ID: id, Order: d.Order, Namespace: "team", Provider: "slack", ObjectKey: event.ObjectKey(d.Object()),
 			})
 		}
-		must(t, b.Park(testContext(t), &d, at))
+		must(t, b.Reschedule(testContext(t), &d, at))
 	}
 	die(b)
 	b = open(t, dir, oneShard)
-	held := make(chan event.Held[event.Delivery])
+	held := make(chan event.Message[event.Delivery])
 	start(t, deliverTo(b, held))
 	h := receive(t, held)
 	if h.Value.ID != "c" || !h.Value.Recheck {
@@ -92,7 +92,7 @@ func TestTheScheduleSurvivesARestart(t *testing.T) {
 	}
 	backlog, err := b.Backlog(testContext(t), 0)
 	must(t, err)
-	want = append(want, parkedOf(&h.Value))
+	want = append(want, scheduledOf(&h.Value))
 	want[len(want)-1].Due = true
 	if diff := cmp.Diff(want, backlog, byID); diff != "" {
 		t.Error(diff)
@@ -109,13 +109,13 @@ func TestADeliveryPublishedTwiceIsThereOnce(t *testing.T) {
 	}
 	must(t, publishDeliveries(ctx, b, ds[:30]))
 	must(t, publishDeliveries(ctx, b, ds))
-	held := make(chan event.Held[event.Delivery])
+	held := make(chan event.Message[event.Delivery])
 	start(t, deliverTo(b, held))
 	var got []string
 	for range ds {
 		h := receive(t, held)
 		got = append(got, h.Value.ID)
-		must(t, h.Done(ctx))
+		must(t, h.Ack(ctx))
 	}
 	slices.Sort(got)
 	if diff := cmp.Diff(ids(50), got); diff != "" {
@@ -132,8 +132,8 @@ func TestADeliveryTooLargeForTheBusBecomesADeadLetter(t *testing.T) {
 	ctx := testContext(t)
 	d := testDelivery("large", "team", "slack")
 	d.Event.Message = strings.Repeat("é", embeddedPayload/2) // the rest of the delivery makes it too large
-	d.Parks = 1
-	must(t, b.Park(ctx, &d, time.Now().Add(time.Hour))) // else it would be tried again for ever
+	d.Reschedules = 1
+	must(t, b.Reschedule(ctx, &d, time.Now().Add(time.Hour))) // else it would be tried again for ever
 	if n, err := pendingOf(ctx, b, "team"); n != 0 || err != nil {
 		t.Errorf("%d pending (%v)", n, err)
 	}
@@ -170,22 +170,22 @@ func TestAReturnedMessageIsHandedOutAgainForARecheck(t *testing.T) {
 	t.Parallel()
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)
-	held := make(chan event.Held[event.Delivery])
+	held := make(chan event.Message[event.Delivery])
 	start(t, deliverTo(b, held))
 	must(t, publishDeliveries(ctx, b, []event.Delivery{testDelivery("1", "team", "slack")}))
 	first := receive(t, held)
-	must(t, first.Working())
-	must(t, first.Return())
-	if err := first.Done(ctx); !errors.Is(err, errSettled) {
-		t.Errorf("Done after Return: %v", err)
+	must(t, first.InProgress())
+	must(t, first.Nak())
+	if err := first.Ack(ctx); !errors.Is(err, errAcked) {
+		t.Errorf("Ack after Nak: %v", err)
 	}
 	second := receive(t, held)
 	if !second.Value.Recheck {
 		t.Error("not marked for a recheck")
 	}
-	must(t, second.Done(ctx))
-	if err := second.Return(); !errors.Is(err, errSettled) {
-		t.Errorf("Return after Done: %v", err)
+	must(t, second.Ack(ctx))
+	if err := second.Nak(); !errors.Is(err, errAcked) {
+		t.Errorf("Nak after Ack: %v", err)
 	}
 }
 
@@ -201,13 +201,13 @@ func TestAFullStreamOfTriggersRefusesNewTargetsAndReplacesOldOnes(t *testing.T) 
 		}
 		must(t, err)
 	}
-	held := make(chan event.Held[event.Trigger])
+	held := make(chan event.Message[event.Trigger])
 	start(t, triggerTo(b, held))
 	var got []string
 	for range n {
 		h := receive(t, held)
 		got = append(got, h.Value.Key)
-		must(t, h.Done(ctx))
+		must(t, h.Ack(ctx))
 	}
 	slices.Sort(got)
 	if len(slices.Compact(got)) != n {
@@ -223,13 +223,13 @@ func TestOneTargetHasOnePendingTriggerTheNewest(t *testing.T) {
 		must(t, b.PublishTriggers(ctx, testTrigger("team", "key", int64(i))))
 	}
 	must(t, b.PublishTriggers(ctx, testTrigger("team", "other", 1)))
-	held := make(chan event.Held[event.Trigger])
+	held := make(chan event.Message[event.Trigger])
 	start(t, triggerTo(b, held))
 	got := map[string]int64{}
 	for range 2 {
 		h := receive(t, held)
 		got[h.Value.Key] = h.Value.Accepted.Unix()
-		must(t, h.Done(ctx))
+		must(t, h.Ack(ctx))
 	}
 	if diff := cmp.Diff(map[string]int64{"key": 9, "other": 1}, got); diff != "" {
 		t.Error(diff)
@@ -272,18 +272,18 @@ func TestNothingOvertakesAMessageThatWasRefused(t *testing.T) {
 	}
 }
 
-// What is recalled stays on the schedule until it is done with, and neither a park in between nor a time that has come is an error.
+// What is recalled stays on the schedule until it is done with, and neither a reschedule in between nor a time that has come is an error.
 func TestARecalledDeliveryStaysOnTheScheduleUntilItIsDone(t *testing.T) {
 	t.Parallel()
 	b := open(t, t.TempDir(), func(o *Options) { o.Shards = 1 })
 	ctx := testContext(t)
 	d := testDelivery("1", "my team", "slack.ops")
-	d.Parks = 1
+	d.Reschedules = 1
 	at := time.Now().Add(time.Hour)
-	must(t, b.Park(ctx, &d, at))
+	must(t, b.Reschedule(ctx, &d, at))
 	recall := func() event.Recalled {
 		t.Helper()
-		r, err := b.Recall(ctx, 0, parkedOf(&d))
+		r, err := b.Recall(ctx, 0, scheduledOf(&d))
 		must(t, err)
 		return r
 	}
@@ -294,28 +294,28 @@ func TestARecalledDeliveryStaysOnTheScheduleUntilItIsDone(t *testing.T) {
 	if diff := cmp.Diff(d, first.Held.Value); diff != "" {
 		t.Error(diff)
 	}
-	must(t, first.Held.Return())
+	must(t, first.Held.Nak())
 	second := recall()
-	d.Parks = 2
-	must(t, b.Park(ctx, &d, at.Add(time.Hour)))
-	must(t, second.Held.Done(ctx))
+	d.Reschedules = 2
+	must(t, b.Reschedule(ctx, &d, at.Add(time.Hour)))
+	must(t, second.Held.Ack(ctx))
 	if third := recall(); third.At.Before(at.Add(time.Minute)) {
-		t.Errorf("the park was not kept, at %v", third.At)
+		t.Errorf("the reschedule was not kept, at %v", third.At)
 	} else {
-		must(t, third.Held.Done(ctx))
+		must(t, third.Held.Ack(ctx))
 	}
 	if gone := recall(); !gone.At.IsZero() || gone.Due {
-		t.Errorf("after Done there is one at %v, due %v", gone.At, gone.Due)
+		t.Errorf("after Ack there is one at %v, due %v", gone.At, gone.Due)
 	}
-	d.Parks = 3
-	must(t, b.Park(ctx, &d, time.Now().Add(time.Hour)))
+	d.Reschedules = 3
+	must(t, b.Reschedule(ctx, &d, time.Now().Add(time.Hour)))
 	late := recall()
-	d.Parks = 4
-	must(t, b.Park(ctx, &d, time.Now()))
+	d.Reschedules = 4
+	must(t, b.Reschedule(ctx, &d, time.Now()))
 	for !recall().Due {
 		if ctx.Err() != nil {
 			t.Fatal("its time does not come")
 		}
 	}
-	must(t, late.Held.Done(ctx))
+	must(t, late.Held.Ack(ctx))
 }

@@ -97,8 +97,8 @@
 // # Back-pressure
 //
 // A stage is handed messages over an unbuffered channel and takes them when it can. At most 256 wait in this process for it, kept
-// from being handed out elsewhere; the rest stays on disk. What a stage has taken it must settle, or call Working on more often
-// than event.HoldTime. Of EVENTS at most 8,192 are open, handed out and not done, and 64 MiB wait to be routed; what one namespace has of
+// from being handed out elsewhere; the rest stays on disk. What a stage has taken it must acknowledge, or call InProgress on more often
+// than event.AckWait. Of EVENTS at most 8,192 are open, handed out and not done, and 64 MiB wait to be routed; what one namespace has of
 // that waits for itself until all of it is used. When three quarters are open the oldest are asked to be put where they need not be open.
 // At most 4,096 deliveries that come off the schedule are out at a time in a shard; triggers are bounded by their targets.
 //

@@ -25,7 +25,7 @@ func (b *Bus) Events(ctx context.Context, h event.Handler) error {
 
 // readEvents reads from one takeover to the next.
 func (c *consumer) readEvents(ctx context.Context, h event.Handler) error {
-	in := make(chan event.Held[*event.Record], recordBatch)
+	in := make(chan event.Message[*event.Record], recordBatch)
 	gauge := c.bus.progress.start(c.role)
 	defer gauge.stop()
 	r := &eventReader{consumer: c, handler: h, out: in}
@@ -50,7 +50,7 @@ func (c *consumer) readEvents(ctx context.Context, h event.Handler) error {
 type eventReader struct {
 	consumer *consumer
 	handler  event.Handler
-	out      chan<- event.Held[*event.Record]
+	out      chan<- event.Message[*event.Record]
 	// spilled is up to where it was last asked to be done.
 	spilled uint64
 	// behind counts what stood in the stream as the term began and was not handled yet, and one until all of that was handed out.
@@ -97,7 +97,7 @@ func (r *eventReader) hand(ctx context.Context, l logEntry) error {
 		r.behind.Add(1)
 	}
 	select {
-	case r.out <- event.Held[*event.Record]{Value: record, Seq: l.seq, Settler: c.cursor.open(l.seq)}:
+	case r.out <- event.Message[*event.Record]{Value: record, Seq: l.seq, Acker: c.cursor.open(l.seq)}:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -156,12 +156,12 @@ func (r *eventReader) giveUp(ctx context.Context, l logEntry, label, reason stri
 	if err := b.deadLetterRaw(ctx, l.msg, label, reason); err != nil {
 		return err
 	}
-	return r.consumer.cursor.open(l.seq).Done(ctx)
+	return r.consumer.cursor.open(l.seq).Ack(ctx)
 }
 
 // handle has one batch handled until that succeeds. It stays in hand meanwhile, so that nothing younger of the same objects is handled before it
 // (invariant E4).
-func (r *eventReader) handle(ctx context.Context, batch []event.Held[*event.Record]) error {
+func (r *eventReader) handle(ctx context.Context, batch []event.Message[*event.Record]) error {
 	err := r.consumer.untilHandled(ctx, len(batch), func() error { return r.handler.Handle(ctx, batch) }, func(i int) {
 		again := *batch[i].Value // others read the record as well
 		again.Recheck = true
@@ -174,7 +174,7 @@ func (r *eventReader) handle(ctx context.Context, batch []event.Held[*event.Reco
 }
 
 // old counts what stood in the stream as the term began.
-func (r *eventReader) old(batch []event.Held[*event.Record]) int64 {
+func (r *eventReader) old(batch []event.Message[*event.Record]) int64 {
 	n := int64(0)
 	for _, h := range batch {
 		if h.Seq <= r.consumer.last {

@@ -40,7 +40,7 @@ func replica(url string) int {
 			fmt.Fprintln(os.Stdout, running, time.Now().UnixNano())
 		}
 	}()
-	_ = b.Deliveries(ctx, func(ctx context.Context, shard int, _ <-chan event.Held[event.Delivery]) error {
+	_ = b.Deliveries(ctx, func(ctx context.Context, shard int, _ <-chan event.Message[event.Delivery]) error {
 		for ctx.Err() == nil {
 			now := time.Now()
 			if event.Owned(ctx) {
@@ -114,7 +114,7 @@ func TestE3AReaderThatWasReplacedHandsNothingOut(t *testing.T) {
 	ctx := testContext(t)
 	c := &consumer{bus: b, role: routeRole()}
 	must(t, c.startOver(ctx, b.streams[streamEvents]))
-	out := make(chan event.Held[*event.Record], 1)
+	out := make(chan event.Message[*event.Record], 1)
 	r := &eventReader{consumer: c, handler: newHeldEvents().handler(), out: out}
 	replaced := event.WithFence(ctx, func() bool { return false })
 	if err := r.hand(replaced, logEntry{seq: 1, record: testRecord("1", "team", "app")}); !errors.Is(err, errFenced) || len(out) > 0 {

@@ -45,7 +45,7 @@ type fleet struct {
 	mu      sync.Mutex
 	serving map[int][]string // the replicas that serve a shard now
 	change  chan struct{}
-	held    chan event.Held[event.Delivery]
+	held    chan event.Message[event.Delivery]
 
 	// prepare, if not nil, changes a replica before it runs.
 	prepare func(b *Bus)
@@ -56,7 +56,7 @@ const fleetShards = 8
 func newFleet(t testing.TB) *fleet { return fleetOn(t, remote(t)) }
 
 func fleetOn(t testing.TB, url string) *fleet {
-	return &fleet{t: t, url: url, serving: map[int][]string{}, change: make(chan struct{}), held: make(chan event.Held[event.Delivery])}
+	return &fleet{t: t, url: url, serving: map[int][]string{}, change: make(chan struct{}), held: make(chan event.Message[event.Delivery])}
 }
 
 // join starts a replica. leave ends it as a shutdown does, kill as a crash does.
@@ -73,7 +73,7 @@ func (f *fleet) join(name string) (b *Bus, leave, kill func()) {
 		return nil // killed
 	})
 	stopWork := start(f.t, func(ctx context.Context) error {
-		return b.Deliveries(ctx, func(ctx context.Context, shard int, in <-chan event.Held[event.Delivery]) error {
+		return b.Deliveries(ctx, func(ctx context.Context, shard int, in <-chan event.Message[event.Delivery]) error {
 			f.note(func() { f.serving[shard] = append(f.serving[shard], name) })
 			defer f.note(func() {
 				f.serving[shard] = slices.DeleteFunc(f.serving[shard], func(s string) bool { return s == name })
@@ -143,7 +143,7 @@ func TestOneReplicaIsTheWorkerAndTheNextTakesOver(t *testing.T) {
 			t.Errorf("%s was handed out twice", h.Value.ID)
 		}
 		seen[h.Value.ID] = true
-		must(t, h.Done(ctx))
+		must(t, h.Ack(ctx))
 	}
 	f.await("one")
 	for b, worker := range map[*Bus]bool{one: true, two: false} {
@@ -173,10 +173,10 @@ func TestOneReplicaIsTheWorkerAndTheNextTakesOver(t *testing.T) {
 		t.Error("the takeover took too long")
 	}
 	seen = map[string]bool{}
-	_ = first.Done(ctx) // its replica may be gone
+	_ = first.Ack(ctx) // its replica may be gone
 	for len(seen) < 39 {
 		h := receive(t, f.held)
-		if h.Done(ctx) == nil && h.Value.ID != first.Value.ID {
+		if h.Ack(ctx) == nil && h.Value.ID != first.Value.ID {
 			seen[h.Value.ID] = true
 		}
 	}
@@ -196,7 +196,7 @@ func TestTheNextWorkerWaitsUntilTheLastHasDrained(t *testing.T) {
 	ctx, cancel := context.WithCancel(testContext(t))
 	go func() {
 		defer close(leave)
-		_ = one.Deliveries(ctx, func(ctx context.Context, _ int, _ <-chan event.Held[event.Delivery]) error {
+		_ = one.Deliveries(ctx, func(ctx context.Context, _ int, _ <-chan event.Message[event.Delivery]) error {
 			began <- "one"
 			<-ctx.Done()
 			close(ending)
@@ -208,7 +208,7 @@ func TestTheNextWorkerWaitsUntilTheLastHasDrained(t *testing.T) {
 		t.Fatal(name)
 	}
 	start(t, func(ctx context.Context) error {
-		return two.Deliveries(ctx, func(ctx context.Context, _ int, _ <-chan event.Held[event.Delivery]) error {
+		return two.Deliveries(ctx, func(ctx context.Context, _ int, _ <-chan event.Message[event.Delivery]) error {
 			began <- "two"
 			<-ctx.Done()
 			return nil
@@ -237,8 +237,8 @@ func TestAWorkerThatMissedItsEndIsFencedOut(t *testing.T) {
 	}
 	one, two := connect("one"), connect("two")
 	ctx := context.WithValue(testContext(t), termKey{}, &term{}) // each believes that its term lasts
-	serve := func(b *Bus) (<-chan event.Held[event.Delivery], <-chan error) {
-		held, ended := make(chan event.Held[event.Delivery]), make(chan error, 1)
+	serve := func(b *Bus) (<-chan event.Message[event.Delivery], <-chan error) {
+		held, ended := make(chan event.Message[event.Delivery]), make(chan error, 1)
 		c, err := b.takeOver(ctx, deliverRole(0))
 		must(t, err)
 		inner, cancel := context.WithCancel(ctx)
@@ -246,7 +246,7 @@ func TestAWorkerThatMissedItsEndIsFencedOut(t *testing.T) {
 		go func() {
 			defer close(joined)
 			ended <- consume(inner, c, func(m *nats.Msg, _ uint64, _ bool) (event.Delivery, error) { return decodeDelivery(m) },
-				func(ctx context.Context, _ int, in <-chan event.Held[event.Delivery]) error {
+				func(ctx context.Context, _ int, in <-chan event.Message[event.Delivery]) error {
 					return forward(ctx, in, held)
 				})
 		}()
@@ -267,5 +267,5 @@ func TestAWorkerThatMissedItsEndIsFencedOut(t *testing.T) {
 	if h := receive(t, heldTwo); h.Value.ID != "2" {
 		t.Errorf("the new worker got %s next", h.Value.ID)
 	}
-	must(t, stale.Done(ctx)) // it was done, by whichever of the two
+	must(t, stale.Ack(ctx)) // it was done, by whichever of the two
 }

@@ -46,14 +46,14 @@ func TestE3ATermBeginsWithWhatTheWorkerBeforeSent(t *testing.T) {
 	}
 	_, err := b.publish(ctx, streamHistory, newMsg(historySubject(&theirs), []byte(`{"id":"theirs"}`+"\n")))
 	must(t, err)
-	held := make(chan event.Held[event.Delivery])
+	held := make(chan event.Message[event.Delivery])
 	start(t, deliverTo(b, held))
 	must(t, publishDeliveries(ctx, b, []event.Delivery{mine}))
 	h := receive(t, held)
 	if known, err := b.WasSent(ctx, &theirs); !known || err != nil {
 		t.Errorf("the other worker's: %v (%v)", known, err)
 	}
-	must(t, h.Done(ctx))
+	must(t, h.Ack(ctx))
 }
 
 // Fails when each record is a message.

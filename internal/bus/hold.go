@@ -11,34 +11,34 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// returnDelay is how soon a returned message is handed out again. It keeps a loop of Return from spinning.
-const returnDelay = time.Second
+// nakDelay is how soon a message given back is handed out again. It keeps a loop of Nak from spinning.
+const nakDelay = time.Second
 
 var (
-	ackDone    = []byte("+ACK")
-	ackWorking = []byte("+WPI")
+	ackDone     = []byte("+ACK")
+	ackProgress = []byte("+WPI")
 )
 
-// errSettled is returned for a second Done or Return.
-var errSettled = errors.New("message is settled already")
+// errAcked is returned for a second Ack or Nak.
+var errAcked = errors.New("message was acknowledged already")
 
 // hold is a message of a work queue or log that this process has to settle.
 type hold struct {
-	bus     *Bus
-	reply   string
-	settled atomic.Bool
+	bus   *Bus
+	reply string
+	ended atomic.Bool
 	// onSettled is told once, when the message is done or returned.
 	onSettled func()
 }
 
-// Done acknowledges the message and returns when the server has confirmed it. After a failure the message may come back, and
-// Done may be called again.
+// Ack acknowledges the message and returns when the server has confirmed it. After a failure the message may come back, and
+// Ack may be called again.
 //
 // The confirmation is worth its round trip: an acknowledgement that was lost with a connection would bring the message back
 // while its successor is being sent.
-func (h *hold) Done(ctx context.Context) error {
-	if h.settled.Load() {
-		return errSettled
+func (h *hold) Ack(ctx context.Context) error {
+	if h.ended.Load() {
+		return errAcked
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
@@ -49,9 +49,9 @@ func (h *hold) Done(ctx context.Context) error {
 	return nil
 }
 
-// doneSoon acknowledges without waiting. The server handles acknowledgements of one connection in order, so a later Done that
+// ackSoon acknowledges without waiting. The server handles acknowledgements of one connection in order, so a later Ack that
 // is confirmed confirms this one.
-func (h *hold) doneSoon() error {
+func (h *hold) ackSoon() error {
 	if err := h.bus.nc.Publish(h.reply, ackDone); err != nil {
 		return fmt.Errorf("acknowledge message: %w", err)
 	}
@@ -59,23 +59,23 @@ func (h *hold) doneSoon() error {
 	return nil
 }
 
-// Working restarts the server's clock for this message.
-func (h *hold) Working() error {
-	if h.settled.Load() {
-		return errSettled
+// InProgress restarts the server's clock for this message.
+func (h *hold) InProgress() error {
+	if h.ended.Load() {
+		return errAcked
 	}
-	if err := h.bus.nc.Publish(h.reply, ackWorking); err != nil {
+	if err := h.bus.nc.Publish(h.reply, ackProgress); err != nil {
 		return fmt.Errorf("extend hold: %w", err)
 	}
 	return nil
 }
 
-// Return gives the message back, to be handed out again after returnDelay.
-func (h *hold) Return() error {
-	if h.settled.Load() {
-		return errSettled
+// Nak gives the message back, to be handed out again after nakDelay.
+func (h *hold) Nak() error {
+	if h.ended.Load() {
+		return errAcked
 	}
-	if err := h.bus.nc.Publish(h.reply, nak(returnDelay)); err != nil {
+	if err := h.bus.nc.Publish(h.reply, nak(nakDelay)); err != nil {
 		return fmt.Errorf("return message: %w", err)
 	}
 	h.end()
@@ -83,7 +83,7 @@ func (h *hold) Return() error {
 }
 
 func (h *hold) end() {
-	if !h.settled.Swap(true) && h.onSettled != nil {
+	if !h.ended.Swap(true) && h.onSettled != nil {
 		h.onSettled()
 	}
 }

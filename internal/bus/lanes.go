@@ -37,20 +37,20 @@ type lanes struct {
 // lane is what is in hand of one namespace and not in a call.
 type lane struct {
 	namespace string
-	records   []event.Held[*event.Record]
+	records   []event.Message[*event.Record]
 	busy      bool
 }
 
 // call is one call of the handler.
 type call struct {
 	lanes []*lane
-	batch []event.Held[*event.Record]
+	batch []event.Message[*event.Record]
 	alone bool
 	err   error
 }
 
 // readTurns has the records that come over a channel handled until ctx ends.
-func readTurns(ctx context.Context, in <-chan event.Held[*event.Record], r *eventReader) error {
+func readTurns(ctx context.Context, in <-chan event.Message[*event.Record], r *eventReader) error {
 	l := &lanes{reader: r, all: map[string]*lane{}, finished: make(chan *call, 1+maxAlone)}
 	ctx, cancel := context.WithCancel(ctx)
 	defer l.running.Wait()
@@ -58,7 +58,7 @@ func readTurns(ctx context.Context, in <-chan event.Held[*event.Record], r *even
 	return l.run(ctx, in)
 }
 
-func (l *lanes) run(ctx context.Context, in <-chan event.Held[*event.Record]) error {
+func (l *lanes) run(ctx context.Context, in <-chan event.Message[*event.Record]) error {
 	for {
 		take := in
 		if l.bytes >= maxHeldBytes {
@@ -88,7 +88,7 @@ func (l *lanes) run(ctx context.Context, in <-chan event.Held[*event.Record]) er
 	}
 }
 
-func (l *lanes) add(h event.Held[*event.Record]) {
+func (l *lanes) add(h event.Message[*event.Record]) {
 	l.bytes += sizeOf(h.Value)
 	namespace := h.Value.Event.InvolvedObject.Namespace
 	of := l.all[namespace]

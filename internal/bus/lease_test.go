@@ -290,7 +290,7 @@ func TestATermBeginsWithTwoWrites(t *testing.T) {
 	dir := t.TempDir()
 	for i, want := range []uint64{1, 3} { // the second process finds that the first one died
 		b := open(t, dir, func(o *Options) { o.Shards = 16 })
-		held := make(chan event.Held[event.Delivery])
+		held := make(chan event.Message[event.Delivery])
 		stop := start(t, deliverTo(b, held))
 		must(t, publishDeliveries(testContext(t), b, []event.Delivery{testDelivery(fmt.Sprint(i), "team", "slack")}))
 		receive(t, held)

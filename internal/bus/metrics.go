@@ -32,7 +32,7 @@ func newMetrics(r prometheus.Registerer, isWorker func() bool) (*metrics, error)
 			Name: "notifier_stream_messages", Help: "Messages that a stream keeps. In DELIVERIES and TRIGGERS these are the pending ones.",
 		}, stream),
 		oldest: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "notifier_stream_oldest_age_seconds", Help: "Age of the oldest message of a stream. In DELIVERIES and TRIGGERS it waits to be settled.",
+			Name: "notifier_stream_oldest_age_seconds", Help: "Age of the oldest message of a stream. In DELIVERIES and TRIGGERS it waits to be acknowledged.",
 		}, stream),
 		unrouted: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "notifier_events_unrouted", Help: "Events that were accepted and not routed yet.",

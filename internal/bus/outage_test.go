@@ -80,7 +80,7 @@ func (w lossyWriter) Write(b []byte) (int, error) {
 }
 
 // T4: what the server had handed out when a connection broke, and that never arrived, is handed out again when it is back.
-// Fails when a consumer is not taken over anew after a reconnection: the server holds such messages until event.HoldTime is over.
+// Fails when a consumer is not taken over anew after a reconnection: the server holds such messages until event.AckWait is over.
 func TestT4WhatWasOnItsWayWhenTheConnectionBrokeComesSoon(t *testing.T) {
 	t.Parallel()
 	url := remote(t)
@@ -90,11 +90,11 @@ func TestT4WhatWasOnItsWayWhenTheConnectionBrokeComesSoon(t *testing.T) {
 	}
 	worker, other := connect("worker", network.URL), connect("other", url)
 	start(t, worker.Run)
-	held := make(chan event.Held[event.Trigger])
+	held := make(chan event.Message[event.Trigger])
 	start(t, triggerTo(worker, held))
 	ctx := testContext(t)
 	must(t, other.PublishTriggers(ctx, testTrigger("team", "before", 1)))
-	must(t, receive(t, held).Done(ctx))
+	must(t, receive(t, held).Ack(ctx))
 
 	network.lossy.Store(true)
 	const lost = 5
@@ -110,7 +110,7 @@ func TestT4WhatWasOnItsWayWhenTheConnectionBrokeComesSoon(t *testing.T) {
 	network.lossy.Store(false)
 	back := time.Now()
 	for range lost {
-		must(t, receive(t, held).Done(ctx))
+		must(t, receive(t, held).Ack(ctx))
 	}
 	took := time.Since(back)
 	t.Logf("handed out %s after the network was back", took)
@@ -141,7 +141,7 @@ func TestTheFleetGoesOnWhenTheServerIsBack(t *testing.T) {
 		}
 	}
 	for range 16 {
-		_ = receive(t, f.held).Done(ctx)
+		_ = receive(t, f.held).Ack(ctx)
 	}
 	took := time.Since(back)
 	t.Logf("all were handed out %s after the server was back", took)

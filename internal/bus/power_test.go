@@ -236,10 +236,10 @@ func powerTraffic(ctx context.Context, b *Bus, a *acknowledgements) {
 			return err
 		})
 		publish("trigger-", func(n int64) error { return b.PublishTriggers(ctx, testTrigger("team", key, n)) })
-		publish("parked-", func(n int64) error {
+		publish("rescheduled-", func(n int64) error {
 			d := testDelivery(key, "team", key)
 			d.Event.Message, d.Attempts = padding, int(n)
-			return b.Park(ctx, &d, time.Now().Add(time.Hour))
+			return b.Reschedule(ctx, &d, time.Now().Add(time.Hour))
 		})
 		revision := uint64(0)
 		publish("state-", func(n int64) error {
@@ -279,7 +279,7 @@ func lookUp(t *testing.T, b *Bus, acks map[string]int64) {
 			if found, err := decodeTrigger(natsMsg(last(streamTriggers, triggerSubject(b.TriggerShard("team"), &trigger)))); err == nil {
 				got = found.Accepted.Unix()
 			}
-		case "parked":
+		case "rescheduled":
 			d := testDelivery(key, "team", key)
 			if found, err := decodeDelivery(natsMsg(last(streamDeliveries, retrySubject(b.DeliveryShard(d.Namespace, d.Provider), &d)))); err == nil {
 				got = int64(found.Attempts)
@@ -350,7 +350,7 @@ func TestABlockOutlivesWhatReplacesItUntilThatIsSynced(t *testing.T) {
 	for i := range 100 { // 10 MB, more than a block
 		d := testDelivery(fmt.Sprint(i), "team", "slack")
 		d.Event.Message = strings.Repeat("x", 100<<10)
-		must(t, b.Park(ctx, &d, time.Now().Add(time.Hour)))
+		must(t, b.Reschedule(ctx, &d, time.Now().Add(time.Hour)))
 		ds = append(ds, &d)
 	}
 	dir := disk.cut(t, true, func() {

@@ -32,7 +32,7 @@ type decoder[T any] func(m *nats.Msg, seq uint64, recheck bool) (T, error)
 
 // incoming is a decoded message that was not handed out yet.
 type incoming[T any] struct {
-	held event.Held[T]
+	held event.Message[T]
 	hold *hold
 	msg  *nats.Msg
 	seq  uint64
@@ -45,7 +45,7 @@ type incoming[T any] struct {
 type puller[T any] struct {
 	c      *consumer
 	decode decoder[T]
-	out    chan event.Held[T]
+	out    chan event.Message[T]
 
 	inbox   string
 	msgs    chan *nats.Msg
@@ -62,7 +62,7 @@ type puller[T any] struct {
 
 func newPuller[T any](c *consumer, decode decoder[T]) *puller[T] {
 	return &puller[T]{
-		c: c, decode: decode, out: make(chan event.Held[T]), inbox: c.bus.nc.NewInbox(),
+		c: c, decode: decode, out: make(chan event.Message[T]), inbox: c.bus.nc.NewInbox(),
 		// Room for the messages of two requests, one of which was given up as lost, and answers: a full channel drops messages.
 		msgs: make(chan *nats.Msg, 2*pullBatch+64), settled: make(chan struct{}, 1),
 	}
@@ -86,8 +86,8 @@ func (p *puller[T]) run(ctx context.Context) error {
 	pulse := time.NewTicker(pullHeartbeat)
 	defer pulse.Stop()
 	for ctx.Err() == nil && err == nil {
-		var out chan event.Held[T]
-		var next event.Held[T]
+		var out chan event.Message[T]
+		var next event.Message[T]
 		if err = p.ask(); err != nil {
 			break
 		}
@@ -170,7 +170,7 @@ func (p *puller[T]) receive(ctx context.Context, m *nats.Msg) error {
 	if err != nil {
 		return p.deadLetter(ctx, h, m, "undecodable", err.Error())
 	}
-	p.queue = append(p.queue, incoming[T]{held: event.Held[T]{Value: value, Seq: meta.seq, Settler: h}, hold: h, msg: m, seq: meta.seq})
+	p.queue = append(p.queue, incoming[T]{held: event.Message[T]{Value: value, Seq: meta.seq, Acker: h}, hold: h, msg: m, seq: meta.seq})
 	return nil
 }
 
@@ -193,20 +193,20 @@ func (p *puller[T]) status(code, description string) error {
 }
 
 // next returns the head of the queue and the channel to hand it out on, nil when there is nothing to hand out now.
-func (p *puller[T]) next(ctx context.Context) (chan event.Held[T], event.Held[T], error) {
+func (p *puller[T]) next(ctx context.Context) (chan event.Message[T], event.Message[T], error) {
 	for len(p.queue) > 0 {
 		head := &p.queue[0]
 		if p.c.cautious(head.seq) && !head.noted {
 			if p.live.Load() > 0 {
-				return nil, event.Held[T]{}, nil
+				return nil, event.Message[T]{}, nil
 			}
 			poison, err := p.c.deaths.suspect(ctx, p.c.name, head.seq)
 			if err != nil {
-				return nil, event.Held[T]{}, err
+				return nil, event.Message[T]{}, err
 			}
 			if poison {
 				if err := p.deadLetter(ctx, head.hold, head.msg, "poison", "the process died each time this message was handled"); err != nil {
-					return nil, event.Held[T]{}, err
+					return nil, event.Message[T]{}, err
 				}
 				p.queue = p.queue[1:]
 				continue
@@ -220,7 +220,7 @@ func (p *puller[T]) next(ctx context.Context) (chan event.Held[T], event.Held[T]
 		}
 		return p.out, head.held, nil
 	}
-	return nil, event.Held[T]{}, nil
+	return nil, event.Message[T]{}, nil
 }
 
 func (p *puller[T]) onSettled() {
@@ -235,7 +235,7 @@ func (p *puller[T]) onSettled() {
 // keep extends the holds of what was not handed out yet.
 func (p *puller[T]) keep() error {
 	for _, in := range p.queue {
-		if err := in.hold.Working(); err != nil {
+		if err := in.hold.InProgress(); err != nil {
 			return nil // not connected: what lapses is handed out again, marked for a recheck
 		}
 	}
@@ -250,10 +250,10 @@ func (p *puller[T]) deadLetter(ctx context.Context, h *hold, m *nats.Msg, label,
 	log.Error("message cannot be handled and becomes a dead letter", "stream", p.c.role.stream, "label", label, "reason", reason)
 	if err := b.deadLetterRaw(ctx, m, label, reason); err != nil {
 		log.Error("dead letter not written, the message will be tried again", "error", err)
-		if err := h.Return(); err != nil {
+		if err := h.Nak(); err != nil {
 			return err
 		}
 		return nil
 	}
-	return h.doneSoon()
+	return h.ackSoon()
 }

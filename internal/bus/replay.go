@@ -71,11 +71,11 @@ func (b *Bus) nextOf(ctx context.Context, stream jetstream.Stream, seq uint64, s
 }
 
 // Replay publishes a delivery anew that was a dead letter, and takes the letter away. The caller has counted up its Replays and
-// its Parks. It is handed out like a delivery off the schedule, so a delivery that was sent after all is found in the history. After a
+// its Reschedules. It is handed out like a delivery off the schedule, so a delivery that was sent after all is found in the history. After a
 // crash in between the letter is still there, and another replay finds the delivery sent or waiting.
 func (b *Bus) Replay(ctx context.Context, letter event.Dead) error {
 	d := &letter.Delivery
-	id := d.ID + "#replay" + strconv.Itoa(d.Replays) + "#" + strconv.Itoa(d.Parks)
+	id := d.ID + "#replay" + strconv.Itoa(d.Replays) + "#" + strconv.Itoa(d.Reschedules)
 	m, err := encodeDelivery(dueSubject(b.DeliveryShard(d.Namespace, d.Provider), d), id, d)
 	if err != nil {
 		return fmt.Errorf("replay dead letter: %w", err)

@@ -26,21 +26,21 @@ const (
 // codeSequenceNotFound is the server's answer to the removal of a message that is not there.
 const codeSequenceNotFound = 10043
 
-// Park puts d back on the schedule, to come off it at the given time, and returns when that is on disk. The caller then settles
+// Reschedule puts d back on the schedule, to come off it at the given time, and returns when that is on disk. The caller then settles
 // the message it holds. Whatever d's fields say then, attempts and last error among them, it will say when it comes back.
 //
-// A delivery has one place on the schedule, so a park replaces what is there. One that comes off it so soon that a publish which is tried
-// again could come after it has an ID of its own, d.ID and d.Parks, which the caller counts up, so that it is parked once: with the
+// A delivery has one place on the schedule, so a reschedule replaces what is there. One that comes off it so soon that a publish which is tried
+// again could come after it has an ID of its own, d.ID and d.Reschedules, which the caller counts up, so that it is rescheduled once: with the
 // delivery's own ID the stream would take it for a duplicate of the delivery and drop it, with a positive answer. The others have none,
 // since the server keeps each ID in memory. A delivery that has become too large for the bus is a dead letter instead.
-func (b *Bus) Park(ctx context.Context, d *event.Delivery, at time.Time) error {
+func (b *Bus) Reschedule(ctx context.Context, d *event.Delivery, at time.Time) error {
 	shard, id := b.DeliveryShard(d.Namespace, d.Provider), ""
 	if time.Until(at) < deliveryDuplicates {
-		id = d.ID + "#" + strconv.Itoa(d.Parks)
+		id = d.ID + "#" + strconv.Itoa(d.Reschedules)
 	}
 	m, err := encodeDelivery(retrySubject(shard, d), id, d)
 	if err != nil {
-		return fmt.Errorf("park delivery: %w", err)
+		return fmt.Errorf("reschedule delivery: %w", err)
 	}
 	m.Header.Set(headerSchedule, scheduleAt+at.UTC().Format(time.RFC3339Nano))
 	m.Header.Set(headerTarget, dueSubject(shard, d))
@@ -49,7 +49,7 @@ func (b *Bus) Park(ctx context.Context, d *event.Delivery, at time.Time) error {
 	case errors.Is(err, ErrTooLarge): // its last error made it so: trying again would not end
 		return b.DeadLetter(ctx, d, event.LabelTooLarge, reasonTooLarge)
 	case err != nil:
-		return fmt.Errorf("park delivery: %w", err)
+		return fmt.Errorf("reschedule delivery: %w", err)
 	}
 	b.stats.queued.Add(int64(m.Size()))
 	return nil
@@ -57,7 +57,7 @@ func (b *Bus) Park(ctx context.Context, d *event.Delivery, at time.Time) error {
 
 // Backlog lists what of a shard is in DELIVERIES, from one look at its subjects. The server stores a message that comes off the
 // schedule before it removes it there, so that none is missed in between.
-func (b *Bus) Backlog(ctx context.Context, shard int) ([]event.Parked, error) {
+func (b *Bus) Backlog(ctx context.Context, shard int) ([]event.Scheduled, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*apiTimeout)
 	defer cancel()
 	number := strconv.Itoa(shard)
@@ -65,12 +65,12 @@ func (b *Bus) Backlog(ctx context.Context, shard int) ([]event.Parked, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the deliveries of a shard: %w", err)
 	}
-	backlog := make([]event.Parked, 0, len(info.State.Subjects))
+	backlog := make([]event.Scheduled, 0, len(info.State.Subjects))
 	shared := interned{}
 	for subject := range info.State.Subjects {
-		p, err := parseParkedSubject(subject, shared)
+		p, err := parseScheduledSubject(subject, shared)
 		if err != nil {
-			b.log.Error("a parked delivery is not understood", "namespace", namespaceOf(subject), "error", err)
+			b.log.Error("a rescheduled delivery is not understood", "namespace", namespaceOf(subject), "error", err)
 			continue
 		}
 		backlog = append(backlog, p)
@@ -78,15 +78,15 @@ func (b *Bus) Backlog(ctx context.Context, shard int) ([]event.Parked, error) {
 	return backlog, nil
 }
 
-// Recall reads a delivery off the schedule before its time. The message stays there until Done, so that a process that dies in between
-// loses nothing, and a Park with another count replaces it as ever.
-func (b *Bus) Recall(ctx context.Context, shard int, p event.Parked) (event.Recalled, error) {
+// Recall reads a delivery off the schedule before its time. The message stays there until Ack, so that a process that dies in between
+// loses nothing, and a Reschedule with another count replaces it as ever.
+func (b *Bus) Recall(ctx context.Context, shard int, p event.Scheduled) (event.Recalled, error) {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
 	stream := b.streams[streamDeliveries]
-	raw, err := stream.GetLastMsgForSubject(ctx, parkedSubject(prefixRetry, shard, p))
+	raw, err := stream.GetLastMsgForSubject(ctx, scheduledSubject(prefixRetry, shard, p))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		_, err = stream.GetLastMsgForSubject(ctx, parkedSubject(prefixDeliver, shard, p))
+		_, err = stream.GetLastMsgForSubject(ctx, scheduledSubject(prefixDeliver, shard, p))
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			return event.Recalled{}, nil
 		}
@@ -105,35 +105,35 @@ func (b *Bus) Recall(ctx context.Context, shard int, p event.Parked) (event.Reca
 	if err != nil {
 		return event.Recalled{}, errors.New("recall delivery: its schedule is not understood")
 	}
-	return event.Recalled{Held: event.Held[event.Delivery]{Value: d, Settler: &parked{bus: b, seq: raw.Sequence}}, At: at}, nil
+	return event.Recalled{Held: event.Message[event.Delivery]{Value: d, Acker: &rescheduled{bus: b, seq: raw.Sequence}}, At: at}, nil
 }
 
-// parked is the hold on a message of the schedule, which nobody else is handed before its time.
-type parked struct {
-	bus     *Bus
-	seq     uint64
-	settled atomic.Bool
+// rescheduled is the hold on a message of the schedule, which nobody else is handed before its time.
+type rescheduled struct {
+	bus   *Bus
+	seq   uint64
+	ended atomic.Bool
 }
 
-// Done takes the message off the schedule. One that is not there any more, since its time has come or a Park has replaced it, is
+// Ack takes the message off the schedule. One that is not there any more, since its time has come or a Reschedule has replaced it, is
 // as good.
-func (p *parked) Done(ctx context.Context) error {
-	if p.settled.Load() {
-		return errSettled
+func (p *rescheduled) Ack(ctx context.Context) error {
+	if p.ended.Load() {
+		return errAcked
 	}
 	if err := p.bus.remove(ctx, streamDeliveries, p.seq); err != nil {
 		return fmt.Errorf("take delivery off the schedule: %w", err)
 	}
-	p.settled.Store(true)
+	p.ended.Store(true)
 	return nil
 }
 
-// Working does nothing: the message is nobody else's before its time.
-func (p *parked) Working() error { return nil }
+// InProgress does nothing: the message is nobody else's before its time.
+func (p *rescheduled) InProgress() error { return nil }
 
-// Return leaves the message on the schedule.
-func (p *parked) Return() error {
-	p.settled.Store(true)
+// Nak leaves the message on the schedule.
+func (p *rescheduled) Nak() error {
+	p.ended.Store(true)
 	return nil
 }
 

@@ -35,12 +35,12 @@ func (s *standing) covers(subject, receiverUID string) bool {
 
 // serve passes a shard's triggers on to the stage, each known as waiting until the stage takes or settles it.
 func (s *standing) serve(
-	shard int, in <-chan event.Held[event.Trigger], stage func(<-chan event.Held[event.Trigger]) error,
+	shard int, in <-chan event.Message[event.Trigger], stage func(<-chan event.Message[event.Trigger]) error,
 ) error {
 	if s.off {
 		return stage(in)
 	}
-	out := make(chan event.Held[event.Trigger])
+	out := make(chan event.Message[event.Trigger])
 	left := make(chan struct{})
 	var passing sync.WaitGroup
 	passing.Go(func() {
@@ -51,7 +51,7 @@ func (s *standing) serve(
 				if !open {
 					return
 				}
-				held.Settler = s.stand(shard, held)
+				held.Acker = s.stand(shard, held)
 				select {
 				case out <- held:
 				case <-left: // what was not passed on is left to the next owner
@@ -69,9 +69,9 @@ func (s *standing) serve(
 	return err
 }
 
-func (s *standing) stand(shard int, held event.Held[event.Trigger]) *standIn {
+func (s *standing) stand(shard int, held event.Message[event.Trigger]) *standIn {
 	in := &standIn{
-		Settler: held.Settler, table: s, shard: shard,
+		Acker: held.Acker, table: s, shard: shard,
 		subject: triggerSubject(shard, &held.Value), receiverUID: held.Value.ReceiverUID,
 	}
 	s.mu.Lock()
@@ -93,7 +93,7 @@ func (s *standing) leave(shard int) {
 
 // standIn is a held trigger that stands for later ones until it is taken or settled.
 type standIn struct {
-	event.Settler
+	event.Acker
 	table                *standing
 	shard                int
 	subject, receiverUID string
@@ -108,14 +108,14 @@ func (i *standIn) Take() {
 	}
 }
 
-// Done implements event.Settler.
-func (i *standIn) Done(ctx context.Context) error {
+// Ack implements event.Acker.
+func (i *standIn) Ack(ctx context.Context) error {
 	i.Take()
-	return i.Settler.Done(ctx)
+	return i.Acker.Ack(ctx)
 }
 
-// Return implements event.Settler.
-func (i *standIn) Return() error {
+// Nak implements event.Acker.
+func (i *standIn) Nak() error {
 	i.Take()
-	return i.Settler.Return()
+	return i.Acker.Nak()
 }

@@ -12,7 +12,7 @@ import (
 // or when covers does not ask for the Receiver, or when who rides on another is not counted.
 func TestATriggerThatWaitsStandsForLaterOnesUntilItIsTaken(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
-	held := make(chan event.Held[event.Trigger])
+	held := make(chan event.Message[event.Trigger])
 	start(t, triggerTo(b, held))
 	publish := func(uid string, accepted int64) {
 		t.Helper()
@@ -42,7 +42,7 @@ func TestATriggerThatWaitsStandsForLaterOnesUntilItIsTaken(t *testing.T) {
 		t.Errorf("another Receiver's trigger was not written: %d", got)
 	}
 	second := receive(t, held)
-	must(t, first.Done(testContext(t)))
+	must(t, first.Ack(testContext(t)))
 	publish("another Receiver", 21)
 	if got := written(); got != 2 {
 		t.Errorf("the end of the older trigger ended what the newer one stands for: %d written", got)
@@ -53,7 +53,7 @@ func TestATriggerThatWaitsStandsForLaterOnesUntilItIsTaken(t *testing.T) {
 		t.Errorf("a trigger that was accepted after the work began was not written: %d", got)
 	}
 	third := receive(t, held)
-	must(t, third.Return())
+	must(t, third.Nak())
 	publish("another Receiver", 23)
 	if got := written(); got != 4 {
 		t.Errorf("a trigger rode on one that was given back: %d written", got)
@@ -64,7 +64,7 @@ func TestATriggerThatWaitsStandsForLaterOnesUntilItIsTaken(t *testing.T) {
 // first. Fails when the stream keeps more than one message of a subject, or another than the last.
 func TestT4OfOneTargetsTriggersTheLastIsOnDisk(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
-	held := make(chan event.Held[event.Trigger])
+	held := make(chan event.Message[event.Trigger])
 	start(t, triggerTo(b, held))
 	stored := func() uint64 {
 		t.Helper()
@@ -72,7 +72,7 @@ func TestT4OfOneTargetsTriggersTheLastIsOnDisk(t *testing.T) {
 		must(t, err)
 		return info.State.Msgs
 	}
-	publish := func(uid string, accepted int64) event.Held[event.Trigger] {
+	publish := func(uid string, accepted int64) event.Message[event.Trigger] {
 		t.Helper()
 		trigger := testTrigger("team-a", "k", accepted)
 		trigger.ReceiverUID = uid
@@ -81,11 +81,11 @@ func TestT4OfOneTargetsTriggersTheLastIsOnDisk(t *testing.T) {
 	}
 	newer := publish("one", 2)
 	older := publish("two", 1)
-	must(t, newer.Done(testContext(t)))
+	must(t, newer.Ack(testContext(t)))
 	if n := stored(); n != 1 {
 		t.Errorf("%d messages are on disk, want the last", n)
 	}
-	must(t, older.Done(testContext(t)))
+	must(t, older.Ack(testContext(t)))
 	if n := stored(); n != 0 {
 		t.Errorf("%d messages are on disk after the end of the last", n)
 	}

@@ -12,19 +12,19 @@ import (
 
 // The first tokens of every subject. One token after them is the shard where a stream is sharded.
 const (
-	prefixEvents   = "notifier.events."
-	prefixDeliver  = "notifier.deliver."
-	prefixRetry    = "notifier.retry."
-	anyDelivery    = "notifier.*." // of DELIVERIES: due or on the schedule
-	prefixTrigger  = "notifier.trigger."
-	prefixDead     = "notifier.dead."
-	prefixHistory  = "notifier.history."
-	unknownToken   = "="
-	historyLength  = 4 // tokens of notifier.history.<ns>.<provider>
-	parkedLength   = 7 // tokens of notifier.deliver.<shard>.<ns>.<provider>.<object>.<order>-<id>, and of those of retry
-	hexDigits      = "0123456789abcdef"
-	escape         = '='
-	everythingElse = ">"
+	prefixEvents    = "notifier.events."
+	prefixDeliver   = "notifier.deliver."
+	prefixRetry     = "notifier.retry."
+	anyDelivery     = "notifier.*." // of DELIVERIES: due or on the schedule
+	prefixTrigger   = "notifier.trigger."
+	prefixDead      = "notifier.dead."
+	prefixHistory   = "notifier.history."
+	unknownToken    = "="
+	historyLength   = 4 // tokens of notifier.history.<ns>.<provider>
+	scheduledLength = 7 // tokens of notifier.deliver.<shard>.<ns>.<provider>.<object>.<order>-<id>, and of those of retry
+	hexDigits       = "0123456789abcdef"
+	escape          = '='
+	everythingElse  = ">"
 )
 
 // token makes s one subject token. Letters, digits, '-' and '_' stand for themselves; any other byte (dots, wildcards, spaces,
@@ -102,26 +102,26 @@ func triggerSubject(shard int, t *event.Trigger) string {
 // retrySubject is a delivery's place on the schedule. It names everything that a new owner of the shard must know to keep the order of
 // one object's deliveries, so that it reads no message for it.
 func retrySubject(shard int, d *event.Delivery) string {
-	return parkedSubject(prefixRetry, shard, parkedOf(d))
+	return scheduledSubject(prefixRetry, shard, scheduledOf(d))
 }
 
 // dueSubject is where the schedule puts a delivery when its time has come. It tells deliveries apart: this one may stand behind its
 // successors in the stream, and a new owner must know of it before it sends one of them (invariant E4).
 func dueSubject(shard int, d *event.Delivery) string {
-	return parkedSubject(prefixDeliver, shard, parkedOf(d))
+	return scheduledSubject(prefixDeliver, shard, scheduledOf(d))
 }
 
-func parkedOf(d *event.Delivery) event.Parked {
-	return event.Parked{
+func scheduledOf(d *event.Delivery) event.Scheduled {
+	return event.Scheduled{
 		ID: d.ID, Order: d.Order, Namespace: d.Namespace, Provider: d.Provider, ObjectKey: event.ObjectKey(d.Object()),
 	}
 }
 
-func parkedSubject(prefix string, shard int, p event.Parked) string {
+func scheduledSubject(prefix string, shard int, p event.Scheduled) string {
 	return fmt.Sprintf("%s%d.%s.%s.%s.%d-%s", prefix, shard, token(p.Namespace), token(p.Provider), p.ObjectKey, p.Order, token(p.ID))
 }
 
-// interned has one copy of each string. There may be very many parked deliveries, of few Providers and objects, and a part of a subject
+// interned has one copy of each string. There may be very many rescheduled deliveries, of few Providers and objects, and a part of a subject
 // would keep all of the subject in memory.
 type interned map[string]string
 
@@ -134,27 +134,27 @@ func (s interned) one(part string) string {
 	return same
 }
 
-// parseParkedSubject reads a subject of parkedSubject. Its parts that others have as well are in the strings given.
-func parseParkedSubject(subject string, shared interned) (event.Parked, error) {
+// parseScheduledSubject reads a subject of scheduledSubject. Its parts that others have as well are in the strings given.
+func parseScheduledSubject(subject string, shared interned) (event.Scheduled, error) {
 	t := strings.Split(subject, ".")
-	if len(t) != parkedLength {
-		return event.Parked{}, fmt.Errorf("subject of a parked delivery has %d tokens", len(t))
+	if len(t) != scheduledLength {
+		return event.Scheduled{}, fmt.Errorf("subject of a rescheduled delivery has %d tokens", len(t))
 	}
 	order, id, found := strings.Cut(t[6], "-")
 	if !found {
-		return event.Parked{}, errors.New("subject of a parked delivery has no order")
+		return event.Scheduled{}, errors.New("subject of a rescheduled delivery has no order")
 	}
 	n, err := strconv.ParseUint(order, 10, 64)
 	if err != nil {
-		return event.Parked{}, errors.New("subject of a parked delivery has a bad order")
+		return event.Scheduled{}, errors.New("subject of a rescheduled delivery has a bad order")
 	}
-	p := event.Parked{Order: n, ObjectKey: shared.one(t[5]), Due: strings.HasPrefix(subject, prefixDeliver)}
+	p := event.Scheduled{Order: n, ObjectKey: shared.one(t[5]), Due: strings.HasPrefix(subject, prefixDeliver)}
 	for _, part := range []struct {
 		to    *string
 		token string
 	}{{&p.ID, strings.Clone(id)}, {&p.Namespace, shared.one(t[3])}, {&p.Provider, shared.one(t[4])}} {
 		if *part.to, err = untoken(part.token); err != nil {
-			return event.Parked{}, fmt.Errorf("subject of a parked delivery: %w", err)
+			return event.Scheduled{}, fmt.Errorf("subject of a rescheduled delivery: %w", err)
 		}
 	}
 	return p, nil

@@ -50,9 +50,9 @@ func FuzzTokenIsSafeAndReversible(f *testing.F) {
 func TestARetrySubjectTellsWhatTheOrderNeeds(t *testing.T) {
 	d := testDelivery("id=x.y", "my.ns", "")
 	d.Order = 1 << 63
-	got, err := parseParkedSubject(retrySubject(3, &d), interned{})
+	got, err := parseScheduledSubject(retrySubject(3, &d), interned{})
 	must(t, err)
-	want := event.Parked{ID: "id=x.y", Order: 1 << 63, Namespace: "my.ns", ObjectKey: event.ObjectKey(d.Object())}
+	want := event.Scheduled{ID: "id=x.y", Order: 1 << 63, Namespace: "my.ns", ObjectKey: event.ObjectKey(d.Object())}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -60,7 +60,7 @@ func TestARetrySubjectTellsWhatTheOrderNeeds(t *testing.T) {
 		t.Error(retrySubject(3, &d))
 	}
 	for _, bad := range []string{"", "notifier.retry.1.a.b.c", "notifier.retry.1.a.b.c.d", "notifier.retry.1.a.b.c.x-y", "notifier.retry.1.=.=z.c.1-y"} {
-		if p, err := parseParkedSubject(bad, interned{}); err == nil {
+		if p, err := parseScheduledSubject(bad, interned{}); err == nil {
 			t.Errorf("%q: %v", bad, p)
 		}
 	}

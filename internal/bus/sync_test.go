@@ -48,7 +48,7 @@ func TestNothingIsAcknowledgedBeforeItsSync(t *testing.T) {
 		},
 		"a trigger":    func(ctx context.Context, b *Bus) error { return b.PublishTriggers(ctx, testTrigger("team", "k", 1)) },
 		"a delivery":   func(ctx context.Context, b *Bus) error { return publishDeliveries(ctx, b, []event.Delivery{d}) },
-		"a reschedule": func(ctx context.Context, b *Bus) error { return b.Park(ctx, &d, time.Now().Add(time.Hour)) },
+		"a reschedule": func(ctx context.Context, b *Bus) error { return b.Reschedule(ctx, &d, time.Now().Add(time.Hour)) },
 		"a dead letter": func(ctx context.Context, b *Bus) error {
 			return b.DeadLetter(ctx, &d, event.LabelTooLarge, "reason")
 		},
@@ -202,8 +202,8 @@ func TestTheServerHasNoOtherFiles(t *testing.T) {
 	dir := t.TempDir()
 	b := open(t, dir, nil)
 	d := testDelivery("1", "team", "slack")
-	must(t, b.Park(testContext(t), &d, time.Now().Add(time.Hour)))
-	stop := start(t, deliverTo(b, make(chan event.Held[event.Delivery])))
+	must(t, b.Reschedule(testContext(t), &d, time.Now().Add(time.Hour)))
+	stop := start(t, deliverTo(b, make(chan event.Message[event.Delivery])))
 	stop()
 	die(b)
 	known := regexp.MustCompile(`^(msgs|obs|meta\.(inf|sum)|msgs/(\d+\.blk|(index|sched|thw)\.db)|obs/[^/]+(/(meta\.(inf|sum)|o\.dat))?)$`)

@@ -51,11 +51,11 @@ func newest(waiting *entry, e entry) bool {
 // The context of serve ends and in is closed when the term ends. serve should then finish or drop what it holds and
 // return soon: until it returns the lease is not released.
 func (b *Bus) Triggers(
-	ctx context.Context, serve func(ctx context.Context, shard int, in <-chan event.Held[event.Trigger]) error,
+	ctx context.Context, serve func(ctx context.Context, shard int, in <-chan event.Message[event.Trigger]) error,
 ) error {
 	decode := func(m *nats.Msg, _ uint64, _ bool) (event.Trigger, error) { return decodeTrigger(m) }
-	consumeShards(ctx, b, triggerRole, decode, func(ctx context.Context, shard int, in <-chan event.Held[event.Trigger]) error {
-		return b.standing.serve(shard, in, func(in <-chan event.Held[event.Trigger]) error { return serve(ctx, shard, in) })
+	consumeShards(ctx, b, triggerRole, decode, func(ctx context.Context, shard int, in <-chan event.Message[event.Trigger]) error {
+		return b.standing.serve(shard, in, func(in <-chan event.Message[event.Trigger]) error { return serve(ctx, shard, in) })
 	})
 	return nil
 }

@@ -29,8 +29,8 @@ type Delivery struct {
 	FirstAttempt time.Time `json:"firstAttempt,omitzero"`
 	// LastError is the safe reason of the last failed attempt.
 	LastError string `json:"lastError,omitempty"`
-	// Parks counts how often the delivery was put back on the schedule; it makes each scheduled message's ID its own.
-	Parks int `json:"parks,omitempty"`
+	// Reschedules counts how often the delivery was put back on the schedule; it makes each scheduled message's ID its own.
+	Reschedules int `json:"parks,omitempty"`
 	// Replays counts how often the delivery was a dead letter that was published anew.
 	Replays int `json:"replays,omitempty"`
 	// Destination is the version of the Provider's configuration that the delivery was last meant for.
@@ -45,8 +45,8 @@ func (d *Delivery) Object() string {
 	return o.Kind + "/" + o.Namespace + "/" + o.Name
 }
 
-// Parked is a delivery that was put on the schedule, as far as its subject tells.
-type Parked struct {
+// Scheduled is a delivery that was put on the schedule, as far as its subject tells.
+type Scheduled struct {
 	ID        string
 	Order     uint64
 	Namespace string
@@ -73,10 +73,10 @@ type Dead struct {
 	Seq      uint64
 }
 
-// Recalled is what the bus has of a parked delivery.
+// Recalled is what the bus has of a rescheduled delivery.
 type Recalled struct {
-	// Held is the delivery while it is on the schedule, where it stays until Done. Its Return and Working do nothing.
-	Held Held[Delivery]
+	// Held is the delivery while it is on the schedule, where it stays until Ack. Its Nak and InProgress do nothing.
+	Held Message[Delivery]
 	// At is when the schedule hands it out, zero when it is not on the schedule any more.
 	At time.Time
 	// Due says that its time has come: the bus hands it out.

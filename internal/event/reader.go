@@ -6,9 +6,9 @@ import "context"
 type Handler struct {
 	// Heavy reports whether handling a record may take long. Other namespaces do not wait for it.
 	Heavy func(*Record) bool
-	// Handle takes records in, those of one namespace in the order of the stream. Each is held until its Done. After an error the same records
+	// Handle takes records in, those of one namespace in the order of the stream. Each is held until its Ack. After an error the same records
 	// come again.
-	Handle func(ctx context.Context, batch []Held[*Record]) error
+	Handle func(ctx context.Context, batch []Message[*Record]) error
 	// CaughtUp is called with false at the beginning, and with true when every event that stood in the stream then was handled.
 	CaughtUp func(ctx context.Context, yes bool)
 	// Spill asks for the events up to a sequence to be done soon, since too many are held beyond them.

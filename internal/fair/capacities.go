@@ -8,8 +8,8 @@ import (
 // maxSpare bounds the capacities of keys no longer in use that are kept for the next keys.
 const maxSpare = 64
 
-// Capacities are one capacity for each key, all within one. There is one only while it is in use or waited for, so their number is bounded
-// by that of the callers, whatever keys they use.
+// Capacities are one capacity for each key. There is one only while it is in use or waited for, so their number is bounded by that of the
+// callers, whatever keys they use.
 type Capacities[K comparable] struct {
 	within        *Capacity
 	size, reserve int64
@@ -25,7 +25,8 @@ type keyCapacity struct {
 	users int
 }
 
-// NewCapacities returns capacities of a size within another one. See Capacity.Within for the reserve.
+// NewCapacities returns capacities of a size within another one, or with no bound on all keys together when that is nil. See
+// Capacity.Within for the reserve.
 func NewCapacities[K comparable](within *Capacity, size, reserve int64) *Capacities[K] {
 	return &Capacities[K]{within: within, size: size, reserve: reserve, keys: map[K]*keyCapacity{}}
 }
@@ -37,7 +38,7 @@ type KeyUse[K comparable] struct {
 	key K
 }
 
-// Acquire takes n of a key's capacity, and of the one that it is within, waiting until ctx ends. The error is that of ctx.
+// Acquire takes n of a key's capacity, and of what it is within, waiting until ctx ends. The error is that of ctx.
 func (c *Capacities[K]) Acquire(ctx context.Context, key K, n int64) (KeyUse[K], error) {
 	use, err := c.enter(key).Acquire(ctx, n)
 	if err != nil {

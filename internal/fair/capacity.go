@@ -29,12 +29,15 @@ func NewCapacity(size int64) *Capacity {
 }
 
 // Within returns a capacity of a size that is a part of c. The first reserve of it does not count at c: it is there also when all of c is
-// in use by others. It panics beyond three levels.
+// in use by others. Within nil it is an outermost one. It panics beyond three levels.
 func (c *Capacity) Within(size, reserve int64) *Capacity {
+	inner := NewCapacity(size)
+	if c == nil {
+		return inner
+	}
 	if c.level+1 >= maxLevels {
 		panic("fair: capacities are nested too deep")
 	}
-	inner := NewCapacity(size)
 	inner.parent, inner.level = c, c.level+1
 	if reserve > 0 {
 		inner.reserve = semaphore.NewWeighted(reserve)
@@ -54,9 +57,12 @@ type used struct {
 	extra            bool
 }
 
+// Use returns a use of the capacity that grows from nothing.
+func (c *Capacity) Use() Use { return Use{of: c} }
+
 // TryAcquire takes n if there is room at every level now, and reports whether there was.
 func (c *Capacity) TryAcquire(n int64) (Use, bool) {
-	u := Use{of: c}
+	u := c.Use()
 	for i, level := 0, c; level != nil; i, level = i+1, level.parent {
 		if !level.shared.TryAcquire(n) {
 			u.Release()
@@ -73,7 +79,7 @@ func (c *Capacity) TryAcquire(n int64) (Use, bool) {
 // Acquire takes n at every level, from the innermost outwards, and waits for it at each in the order of the calls. The error is that of
 // ctx, and nothing is in use then.
 func (c *Capacity) Acquire(ctx context.Context, n int64) (Use, error) {
-	u := Use{of: c}
+	u := c.Use()
 	for i, level := 0, c; level != nil; i, level = i+1, level.parent {
 		if err := level.shared.Acquire(ctx, n); err != nil {
 			u.Release()

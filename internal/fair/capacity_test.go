@@ -124,7 +124,7 @@ func TestUsesThatGrowNeverWaitForEachOtherForEver(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range uses {
 			wg.Go(func() {
-				u, grown := Use{of: paths[i%len(paths)]}, 0
+				u, grown := paths[i%len(paths)].Use(), 0
 				for range pieces {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 					if err := u.Grow(ctx, piece); err != nil {
@@ -197,6 +197,30 @@ func TestT6EachKeyHasItsOwnCapacityWhileItIsInUse(t *testing.T) {
 			t.Errorf("%d keys are in use, %d spare, idle %v", n, len(c.spare), all.Idle())
 		}
 	})
+}
+
+// Fails when keys that have no bound together wait for each other.
+func TestCapacitiesWithinNothingAreBoundedAlone(t *testing.T) {
+	c := NewCapacities[string](nil, 1, 0)
+	var held []KeyUse[string]
+	for i := range 100 {
+		u, err := c.Acquire(t.Context(), fmt.Sprint("team-", i), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, u)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.Acquire(ctx, "team-1", 1); err == nil {
+		t.Error("two at once of one key")
+	}
+	for i := range held {
+		held[i].Release()
+	}
+	if n := c.Len(); n != 0 {
+		t.Errorf("%d keys are in use", n)
+	}
 }
 
 // Fails when a capacity that is there costs memory to use.

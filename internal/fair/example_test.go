@@ -88,11 +88,7 @@ func ExampleLimiters() {
 
 // A quarter of a processor for each namespace, of which it may use a second at once.
 func ExampleShare() {
-	share, err := fair.NewShare(fair.ShareOptions{Window: 4 * time.Second, Namespace: time.Second})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	share := fair.NewShare(fair.ShareOptions{Window: 4 * time.Second, Namespace: time.Second})
 	share.Spend("team-a", 3*time.Second)
 	fmt.Println("team-a waits", share.Wait("team-a").Round(time.Second))
 	fmt.Println("team-b waits", share.Wait("team-b"))

@@ -1,10 +1,10 @@
 package fair
 
 import (
-	"errors"
+	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
 // maxSharing bounds the namespaces whose use of a Share is remembered. One that is forgotten has its whole share again.
@@ -23,52 +23,53 @@ type ShareOptions struct {
 	Reserve time.Duration
 }
 
-func (o ShareOptions) validate() error {
-	if o.Window <= 0 || o.Namespace <= 0 || o.Total < 0 || o.Reserve < 0 || o.Reserve > o.Namespace {
-		return errors.New("a share needs a window, a time for each namespace, and a reserve within that")
-	}
-	return nil
-}
-
 // Share divides processor time among namespaces. The work itself is the caller's: ask Left for how long it may run, or Wait for when, run
 // it, and tell Spend how long it took. What is under way at the same time is not counted until it is spent, so where that matters work
 // runs one at a time, or within a Capacity.
 type Share struct {
 	options ShareOptions
-	// The tokens are microseconds. Work is paid for when it is done, so that a bucket may be overdrawn.
-	each  *Limiters[string]
-	total *rate.Limiter // nil for no bound
+
+	mu sync.Mutex
+	// each has the namespaces that have spent something: to ask about others leaves no trace.
+	each  *simplelru.LRU[string, account]
+	total account
 }
 
-// NewShare returns a share that is not used. The error says which option is at fault.
-func NewShare(o ShareOptions) (*Share, error) {
-	if err := o.validate(); err != nil {
-		return nil, err
+// account is how much was used and not forgiven by a time.
+type account struct {
+	used time.Duration
+	at   time.Time
+}
+
+// NewShare returns a share that is not used. It panics without a Window or a time for each Namespace, and when the Reserve is more than
+// that.
+func NewShare(o ShareOptions) *Share {
+	if o.Window <= 0 || o.Namespace <= 0 || o.Total < 0 || o.Reserve < 0 || o.Reserve > o.Namespace {
+		panic("fair: a share needs a window, a time for each namespace, and a reserve within that")
 	}
-	s := &Share{options: o, each: NewLimiters[string](perSecond(o.Namespace, o.Window), burst(o.Namespace), maxSharing)}
-	if o.Total > 0 {
-		s.total = rate.NewLimiter(perSecond(o.Total, o.Window), burst(o.Total))
+	each, err := simplelru.NewLRU[string, account](maxSharing, nil)
+	if err != nil {
+		panic(err) // it has no other fault than a size that is not positive
 	}
-	return s, nil
+	return &Share{options: o, each: each}
 }
 
 // Left returns for how long work of a namespace may run now. It is zero or less when the share is used up.
 func (s *Share) Left(namespace string) time.Duration {
-	now := time.Now()
-	own := balance(s.each.of(namespace), now)
-	if s.total != nil && balance(s.total, now) <= 0 {
-		return own - (s.options.Namespace - s.options.Reserve)
+	own, total := s.used(namespace)
+	if s.options.Total > 0 && total >= s.options.Total {
+		return s.options.Reserve - own
 	}
-	return own
+	return s.options.Namespace - own
 }
 
 // Wait returns how long it takes until Left is above zero, if nothing is spent meanwhile.
 func (s *Share) Wait(namespace string) time.Duration {
-	now := time.Now()
-	own := s.each.of(namespace)
-	wait := until(own, now, 0)
-	if s.total != nil {
-		wait = max(wait, min(until(s.total, now, 0), until(own, now, s.options.Namespace-s.options.Reserve)))
+	o := s.options
+	own, total := s.used(namespace)
+	wait := o.until(own, o.Namespace, o.Namespace)
+	if o.Total > 0 {
+		wait = max(wait, min(o.until(total, o.Total, o.Total), o.until(own, o.Reserve, o.Namespace)))
 	}
 	return wait
 }
@@ -76,44 +77,50 @@ func (s *Share) Wait(namespace string) time.Duration {
 // Spend counts what work of a namespace took. One piece of work counts for at most a Window, so that a machine that stood still is
 // forgiven.
 func (s *Share) Spend(namespace string, took time.Duration) {
+	took = max(0, min(took, s.options.Window))
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	now := time.Now()
-	took = min(took, s.options.Window)
-	charge(s.each.of(namespace), now, took)
-	if s.total != nil {
-		charge(s.total, now, took)
-	}
+	own, total := s.usedBy(namespace, now)
+	s.each.Add(namespace, account{own + took, now})
+	s.total = account{total + took, now}
 }
 
 // Heavy reports whether a namespace has lately used more than its Reserve.
 func (s *Share) Heavy(namespace string) bool {
-	return s.options.Namespace-balance(s.each.of(namespace), time.Now()) > s.options.Reserve
+	own, _ := s.used(namespace)
+	return own > s.options.Reserve
 }
 
-func burst(t time.Duration) int { return max(1, int(t.Microseconds())) }
-
-// perSecond is the rate in microseconds a second at which a time is there again after a window.
-func perSecond(t, window time.Duration) rate.Limit {
-	return rate.Limit(float64(burst(t)) / window.Seconds())
+// used returns what a namespace, and all together, have used and are not forgiven yet.
+func (s *Share) used(namespace string) (own, total time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.usedBy(namespace, time.Now())
 }
 
-// balance is what is left of a bucket, negative when it is overdrawn.
-func balance(l *rate.Limiter, now time.Time) time.Duration {
-	return time.Duration(l.TokensAt(now) * float64(time.Microsecond))
+// usedBy is used at a time. The caller holds the lock.
+func (s *Share) usedBy(namespace string, now time.Time) (own, total time.Duration) {
+	if a, known := s.each.Get(namespace); known {
+		own = s.options.unforgiven(a, now, s.options.Namespace)
+	}
+	return own, s.options.unforgiven(s.total, now, s.options.Total)
 }
 
-// until is how long it takes until more than some time is left of a bucket.
-func until(l *rate.Limiter, now time.Time, more time.Duration) time.Duration {
-	missing := more - balance(l, now)
-	if missing < 0 {
+// unforgiven is what of an account is not forgiven yet, when so much is in each Window.
+func (o ShareOptions) unforgiven(a account, now time.Time, forgiven time.Duration) time.Duration {
+	return max(0, a.used-scaled(now.Sub(a.at), forgiven, o.Window))
+}
+
+// until is how long it takes until less than allowed is left of what was used, when so much is forgiven in each Window.
+func (o ShareOptions) until(used, allowed, forgiven time.Duration) time.Duration {
+	if used < allowed {
 		return 0
 	}
-	missing += time.Microsecond
-	return time.Duration(missing.Seconds() * float64(time.Second/time.Microsecond) / float64(l.Limit()) * float64(time.Second))
+	return scaled(used-allowed+time.Microsecond, o.Window, forgiven)
 }
 
-// charge takes a time from a bucket, which is overdrawn if that is more than it has. One reservation is of no more than the burst.
-func charge(l *rate.Limiter, now time.Time, took time.Duration) {
-	for left := int(took.Microseconds()); left > 0; left -= l.Burst() {
-		l.ReserveN(now, min(left, l.Burst()))
-	}
+// scaled is t * by / of.
+func scaled(t, by, of time.Duration) time.Duration {
+	return time.Duration(float64(t) * float64(by) / float64(of))
 }

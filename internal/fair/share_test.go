@@ -1,19 +1,11 @@
 package fair
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 )
-
-func newShare(t *testing.T, o ShareOptions) *Share {
-	t.Helper()
-	s, err := NewShare(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
 
 // near reports whether two times differ by no more than the rounding of a bucket.
 func near(a, b time.Duration) bool { return max(a-b, b-a) <= 10*time.Microsecond }
@@ -21,7 +13,7 @@ func near(a, b time.Duration) bool { return max(a-b, b-a) <= 10*time.Microsecond
 // Fails when a namespace pays for another, or when what it has used is forgiven at another pace than the window's.
 func TestT6ANamespaceUsesUpItsOwnShareAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShare(t, ShareOptions{Window: 4 * time.Second, Namespace: time.Second})
+		s := NewShare(ShareOptions{Window: 4 * time.Second, Namespace: time.Second})
 		if left := s.Left("a"); !near(left, time.Second) {
 			t.Errorf("%v at first", left)
 		}
@@ -47,7 +39,7 @@ func TestT6ANamespaceUsesUpItsOwnShareAlone(t *testing.T) {
 func TestT6OverTimeANamespaceUsesNoMoreThanItsShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const piece, passes = 100 * time.Millisecond, 5 * time.Minute
-		s := newShare(t, ShareOptions{Window: 4 * time.Second, Namespace: time.Second})
+		s := NewShare(ShareOptions{Window: 4 * time.Second, Namespace: time.Second})
 		var used time.Duration
 		for began := time.Now(); time.Since(began) < passes; pass(s.Wait("flood")) {
 			pass(piece)
@@ -63,7 +55,7 @@ func TestT6OverTimeANamespaceUsesNoMoreThanItsShare(t *testing.T) {
 // Fails when namespaces together use more than there is for all, or when those that need little pay for the others.
 func TestT6TheReserveIsThereWhenTheTotalIsUsedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShare(t, ShareOptions{
+		s := NewShare(ShareOptions{
 			Window: 10 * time.Second, Namespace: 2 * time.Second, Total: 5 * time.Second, Reserve: 50 * time.Millisecond,
 		})
 		for _, flood := range []string{"a", "b", "c"} {
@@ -90,7 +82,7 @@ func TestT6TheReserveIsThereWhenTheTotalIsUsedUp(t *testing.T) {
 // Fails when a machine that stood still during a piece of work costs its namespace more than a window.
 func TestAPieceOfWorkCountsForAWindowAtMost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShare(t, ShareOptions{Window: 4 * time.Second, Namespace: time.Second})
+		s := NewShare(ShareOptions{Window: 4 * time.Second, Namespace: time.Second})
 		s.Spend("a", time.Hour)
 		if wait := s.Wait("a"); !near(wait, 12*time.Second) {
 			t.Errorf("to be waited for %v", wait)
@@ -98,15 +90,42 @@ func TestAPieceOfWorkCountsForAWindowAtMost(t *testing.T) {
 	})
 }
 
-func TestAShareSaysWhatIsWrongWithIt(t *testing.T) {
+// Fails when namespaces that used nothing are remembered for being asked about: names from outside would have those forgotten that used
+// something.
+func TestT6ToAskAShareLeavesNoTrace(t *testing.T) {
+	s := NewShare(ShareOptions{Window: time.Hour, Namespace: time.Second, Total: time.Minute, Reserve: time.Millisecond})
+	s.Spend("flood", 2*time.Second)
+	for i := range 2 * maxSharing {
+		name := fmt.Sprint("team-", i)
+		if s.Left(name) != time.Second || s.Wait(name) != 0 || s.Heavy(name) {
+			t.Fatalf("%s pays for another", name)
+		}
+	}
+	if n := s.each.Len(); n != 1 || s.Left("flood") > 0 {
+		t.Errorf("%d namespaces are remembered, the flood has %v left", n, s.Left("flood"))
+	}
+	for i := range 2 * maxSharing {
+		s.Spend(fmt.Sprint("team-", i), time.Nanosecond)
+	}
+	if n := s.each.Len(); n != maxSharing {
+		t.Errorf("%d namespaces are remembered", n)
+	}
+}
+
+func TestAShareThatMakesNoSensePanics(t *testing.T) {
 	for name, o := range map[string]ShareOptions{
 		"no window":                        {Namespace: time.Second},
 		"nothing for a namespace":          {Window: time.Second},
 		"a negative total":                 {Window: time.Second, Namespace: time.Second, Total: -1},
 		"a reserve beyond the namespace's": {Window: time.Second, Namespace: time.Second, Reserve: 2 * time.Second},
 	} {
-		if _, err := NewShare(o); err == nil {
-			t.Errorf("%s: no error", name)
-		}
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			NewShare(o)
+		}()
 	}
 }

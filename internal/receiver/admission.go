@@ -4,121 +4,49 @@ import (
 	"context"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
+	"notifier/internal/fair"
 	"notifier/internal/receiver/limit"
 )
 
-// admission bounds what is held in memory for requests that are being read, so that no sender can take it all: each level has its
-// own cap, and a request passes from the narrowest to the widest. A request that finds no capacity waits, in order, for a bounded
-// time: reading takes well under a millisecond unless a sender dawdles.
-type admission struct {
-	capacity
-	wait time.Duration
+// capacity is what there is at one level, of a path, of its namespace or of all, for requests that are being read: their number, and the
+// bytes that are kept of their bodies. What is in use of one level is in use of those that it is within, so that no sender can take it all.
+type capacity struct{ requests, bodies *fair.Capacity }
+
+func newCapacity(l Limits) capacity {
+	return capacity{fair.NewCapacity(l.Requests.Total), fair.NewCapacity(l.Bodies.Total)}
 }
 
-// capacity is what the caps leave at one level.
-type capacity struct {
-	requests *semaphore.Weighted
-	bodies   limit.BodyCapacity
+// ofNamespace returns the capacity of a namespace within that of all.
+func (c capacity) ofNamespace(l Limits) capacity {
+	return capacity{c.requests.Within(l.Requests.Namespace, l.Requests.Reserve), c.bodies.Within(l.Bodies.Namespace, l.Bodies.Reserve)}
 }
 
-func newCapacity(requests, bodies int64) capacity {
-	return capacity{requests: semaphore.NewWeighted(requests), bodies: limit.NewBodyCapacity(bodies)}
+// ofPath returns the capacity of a path within that of its namespace.
+func (c capacity) ofPath(l Limits) capacity {
+	return capacity{c.requests.Within(l.Requests.Path, 0), c.bodies.Within(l.Bodies.Path, 0)}
 }
 
-// permit is capacity that a request holds: its place at every level, and what of its body is kept. A level of bodies without a capacity
-// has no bound.
+// permit is what a request that is being read has in use: its place, and what is kept of its body.
 type permit struct {
-	places [3]*semaphore.Weighted
-	bodies [3]limit.BodyUse
-	wait   time.Duration
+	place fair.Use
+	body  limit.Body
 }
 
-// enter takes a place for a request on rt's path, and reports whether there was one in time.
-func (g *admission) enter(ctx context.Context, rt *route) (permit, bool) {
-	p := permit{
-		places: [3]*semaphore.Weighted{rt.path.capacity.requests, rt.tenant.capacity.requests, g.requests},
-		bodies: [3]limit.BodyUse{{Capacity: &rt.path.capacity.bodies}, {Capacity: &rt.tenant.capacity.bodies}, {Capacity: &g.bodies}},
-		wait:   g.wait,
-	}
-	switch {
-	case !p.places[0].TryAcquire(1):
-		return g.queue(ctx, rt, p)
-	case !p.places[1].TryAcquire(1):
-		p.places[0].Release(1)
-		return g.queue(ctx, rt, p)
-	case !p.top(rt):
-		p.places[1].Release(1)
-		p.places[0].Release(1)
-		return g.queue(ctx, rt, p)
-	}
-	return p, true
-}
-
-// top takes a place at the widest level without waiting. The namespace's own reserve comes first, which leaves the total to
-// those who need more.
-func (p *permit) top(rt *route) bool {
-	if rt.tenant.reserve.TryAcquire(1) {
-		p.places[2] = rt.tenant.reserve
-		return true
-	}
-	return p.places[2].TryAcquire(1)
-}
-
-// queue waits for a place, level by level.
-func (g *admission) queue(ctx context.Context, rt *route, p permit) (permit, bool) {
-	ctx, cancel := context.WithTimeout(ctx, g.wait)
-	defer cancel()
-	if p.places[0].Acquire(ctx, 1) != nil {
-		return p, false
-	}
-	if p.places[1].Acquire(ctx, 1) != nil {
-		p.places[0].Release(1)
-		return p, false
-	}
-	if p.top(rt) {
+// enter takes a place for a request, and reports whether there was one in time. A request that finds none waits, in order: reading takes
+// well under a millisecond unless a sender dawdles. The body waits as long each time that it grows.
+func (c capacity) enter(ctx context.Context, wait time.Duration) (p permit, ok bool) {
+	p.body = limit.Body{Max: limit.MaxBody, Use: c.bodies.Use(), Wait: wait}
+	if p.place, ok = c.requests.TryAcquire(1); ok {
 		return p, true
 	}
-	if p.places[2].Acquire(ctx, 1) != nil {
-		p.places[1].Release(1)
-		p.places[0].Release(1)
-		return p, false
-	}
-	return p, true
-}
-
-// grow takes size bytes more for the request's body, and reports whether there was capacity in time.
-func (p *permit) grow(ctx context.Context, size int64) bool {
-	ctx, cancel := context.WithTimeout(ctx, p.wait)
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	for i := range p.bodies {
-		if p.bodies[i].Capacity == nil || p.bodies[i].TakeNow(size) {
-			continue
-		}
-		// From the narrowest level to the widest, so that who has the rest of one level never waits for that of a narrower one, and no
-		// two wait for each other.
-		for k := range p.bodies[:i+1] {
-			if p.bodies[k].Capacity != nil && !p.bodies[k].TakeRest(ctx) {
-				return false
-			}
-		}
-	}
-	return true
+	var err error
+	p.place, err = c.requests.Acquire(ctx, 1)
+	return p, err == nil
 }
 
 func (p *permit) leave() {
-	for _, place := range p.places {
-		place.Release(1)
-	}
-	p.drop()
-}
-
-// drop gives back what is kept of the request's body.
-func (p *permit) drop() {
-	for i := range p.bodies {
-		if p.bodies[i].Capacity != nil {
-			p.bodies[i].Give()
-		}
-	}
+	p.body.Use.Release()
+	p.place.Release()
 }

@@ -16,8 +16,8 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"notifier/internal/event"
 	"notifier/internal/receiver/limit"
+	"notifier/internal/receiver/receivertest"
 )
 
 // bareHandler checks the HMAC and answers, and that is all: what the handler is measured against.
@@ -41,9 +41,6 @@ func bareHandler() http.Handler {
 	return mux
 }
 
-// instant is a bus that costs nothing.
-var instant = triggersFunc(func(context.Context, event.Trigger) error { return nil })
-
 // benchBody is about what GitHub sends for a push.
 var benchBody = `{"ref":"refs/heads/main","pad":"` + strings.Repeat("x", 8<<10) + `"}`
 
@@ -56,9 +53,9 @@ func BenchmarkHandler(b *testing.B) {
 		key     string
 	}{
 		"bare":     {bareHandler(), hook.Path, token},
-		"accepted": {newWebhooks(b, newTable(b, DefaultLimits(), hook), instant), hook.Path, token},
-		"refused":  {newWebhooks(b, newTable(b, DefaultLimits(), hook), instant), hook.Path, "other"},
-		"unknown":  {newWebhooks(b, newTable(b, DefaultLimits(), hook), instant), Path("x", "x", "x"), token},
+		"accepted": {newWebhooks(b, newTable(b, DefaultLimits(), hook), triggersFunc(receivertest.Stored)), hook.Path, token},
+		"refused":  {newWebhooks(b, newTable(b, DefaultLimits(), hook), triggersFunc(receivertest.Stored)), hook.Path, "other"},
+		"unknown":  {newWebhooks(b, newTable(b, DefaultLimits(), hook), triggersFunc(receivertest.Stored)), Path("x", "x", "x"), token},
 	} {
 		b.Run(name, func(b *testing.B) {
 			r := push(bc.path, bc.key, benchBody)
@@ -78,7 +75,7 @@ func BenchmarkHandler(b *testing.B) {
 func BenchmarkRatio(b *testing.B) {
 	hook := newHook(b, "team-a/hook")
 	bare, _ := serveReal(b, bareHandler(), nil)
-	handler, _ := serveReal(b, newWebhooks(b, newTable(b, DefaultLimits(), hook), instant), nil)
+	handler, _ := serveReal(b, newWebhooks(b, newTable(b, DefaultLimits(), hook), triggersFunc(receivertest.Stored)), nil)
 	c := client(b, 64)
 	window := func(base string) (perSecond float64) {
 		var mu sync.Mutex
@@ -132,7 +129,7 @@ func BenchmarkRatio(b *testing.B) {
 func BenchmarkP99UnderFlood(b *testing.B) {
 	mine, theirs := newHook(b, "team-a/hook"), newHook(b, "team-b/hook")
 	bare, _ := serveReal(b, bareHandler(), nil)
-	handler, _ := serveReal(b, newWebhooks(b, newTable(b, DefaultLimits(), mine, theirs), instant), nil)
+	handler, _ := serveReal(b, newWebhooks(b, newTable(b, DefaultLimits(), mine, theirs), triggersFunc(receivertest.Stored)), nil)
 	flooding, valid := client(b, 32), client(b, 1)
 	window := func(base, path, key string) (p99 time.Duration) {
 		ctx, stop := context.WithTimeout(b.Context(), time.Second)
@@ -141,14 +138,14 @@ func BenchmarkP99UnderFlood(b *testing.B) {
 		for range 32 {
 			wg.Go(func() {
 				for ctx.Err() == nil {
-					_, _ = send(ctx, flooding, base, path, key, benchBody)
+					_, _ = send(ctx, flooding, base+path, key, benchBody)
 				}
 			})
 		}
 		var took []time.Duration
 		for ctx.Err() == nil {
 			begin := time.Now()
-			if status, err := send(b.Context(), valid, base, theirs.Path, token, benchBody); err != nil || status/100 != 2 {
+			if status, err := send(b.Context(), valid, base+theirs.Path, token, benchBody); err != nil || status/100 != 2 {
 				b.Errorf("a valid webhook: %d, %v", status, err)
 			}
 			took = append(took, time.Since(begin))
@@ -170,6 +167,27 @@ func BenchmarkP99UnderFlood(b *testing.B) {
 			}
 			b.ReportMetric(float64(doorSum)/float64(bareSum), "ratio")
 			b.ReportMetric(float64(doorSum.Milliseconds())/float64(b.N), "p99-ms")
+		})
+	}
+}
+
+// BenchmarkAdmission takes and gives back what a webhook has in use while it is read, at all three levels: alone, and with a body of 64 KiB
+// that is kept.
+func BenchmarkAdmission(b *testing.B) {
+	hook := newHook(b, "team-a/hook")
+	rt := newTable(b, DefaultLimits(), hook).first(hook.Path)
+	for name, body := range map[string]int{"a place": 0, "a place and a body": 64 << 10} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					p, ok := rt.path.capacity.enter(b.Context(), time.Second)
+					if !ok || body > 0 && p.body.Use.Grow(b.Context(), int64(body)) != nil {
+						b.Error("no capacity")
+					}
+					p.leave()
+				}
+			})
 		})
 	}
 }

@@ -2,40 +2,37 @@ package receiver
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"notifier/internal/receiver/limit"
 )
-
-// isFree takes the capacity, all of which is so many bytes, and reports whether nobody holds any.
-func isFree(t *testing.T, r *limit.BodyCapacity, size int64) bool {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	all, rest := limit.BodyUse{Capacity: r}, limit.BodyUse{Capacity: r}
-	return all.TakeNow(size) && rest.TakeRest(ctx)
-}
 
 // Fails when bodies that arrive at once wait for capacity that they hold against each other.
 func TestBodiesThatArriveTogetherAreAllTakenThoughTheRoomHasOne(t *testing.T) {
 	const senders, step = 16, 64 << 10
 	synctest.Test(t, func(t *testing.T) {
-		admission := admission{newCapacity(senders, limit.MaxBody), DefaultLimits().Wait}
-		line, tenant := newCapacity(senders, limit.MaxBody), newCapacity(senders, limit.MaxBody)
+		limits := Limits{
+			Requests: Caps{Path: senders, Namespace: senders, Total: senders},
+			Bodies:   Caps{Path: limit.MaxBody, Namespace: limit.MaxBody, Total: limit.MaxBody},
+		}
+		total := newCapacity(limits)
+		namespace := total.ofNamespace(limits)
+		path := namespace.ofPath(limits)
 		var round, all sync.WaitGroup // round ends when each has taken its first step
 		round.Add(senders)
 		for i := range senders {
 			all.Go(func() {
-				p := permit{bodies: [3]limit.BodyUse{{Capacity: &line.bodies}, {Capacity: &tenant.bodies}, {Capacity: &admission.bodies}}, wait: admission.wait}
+				p, ok := path.enter(t.Context(), DefaultLimits().Wait)
+				if !ok {
+					t.Error("no place")
+				}
+				defer p.leave()
 				first := true
-				body := limit.Body{Max: limit.MaxBody, Take: p.grow}
 				r := httptest.NewRequest(http.MethodPost, "/", io.MultiReader(bytes.NewReader(make([]byte, step)), readerFunc(func([]byte) (int, error) {
 					if first {
 						first = false
@@ -44,17 +41,14 @@ func TestBodiesThatArriveTogetherAreAllTakenThoughTheRoomHasOne(t *testing.T) {
 					}
 					return 0, io.EOF
 				}), bytes.NewReader(make([]byte, limit.MaxBody-step))))
-				if err := body.Read(r); err != nil {
+				if err := p.body.Read(r); err != nil {
 					t.Errorf("body %d: %v", i, err)
-				}
-				for k := range p.bodies {
-					p.bodies[k].Give()
 				}
 			})
 		}
 		all.Wait()
-		for name, capacity := range map[string]*limit.BodyCapacity{"line": &line.bodies, "namespace": &tenant.bodies, "total": &admission.bodies} {
-			if !isFree(t, capacity, limit.MaxBody) {
+		for name, c := range map[string]capacity{"path": path, "namespace": namespace, "total": total} {
+			if !c.requests.Idle() || !c.bodies.Idle() {
 				t.Errorf("capacity of the %s is still held", name)
 			}
 		}

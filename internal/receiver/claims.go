@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"notifier/internal/receiver/limit"
+	"notifier/internal/fair"
 	"notifier/internal/receiver/verify"
 )
 
@@ -18,7 +18,7 @@ type pathRoutes struct {
 	// routes are in the order of their right to the path.
 	routes []*route
 	// bodies is capacity for bodies that several of them read.
-	bodies *limit.BodyCapacity
+	bodies *fair.Capacity
 }
 
 // claim replaces the claim of one owner to path, nil to end it, and serves the claims that there are.
@@ -57,8 +57,7 @@ func (t *Table) served(path string, claims []*route) *pathRoutes {
 		s.bodies = before.(*pathRoutes).bodies //nolint:forcetypeassert // nothing else is stored
 	}
 	if s.bodies == nil {
-		capacity := limit.NewBodyCapacity(t.limits.Bodies.Path)
-		s.bodies = &capacity
+		s.bodies = t.all.bodies.Within(t.limits.Bodies.Path, 0)
 	}
 	return s
 }

@@ -1,18 +1,9 @@
 package receiver
 
 import (
-	"bytes"
-	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
-	"io"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,51 +11,28 @@ import (
 
 	"notifier/internal/event"
 	"notifier/internal/receiver/limit"
+	"notifier/internal/receiver/receivertest"
 	"notifier/internal/receiver/server"
 	"notifier/internal/receiver/verify"
 )
 
-const token = "s3cret"
+const token = receivertest.Token
 
-// triggersFunc is a bus for triggers.
-type triggersFunc func(context.Context, event.Trigger) error
+// The fakes and helpers that other packages' tests have as well.
+type (
+	triggersFunc = receivertest.TriggersFunc
+	recorder     = receivertest.Recorder
+)
 
-func (f triggersFunc) PublishTriggers(ctx context.Context, triggers ...event.Trigger) error {
-	errs, panics := make([]error, len(triggers)), make([]any, len(triggers))
-	var wg sync.WaitGroup
-	for i, t := range triggers {
-		wg.Go(func() {
-			defer func() { panics[i] = recover() }()
-			errs[i] = f(ctx, t)
-		})
-	}
-	wg.Wait()
-	for _, p := range panics {
-		if p != nil {
-			panic(p) // the caller's
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// recorder is a bus that remembers what was published.
-type recorder struct {
-	mu        sync.Mutex
-	published []event.Trigger
-}
-
-func (r *recorder) PublishTriggers(_ context.Context, triggers ...event.Trigger) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.published = append(r.published, triggers...)
-	return nil
-}
-
-func (r *recorder) count() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.published)
-}
+var (
+	sign   = receivertest.Sign
+	push   = receivertest.Push
+	do     = receivertest.Do
+	bodyOf = receivertest.BodyOf
+	client = receivertest.Client
+	send   = receivertest.Send
+	elapse = receivertest.Elapse
+)
 
 // hookOption changes a test's hook.
 type hookOption func(*Hook)
@@ -147,37 +115,6 @@ func newWebhooks(t testing.TB, table *Table, bus Triggers) *Webhooks {
 	return w
 }
 
-func sign(key, body string) string {
-	mac := hmac.New(sha256.New, []byte(key))
-	_, _ = io.WriteString(mac, body)
-	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
-}
-
-// push is a GitHub push to path, signed with key.
-func push(path, key, body string) *http.Request {
-	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("X-GitHub-Event", "push")
-	r.Header.Set("X-Hub-Signature-256", sign(key, body))
-	return r
-}
-
-// do serves r and returns the answer.
-func do(h http.Handler, r *http.Request) *http.Response {
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	return w.Result()
-}
-
-func bodyOf(t testing.TB, resp *http.Response) string {
-	t.Helper()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
-}
-
 // serveReal serves h on a real listener until the test ends, and returns the base URL.
 func serveReal(t testing.TB, h http.Handler, change func(*server.Options)) (url string, s *server.Server) {
 	t.Helper()
@@ -190,48 +127,8 @@ func serveReal(t testing.TB, h http.Handler, change func(*server.Options)) (url 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Listen(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("Run: %v", err)
-		}
-	})
-	return "http://" + s.Addr().String(), s
+	return receivertest.Serve(t, s), s
 }
-
-// client is an HTTP client of its own, whose connections end with the test.
-func client(t testing.TB, connections int) *http.Client {
-	t.Helper()
-	tr := &http.Transport{MaxIdleConnsPerHost: connections, MaxIdleConns: connections}
-	t.Cleanup(tr.CloseIdleConnections)
-	return &http.Client{Transport: tr, Timeout: 30 * time.Second}
-}
-
-// send sends a push over c and returns the status.
-func send(ctx context.Context, c *http.Client, base, path, key, body string) (int, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, base+path, bytes.NewReader([]byte(body)))
-	if err != nil {
-		return 0, err
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("X-GitHub-Event", "push")
-	r.Header.Set("X-Hub-Signature-256", sign(key, body))
-	resp, err := c.Do(r)
-	if err != nil {
-		return 0, err
-	}
-	_, _ = io.Copy(io.Discard, resp.Body)
-	return resp.StatusCode, resp.Body.Close()
-}
-
-// elapse lets time pass on the clock of a synctest bubble.
-func elapse(d time.Duration) { <-time.After(d) }
 
 // first returns the route of the Receiver that has the most right to a path, nil for none.
 func (t *Table) first(path string) *route {

@@ -73,12 +73,12 @@ func TestAFilterThatFailsIsToldAndStopsNoOther(t *testing.T) {
 		{`[]`, `{"accepted":true,"filtersFailed":2}`, "last", 3},
 		{`nonsense`, `{"accepted":true,"filtersFailed":2}`, "last", 4},
 	} {
-		bus.published = nil
+		bus.Published = nil
 		resp := do(w, push(hook.Path, token, tc.body))
 		if got := bodyOf(t, resp); resp.StatusCode != http.StatusOK || got != tc.want {
 			t.Errorf("%s: %d %s, want %s", tc.body, resp.StatusCode, got, tc.want)
 		}
-		if got := namesOf(bus.published); got != tc.triggered {
+		if got := namesOf(bus.Published); got != tc.triggered {
 			t.Errorf("%s: triggered %q, want %q", tc.body, got, tc.triggered)
 		}
 		if got := testutil.ToFloat64(w.metrics.filters); got != tc.failed {
@@ -133,18 +133,18 @@ func TestT4AWebhookThatFindsNoRoomForItsFiltersIsNotAccepted(t *testing.T) {
 		bus := &recorder{}
 		share := limit.NewShare()
 		filters := newFilters(t, share, rule{"one", `true`})
-		leave, ok := share.Enter(t.Context(), "team-a", 0)
+		turn, ok := share.Enter(t.Context(), "team-a", 0)
 		if !ok {
 			t.Fatal("no share")
 		}
 		hook := newHook(t, "team-a/app", func(h *Hook) { h.Filter = filters })
 		w := newWebhooks(t, newTable(t, unlimited(), hook), bus)
-		if resp := do(w, push(hook.Path, token, `{}`)); resp.StatusCode != http.StatusServiceUnavailable || bus.count() != 0 {
-			t.Errorf("got %d, %d triggers", resp.StatusCode, bus.count())
+		if resp := do(w, push(hook.Path, token, `{}`)); resp.StatusCode != http.StatusServiceUnavailable || bus.Count() != 0 {
+			t.Errorf("got %d, %d triggers", resp.StatusCode, bus.Count())
 		}
-		leave()
-		if resp := do(w, push(hook.Path, token, `{}`)); resp.StatusCode != http.StatusOK || bus.count() != 1 {
-			t.Errorf("with share: got %d, %d triggers", resp.StatusCode, bus.count())
+		turn.Leave()
+		if resp := do(w, push(hook.Path, token, `{}`)); resp.StatusCode != http.StatusOK || bus.Count() != 1 {
+			t.Errorf("with share: got %d, %d triggers", resp.StatusCode, bus.Count())
 		}
 	})
 }

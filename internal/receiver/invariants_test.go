@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,6 +19,7 @@ import (
 
 	"notifier/internal/event"
 	"notifier/internal/receiver/limit"
+	"notifier/internal/receiver/receivertest"
 )
 
 // T3: fails when the answer is written before the publisher returned, or when one target's failure is dropped.
@@ -97,8 +97,8 @@ func TestT4OverItsBudgetADeliveryIsFoldedAndStillPublished(t *testing.T) {
 	if diff := cmp.Diff([]int{200, 200, 200, 202, 202}, answers); diff != "" {
 		t.Errorf("answers (-want +got):\n%s", diff)
 	}
-	if bus.count() != 5 {
-		t.Errorf("%d publishes, want 5", bus.count())
+	if bus.Count() != 5 {
+		t.Errorf("%d publishes, want 5", bus.Count())
 	}
 }
 
@@ -110,7 +110,7 @@ func TestT4TheTriggerSaysWhenTheWebhookWasAccepted(t *testing.T) {
 	begin := time.Now()
 	do(w, push(hook.Path, token, "{}"))
 	end := time.Now()
-	got := bus.published[0]
+	got := bus.Published[0]
 	if got.Accepted.Before(begin) || got.Accepted.After(end) {
 		t.Errorf("accepted at %s, the webhook came between %s and %s", got.Accepted, begin, end)
 	}
@@ -151,8 +151,8 @@ func TestT5EveryPathThatIsNotServedIsAnsweredAlike(t *testing.T) {
 			}
 		}
 	}
-	if !strings.HasPrefix(first, "HTTP/1.1 404") || bus.count() != 0 {
-		t.Errorf("answer %q, %d publishes", first, bus.count())
+	if !strings.HasPrefix(first, "HTTP/1.1 404") || bus.Count() != 0 {
+		t.Errorf("answer %q, %d publishes", first, bus.Count())
 	}
 }
 
@@ -202,7 +202,7 @@ func (discard) WriteHeader(int)             {}
 
 // E7: fails when a line carries the path, the signature or the body, or when a flood writes a line a request.
 func TestE7TheLogHoldsNoSecretAndDoesNotGrowWithAFlood(t *testing.T) {
-	var lines syncBuffer
+	var lines receivertest.Buffer
 	limits := DefaultLimits()
 	hook := newHook(t, "team-a/hook")
 	broken := newHook(t, "team-a/broken", func(h *Hook) { h.Verifier = panicking{h.Verifier} })
@@ -232,15 +232,4 @@ func TestE7TheLogHoldsNoSecretAndDoesNotGrowWithAFlood(t *testing.T) {
 	if n := strings.Count(out, "msg=webhook"); n == 0 || n > 200 {
 		t.Errorf("%d lines for 2000 outcomes", n)
 	}
-}
-
-type syncBuffer struct {
-	mu sync.Mutex
-	bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.Write(p)
 }

@@ -40,8 +40,8 @@ func TestT4OverItsNamespacesBudgetADeliveryIsFoldedAndStillPublished(t *testing.
 	if diff := cmp.Diff([]int{200, 200, 200, 202, 202, 200}, got); diff != "" {
 		t.Errorf("answers (-want +got):\n%s", diff)
 	}
-	if bus.count() != 6 {
-		t.Errorf("%d publishes, want 6", bus.count())
+	if bus.Count() != 6 {
+		t.Errorf("%d publishes, want 6", bus.Count())
 	}
 }
 
@@ -215,7 +215,7 @@ func TestT6BodiesThatAreKeptHaveTheirShareAndNoMore(t *testing.T) {
 				}
 				end()
 				wg.Wait()
-				if !isFree(t, &w.admission.bodies, tc.caps.Total) {
+				if !table.all.bodies.Idle() {
 					t.Error("capacity of bodies is still held")
 				}
 			})

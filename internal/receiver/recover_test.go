@@ -95,10 +95,12 @@ func TestAPanicAtAnyStepIsNo2xxAndHoldsNothing(t *testing.T) {
 				t.Errorf("%v panics counted, want %v", got, panics)
 			}
 			rt := table.first(hook.Path)
-			limits := unlimited()
-			if !w.admission.requests.TryAcquire(limits.Requests.Total) || !isFree(t, &w.admission.bodies, limits.Bodies.Total) ||
-				!rt.path.capacity.requests.TryAcquire(limits.Requests.Path) || !isFree(t, &rt.path.capacity.bodies, limits.Bodies.Path) ||
-				!rt.tenant.reserve.TryAcquire(limits.Requests.Reserve) || w.inFlight.Load() != 0 {
+			for level, c := range map[string]capacity{"all": table.all, "namespace": rt.tenant.capacity, "path": rt.path.capacity} {
+				if !c.requests.Idle() || !c.bodies.Idle() {
+					t.Errorf("something of the %s's capacity is still in use", level)
+				}
+			}
+			if w.inFlight.Load() != 0 {
 				t.Error("something is still held")
 			}
 		})

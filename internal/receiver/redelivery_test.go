@@ -37,10 +37,10 @@ func newRedelivery(t *testing.T, limits Limits, hooks ...*Hook) *redelivery {
 // send sends a push with a delivery's ID and returns what was answered and how many triggers it published.
 func (r *redelivery) send(hook *Hook, key, id, body string) (answer string, published int) {
 	r.t.Helper()
-	before := r.bus.count()
+	before := r.bus.Count()
 	request := push(hook.Path, key, body)
 	request.Header.Set("X-GitHub-Delivery", id)
-	return bodyOf(r.t, do(r.handler, request)), r.bus.count() - before
+	return bodyOf(r.t, do(r.handler, request)), r.bus.Count() - before
 }
 
 // expect sends and compares.
@@ -60,7 +60,7 @@ func TestARepeatIsAppliedLikeAnyWebhookAndSaysThatItIsOne(t *testing.T) {
 		elapse(time.Second)
 		again := time.Now()
 		r.expect(hook, "1", "{}", saysDuplicate, 2)
-		for _, trigger := range r.bus.published[2:] {
+		for _, trigger := range r.bus.Published[2:] {
 			if !trigger.Accepted.Equal(again) {
 				t.Errorf("the repeat's trigger is stamped %s, want %s", trigger.Accepted, again)
 			}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"notifier/internal/fair"
 )
 
 // DeliveriesPrefix begins the keys under which Deliveries are reported: DeliveriesPrefix + namespace + "/" + name + "/" + replica.
@@ -94,18 +96,17 @@ type entry struct {
 	key    string // "namespace/name"
 	tally  *Tally
 	before reported
-	// rank is how many of its namespace are told of before it, and served when one of its namespace was told of last.
-	rank   int
+	// served is when one of its namespace was told of last.
 	served time.Time
 }
 
-func (e *entry) namespace() string {
+func (e entry) namespace() string {
 	namespace, _, _ := strings.Cut(e.key, "/")
 	return namespace
 }
 
 // due reports whether there is something to tell of a Receiver, and it is time to.
-func (e *entry) due(now time.Time) bool {
+func (e entry) due(now time.Time) bool {
 	if e.tally.authentic() == e.before.authentic && now.Sub(e.before.refusalsAt) < refusalGap {
 		return false
 	}
@@ -131,7 +132,7 @@ func (r *Reporter) news(now time.Time) []entry {
 		}
 	}
 	r.reported = known // without those that are gone
-	return inTurn(news, served)[:min(len(news), reportsPerTick)]
+	return inTurn(news, served)
 }
 
 func (r *Reporter) entries() []entry {
@@ -144,17 +145,23 @@ func (r *Reporter) entries() []entry {
 	return all
 }
 
-// inTurn orders Receivers by who is told of next. served are the times of the last report about any of a namespace.
+// inTurn returns the Receivers that are told of next, in order. served are the times of the last report about any of a namespace.
 func inTurn(news []entry, served map[string]time.Time) []entry {
-	slices.SortFunc(news, func(a, b entry) int { return cmp.Or(a.before.at.Compare(b.before.at), strings.Compare(a.key, b.key)) })
-	ranks := make(map[string]int)
 	for i := range news {
-		namespace := news[i].namespace()
-		news[i].rank, news[i].served = ranks[namespace], served[namespace]
-		ranks[namespace]++
+		news[i].served = served[news[i].namespace()]
 	}
-	slices.SortStableFunc(news, func(a, b entry) int { return cmp.Or(cmp.Compare(a.rank, b.rank), a.served.Compare(b.served)) })
-	return news
+	slices.SortFunc(news, func(a, b entry) int {
+		return cmp.Or(a.served.Compare(b.served), a.before.at.Compare(b.before.at), strings.Compare(a.key, b.key))
+	})
+	turns := fair.NewQueue(entry.namespace)
+	for _, e := range news {
+		turns.Push(e)
+	}
+	next := make([]entry, min(len(news), reportsPerTick))
+	for i := range next {
+		next[i] = turns.Pop()
+	}
+	return next
 }
 
 // report tells of Receivers. What fails is news still.

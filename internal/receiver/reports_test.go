@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// shelf is a Reports that remembers.
-type shelf struct {
+// reportStore is a Reports that remembers.
+type reportStore struct {
 	mu     sync.Mutex
 	values map[string]Deliveries
 	puts   []string
 	down   bool
 }
 
-func (b *shelf) Put(_ context.Context, key string, value []byte) error {
+func (b *reportStore) Put(_ context.Context, key string, value []byte) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.down {
@@ -39,7 +39,7 @@ func (b *shelf) Put(_ context.Context, key string, value []byte) error {
 }
 
 // take returns the keys that were put since it was last called.
-func (b *shelf) take() []string {
+func (b *reportStore) take() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	puts := b.puts
@@ -48,22 +48,22 @@ func (b *shelf) take() []string {
 }
 
 // last returns what was last put about a Receiver.
-func (b *shelf) last(receiver string) Deliveries {
+func (b *reportStore) last(receiver string) Deliveries {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.values[DeliveriesPrefix+receiver+"/r1"]
 }
 
-func (b *shelf) set(down bool) {
+func (b *reportStore) set(down bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.down = down
 }
 
 // reporting runs a Reporter over hooks in a synctest bubble.
-func reporting(t *testing.T, hooks []*Hook, test func(r *redelivery, b *shelf)) {
+func reporting(t *testing.T, hooks []*Hook, test func(r *redelivery, b *reportStore)) {
 	synctest.Test(t, func(t *testing.T) {
-		r, b := newRedelivery(t, unlimited(), hooks...), &shelf{}
+		r, b := newRedelivery(t, unlimited(), hooks...), &reportStore{}
 		reporter, err := NewReporter(ReporterOptions{
 			Sources: []Source{r.table}, Reports: b, Replica: "r1", Log: slog.New(slog.DiscardHandler),
 		})
@@ -88,7 +88,7 @@ func reporting(t *testing.T, hooks []*Hook, test func(r *redelivery, b *shelf)) 
 // nothing came in for is.
 func TestOneReceiverIsReportedEveryFewSecondsWhileItHasNews(t *testing.T) {
 	hook, quiet := newHook(t, "team-a/hook"), newHook(t, "team-b/hook")
-	reporting(t, []*Hook{hook, quiet}, func(r *redelivery, b *shelf) {
+	reporting(t, []*Hook{hook, quiet}, func(r *redelivery, b *reportStore) {
 		elapse(time.Minute)
 		if got := b.take(); got != nil {
 			t.Errorf("without a webhook: %v", got)
@@ -115,7 +115,7 @@ func TestOneReceiverIsReportedEveryFewSecondsWhileItHasNews(t *testing.T) {
 // delays the report about an authentic webhook.
 func TestRefusalsAloneAreReportedOnceAMinute(t *testing.T) {
 	hook := newHook(t, "team-a/hook")
-	reporting(t, []*Hook{hook}, func(r *redelivery, b *shelf) {
+	reporting(t, []*Hook{hook}, func(r *redelivery, b *reportStore) {
 		for range 600 {
 			r.send(hook, "wrong", "1", "{}")
 			elapse(time.Second)
@@ -154,7 +154,7 @@ func TestT6NamespacesTakeTurnsInBeingReported(t *testing.T) {
 		flood = append(flood, newHook(t, fmt.Sprintf("flood-%d/hook-%d", i%20, i)))
 	}
 	victim := newHook(t, "team-a/hook")
-	reporting(t, append([]*Hook{victim}, flood...), func(r *redelivery, b *shelf) {
+	reporting(t, append([]*Hook{victim}, flood...), func(r *redelivery, b *reportStore) {
 		for i := range 60 {
 			for _, h := range flood {
 				r.send(h, token, "", "{}")
@@ -178,7 +178,7 @@ func TestAFloodOverManyReceiversIsReportedAtABoundedRate(t *testing.T) {
 	for i := range hooks {
 		hooks[i] = newHook(t, fmt.Sprintf("team-a/hook-%d", i))
 	}
-	reporting(t, hooks, func(r *redelivery, b *shelf) {
+	reporting(t, hooks, func(r *redelivery, b *reportStore) {
 		const seconds = 30
 		for range seconds {
 			for _, h := range hooks {
@@ -202,7 +202,7 @@ func TestAFloodOverManyReceiversIsReportedAtABoundedRate(t *testing.T) {
 // Fails when a report that failed is not repeated.
 func TestAReportThatFailedIsRepeated(t *testing.T) {
 	hook := newHook(t, "team-a/hook")
-	reporting(t, []*Hook{hook}, func(r *redelivery, b *shelf) {
+	reporting(t, []*Hook{hook}, func(r *redelivery, b *reportStore) {
 		b.set(true)
 		r.send(hook, token, "1", "{}")
 		elapse(time.Minute)
@@ -220,7 +220,7 @@ func TestWhatIsTooOldToCountIsForgotten(t *testing.T) {
 		hook := newHook(t, "team-a/hook")
 		r := newRedelivery(t, unlimited(), hook)
 		reporter, err := NewReporter(ReporterOptions{
-			Sources: []Source{r.table}, Reports: &shelf{}, Replica: "r1", Log: slog.New(slog.DiscardHandler),
+			Sources: []Source{r.table}, Reports: &reportStore{}, Replica: "r1", Log: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -244,7 +244,7 @@ func TestAReporterForgetsAReceiverThatIsGone(t *testing.T) {
 		hook := newHook(t, "team-a/hook")
 		r := newRedelivery(t, unlimited(), hook)
 		reporter, err := NewReporter(ReporterOptions{
-			Sources: []Source{r.table}, Reports: &shelf{}, Replica: "r1", Log: slog.New(slog.DiscardHandler),
+			Sources: []Source{r.table}, Reports: &reportStore{}, Replica: "r1", Log: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -265,7 +265,7 @@ func TestAReporterForgetsAReceiverThatIsGone(t *testing.T) {
 func TestAReporterNeedsAName(t *testing.T) {
 	for _, name := range []string{"", "a/b"} {
 		o := ReporterOptions{
-			Sources: []Source{newTable(t, unlimited())}, Reports: &shelf{}, Replica: name,
+			Sources: []Source{newTable(t, unlimited())}, Reports: &reportStore{}, Replica: name,
 			Log: slog.New(slog.DiscardHandler),
 		}
 		if _, err := NewReporter(o); err == nil {

@@ -43,7 +43,7 @@ func FuzzRouter(f *testing.F) {
 		case known && r.Method != http.MethodPost && resp.StatusCode != http.StatusMethodNotAllowed:
 			t.Errorf("%q %q: %d, want 405", method, uri, resp.StatusCode)
 		}
-		if bus.count() != 0 {
+		if bus.Count() != 0 {
 			t.Errorf("%q %q published", method, uri)
 		}
 	})

@@ -3,7 +3,6 @@ package receiver
 import (
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/go-chi/chi/v5"
 
@@ -56,7 +55,7 @@ func (w *Webhooks) unknown(rw http.ResponseWriter, r *http.Request, starting boo
 	switch {
 	case starting:
 		a = hookStarting
-	case !w.unknownPaths.Allow(w.proxies.Client(r), time.Now()):
+	case !w.unknownPaths.Allow(w.proxies.Client(r)):
 		a = w.overUnknown
 	}
 	w.metrics.count(noType, a.Result)

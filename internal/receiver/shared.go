@@ -43,10 +43,8 @@ func (w *Webhooks) serveAll(rw http.ResponseWriter, r *http.Request, s *pathRout
 		w.record(r.Context(), s.routes[0], delivery{}, a, nil)
 		return a
 	}
-	body := &sharedBody{request: r, pass: permit{
-		bodies: [3]limit.BodyUse{{Capacity: s.bodies}, {}, {Capacity: &w.admission.bodies}}, wait: w.admission.wait,
-	}}
-	defer body.pass.drop()
+	body := &sharedBody{request: r, held: limit.Body{Max: limit.MaxBody, Use: s.bodies.Use(), Wait: w.table.limits.Wait}}
+	defer body.held.Use.Release()
 	trials := w.try(r.Context(), body, s.routes, false)
 	if !slices.ContainsFunc(trials, func(t trial) bool { return t.delivery.authentic || t.undecided() }) {
 		trials = append(trials, w.try(r.Context(), body, s.routes, true)...)
@@ -113,9 +111,8 @@ func (w *Webhooks) conclude(r *http.Request, trials []trial) *answer.Answer {
 // until all are done.
 type sharedBody struct {
 	request *http.Request
-	pass    permit
+	held    limit.Body
 	once    sync.Once
-	bytes   []byte
 	err     error
 }
 
@@ -134,12 +131,8 @@ type sharedReader struct {
 
 func (s *sharedReader) all() ([]byte, error) {
 	b := s.body
-	b.once.Do(func() {
-		held := limit.Body{Max: limit.MaxBody, Take: b.pass.grow}
-		b.err = held.Read(b.request)
-		b.bytes = held.Bytes
-	})
-	return b.bytes, b.err
+	b.once.Do(func() { b.err = b.held.Read(b.request) })
+	return b.held.Bytes, b.err
 }
 
 func (s *sharedReader) Read(p []byte) (int, error) {
@@ -162,9 +155,8 @@ func keep(r *http.Request, p *permit) ([]byte, error) {
 	if shared, ok := r.Body.(*sharedReader); ok {
 		return shared.all()
 	}
-	kept := limit.Body{Max: limit.MaxBody, Take: p.grow}
-	err := kept.Read(r)
-	return kept.Bytes, err
+	err := p.body.Read(r)
+	return p.body.Bytes, err
 }
 
 // unanswered is where a Receiver among several answers to: its answer is one of several, and the connection is not its own.

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 )
 
@@ -19,6 +18,7 @@ var ErrPathCrowded = errors.New("too many Receivers have this webhook path; use 
 // changes, whatever the number of Receivers.
 type Table struct {
 	limits   Limits
+	all      capacity
 	moved    func(owner string)
 	routes   sync.Map // path → *pathRoutes
 	complete atomic.Bool
@@ -60,7 +60,6 @@ type owner struct {
 type tenant struct {
 	receivers  int
 	capacity   capacity
-	reserve    *semaphore.Weighted // of places for requests
 	deliveries *rate.Limiter
 }
 
@@ -72,6 +71,7 @@ func NewTable(limits Limits, moved func(owner string)) (*Table, error) {
 	}
 	return &Table{
 		limits:  limits,
+		all:     newCapacity(limits),
 		moved:   moved,
 		owners:  make(map[string]*owner),
 		tenants: make(map[string]*tenant),
@@ -112,7 +112,7 @@ func (t *Table) Put(key string, hooks ...*Hook) error {
 	for _, h := range hooks {
 		l := before[h.Path]
 		if l == nil {
-			l = &pathState{capacity: newCapacity(t.limits.Requests.Path, t.limits.Bodies.Path), failures: t.limits.Failure.Limiter()}
+			l = &pathState{capacity: n.capacity.ofPath(t.limits), failures: t.limits.Failure.Limiter()}
 		}
 		o.paths[h.Path] = l
 		t.claim(h.Path, key, &route{hook: h, path: l, owner: o, tenant: n, ledger: o.ledger})
@@ -150,9 +150,8 @@ func (t *Table) forget(namespace string, n *tenant, now time.Time) {
 	if n.receivers > 0 || n.deliveries.Limit() != rate.Inf && n.deliveries.TokensAt(now) < float64(n.deliveries.Burst()) {
 		return
 	}
-	// Whoever holds capacity of any sort holds a place.
-	if all := t.limits.Requests.Namespace; n.capacity.requests.TryAcquire(all) {
-		n.capacity.requests.Release(all)
+	// What has capacity of any sort in use has a place in use.
+	if n.capacity.requests.Idle() {
 		delete(t.tenants, namespace)
 	}
 }
@@ -169,11 +168,7 @@ func (t *Table) own(key string, h *Hook) *owner {
 	}
 	n := t.tenants[h.Namespace]
 	if n == nil {
-		n = &tenant{
-			capacity:   newCapacity(t.limits.Requests.Namespace, t.limits.Bodies.Namespace),
-			reserve:    semaphore.NewWeighted(t.limits.Requests.Reserve),
-			deliveries: t.limits.Tenant.Limiter(),
-		}
+		n = &tenant{capacity: t.all.ofNamespace(t.limits), deliveries: t.limits.Tenant.Limiter()}
 		t.tenants[h.Namespace] = n
 	}
 	n.receivers++

@@ -249,8 +249,7 @@ func TestBudgetsOutliveAnEdit(t *testing.T) {
 func TestT6ANamespaceThatComesBackHasTheRoomThatItLeft(t *testing.T) {
 	for name, use := range map[string]func(*Table, *route) (end func()){
 		"a place": func(table *Table, rt *route) func() {
-			g := admission{capacity: newCapacity(table.limits.Requests.Total, table.limits.Bodies.Total)}
-			p, ok := g.enter(t.Context(), rt)
+			p, ok := rt.path.capacity.enter(t.Context(), table.limits.Wait)
 			if !ok {
 				t.Fatal("no place")
 			}

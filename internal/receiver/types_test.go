@@ -35,8 +35,8 @@ func TestGenericTypesTakeAnyMethodAndNoOthersDo(t *testing.T) {
 			case "generic-hmac":
 				want = http.StatusBadRequest
 			}
-			if resp := do(newWebhooks(t, newTable(t, unlimited(), hook), bus), r); resp.StatusCode != want || bus.count() != triggers {
-				t.Errorf("%s of %s: got %d and %d triggers, want %d and %d", method, kind, resp.StatusCode, bus.count(), want, triggers)
+			if resp := do(newWebhooks(t, newTable(t, unlimited(), hook), bus), r); resp.StatusCode != want || bus.Count() != triggers {
+				t.Errorf("%s of %s: got %d and %d triggers, want %d and %d", method, kind, resp.StatusCode, bus.Count(), want, triggers)
 			}
 		}
 	}
@@ -57,7 +57,7 @@ func TestOnASharedPathAMethodCountsForTheTypesThatTakeIt(t *testing.T) {
 		bus := &recorder{}
 		resp := do(newWebhooks(t, newTable(t, unlimited(), github, generic), bus), httptest.NewRequest(method, github.Path, nil))
 		var names []string
-		for _, trigger := range bus.published {
+		for _, trigger := range bus.Published {
 			names = append(names, trigger.Namespace)
 		}
 		if resp.StatusCode != want.status || !slices.Equal(names, want.names) {
@@ -83,8 +83,8 @@ func TestACRPingIsAnsweredAndTriggersNothing(t *testing.T) {
 		bus := &recorder{}
 		r := httptest.NewRequest(http.MethodPost, hook.Path, strings.NewReader(body))
 		resp := do(newWebhooks(t, newTable(t, unlimited(), hook), bus), r)
-		if got := bodyOf(t, resp); resp.StatusCode != http.StatusOK || got != want.answer || bus.count() != want.triggers {
-			t.Errorf("%s: got %d %s and %d triggers, want %+v", body, resp.StatusCode, got, bus.count(), want)
+		if got := bodyOf(t, resp); resp.StatusCode != http.StatusOK || got != want.answer || bus.Count() != want.triggers {
+			t.Errorf("%s: got %d %s and %d triggers, want %+v", body, resp.StatusCode, got, bus.Count(), want)
 		}
 	}
 }
@@ -113,7 +113,7 @@ func TestT6CDEventsTakeTheirNamespacesTurn(t *testing.T) {
 		}
 		one, two, other := hook("team-a/one"), hook("team-a/two"), hook("team-b/one")
 		w := newWebhooks(t, newTable(t, unlimited(), one, two, other), &recorder{})
-		leave, _ := share.Enter(t.Context(), "team-a", 0)
+		turn, _ := share.Enter(t.Context(), "team-a", 0)
 		for name, tc := range map[string]struct {
 			hook   *Hook
 			status int
@@ -135,7 +135,7 @@ func TestT6CDEventsTakeTheirNamespacesTurn(t *testing.T) {
 		if resp := do(w, push(one.Path, token, changeMerged).WithContext(ctx)); resp.StatusCode != http.StatusServiceUnavailable || time.Since(began) != 0 {
 			t.Errorf("of a sender that left: %d after %v", resp.StatusCode, time.Since(began))
 		}
-		leave()
+		turn.Leave()
 		elapse(time.Minute)
 		large, _ := share.Enter(t.Context(), "team-b", largeDocument)
 		if resp := do(w, push(one.Path, token, changeMerged)); resp.StatusCode != http.StatusOK {
@@ -145,7 +145,7 @@ func TestT6CDEventsTakeTheirNamespacesTurn(t *testing.T) {
 		if resp := do(w, push(one.Path, token, padded)); resp.StatusCode != http.StatusServiceUnavailable {
 			t.Errorf("a large event beside a large document: %d", resp.StatusCode)
 		}
-		large()
+		large.Leave()
 		if resp := do(w, push(one.Path, token, padded)); resp.StatusCode != http.StatusOK {
 			t.Errorf("a large event: %d", resp.StatusCode)
 		}
@@ -181,12 +181,12 @@ func TestGenericOIDCThroughTheHandler(t *testing.T) {
 		"of another owner": {hook.Path, issuer.Token(t, "a", verify.Claims{"repository": "b/c"}), 400, `{"reason":"not our organisation"}`, 0},
 		"issuer down":      {dead.Path, issuer.Token(t, "a", nil), 503, `{"reason":"the issuer's keys are not available"}`, 0},
 	} {
-		before := bus.count()
+		before := bus.Count()
 		r := httptest.NewRequest(http.MethodPost, test.path, strings.NewReader("{}"))
 		r.Header = oidctest.Bearer(test.token)
 		resp := do(handler, r)
-		if got := bodyOf(t, resp); resp.StatusCode != test.status || got != test.body || bus.count()-before != test.triggers {
-			t.Errorf("%s: got %d %s and %d triggers, want %+v", name, resp.StatusCode, got, bus.count()-before, test)
+		if got := bodyOf(t, resp); resp.StatusCode != test.status || got != test.body || bus.Count()-before != test.triggers {
+			t.Errorf("%s: got %d %s and %d triggers, want %+v", name, resp.StatusCode, got, bus.Count()-before, test)
 		}
 	}
 	server.CloseClientConnections()
@@ -208,7 +208,7 @@ func TestT6TokensWaitForTheirNamespacesTurn(t *testing.T) {
 			}
 			return v
 		}
-		leave, _ := share.Enter(t.Context(), "team", 0)
+		turn, _ := share.Enter(t.Context(), "team", 0)
 		hook := newHook(t, "team/app", func(h *Hook) { h.Verifier = verifier("team") })
 		handler := newWebhooks(t, newTable(t, unlimited(), hook), &recorder{})
 		post := func() int {
@@ -219,7 +219,7 @@ func TestT6TokensWaitForTheirNamespacesTurn(t *testing.T) {
 		if got := post(); got != http.StatusServiceUnavailable {
 			t.Errorf("without a turn: %d", got)
 		}
-		leave()
+		turn.Leave()
 		if got := post(); got != http.StatusOK {
 			t.Errorf("with a turn: %d", got)
 		}
@@ -266,8 +266,8 @@ func TestBitbucketsTestConnectionIsAnsweredAndTriggersNothing(t *testing.T) {
 		w := newWebhooks(t, newTable(t, DefaultLimits(), hook), bus)
 		r := httptest.NewRequest(http.MethodPost, hook.Path, strings.NewReader(`{"test": true}`))
 		r.Header.Set("X-Event-Key", "diagnostics:ping")
-		if resp := do(w, r); resp.StatusCode != 200 || bodyOf(t, resp) != `{"accepted":true,"ping":true}` || bus.count() != 0 {
-			t.Errorf("%s: %d, %d triggers; want 200 and none", name, resp.StatusCode, bus.count())
+		if resp := do(w, r); resp.StatusCode != 200 || bodyOf(t, resp) != `{"accepted":true,"ping":true}` || bus.Count() != 0 {
+			t.Errorf("%s: %d, %d triggers; want 200 and none", name, resp.StatusCode, bus.Count())
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"notifier/internal/event"
+	"notifier/internal/fair"
 	"notifier/internal/receiver/answer"
 	"notifier/internal/receiver/cel"
 	"notifier/internal/receiver/limit"
@@ -58,8 +59,7 @@ type Webhooks struct {
 	table        *Table
 	triggers     Triggers
 	proxies      limit.Proxies
-	admission    admission
-	unknownPaths *limit.Limiters[netip.Addr]
+	unknownPaths *fair.Limiters[netip.Addr]
 	metrics      *webhookMetrics
 	log          *answer.Log
 	seed         maphash.Seed
@@ -80,8 +80,7 @@ func NewWebhooks(o WebhooksOptions) (*Webhooks, error) {
 		table:        o.Table,
 		triggers:     o.Triggers,
 		proxies:      o.Proxies,
-		admission:    admission{newCapacity(limits.Requests.Total, limits.Bodies.Total), limits.Wait},
-		unknownPaths: limit.NewLimiters[netip.Addr](limits.Unknown, limit.MaxAddresses),
+		unknownPaths: fair.NewLimiters[netip.Addr](limits.Unknown.Limit(), limits.Unknown.Burst, limit.MaxAddresses),
 		log:          answer.NewLog(o.Log),
 		seed:         maphash.MakeSeed(),
 		overUnknown:  answer.Silent(http.StatusTooManyRequests, "unknown_over_budget", limits.Unknown.RetryAfter()),
@@ -191,7 +190,7 @@ func (w *Webhooks) admit(rw http.ResponseWriter, r *http.Request, rt *route) (d 
 		answer.Abandon(rw, r)
 		return delivery{}, a, nil
 	}
-	p, ok := w.admission.enter(r.Context(), rt)
+	p, ok := rt.path.capacity.enter(r.Context(), w.table.limits.Wait)
 	if !ok {
 		answer.Abandon(rw, r)
 		return delivery{}, hookBusy, nil

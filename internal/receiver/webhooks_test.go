@@ -102,8 +102,8 @@ func TestTheWebhookDoorAnswers(t *testing.T) {
 			if got := bodyOf(t, resp); resp.StatusCode != tc.status || got != tc.body {
 				t.Errorf("got %d %s, want %d %s", resp.StatusCode, got, tc.status, tc.body)
 			}
-			if bus.count() != tc.published {
-				t.Errorf("%d triggers published, want %d", bus.count(), tc.published)
+			if bus.Count() != tc.published {
+				t.Errorf("%d triggers published, want %d", bus.Count(), tc.published)
 			}
 			kind := hook.Verifier.Type()
 			if tc.status == 404 {
@@ -145,8 +145,8 @@ func TestTheBodyMayHaveThreeMiBAndNotAByteMore(t *testing.T) {
 			t.Errorf("%s: %d bytes were read of a body that said it is too large", name, read.n)
 		}
 	}
-	if bus.count() != 2 {
-		t.Errorf("%d triggers, want 2", bus.count())
+	if bus.Count() != 2 {
+		t.Errorf("%d triggers, want 2", bus.Count())
 	}
 }
 

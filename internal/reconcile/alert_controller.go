@@ -27,7 +27,7 @@ type alertController struct {
 	verdicts *verdicts
 	// ages say which Alerts of a namespace are served, the oldest ones; nil for all.
 	ages *ages
-	// decided is told the key of every verdict that is new.
+	// decided is called with the key of every verdict that is new.
 	decided func(kube.Key)
 }
 

@@ -132,7 +132,7 @@ func (d *deliveries) show(r *v1.Receiver) {
 	r.Status.Deliveries = sum
 }
 
-// wrote is told what status was written.
+// wrote is called with what status was written.
 func (d *deliveries) wrote(r *v1.Receiver) {
 	if r.Status.Deliveries == nil {
 		return

@@ -42,7 +42,7 @@ const maxProblem = 256
 var troubles = []struct {
 	condition string
 	when      metav1.ConditionStatus
-	// announced says that the condition is not told by an Event of its own.
+	// announced says that the condition is not recorded by an Event of its own.
 	announced bool
 }{
 	{v1.ReadyCondition, metav1.ConditionFalse, false},

@@ -14,14 +14,14 @@
 //
 //   - A Receiver whose spec or Secret is bad serves nothing. It fails closed: what it served before a bad edit goes away, since
 //     that edit may have been meant to take a target or a token away. Entries in other namespaces, and those beyond a limit, are left
-//     out and told in condition Serving; the others are served.
+//     out and named in condition Serving; the others are served.
 //   - An Alert with a bad pattern, and a Provider with a bad spec, serve nothing new either: matching with the patterns before
 //     the edit could tell somebody what the edit meant to hide. An accepted event is not lost by it, since deliveries to a
 //     Provider that cannot be compiled wait for it (invariant E2).
 //   - When a Secret cannot be read for a reason that says nothing about the Secret (the API server is away), what was served
 //     stays.
 //
-// # What is told
+// # What is shown
 //
 // Condition Matching counts, from the watchers' cache, the objects of its own namespace that an Alert or a Receiver names, and tells which
 // entries have none. It is found out when a status is written and again after a while, a minute as long as something is missing.

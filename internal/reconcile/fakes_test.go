@@ -100,14 +100,14 @@ type feed struct {
 
 	mu     sync.Mutex
 	values map[string][]byte
-	told   func(string, []byte)
+	handle func(string, []byte)
 }
 
-func (f *feed) Watch(ctx context.Context, told func(string, []byte)) error {
+func (f *feed) Watch(ctx context.Context, handle func(string, []byte)) error {
 	f.mu.Lock()
-	f.told = told
+	f.handle = handle
 	for k, v := range f.values {
-		told(k, v)
+		handle(k, v)
 	}
 	f.mu.Unlock()
 	var err error
@@ -118,7 +118,7 @@ func (f *feed) Watch(ctx context.Context, told func(string, []byte)) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.told = nil
+	f.handle = nil
 	return err
 }
 
@@ -132,8 +132,8 @@ func (f *feed) Put(_ context.Context, key string, value []byte) error {
 	} else {
 		f.values[key] = value
 	}
-	if f.told != nil {
-		f.told(key, value)
+	if f.handle != nil {
+		f.handle(key, value)
 	}
 	return nil
 }

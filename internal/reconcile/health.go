@@ -56,7 +56,7 @@ func reportKinds(kind string) []string {
 type HealthFeed interface {
 	// Watch hands over each key's value, first all there are, then each change, nil for a key that was deleted. It returns when
 	// ctx ends or on an error.
-	Watch(ctx context.Context, told func(key string, value []byte)) error
+	Watch(ctx context.Context, handle func(key string, value []byte)) error
 	// Put replaces a key's value; nil removes it.
 	Put(ctx context.Context, key string, value []byte) error
 }

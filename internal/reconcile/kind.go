@@ -18,7 +18,7 @@ type kindOf[T subject, L runtime.Object] struct {
 	objects  *kube.Informer[T]
 	verdicts *verdicts
 	compile  *kube.Controller[kube.Key]
-	// named is done when the compile queue was told of the first list.
+	// named is done when the compile queue has the first list.
 	named  cache.DoneChecker
 	status *statusController[T, L]
 }

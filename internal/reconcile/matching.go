@@ -25,7 +25,7 @@ type WatchedObjects interface {
 	Selects(namespace string, target event.Target, name string) (selected, watched bool)
 }
 
-// Bounds on what is looked at for one object's condition, and told there.
+// Bounds on what is looked at for one object's condition, and named there.
 const (
 	maxLookedAt  = 64
 	maxTold      = 5

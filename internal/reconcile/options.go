@@ -72,7 +72,7 @@ type Options struct {
 	Destinations  *alerts.Destinations
 	Health        HealthFeed
 	Events        EventRecorder
-	// Alive reports whether the replica of that name runs; it may ask the replica. What others told of Receivers' deliveries goes with them.
+	// Alive reports whether the replica of that name runs; it may ask the replica. What others reported of Receivers' deliveries goes with them.
 	Alive func(ctx context.Context, replica string) bool
 	// Issuers is given to every Receiver whose senders have tokens of an issuer.
 	Issuers *oidc.Issuers

@@ -25,7 +25,7 @@ type providerController struct {
 	// limits are those of Providers that name none.
 	limits   registry.Limits
 	verdicts *verdicts
-	// decided is told the key of every verdict that is new.
+	// decided is called with the key of every verdict that is new.
 	decided func(kube.Key)
 	// handled is the reconcile request that was last acted upon. Only reconcile uses it, one key at a time.
 	handled *remembered[string]

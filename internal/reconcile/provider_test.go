@@ -44,7 +44,7 @@ func TestWhatBecomesOfAProvider(t *testing.T) {
 			change: func(p *v1beta3.Provider) { p.Spec.Suspend = true }, ready: "False Suspended", says: "spec.suspend",
 		},
 		"a type that is not built": {
-			change: func(p *v1beta3.Provider) { p.Spec.Type = v1beta3.SentryProvider },
+			change: func(p *v1beta3.Provider) { p.Spec.Type = "carrier-pigeon" },
 			ready:  "False UnsupportedType", says: "generic, generic-hmac, msteams, slack",
 		},
 		"a Secret that does not exist": {

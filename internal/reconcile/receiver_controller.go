@@ -57,7 +57,7 @@ type receiverController struct {
 	// account is the service account of a Receiver that names none.
 	account string
 	queue   *kube.Controller[kube.Key]
-	// decided is told the key of every verdict that is new.
+	// decided is called with the key of every verdict that is new.
 	decided func(kube.Key)
 	// read remembers when a Receiver's Secret was last read for sure. Only reconcile uses it, one key at a time.
 	read *remembered[time.Time]
@@ -274,7 +274,7 @@ func (c *receiverController) serve(r *v1.Receiver, hooks []*receiver.Hook, lack 
 	}
 	path := hooks[0].Path
 	v := served(r, v1.SucceededReason, "Receiver initialized for path: "+path)
-	v.told = "Receiver initialized"
+	v.eventMessage = "Receiver initialized"
 	v.path, v.lack = path, lack
 	c.decide(r, v)
 }

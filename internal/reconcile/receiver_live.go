@@ -18,7 +18,7 @@ import (
 type Receivers struct {
 	mu    sync.RWMutex
 	named map[string]map[string]*apply.Receiver // by namespace, then name
-	// changed is told of Receivers that come or change.
+	// changed is called with Receivers that come or change.
 	changed func(namespace, name string)
 }
 

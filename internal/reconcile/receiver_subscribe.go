@@ -99,7 +99,7 @@ func (c *receiverController) subscribe(r *v1.Receiver, plan receiverPlan) {
 	c.decide(r, v)
 }
 
-// unsubscribe ends what events trigger. A Receiver of type event that is refused stays known, so that its status is still told
+// unsubscribe ends what events trigger. A Receiver of type event that is refused stays known, so that its status is still written
 // when a loop of its earlier spec is over.
 func (c *receiverController) unsubscribe(r *v1.Receiver) {
 	if r.Spec.Type != v1.EventReceiver || c.subscriptions.Put(inertSubscription(r)) != nil {

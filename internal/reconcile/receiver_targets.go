@@ -30,7 +30,7 @@ var defaultVersions = map[string]string{
 	"ArtifactGenerator": "source.extensions.fluxcd.io/v1beta1",
 }
 
-// clusterScoped are kinds of Kubernetes itself that are in no namespace. Naming one is told at once; for all others the applier
+// clusterScoped are kinds of Kubernetes itself that are in no namespace. Naming one is refused at once; for all others the applier
 // finds out, and can reach them as little, since every write of it names a namespace.
 var clusterScoped = map[schema.GroupKind]bool{
 	{Kind: "Namespace"}:        true,
@@ -144,7 +144,7 @@ func planTarget(res v1.ReceiverResource) (event.Target, error) {
 		return t, fmt.Errorf("name %q is not the name of an object", t.Name)
 	}
 	if len(res.MatchExpressions) > 0 {
-		// Labels beside a name select nothing, as with Flux. Nobody has manifests with these, so whoever writes them is told.
+		// Labels beside a name select nothing, as with Flux. Nobody has manifests with these, so it is an error.
 		return t, errors.New(`matchExpressions narrow down what the name "*" selects, and do nothing beside another name`)
 	}
 	return t, nil

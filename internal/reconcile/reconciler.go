@@ -167,7 +167,7 @@ func (r *Reconciler) Moved(receiver string) {
 // Receivers returns the live Receivers, for the appliers.
 func (r *Reconciler) Receivers() *Receivers { return r.live }
 
-// Complete closes when every Receiver, Alert and Provider that was present at start is compiled and the tables were told so.
+// Complete closes when every Receiver, Alert and Provider that was present at start is compiled and the tables know.
 func (r *Reconciler) Complete() <-chan struct{} { return r.complete }
 
 // Objects counts the objects of the three kinds that there are.
@@ -285,7 +285,7 @@ func (r *Reconciler) Lead(ctx context.Context) error {
 	}
 }
 
-// forgetFeed drops what the feed told: it is about to be followed from its beginning, which tells of no key that was deleted.
+// forgetFeed drops what the feed sent: it is about to be followed from its beginning, which sends no key that was deleted.
 func (r *Reconciler) forgetFeed() {
 	r.deliveries.begin(time.Now())
 	r.health.begin()

@@ -25,7 +25,7 @@ import (
 type SecretSource interface {
 	// Get reads a Secret: the newest state, or for the resource version "0" one that the API server has in memory.
 	Get(ctx context.Context, key kube.Key, resourceVersion string) (*corev1.Secret, error)
-	// Watch follows one Secret from after a resource version, or for "0" from a recent state, told as an addition if it exists.
+	// Watch follows one Secret from after a resource version, or for "0" from a recent state, sent as an addition if it exists.
 	// It ends by itself after a time, and when ctx ends.
 	Watch(ctx context.Context, key kube.Key, resourceVersion string, lasting time.Duration) (SecretWatch, error)
 }
@@ -105,13 +105,13 @@ func (s *secretStream) Next() (watch.Event, error) {
 		}
 		s.rest = first[:]
 	}
-	var told struct {
+	var sent struct {
 		Type   watch.EventType `json:"type"`
 		Object json.RawMessage `json:"object"`
 	}
 	before := bytes.NewReader(s.rest)
 	events := json.NewDecoder(io.MultiReader(before, s.body))
-	if err := events.Decode(&told); err != nil {
+	if err := events.Decode(&sent); err != nil {
 		return watch.Event{}, err
 	}
 	rest, err := io.ReadAll(io.MultiReader(events.Buffered(), before))
@@ -120,13 +120,13 @@ func (s *secretStream) Next() (watch.Event, error) {
 	}
 	s.rest = bytes.Clone(bytes.TrimSpace(rest))
 	var object runtime.Object = &corev1.Secret{}
-	if told.Type == watch.Error {
+	if sent.Type == watch.Error {
 		object = &metav1.Status{}
 	}
-	if json.Unmarshal(told.Object, object) != nil {
+	if json.Unmarshal(sent.Object, object) != nil {
 		return watch.Event{}, errNoSecret
 	}
-	return watch.Event{Type: told.Type, Object: object}, nil
+	return watch.Event{Type: sent.Type, Object: object}, nil
 }
 
 // Stop ends the watch.

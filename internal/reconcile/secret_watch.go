@@ -141,10 +141,10 @@ func (s *secrets) consume(ctx context.Context, e *secretEntry, w SecretWatch, mi
 	defer w.Stop()
 	s.metrics.secretWatches.Inc()
 	defer s.metrics.secretWatches.Dec()
-	told := func() {}
+	answered := func() {}
 	if missable {
-		told = s.confirm(ctx, e, w)
-		defer told()
+		answered = s.confirm(ctx, e, w)
+		defer answered()
 	}
 	for {
 		event, err := w.Next()
@@ -154,7 +154,7 @@ func (s *secrets) consume(ctx context.Context, e *secretEntry, w SecretWatch, mi
 		case err != nil:
 			return err
 		case event.Type != watch.Bookmark:
-			told()
+			answered()
 		}
 		if err := s.take(e, event); err != nil {
 			return err
@@ -162,9 +162,9 @@ func (s *secrets) consume(ctx context.Context, e *secretEntry, w SecretWatch, mi
 	}
 }
 
-// confirm reads an entry's Secret unless its watch tells of it in time: a deletion before the watch began is told by nothing but the
-// silence. The watch ends when that fails. The caller calls told when the watch told something, and when it is over.
-func (s *secrets) confirm(ctx context.Context, e *secretEntry, w SecretWatch) (told func()) {
+// confirm reads an entry's Secret unless its watch sends it in time: a deletion before the watch began shows by nothing but the
+// silence. The watch ends when that fails. The caller calls answered when the watch sent something, and when it is over.
+func (s *secrets) confirm(ctx context.Context, e *secretEntry, w SecretWatch) (answered func()) {
 	done := make(chan struct{})
 	timer := time.AfterFunc(presentWithin, func() {
 		defer close(done)
@@ -197,22 +197,22 @@ func (s *secrets) resumeFrom(e *secretEntry, version string) {
 }
 
 // take brings one event of the watch into the entry.
-func (s *secrets) take(e *secretEntry, told watch.Event) error {
-	if told.Type == watch.Error {
-		return apierrors.FromObject(told.Object)
+func (s *secrets) take(e *secretEntry, sent watch.Event) error {
+	if sent.Type == watch.Error {
+		return apierrors.FromObject(sent.Object)
 	}
-	object, ok := told.Object.(*corev1.Secret)
+	object, ok := sent.Object.(*corev1.Secret)
 	if !ok {
-		return errors.New("watch of a secret told of something else")
+		return errors.New("watch of a secret sent something else")
 	}
 	s.resumeFrom(e, object.ResourceVersion)
-	if told.Type == watch.Bookmark {
+	if sent.Type == watch.Bookmark {
 		return nil
 	}
 	if object.Namespace != e.key.Namespace || object.Name != e.key.Name {
 		return nil // a server that does not know the selector; nothing of it is kept
 	}
-	if told.Type == watch.Deleted {
+	if sent.Type == watch.Deleted {
 		s.deleted(e, object.ResourceVersion)
 		return nil
 	}
@@ -221,7 +221,7 @@ func (s *secrets) take(e *secretEntry, told watch.Event) error {
 	return nil
 }
 
-// count notes that the watch told of a change, so that a read that began before does not undo it.
+// count counts that the watch sent a change, so that a read that began before does not undo it.
 func (s *secrets) count(e *secretEntry) {
 	s.mu.Lock()
 	e.changes++

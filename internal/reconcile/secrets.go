@@ -32,7 +32,7 @@ type secretsOptions struct {
 	// reads and watches are the budgets of Get and of Watch requests. Two of them, because a start reads all Secrets in a hurry
 	// and has time to begin watching.
 	reads, watches *rate.Limiter
-	// changed is told each user of a Secret whose values changed after they were read.
+	// changed is called with each user of a Secret whose values changed after they were read.
 	changed func(secretUser)
 	// labelled says that only Secrets with the label v1.SecretLabel are used.
 	labelled bool
@@ -66,15 +66,15 @@ type secretEntry struct {
 	// keys are those that users want, each with whether the content tells its state, and loaded is whether it does so for all.
 	keys   map[string]bool
 	loaded bool
-	// known is whether the content was ever read or told.
+	// known is whether the content was ever read or watched.
 	known bool
 	secretContent
 	// version is the newest resource version of the Secret that was seen, empty when none was.
 	version string
-	// resume is from where a watch may go on: the last version that a watch told. The version that a read gave will not do: it is
+	// resume is from where a watch may go on: the last version that a watch sent. The version that a read gave will not do: it is
 	// the Secret's own, which is as old as the Secret, and the API server goes back minutes only.
 	resume string
-	// changes counts what the watch told, to see that a read was overtaken.
+	// changes counts what the watch sent, to see that a read was overtaken.
 	changes  uint64
 	queued   bool
 	released bool
@@ -129,7 +129,7 @@ func (s *secrets) Expect(user secretUser, wants ...want) {
 // Release ends all that the user refers to.
 func (s *secrets) Release(user secretUser) { s.refer(user, nil) }
 
-// Refresh reads again what the user refers to, for the case that a watch misses something. Changes are told as always.
+// Refresh reads again what the user refers to, for the case that a watch misses something. Changes are followed as always.
 func (s *secrets) Refresh(ctx context.Context, user secretUser) error {
 	s.mu.Lock()
 	var entries []*secretEntry
@@ -252,7 +252,7 @@ func (s *secrets) read(ctx context.Context, e *secretEntry) error {
 	return nil
 }
 
-// set takes in a Secret's state as read or as told by the watch, unless a newer one is known.
+// set takes in a Secret's state as read or as sent by the watch, unless a newer one is known.
 func (s *secrets) set(e *secretEntry, object *corev1.Secret) {
 	s.mu.Lock()
 	if e.released || kube.Older(object.ResourceVersion, e.version) {
@@ -264,7 +264,7 @@ func (s *secrets) set(e *secretEntry, object *corev1.Secret) {
 	s.tell(users)
 }
 
-// missing takes in that a read, begun when the watch had told so many changes, found no Secret.
+// missing takes in that a read, begun when the watch had sent so many changes, found no Secret.
 func (s *secrets) missing(e *secretEntry, changes uint64) {
 	s.mu.Lock()
 	if e.released || e.changes != changes {

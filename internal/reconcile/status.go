@@ -50,7 +50,7 @@ type statusOptions[T subject, L runtime.Object] struct {
 	detail func(T, []report)
 	// detailed reports whether an object has any of them.
 	detailed func(T) bool
-	// wrote is told of each object whose status was written.
+	// wrote is called with each object whose status was written.
 	wrote func(T)
 }
 
@@ -66,9 +66,9 @@ type statusController[T subject, L runtime.Object] struct {
 	pruned pruned
 
 	mu sync.Mutex
-	// told holds the verdicts that were told by an Event in this leadership, so that none is told twice: neither when the cache is
+	// recorded holds the verdicts that were recorded by an Event in this leadership, so that none is recorded twice: neither when the cache is
 	// behind our own write, nor when the kind has no status to compare with. It has no more entries than there are objects.
-	told map[kube.Key]verdict
+	recorded map[kube.Key]verdict
 	// conditions are those of this leadership, where the kind has no status to compare with.
 	conditions map[kube.Key][]metav1.Condition
 	// found are the objects that were there when this leadership began and were not looked at since. That all is well with one is no
@@ -78,7 +78,7 @@ type statusController[T subject, L runtime.Object] struct {
 
 func newStatusController[T subject, L runtime.Object](o statusOptions[T, L], queue kube.ControllerOptions[kube.Key]) *statusController[T, L] {
 	s := &statusController[T, L]{
-		statusOptions: o, writer: kube.NewStatusWriter(o.resource), told: map[kube.Key]verdict{}, found: map[kube.Key]struct{}{},
+		statusOptions: o, writer: kube.NewStatusWriter(o.resource), recorded: map[kube.Key]verdict{}, found: map[kube.Key]struct{}{},
 		conditions: map[kube.Key][]metav1.Condition{},
 	}
 	s.writer.Kept = s.kept
@@ -196,7 +196,7 @@ func applyAccepted(conditions *[]metav1.Condition, v verdict) {
 	meta.RemoveStatusCondition(conditions, v1.StalledCondition)
 }
 
-// kept is told what status was sent to the API server and what it kept of it.
+// kept compares what status was sent to the API server and what it kept of it.
 func (s *statusController[T, L]) kept(sent, kept T) {
 	if s.detailed != nil && s.detailed(sent) && !s.detailed(kept) {
 		s.pruned.note(time.Now())
@@ -208,22 +208,22 @@ func (s *statusController[T, L]) kept(sent, kept T) {
 
 // isNews reports whether a verdict says anything else than the status that the object, found by this leadership or not, had before.
 func (s *statusController[T, L]) isNews(before T, v verdict, found bool) bool {
-	told := meta.FindStatusCondition(*before.Conditions(), s.outcome)
-	if told == nil {
+	shown := meta.FindStatusCondition(*before.Conditions(), s.outcome)
+	if shown == nil {
 		return !found || !v.ready
 	}
 	is := v.condition(s.outcome, v.ready && (s.outcome == v1.ReadyCondition || v.serving()))
-	is.LastTransitionTime = told.LastTransitionTime
-	return is != *told
+	is.LastTransitionTime = shown.LastTransitionTime
+	return is != *shown
 }
 
-// record tells a verdict by an Event. Of a kind without status it is not told that all is well from the start: every leadership
+// record records an Event about a verdict. Of a kind without status it does not record that all is well from the start: every leadership
 // would tell it again about every object.
 func (s *statusController[T, L]) record(o T, v verdict, written bool) {
 	k := kube.KeyOf(o)
 	s.mu.Lock()
-	before, known := s.told[k]
-	s.told[k] = v
+	before, known := s.recorded[k]
+	s.recorded[k] = v
 	s.mu.Unlock()
 	if known && before == v || !known && !written && v.ready {
 		return
@@ -233,9 +233,9 @@ func (s *statusController[T, L]) record(o T, v verdict, written bool) {
 	case !v.ready:
 		eventType = corev1.EventTypeWarning
 	case v.lack.reason != "":
-		eventType, v.event, v.told = corev1.EventTypeWarning, v.lack.reason, v.lack.message
+		eventType, v.event, v.eventMessage = corev1.EventTypeWarning, v.lack.reason, v.lack.message
 	}
-	s.events.Event(s.kind, o.GetNamespace(), o.GetName(), string(o.GetUID()), eventType, v.event, v.told)
+	s.events.Event(s.kind, o.GetNamespace(), o.GetName(), string(o.GetUID()), eventType, v.event, v.eventMessage)
 }
 
 // unwritten keeps the conditions of an object that has no status to keep them, and returns those before.
@@ -254,7 +254,7 @@ func (s *statusController[T, L]) warn(o T, before, now []metav1.Condition) {
 			continue
 		}
 		if t.condition == DeliveringCondition && meta.IsStatusConditionFalse(now, v1.ServingCondition) {
-			continue // it follows from what the verdict's Event told
+			continue // it follows from what the verdict's Event says
 		}
 		was := meta.FindStatusCondition(before, t.condition)
 		if was == nil || was.Status != is.Status || was.Message != is.Message && !recounted(was, is) {
@@ -271,7 +271,7 @@ func recounted(was, is *metav1.Condition) bool {
 func (s *statusController[T, L]) forget(k kube.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.told, k)
+	delete(s.recorded, k)
 	delete(s.conditions, k)
 	delete(s.found, k)
 }
@@ -282,7 +282,7 @@ func (s *statusController[T, L]) begin() {
 	objects := s.objects.All()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	clear(s.told)
+	clear(s.recorded)
 	clear(s.conditions)
 	s.found = make(map[kube.Key]struct{}, len(objects))
 	for _, o := range objects {

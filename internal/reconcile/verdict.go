@@ -41,8 +41,8 @@ type verdict struct {
 	// reason and message are those of the condition that tells it.
 	reason, message string
 	retried         bool
-	// event and told are reason and message of the Kubernetes Event, which unlike the condition must not tell a webhook path.
-	event, told string
+	// event and eventMessage are the reason and message of the Kubernetes Event, which unlike the condition must not show a webhook path.
+	event, eventMessage string
 	// path is a Receiver's webhook path, requestedAt the reconcile request that was handled.
 	path, requestedAt string
 	// lack is what a Receiver that is served does not serve of its spec.
@@ -52,7 +52,7 @@ type verdict struct {
 // served is the verdict on an object that is in use.
 func served(o metav1.Object, reason, message string) verdict {
 	return verdict{
-		uid: o.GetUID(), generation: o.GetGeneration(), ready: true, reason: reason, message: message, event: reason, told: message,
+		uid: o.GetUID(), generation: o.GetGeneration(), ready: true, reason: reason, message: message, event: reason, eventMessage: message,
 	}
 }
 
@@ -64,7 +64,7 @@ func refused(o metav1.Object, f fault) verdict {
 	f.message = cut(f.message, maxEventMessage)
 	return verdict{
 		uid: o.GetUID(), generation: o.GetGeneration(), reason: f.reason, message: f.message, retried: f.retried,
-		event: f.event, told: f.message,
+		event: f.event, eventMessage: f.message,
 	}
 }
 

@@ -240,7 +240,7 @@ func TestE5ForAnUnsupportedTypeNothingIsKeptAndTheAlertSaysSo(t *testing.T) {
 	s := setUp(t)
 	witness := s.NewSink()
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
-	s.Must(s.Tenant.Object(s.Ctx, "Provider", "odd", nil, `{"type":"zulip","address":"https://zulip.example"}`))
+	s.Must(s.Tenant.Object(s.Ctx, "Provider", "odd", nil, `{"type":"carrier-pigeon","address":"https://pigeon.example"}`))
 	s.Condition(s.Tenant, "Provider", "odd", "Serving", metav1.ConditionFalse, "UnsupportedType")
 	s.Must(s.Tenant.Object(s.Ctx, "Alert", "odd", nil, alertSpec("odd", "")))
 	if c := s.Condition(s.Tenant, "Alert", "odd", "Serving", metav1.ConditionFalse, "ProviderNotReady"); !strings.Contains(c.Message, "not kept") {

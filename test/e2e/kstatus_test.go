@@ -46,7 +46,7 @@ func providerHealth() map[string]healthRow {
 			kind: "Provider", spec: `{"type":"generic","address":"https://example.com"}`, condition: "Serving", conditionStatus: yes, want: current,
 		},
 		"a Provider of a type that is not built": {
-			kind: "Provider", spec: `{"type":"zulip","address":"https://zulip.example"}`,
+			kind: "Provider", spec: `{"type":"carrier-pigeon","address":"https://pigeon.example"}`,
 			condition: "Serving", conditionStatus: no, reason: "UnsupportedType", want: current,
 		},
 		"a Provider whose Secret is missing": {
@@ -111,7 +111,7 @@ func provider(spec string) func(s *fixture, name string) {
 func alertHealth() map[string]healthRow {
 	const current, yes, no = status.CurrentStatus, metav1.ConditionTrue, metav1.ConditionFalse
 	alertOn := func(fields string) string { return alertSpec("$NAME", fields) }
-	good, odd := provider(`{"type":"generic","address":"https://example.com"}`), provider(`{"type":"zulip","address":"https://zulip.example"}`)
+	good, odd := provider(`{"type":"generic","address":"https://example.com"}`), provider(`{"type":"carrier-pigeon","address":"https://pigeon.example"}`)
 	return map[string]healthRow{
 		"an Alert that is served": {
 			kind: "Alert", spec: alertOn(""), before: good, condition: "Serving", conditionStatus: yes, want: current,

@@ -16,6 +16,9 @@ var sharedNotifier = env.Shared(func(ctx context.Context) (*env.Notifier, error)
 	if err != nil {
 		return nil, err
 	}
+	if err := w.AddProviderType(ctx, "carrier-pigeon"); err != nil {
+		return nil, err
+	}
 	return w.Start(ctx, env.NotifierOptions{Args: []string{"--log-level", "debug"}})
 })
 

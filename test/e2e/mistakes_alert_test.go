@@ -26,7 +26,7 @@ func alertMistakes(destination string) map[string]mistake {
 			spec: toProvider(""), problem: "does not exist", next: "make it, or correct spec.providerRef", reason: "ProviderNotFound", columns: idle,
 		},
 		"an Alert's Provider is of a type that is not built": {
-			spec: toProvider(""), before: withChat(`{"type":"zulip","address":"https://zulip.example"}`), columns: idle,
+			spec: toProvider(""), before: withChat(`{"type":"carrier-pigeon","address":"https://pigeon.example"}`), columns: idle,
 			problem: "is of a type that is not supported", next: "see its status", reason: "ProviderNotReady",
 		},
 		"an Alert's Provider lacks its Secret": {

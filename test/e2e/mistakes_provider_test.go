@@ -37,7 +37,7 @@ func unserved(rows map[string]mistake) map[string]mistake {
 func providerMistakes() map[string]mistake {
 	return unserved(map[string]mistake{
 		"a type that is not built": {
-			spec: `{"type":"zulip","address":"https://zulip.example"}`, problem: `type "zulip" is not supported`,
+			spec: `{"type":"carrier-pigeon","address":"https://pigeon.example"}`, problem: `type "carrier-pigeon" is not supported`,
 			next: "supported are generic", reason: "UnsupportedType",
 		},
 		"a Provider's Secret is missing": {

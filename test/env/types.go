@@ -8,13 +8,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/retry"
 )
 
 var customResources = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
 // WebhookTypes are the types of Receiver that the API has, in alphabetical order, but for the one that has no webhook.
 func (w *System) WebhookTypes(ctx context.Context) ([]string, error) {
-	crd, err := w.Dynamic.Resource(customResources).Get(ctx, "receivers.notification.toolkit.fluxcd.io", metav1.GetOptions{})
+	types, err := w.typesOf(ctx, "receivers")
+	return slices.DeleteFunc(types, func(name string) bool { return name == "event" }), err
+}
+
+// ProviderTypes are the types of Provider that the API has, in alphabetical order.
+func (w *System) ProviderTypes(ctx context.Context) ([]string, error) {
+	return w.typesOf(ctx, "providers")
+}
+
+// typesOf returns the values of spec.type in all versions of a definition.
+func (w *System) typesOf(ctx context.Context, resource string) ([]string, error) {
+	crd, err := w.Dynamic.Resource(customResources).Get(ctx, resource+".notification.toolkit.fluxcd.io", metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -24,8 +36,7 @@ func (w *System) WebhookTypes(ctx context.Context) ([]string, error) {
 	}
 	var types []string
 	for _, version := range versions {
-		enum, _, err := unstructured.NestedStringSlice(version.(map[string]any),
-			"schema", "openAPIV3Schema", "properties", "spec", "properties", "type", "enum")
+		enum, _, err := unstructured.NestedStringSlice(version.(map[string]any), typeEnum...)
 		if err != nil {
 			return nil, err
 		}
@@ -35,5 +46,57 @@ func (w *System) WebhookTypes(ctx context.Context) ([]string, error) {
 		return nil, errors.New("the definition has no list of types")
 	}
 	slices.Sort(types)
-	return slices.DeleteFunc(slices.Compact(types), func(name string) bool { return name == "event" }), nil
+	return slices.Compact(types), nil
+}
+
+// typeEnum is where a version of a definition lists the values of spec.type.
+var typeEnum = []string{"schema", "openAPIV3Schema", "properties", "spec", "properties", "type", "enum"}
+
+// AddProviderType has the API take a type of Provider that the product does not know, as the definition of a later release does.
+func (w *System) AddProviderType(ctx context.Context, name string) error {
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		definitions := w.Dynamic.Resource(customResources)
+		crd, err := definitions.Get(ctx, "providers.notification.toolkit.fluxcd.io", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		versions, _, err := unstructured.NestedSlice(crd.Object, "spec", "versions")
+		if err != nil {
+			return err
+		}
+		changed := false
+		for _, version := range versions {
+			version := version.(map[string]any)
+			enum, _, err := unstructured.NestedStringSlice(version, typeEnum...)
+			if err != nil {
+				return err
+			}
+			if !slices.Contains(enum, name) {
+				changed = true
+				if err := unstructured.SetNestedStringSlice(version, append(enum, name), typeEnum...); err != nil {
+					return err
+				}
+			}
+		}
+		if !changed {
+			return nil
+		}
+		if err := unstructured.SetNestedSlice(crd.Object, versions, "spec", "versions"); err != nil {
+			return err
+		}
+		_, err = definitions.Update(ctx, crd, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	probe := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "notification.toolkit.fluxcd.io/v1beta3", "kind": "Provider",
+		"metadata": map[string]any{"name": "probe", "namespace": "default"}, "spec": map[string]any{"type": name},
+	}}
+	providers := w.Dynamic.Resource(schema.GroupVersionResource{Group: "notification.toolkit.fluxcd.io", Version: "v1beta3", Resource: "providers"})
+	return Eventually(ctx, func(ctx context.Context) error {
+		_, err := providers.Namespace("default").Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	})
 }

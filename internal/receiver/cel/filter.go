@@ -116,11 +116,11 @@ func (f *Filters) Select(ctx context.Context, claims map[string]any, document []
 	if size > maxDecoded {
 		s.unread, document, size = errManyValues, nil, 0
 	}
-	leave, ok := f.share.Enter(ctx, f.namespace, size)
+	turn, ok := f.share.Enter(ctx, f.namespace, size)
 	if !ok {
 		return nil, limit.ErrNoTurn
 	}
-	defer leave()
+	defer turn.Leave()
 	req, err := decodeDocument(document)
 	if err != nil {
 		s.unread = err

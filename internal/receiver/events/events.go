@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"notifier/internal/event"
+	"notifier/internal/fair"
 	"notifier/internal/receiver/answer"
 	"notifier/internal/receiver/limit"
 )
@@ -106,10 +107,10 @@ func (o Options) validate() error {
 type Handler struct {
 	options    Options
 	maxBody    int
-	addresses  *limit.Limiters[netip.Addr]
-	namespaces *limit.Limiters[namespaceKey]
+	addresses  *fair.Limiters[netip.Addr]
+	namespaces *fair.Limiters[namespaceKey]
 	trust      *trust
-	held       limit.BodyCapacity
+	held       *fair.Capacity
 	metrics    *postMetrics
 	log        *answer.Log
 	handler    http.Handler
@@ -129,10 +130,10 @@ func New(o Options) (*Handler, error) {
 	h := &Handler{
 		options:    o,
 		maxBody:    limit.MaxBody,
-		addresses:  limit.NewLimiters[netip.Addr](o.Address, limit.MaxAddresses),
-		namespaces: limit.NewLimiters[namespaceKey](o.Namespace, maxNamespaces),
+		addresses:  fair.NewLimiters[netip.Addr](o.Address.Limit(), o.Address.Burst, limit.MaxAddresses),
+		namespaces: fair.NewLimiters[namespaceKey](o.Namespace.Limit(), o.Namespace.Burst, maxNamespaces),
 		trust:      newTrust(),
-		held:       limit.NewBodyCapacity(o.Held),
+		held:       fair.NewCapacity(o.Held),
 		metrics:    newPostMetrics(o.Registerer),
 		log:        answer.NewLog(o.Log),
 	}
@@ -179,7 +180,7 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request) (*answer.Answer, 
 	now := time.Now()
 	var early *answer.Answer
 	switch {
-	case !h.addresses.Allow(limit.ClientAddress(r), now):
+	case !h.addresses.Allow(limit.ClientAddress(r)):
 		early = postOverBudget
 	case !answer.IdentityEncoded(r.Header):
 		early = postEncoded
@@ -192,13 +193,8 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request) (*answer.Answer, 
 		answer.Abandon(w, r)
 		return early, nil, nil
 	}
-	held := limit.BodyUse{Capacity: &h.held}
-	defer held.Give()
-	body := limit.Body{Max: h.maxBody, Take: func(ctx context.Context, size int64) bool {
-		ctx, cancel := context.WithTimeout(ctx, h.options.HeldWait)
-		defer cancel()
-		return held.Take(ctx, size)
-	}}
+	body := limit.Body{Max: h.maxBody, Use: h.held.Use(), Wait: h.options.HeldWait}
+	defer body.Use.Release()
 	switch err := body.Read(r); {
 	case errors.Is(err, limit.ErrNoCapacity):
 		early = postBusy
@@ -223,7 +219,7 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request) (*answer.Answer, 
 	if record.Known {
 		record.Doubted, undo = h.trust.doubts(record, object, now)
 	}
-	if !h.namespaces.Allow(namespaceKey{e.InvolvedObject.Namespace, record.Known && !record.Doubted}, now) {
+	if !h.namespaces.Allow(namespaceKey{e.InvolvedObject.Namespace, record.Known && !record.Doubted}) {
 		undo()
 		return postOverBudget, record, nil
 	}

@@ -2,7 +2,6 @@ package events
 
 import (
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -95,9 +94,6 @@ func newRecord(e event.Event, objects Objects, accepted time.Time) (*event.Recor
 	return r, object
 }
 
-// hidden are the keys under the object's group that serve the transport and are not shown to destinations.
-var hidden = []string{"checksum", "digest", "token"}
-
 // cleanMetadata keeps what is addressed to destinations: the keys under the object's own API group and the user's own.
 // The identity must have been computed before, since it covers the token.
 func cleanMetadata(e *event.Event) {
@@ -107,7 +103,7 @@ func cleanMetadata(e *event.Event) {
 			return false
 		}
 		name, found := strings.CutPrefix(key, group)
-		return !found || slices.ContainsFunc(hidden, func(h string) bool { return strings.EqualFold(h, name) })
+		return !found || event.IsInternalKey(name)
 	})
 	if len(e.Metadata) == 0 {
 		e.Metadata = nil

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"notifier/internal/event"
-	"notifier/internal/receiver/limit"
+	"notifier/internal/fair"
 )
 
 const (
@@ -16,15 +16,18 @@ const (
 	aheadTime = 10 * time.Minute
 )
 
-// objectBudget is how many POSTs about one object are believed. Controllers stay far below it.
-var objectBudget = limit.Budget{Rate: 0.1, Burst: 20}
+// objectRate a second and objectBurst at once is how many POSTs about one object are believed. Controllers stay far below it.
+const (
+	objectRate  = 0.1
+	objectBurst = 20
+)
 
 // trust decides which POSTs about a known object are doubted (invariant E9): a sender that knows an object's UID can claim anything of it.
 // A POST that agrees with the object's state is believed. A controller POSTs before it writes the new state, so the first POST that
 // contradicts a state is believed as well, and no other until the state has changed.
 type trust struct {
-	objects *limit.Limiters[objectKey]
-	states  *limit.Limiters[objectState]
+	objects *fair.Limiters[objectKey]
+	states  *fair.Limiters[objectState]
 }
 
 // objectKey names an object, objectState one version of it.
@@ -38,8 +41,8 @@ type (
 
 func newTrust() *trust {
 	return &trust{
-		objects: limit.NewLimiters[objectKey](objectBudget, maxTrust),
-		states:  limit.NewLimiters[objectState](limit.Budget{Rate: 1 / aheadTime.Seconds(), Burst: 1}, maxTrust),
+		objects: fair.NewLimiters[objectKey](objectRate, objectBurst, maxTrust),
+		states:  fair.NewLimiters[objectState](rate.Every(aheadTime), 1, maxTrust),
 	}
 }
 

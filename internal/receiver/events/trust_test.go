@@ -69,7 +69,7 @@ func TestE9OfPOSTsThatContradictTheObjectOneIsBelieved(t *testing.T) {
 		expect("info", false, "while it is reconciled")
 		<-time.After(aheadTime)
 		object.Outcome = event.OutcomeSucceeded
-		for range objectBudget.Burst {
+		for range objectBurst {
 			expect("info", false, "what the state says")
 		}
 		expect("info", true, "beside very many")

@@ -1,12 +1,13 @@
 package limit
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"notifier/internal/fair"
 )
 
 // Fails when a body of a few bytes is read into a buffer for the largest that needs no capacity.
@@ -22,7 +23,7 @@ func TestAShortBodyTakesWhatItsSenderAnnounces(t *testing.T) {
 	} {
 		r := httptest.NewRequest(http.MethodPost, "/", io.MultiReader(strings.NewReader(strings.Repeat("x", 100))))
 		r.ContentLength = tc.announced
-		body := Body{Max: MaxBody, Take: func(context.Context, int64) bool { return true }}
+		body := Body{Max: MaxBody, Use: fair.NewCapacity(MaxBody).Use()}
 		if err := body.Read(r); err != nil || len(body.Bytes) != 100 || cap(body.Bytes) != tc.want {
 			t.Errorf("%s: %d bytes in a buffer of %d, want %d: %v", name, len(body.Bytes), cap(body.Bytes), tc.want, err)
 		}
@@ -36,9 +37,10 @@ func BenchmarkRead(b *testing.B) {
 	r := httptest.NewRequest(http.MethodPost, "/", io.NopCloser(reader))
 	r.ContentLength = int64(len(text))
 	b.ReportAllocs()
+	capacity := fair.NewCapacity(MaxBody)
 	for b.Loop() {
 		reader.Reset(text)
-		body := Body{Max: MaxBody, Take: func(context.Context, int64) bool { return true }}
+		body := Body{Max: MaxBody, Use: capacity.Use()}
 		if err := body.Read(r); err != nil {
 			b.Fatal(err)
 		}

@@ -80,3 +80,15 @@ func address(s string) (netip.Addr, bool) {
 	}
 	return a.WithZone("").Unmap(), err == nil
 }
+
+// AddressKey is the client that an address stands for: an IPv4 address, or an IPv6 /64, since whoever has one address of a /64
+// has all of them.
+func AddressKey(a netip.Addr) netip.Addr {
+	a = a.Unmap().WithZone("")
+	if a.Is6() {
+		if p, err := a.Prefix(64); err == nil {
+			return p.Addr()
+		}
+	}
+	return a
+}

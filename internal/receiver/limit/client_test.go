@@ -95,3 +95,17 @@ func FuzzClient(f *testing.F) {
 		}
 	})
 }
+
+func TestAnAddressStandsForAClient(t *testing.T) {
+	for in, want := range map[string]string{
+		"192.0.2.1":            "192.0.2.1",
+		"::ffff:192.0.2.1":     "192.0.2.1",
+		"2001:db8:1:2:3:4:5:6": "2001:db8:1:2::",
+		"2001:db8:1:2:ffff::":  "2001:db8:1:2::",
+		"fe80::1:2%eth0":       "fe80::",
+	} {
+		if got := AddressKey(netip.MustParseAddr(in)); got.String() != want {
+			t.Errorf("%s stands for %s, want %s", in, got, want)
+		}
+	}
+}

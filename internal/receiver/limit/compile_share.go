@@ -18,23 +18,22 @@ const (
 // turns, and those that were slow wait for the others. The work of a namespace that used up its time is put off.
 type CompileShare struct {
 	slots slots
-	namespaces
+	turns *turns
 }
 
 // NewCompileShare returns the CompileShare of all Receivers of the process.
 func NewCompileShare() *CompileShare {
-	return &CompileShare{slots: slots{free: max(1, runtime.GOMAXPROCS(0)/4)}, namespaces: newNamespaces()}
+	return &CompileShare{slots: slots{free: max(1, runtime.GOMAXPROCS(0)/4)}, turns: newTurns(mayCompile)}
 }
 
 // Compile calls compile in the namespace's turn, at a free place. If the namespace's work is put off it does not, and says for how
 // long. The error is that of ctx.
 func (r *CompileShare) Compile(ctx context.Context, namespace string, compile func()) (putOff time.Duration, err error) {
-	t := r.use(namespace)
-	defer r.drop(namespace, t)
-	if err := t.taken.Acquire(ctx, 1); err != nil {
+	t, err := r.turns.take(ctx, namespace)
+	if err != nil {
 		return 0, err
 	}
-	defer t.taken.Release(1)
+	defer t.end()
 	if putOff := t.putOff(time.Now()); putOff > 0 {
 		return putOff, nil
 	}
@@ -44,7 +43,7 @@ func (r *CompileShare) Compile(ctx context.Context, namespace string, compile fu
 	began := time.Now()
 	defer func() {
 		r.slots.give()
-		t.charge(began, time.Now())
+		t.charge(time.Since(began))
 	}()
 	compile()
 	return 0, nil
@@ -53,11 +52,12 @@ func (r *CompileShare) Compile(ctx context.Context, namespace string, compile fu
 // putOff is for how long the namespace's work is put off, zero for not at all. One is put off for longer than the one before, so that a
 // thousand do not come again at once to be put off again.
 func (t *turn) putOff(now time.Time) time.Duration {
-	wait := t.untilPaid(now, mayCompile)
+	wait := t.wait()
 	if wait <= 0 {
 		return 0
 	}
 	wait = min(max(wait, t.again.Sub(now)+timeShare*t.took), maxPutOff)
 	t.again = now.Add(wait)
+	t.remember()
 	return wait
 }

@@ -3,30 +3,20 @@ package limit
 import (
 	"context"
 	"errors"
-	"maps"
 	"runtime"
-	"sync"
 	"time"
-
-	"golang.org/x/sync/semaphore"
 )
 
 // turnWait is how long a webhook waits for its turn and a place.
 const turnWait = 2 * time.Second
 
-// What makes a webhook a quick one. Most documents take a tenth of this size, and most filters a hundredth of this time.
 const (
+	// quickSize is ten times the size of most documents. What is larger waits with what is slow.
 	quickSize = 1 << 20
-	quickTime = 20 * time.Millisecond
 	// slowFor is for how long a namespace is taken for slow that was once.
 	slowFor = 30 * time.Second
-)
-
-// A namespace may use a timeShare'th of one processor. One that owes more than maxOwed waits until it owes no more: a burst of
-// webhooks is not held up.
-const (
-	timeShare = 4
-	maxOwed   = time.Second
+	// maxOwed is what a namespace may owe before it waits: a burst of webhooks is not held up.
+	maxOwed = time.Second
 )
 
 // FilterTime is how long all filters of one webhook may take together, and all expressions over a token's claims. It is far beyond what
@@ -43,72 +33,58 @@ var ErrNoTurn = errors.New("no turn for expressions in time")
 // each of two webhooks a processor. It is safe for concurrent use; a nil Share bounds nothing.
 type Share struct {
 	quick, slow slots
-	namespaces
-}
-
-// namespaces are those who take turns.
-type namespaces struct {
-	mu    sync.Mutex
-	turns map[string]*turn // by namespace, of those that have work here or are remembered for it
-	swept time.Time
-}
-
-func newNamespaces() namespaces { return namespaces{turns: make(map[string]*turn)} }
-
-// turn is one namespace's. Who has it may use what is below.
-type turn struct {
-	taken *semaphore.Weighted
-	users int // guarded by namespaces.mu
-
-	// owed is the time that was used and not paid for at the time of at.
-	owed time.Duration
-	at   time.Time
-	took time.Duration // of the last one
-	slow time.Time     // when it last was
-	// again is when who was put off last may come again. A CompileShare puts off, a Share does not.
-	again time.Time
+	turns       *turns
 }
 
 // NewShare returns the Share of all Receivers of the process.
 func NewShare() *Share {
-	return &Share{quick: slots{free: 2 * runtime.GOMAXPROCS(0)}, slow: slots{free: 1}, namespaces: newNamespaces()}
+	return &Share{quick: slots{free: 2 * runtime.GOMAXPROCS(0)}, slow: slots{free: 1}, turns: newTurns(maxOwed)}
+}
+
+// Turn is a namespace's turn at a slot, until Leave.
+type Turn struct {
+	*turn
+	slots *slots
+	began time.Time
 }
 
 // Enter takes the namespace's turn and a slot for a document of size bytes when it is decoded, and reports whether both were free within
-// two seconds and before ctx ended. leave gives them back.
-func (r *Share) Enter(ctx context.Context, namespace string, size int64) (leave func(), ok bool) {
+// two seconds and before ctx ended.
+func (r *Share) Enter(ctx context.Context, namespace string, size int64) (t Turn, ok bool) {
 	if r == nil {
-		return func() {}, true
+		return Turn{}, true
 	}
 	ctx, cancel := context.WithTimeout(ctx, turnWait)
 	defer cancel()
-	t := r.use(namespace)
-	if t.taken.Acquire(ctx, 1) != nil {
-		r.drop(namespace, t)
-		return nil, false
+	next, err := r.turns.take(ctx, namespace)
+	if err != nil {
+		return Turn{}, false
 	}
-	l := r.place(ctx, t, size)
-	if l == nil {
-		t.taken.Release(1)
-		r.drop(namespace, t)
-		return nil, false
+	place := r.place(ctx, next, size)
+	if place == nil {
+		next.end()
+		return Turn{}, false
 	}
-	began := time.Now()
-	return func() {
-		l.give()
-		t.charge(began, time.Now())
-		t.taken.Release(1)
-		r.drop(namespace, t)
-	}, true
+	return Turn{next, place, time.Now()}, true
 }
 
-// place takes a place for who has the turn, and returns the slots that it is in, nil if there was none in time.
+// Leave gives the turn and its slot back, and charges the namespace for the time in between.
+func (t Turn) Leave() {
+	if t.turn == nil {
+		return
+	}
+	t.slots.give()
+	t.charge(time.Since(t.began))
+	t.end()
+}
+
+// place takes a place for a turn, and returns the slots that it is in, nil if there was none in time.
 func (r *Share) place(ctx context.Context, t *turn, size int64) *slots {
-	if !t.pay(ctx) {
+	if !pass(ctx, t.wait()) {
 		return nil
 	}
 	l := &r.quick
-	if size > quickSize || t.wasSlow(time.Now()) {
+	if size > quickSize || time.Since(t.slow) < slowFor {
 		l = &r.slow
 	}
 	if !l.take(ctx, t.slow) {
@@ -117,73 +93,20 @@ func (r *Share) place(ctx context.Context, t *turn, size int64) *slots {
 	return l
 }
 
-func (t *turn) wasSlow(now time.Time) bool { return now.Sub(t.slow) < slowFor }
-
-// owes is what of the time used is not paid for yet.
-func (t *turn) owes(now time.Time) time.Duration { return max(0, t.owed-now.Sub(t.at)/timeShare) }
-
-// untilPaid is how long it takes until the namespace owes no more than most; not above zero when it does so now.
-func (t *turn) untilPaid(now time.Time, most time.Duration) time.Duration {
-	return (t.owes(now) - most) * timeShare
-}
-
-// pay waits until the namespace owes no more than it may, and reports whether that is before ctx ends.
-func (t *turn) pay(ctx context.Context) bool {
-	wait := t.untilPaid(time.Now(), maxOwed)
+// pass waits for a time, and reports whether it passed before ctx ended.
+func pass(ctx context.Context, wait time.Duration) bool {
 	if wait <= 0 {
 		return true
 	}
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < wait {
 		return false // what waits holds memory, so nothing waits in vain
 	}
-	paid := time.NewTimer(wait)
-	defer paid.Stop()
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
 	select {
-	case <-paid.C:
+	case <-timer.C:
 		return true
 	case <-ctx.Done():
 		return false
-	}
-}
-
-// charge notes that the namespace had its place from began until now. It does not pay for a machine that stood still.
-func (t *turn) charge(began, now time.Time) {
-	took := now.Sub(began)
-	if took > quickTime {
-		t.slow = now
-	}
-	t.took = min(max(took, 0), 2*FilterTime)
-	t.owed, t.at = t.owes(now)+t.took, now
-}
-
-// settled reports whether there is nothing to remember of the namespace.
-func (t *turn) settled(now time.Time) bool {
-	return t.users == 0 && t.owes(now) == 0 && !t.wasSlow(now)
-}
-
-func (n *namespaces) use(namespace string) *turn {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	t := n.turns[namespace]
-	if t == nil {
-		t = &turn{taken: semaphore.NewWeighted(1)}
-		n.turns[namespace] = t
-	}
-	t.users++
-	return t
-}
-
-// drop ends the use of a turn, and forgets from time to time the namespaces of which there is nothing to remember.
-func (n *namespaces) drop(namespace string, t *turn) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	t.users--
-	now := time.Now()
-	if t.settled(now) {
-		delete(n.turns, namespace)
-	}
-	if now.Sub(n.swept) >= slowFor {
-		n.swept = now
-		maps.DeleteFunc(n.turns, func(_ string, t *turn) bool { return t.settled(now) })
 	}
 }

@@ -14,7 +14,7 @@ import (
 func TestT6FiltersOfANamespaceTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		share := NewShare()
-		leave, ok := share.Enter(t.Context(), "team-a", 0)
+		turn, ok := share.Enter(t.Context(), "team-a", 0)
 		if !ok {
 			t.Fatal("no share")
 		}
@@ -26,18 +26,18 @@ func TestT6FiltersOfANamespaceTakeTurns(t *testing.T) {
 		if !ok || time.Since(began) != turnWait {
 			t.Error("another namespace waits")
 		}
-		other()
-		leave()
+		other.Leave()
+		turn.Leave()
 		elapse(turnWait) // after which what it took is paid for
 		again, ok := share.Enter(t.Context(), "team-a", 0)
 		if !ok {
 			t.Fatal("the turn was not given back")
 		}
-		again()
+		again.Leave()
 		elapse(2 * slowFor)
 		last, _ := share.Enter(t.Context(), "team-c", 0)
-		if last(); len(share.turns) != 0 {
-			t.Errorf("%d turns are kept of namespaces that filter nothing", len(share.turns))
+		if last.Leave(); share.turns.working.Len() != 0 {
+			t.Errorf("%d turns are kept of namespaces that filter nothing", share.turns.working.Len())
 		}
 	})
 }
@@ -51,7 +51,7 @@ func TestT6LargeDocumentsWaitForEachOtherAlone(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 10 {
 			wg.Go(func() {
-				leave, ok := share.Enter(t.Context(), fmt.Sprint("team-", i), quickSize+1)
+				turn, ok := share.Enter(t.Context(), fmt.Sprint("team-", i), quickSize+1)
 				if !ok {
 					t.Error("a large document found no share in time")
 					return
@@ -65,15 +65,15 @@ func TestT6LargeDocumentsWaitForEachOtherAlone(t *testing.T) {
 				mu.Lock()
 				held--
 				mu.Unlock()
-				leave()
+				turn.Leave()
 			})
 		}
 		synctest.Wait()
 		began := time.Now()
-		if leave, ok := share.Enter(t.Context(), "team-b", quickSize); !ok || time.Since(began) != 0 {
+		if turn, ok := share.Enter(t.Context(), "team-b", quickSize); !ok || time.Since(began) != 0 {
 			t.Errorf("a small document entered %v after %v", ok, time.Since(began))
 		} else {
-			leave()
+			turn.Leave()
 		}
 		wg.Wait()
 		if most != 1 || entered != 10 {
@@ -96,14 +96,14 @@ func TestT6WhoUsesUpTheTimeOfFiltersWaitsForItself(t *testing.T) {
 					for range 3 { // webhooks at a time
 						wg.Go(func() {
 							for ctx.Err() == nil {
-								leave, ok := share.Enter(ctx, fmt.Sprint("flood-", i), 0)
+								turn, ok := share.Enter(ctx, fmt.Sprint("flood-", i), 0)
 								if !ok {
 									elapse(time.Millisecond)
 									continue
 								}
 								elapse(FilterTime)
 								used[i] += FilterTime // it is its turn
-								leave()
+								turn.Leave()
 							}
 						})
 					}
@@ -113,22 +113,22 @@ func TestT6WhoUsesUpTheTimeOfFiltersWaitsForItself(t *testing.T) {
 				const tries = 100
 				for i := range tries {
 					began := time.Now()
-					leave, ok := share.Enter(t.Context(), "team-a", 0)
+					turn, ok := share.Enter(t.Context(), "team-a", 0)
 					if took := time.Since(began); !ok || took != 0 {
 						t.Errorf("webhook %d of another namespace: %v after %v", i, ok, took)
 						break
 					}
 					elapse(time.Millisecond)
-					leave()
+					turn.Leave()
 					elapse(37 * time.Millisecond)
 				}
 				began := time.Now()
-				leave, ok := share.Enter(t.Context(), "team-a", quickSize+1)
+				turn, ok := share.Enter(t.Context(), "team-a", quickSize+1)
 				if took := time.Since(began); !ok || took > FilterTime {
 					t.Errorf("a large document of another namespace: %v after %v", ok, took)
 				}
 				if ok {
-					leave()
+					turn.Leave()
 				}
 				passed := time.Duration(namespaces)*FilterTime + tries*38*time.Millisecond
 				end()
@@ -148,23 +148,23 @@ func TestT6WhoUsesUpTheTimeOfFiltersWaitsForItself(t *testing.T) {
 func TestASlowNamespaceIsForgiven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		share := NewShare()
-		leave, _ := share.Enter(t.Context(), "team-a", 0)
+		turn, _ := share.Enter(t.Context(), "team-a", 0)
 		elapse(time.Hour)
-		leave()
+		turn.Leave()
 		began := time.Now()
-		if leave, ok := share.Enter(t.Context(), "team-a", 0); !ok || time.Since(began) > turnWait {
+		if turn, ok := share.Enter(t.Context(), "team-a", 0); !ok || time.Since(began) > turnWait {
 			t.Errorf("entered %v after %v", ok, time.Since(began))
 		} else {
-			leave()
+			turn.Leave()
 		}
 		elapse(slowFor)
 		large, _ := share.Enter(t.Context(), "team-b", quickSize+1)
-		defer large()
+		defer large.Leave()
 		began = time.Now()
-		if leave, ok := share.Enter(t.Context(), "team-a", 0); !ok || time.Since(began) != 0 {
+		if turn, ok := share.Enter(t.Context(), "team-a", 0); !ok || time.Since(began) != 0 {
 			t.Errorf("later entered %v after %v", ok, time.Since(began))
 		} else {
-			leave()
+			turn.Leave()
 		}
 	})
 }

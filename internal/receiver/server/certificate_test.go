@@ -23,6 +23,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"notifier/internal/receiver/receivertest"
 )
 
 // pairFiles are a certificate and a key in files.
@@ -87,7 +89,7 @@ func TestACertificateIsReadAgainAndABrokenOneChangesNothing(t *testing.T) {
 		newCert, newKey := newPair(t, 2, expires.AddDate(1, 0, 0))
 		write(t, files.cert, oldCert)
 		write(t, files.key, oldKey)
-		var lines syncBuffer
+		var lines receivertest.Buffer
 		registry := prometheus.NewRegistry()
 		c, err := NewCertificate(files.cert, files.key, slog.New(slog.NewTextHandler(&lines, nil)), registry)
 		if err != nil {
@@ -193,14 +195,14 @@ func secureClient(t testing.TB, protocols ...string) *http.Client {
 // Fails when a listener with a certificate speaks less than HTTP/1 and HTTP/2, or TLS older than 1.2.
 func TestWithACertificateTheDoorIsHTTPSWithBothVersions(t *testing.T) {
 	hook := newHook(t, "team-a/hook")
-	w := newWebhooks(t, stored, hook)
+	w := newWebhooks(t, receivertest.Stored, hook)
 	var protocol string
 	url, s := serveTLS(t, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		protocol = r.Proto
 		w.ServeHTTP(rw, r)
 	}), nil)
 	for _, want := range []string{"HTTP/1.1", "HTTP/2.0"} {
-		if status, err := send(t.Context(), secureClient(t, want), url, hook.Path, token, "{}"); err != nil || status != http.StatusOK {
+		if status, err := send(t.Context(), secureClient(t, want), url+hook.Path, token, "{}"); err != nil || status != http.StatusOK {
 			t.Errorf("%s: %d, %v", want, status, err)
 		}
 		if protocol != want {
@@ -223,7 +225,7 @@ func TestWithACertificateTheDoorIsHTTPSWithBothVersions(t *testing.T) {
 
 // Fails when HTTP/2 is spoken in clear text, where nothing here limits it.
 func TestClearTextIsHTTP1Alone(t *testing.T) {
-	_, s := serveReal(t, newWebhooks(t, stored), nil)
+	_, s := serveReal(t, newWebhooks(t, receivertest.Stored), nil)
 	for name, text := range map[string]string{
 		"the preface of HTTP/2": "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00",
 		"an upgrade":            "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n",

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"notifier/internal/receiver/receivertest"
 )
 
 // pipe is a connection from an address.
@@ -151,14 +153,14 @@ func TestConnectionsAreCountedUntilTheyAreClosed(t *testing.T) {
 // Over a real listener: idle connections up to the cap keep nobody out, though they come from the same address.
 func TestIdleConnectionsUpToTheCapKeepNobodyOut(t *testing.T) {
 	hook := newHook(t, "team-a/hook")
-	w := newWebhooks(t, stored, hook)
+	w := newWebhooks(t, receivertest.Stored, hook)
 	base, s := serveReal(t, w, func(o *Options) { o.Connections = 20 })
 	for range 100 {
 		dial(t, s, "POST ")
 	}
 	begin := time.Now()
 	for range 5 {
-		if status, err := send(t.Context(), client(t, 1), base, hook.Path, token, "{}"); err != nil || status != http.StatusOK {
+		if status, err := send(t.Context(), client(t, 1), base+hook.Path, token, "{}"); err != nil || status != http.StatusOK {
 			t.Errorf("got %d, %v", status, err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"notifier/internal/event"
+	"notifier/internal/receiver/receivertest"
 )
 
 // attacker is one connection of HTTP/2 that keeps to no rule.
@@ -91,7 +92,7 @@ func TestT6RapidResetLeavesMemoryAndOthersAlone(t *testing.T) {
 	const streams = 10_000
 	mine, theirs := newHook(t, "team-a/hook"), newHook(t, "team-b/hook")
 	release := make(chan struct{})
-	w := newWebhooks(t, triggersFunc(func(ctx context.Context, tr event.Trigger) error {
+	w := newWebhooks(t, receivertest.TriggersFunc(func(ctx context.Context, tr event.Trigger) error {
 		if tr.Namespace == "team-a" {
 			select {
 			case <-release:
@@ -104,13 +105,13 @@ func TestT6RapidResetLeavesMemoryAndOthersAlone(t *testing.T) {
 	victim := secureClient(t, "HTTP/1.1", "HTTP/2.0")
 	served := func() {
 		t.Helper()
-		if status, err := send(t.Context(), victim, url, theirs.Path, token, "{}"); err != nil || status/100 != 2 {
+		if status, err := send(t.Context(), victim, url+theirs.Path, token, "{}"); err != nil || status/100 != 2 {
 			t.Errorf("another client's webhook: %d, %v", status, err)
 		}
 	}
 	served()
 	before, goroutines := memory(), runtime.NumGoroutine()
-	signature, sent, connections := sign(token, ""), 0, 0
+	signature, sent, connections := receivertest.Sign(token, ""), 0, 0
 	for sent < streams {
 		a := attack(t, s)
 		connections++
@@ -145,7 +146,7 @@ func TestT6RapidResetLeavesMemoryAndOthersAlone(t *testing.T) {
 
 // CVE-2023-45288: fails when headers over the limit are read to an end that does not come.
 func TestContinuationsWithoutEndCloseTheConnection(t *testing.T) {
-	w := newWebhooks(t, stored)
+	w := newWebhooks(t, receivertest.Stored)
 	_, s := serveTLS(t, w, nil)
 	a := attack(t, s)
 	gone := make(chan struct{})
@@ -170,7 +171,7 @@ func TestContinuationsWithoutEndCloseTheConnection(t *testing.T) {
 
 // Fails when http2Limits are not what the server works with: a connection could fill more before a handler reads.
 func TestAConnectionOfHTTP2IsToldItsLimits(t *testing.T) {
-	w := newWebhooks(t, stored)
+	w := newWebhooks(t, receivertest.Stored)
 	_, s := serveTLS(t, w, nil)
 	a := attack(t, s)
 	limits := http2Limits()
@@ -200,7 +201,7 @@ func TestAConnectionOfHTTP2IsToldItsLimits(t *testing.T) {
 
 // Fails when headers that stop half way hold their connection of HTTP/2 beyond the time-outs.
 func TestHalfAHeaderOfHTTP2IsNotWaitedForForEver(t *testing.T) {
-	w := newWebhooks(t, stored)
+	w := newWebhooks(t, receivertest.Stored)
 	_, s := serveTLS(t, w, func(o *Options) { o.IdleTimeout = 100 * time.Millisecond })
 	a := attack(t, s)
 	if err := a.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: a.headers("/hook/x", "x")}); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"notifier/internal/event"
 	"notifier/internal/receiver"
+	"notifier/internal/receiver/receivertest"
 )
 
 // dial opens a connection to base and sends text.
@@ -60,12 +61,12 @@ func closed(t testing.TB, c net.Conn) time.Duration {
 // as long as an accepted one's.
 func TestSlowConnectionsAreClosed(t *testing.T) {
 	hook := newHook(t, "team-a/hook")
-	w := newWebhooks(t, stored, hook)
+	w := newWebhooks(t, receivertest.Stored, hook)
 	_, s := serveReal(t, w, func(o *Options) {
 		o.HeaderTimeout, o.ReadTimeout, o.IdleTimeout = 100*time.Millisecond, 4*time.Second, 100*time.Millisecond
 	})
 	head := "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n"
-	signature := "X-Hub-Signature-256: " + sign(token, "x") + "\r\n"
+	signature := "X-Hub-Signature-256: " + receivertest.Sign(token, "x") + "\r\n"
 	for name, tc := range map[string]struct {
 		text   string
 		within time.Duration
@@ -96,7 +97,7 @@ func TestSlowConnectionsAreClosed(t *testing.T) {
 }
 
 func TestAHeaderBeyondTheCapIsRefused(t *testing.T) {
-	w := newWebhooks(t, stored)
+	w := newWebhooks(t, receivertest.Stored)
 	_, s := serveReal(t, w, nil)
 	c := dial(t, s, "POST / HTTP/1.1\r\nHost: x\r\nX-Big: "+strings.Repeat("x", 64<<10)+"\r\n\r\n")
 	if status, err := answerOn(c); err != nil || status != http.StatusRequestHeaderFieldsTooLarge {
@@ -116,7 +117,7 @@ func TestTheEndWaitsForRequestsAndNotForEver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			started, release := make(chan struct{}), make(chan struct{})
 			hook := newHook(t, "team-a/hook")
-			w := newWebhooks(t, triggersFunc(func(context.Context, event.Trigger) error {
+			w := newWebhooks(t, receivertest.TriggersFunc(func(context.Context, event.Trigger) error {
 				close(started)
 				<-release
 				return nil
@@ -135,7 +136,7 @@ func TestTheEndWaitsForRequestsAndNotForEver(t *testing.T) {
 			go func() { done <- s.Run(ctx) }()
 			answered := make(chan int, 1)
 			go func() {
-				status, _ := send(t.Context(), client(t, 1), "http://"+s.Addr().String(), hook.Path, token, "{}")
+				status, _ := send(t.Context(), client(t, 1), "http://"+s.Addr().String()+hook.Path, token, "{}")
 				answered <- status
 			}()
 			<-started

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"notifier/internal/event"
+	"notifier/internal/fair"
 	"notifier/internal/receiver"
 	"notifier/internal/receiver/answer"
 )
@@ -329,18 +330,13 @@ func (w *watch) passTime(ctx context.Context) error {
 // interleaved are the triggers, one of each namespace after the other: a namespace with few is done after as many rounds, however many
 // another has (invariant T6).
 func interleaved(triggers map[triggerID]event.Trigger) []event.Trigger {
-	lines := map[string][]event.Trigger{}
-	for id, t := range triggers {
-		lines[id.namespace] = append(lines[id.namespace], t)
+	q := fair.NewQueue(func(t event.Trigger) string { return t.Namespace })
+	for _, t := range triggers {
+		q.Push(t)
 	}
-	turns := make([]event.Trigger, 0, len(triggers))
-	for len(lines) > 0 {
-		for namespace, line := range lines {
-			turns = append(turns, line[0])
-			if lines[namespace] = line[1:]; len(line) == 1 {
-				delete(lines, namespace)
-			}
-		}
+	turns := make([]event.Trigger, q.Len())
+	for i := range turns {
+		turns[i] = q.Pop()
 	}
 	return turns
 }

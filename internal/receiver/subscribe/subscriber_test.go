@@ -17,13 +17,14 @@ import (
 
 	"notifier/internal/event"
 	"notifier/internal/receiver"
+	"notifier/internal/receiver/receivertest"
 )
 
 // stage is a Subscriber between a feed and a bus of the test's own.
 type stage struct {
 	t        *testing.T
 	table    *Subscriptions
-	bus      *recorder
+	bus      *receivertest.Recorder
 	registry *prometheus.Registry
 	batches  chan told
 	skips    int
@@ -42,7 +43,7 @@ type told struct {
 
 func newStage(t *testing.T, subscriptions ...*Subscription) *stage {
 	s := &stage{
-		t: t, table: NewSubscriptions(), bus: &recorder{}, batches: make(chan told), reports: map[string]string{},
+		t: t, table: NewSubscriptions(), bus: &receivertest.Recorder{}, batches: make(chan told), reports: map[string]string{},
 	}
 	for _, sub := range subscriptions {
 		if err := s.table.Put(sub); err != nil {
@@ -59,7 +60,7 @@ func (s *stage) run() (stop func()) {
 	close(gate)
 	s.registry = prometheus.NewRegistry()
 	subscriber, err := New(Options{
-		Events: s, Triggers: triggersFunc(s.publish), Subscriptions: s.table, Reports: s, Gate: gate,
+		Events: s, Triggers: receivertest.TriggersFunc(s.publish), Subscriptions: s.table, Reports: s, Gate: gate,
 		Log: slog.New(slog.DiscardHandler), Registerer: s.registry,
 	})
 	if err != nil {
@@ -167,19 +168,19 @@ func (s *stage) again(records ...*event.Record) error {
 // must tells of an object and returns how many triggers that published.
 func (s *stage) must(object string) int {
 	s.t.Helper()
-	before := s.bus.count()
+	before := s.bus.Count()
 	if err := s.tell(about(object)); err != nil {
 		s.t.Fatal(err)
 	}
-	return s.bus.count() - before
+	return s.bus.Count() - before
 }
 
 // wait lets time pass and returns how many triggers that published.
 func (s *stage) wait(d time.Duration) int {
-	before := s.bus.count()
+	before := s.bus.Count()
 	elapse(d)
 	synctest.Wait()
-	return s.bus.count() - before
+	return s.bus.Count() - before
 }
 
 // about is an event about "kind/name" in the namespace team that is known to the watchers.
@@ -251,8 +252,8 @@ func TestAnEventTriggersNothingOfAnotherNamespace(t *testing.T) {
 		s := newStage(t, subscription("team/r"), subscription("other/r"))
 		defer s.run()()
 		s.must("ImagePolicy/app")
-		if len(s.bus.published) != 1 || s.bus.published[0].Namespace != "team" {
-			t.Errorf("published %+v", s.bus.published)
+		if len(s.bus.Published) != 1 || s.bus.Published[0].Namespace != "team" {
+			t.Errorf("published %+v", s.bus.Published)
 		}
 	})
 }
@@ -282,8 +283,8 @@ func TestE9AnEventOfNoKnownObjectTriggersNothing(t *testing.T) {
 		defer s.run()()
 		forged := about("ImagePolicy/app")
 		forged.Known = false
-		if err := s.tell(forged); err != nil || s.bus.count() != 0 {
-			t.Errorf("%d triggers, error %v", s.bus.count(), err)
+		if err := s.tell(forged); err != nil || s.bus.Count() != 0 {
+			t.Errorf("%d triggers, error %v", s.bus.Count(), err)
 		}
 		s.counts(map[string]float64{eventUnknown: 1})
 	})
@@ -313,14 +314,14 @@ func TestABatchTriggersEachTargetOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		keys := map[string]bool{}
-		for _, p := range s.bus.published {
+		for _, p := range s.bus.Published {
 			keys[p.Key] = true
 			if !p.Accepted.Equal(time.Now()) {
 				t.Errorf("accepted at %s", p.Accepted)
 			}
 		}
-		if len(s.bus.published) != 2 || len(keys) != 2 {
-			t.Errorf("published %+v", s.bus.published)
+		if len(s.bus.Published) != 2 || len(keys) != 2 {
+			t.Errorf("published %+v", s.bus.Published)
 		}
 		s.counts(map[string]float64{eventTriggered: 4})
 	})
@@ -345,8 +346,8 @@ func TestAnEventIsHandledAgainUntilItsTriggersAreStored(t *testing.T) {
 			}
 		}
 		s.failWith(nil)
-		if err := s.again(r); err != nil || s.bus.count() != 1 || s.looping("team/r") {
-			t.Errorf("%d triggers, looping %v, error %v", s.bus.count(), s.looping("team/r"), err)
+		if err := s.again(r); err != nil || s.bus.Count() != 1 || s.looping("team/r") {
+			t.Errorf("%d triggers, looping %v, error %v", s.bus.Count(), s.looping("team/r"), err)
 		}
 	})
 }

@@ -19,11 +19,11 @@ func TestE1AnEventFromBeforeAReceiverWasMadeDoesNotTriggerIt(t *testing.T) {
 		tell := func(accepted time.Time) int {
 			r := about("ImagePolicy/app")
 			r.Accepted = accepted
-			count := s.bus.count()
+			count := s.bus.Count()
 			if err := s.tell(r); err != nil {
 				t.Fatal(err)
 			}
-			return s.bus.count() - count
+			return s.bus.Count() - count
 		}
 		if n := tell(before); n != 0 {
 			t.Errorf("%d triggers", n)

@@ -73,11 +73,11 @@ func (v cdEvents) Parse(ctx context.Context, h http.Header, body []byte) (Conten
 
 // read waits for the namespace's turn, so that a flood of its events waits for itself and not in front of others'.
 func (v cdEvents) read(ctx context.Context, data []byte) (api.SharedContext, error) {
-	leave, ok := v.share.Enter(ctx, v.namespace, cdEventSize*int64(len(data)))
+	turn, ok := v.share.Enter(ctx, v.namespace, cdEventSize*int64(len(data)))
 	if !ok {
 		return api.SharedContext{}, limit.ErrNoTurn
 	}
-	defer leave()
+	defer turn.Leave()
 	return readCDEvent(data)
 }
 

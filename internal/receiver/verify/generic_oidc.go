@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"unicode/utf8"
 
+	"notifier/internal/event"
 	"notifier/internal/receiver/answer"
 	"notifier/internal/receiver/cel"
 	"notifier/internal/receiver/limit"
@@ -154,11 +154,11 @@ func (v genericOIDC) Begin(ctx context.Context, h http.Header) (Check, error) {
 	if err != nil {
 		return nil, err
 	}
-	leave, ok := v.share.Enter(ctx, v.namespace, 0)
+	turn, ok := v.share.Enter(ctx, v.namespace, 0)
 	if !ok {
 		return nil, limit.ErrNoTurn
 	}
-	defer leave()
+	defer turn.Leave()
 	var claims Claims
 	if proven.Claims(&claims) != nil {
 		return nil, oidc.RefusedBearer
@@ -192,18 +192,7 @@ func (p *oidcProvider) validate(ctx context.Context, claims Claims) error {
 	if len(messages) == 0 {
 		return nil
 	}
-	return answer.Refusal(clip(strings.Join(messages, "; "), maxMessages))
-}
-
-// clip cuts a text to at most n bytes, between two characters.
-func clip(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n]
+	return answer.Refusal(event.Truncate(strings.Join(messages, "; "), maxMessages, ""))
 }
 
 // proof is the Check of a request whose token has proven claims.

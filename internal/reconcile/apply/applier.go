@@ -20,7 +20,7 @@ import (
 // Bus hands out the triggers of the shards that this replica owns.
 type Bus interface {
 	// Triggers calls serve for each shard whose ownership begins, with a context that ends with it, until ctx ends.
-	Triggers(ctx context.Context, serve func(ctx context.Context, shard int, in <-chan event.Held[event.Trigger]) error) error
+	Triggers(ctx context.Context, serve func(ctx context.Context, shard int, in <-chan event.Message[event.Trigger]) error) error
 	// TriggerShard returns the shard of a namespace.
 	TriggerShard(namespace string) int
 }
@@ -131,18 +131,18 @@ func setDefault[T comparable](v *T, value T) {
 
 // Applier writes the reconcile requests of the shards that its replica owns.
 type Applier struct {
-	opts    Options
-	log     *slog.Logger
-	metrics *metrics
-	limiter *rate.Limiter
-	book    *book
+	opts     Options
+	log      *slog.Logger
+	metrics  *metrics
+	limiter  *rate.Limiter
+	refusals *refusals
 	// authority and reviews ask what is refused before it is tried.
 	authority *authority
 	reviews   *reviewer
 	// queue has what is due worked on.
 	queue *kube.Controller[item]
-	// settling bounds the confirmations from the bus that are awaited beside the work.
-	settling chan struct{}
+	// storing bounds the confirmations from the bus that are awaited beside the work.
+	storing chan struct{}
 
 	mu    sync.Mutex
 	jobs  map[jobKey]*job
@@ -162,8 +162,8 @@ func New(opts Options) (*Applier, error) {
 	a := &Applier{
 		opts: opts, log: opts.Log, metrics: newMetrics(opts.Registerer),
 		limiter:  rate.NewLimiter(rate.Limit(opts.QPS), opts.Burst),
-		book:     newBook(opts.Log),
-		settling: make(chan struct{}, maxSettling),
+		refusals: newRefusals(opts.Log),
+		storing:  make(chan struct{}, maxSettling),
 		jobs:     map[jobKey]*job{}, slots: map[slotKey]*slot{}, shards: map[int]*shard{},
 	}
 	a.queue = kube.NewController(kube.ControllerOptions[item]{
@@ -206,7 +206,7 @@ func (a *Applier) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer stop()
-	wg.Go(func() { a.book.run(work, a.opts.Reports) })
+	wg.Go(func() { a.refusals.run(work, a.opts.Reports) })
 	if a.opts.Access != nil {
 		a.reviews.open()
 		asking.Go(func() { a.reviews.run(asks) })

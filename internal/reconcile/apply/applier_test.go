@@ -184,7 +184,7 @@ func TestTheNewestTriggerOfAKeyIsKept(t *testing.T) {
 		w.want(late, "done")
 		w.want(second, "held")
 		redelivery := &fakeHold{} // the bus hands the same message out once more
-		w.bus.in <- event.Held[event.Trigger]{Value: w.applier.wanted("team-a"), Settler: redelivery}
+		w.bus.in <- event.Message[event.Trigger]{Value: w.applier.wanted("team-a"), Acker: redelivery}
 		w.api.respond(nil)
 		pass(time.Minute)
 		w.want(second, "held") // its end would have ended the redelivery before its time
@@ -326,8 +326,8 @@ func TestDrainFinishesWhatIsInFlightAndReturnsTheRest(t *testing.T) {
 		w.api.mu.Lock()
 		w.api.err = fmt.Errorf("connection refused")
 		w.api.mu.Unlock()
-		w.bus.in <- event.Held[event.Trigger]{Value: trigger(r, event.Target{Kind: "X", Name: "y"}), Settler: &fakeHold{}}
-		w.bus.in <- event.Held[event.Trigger]{Value: trigger(r, r.Targets[2]), Settler: waiting}
+		w.bus.in <- event.Message[event.Trigger]{Value: trigger(r, event.Target{Kind: "X", Name: "y"}), Acker: &fakeHold{}}
+		w.bus.in <- event.Message[event.Trigger]{Value: trigger(r, r.Targets[2]), Acker: waiting}
 		w.stop()
 		if took := time.Since(began); took > 6*time.Second {
 			t.Errorf("stopped after %v", took)
@@ -362,7 +362,7 @@ func TestNothingIsTakenBeforeAllReceiversAreCompiled(t *testing.T) {
 		w := newWorld(t, func(o *Options) { o.Compiled = gate })
 		defer w.stop()
 		select {
-		case w.bus.in <- event.Held[event.Trigger]{}:
+		case w.bus.in <- event.Message[event.Trigger]{}:
 			t.Error("taken")
 		case <-time.After(time.Hour):
 		}

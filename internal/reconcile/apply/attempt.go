@@ -165,7 +165,7 @@ func (a *Applier) conclude(k slotKey, at *attempt, o outcome) (settle settle, me
 		j.result = o.ended
 	case o.verdict == applied:
 		met = true
-		a.book.allow(k.namespace, o.receiver.ServiceAccount, map[string]bool{o.receiver.Name: true}, o.resource, k.object)
+		a.refusals.allow(k.namespace, o.receiver.ServiceAccount, map[string]bool{o.receiver.Name: true}, o.resource, k.object)
 		if end = j.metBy(o.stamp); end {
 			a.metrics.latency.Observe(time.Since(j.trigger.Accepted).Seconds())
 		} else { // a newer trigger came meanwhile
@@ -213,7 +213,7 @@ func (a *Applier) refusedAgain(k slotKey, at *attempt, o outcome) (last bool) {
 		d.Reason = v1.ForbiddenReason
 		a.reviews.changed(k.namespace, o.receiver.Name) // which tells a missing permission from what another is to mend
 	}
-	a.book.deny(o.receiver, d)
+	a.refusals.deny(o.receiver, d)
 	at.pause = longer(at.pause, minRefusedPause)
 	at.notBefore = time.Now().Add(at.pause)
 	if at.notBefore.After(at.job.trigger.Accepted.Add(RefusedFor)) {

@@ -74,7 +74,7 @@ func newCrowd(t testing.TB, receivers int) *crowd {
 			tr := trigger(r, target)
 			j := &job{
 				key: jobKey{"crowded", tr.Key}, shard: sh, pending: map[slotKey]*attempt{},
-				held: event.Held[event.Trigger]{Value: tr, Settler: &fakeHold{}}, trigger: indexTrigger(tr),
+				held: event.Message[event.Trigger]{Value: tr, Acker: &fakeHold{}}, trigger: indexTrigger(tr),
 			}
 			c.jobs[j.key], sh.jobs[j.key] = j, j
 			c.claim(j, c.object)
@@ -162,7 +162,7 @@ func TestT4AClaimThatChangesWhileItIsSharedIsLeftAlone(t *testing.T) {
 		}
 		c.unclaim(c.object, left.pending[c.object])
 		c.mu.Unlock()
-		c.offer(renewed.shard, event.Held[event.Trigger]{Value: newer, Settler: &fakeHold{}})
+		c.offer(renewed.shard, event.Message[event.Trigger]{Value: newer, Acker: &fakeHold{}})
 	}
 	if ended, _ := c.answer(); ended != c.claims-2 {
 		t.Errorf("%d of %d claims ended, want all but two", ended, c.claims)
@@ -182,7 +182,7 @@ func TestT4AClaimWhoseTriggerIsTakenWhileItIsSharedIsLeftAlone(t *testing.T) {
 		c.opts.Selector.(fakeSelector)[target.Selector()] = []string{c.object.object.name}
 		taken := c.jobs[jobKey{"crowded", event.TargetKey(target, "sa")}]
 		hold := &fakeHold{}
-		c.offer(taken.shard, event.Held[event.Trigger]{Value: trigger(r, target), Settler: hold})
+		c.offer(taken.shard, event.Message[event.Trigger]{Value: trigger(r, target), Acker: hold})
 		c.seen = func() {
 			c.seen = func() {}
 			pass(time.Millisecond)

@@ -13,13 +13,13 @@ import (
 
 // fakeBus has one shard, served over and over until ctx ends.
 type fakeBus struct {
-	in chan event.Held[event.Trigger]
+	in chan event.Message[event.Trigger]
 	mu sync.Mutex
 	// end ends the current term of ownership and returns when it is over.
 	end func()
 }
 
-func (b *fakeBus) Triggers(ctx context.Context, serve func(context.Context, int, <-chan event.Held[event.Trigger]) error) error {
+func (b *fakeBus) Triggers(ctx context.Context, serve func(context.Context, int, <-chan event.Message[event.Trigger]) error) error {
 	for ctx.Err() == nil {
 		term, cancel := context.WithCancel(ctx)
 		over := make(chan struct{})

@@ -16,7 +16,7 @@ type fencedBus struct {
 	owned func() bool
 }
 
-func (b fencedBus) Triggers(ctx context.Context, serve func(context.Context, int, <-chan event.Held[event.Trigger]) error) error {
+func (b fencedBus) Triggers(ctx context.Context, serve func(context.Context, int, <-chan event.Message[event.Trigger]) error) error {
 	return b.Bus.Triggers(event.WithFence(ctx, b.owned), serve)
 }
 

@@ -64,34 +64,34 @@ type name struct{ namespace, name string }
 
 func (n name) parts() (namespace, receiver string) { return n.namespace, n.name }
 
-// book knows the Receivers that are not well, and reports changes. It holds no Receiver that is.
-type book struct {
-	log   *slog.Logger
-	mu    sync.Mutex
-	pages map[string]map[string]*page // by namespace, then name
+// refusals are the writes that were refused, by Receiver, and their reports. A Receiver without any has no entry.
+type refusals struct {
+	log     *slog.Logger
+	mu      sync.Mutex
+	entries map[string]map[string]*refusedWrites // by namespace, then name
 	// changed has the Receivers to report; wake is filled when it gets its first.
 	changed map[name]bool
 	wake    chan struct{}
 }
 
-// page is one Receiver's. A page that this replica wrote is not overwritten by what others reported before.
-type page struct {
+// refusedWrites is the entry of one Receiver. One that this replica wrote is not overwritten by what others reported before.
+type refusedWrites struct {
 	health Health
 	own    bool
 	// gone says that the Receiver is no more, so that its report is removed.
 	gone bool
 }
 
-func newBook(log *slog.Logger) *book {
-	return &book{log: log, pages: map[string]map[string]*page{}, changed: map[name]bool{}, wake: make(chan struct{}, 1)}
+func newRefusals(log *slog.Logger) *refusals {
+	return &refusals{log: log, entries: map[string]map[string]*refusedWrites{}, changed: map[name]bool{}, wake: make(chan struct{}, 1)}
 }
 
 // deny notes that a write for the Receiver was refused.
-func (b *book) deny(r Receiver, d Denied) {
+func (b *refusals) deny(r Receiver, d Denied) {
 	d.Message = safeReason(d.Message)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	p := b.page(r.Namespace, r.Name)
+	p := b.entry(r.Namespace, r.Name)
 	if p.health.UID != r.UID {
 		p.health = Health{UID: r.UID}
 	}
@@ -118,7 +118,7 @@ func (b *book) deny(r Receiver, d Denied) {
 
 // allow notes that a write on the object succeeded as the account, for Receivers of the namespace. What others of it are denied as
 // the same account is mended by it as well.
-func (b *book) allow(namespace, account string, receivers map[string]bool, resource string, o object) {
+func (b *refusals) allow(namespace, account string, receivers map[string]bool, resource string, o object) {
 	b.remove(namespace, func(receiver string, d Denied) bool {
 		named := d.Object == o.name || d.Object == "*" && d.Reviewed        // it said that all that are selected are refused
 		return named && (d.Resource == resource || d.Resource == o.kind) && // the kind while it was not served
@@ -128,14 +128,14 @@ func (b *book) allow(namespace, account string, receivers map[string]bool, resou
 
 // resolved notes that the Receiver's selector over a kind was resolved, and forgets what it was denied for targets that it no
 // longer names or as an account that it no longer uses.
-func (b *book) resolved(r Receiver, target event.Target) {
+func (b *refusals) resolved(r Receiver, target event.Target) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	p := b.pages[r.Namespace][r.Name]
+	p := b.entries[r.Namespace][r.Name]
 	if p == nil {
 		return
 	}
-	b.strike(r.Namespace, r.Name, p, func(d Denied) bool {
+	b.discard(r.Namespace, r.Name, p, func(d Denied) bool {
 		return !r.concerns(d) || target.Selects() && d.Object == "*" && d.Kind == target.Kind && !d.Reviewed
 	})
 }
@@ -149,11 +149,11 @@ func (r Receiver) concerns(d Denied) bool {
 
 // reviewed notes what a review of the Receiver found, in the place of what an earlier one did. Of the kinds for which open says so
 // nothing was found out.
-func (b *book) reviewed(r Receiver, found []Denied, open func(kind string) bool) {
+func (b *refusals) reviewed(r Receiver, found []Denied, open func(kind string) bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var before []Denied
-	if p := b.pages[r.Namespace][r.Name]; p != nil && p.health.UID == r.UID {
+	if p := b.entries[r.Namespace][r.Name]; p != nil && p.health.UID == r.UID {
 		before = p.health.Denied
 	}
 	var now []Denied
@@ -176,7 +176,7 @@ func (b *book) reviewed(r Receiver, found []Denied, open func(kind string) bool)
 	if slices.Equal(before, now) {
 		return
 	}
-	p := b.page(r.Namespace, r.Name)
+	p := b.entry(r.Namespace, r.Name)
 	p.health, p.own, p.gone = Health{UID: r.UID, Denied: now}, true, false
 	b.mark(r.Namespace, r.Name)
 }
@@ -189,7 +189,7 @@ func (d Denied) expected(review Denied) bool {
 
 // forget takes back what is shown of a namespace's Receivers that are none of those that live: they are no more, or their spec does not
 // stand, so that they ask for nothing.
-func (b *book) forget(namespace string, live []Receiver) {
+func (b *refusals) forget(namespace string, live []Receiver) {
 	lives := make(map[string]bool, len(live))
 	for _, r := range live {
 		lives[r.Name] = true
@@ -203,35 +203,35 @@ func (d Denied) same(other Denied) bool {
 }
 
 // removed notes that the Receiver asks no more for an object.
-func (b *book) removed(r Receiver, kind, object string) {
+func (b *refusals) removed(r Receiver, kind, object string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if p := b.pages[r.Namespace][r.Name]; p != nil && p.health.UID == r.UID {
-		b.strike(r.Namespace, r.Name, p, func(d Denied) bool { return d.Kind == kind && d.Object == object })
+	if p := b.entries[r.Namespace][r.Name]; p != nil && p.health.UID == r.UID {
+		b.discard(r.Namespace, r.Name, p, func(d Denied) bool { return d.Kind == kind && d.Object == object })
 	}
 }
 
 // gone notes that the Receiver of a trigger is no more.
-func (b *book) gone(t event.Trigger) {
+func (b *refusals) gone(t event.Trigger) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if p := b.pages[t.Namespace][t.Receiver]; p != nil && p.health.UID == t.ReceiverUID {
+	if p := b.entries[t.Namespace][t.Receiver]; p != nil && p.health.UID == t.ReceiverUID {
 		p.health.Denied, p.own, p.gone = nil, true, true
 		b.mark(t.Namespace, t.Receiver)
 	}
 }
 
 // remove takes off the denials in a namespace for which drop says so.
-func (b *book) remove(namespace string, drop func(receiver string, d Denied) bool) {
+func (b *refusals) remove(namespace string, drop func(receiver string, d Denied) bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for receiver, p := range b.pages[namespace] {
-		b.strike(namespace, receiver, p, func(d Denied) bool { return drop(receiver, d) })
+	for receiver, p := range b.entries[namespace] {
+		b.discard(namespace, receiver, p, func(d Denied) bool { return drop(receiver, d) })
 	}
 }
 
-// strike takes denials off a page. The caller holds the lock.
-func (b *book) strike(namespace, receiver string, p *page, drop func(Denied) bool) {
+// discard takes denials off an entry. The caller holds the lock.
+func (b *refusals) discard(namespace, receiver string, p *refusedWrites, drop func(Denied) bool) {
 	if !slices.ContainsFunc(p.health.Denied, drop) {
 		return
 	}
@@ -239,28 +239,28 @@ func (b *book) strike(namespace, receiver string, p *page, drop func(Denied) boo
 	b.mark(namespace, receiver)
 }
 
-// page returns the Receiver's page, a new one if there is none. The caller holds the lock.
-func (b *book) page(namespace, receiver string) *page {
-	pages := b.pages[namespace]
-	if pages == nil {
-		pages = map[string]*page{}
-		b.pages[namespace] = pages
+// entry returns the Receiver's entry, a new one if there is none. The caller holds the lock.
+func (b *refusals) entry(namespace, receiver string) *refusedWrites {
+	entries := b.entries[namespace]
+	if entries == nil {
+		entries = map[string]*refusedWrites{}
+		b.entries[namespace] = entries
 	}
-	if pages[receiver] == nil {
-		pages[receiver] = &page{}
+	if entries[receiver] == nil {
+		entries[receiver] = &refusedWrites{}
 	}
-	return pages[receiver]
+	return entries[receiver]
 }
 
-func (b *book) drop(n name) {
-	delete(b.pages[n.namespace], n.name)
-	if len(b.pages[n.namespace]) == 0 {
-		delete(b.pages, n.namespace)
+func (b *refusals) drop(n name) {
+	delete(b.entries[n.namespace], n.name)
+	if len(b.entries[n.namespace]) == 0 {
+		delete(b.entries, n.namespace)
 	}
 }
 
 // mark has the Receiver reported. The caller holds the lock.
-func (b *book) mark(namespace, receiver string) {
+func (b *refusals) mark(namespace, receiver string) {
 	b.changed[name{namespace, receiver}] = true
 	select {
 	case b.wake <- struct{}{}:
@@ -269,7 +269,7 @@ func (b *book) mark(namespace, receiver string) {
 }
 
 // learn takes in what is reported of a Receiver, by this replica or another.
-func (b *book) learn(key string, value []byte) {
+func (b *refusals) learn(key string, value []byte) {
 	namespace, receiver, ok := strings.Cut(strings.TrimPrefix(key, HealthPrefix), "/")
 	if !ok || !strings.HasPrefix(key, HealthPrefix) {
 		return
@@ -280,7 +280,7 @@ func (b *book) learn(key string, value []byte) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	p, changed := b.page(namespace, receiver), b.changed[name{namespace, receiver}]
+	p, changed := b.entry(namespace, receiver), b.changed[name{namespace, receiver}]
 	// A report that was removed after this replica made it was about a Receiver that is no more.
 	if !p.own || len(value) == 0 && !changed {
 		p.health = h
@@ -291,18 +291,18 @@ func (b *book) learn(key string, value []byte) {
 }
 
 // disown lets other replicas' reports about the namespaces count again, when their shard goes to another.
-func (b *book) disown(namespaces map[string]bool) {
+func (b *refusals) disown(namespaces map[string]bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for namespace := range namespaces {
-		for _, p := range b.pages[namespace] {
+		for _, p := range b.entries[namespace] {
 			p.own = false
 		}
 	}
 }
 
 // run reports changes and takes in those of others, until ctx ends.
-func (b *book) run(ctx context.Context, reports Reports) {
+func (b *refusals) run(ctx context.Context, reports Reports) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() {
@@ -331,11 +331,11 @@ func (b *book) run(ctx context.Context, reports Reports) {
 const reportPause = time.Second
 
 // flush reports what changed, and whether all of it could be.
-func (b *book) flush(ctx context.Context, reports Reports) bool {
+func (b *refusals) flush(ctx context.Context, reports Reports) bool {
 	b.mu.Lock()
 	values := map[name][]byte{}
 	for n := range b.changed {
-		p := b.pages[n.namespace][n.name]
+		p := b.entries[n.namespace][n.name]
 		if p == nil || p.gone {
 			values[n] = nil
 			continue
@@ -356,7 +356,7 @@ func (b *book) flush(ctx context.Context, reports Reports) bool {
 		if err != nil {
 			all = false
 			b.changed[n] = true
-		} else if p := b.pages[n.namespace][n.name]; p != nil && len(p.health.Denied) == 0 && !b.changed[n] {
+		} else if p := b.entries[n.namespace][n.name]; p != nil && len(p.health.Denied) == 0 && !b.changed[n] {
 			b.drop(n)
 		}
 		b.mu.Unlock()

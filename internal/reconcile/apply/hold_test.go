@@ -28,9 +28,9 @@ func (h *fakeHold) count(n *int) error {
 	return nil
 }
 
-func (h *fakeHold) Done(context.Context) error { return h.count(&h.done) }
-func (h *fakeHold) Return() error              { return h.count(&h.returned) }
-func (h *fakeHold) Working() error             { return h.count(&h.working) }
+func (h *fakeHold) Ack(context.Context) error { return h.count(&h.done) }
+func (h *fakeHold) Nak() error                { return h.count(&h.returned) }
+func (h *fakeHold) InProgress() error         { return h.count(&h.working) }
 
 func (h *fakeHold) String() string {
 	h.mu.Lock()

@@ -21,7 +21,7 @@ type job struct {
 	key   jobKey
 	shard *shard
 	// held is the message that came last. It is the one of the key that is on disk: the bus keeps no other.
-	held event.Held[event.Trigger]
+	held event.Message[event.Trigger]
 	// trigger is the one that was accepted last, which may have come before.
 	trigger *indexedTrigger
 	// stale says that the target is to be resolved (again), expanding that this is under way, expanded when it last began.
@@ -65,7 +65,7 @@ func longer(p, least time.Duration) time.Duration {
 //
 // Whatever comes has the target resolved once more, and with it a request of its own, also if it was accepted before the one at work:
 // webhooks that were accepted later may ride on it by now.
-func (a *Applier) offer(sh *shard, held event.Held[event.Trigger]) (done, back []event.Held[event.Trigger]) {
+func (a *Applier) offer(sh *shard, held event.Message[event.Trigger]) (done, back []event.Message[event.Trigger]) {
 	t, indexed := held.Value, indexTrigger(held.Value)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -73,9 +73,9 @@ func (a *Applier) offer(sh *shard, held event.Held[event.Trigger]) (done, back [
 	j := a.jobs[key]
 	switch {
 	case sh.closed:
-		return nil, []event.Held[event.Trigger]{held}
+		return nil, []event.Message[event.Trigger]{held}
 	case j != nil && j.shard != sh: // what the bus gives twice while a shard changes hands goes to neither
-		return nil, []event.Held[event.Trigger]{held}
+		return nil, []event.Message[event.Trigger]{held}
 	case j == nil:
 		j = &job{key: key, shard: sh, pending: map[slotKey]*attempt{}}
 		a.jobs[key], sh.jobs[key] = j, j
@@ -119,7 +119,7 @@ func (a *Applier) expand(ctx context.Context, it item) {
 	case "":
 		target, names, why = a.objects(ctx, receiver, target)
 	case resultRefused:
-		a.book.deny(receiver, denial(receiver, target, errNotWatched))
+		a.refusals.deny(receiver, denial(receiver, target, errNotWatched))
 	}
 	a.endExpanding(j, target, names, why)(ctx)
 }
@@ -231,7 +231,7 @@ func (a *Applier) finish(j *job) settle {
 	}
 }
 
-// forget takes the job off the books. The caller holds the lock.
+// forget forgets the job. The caller holds the lock.
 func (a *Applier) forget(j *job) {
 	delete(a.jobs, j.key)
 	delete(j.shard.jobs, j.key)
@@ -241,17 +241,17 @@ func (a *Applier) forget(j *job) {
 	}
 }
 
-func (a *Applier) giveBack(held event.Held[event.Trigger]) {
-	if err := held.Return(); err != nil {
+func (a *Applier) giveBack(held event.Message[event.Trigger]) {
+	if err := held.Nak(); err != nil {
 		a.log.Warn("trigger not given back, the bus will hand it out again by itself", "namespace", held.Value.Namespace, "error", err)
 	}
 }
 
 // confirm ends a message. If the bus does not confirm, it hands the message out again: one request more than needed.
-func (a *Applier) confirm(ctx context.Context, held event.Held[event.Trigger]) {
+func (a *Applier) confirm(ctx context.Context, held event.Message[event.Trigger]) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer cancel()
-	if err := held.Done(ctx); err != nil {
+	if err := held.Ack(ctx); err != nil {
 		a.log.Warn("end of a trigger not confirmed, it may be applied again", "namespace", held.Value.Namespace, "error", err)
 	}
 }

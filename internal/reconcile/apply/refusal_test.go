@@ -79,15 +79,15 @@ func TestARefusalIsClearedByTheNextSuccess(t *testing.T) {
 		if got := w.health("team-a/github"); len(got.Denied) != 0 {
 			t.Errorf("still shown: %+v", got)
 		}
-		w.applier.book.mu.Lock()
-		defer w.applier.book.mu.Unlock()
-		if len(w.applier.book.pages) != 0 {
-			t.Error("the book holds a Receiver that is well")
+		w.applier.refusals.mu.Lock()
+		defer w.applier.refusals.mu.Unlock()
+		if len(w.applier.refusals.entries) != 0 {
+			t.Error("the refusals hold a Receiver that is well")
 		}
 	})
 }
 
-// Fails when the book does not read what others reported.
+// Fails when the refusals are not read what others reported.
 func TestANewOwnerClearsWhatTheOldOneReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -271,12 +271,12 @@ func TestWhatIsShownIsOneShortLine(t *testing.T) {
 
 // Fails when deny has no bound.
 func TestRefusalsOfOneReceiverAreBounded(t *testing.T) {
-	b := newBook(nil)
+	b := newRefusals(nil)
 	r := Receiver{Namespace: "team-a", Name: "github", UID: "u"}
 	for i := range 100 {
 		b.deny(r, Denied{Object: strings.Repeat("a", i+1)})
 	}
-	if n := len(b.pages["team-a"]["github"].health.Denied); n != maxDenied {
+	if n := len(b.entries["team-a"]["github"].health.Denied); n != maxDenied {
 		t.Errorf("%d refusals", n)
 	}
 }
@@ -299,14 +299,14 @@ func TestWhatAReceiverNoLongerAsksForIsNoLongerShown(t *testing.T) {
 		"found by the selector":      {denied("weak", "found"), selecting("a", "b"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBook(slog.New(slog.DiscardHandler))
+			b := newRefusals(slog.New(slog.DiscardHandler))
 			r := Receiver{Namespace: "team-a", Name: "github", UID: "u", ServiceAccount: "weak", Targets: []event.Target{repo("app")}}
 			if c.target.Selects() {
 				r.Targets = append(r.Targets, c.target)
 			}
 			b.deny(r, c.denied)
 			b.resolved(r, c.target)
-			if stays := len(b.pages["team-a"]["github"].health.Denied) == 1; stays != c.stays {
+			if stays := len(b.entries["team-a"]["github"].health.Denied) == 1; stays != c.stays {
 				t.Errorf("stays: %v", stays)
 			}
 		})

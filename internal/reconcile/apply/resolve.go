@@ -23,7 +23,7 @@ var (
 // resolve returns the Receiver that asks for the trigger's target and the target as that Receiver names it. It is the one whose
 // webhook it was; if that one is gone or asks no more, any other that asked for the same as the same account by then, because
 // their triggers were one message. Otherwise why says what became of it: with resultRefused, that the named Receiver may ask for
-// it, which cannot be told because the kind is not watched. It must not be called under the lock.
+// it, which cannot be known because the kind is not watched. It must not be called under the lock.
 func (a *Applier) resolve(w *indexedTrigger) (r Receiver, target event.Target, why string) {
 	named, alive := a.own(w)
 	if alive {
@@ -71,13 +71,13 @@ func (a *Applier) mend(w *indexedTrigger, found Receiver, object string) {
 	named, alive := a.own(w)
 	switch {
 	case !alive:
-		a.book.gone(w.Trigger)
+		a.refusals.gone(w.Trigger)
 	case !a.asks(named, w.Target.Kind, object):
-		a.book.removed(named, w.Target.Kind, object)
+		a.refusals.removed(named, w.Target.Kind, object)
 	}
 }
 
-// asks reports whether a Receiver asks for an object by any of its targets, as far as can be told.
+// asks reports whether a Receiver asks for an object by any of its targets, as far as can be known.
 func (a *Applier) asks(r Receiver, kind, object string) bool {
 	return slices.ContainsFunc(r.Targets, func(t event.Target) bool {
 		switch {
@@ -98,7 +98,7 @@ func (a *Applier) own(w *indexedTrigger) (Receiver, bool) {
 }
 
 // asked returns the target that is the same as the one wanted, as the Receiver names it or chose it. Else why is resultRemoved, or
-// resultRefused or resultUnknown when it cannot be told.
+// resultRefused or resultUnknown when it cannot be known.
 func (a *Applier) asked(r Receiver, w *indexedTrigger) (target event.Target, why string) {
 	if i, ok := r.index.same[w.same]; ok {
 		return r.Targets[i], ""
@@ -132,7 +132,7 @@ func (a *Applier) chosen(r Receiver, w *indexedTrigger) (target event.Target, wh
 // there are none, having shown a refusal to the Receiver.
 func (a *Applier) objects(ctx context.Context, r Receiver, target event.Target) (found event.Target, names []string, why string) {
 	refuse := func(err error) (event.Target, []string, string) {
-		a.book.deny(r, denial(r, target, err))
+		a.refusals.deny(r, denial(r, target, err))
 		return target, nil, resultRefused
 	}
 	if !target.Selects() {
@@ -154,7 +154,7 @@ func (a *Applier) objects(ctx context.Context, r Receiver, target event.Target) 
 		found.APIVersion = resource.GroupVersion().String()
 	}
 	if !target.Selects() {
-		a.book.resolved(r, target)
+		a.refusals.resolved(r, target)
 		return found, []string{target.Name}, ""
 	}
 	names, watched := a.opts.Selector.Select(r.Namespace, found)
@@ -164,7 +164,7 @@ func (a *Applier) objects(ctx context.Context, r Receiver, target event.Target) 
 		}
 		return refuse(errNotWatched)
 	}
-	a.book.resolved(r, target)
+	a.refusals.resolved(r, target)
 	if len(names) == 0 {
 		return found, nil, resultNoMatch
 	}

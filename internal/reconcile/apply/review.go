@@ -149,7 +149,7 @@ func (v *reviewer) begin(namespace string) (asked int, ok bool) {
 	receivers := v.a.opts.Receivers.InNamespace(namespace)
 	owned := v.a.shardOf(namespace) != nil
 	if owned {
-		v.a.book.forget(namespace, receivers)
+		v.a.refusals.forget(namespace, receivers)
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -216,7 +216,7 @@ func (v *reviewer) review(ctx context.Context, n name, since time.Time) {
 	if ctx.Err() != nil || !v.a.keepsNamespace(sh, n.namespace) {
 		return
 	}
-	v.a.book.reviewed(r, found.denied, found.open)
+	v.a.refusals.reviewed(r, found.denied, found.open)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	round := v.namespaces[n.namespace]

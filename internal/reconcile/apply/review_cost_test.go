@@ -201,7 +201,7 @@ func TestReviewsEndWithTheBus(t *testing.T) {
 // lostBus is gone from the beginning.
 type lostBus struct{}
 
-func (lostBus) Triggers(context.Context, func(context.Context, int, <-chan event.Held[event.Trigger]) error) error {
+func (lostBus) Triggers(context.Context, func(context.Context, int, <-chan event.Message[event.Trigger]) error) error {
 	return errors.New("the bus is lost")
 }
 

@@ -55,10 +55,10 @@ func (r *ridden) leave() {
 // Take implements event.Taker.
 func (r *ridden) Take() { r.leave(); r.fakeHold.Take() }
 
-func (r *ridden) Done(ctx context.Context) error {
+func (r *ridden) Ack(ctx context.Context) error {
 	<-time.After(5 * time.Millisecond) // the bus confirms
 	r.leave()
-	return r.fakeHold.Done(ctx)
+	return r.fakeHold.Ack(ctx)
 }
 
 // stampedFrom reports whether some request for the object is stamped no earlier than that.
@@ -100,7 +100,7 @@ func TestT4AWebhookThatRidesOnATriggerThatCameLateGetsARequestOfItsOwn(t *testin
 					pass(2 * time.Second)
 				}
 				h := bus.hold(late)
-				w.bus.in <- event.Held[event.Trigger]{Value: late, Settler: h}
+				w.bus.in <- event.Message[event.Trigger]{Value: late, Acker: h}
 				pass(time.Millisecond / 2) // it is not confirmed yet
 				rider := trigger(two, two.Targets[0])
 				if !bus.covers(rider) { // it is a message of its own
@@ -130,7 +130,7 @@ func TestT4WhatIsReplacedIsTaken(t *testing.T) {
 		w.hook(one)
 		pass(500 * time.Millisecond)
 		replaced := trigger(one, one.Targets[0])
-		w.bus.in <- event.Held[event.Trigger]{Value: replaced, Settler: bus.hold(replaced)}
+		w.bus.in <- event.Message[event.Trigger]{Value: replaced, Acker: bus.hold(replaced)}
 		pass(500*time.Millisecond - time.Nanosecond) // an interval after the first was resolved
 		w.hook(two)
 		pass(time.Millisecond)
@@ -205,7 +205,7 @@ func FuzzT4EveryWebhookGetsARequestStampedAfterIt(f *testing.F) {
 							return
 						}
 						<-time.After(publishing)
-						w.bus.in <- event.Held[event.Trigger]{Value: webhook, Settler: bus.hold(webhook)}
+						w.bus.in <- event.Message[event.Trigger]{Value: webhook, Acker: bus.hold(webhook)}
 					})
 				}
 				wg.Wait()

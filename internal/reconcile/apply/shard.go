@@ -24,7 +24,7 @@ type shard struct {
 }
 
 // serve applies the triggers of one shard until ctx ends, then finishes what is in flight and gives the rest back.
-func (a *Applier) serve(ctx context.Context, number int, in <-chan event.Held[event.Trigger]) error {
+func (a *Applier) serve(ctx context.Context, number int, in <-chan event.Message[event.Trigger]) error {
 	sh := &shard{
 		began: time.Now(), owned: event.FenceOf(ctx), jobs: map[jobKey]*job{}, namespaces: map[string]bool{}, empty: make(chan struct{}),
 	}
@@ -36,7 +36,7 @@ func (a *Applier) serve(ctx context.Context, number int, in <-chan event.Held[ev
 	defer a.drain(ctx, sh)
 	defer a.lose(number)
 	a.reviews.all(func(namespace string) bool { return a.opts.Bus.TriggerShard(namespace) == number })
-	working := time.NewTicker(event.HoldTime / 3)
+	working := time.NewTicker(event.AckWait / 3)
 	defer working.Stop()
 	for {
 		select {
@@ -53,9 +53,9 @@ func (a *Applier) serve(ctx context.Context, number int, in <-chan event.Held[ev
 				a.giveBack(h)
 			}
 			for _, h := range done {
-				a.settling <- struct{}{} // the confirmations of a flood must not hold up the shard's other tenants
+				a.storing <- struct{}{} // the confirmations of a flood must not hold up the shard's other tenants
 				wg.Go(func() {
-					defer func() { <-a.settling }()
+					defer func() { <-a.storing }()
 					a.confirm(ctx, h)
 				})
 			}
@@ -92,14 +92,14 @@ func (a *Applier) keepsNamespace(sh *shard, namespace string) bool {
 // keep tells the bus that the shard's triggers are still held.
 func (a *Applier) keep(sh *shard) {
 	a.mu.Lock()
-	held := make([]event.Held[event.Trigger], 0, len(sh.jobs))
+	held := make([]event.Message[event.Trigger], 0, len(sh.jobs))
 	for _, j := range sh.jobs {
 		held = append(held, j.held)
 	}
 	a.mu.Unlock()
 	for _, h := range held {
-		if err := h.Working(); err != nil {
-			a.log.Debug("bus not told that a trigger is held", "namespace", h.Value.Namespace, "error", err)
+		if err := h.InProgress(); err != nil {
+			a.log.Debug("trigger could not be held", "namespace", h.Value.Namespace, "error", err)
 		}
 	}
 }
@@ -136,7 +136,7 @@ func (a *Applier) drain(ctx context.Context, sh *shard) {
 			a.abandon(sh)
 		}
 	}
-	a.book.disown(sh.namespaces)
+	a.refusals.disown(sh.namespaces)
 }
 
 // unclaim takes a claim off its slot. The caller holds the lock.
@@ -148,7 +148,7 @@ func (a *Applier) unclaim(k slotKey, at *attempt) {
 // abandon gives back what is still in flight. What comes of it is of no account any more.
 func (a *Applier) abandon(sh *shard) {
 	a.mu.Lock()
-	var held []event.Held[event.Trigger]
+	var held []event.Message[event.Trigger]
 	for _, j := range sh.jobs {
 		for k, at := range j.pending {
 			a.unclaim(k, at)

@@ -66,7 +66,7 @@ func (a *Applier) end(k slotKey, met []claimed, receivers []string, o outcome) [
 		settles = append(settles, a.finish(j))
 	}
 	if len(well) > 0 {
-		a.book.allow(k.namespace, o.receiver.ServiceAccount, well, o.resource, k.object)
+		a.refusals.allow(k.namespace, o.receiver.ServiceAccount, well, o.resource, k.object)
 	}
 	return settles
 }

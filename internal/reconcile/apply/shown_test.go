@@ -90,10 +90,10 @@ func TestWhatARetryFindsNobodyAsksForIsNoLongerShown(t *testing.T) {
 	}
 }
 
-// Fails when the page of a Receiver whose report another replica removed is kept for ever, and when one that is about to be
+// Fails when the entry of a Receiver whose report another replica removed is kept for ever, and when one that is about to be
 // reported is lost to a removal before it.
 func TestThePageEndsWithTheReport(t *testing.T) {
-	b := newBook(slog.New(slog.DiscardHandler))
+	b := newRefusals(slog.New(slog.DiscardHandler))
 	reports := &fakeReports{values: map[string][]byte{}}
 	r := Receiver{Namespace: "team-a", Name: "github", UID: "u"}
 	b.deny(r, Denied{Object: "app"})
@@ -102,7 +102,7 @@ func TestThePageEndsWithTheReport(t *testing.T) {
 		t.Fatalf("reported %s", reports.get(HealthPrefix+"team-a/github"))
 	}
 	b.learn(HealthPrefix+"team-a/github", nil)
-	if len(b.pages) != 0 {
-		t.Errorf("kept: %+v", b.pages)
+	if len(b.entries) != 0 {
+		t.Errorf("kept: %+v", b.entries)
 	}
 }

@@ -41,7 +41,7 @@ type world struct {
 func newWorld(t *testing.T, adjust ...func(*Options)) *world {
 	t.Helper()
 	w := &world{
-		t: t, api: &fakeAPI{}, bus: &fakeBus{in: make(chan event.Held[event.Trigger])},
+		t: t, api: &fakeAPI{}, bus: &fakeBus{in: make(chan event.Message[event.Trigger])},
 		receivers: &fakeReceivers{}, selector: fakeSelector{}, reports: &fakeReports{values: map[string][]byte{}},
 		compiled: make(chan struct{}),
 	}
@@ -123,7 +123,7 @@ func trigger(r Receiver, target event.Target) event.Trigger {
 // send puts a trigger on the bus and returns what becomes of its message.
 func (w *world) send(t event.Trigger) *fakeHold {
 	h := &fakeHold{}
-	w.bus.in <- event.Held[event.Trigger]{Value: t, Settler: h}
+	w.bus.in <- event.Message[event.Trigger]{Value: t, Acker: h}
 	return h
 }
 

@@ -113,15 +113,15 @@ const missingEvery = time.Minute
 
 // watchError returns a handler that says what holds a cache up. The informer itself tries again, at most 30 s later.
 func (i *Informer[T]) watchError() cache.WatchErrorHandlerWithContext {
-	var told time.Time // the informer calls its handler from one goroutine
+	var logged time.Time // the informer calls its handler from one goroutine
 	return func(_ context.Context, _ *cache.Reflector, err error) {
 		switch {
 		case err == nil || errors.Is(err, io.EOF) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err):
 		case apierrors.IsNotFound(err):
-			if time.Since(told) < missingEvery {
+			if time.Since(logged) < missingEvery {
 				return
 			}
-			told = time.Now()
+			logged = time.Now()
 			i.log.Warn("kind is not served by the cluster, waiting for its custom resource definition")
 		default:
 			i.log.Warn("cannot follow the kind, trying again", "error", err)

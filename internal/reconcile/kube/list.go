@@ -126,12 +126,12 @@ func (c streamingClient[T, L]) List(ctx context.Context, options metav1.ListOpti
 }
 
 // Watch follows the objects of the namespace, or all.
-func (c streamingClient[T, L]) Watch(ctx context.Context, options metav1.ListOptions) (told watch.Interface, err error) {
+func (c streamingClient[T, L]) Watch(ctx context.Context, options metav1.ListOptions) (events watch.Interface, err error) {
 	err = c.api.away.Try(ctx, func() (err error) {
-		told, err = c.ClientWithList.Watch(ctx, options)
+		events, err = c.ClientWithList.Watch(ctx, options)
 		return err
 	})
-	return told, err
+	return events, err
 }
 
 // decodeItem decodes the next object. An object that does not fit its Go type is decoded once more, without the parts at fault.

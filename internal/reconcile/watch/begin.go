@@ -73,7 +73,7 @@ func (t *publisher) begin(ctx context.Context, of item) error {
 		return nil // another took its place, which has the kind begun again
 	}
 	t.publishing[of.kind] = in
-	t.metrics.speaking.WithLabelValues(of.kind.Kind).Set(1)
+	t.metrics.publishing.WithLabelValues(of.kind.Kind).Set(1)
 	objects := in.all()
 	present := make(map[item]bool, len(objects))
 	for _, o := range objects {

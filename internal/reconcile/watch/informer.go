@@ -77,7 +77,7 @@ func (w *Watcher) start(ctx context.Context, kind *Kind, resource schema.GroupVe
 	in.wg.Go(func() { in.objects.RunWithContext(ctx) })
 	in.wg.Go(func() {
 		if cache.WaitFor(ctx, "", in.synced) {
-			w.noteRead()
+			w.markRead()
 			w.publisherOf(func(t *publisher) { t.kindChanged(kind) })
 		}
 	})

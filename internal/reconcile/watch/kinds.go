@@ -88,9 +88,9 @@ func artifactRevision(s *status, failed bool) string {
 	return s.Artifact.Revision
 }
 
-// noRevision is for image repositories and automations: every scan of a registry has a revision of its own, but what matters of it is told
-// by the policies that select from the tags; and what an automation pushed its status does not say in words, but the source that is pushed
-// to tells it.
+// noRevision is for image repositories and automations: every scan of a registry has a revision of its own, but what matters of it is published
+// by the policies that select from the tags; and what an automation pushed its status does not say in words, and the source that is pushed
+// to publishes it.
 func noRevision(*status, bool) string { return "" }
 
 func sourcesDigest(s *status, failed bool) string {

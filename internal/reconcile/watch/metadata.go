@@ -46,7 +46,7 @@ func keptAnnotations(all map[string]string) map[string]string {
 	return all
 }
 
-// eventAnnotations returns a copy of those annotations that are told with every event of the object.
+// eventAnnotations returns a copy of those annotations that go with every event of the object.
 func eventAnnotations(all map[string]string) map[string]string {
 	kept := maps.Clone(all)
 	maps.DeleteFunc(kept, func(key, _ string) bool { return !strings.HasPrefix(key, event.MetadataPrefix) })

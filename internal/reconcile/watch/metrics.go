@@ -2,7 +2,7 @@ package watch
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// How a transition was recorded as told.
+// How a transition was recorded as published.
 const (
 	resultPublished = "published" // by an event of the watcher
 	resultPosted    = "posted"    // by a POST that came in as well
@@ -15,39 +15,39 @@ type metrics struct {
 	transitions *prometheus.CounterVec
 	errors      prometheus.Counter
 	waiting     prometheus.Gauge
-	notes       prometheus.Gauge
-	speaking    *prometheus.GaugeVec
+	posts       prometheus.Gauge
+	publishing  *prometheus.GaugeVec
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
 	m := &metrics{
 		transitions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "notifier_watch_transitions_total",
-			Help: "Transitions of Flux objects, by how they were told.",
+			Help: "Transitions of Flux objects, by how they were published.",
 		}, []string{"result"}),
 		errors: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "notifier_watch_errors_total",
-			Help: "Failed attempts to tell or record a transition; each is tried again.",
+			Help: "Failed attempts to publish or record a transition; each is tried again.",
 		}),
 		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "notifier_watch_transitions_waiting",
 			Help: "Transitions that wait for a POST about them or for the bus.",
 		}),
-		notes: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "notifier_watch_notes",
-			Help: "POSTs remembered because a transition may turn out to be told by them.",
+		posts: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "notifier_watch_posts",
+			Help: "POSTs remembered because a transition may turn out to be covered by them.",
 		}),
-		speaking: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "notifier_watch_kind_speaking",
-			Help: "Whether transitions of the kind are told by this replica.",
+		publishing: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "notifier_watch_kind_publishing",
+			Help: "Whether transitions of the kind are published by this replica.",
 		}, []string{"kind"}),
 	}
 	for _, result := range []string{resultPublished, resultPosted, resultKnown, resultLeft, resultBaseline} {
 		m.transitions.WithLabelValues(result)
 	}
 	for _, k := range kinds {
-		m.speaking.WithLabelValues(k.Kind)
+		m.publishing.WithLabelValues(k.Kind)
 	}
-	r.MustRegister(m.transitions, m.errors, m.waiting, m.notes, m.speaking)
+	r.MustRegister(m.transitions, m.errors, m.waiting, m.posts, m.publishing)
 	return m
 }

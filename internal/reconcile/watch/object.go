@@ -12,7 +12,7 @@ import (
 	"notifier/internal/event"
 )
 
-// maxWord bounds a revision or a reason in bytes: what was told of an object is kept, for all objects, in one bounded bucket.
+// maxWord bounds a revision or a reason in bytes: what was published of an object is kept, for all objects, in one bounded bucket.
 const maxWord = 1024
 
 // maxMessage is the greatest length of an event's message in bytes, as Flux's event API has it.
@@ -141,8 +141,8 @@ func (o *object) terminal() (state, bool) {
 const notFound = "\" not found"
 
 // awaitsSource reports whether the object failed for want of its source alone, which is no end: it goes on by itself once the source is
-// there, and if the source fails that is told of the source. A Kustomization that really failed under the same reason is tried again,
-// and says so by Reconciling. Where the source does not exist nobody else tells it.
+// there, and if the source fails it is published of the source. A Kustomization that really failed under the same reason is tried again,
+// and says so by Reconciling. Where the source does not exist nothing else publishes it.
 func (o *object) awaitsSource() bool {
 	if !slices.Contains(o.kind.awaits, o.ready.reason) || strings.HasSuffix(o.ready.message, notFound) {
 		return false
@@ -165,15 +165,15 @@ func (o *object) known() event.Object {
 	return k
 }
 
-// tells reports whether the message of an event that says how the object's reconciliation failed is what the object says of that.
+// says reports whether the message of an event that says how the object's reconciliation failed is what the object says of that.
 // Controllers write one text into both; some add to it in the event.
-func (o *object) tells(message string) bool {
+func (o *object) says(message string) bool {
 	return begins(message, o.ready.message) || slices.ContainsFunc(o.faults, func(fault string) bool {
 		return fault != "" && begins(message, fault)
 	})
 }
 
-// begins reports whether a message begins with what a condition says, as far as messages are told.
+// begins reports whether a message begins with what a condition says, as far as messages are published.
 func begins(message, shown string) bool {
 	if shown == "" {
 		return message == ""

@@ -84,7 +84,7 @@ func (s *Server) stream(ctx context.Context, request func(*metav1.ListOptions) *
 	return body, err
 }
 
-// brokenStream is how an informer is told that what a watch sent cannot be read.
+// brokenStream is how an informer learns that what a watch sent cannot be read.
 var brokenStream = apierrors.NewClientErrorReporter(http.StatusInternalServerError, http.MethodGet, "ClientWatchDecoding")
 
 func decodeList(kind *Kind, shared *words, body io.Reader) (*objectList, error) {
@@ -105,7 +105,7 @@ func decodeList(kind *Kind, shared *words, body io.Reader) (*objectList, error) 
 	return list, nil
 }
 
-// objectStream decodes what a watch tells.
+// objectStream decodes what a watch sends.
 type objectStream struct {
 	kind   *Kind
 	shared *words
@@ -119,22 +119,22 @@ func newObjectStream(kind *Kind, shared *words, body io.ReadCloser) *objectStrea
 
 // Decode returns the next event. It reports the end of the watch as io.EOF.
 func (s *objectStream) Decode() (watch.EventType, runtime.Object, error) {
-	var told struct {
+	var sent struct {
 		Type   watch.EventType `json:"type"`
 		Object document        `json:"object"`
 	}
-	if err := tolerate(s.events.Decode(&told)); err != nil {
+	if err := tolerate(s.events.Decode(&sent)); err != nil {
 		return "", nil, err
 	}
-	switch told.Type {
+	switch sent.Type {
 	case watch.Error:
-		return watch.Error, told.Object.asStatus(), nil
+		return watch.Error, sent.Object.asStatus(), nil
 	case watch.Added, watch.Modified, watch.Deleted, watch.Bookmark:
-		o := newObject(s.kind, &told.Object)
+		o := newObject(s.kind, &sent.Object)
 		o.share(s.shared)
-		return told.Type, o, nil
+		return sent.Type, o, nil
 	default:
-		return "", nil, fmt.Errorf("watch %s: told of %q", s.kind.Kind, told.Type)
+		return "", nil, fmt.Errorf("watch %s: sent of %q", s.kind.Kind, sent.Type)
 	}
 }
 

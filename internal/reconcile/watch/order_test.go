@@ -26,7 +26,7 @@ func TestASuccessThatIsPostedLastIsWaitedForWherePostsComeIn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			led(t, func(t *testing.T, w *world) {
 				if tc.posting {
-					w.accept(post(event.OutcomeSucceeded, "uid-1", "r1"))
+					w.accept(postRecord(event.OutcomeSucceeded, "uid-1", "r1"))
 					pass(30 * time.Minute)
 				}
 				w.put(kustomization{revision: "r2"})
@@ -36,7 +36,7 @@ func TestASuccessThatIsPostedLastIsWaitedForWherePostsComeIn(t *testing.T) {
 				}
 				if tc.posted > 0 {
 					pass(tc.posted - 6*time.Second)
-					w.accept(post(event.OutcomeSucceeded, "uid-1", "r2"))
+					w.accept(postRecord(event.OutcomeSucceeded, "uid-1", "r2"))
 				}
 				pass(time.Minute)
 				w.wantTold(tc.want...)
@@ -59,7 +59,7 @@ func TestAfterAStartTheEmittersTriesAreWaitedFor(t *testing.T) {
 		defer stop()
 		pass(14 * time.Second)
 		w.wantTold()
-		w.accept(post(event.OutcomeSucceeded, "uid-1", "r2"))
+		w.accept(postRecord(event.OutcomeSucceeded, "uid-1", "r2"))
 		pass(time.Minute)
 		w.wantTold("succeeded silent r2")
 	})
@@ -79,14 +79,14 @@ func TestE4AStateIsNotToldAfterANewerPost(t *testing.T) {
 			led(t, func(t *testing.T, w *world) {
 				w.put(kustomization{failed: true})
 				pass(4 * time.Second)
-				w.accept(post(event.OutcomeNone, "uid-1", "r2"))
+				w.accept(postRecord(event.OutcomeNone, "uid-1", "r2"))
 				pass(3 * time.Second)
 				w.wantTold()
 				if tc.leaves {
 					w.put(kustomization{unknown: true})
 				}
 				for range 100 {
-					w.accept(post(event.OutcomeNone, "uid-1", "r2"))
+					w.accept(postRecord(event.OutcomeNone, "uid-1", "r2"))
 					pass(time.Second)
 				}
 				w.wantTold(tc.want...)
@@ -100,7 +100,7 @@ func TestE4AnEventOfTheSameMomentIsNotOvertaken(t *testing.T) {
 	led(t, func(t *testing.T, w *world) {
 		w.bus.beforePublish = func() {
 			w.bus.beforePublish = nil
-			r := post(event.OutcomeFailed, "uid-1", "r1")
+			r := postRecord(event.OutcomeFailed, "uid-1", "r1")
 			if _, err := w.bus.PublishEvent(context.Background(), r); err != nil {
 				t.Error(err)
 			}
@@ -147,12 +147,12 @@ func TestAFailureThatIsTriedAgainEveryTwoSecondsIsTold(t *testing.T) {
 	})
 }
 
-// E3: fails when a POST counts only once the note of it has come.
+// E3: fails when a POST counts only once the post of it has come.
 func TestE3APostWhoseNoteIsLateTellsTheTransition(t *testing.T) {
 	led(t, func(t *testing.T, w *world) {
 		w.bus.mute()
 		w.put(kustomization{failed: true})
-		w.accept(post(event.OutcomeFailed, "uid-1", "r1"))
+		w.accept(postRecord(event.OutcomeFailed, "uid-1", "r1"))
 		pass(time.Minute)
 		w.wantTold()
 	})
@@ -187,7 +187,7 @@ func TestE6AStateThatIsLeftAtTheLastMomentIsNotTold(t *testing.T) {
 			w.bus.beforePublish = func() {
 				w.bus.beforePublish = nil
 				recover()
-				if _, err := w.bus.PublishEvent(context.Background(), post(event.OutcomeNone, "uid-1", "r2")); err != nil {
+				if _, err := w.bus.PublishEvent(context.Background(), postRecord(event.OutcomeNone, "uid-1", "r2")); err != nil {
 					w.t.Error(err)
 				}
 			}

@@ -9,16 +9,16 @@ import (
 	"notifier/internal/event"
 )
 
-// E9: a POST proves nothing. Fails when take (of the publisher) ignores Known, or take (of the notes) the UID.
+// E9: a POST proves nothing. Fails when take (of the publisher) ignores Known, or take (of the posts) the UID.
 func TestE9AForgedPostDoesNotSuppress(t *testing.T) {
-	unknown := post(event.OutcomeFailed, "uid-1", "r1")
+	unknown := postRecord(event.OutcomeFailed, "uid-1", "r1")
 	unknown.Known = false
 	for name, forged := range map[string]func() *event.Record{
-		"another UID":                   func() *event.Record { return post(event.OutcomeFailed, "uid-9", "r1") },
-		"no UID":                        func() *event.Record { return post(event.OutcomeFailed, "", "r1") },
+		"another UID":                   func() *event.Record { return postRecord(event.OutcomeFailed, "uid-9", "r1") },
+		"no UID":                        func() *event.Record { return postRecord(event.OutcomeFailed, "", "r1") },
 		"the door did not know the UID": func() *event.Record { r := *unknown; r.Accepted = time.Now(); return &r },
-		"another outcome":               func() *event.Record { return post(event.OutcomeSucceeded, "uid-1", "r1") },
-		"no outcome":                    func() *event.Record { return post(event.OutcomeNone, "uid-1", "r1") },
+		"another outcome":               func() *event.Record { return postRecord(event.OutcomeSucceeded, "uid-1", "r1") },
+		"no outcome":                    func() *event.Record { return postRecord(event.OutcomeNone, "uid-1", "r1") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			led(t, func(t *testing.T, w *world) {
@@ -33,13 +33,13 @@ func TestE9AForgedPostDoesNotSuppress(t *testing.T) {
 	}
 }
 
-// E9: who knows the UID can say that the object failed, or recovered, in words that Alerts leave out. Fails when tells (of the notes)
+// E9: who knows the UID can say that the object failed, or recovered, in words that Alerts leave out. Fails when tells (of the posts)
 // does not compare a failure with what the object says, lets a success count that was said long before, or take (of the publisher) ignores
 // Doubted.
 func TestE9AForgedPostWithTheTrueUIDDoesNotSilenceWhatReallyHappens(t *testing.T) {
 	with := func(outcome event.Outcome, message string, change func(*event.Record)) func() *event.Record {
 		return func() *event.Record {
-			r := post(outcome, "uid-1", "r1")
+			r := postRecord(outcome, "uid-1", "r1")
 			r.Event.Message = message
 			if change != nil {
 				change(r)
@@ -56,7 +56,7 @@ func TestE9AForgedPostWithTheTrueUIDDoesNotSilenceWhatReallyHappens(t *testing.T
 		"no text":                                         {forged: with(event.OutcomeFailed, "", nil), ahead: time.Second},
 		"how the text begins":                             {forged: with(event.OutcomeFailed, "build", nil), ahead: time.Second},
 		"the text, by a POST that was doubted":            {forged: with(event.OutcomeFailed, "build failed: x", func(r *event.Record) { r.Doubted = true }), ahead: time.Second},
-		"a recovery, long before":                         {forged: with(event.OutcomeSucceeded, "forged", nil), ahead: 2 * noteLead, recover: true},
+		"a recovery, long before":                         {forged: with(event.OutcomeSucceeded, "forged", nil), ahead: 2 * postLead, recover: true},
 		"a recovery, just before, by a POST in doubt":     {forged: with(event.OutcomeSucceeded, "x", func(r *event.Record) { r.Doubted = true }), ahead: time.Second, recover: true},
 		"a failure, just before the object has recovered": {forged: with(event.OutcomeFailed, "build failed: x", nil), ahead: time.Second, recover: true},
 	} {
@@ -89,7 +89,7 @@ func TestAPostThatSaysWhatTheObjectSaysTellsItsFailure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			led(t, func(t *testing.T, w *world) {
-				r := post(event.OutcomeFailed, "uid-1", "r1")
+				r := postRecord(event.OutcomeFailed, "uid-1", "r1")
 				r.Event.Message = "upgrade failed: x\n\nLast logs:\n" + strings.Repeat("y", event.MessageStart)
 				w.accept(r)
 				w.put(object)
@@ -127,13 +127,13 @@ func TestWhatIsKnownOfAnObject(t *testing.T) {
 	})
 }
 
-// E9 where the cache does not know the object yet. Fails when take (of the notes) ignores the UID.
+// E9 where the cache does not know the object yet. Fails when take (of the posts) ignores the UID.
 func TestE9AForgedPostBeforeTheObjectIsThereDoesNotSuppress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.define("Kustomization", "v1")
 		defer w.silent()()
-		w.accept(post(event.OutcomeFailed, "uid-9", "r1"))
+		w.accept(postRecord(event.OutcomeFailed, "uid-9", "r1"))
 		w.put(kustomization{failed: true})
 		pass(time.Minute)
 		w.wantTold("failed app r1")
@@ -157,7 +157,7 @@ func TestE9AForgedLastEventDoesNotCountAsTold(t *testing.T) {
 				w.put(kustomization{})
 				w.silent()()
 				w.put(kustomization{failed: true})
-				r := post(event.OutcomeFailed, "uid-1", "r1")
+				r := postRecord(event.OutcomeFailed, "uid-1", "r1")
 				forge(r)
 				w.accept(r)
 				pass(10 * time.Minute) // beyond what the new leader reads back of the POSTs
@@ -170,7 +170,7 @@ func TestE9AForgedLastEventDoesNotCountAsTold(t *testing.T) {
 	}
 }
 
-// One voice. Fails when take ignores notes from before the observation, or drops those before looking for one.
+// One voice. Fails when take ignores posts from before the observation, or drops those before looking for one.
 func TestATransitionThatComesBothWaysIsToldOnce(t *testing.T) {
 	for name, posted := range map[string]time.Duration{
 		"the POST comes a second before the status": -time.Second,
@@ -180,13 +180,13 @@ func TestATransitionThatComesBothWaysIsToldOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			led(t, func(t *testing.T, w *world) {
 				if posted < 0 {
-					w.accept(post(event.OutcomeFailed, "uid-1", "r1"))
+					w.accept(postRecord(event.OutcomeFailed, "uid-1", "r1"))
 					pass(-posted)
 				}
 				w.put(kustomization{failed: true})
 				if posted >= 0 {
 					pass(posted)
-					w.accept(post(event.OutcomeFailed, "uid-1", "r1"))
+					w.accept(postRecord(event.OutcomeFailed, "uid-1", "r1"))
 				}
 				pass(time.Minute)
 				w.wantTold()
@@ -195,13 +195,13 @@ func TestATransitionThatComesBothWaysIsToldOnce(t *testing.T) {
 	}
 }
 
-// Fails when a state that was left leaves its notes: the POST about the first failure would count for the second.
+// Fails when a state that was left leaves its posts: the POST about the first failure would count for the second.
 func TestAPostTellsOneTransitionOnly(t *testing.T) {
 	led(t, func(t *testing.T, w *world) {
 		w.put(kustomization{failed: true})
-		w.accept(post(event.OutcomeFailed, "uid-1", "r1"))
+		w.accept(postRecord(event.OutcomeFailed, "uid-1", "r1"))
 		pass(time.Second)
-		w.accept(post(event.OutcomeFailed, "uid-1", "r1")) // repeated, used by nothing
+		w.accept(postRecord(event.OutcomeFailed, "uid-1", "r1")) // repeated, used by nothing
 		pass(time.Second)
 		w.put(kustomization{})
 		pass(time.Second)
@@ -211,18 +211,18 @@ func TestAPostTellsOneTransitionOnly(t *testing.T) {
 	})
 }
 
-// Fails when tells (of the notes) does not compare revisions.
+// Fails when tells (of the posts) does not compare revisions.
 func TestALatePostAboutTheLastRevisionDoesNotTellTheNext(t *testing.T) {
 	led(t, func(t *testing.T, w *world) {
 		w.put(kustomization{failed: true})
 		pass(6 * time.Second)
-		w.accept(post(event.OutcomeFailed, "uid-1", "r1"))
+		w.accept(postRecord(event.OutcomeFailed, "uid-1", "r1"))
 		pass(time.Minute)
 		w.put(kustomization{failed: true, revision: "r2"})
 		pass(time.Minute)
 		w.wantTold("failed app r1", "failed app r2")
 		w.put(kustomization{failed: true, revision: "r3"})
-		w.accept(post(event.OutcomeFailed, "uid-1", "r3"))
+		w.accept(postRecord(event.OutcomeFailed, "uid-1", "r3"))
 		pass(time.Minute)
 		w.wantTold("failed app r1", "failed app r2")
 	})

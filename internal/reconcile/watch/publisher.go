@@ -45,7 +45,7 @@ type publisher struct {
 	log     *slog.Logger
 	metrics *metrics
 	cache   cacheView
-	notes   *notes
+	posts   *posts
 	queue   *kube.Controller[item]
 
 	// began is when this term did.
@@ -70,7 +70,7 @@ type cacheView interface {
 // twice at a time.
 func (w *Watcher) Lead(ctx context.Context) error {
 	t := &publisher{
-		opts: &w.opts, log: w.log, metrics: w.metrics, cache: w, notes: newNotes(),
+		opts: &w.opts, log: w.log, metrics: w.metrics, cache: w, posts: newPosts(),
 		began: time.Now(), posted: map[*Kind]time.Time{},
 		subjects: map[item]*subject{}, recorded: map[*Kind]bool{}, publishing: map[*Kind]*informer{},
 	}
@@ -104,9 +104,9 @@ func (w *Watcher) Lead(ctx context.Context) error {
 // resetGauges leaves the gauges as a replica that does not lead has them.
 func (t *publisher) resetGauges() {
 	t.metrics.waiting.Set(0)
-	t.metrics.notes.Set(0)
+	t.metrics.posts.Set(0)
 	for _, kind := range kinds {
-		t.metrics.speaking.WithLabelValues(kind.Kind).Set(0)
+		t.metrics.publishing.WithLabelValues(kind.Kind).Set(0)
 	}
 }
 
@@ -118,7 +118,7 @@ func (t *publisher) kindStopped(kind *Kind) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.publishing, kind)
-	t.metrics.speaking.WithLabelValues(kind.Kind).Set(0)
+	t.metrics.publishing.WithLabelValues(kind.Kind).Set(0)
 }
 
 // work settles what waits of an object, or without a name begins a kind.
@@ -140,7 +140,7 @@ func (t *publisher) observed(result kube.Result, _ time.Duration) {
 	}
 }
 
-// follow takes notes of the POSTs that come in, from a while before this replica led.
+// follow takes posts of the POSTs that come in, from a while before this replica led.
 func (t *publisher) follow(ctx context.Context) {
 	const before = 2 * time.Minute
 	from, pause := time.Now().Add(-before), minBusPause
@@ -164,7 +164,7 @@ func (t *publisher) follow(ctx context.Context) {
 	}
 }
 
-// take makes a note of a record that may tell a transition: POSTed, not doubted, about an object that the door knew by that UID and that
+// take makes a post of a record that may cover a transition: POSTed, not doubted, about an object that the door knew by that UID and that
 // the cache does not know by another.
 func (t *publisher) take(r *event.Record) {
 	o := r.Event.InvolvedObject
@@ -183,6 +183,6 @@ func (t *publisher) take(r *event.Record) {
 			return
 		}
 	}
-	t.notes.add(noteOf(item{kind, o.Namespace, o.Name}, r))
-	t.metrics.notes.Set(float64(t.notes.len()))
+	t.posts.add(postOf(item{kind, o.Namespace, o.Name}, r))
+	t.metrics.posts.Set(float64(t.posts.len()))
 }

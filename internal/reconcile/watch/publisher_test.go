@@ -68,7 +68,7 @@ func TestE6WhatChangedWhileDownIsToldOnce(t *testing.T) {
 func TestE6ACrashBeforeTheRecordDoesNotTellTwice(t *testing.T) {
 	for name, after := range map[string]func(*world){
 		"it is the object's last event": func(w *world) { clear(w.bus.ids) }, // and too old for the stream to know its ID
-		"another event came after it":   func(w *world) { w.accept(post(event.OutcomeNone, "uid-1", "r1")) },
+		"another event came after it":   func(w *world) { w.accept(postRecord(event.OutcomeNone, "uid-1", "r1")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestAPostOfATransitionLostInACrashIsNotRepeated(t *testing.T) {
 		w.put(kustomization{})
 		stop := w.silent()
 		w.put(kustomization{failed: true})
-		w.accept(post(event.OutcomeFailed, "uid-1", "r1"))
+		w.accept(postRecord(event.OutcomeFailed, "uid-1", "r1"))
 		stop() // before it settled
 		pass(time.Hour)
 		_, stop = w.replica(true)

@@ -75,8 +75,8 @@ func (t *publisher) decide(ctx context.Context, it item, tr *transition, prior l
 	if tr.decided && tr.result != resultPublished {
 		return nil, true, nil
 	}
-	if !tr.decided && !tr.found && t.notes.take(it, tr, prior) {
-		t.metrics.notes.Set(float64(t.notes.len()))
+	if !tr.decided && !tr.found && t.posts.take(it, tr, prior) {
+		t.metrics.posts.Set(float64(t.posts.len()))
 		tr.result = resultPosted
 		return nil, t.claim(it, tr), nil
 	}
@@ -97,8 +97,8 @@ func (t *publisher) decide(ctx context.Context, it item, tr *transition, prior l
 		return nil, false, nil
 	}
 	tr.result = resultPublished
-	if t.tells(it, last, tr, prior) {
-		tr.result = resultPosted // the note of it is on its way here
+	if t.coveredBy(it, last, tr, prior) {
+		tr.result = resultPosted // the post of it is on its way here
 	} else if wait := t.contradicted(last, tr); wait > 0 {
 		t.queue.EnqueueAfter(it, wait)
 		return nil, false, nil
@@ -106,9 +106,9 @@ func (t *publisher) decide(ctx context.Context, it item, tr *transition, prior l
 	return last, t.claim(it, tr), nil
 }
 
-// tells reports whether the object's last event is a POST that tells the transition.
-func (t *publisher) tells(it item, last *event.Record, tr *transition, prior lastPublished) bool {
-	if last == nil || last.Source != event.SourcePost || !last.Known || last.Doubted || !noteOf(it, last).tells(tr, prior) {
+// coveredBy reports whether the object's last event is a POST that covers the transition.
+func (t *publisher) coveredBy(it item, last *event.Record, tr *transition, prior lastPublished) bool {
+	if last == nil || last.Source != event.SourcePost || !last.Known || last.Doubted || !postOf(it, last).covers(tr, prior) {
 		return false
 	}
 	t.mu.Lock()
@@ -142,7 +142,7 @@ func (t *publisher) claim(it item, tr *transition) bool {
 	return true
 }
 
-// contradicted returns for how long the transition must wait because of a POST that came in after it and does not tell it: the object is
+// contradicted returns for how long the transition must wait because of a POST that came in after it and does not cover it: the object is
 // about to leave the state then, and what is published after a newer event of the object would be out of order (invariant E4). A POST proves
 // nothing (invariant E9), so the wait is bounded, and the transition is published when the object has stayed.
 func (t *publisher) contradicted(last *event.Record, tr *transition) time.Duration {
@@ -157,8 +157,8 @@ func (t *publisher) contradicted(last *event.Record, tr *transition) time.Durati
 	return time.Until(until)
 }
 
-// publish puts the transition on the bus. If an event of the object came in since last, it is decided anew: it may be told by that already, or may
-// not be told after it.
+// publish puts the transition on the bus. If an event of the object came in since last, it is decided anew: it may be published by that already, or may
+// not be published after it.
 func (t *publisher) publish(ctx context.Context, it item, tr *transition, r *event.Record, last *event.Record) (done bool, err error) {
 	after := uint64(0)
 	if last != nil {
@@ -210,15 +210,15 @@ func (t *publisher) last(ctx context.Context, it item) (*event.Record, error) {
 	return r, nil
 }
 
-// known reports whether the object's last event on the bus told the state already: it was published but the crash came before
-// the record, or it was POSTed and the transition that it told was lost while it waited.
+// known reports whether the object's last event on the bus published the state already: it was published but the crash came before
+// the record, or it was POSTed and the transition that it covered was lost while it waited.
 func (t *publisher) known(r *event.Record, tr *transition, prior lastPublished) bool {
 	switch {
 	case r == nil, r.Event.InvolvedObject.UID != tr.UID, r.Outcome != tr.Outcome:
 		return false
 	case r.Source != event.SourceWatch && (!r.Known || r.Doubted): // proves nothing (E9)
 		return false
-	case r.Source != event.SourceWatch && r.Outcome == event.OutcomeFailed && !tr.object.tells(r.Event.Message): // nor does that
+	case r.Source != event.SourceWatch && r.Outcome == event.OutcomeFailed && !tr.object.says(r.Event.Message): // nor does that
 		return false
 	case prior.UID == tr.UID && r.Accepted.Before(prior.Observed): // about what came before
 		return false
@@ -229,7 +229,7 @@ func (t *publisher) known(r *event.Record, tr *transition, prior lastPublished) 
 	return !r.Event.Timestamp.Before(tr.object.ready.since.Add(-t.opts.Settle))
 }
 
-// newRecord is the event that tells the transition into next from prior.
+// newRecord is the event of the transition into next from prior.
 func newRecord(tr *transition, prior, next lastPublished) *event.Record {
 	o := tr.object
 	at := next.Since

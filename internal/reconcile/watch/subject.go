@@ -43,7 +43,7 @@ type transition struct {
 }
 
 // maxWait is how long a state may wait while its object goes on from revision to revision, or while POSTs about the object come in that do
-// not tell it.
+// not cover it.
 const maxWait = time.Minute
 
 // wholeAfter is how long after the first of the two requests of a status the second has come for sure. It was 131 ms at most in recordings.
@@ -141,10 +141,10 @@ func (t *publisher) arrive(it item, s *subject, tr *transition) {
 	t.push(it, s, tr)
 }
 
-// leave drops the transition that waits because its object has left the state. POSTs that told it tell no later one.
+// leave drops the transition that waits because its object has left the state. POSTs that covered it cover no later one.
 func (t *publisher) leave(it item, s *subject) {
 	w := s.waiting()
-	t.notes.forget(it, w.UID, w.Outcome)
+	t.posts.forget(it, w.UID, w.Outcome)
 	if s.left == nil {
 		s.left = map[event.Outcome]time.Time{}
 	}

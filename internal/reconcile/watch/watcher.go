@@ -235,7 +235,7 @@ func (w *Watcher) examine(ctx context.Context, kind *Kind) error {
 	definition, ok := obj.(*metav1.PartialObjectMetadata)
 	if !defined || !ok {
 		w.stop(kind)
-		w.noteExamined(kind)
+		w.markExamined(kind)
 		w.publisherOf(func(t *publisher) { t.kindChanged(kind) })
 		return nil
 	}
@@ -246,7 +246,7 @@ func (w *Watcher) examine(ctx context.Context, kind *Kind) error {
 	}
 	if !served {
 		w.stop(kind)
-		w.noteExamined(kind)
+		w.markExamined(kind)
 		return kube.ErrNotYet // discovery may lag behind the definition, so ask again
 	}
 	if in := w.informerOf(kind); in == nil || in.resource != resource || in.definition != definition.UID {
@@ -255,7 +255,7 @@ func (w *Watcher) examine(ctx context.Context, kind *Kind) error {
 			return err
 		}
 	}
-	w.noteExamined(kind)
+	w.markExamined(kind)
 	return nil
 }
 
@@ -269,11 +269,11 @@ func (w *Watcher) since(kind *Kind) time.Time {
 	return w.started
 }
 
-func (w *Watcher) noteExamined(kind *Kind) {
+func (w *Watcher) markExamined(kind *Kind) {
 	w.mu.Lock()
 	w.examined[kind] = true
 	w.mu.Unlock()
-	w.noteRead()
+	w.markRead()
 }
 
 // Pending reports whether the objects of a kind are still being read for the first time, so that nothing can be said of them yet. The
@@ -301,8 +301,8 @@ func (w *Watcher) read(kind *Kind) bool {
 	return w.examined[kind] && (in == nil || in.hasSynced())
 }
 
-// noteRead closes filled when the cache holds all objects of all kinds that the cluster serves.
-func (w *Watcher) noteRead() {
+// markRead closes filled when the cache holds all objects of all kinds that the cluster serves.
+func (w *Watcher) markRead() {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	for _, kind := range kinds {

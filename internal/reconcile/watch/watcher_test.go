@@ -167,24 +167,24 @@ func TestAKindThatIsDefinedButNotServedDoesNotHoldUpReadiness(t *testing.T) {
 
 // Fails when add has no bound.
 func TestNotesAreBoundedAndTheOldestGoFirst(t *testing.T) {
-	n := newNotes()
+	n := newPosts()
 	kind, start := kindNamed("Kustomization"), time.Now()
-	for i := range maxNotes + 100 {
-		n.add(note{item: item{kind, "team-a", fmt.Sprint(i)}, uid: "u", outcome: event.OutcomeFailed, accepted: start})
+	for i := range maxPosts + 100 {
+		n.add(post{item: item{kind, "team-a", fmt.Sprint(i)}, uid: "u", outcome: event.OutcomeFailed, accepted: start})
 	}
 	one := item{kind, "team-a", "one"}
 	for i := range 100 {
-		n.add(note{item: one, uid: fmt.Sprint(i), outcome: event.OutcomeFailed, accepted: start.Add(time.Duration(i))})
+		n.add(post{item: one, uid: fmt.Sprint(i), outcome: event.OutcomeFailed, accepted: start.Add(time.Duration(i))})
 	}
-	if n.len() != maxNotes || len(n.byItem[one]) != maxNotesPerObject {
-		t.Errorf("%d notes, %d of one object", n.len(), len(n.byItem[one]))
+	if n.len() != maxPosts || len(n.byItem[one]) != maxPostsPerObject {
+		t.Errorf("%d posts, %d of one object", n.len(), len(n.byItem[one]))
 	}
 	tr := &transition{state: state{UID: "99", Outcome: event.OutcomeFailed}, object: &object{}, observed: start}
 	if !n.take(one, tr, lastPublished{}) {
-		t.Error("the newest note is gone")
+		t.Error("the newest post is gone")
 	}
-	if len(n.byItem[one]) != 0 || n.len() != maxNotes-maxNotesPerObject {
-		t.Errorf("notes older than the one used stay: %d of the object, %d in all", len(n.byItem[one]), n.len())
+	if len(n.byItem[one]) != 0 || n.len() != maxPosts-maxPostsPerObject {
+		t.Errorf("posts older than the one used stay: %d of the object, %d in all", len(n.byItem[one]), n.len())
 	}
 }
 

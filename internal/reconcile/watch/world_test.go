@@ -241,8 +241,8 @@ func (w *world) remove(name string) {
 	synctest.Wait()
 }
 
-// post is an accepted POST about the object "app" as its controller sends it.
-func post(outcome event.Outcome, uid, revision string) *event.Record {
+// postRecord is an accepted POST about the object "app" as its controller sends it.
+func postRecord(outcome event.Outcome, uid, revision string) *event.Record {
 	severity := event.SeverityInfo
 	if outcome == event.OutcomeFailed {
 		severity = event.SeverityError

@@ -40,9 +40,9 @@ func TestEveryListedTypeIsBuilt(t *testing.T) {
 }
 
 func TestAnotherTypeIsNamedWithThoseSupported(t *testing.T) {
-	_, err := registry.New(provider.Config{Type: "pagerduty"})
+	_, err := registry.New(provider.Config{Type: "carrier-pigeon"})
 	unsupported, ok := errors.AsType[*registry.UnsupportedTypeError](err)
-	if !ok || unsupported.Type != "pagerduty" {
+	if !ok || unsupported.Type != "carrier-pigeon" {
 		t.Fatalf("got %v, want an UnsupportedTypeError", err)
 	}
 	if diff := cmp.Diff(registry.Types(), unsupported.Supported); diff != "" {

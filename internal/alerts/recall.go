@@ -18,16 +18,16 @@ const (
 	recallAhead = 16
 	// recallGap is the pause before a queue that had too much, or could not be read, recalls again.
 	recallGap = time.Second
-	// offShelf is the place of a line with nothing to recall.
-	offShelf = -1
+	// notRecallable is the place of a line with nothing to recall.
+	notRecallable = -1
 )
 
-// shelf are the lines of a queue that have a delivery to recall, the one whose turn comes first on top.
-type shelf []*line
+// recallHeap has the lines of a queue that have a delivery to recall, the one whose turn comes first on top.
+type recallHeap []*line
 
-func (s shelf) Len() int { return len(s) }
+func (s recallHeap) Len() int { return len(s) }
 
-func (s shelf) Less(i, j int) bool {
+func (s recallHeap) Less(i, j int) bool {
 	x, y := s[i].next, s[j].next
 	if x.rank != y.rank {
 		return x.rank < y.rank
@@ -35,29 +35,29 @@ func (s shelf) Less(i, j int) bool {
 	return x.before(y)
 }
 
-func (s shelf) Swap(i, j int) {
+func (s recallHeap) Swap(i, j int) {
 	s[i], s[j] = s[j], s[i]
 	s[i].place, s[j].place = i, j
 }
 
 // Push implements heap.Interface.
-func (s *shelf) Push(x any) {
+func (s *recallHeap) Push(x any) {
 	l := x.(*line)
 	l.place = len(*s)
 	*s = append(*s, l)
 }
 
 // Pop implements heap.Interface.
-func (s *shelf) Pop() any {
+func (s *recallHeap) Pop() any {
 	old := *s
 	l := old[len(old)-1]
 	old[len(old)-1] = nil
 	*s = old[:len(old)-1]
-	l.place = offShelf
+	l.place = notRecallable
 	return l
 }
 
-// candidate returns the line's first shelved entry if all before it are held or on their way: those that are retried or handed out later
+// candidate returns the line's first entry that waits on the schedule if all before it are held or on their way: those that are retried or handed out later
 // must come first (invariant E4).
 func (l *line) candidate() *entry {
 	for i, e := range l.entries {
@@ -65,7 +65,7 @@ func (l *line) candidate() *entry {
 		case i >= recallAhead:
 			return nil
 		case e.item != nil || e.recalling:
-		case e.shelved:
+		case e.onSchedule:
 			return e
 		default:
 			return nil
@@ -74,21 +74,21 @@ func (l *line) candidate() *entry {
 	return nil
 }
 
-// refresh puts a line in its place in the shelf after a change of its entries.
+// refresh puts a line in its place among the recallable ones after a change of its entries.
 func (q *queue) refresh(l *line) {
 	l.next = l.candidate()
 	switch {
-	case l.next == nil && l.place != offShelf:
-		heap.Remove(&q.shelf, l.place)
-	case l.next != nil && l.place == offShelf:
-		heap.Push(&q.shelf, l)
+	case l.next == nil && l.place != notRecallable:
+		heap.Remove(&q.recallable, l.place)
+	case l.next != nil && l.place == notRecallable:
+		heap.Push(&q.recallable, l)
 	case l.next != nil:
-		heap.Fix(&q.shelf, l.place)
+		heap.Fix(&q.recallable, l.place)
 	}
 }
 
-// shelved is an entry that is being read, and what for.
-type shelved struct {
+// lookup is an entry that is being read, and what for.
+type lookup struct {
 	line  *line
 	entry *entry
 	// look says that the delivery is to be found and not to be taken.
@@ -96,25 +96,25 @@ type shelved struct {
 }
 
 // take marks and returns up to n entries to recall, those whose turn comes first.
-func (q *queue) take(n int) []shelved {
-	taken := make([]shelved, 0, min(n, recallBatch))
-	for len(q.shelf) > 0 && len(taken) < cap(taken) {
-		l := q.shelf[0]
+func (q *queue) take(n int) []lookup {
+	taken := make([]lookup, 0, min(n, recallBatch))
+	for len(q.recallable) > 0 && len(taken) < cap(taken) {
+		l := q.recallable[0]
 		taken = append(taken, q.mark(l, l.next, false))
 	}
 	return taken
 }
 
-func (q *queue) mark(l *line, e *entry, look bool) shelved {
+func (q *queue) mark(l *line, e *entry, look bool) lookup {
 	e.recalling = true
 	q.recalls++
 	q.refresh(l)
-	return shelved{l, e, look}
+	return lookup{l, e, look}
 }
 
 // refill recalls deliveries from the schedule while the queue has room for them.
 func (s *shard) refill(work context.Context, q *queue, now time.Time) {
-	if q.recalls > 0 || len(q.shelf) == 0 {
+	if q.recalls > 0 || len(q.recallable) == 0 {
 		return
 	}
 	if q.recallAt.After(now) {
@@ -126,9 +126,9 @@ func (s *shard) refill(work context.Context, q *queue, now time.Time) {
 	}
 }
 
-// urgent reports whether what is on the shelf goes before something that waits, which then takes its place there.
+// urgent reports whether what is on the schedule goes before something that waits, which then takes its place there.
 func (q *queue) urgent() bool {
-	return len(q.shelf) > 0 && len(q.waiting) > 0 && q.shelf[0].next.rank < q.waiting[len(q.waiting)-1].entry.rank
+	return len(q.recallable) > 0 && len(q.waiting) > 0 && q.recallable[0].next.rank < q.waiting[len(q.waiting)-1].entry.rank
 }
 
 // room is how many deliveries to recall for a queue: what it may hold, once a good part of that is free or something is urgent.
@@ -144,7 +144,7 @@ func (s *shard) room(q *queue, now time.Time) int {
 	case room < depth/4:
 		return 0
 	}
-	free := maxHeld - len(s.items) + s.parking
+	free := maxHeld - len(s.items) + s.rescheduling
 	if len(q.waiting) == 0 {
 		free = max(free, badDepth) // a queue that holds nothing always gets some
 	}
@@ -152,7 +152,7 @@ func (s *shard) room(q *queue, now time.Time) int {
 }
 
 // recall reads entries that were marked, and hands what it finds to the loop.
-func (s *shard) recall(work context.Context, q *queue, places []shelved) {
+func (s *shard) recall(work context.Context, q *queue, places []lookup) {
 	if len(places) == 0 {
 		return
 	}
@@ -164,7 +164,7 @@ func (s *shard) recall(work context.Context, q *queue, places []shelved) {
 			g.Go(func() error {
 				ctx, cancel := busContext(work)
 				defer cancel()
-				found[i], errs[i] = s.Schedule.Recall(ctx, s.number, event.Parked{
+				found[i], errs[i] = s.Schedule.Recall(ctx, s.number, event.Scheduled{
 					ID: p.entry.id, Order: p.entry.order, Namespace: q.key.namespace, Provider: q.key.name, ObjectKey: p.line.object,
 				})
 				return nil
@@ -176,7 +176,7 @@ func (s *shard) recall(work context.Context, q *queue, places []shelved) {
 }
 
 // recalled takes in what was read.
-func (s *shard) recalled(work context.Context, q *queue, places []shelved, found []event.Recalled, errs []error) {
+func (s *shard) recalled(work context.Context, q *queue, places []lookup, found []event.Recalled, errs []error) {
 	now := time.Now()
 	for i, p := range places {
 		p.entry.recalling = false
@@ -186,7 +186,7 @@ func (s *shard) recalled(work context.Context, q *queue, places []shelved, found
 		}
 		if errs[i] != nil {
 			s.metrics.busErrors.Inc()
-			s.log.Warn("parked delivery not read", "namespace", q.key.namespace, "provider", q.key.name, "error", errs[i])
+			s.log.Warn("rescheduled delivery not read", "namespace", q.key.namespace, "provider", q.key.name, "error", errs[i])
 			q.recallAt = now.Add(recallGap)
 			q.refresh(p.line)
 			continue
@@ -198,19 +198,19 @@ func (s *shard) recalled(work context.Context, q *queue, places []shelved, found
 }
 
 // place decides what follows from what was read of one entry.
-func (s *shard) place(work context.Context, q *queue, p shelved, r *event.Recalled, now time.Time) {
+func (s *shard) place(work context.Context, q *queue, p lookup, r *event.Recalled, now time.Time) {
 	e := p.entry
 	switch {
 	case r.Due: // it is handed out by itself
-		e.shelved, e.back, e.missing = false, instantOf(now), 0
+		e.onSchedule, e.back, e.missing = false, instantOf(now), 0
 		if p.look {
 			e.back = instantOf(now).add(seenFor)
 		}
 		return
 	case r.At.IsZero():
-		// Some former owner settled it while it drained, or it is just being handed out: one look may fall between a schedule that
+		// Some former worker acknowledged it while it drained, or it is just being handed out: one look may fall between a schedule that
 		// fired and its message.
-		e.shelved, e.back = false, instantOf(now)
+		e.onSchedule, e.back = false, instantOf(now)
 		if e.missing++; e.missing >= misses {
 			q.forget(p.line, e, now)
 		}
@@ -224,15 +224,15 @@ func (s *shard) place(work context.Context, q *queue, p shelved, r *event.Recall
 		q.noteGivenUp(e, causeOwnerGone)
 		fallthrough
 	case e.givenUp != causeNone:
-		it := s.take(q, p.line, e, *d, r.Held.Settler)
+		it := s.take(q, p.line, e, *d, r.Held.Acker)
 		it.recalled = true
 		s.giveUp(work, it, q.current, causes[e.givenUp].label, causes[e.givenUp].reason)
 	case d.Attempts > 0 && r.At.After(now.Add(earliestRetry)) && r.At.Before(expiry(d)):
-		e.shelved, e.back = false, instantOf(r.At) // it was parked for its retry, by another owner
+		e.onSchedule, e.back = false, instantOf(r.At) // it was rescheduled for its retry, by another owner
 	case p.look:
-		e.shelved = true
+		e.onSchedule = true
 	default:
-		it := s.take(q, p.line, e, *d, r.Held.Settler)
+		it := s.take(q, p.line, e, *d, r.Held.Acker)
 		it.recalled = true
 		s.enqueue(it)
 	}
@@ -242,7 +242,7 @@ func (s *shard) place(work context.Context, q *queue, p shelved, r *event.Recall
 const earliestRetry = time.Second
 
 // take makes an item of an entry.
-func (s *shard) take(q *queue, l *line, e *entry, d event.Delivery, m event.Settler) *item {
+func (s *shard) take(q *queue, l *line, e *entry, d event.Delivery, m event.Acker) *item {
 	it := q.hold(l, e, d, m)
 	s.items[it] = struct{}{}
 	s.heldBytes.Add(it.bytes())
@@ -260,5 +260,5 @@ func (s *shard) leave(it *item) {
 	it.queue.dequeue(it)
 	s.drop(it)
 	it.queue.release(it, expiry(&it.d), true)
-	s.giveBack(it.settler)
+	s.nak(it.acker)
 }

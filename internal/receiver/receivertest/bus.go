@@ -1,0 +1,56 @@
+package receivertest
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"notifier/internal/event"
+)
+
+// TriggersFunc is a bus that has each trigger stored by a function, all of one call at the same time. The functions' panics are the
+// caller's.
+type TriggersFunc func(context.Context, event.Trigger) error
+
+// PublishTriggers implements receiver.Triggers.
+func (f TriggersFunc) PublishTriggers(ctx context.Context, triggers ...event.Trigger) error {
+	errs, panics := make([]error, len(triggers)), make([]any, len(triggers))
+	var wg sync.WaitGroup
+	for i, t := range triggers {
+		wg.Go(func() {
+			defer func() { panics[i] = recover() }()
+			errs[i] = f(ctx, t)
+		})
+	}
+	wg.Wait()
+	for _, p := range panics {
+		if p != nil {
+			panic(p)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Stored is a bus that takes every trigger at no cost.
+func Stored(context.Context, event.Trigger) error { return nil }
+
+// Recorder is a bus that remembers what was published.
+type Recorder struct {
+	mu        sync.Mutex
+	Published []event.Trigger
+}
+
+// PublishTriggers implements receiver.Triggers.
+func (r *Recorder) PublishTriggers(_ context.Context, triggers ...event.Trigger) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Published = append(r.Published, triggers...)
+	return nil
+}
+
+// Count returns how many triggers were published.
+func (r *Recorder) Count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.Published)
+}

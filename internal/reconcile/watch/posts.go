@@ -1,0 +1,144 @@
+package watch
+
+import (
+	"container/list"
+	"sync"
+	"time"
+
+	"notifier/internal/event"
+)
+
+// The bounds on posts. Beyond either the oldest post goes first, of the object or of all: a post that is missing lets a
+// transition be published twice, one too many could keep it from being published, so forgetting is the safe side.
+const (
+	maxPostsPerObject = 16
+	maxPosts          = 1 << 16
+)
+
+// post remembers an accepted POST as long as a transition may turn out to be covered by it.
+type post struct {
+	item     item
+	uid      string
+	outcome  event.Outcome
+	accepted time.Time
+	// message is how the event's message begins, revision what it is about if it says so.
+	message, revision string
+}
+
+func postOf(it item, r *event.Record) post {
+	return post{
+		item: it, uid: r.Event.InvolvedObject.UID, outcome: r.Outcome, accepted: r.Accepted,
+		message: r.Event.Message, revision: r.Event.Revision(),
+	}
+}
+
+// postLead is by how much a POST may be older than the state that it is about: controllers say how a reconciliation ended before they
+// write it, and write it once the POST is answered.
+const postLead = 10 * time.Second
+
+// covers reports whether the POST published tr, observed after prior was published. It counts if it has the UID and the outcome of tr and is not
+// older than the observation of prior. Who can reach the door and knows the UID can forge that (invariant E9), so more is asked for:
+// of a failure that the object itself says the same, which nobody can know before; of a success that it was not said long before.
+func (x post) covers(tr *transition, prior lastPublished) bool {
+	switch {
+	case x.uid != tr.UID, x.outcome != tr.Outcome, x.accepted.Before(prior.Observed):
+		return false
+	case x.revision != "" && tr.Revision != "" && x.revision != tr.Revision:
+		return false
+	case tr.Outcome == event.OutcomeFailed:
+		return tr.object.says(x.message)
+	default:
+		return !x.accepted.Before(tr.observed.Add(-postLead))
+	}
+}
+
+// posts are the POSTs that were not used up, in the order they were accepted. Accepted is the clock of the replica that took
+// the POST, the times it is compared with are this one's: the replicas' clocks are taken to agree within a second or so.
+type posts struct {
+	mu sync.Mutex
+	// all holds every post, oldest first; byItem the elements of all that are about one object, oldest first.
+	all    *list.List
+	byItem map[item][]*list.Element
+}
+
+func newPosts() *posts {
+	return &posts{all: list.New(), byItem: map[item][]*list.Element{}}
+}
+
+func (n *posts) add(x post) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.byItem[x.item] = append(n.byItem[x.item], n.all.PushBack(x))
+	if len(n.byItem[x.item]) > maxPostsPerObject {
+		n.removeOldest(x.item)
+	}
+	if n.all.Len() > maxPosts {
+		n.removeOldest(n.all.Front().Value.(post).item)
+	}
+}
+
+func (n *posts) removeOldest(it item) {
+	elements := n.byItem[it]
+	n.all.Remove(elements[0])
+	if len(elements) == 1 {
+		delete(n.byItem, it)
+		return
+	}
+	n.byItem[it] = elements[1:]
+}
+
+// take looks for a POST that covers tr, observed after prior was published, and uses it up. With it go all posts that
+// no later transition may use: those older than the one used, and those older than the observation of tr.
+func (n *posts) take(it item, tr *transition, prior lastPublished) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	used := time.Time{}
+	var kept []*list.Element
+	for _, e := range n.byItem[it] {
+		x := e.Value.(post)
+		if used.IsZero() && x.covers(tr, prior) {
+			used = x.accepted
+			n.all.Remove(e)
+			continue
+		}
+		kept = append(kept, e)
+	}
+	n.byItem[it] = kept
+	n.drop(it, tr.observed)
+	n.drop(it, used)
+	return !used.IsZero()
+}
+
+// forget drops the posts about a state that the object has left.
+func (n *posts) forget(it item, uid string, outcome event.Outcome) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.remove(it, func(x post) bool { return x.uid == uid && x.outcome == outcome })
+}
+
+// drop forgets the object's posts accepted before a time.
+func (n *posts) drop(it item, before time.Time) {
+	n.remove(it, func(x post) bool { return x.accepted.Before(before) })
+}
+
+func (n *posts) remove(it item, unwanted func(post) bool) {
+	var kept []*list.Element
+	for _, e := range n.byItem[it] {
+		if unwanted(e.Value.(post)) {
+			n.all.Remove(e)
+			continue
+		}
+		kept = append(kept, e)
+	}
+	if len(kept) == 0 {
+		delete(n.byItem, it)
+		return
+	}
+	n.byItem[it] = kept
+}
+
+func (n *posts) len() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.all.Len()
+}
