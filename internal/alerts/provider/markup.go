@@ -31,8 +31,8 @@ func UTF16Len(s string) int {
 	return n
 }
 
-// plainURL is a URL without any character that means something in some Markdown or starts a mention.
-var plainURL = regexp.MustCompile(`https?://[A-Za-z0-9][A-Za-z0-9\-._/?#&=%+,;:$!]*`)
+// plainURL is a URL without the characters that make a link, a mention or HTML in some Markdown. Those for looks alone stay.
+var plainURL = regexp.MustCompile(`https?://[A-Za-z0-9][A-Za-z0-9\-._~/?#&=%+,;:$!]*`)
 
 // EscapeText escapes the text around plain URLs with text and the URLs with url, as they are if it is nil: a backslash within a URL
 // would lead its reader elsewhere.
