@@ -11,8 +11,8 @@ import (
 	"notifier/internal/event"
 )
 
-// EncodeJSON encodes a request's body without the escapes for HTML, which make a message longer and are of no use to a destination. Its error
-// is an *event.Error.
+// EncodeJSON encodes a request's body without the escapes for HTML, which make a message longer and are of no use to a destination. Its
+// error is an *event.Error.
 func EncodeJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)

@@ -7,9 +7,9 @@ import (
 	"unicode/utf16"
 )
 
-// Fit returns as much of s as has at most limit by size once it is escaped, with the mark of Truncate if anything was cut. It is cut before
-// it is escaped, so that no escape is halved. Size counts as the destination does: utf8.RuneCountInString, UTF16Len, or bytes. A limit below
-// ten is too short for every mark.
+// Fit returns as much of s as has at most limit by size once it is escaped, with the mark of Truncate if anything was cut. It is cut
+// before it is escaped, so that no escape is halved. Size counts as the destination does: utf8.RuneCountInString, UTF16Len, or bytes. A
+// limit below ten is too short for every mark.
 func Fit(s string, limit int, size func(string) int, escape func(string) string) string {
 	s = Truncate(s, limit)
 	if whole := escape(s); size(whole) <= limit {
@@ -31,11 +31,11 @@ func UTF16Len(s string) int {
 	return n
 }
 
-// plainURL is a URL without any character that means something in some Markdown or starts a mention.
-var plainURL = regexp.MustCompile(`https?://[A-Za-z0-9][A-Za-z0-9\-._/?#&=%+,;:$!]*`)
+// plainURL is a URL without the characters that make a link, a mention or HTML in some Markdown. Those for looks alone stay.
+var plainURL = regexp.MustCompile(`https?://[A-Za-z0-9][A-Za-z0-9\-._~/?#&=%+,;:$!]*`)
 
-// EscapeText escapes the text around plain URLs with text and the URLs with url, as they are if it is nil: a backslash within a URL would lead
-// its reader elsewhere.
+// EscapeText escapes the text around plain URLs with text and the URLs with url, as they are if it is nil: a backslash within a URL
+// would lead its reader elsewhere.
 func EscapeText(s string, text, url func(string) string) string {
 	var b strings.Builder
 	end := 0
@@ -60,8 +60,8 @@ func Backslashes(characters string) func(string) string {
 	return strings.NewReplacer(pairs...).Replace
 }
 
-// BreakMentions keeps "@name" from notifying anybody, by a character of no width behind each @ that does not stand within a word, as that of
-// an e-mail address or an image's digest does.
+// BreakMentions keeps "@name" from notifying anybody, by a character of no width behind each @ that does not stand within a word, as
+// that of an e-mail address or an image's digest does.
 func BreakMentions(s string) string {
 	var b strings.Builder
 	for i := range len(s) {
@@ -73,8 +73,8 @@ func BreakMentions(s string) string {
 	return b.String()
 }
 
-// ReplaceControls replaces control characters other than tabs and line breaks. Some databases cannot store a NUL, and their vendors refuse the
-// message for it.
+// ReplaceControls replaces control characters other than tabs and line breaks. Some databases cannot store a NUL, and their vendors
+// refuse the message for it.
 func ReplaceControls(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == '\x7f' {

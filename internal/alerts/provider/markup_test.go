@@ -54,6 +54,7 @@ func TestURLsStayAsTheyAreAndNothingElse(t *testing.T) {
 		"https://a.test/<@1>":                   `https://a.test/\<@1\>`,
 		"https://_a":                            `https://\_a`,
 		"":                                      "",
+		"https://a.test/~me/_":                  "https://a.test/~me/_",
 		"javascript:_x":                         `javascript:\_x`,
 		"http://a.test http://b.test/_":         "http://a.test http://b.test/_",
 		"<https://evil.test|https://good.test>": `\<https://evil.test|https://good.test\>`,
@@ -65,6 +66,22 @@ func TestURLsStayAsTheyAreAndNothingElse(t *testing.T) {
 	if got := EscapeText("https://a.test/?a&b & c", escape, strings.ToUpper); got != "HTTPS://A.TEST/?A&B & c" {
 		t.Errorf("with an escape of URLs: %q", got)
 	}
+}
+
+// Fails when some text gets a character of links, mentions or HTML past the escapes.
+func FuzzEscapeText(f *testing.F) {
+	f.Add("[a](https://b.test/c)")
+	f.Add("https://a.test/](https://b.test/<@1>")
+	f.Add("https://[x]")
+	escape := Backslashes("\\[]<>@*`|")
+	f.Fuzz(func(t *testing.T, s string) {
+		got := EscapeText(s, escape, nil)
+		if left := strings.NewReplacer(
+			`\\`, "", `\[`, "", `\]`, "", `\<`, "", `\>`, "", `\@`, "", `\*`, "", "\\`", "", `\|`, "",
+		).Replace(got); strings.ContainsAny(left, "\\[]<>@*`|") {
+			t.Errorf("%q became %q", s, got)
+		}
+	})
 }
 
 // Fails when an @ that may notify somebody is left, or one that cannot is broken.

@@ -128,7 +128,7 @@ func TestDiscordSaysHowLongToWait(t *testing.T) {
 		body, reset, retryAfter string
 		want                    time.Duration
 	}{
-		"in the body":       {429, `{"message":"You are being rate limited.","retry_after":64.5,"global":false}`, "", "", 64500 * time.Millisecond},
+		"in the body":       {429, `{"message":"hush","retry_after":64.5,"global":false}`, "", "", 64500 * time.Millisecond},
 		"in a header":       {429, ``, "2.5", "", 2500 * time.Millisecond},
 		"in Retry-After":    {429, `{}`, "", "3", 3 * time.Second},
 		"in all":            {429, `{"retry_after":1}`, "2", "4", 4 * time.Second},
@@ -194,8 +194,9 @@ func TestTheMarkupOfTheAlertsAuthorIsKept(t *testing.T) {
 // Fails when the limit goes by a part of the host's name.
 func TestOnlyDiscordsHostsAreLimited(t *testing.T) {
 	for address, limited := range map[string]bool{
-		"https://discord.com/api/webhooks/1/x": true, "https://PTB.discord.com./api/webhooks/1/x": true, "https://discordapp.com/api/webhooks/1/x": true,
-		"https://notdiscord.com/x": false, "https://discord.com.example.test/x": false,
+		"https://discord.com/api/webhooks/1/x": true, "https://PTB.discord.com./api/webhooks/1/x": true,
+		"https://discordapp.com/api/webhooks/1/x": true,
+		"https://notdiscord.com/x":                false, "https://discord.com.example.test/x": false,
 	} {
 		s, err := New(provider.Config{Address: address})
 		if err != nil {

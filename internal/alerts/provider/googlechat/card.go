@@ -58,8 +58,8 @@ const (
 	maxTitle   = 250    // characters
 )
 
-// sizes are the lengths in characters to which a message and each part of a fact are cut, tried until the card fits. With the last the worst
-// text, every character of which takes six bytes, fits.
+// sizes are the lengths in characters to which a message and each part of a fact are cut, tried until the card fits. With the last the
+// worst text, every character of which takes six bytes, fits.
 var sizes = []struct{ message, fact int }{{20_000, 1000}, {10_000, 500}, {5000, 250}, {4000, 100}, {2000, 50}, {500, 20}}
 
 // body returns the message with as much of the event as fits.

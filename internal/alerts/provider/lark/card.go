@@ -46,8 +46,8 @@ const (
 	maxObject  = 250    // characters
 )
 
-// sizes are the lengths in characters to which a message and each part of a fact are cut, tried until the card fits. With the last the worst
-// text, every character of which takes six bytes, fits.
+// sizes are the lengths in characters to which a message and each part of a fact are cut, tried until the card fits. With the last the
+// worst text, every character of which takes six bytes, fits.
 var sizes = []struct{ message, fact int }{{14_000, 1000}, {8000, 500}, {4000, 200}, {2000, 100}, {1500, 50}, {600, 20}}
 
 // body returns the message with as much of the event as fits.

@@ -1,7 +1,7 @@
 // Package lark sends notifications to the custom bots of Lark and Feishu, as an interactive card.
 //
-// The key token of the Secret, which Flux does not read for this type, is the secret of a bot that verifies signatures. The package makes its one
-// call itself: Lark's library is for apps.
+// The key token of the Secret, which Flux does not read for this type, is the secret of a bot that verifies signatures. The package
+// makes its one call itself: Lark's library is for apps.
 //
 // # Answers
 //

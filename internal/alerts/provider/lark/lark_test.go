@@ -130,9 +130,11 @@ func TestOnlyCodeZeroIsASuccess(t *testing.T) {
 		`{"code":"0"}`:                                         {200, event.Retry, "reply", "answer is not one of Lark's"},
 		`<html>hush`:                                           {200, event.Retry, "reply", "answer is not one of Lark's"},
 		``:                                                     {200, event.Retry, "reply", "answer is not one of Lark's"},
-		`{"code":19001,"msg":"param invalid: hush"}`:           {400, event.Permanent, "http_4xx", "HTTP 400: Incoming webhook access token invalid"},
-		`{"code":11232,"msg":"frequency limited"}`:             {400, event.Retry, "http_429", "HTTP 400"},
-		`{"code":78,"msg":"hush"}`:                             {403, event.Permanent, "http_4xx", "HTTP 403"},
+		`{"code":19001}`: {
+			400, event.Permanent, "http_4xx", "HTTP 400: Incoming webhook access token invalid",
+		},
+		`{"code":11232,"msg":"frequency limited"}`: {400, event.Retry, "http_429", "HTTP 400"},
+		`{"code":78,"msg":"hush"}`:                 {403, event.Permanent, "http_4xx", "HTTP 403"},
 	} {
 		s, _ := newSender(t, "", func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(want.status)
@@ -164,8 +166,9 @@ func TestTheMarkupOfTheAlertsAuthorIsKept(t *testing.T) {
 
 func TestOnlyLarksHostsAreLimited(t *testing.T) {
 	for address, want := range map[string]provider.Limit{
-		"https://open.feishu.cn/open-apis/bot/v2/hook/x": {Rate: 100.0 / 60, Burst: 5}, "https://open.LarkSuite.com./x": {Rate: 100.0 / 60, Burst: 5},
-		"https://notfeishu.cn/x": {}, "https://open.feishu.cn.example.test/x": {},
+		"https://open.feishu.cn/open-apis/bot/v2/hook/x": {Rate: 100.0 / 60, Burst: 5},
+		"https://open.LarkSuite.com./x":                  {Rate: 100.0 / 60, Burst: 5},
+		"https://notfeishu.cn/x":                         {}, "https://open.feishu.cn.example.test/x": {},
 	} {
 		s, err := New(provider.Config{Address: address})
 		if err != nil || s.Limit() != want {

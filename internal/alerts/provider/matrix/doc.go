@@ -1,8 +1,8 @@
 // Package matrix sends notifications to a room of a Matrix homeserver, as m.text messages of an account whose access token it has.
 //
-// The client-server API of version 3 is called at the address, which may have a path before /_matrix. spec.channel is the room's ID, such as
-// "!abc:example.org"; an alias, "#name:example.org", takes no messages. The package makes its one call itself: the libraries bring a client
-// with state, keys and sync. Messages of encrypted rooms are sent without encryption, as with Flux.
+// The client-server API of version 3 is called at the address, which may have a path before /_matrix. spec.channel is the room's ID,
+// such as "!abc:example.org"; an alias, "#name:example.org", takes no messages. The package makes its one call itself: the libraries
+// bring a client with state, keys and sync. Messages of encrypted rooms are sent without encryption, as with Flux.
 //
 // # Text
 //

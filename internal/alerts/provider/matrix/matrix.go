@@ -69,8 +69,8 @@ const (
 	maxObject  = 250
 )
 
-// sizes are the lengths in characters to which a message and each part of a fact are cut, tried until the content fits. With the last the worst
-// text, every character of which takes twelve bytes, fits.
+// sizes are the lengths in characters to which a message and each part of a fact are cut, tried until the content fits. With the last
+// the worst text, every character of which takes twelve bytes, fits.
 var sizes = []struct{ message, fact int }{{16000, 1000}, {8000, 500}, {4000, 200}, {2000, 100}, {1000, 40}}
 
 // encode returns the content with as much of the event as fits.
@@ -95,14 +95,15 @@ func newMessage(n provider.Notification, maxMessage, maxFact int) message {
 		plain = append(plain, m)
 		rich += "<br>" + strings.ReplaceAll(html.EscapeString(m), "\n", "<br>")
 	}
-	var items string
+	var items strings.Builder
 	for _, f := range provider.Facts(n, maxFact) {
 		name, value := text(f.Name, maxFact), text(f.Value, maxFact)
 		plain = append(plain, "- "+name+": "+value)
-		items += "<li><strong>" + html.EscapeString(name) + "</strong>: " + strings.ReplaceAll(html.EscapeString(value), "\n", "<br>") + "</li>"
+		items.WriteString("<li><strong>" + html.EscapeString(name) + "</strong>: ")
+		items.WriteString(strings.ReplaceAll(html.EscapeString(value), "\n", "<br>") + "</li>")
 	}
-	if items != "" {
-		rich += "<ul>" + items + "</ul>"
+	if items.Len() > 0 {
+		rich += "<ul>" + items.String() + "</ul>"
 	}
 	return message{MsgType: "m.text", Body: strings.Join(plain, "\n"), Format: "org.matrix.custom.html", FormattedBody: rich}
 }
@@ -119,7 +120,8 @@ type reply struct {
 // codes are the errors of Matrix' specification that a message may get.
 var codes = []string{
 	"M_BAD_JSON", "M_BAD_STATE", "M_FORBIDDEN", "M_GUEST_ACCESS_FORBIDDEN", "M_INVALID_PARAM", "M_LIMIT_EXCEEDED", "M_MISSING_PARAM",
-	"M_MISSING_TOKEN", "M_NOT_FOUND", "M_NOT_JSON", "M_RESOURCE_LIMIT_EXCEEDED", "M_TOO_LARGE", "M_UNAUTHORIZED", "M_UNKNOWN", "M_UNKNOWN_TOKEN",
+	"M_MISSING_TOKEN", "M_NOT_FOUND", "M_NOT_JSON", "M_RESOURCE_LIMIT_EXCEEDED", "M_TOO_LARGE", "M_UNAUTHORIZED", "M_UNKNOWN",
+	"M_UNKNOWN_TOKEN",
 	"M_UNRECOGNIZED", "M_USER_DEACTIVATED", "M_USER_LOCKED", "M_USER_SUSPENDED",
 }
 

@@ -40,7 +40,8 @@ func check(r *http.Request, body []byte) error {
 		return errors.New("method or content type")
 	case !strings.HasPrefix(r.Header.Get("Authorization"), "Bearer t"):
 		return errors.New("M_MISSING_TOKEN")
-	case !strings.HasSuffix(r.URL.EscapedPath(), "/_matrix/client/v3/rooms/%21abc%2F..%2Fd:example.org/send/m.room.message/"+providertest.DeliveryID):
+	case !strings.HasSuffix(r.URL.EscapedPath(), "/_matrix/client/v3/rooms/%21abc%2F..%2Fd:example.org/send/m.room.message/"+
+		providertest.DeliveryID):
 		return fmt.Errorf("M_UNRECOGNIZED: %s", r.URL.EscapedPath())
 	case m.MsgType != "m.text" || m.Body == "" || m.Format != "org.matrix.custom.html" || m.FormattedBody == "" || m.Mentions == nil:
 		return errors.New("M_BAD_JSON")
@@ -88,7 +89,11 @@ func TestTheWorstTextStillFits(t *testing.T) {
 // Fails when what no homeserver takes is found out by the first message.
 func TestTokenAndRoomAreNeeded(t *testing.T) {
 	for _, c := range []struct{ token, channel, says string }{
-		{"", "!a:b", "token"}, {"s3cret\n", "!a:b", "token"}, {"s3cret", "", "spec.channel"}, {"s3cret", "#alias:b", "spec.channel"}, {"s3cret", "!a:b", ""},
+		{"", "!a:b", "token"},
+		{"s3cret\n", "!a:b", "token"},
+		{"s3cret", "", "spec.channel"},
+		{"s3cret", "#alias:b", "spec.channel"},
+		{"s3cret", "!a:b", ""},
 	} {
 		_, err := New(provider.Config{Address: "https://matrix.test", Token: c.token, Channel: c.channel})
 		if (err == nil) != (c.says == "") || err != nil && (!strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "s3cret")) {
@@ -108,7 +113,8 @@ func TestEverythingIsShownAsItIsWritten(t *testing.T) {
 	if want := object + "\n<b>a</b>\n& b\n- summary: <i>c</i>\nd"; m.Body != want {
 		t.Errorf("body %q, want %q", m.Body, want)
 	}
-	want := "<strong>" + object + "</strong><br>&lt;b&gt;a&lt;/b&gt;<br>&amp; b<ul><li><strong>summary</strong>: &lt;i&gt;c&lt;/i&gt;<br>d</li></ul>"
+	want := "<strong>" + object + "</strong><br>&lt;b&gt;a&lt;/b&gt;<br>&amp; b" +
+		"<ul><li><strong>summary</strong>: &lt;i&gt;c&lt;/i&gt;<br>d</li></ul>"
 	if m.FormattedBody != want {
 		t.Errorf("HTML %q, want %q", m.FormattedBody, want)
 	}

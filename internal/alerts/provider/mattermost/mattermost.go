@@ -147,7 +147,8 @@ func plain(s string) string { return breakLabels(provider.BreakMentions(provider
 // ids are those of Mattermost's errors that a message may get.
 var ids = []string{
 	"api.context.invalid_body_param.app_error", "api.context.invalid_token.error", "api.context.permissions.app_error",
-	"api.context.session_expired.app_error", "api.post.create_post.can_not_post_to_deleted.error", "api.post.create_post.town_square_read_only",
+	"api.context.session_expired.app_error", "api.post.create_post.can_not_post_to_deleted.error",
+	"api.post.create_post.town_square_read_only",
 	"app.channel.get.existing.app_error", "web.incoming_webhook.channel.app_error", "web.incoming_webhook.channel_locked.app_error",
 	"web.incoming_webhook.disabled.app_error", "web.incoming_webhook.invalid.app_error", "web.incoming_webhook.parse.app_error",
 	"web.incoming_webhook.permissions.app_error", "web.incoming_webhook.text.app_error", "web.incoming_webhook.user.app_error",

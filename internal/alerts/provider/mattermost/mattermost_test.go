@@ -141,8 +141,13 @@ func TestTheWorstTextStillFits(t *testing.T) {
 // Fails when what the API never takes is found out by the first message, or a webhook is held to it.
 func TestTheAPINeedsTokenAndChannel(t *testing.T) {
 	for _, c := range []struct{ path, token, channel, says string }{
-		{"", "", channel, "token"}, {"", "s3cret\n", channel, "token"}, {"", "s3cret", "", "spec.channel"}, {"", "s3cret", "town-square", "spec.channel"},
-		{"", "s3cret", channel, ""}, {"/hooks/x", "", "", ""}, {"/base/hooks/x", "", "town-square", ""},
+		{"", "", channel, "token"},
+		{"", "s3cret\n", channel, "token"},
+		{"", "s3cret", "", "spec.channel"},
+		{"", "s3cret", "town-square", "spec.channel"},
+		{"", "s3cret", channel, ""},
+		{"/hooks/x", "", "", ""},
+		{"/base/hooks/x", "", "town-square", ""},
 	} {
 		_, err := New(provider.Config{Address: "https://chat.test" + c.path, Token: c.token, Channel: c.channel})
 		if (err == nil) != (c.says == "") || err != nil && (!strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "s3cret")) {

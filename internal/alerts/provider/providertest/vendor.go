@@ -41,12 +41,14 @@ func Decode(body []byte, schema any) error {
 	return nil
 }
 
-// Worst returns notifications of the most characters that an event can have of each kind, for tests of a destination's limits.
+// Worst returns notifications of the most characters that an event can have of each kind, and one of blanks, for tests of a destination's
+// limits.
 func Worst(t *testing.T) map[string]provider.Notification {
 	t.Helper()
 	all := map[string]provider.Notification{}
 	for name, s := range map[string]string{
-		"letters": "x", "entities": "&", "controls": "\x01\x00", "quotes": `"`, "emoji": "😀", "bytes": "\xff", "links": "](", "markup": "*_[]<>`~", "mentions": "@",
+		"letters": "x", "entities": "&", "controls": "\x01\x00", "quotes": `"`, "emoji": "😀", "bytes": "\xff", "links": "](",
+		"markup": "*_[]<>`~", "mentions": "@",
 		"URLs": "https://a.test/_ ",
 	} {
 		n := Notifications(t)["error"]
@@ -63,5 +65,9 @@ func Worst(t *testing.T) map[string]provider.Notification {
 		}
 		all[name+" of the author"] = n
 	}
+	blank := Notifications(t)["info"]
+	blank.Event.Message, blank.Event.ReportingController, blank.Event.Reason = " \n", " ", " "
+	blank.Event.Metadata = map[string]string{" ": "", "a": " "}
+	all["blanks"] = blank
 	return all
 }

@@ -1,11 +1,12 @@
-// Package rocket sends notifications to the incoming webhooks of Rocket.Chat, as one attachment in Slack's form with colours in hexadecimal,
-// which are the only ones that Rocket.Chat knows. The types are the package's own: those of Slack's library send fields of Slack's alone.
+// Package rocket sends notifications to the incoming webhooks of Rocket.Chat, as one attachment in Slack's form with colours in
+// hexadecimal, which are the only ones that Rocket.Chat knows. The types are the package's own: those of Slack's library send fields of
+// Slack's alone.
 //
 // # Text
 //
-// Rocket.Chat shows Markdown, in which "@all" and "@here" notify a channel, and "[label](address)" and "<address|label>" hide an address. In
-// everything from an event these are broken by a character of no width; *bold* stays bold and URLs stay links. In an Alert's summary and
-// eventMetadata the markup is the author's, mentions too.
+// Rocket.Chat shows Markdown, in which "@all" and "@here" notify a channel, and "[label](address)" and "<address|label>" hide an
+// address. In everything from an event these are broken by a character of no width; *bold* stays bold and URLs stay links. In an Alert's
+// summary and eventMetadata the markup is the author's, mentions too.
 //
 // # Limits
 //

@@ -120,7 +120,8 @@ func escape(s string) string { return breakLabels(provider.BreakMentions(s)) }
 
 // answers are the errors of Rocket.Chat's webhooks.
 var answers = []string{
-	"Invalid integration id or token provided.", "error-action-not-allowed", "error-invalid-channel", "error-invalid-room", "error-not-allowed",
+	"Invalid integration id or token provided.", "error-action-not-allowed", "error-invalid-channel", "error-invalid-room",
+	"error-not-allowed",
 	"error-room-archived", "error-room-is-closed", "invalid-channel", "invalid-channel-or-username", "unauthorized",
 }
 

@@ -91,7 +91,8 @@ type reply struct {
 // descriptions are those of the Bot API.
 var descriptions = []string{
 	"Bad Request: chat not found", "Bad Request: group chat was upgraded to a supergroup chat", "Bad Request: message is too long",
-	"Bad Request: message text is empty", "Bad Request: message thread not found", "Bad Request: need administrator rights in the channel chat",
+	"Bad Request: message text is empty", "Bad Request: message thread not found",
+	"Bad Request: need administrator rights in the channel chat",
 	"Bad Request: not enough rights to send text messages to the chat", "Bad Request: TOPIC_CLOSED", "Bad Request: TOPIC_DELETED",
 	"Forbidden: bot can't initiate conversation with a user", "Forbidden: bot is not a member of the channel chat",
 	"Forbidden: bot is not a member of the supergroup chat", "Forbidden: bot was blocked by the user",

@@ -1,7 +1,8 @@
 // Package webex sends notifications to Webex spaces, with the messages API and a bot's token, or by an incoming webhook.
 //
-// The address is that of the API, https://webexapis.com/v1/messages, which needs a token and, as spec.channel, a room's ID. An incoming webhook,
-// /v1/webhooks/incoming/…, takes the same Markdown without either. The package makes its one call itself: the libraries for Go are dormant.
+// The address is that of the API, https://webexapis.com/v1/messages, which needs a token and, as spec.channel, a room's ID. An incoming
+// webhook, /v1/webhooks/incoming/…, takes the same Markdown without either. The package makes its one call itself: the libraries for Go
+// are dormant.
 //
 // # Text
 //

@@ -61,8 +61,8 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 // answers are the errors of Webex's API.
 var answers = []string{
 	"The request requires a valid access token set in the Authorization request header.", "The requested resource could not be found.",
-	"The server understood the request, but refused to fulfill it because the access token is missing required scopes or the user is missing " +
-		"required roles or licenses.",
+	"The server understood the request, but refused to fulfill it because the access token is missing required scopes or the user " +
+		"is missing required roles or licenses.",
 }
 
 // word returns what is shown of the answer to a refusal.

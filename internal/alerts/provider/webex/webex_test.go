@@ -50,7 +50,9 @@ func TestContract(t *testing.T) {
 func newSender(t *testing.T, h http.HandlerFunc) (*Sender, *providertest.Sink) {
 	t.Helper()
 	sink := providertest.NewSink(t, h)
-	s, err := New(provider.Config{Address: sink.URL + "/v1/messages", Token: "token", Channel: "Y2lzY29room", Network: providertest.Loopback()})
+	s, err := New(provider.Config{
+		Address: sink.URL + "/v1/messages", Token: "token", Channel: "Y2lzY29room", Network: providertest.Loopback(),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,13 +1,13 @@
 // Package zulip sends notifications to a topic of a Zulip channel, by a bot with its API key.
 //
-// The address is the server's; its path is replaced by that of the API, as with Flux. spec.channel is "<channel>/<topic>", divided at the first
-// slash. The package makes its one call itself: there is no library for Go that is kept.
+// The address is the server's; its path is replaced by that of the API, as with Flux. spec.channel is "<channel>/<topic>", divided at
+// the first slash. The package makes its one call itself: there is no library for Go that is kept.
 //
 // # Text
 //
-// Zulip's Markdown knows no escapes, so what means something beyond looks is broken by a character of no width in everything from an event: "@**all**"
-// and "@*group*" would notify people, "[label](address)" would hide an address. URLs stay links. In an Alert's summary and eventMetadata
-// the markup is the author's, mentions too.
+// Zulip's Markdown knows no escapes, so what means something beyond looks is broken by a character of no width in everything from an
+// event: "@**all**" and "@*group*" would notify people, "[label](address)" would hide an address. URLs stay links. In an Alert's summary
+// and eventMetadata the markup is the author's, mentions too.
 //
 // # Limits
 //

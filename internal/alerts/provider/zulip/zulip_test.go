@@ -39,7 +39,8 @@ func check(r *http.Request, body []byte) error {
 	}
 	user, password, _ := r.BasicAuth()
 	switch {
-	case r.Method != http.MethodPost || r.URL.Path != "/api/v1/messages" || r.Header.Get("Content-Type") != "application/x-www-form-urlencoded":
+	case r.Method != http.MethodPost || r.URL.Path != "/api/v1/messages" ||
+		r.Header.Get("Content-Type") != "application/x-www-form-urlencoded":
 		return errors.New("method, path or content type")
 	case user != account.Username || password != account.Password:
 		return errors.New("INVALID_API_KEY")
@@ -89,8 +90,9 @@ func TestTheWorstTextStillFits(t *testing.T) {
 // Fails when the channel is divided elsewhere, or a topic that Zulip refuses is sent.
 func TestChannelAndTopicAreDividedAtTheFirstSlash(t *testing.T) {
 	for in, want := range map[string][2]string{
-		"a/b": {"a", "b"}, "a/b/c": {"a", "b/c"}, "a/b\n c": {"a", "b c"}, "a/" + strings.Repeat("x", 61): {"a", strings.Repeat("x", 47) + "… (truncated)"},
-		"a": {}, "a/": {}, "/b": {}, "": {},
+		"a/b": {"a", "b"}, "a/b/c": {"a", "b/c"}, "a/b\n c": {"a", "b c"},
+		"a/" + strings.Repeat("x", 61): {"a", strings.Repeat("x", 47) + "… (truncated)"},
+		"a":                            {}, "a/": {}, "/b": {}, "": {},
 	} {
 		cfg := account
 		cfg.Address, cfg.Channel = "https://zulip.test", in
