@@ -12,7 +12,7 @@ import (
 )
 
 func TestEveryListedTypeIsBuilt(t *testing.T) {
-	want := []string{"alertmanager", "datadog", "generic", "generic-hmac", "grafana", "incident.io", "msteams", "opsgenie", "pagerduty", "sentry", "slack"}
+	want := []string{"alertmanager", "datadog", "generic", "generic-hmac", "grafana", "incident.io", "msteams", "opsgenie", "otel", "pagerduty", "sentry", "slack"}
 	if diff := cmp.Diff(want, registry.Types()); diff != "" {
 		t.Error(diff)
 	}
