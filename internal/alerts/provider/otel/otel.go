@@ -129,7 +129,7 @@ func (s *Sender) span(n provider.Notification) *tracepb.Span {
 		TraceId: trace[:16], SpanId: id[:8],
 		Name:              provider.Truncate(o.Kind+": "+o.Namespace+"/"+o.Name, maxValue),
 		Kind:              tracepb.Span_SPAN_KIND_INTERNAL,
-		StartTimeUnixNano: uint64(at.UnixNano()), EndTimeUnixNano: uint64(at.UnixNano()), //nolint:gosec // after 1970
+		StartTimeUnixNano: uint64(at.UnixNano()), EndTimeUnixNano: uint64(at.UnixNano()),
 		Attributes: []*commonpb.KeyValue{
 			attribute("object.uid", o.UID), attribute("object.kind", o.Kind), attribute("object.name", o.Name),
 			attribute("object.namespace", o.Namespace),

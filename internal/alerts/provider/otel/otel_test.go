@@ -82,7 +82,7 @@ func readable(t *testing.T, sink *providertest.Sink) http.HandlerFunc {
 			return
 		}
 		maps.Copy(on.Header, r.Header)
-		resp, err := http.DefaultClient.Do(on)
+		resp, err := sink.Client().Do(on)
 		if err != nil {
 			t.Error(err)
 			return
