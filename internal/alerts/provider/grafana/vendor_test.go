@@ -39,7 +39,7 @@ func (v *vendor) events() []string {
 func (v *vendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	status := http.StatusOK
+	status := http.StatusMethodNotAllowed
 	switch {
 	case r.Method == http.MethodGet:
 		v.get(w, r.URL.Query()["tags"], r.URL.Query().Get("limit"))
@@ -50,8 +50,6 @@ func (v *vendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		status = v.post(r.Body)
 	case r.Method == http.MethodPatch:
 		status = v.patch(r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:], r.Body)
-	default:
-		status = http.StatusMethodNotAllowed
 	}
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, `{"message":"Annotation added","id":1}`)

@@ -158,7 +158,9 @@ func TestEachObjectOfEachProviderHasItsAlias(t *testing.T) {
 	seen := map[string]bool{}
 	for _, uid := range []string{"u1", "u2"} {
 		for _, o := range []event.ObjectReference{
-			{Kind: "A", Namespace: "n", Name: "x"}, {Kind: "B", Namespace: "n", Name: "x"}, {Kind: "A", Namespace: "m", Name: "x"},
+			{Kind: "A", Namespace: "n", Name: "x"},
+			{Kind: "B", Namespace: "n", Name: "x"},
+			{Kind: "A", Namespace: "m", Name: "x"},
 			{Kind: "A", Namespace: "n", Name: "y"},
 		} {
 			seen[(&Sender{provider: uid}).alias(o)] = true

@@ -27,6 +27,7 @@ import (
 	"notifier/internal/alerts/provider/mattermost"
 	"notifier/internal/alerts/provider/msteams"
 	"notifier/internal/alerts/provider/opsgenie"
+	"notifier/internal/alerts/provider/otel"
 	"notifier/internal/alerts/provider/pagerduty"
 	"notifier/internal/alerts/provider/rocket"
 	"notifier/internal/alerts/provider/sentry"
@@ -83,6 +84,7 @@ var destinations = []destination{
 	{types: grafana.Types, new: builder(grafana.New), takes: provider.TakesMessages},
 	{types: incidentio.Types, new: builder(incidentio.New), takes: provider.TakesOutcomes},
 	{types: opsgenie.Types, new: builder(opsgenie.New), takes: provider.TakesOutcomes},
+	{types: otel.Types, new: builder(otel.New), takes: otel.Takes},
 	{types: pagerduty.Types, new: builder(pagerduty.New), takes: provider.TakesIncidents},
 	{types: sentry.Types, new: builder(sentry.New), takes: provider.TakesMessages},
 }

@@ -14,8 +14,8 @@ import (
 var types = []string{
 	"alertmanager", "azuredevops", "bitbucket", "bitbucketserver", "datadog", "discord", "generic", "generic-hmac", "gitea",
 	"giteapullrequestcomment", "github", "githubdispatch", "githubpullrequestcomment", "gitlab", "gitlabmergerequestcomment",
-	"googlechat", "grafana", "incident.io", "lark", "matrix", "mattermost", "msteams", "opsgenie", "pagerduty", "rocket", "sentry",
-	"slack", "telegram", "webex", "zoom", "zulip",
+	"googlechat", "grafana", "incident.io", "lark", "matrix", "mattermost", "msteams", "opsgenie", "otel", "pagerduty", "rocket",
+	"sentry", "slack", "telegram", "webex", "zoom", "zulip",
 }
 
 // config is one that the type takes.
