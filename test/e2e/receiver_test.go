@@ -92,7 +92,7 @@ func TestARotatedTokenMovesThePathWithinSeconds(t *testing.T) {
 func TestATypeThatIsNotBuiltSaysSoAndWhichAre(t *testing.T) {
 	s := setUp(t)
 	s.Must(s.Tenant.Secret(s.Ctx, "app-token", map[string]string{"token": "t"}))
-	for _, kind := range []string{"discord", "pagerduty", "github"} {
+	for _, kind := range []string{"discord", "pagerduty", "zulip"} {
 		s.Must(s.Tenant.Object(s.Ctx, "Provider", kind, nil, `{"type":"`+kind+`","address":"https://example.com","secretRef":{"name":"app-token"}}`))
 		c := s.Condition(s.Tenant, "Provider", kind, "Serving", metav1.ConditionFalse, "UnsupportedType")
 		for _, built := range []string{kind, "slack", "msteams", "generic", "generic-hmac"} {
