@@ -85,7 +85,13 @@ func sendAll(t *testing.T, s provider.Sender, notifications ...provider.Notifica
 
 // Fails when a status is set that is there already, or when the first that GitLab lists counts as the last.
 func TestAStatusIsSetWhereTheLastOneDiffers(t *testing.T) {
-	f := &fakeGitLab{}
+	for _, ordered := range []bool{false, true} {
+		setWhereDifferent(t, &fakeGitLab{ordered: ordered})
+	}
+}
+
+func setWhereDifferent(t *testing.T, f *fakeGitLab) {
+	t.Helper()
 	s, _ := newSender(t, f.ServeHTTP, "gitlab")
 	bad, good := noted("error", "HealthCheckFailed"), noted("info", "ReconciliationSucceeded")
 	late := noted("error", "BuildFailed")
