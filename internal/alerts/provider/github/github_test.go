@@ -36,7 +36,8 @@ func TestContract(t *testing.T) {
 	for typ, requests := range map[string]int{"github": 2, "githubpullrequestcomment": 3, "githubdispatch": 1} {
 		t.Run(typ, func(t *testing.T) {
 			providertest.Run(t, providertest.Subject{
-				New: build, Config: provider.Config{Type: typ, Token: fakeToken, UID: uid}, Path: repository, Requests: requests, Reads: true,
+				New: build, Config: provider.Config{Type: typ, Token: fakeToken, UID: uid}, Path: repository, Requests: requests,
+				Reads: typ != "githubdispatch",
 				Serve: forgetful(t),
 			})
 		})
@@ -178,6 +179,22 @@ func TestAnAppIsFoundByTheOwnerOfItsInstallation(t *testing.T) {
 	s, _ := newSender(t, f, cfg)
 	if err := event.AsError(s.Send(t.Context(), noted("info", "X"))); err.Class != event.Permanent || err.Reason != "HTTP 404: Not Found" {
 		t.Errorf("an owner without an installation: %v", err)
+	}
+}
+
+// Fails when the App's tokens are asked of the repository's API where the Secret names another.
+func TestTheAppsTokensComeFromTheAPIThatTheSecretNames(t *testing.T) {
+	f, apps := newFake(t), newFake(t)
+	apps.prefix, f.tokens = "/apps/", apps.tokens
+	cfg := appConfig(t, "githubpullrequestcomment")
+	cfg.Values["githubAppBaseURL"] = providertest.NewSink(t, apps.ServeHTTP).URL + "/apps/"
+	s, _ := newSender(t, f, cfg)
+	sendAll(t, s, noted("error", "X"))
+	if want := []string{"GET app", "POST app/installations/456/access_tokens"}; !slices.Equal(apps.log, want) {
+		t.Errorf("got %q, want %q", apps.log, want)
+	}
+	if len(f.comments) != 1 || strings.Contains(strings.Join(f.log, ","), "GET app") {
+		t.Errorf("got %q", f.log)
 	}
 }
 
