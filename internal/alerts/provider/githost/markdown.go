@@ -105,10 +105,10 @@ func refers(s string, i int) bool {
 	if i+1 == len(s) || !wordly(s[i+1]) && strings.IndexByte("[\"'", s[i+1]) < 0 {
 		return false
 	}
-	switch {
-	case s[i] == '@':
+	switch s[i] {
+	case '@':
 		return i == 0 || !wordly(s[i-1]) || s[i-1] == '_' // "main@sha1:…" and mail addresses mention nobody
-	case s[i] == '-':
+	case '-':
 		return i >= 2 && strings.EqualFold(s[i-2:i], "GH") // GitHub's "GH-1"
 	default:
 		return strings.IndexByte(referring, s[i]) >= 0

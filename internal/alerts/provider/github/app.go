@@ -200,6 +200,6 @@ func (a *app) ask(ctx context.Context, c call, out any) error {
 		return event.NewError(event.Permanent, provider.LabelPayload, "githubAppPrivateKey cannot sign", err)
 	}
 	return a.client.Call(ctx, func(ctx context.Context, h *http.Client) error {
-		return exchange(ctx, h, a.client, provider.Request{Method: c.method, URL: a.client.URL(c.path...), Header: headers(signed)}, nil, out)
+		return exchange(ctx, h, a.client, provider.Request{Method: c.method, URL: a.client.URL(c.path...), Header: headers(signed)}, out)
 	})
 }

@@ -148,20 +148,20 @@ func (s *Sender) do(ctx context.Context, h *http.Client, c call, out any) error 
 }
 
 func (s *Sender) request(ctx context.Context, h *http.Client, c call, token string, out any) error {
-	u := s.client.URL(c.path...)
-	u.RawQuery = c.query.Encode()
-	return exchange(ctx, h, s.client, provider.Request{Method: c.method, URL: u, Header: headers(token)}, c.body, out)
-}
-
-// exchange makes a request of GitHub's API and reads the answer into out, unless that is nil.
-func exchange(ctx context.Context, h *http.Client, client *provider.Client, r provider.Request, body, out any) error {
-	if body != nil {
-		encoded, err := json.Marshal(body)
+	r := provider.Request{Method: c.method, URL: s.client.URL(c.path...), Header: headers(token)}
+	r.URL.RawQuery = c.query.Encode()
+	if c.body != nil {
+		encoded, err := json.Marshal(c.body)
 		if err != nil {
 			return event.NewError(event.Permanent, provider.LabelPayload, "message could not be encoded", err)
 		}
 		r.Body = encoded
 	}
+	return exchange(ctx, h, s.client, r, out)
+}
+
+// exchange makes a request of GitHub's API and reads the answer into out, unless that is nil.
+func exchange(ctx context.Context, h *http.Client, client *provider.Client, r provider.Request, out any) error {
 	answer, err := client.Do(ctx, h, r)
 	if err != nil {
 		return err
