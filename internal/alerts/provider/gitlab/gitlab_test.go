@@ -179,6 +179,16 @@ func TestABadTokenIsNamed(t *testing.T) {
 	}
 }
 
+// Fails when the TLS material of the main Secret is not used.
+func TestTheSecretsOwnAuthorityCounts(t *testing.T) {
+	_, err := New(provider.Config{
+		Type: "gitlab", Address: "https://gitlab.com/a/b", Token: "t", Values: map[string]string{"caFile": "s3cret"},
+	})
+	if err == nil || !strings.Contains(err.Error(), "CA holds no valid certificate") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // Fails when a message that GitLab is known to answer is lost, or when anything else of an answer is shown.
 func TestGitLabsOwnWordsAreShownAndNothingElse(t *testing.T) {
 	for body, want := range map[string]string{
