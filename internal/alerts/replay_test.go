@@ -77,7 +77,7 @@ func TestMendingAProviderBringsBackWhatDiedOfItInOrderAndOnce(t *testing.T) {
 }
 
 // TestADestinationThatIsMendedWithoutAChangeGetsWhatItRefusedOnceMore is about a channel that is made in the chat. Fails when attempted does
-// not note that a success follows a refusal, or when what was replayed is replayed again.
+// not note that a success follows a refusal, when what was replayed is replayed again, or when the Sender is not told.
 func TestADestinationThatIsMendedWithoutAChangeGetsWhatItRefusedOnceMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, good := newWorld(t), &sink{}
@@ -104,6 +104,11 @@ func TestADestinationThatIsMendedWithoutAChangeGetsWhatItRefusedOnceMore(t *test
 		stop()
 		if got := good.ids(); len(got) != 11 || !slices.Contains(got, "d1") {
 			t.Errorf("sent %v", got)
+		}
+		for _, n := range good.got {
+			if n.Replayed != (n.DeliveryID == "d1") {
+				t.Errorf("%s: replayed is %t", n.DeliveryID, n.Replayed)
+			}
 		}
 		if refusals.Load() != 3 || len(w.bus.deadLetters()) != 1 {
 			t.Errorf("%d refusals, %d dead letters", refusals.Load(), len(w.bus.deadLetters()))

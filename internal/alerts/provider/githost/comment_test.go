@@ -31,6 +31,7 @@ func TestAnEventsTextHasNoMeaningToTheHost(t *testing.T) {
 		"see https://x.test/a_b?c=d.":    "see https://x.test/a_b?c=d.",
 		"https://x.test/@root`":          "https://x.test/@" + z + "root\\`",
 		"a\x00b\u202ec\u2028d\xff":       "a b c d\uFFFD",
+		":--\n\"https://x.test/_b_":      "\\:--  \n\"https://x.test/\\_b\\_",
 		"/":                              z + "/",
 		"7":                              "7",
 		"":                               "",

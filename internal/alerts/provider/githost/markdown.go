@@ -46,10 +46,11 @@ func escapeLine(line string) string {
 	return strings.Repeat("\u00A0", min(len(indent), 40)) + startOfLine(text)
 }
 
-// startOfLine escapes a line whose beginning might be a list, a rule, or an order to the host: GitLab and bots obey lines such as "/close".
+// startOfLine escapes a line whose beginning might be a list, a rule, part of a table, or an order to the host: GitLab and bots obey lines such
+// as "/close".
 func startOfLine(text string) string {
 	switch text[0] {
-	case '-', '+', '=':
+	case '-', '+', '=', ':':
 		return `\` + text[:1] + escapeText(text[1:])
 	case '/':
 		return noWidth + "/" + escapeText(text[1:])
@@ -67,11 +68,22 @@ func escapeText(s string) string {
 	last := 0
 	for _, at := range address.FindAllStringIndex(s, -1) {
 		escapeSigns(&b, s, last, at[0])
-		b.WriteString(s[at[0]:at[1]])
-		last = at[1]
+		last = endOfAddress(s, at[0], at[1])
+		b.WriteString(s[at[0]:last])
 	}
 	escapeSigns(&b, s, last, len(s))
 	return b.String()
+}
+
+// endOfAddress returns where in s[from:to] the address ends that may stay as it is. Where Markdown makes no link of it, a "_" that is not
+// within a word would be emphasis.
+func endOfAddress(s string, from, to int) int {
+	for i := from; i < to; i++ {
+		if s[i] == '_' && (!alphanumeric(s[i-1]) || i+1 == len(s) || !alphanumeric(s[i+1])) {
+			return i
+		}
+	}
+	return to
 }
 
 // escapeSigns writes s[from:to] escaped. All signs with a meaning are ASCII, so that bytes will do.
@@ -93,10 +105,10 @@ func refers(s string, i int) bool {
 	if i+1 == len(s) || !wordly(s[i+1]) && strings.IndexByte("[\"'", s[i+1]) < 0 {
 		return false
 	}
-	switch {
-	case s[i] == '@':
+	switch s[i] {
+	case '@':
 		return i == 0 || !wordly(s[i-1]) || s[i-1] == '_' // "main@sha1:…" and mail addresses mention nobody
-	case s[i] == '-':
+	case '-':
 		return i >= 2 && strings.EqualFold(s[i-2:i], "GH") // GitHub's "GH-1"
 	default:
 		return strings.IndexByte(referring, s[i]) >= 0
@@ -105,5 +117,9 @@ func refers(s string, i int) bool {
 
 // wordly reports whether a name or a number may have the byte in it. All of a character outside ASCII counts.
 func wordly(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c >= 0x80
+	return alphanumeric(c) || c == '_' || c >= 0x80
+}
+
+func alphanumeric(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"sync"
@@ -32,14 +33,16 @@ const (
 	renewBefore = 5 * time.Minute
 	// The JWT of the App is valid from a minute ago, for clocks that differ, for less than the ten minutes that GitHub allows.
 	jwtBefore, jwtLife = time.Minute, 5 * time.Minute
+	// maxAppReply is the longest answer about the App that is read, in bytes.
+	maxAppReply = 64 << 10
 )
 
 // app gets tokens of an installation of a GitHub App.
 type app struct {
 	id, installation, owner string
 	signer                  jose.Signer
-	// base is for the addresses of the API that gives tokens. It makes no requests.
-	base *provider.Client
+	// client is of the API that gives tokens.
+	client *provider.Client
 	// turn lets one send at a time ask for a token; the others wait for its outcome.
 	turn chan struct{}
 
@@ -48,12 +51,10 @@ type app struct {
 	until time.Time
 }
 
-// newApp reads the App's part of the Secret. The API that gives tokens is that of the client, where the Secret names no other.
-func newApp(cfg provider.Config, client *provider.Client) (*app, error) {
+// newApp reads the App's part of the Secret. The API that gives tokens is that of the Config's address, where the Secret names no other.
+func newApp(cfg provider.Config) (*app, error) {
 	v := cfg.Values
-	a := &app{
-		id: v[keyAppID], installation: v[keyInstallationID], owner: v[keyInstallationOwner], base: client, turn: make(chan struct{}, 1),
-	}
+	a := &app{id: v[keyAppID], installation: v[keyInstallationID], owner: v[keyInstallationOwner], turn: make(chan struct{}, 1)}
 	switch {
 	case a.id == "" && v[keyPrivateKey] == "":
 		return nil, errors.New("a token is needed, under the key token of the Secret, or the keys of a GitHub App: " +
@@ -73,11 +74,12 @@ func newApp(cfg provider.Config, client *provider.Client) (*app, error) {
 	if err != nil {
 		return nil, errors.New("githubAppPrivateKey cannot sign")
 	}
-	if cfg.Address = v[keyBaseURL]; cfg.Address == "" {
-		return a, nil
+	where := ""
+	if v[keyBaseURL] != "" {
+		cfg.Address, where = v[keyBaseURL], keyBaseURL+": "
 	}
-	if a.base, err = provider.NewClient(cfg, provider.ClientOptions{}); err != nil {
-		return nil, errors.New("githubAppBaseURL: " + err.Error())
+	if a.client, err = provider.NewClient(cfg, provider.ClientOptions{MaxReply: maxAppReply, Word: word, Wait: wait}); err != nil {
+		return nil, fmt.Errorf("%s%w", where, err)
 	}
 	return a, nil
 }
@@ -109,7 +111,7 @@ func parseKey(text string) (*rsa.PrivateKey, error) {
 }
 
 // token returns a token of the installation; fresh says that it was asked for now.
-func (a *app) token(ctx context.Context, h *http.Client, client *provider.Client) (token string, fresh bool, err error) {
+func (a *app) token(ctx context.Context) (token string, fresh bool, err error) {
 	if token := a.kept(time.Now()); token != "" {
 		return token, false, nil
 	}
@@ -122,7 +124,7 @@ func (a *app) token(ctx context.Context, h *http.Client, client *provider.Client
 	if token := a.kept(time.Now()); token != "" {
 		return token, true, nil
 	}
-	installation, err := a.find(ctx, h, client)
+	installation, err := a.find(ctx)
 	if err != nil {
 		return "", false, err
 	}
@@ -131,7 +133,7 @@ func (a *app) token(ctx context.Context, h *http.Client, client *provider.Client
 		ExpiresAt time.Time `json:"expires_at"`
 	}
 	path := []string{"app", "installations", installation, "access_tokens"}
-	if err := a.ask(ctx, h, client, call{method: http.MethodPost, path: path}, &answer); err != nil {
+	if err := a.ask(ctx, call{method: http.MethodPost, path: path}, &answer); err != nil {
 		return "", false, err
 	}
 	if answer.Token == "" {
@@ -163,33 +165,33 @@ func (a *app) forget(token string) {
 }
 
 // find returns the ID of the installation, which is looked up by its owner if need be: an organization, else a user.
-func (a *app) find(ctx context.Context, h *http.Client, client *provider.Client) (string, error) {
+func (a *app) find(ctx context.Context) (string, error) {
 	if a.installation != "" {
 		return a.installation, nil
 	}
 	var answer struct {
 		ID int64 `json:"id"`
 	}
-	err := a.ask(ctx, h, client, call{method: http.MethodGet, path: []string{"orgs", a.owner, "installation"}}, &answer)
+	err := a.ask(ctx, call{method: http.MethodGet, path: []string{"orgs", a.owner, "installation"}}, &answer)
 	if provider.StatusOf(err) == http.StatusNotFound {
-		err = a.ask(ctx, h, client, call{method: http.MethodGet, path: []string{"users", a.owner, "installation"}}, &answer)
+		err = a.ask(ctx, call{method: http.MethodGet, path: []string{"users", a.owner, "installation"}}, &answer)
 	}
 	return strconv.FormatInt(answer.ID, 10), err
 }
 
 // login returns the login of the App's bot.
-func (a *app) login(ctx context.Context, h *http.Client, client *provider.Client) (string, error) {
+func (a *app) login(ctx context.Context) (string, error) {
 	var answer struct {
 		Slug string `json:"slug"`
 	}
-	if err := a.ask(ctx, h, client, call{method: http.MethodGet, path: []string{"app"}}, &answer); err != nil || answer.Slug == "" {
+	if err := a.ask(ctx, call{method: http.MethodGet, path: []string{"app"}}, &answer); err != nil || answer.Slug == "" {
 		return "", err
 	}
 	return answer.Slug + "[bot]", nil
 }
 
 // ask makes a request as the App itself.
-func (a *app) ask(ctx context.Context, h *http.Client, client *provider.Client, c call, out any) error {
+func (a *app) ask(ctx context.Context, c call, out any) error {
 	now := time.Now()
 	signed, err := jwt.Signed(a.signer).Claims(jwt.Claims{
 		Issuer: a.id, IssuedAt: jwt.NewNumericDate(now.Add(-jwtBefore)), Expiry: jwt.NewNumericDate(now.Add(jwtLife)),
@@ -197,6 +199,7 @@ func (a *app) ask(ctx context.Context, h *http.Client, client *provider.Client, 
 	if err != nil {
 		return event.NewError(event.Permanent, provider.LabelPayload, "githubAppPrivateKey cannot sign", err)
 	}
-	r := provider.Request{Method: c.method, URL: a.base.URL(c.path...), Header: headers(signed)}
-	return exchange(ctx, h, client, r, c.body, out)
+	return a.client.Call(ctx, func(ctx context.Context, h *http.Client) error {
+		return exchange(ctx, h, a.client, provider.Request{Method: c.method, URL: a.client.URL(c.path...), Header: headers(signed)}, out)
+	})
 }

@@ -12,7 +12,7 @@ import (
 // Login returns the login of the token's user, or of the App's bot.
 func (s *Sender) Login(ctx context.Context, h *http.Client) (string, error) {
 	if s.app != nil {
-		return s.app.login(ctx, h, s.client)
+		return s.app.login(ctx)
 	}
 	var user struct {
 		Login string `json:"login"`

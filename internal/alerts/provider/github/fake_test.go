@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -157,8 +158,8 @@ func (f *fakeGitHub) serveRepository(w http.ResponseWriter, r *http.Request, rou
 	switch {
 	case route == "GET commits/"+commit+"/statuses" && r.URL.RawQuery == "per_page=100":
 		newest := make([]status, 0, len(f.statuses))
-		for i := len(f.statuses) - 1; i >= 0; i-- {
-			newest = append(newest, f.statuses[i])
+		for _, s := range slices.Backward(f.statuses) {
+			newest = append(newest, s)
 		}
 		answer(w, http.StatusOK, newest[:min(len(newest), 100)])
 	case strings.HasPrefix(route, "POST statuses/"):

@@ -51,6 +51,9 @@ func New(cfg provider.Config) (*Sender, error) {
 	cfg.Address = apiOf(repo)
 	s := &Sender{owner: owner, name: name}
 	o := provider.ClientOptions{Word: word, Wait: wait, MaxReply: maxReply}
+	if slices.Contains(DispatchTypes, cfg.Type) {
+		o.MaxReply = 0 // an answer that ends badly must not dispatch the event twice
+	}
 	token := cmp.Or(cfg.Token, cfg.Password)
 	if token != "" {
 		if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
@@ -62,7 +65,7 @@ func New(cfg provider.Config) (*Sender, error) {
 		return nil, err
 	}
 	if token == "" {
-		if s.app, err = newApp(cfg, s.client); err != nil {
+		if s.app, err = newApp(cfg); err != nil {
 			return nil, err
 		}
 	}
@@ -94,7 +97,12 @@ func apiOf(r githost.Repository) string {
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error { return s.send(ctx, n) }
 
 // Close drops idle connections.
-func (s *Sender) Close() error { return s.client.Close() }
+func (s *Sender) Close() error {
+	if s.app != nil {
+		_ = s.app.client.Close() // drops what is idle, which cannot fail
+	}
+	return s.client.Close()
+}
 
 // Limit is what GitHub publishes for requests that create content, 80 a minute, for its own hosts.
 func (s *Sender) Limit() provider.Limit {
@@ -124,7 +132,7 @@ func (s *Sender) do(ctx context.Context, h *http.Client, c call, out any) error 
 	if s.app == nil {
 		return s.request(ctx, h, c, "", out)
 	}
-	token, fresh, err := s.app.token(ctx, h, s.client)
+	token, fresh, err := s.app.token(ctx)
 	if err != nil {
 		return err
 	}
@@ -133,27 +141,27 @@ func (s *Sender) do(ctx context.Context, h *http.Client, c call, out any) error 
 		return err
 	}
 	s.app.forget(token)
-	if token, _, err = s.app.token(ctx, h, s.client); err != nil {
+	if token, _, err = s.app.token(ctx); err != nil {
 		return err
 	}
 	return s.request(ctx, h, c, token, out)
 }
 
 func (s *Sender) request(ctx context.Context, h *http.Client, c call, token string, out any) error {
-	u := s.client.URL(c.path...)
-	u.RawQuery = c.query.Encode()
-	return exchange(ctx, h, s.client, provider.Request{Method: c.method, URL: u, Header: headers(token)}, c.body, out)
-}
-
-// exchange makes a request of GitHub's API and reads the answer into out, unless that is nil.
-func exchange(ctx context.Context, h *http.Client, client *provider.Client, r provider.Request, body, out any) error {
-	if body != nil {
-		encoded, err := json.Marshal(body)
+	r := provider.Request{Method: c.method, URL: s.client.URL(c.path...), Header: headers(token)}
+	r.URL.RawQuery = c.query.Encode()
+	if c.body != nil {
+		encoded, err := json.Marshal(c.body)
 		if err != nil {
 			return event.NewError(event.Permanent, provider.LabelPayload, "message could not be encoded", err)
 		}
 		r.Body = encoded
 	}
+	return exchange(ctx, h, s.client, r, out)
+}
+
+// exchange makes a request of GitHub's API and reads the answer into out, unless that is nil.
+func exchange(ctx context.Context, h *http.Client, client *provider.Client, r provider.Request, out any) error {
 	answer, err := client.Do(ctx, h, r)
 	if err != nil {
 		return err

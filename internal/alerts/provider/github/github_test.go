@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"notifier/internal/alerts/provider"
@@ -36,7 +35,8 @@ func TestContract(t *testing.T) {
 	for typ, requests := range map[string]int{"github": 2, "githubpullrequestcomment": 3, "githubdispatch": 1} {
 		t.Run(typ, func(t *testing.T) {
 			providertest.Run(t, providertest.Subject{
-				New: build, Config: provider.Config{Type: typ, Token: fakeToken, UID: uid}, Path: repository, Requests: requests, Reads: true,
+				New: build, Config: provider.Config{Type: typ, Token: fakeToken, UID: uid}, Path: repository, Requests: requests,
+				Reads: typ != "githubdispatch",
 				Serve: forgetful(t),
 			})
 		})
@@ -181,6 +181,22 @@ func TestAnAppIsFoundByTheOwnerOfItsInstallation(t *testing.T) {
 	}
 }
 
+// Fails when the App's tokens are asked of the repository's API where the Secret names another.
+func TestTheAppsTokensComeFromTheAPIThatTheSecretNames(t *testing.T) {
+	f, apps := newFake(t), newFake(t)
+	apps.prefix, f.tokens = "/apps/", apps.tokens
+	cfg := appConfig(t, "githubpullrequestcomment")
+	cfg.Values["githubAppBaseURL"] = providertest.NewSink(t, apps.ServeHTTP).URL + "/apps/"
+	s, _ := newSender(t, f, cfg)
+	sendAll(t, s, noted("error", "X"))
+	if want := []string{"GET app", "POST app/installations/456/access_tokens"}; !slices.Equal(apps.log, want) {
+		t.Errorf("got %q, want %q", apps.log, want)
+	}
+	if len(f.comments) != 1 || strings.Contains(strings.Join(f.log, ","), "GET app") {
+		t.Errorf("got %q", f.log)
+	}
+}
+
 // Fails when a token is asked for at every send, by each of several sends at once, or used to its end.
 func TestATokenOfTheAppIsKeptUntilShortlyBeforeItsEnd(t *testing.T) {
 	f := newFake(t)
@@ -197,17 +213,11 @@ func TestATokenOfTheAppIsKeptUntilShortlyBeforeItsEnd(t *testing.T) {
 	if f.minted != 1 {
 		t.Errorf("%d tokens for eight sends, want 1", f.minted)
 	}
-	synctest.Test(t, func(t *testing.T) {
-		a := &app{value: "t", until: time.Now().Add(time.Hour)}
-		time.Sleep(55*time.Minute - time.Second)
-		if a.kept(time.Now()) == "" {
-			t.Error("the token is dropped too early")
-		}
-		time.Sleep(time.Second)
-		if a.kept(time.Now()) != "" {
-			t.Error("the token is kept too long")
-		}
-	})
+	now := time.Now()
+	a := &app{value: "t", until: now.Add(time.Hour)}
+	if early, late := now.Add(55*time.Minute-time.Second), now.Add(55*time.Minute); a.kept(early) == "" || a.kept(late) != "" {
+		t.Errorf("five minutes and a second before its end the token is %q, five minutes before %q", a.kept(early), a.kept(late))
+	}
 }
 
 // Fails when a token that GitHub does not take any more is used until its end.

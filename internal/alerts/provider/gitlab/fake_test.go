@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -45,6 +46,8 @@ type fakeGitLab struct {
 	jobs  []job
 	notes []note
 	asked []string
+	// ordered says that it knows of order_by, as since 17.8.
+	ordered bool
 }
 
 func answer(w http.ResponseWriter, status int, body any) {
@@ -98,13 +101,16 @@ func (f *fakeGitLab) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// list gives the latest jobs of a name, the oldest first as GitLab did before it knew of order_by.
+// list gives the jobs of a name.
 func (f *fakeGitLab) list(w http.ResponseWriter, r *http.Request) {
 	found := []job{}
 	for _, j := range f.jobs {
 		if j.Name == r.URL.Query().Get("name") {
 			found = append(found, j)
 		}
+	}
+	if f.ordered && r.URL.Query().Get("order_by") == "id" && r.URL.Query().Get("sort") == "desc" {
+		slices.Reverse(found)
 	}
 	answer(w, http.StatusOK, found)
 }

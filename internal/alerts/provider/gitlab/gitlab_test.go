@@ -85,7 +85,13 @@ func sendAll(t *testing.T, s provider.Sender, notifications ...provider.Notifica
 
 // Fails when a status is set that is there already, or when the first that GitLab lists counts as the last.
 func TestAStatusIsSetWhereTheLastOneDiffers(t *testing.T) {
-	f := &fakeGitLab{}
+	for _, ordered := range []bool{false, true} {
+		setWhereDifferent(t, &fakeGitLab{ordered: ordered})
+	}
+}
+
+func setWhereDifferent(t *testing.T, f *fakeGitLab) {
+	t.Helper()
 	s, _ := newSender(t, f.ServeHTTP, "gitlab")
 	bad, good := noted("error", "HealthCheckFailed"), noted("info", "ReconciliationSucceeded")
 	late := noted("error", "BuildFailed")
@@ -170,6 +176,16 @@ func TestABadTokenIsNamed(t *testing.T) {
 		if s != nil || err == nil || !strings.Contains(err.Error(), "token") || strings.Contains(err.Error(), "s3cr") {
 			t.Errorf("%q: got %v", token, err)
 		}
+	}
+}
+
+// Fails when the TLS material of the main Secret is not used.
+func TestTheSecretsOwnAuthorityCounts(t *testing.T) {
+	_, err := New(provider.Config{
+		Type: "gitlab", Address: "https://gitlab.com/a/b", Token: "t", Values: map[string]string{"caFile": "s3cret"},
+	})
+	if err == nil || !strings.Contains(err.Error(), "CA holds no valid certificate") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -1,0 +1,52 @@
+package githost
+
+import (
+	"bytes"
+	"html"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/extension"
+)
+
+// signs are what Markdown's texts are made of.
+var signs = []string{
+	"a", "b1", "é", " ", "  ", "    ", "\t", "\n", "\n\n", "\r", "*", "_", "`", "```", "#", "-", "+", ">", "|", "---", "===", ":", ":--", "1.", "2)",
+	"[", "]", "(", ")", "!", "<", "<b>", "</b>", "<!--", "-->", "&", "&lt;", "&#64;", "~", "~~", "\\", "@", "$", "^", "[^1]:", "[x]: y", "'", `"`,
+	"=", "/", "http://x.test/a", "https://y_z.test/_b_", "www.x.test",
+}
+
+var tag = regexp.MustCompile(`</?([a-z0-9]+)[^>]*>`)
+
+// Fails when any text becomes anything but paragraphs, the ends of lines and links that show their addresses, or when what readers see is
+// another text.
+func TestMarkdownShowsTextAsItIsWritten(t *testing.T) {
+	markdown := goldmark.New(goldmark.WithExtensions(extension.GFM, extension.Footnote, extension.DefinitionList))
+	random := rand.New(rand.NewPCG(1, 2))
+	seen := func(s string) string {
+		s = strings.NewReplacer(noWidth, "", "\u00A0", " ").Replace(s)
+		return strings.Join(strings.Fields(s), " ")
+	}
+	for range 20_000 {
+		var text strings.Builder
+		for range 1 + random.IntN(10) {
+			text.WriteString(signs[random.IntN(len(signs))])
+		}
+		var made bytes.Buffer
+		if err := markdown.Convert([]byte(Escape(text.String())), &made); err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range tag.FindAllStringSubmatch(made.String(), -1) {
+			if !slices.Contains([]string{"p", "br", "a"}, found[1]) {
+				t.Fatalf("%q becomes %s: %q", text.String(), found[1], made.String())
+			}
+		}
+		if got, want := seen(html.UnescapeString(tag.ReplaceAllString(made.String(), ""))), seen(plain(text.String())); got != want {
+			t.Fatalf("%q is seen as %q", text.String(), got)
+		}
+	}
+}
