@@ -10,6 +10,7 @@ import (
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/generic"
 	"notifier/internal/alerts/provider/msteams"
+	"notifier/internal/alerts/provider/nats"
 	"notifier/internal/alerts/provider/slack"
 )
 
@@ -32,6 +33,7 @@ type destination struct {
 var destinations = []destination{
 	{types: generic.Types, new: builder(generic.New), takes: provider.TakesAll},
 	{types: msteams.Types, new: builder(msteams.New), takes: provider.TakesMessages},
+	{types: nats.Types, new: builder(nats.New), takes: provider.TakesMessages, keys: nats.Keys},
 	{types: slack.Types, new: builder(slack.New), takes: provider.TakesMessages},
 }
 

@@ -10,13 +10,22 @@ import (
 	"notifier/internal/alerts/provider/registry"
 )
 
+// configs are what types need beyond an address and a token.
+var configs = map[string]func(*provider.Config){
+	"nats": func(c *provider.Config) { c.Address, c.Channel = "nats://far.test", "flux" },
+}
+
 func TestEveryListedTypeIsBuilt(t *testing.T) {
-	want := []string{"generic", "generic-hmac", "msteams", "slack"}
+	want := []string{"generic", "generic-hmac", "msteams", "nats", "slack"}
 	if diff := cmp.Diff(want, registry.Types()); diff != "" {
 		t.Error(diff)
 	}
 	for _, typ := range registry.Types() {
-		s, err := registry.New(provider.Config{Type: typ, Address: "https://far.test", Token: "t"})
+		cfg := provider.Config{Type: typ, Address: "https://far.test", Token: "t"}
+		if change, ok := configs[typ]; ok {
+			change(&cfg)
+		}
+		s, err := registry.New(cfg)
 		if err != nil || s == nil {
 			t.Errorf("%s: %v", typ, err)
 		}
