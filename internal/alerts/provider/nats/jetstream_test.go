@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/providertest"
 	"notifier/internal/event"
 )
 
@@ -137,10 +138,35 @@ func hostile(t *testing.T, greeting, more string) string {
 
 const greeting = `INFO {"server_id":"x","version":"2.14.0","headers":true,"max_payload":1048576}` + "\r\n"
 
+// Fails when the servers that a cluster tells of are dialled: the address names those that are meant.
+func TestServersThatAreToldOfAreNotUsed(t *testing.T) {
+	told := strings.Replace(greeting, "{", `{"connect_urls":["192.0.2.1:4222"],`, 1)
+	s := newSender(t, provider.Config{Address: hostile(t, told, "")})
+	if err := s.Send(t.Context(), info(t)); err != nil {
+		t.Fatal(err)
+	}
+	if pool := s.link.current.Servers(); len(pool) != 1 {
+		t.Errorf("the pool is %v", pool)
+	}
+}
+
+// Fails when the library looks names up by itself, past the Provider's proxy and the guard.
+func TestTheProxyResolvesTheServersName(t *testing.T) {
+	backend := start(t, nil)
+	proxy := providertest.HTTPProxy(t, backend.Addr(), "u", "p")
+	s := newSender(t, provider.Config{Address: "localhost", Proxy: provider.Proxy{Address: proxy.URL, Username: "u", Password: "p"}})
+	if err := s.Send(t.Context(), info(t)); err != nil {
+		t.Fatal(err)
+	}
+	if host := proxy.Last(t).Host; host != "localhost:4222" {
+		t.Errorf("the proxy was asked for %q", host)
+	}
+}
+
 // Fails when what a server says is kept for as long as a line of it lasts, or is shown.
 func TestAHostileServerCostsLittleAndIsNotQuoted(t *testing.T) {
 	for name, c := range map[string]struct{ greeting, more string }{
-		"an endless line":           {greeting, strings.Repeat("+", 1<<16)},
+		"an endless line":           {greeting, "INFO " + strings.Repeat("x", 1<<16)},
 		"endless pongs":             {greeting, strings.Repeat("PONG\r\n", 1<<12)},
 		"an error of its own":       {greeting, "-ERR 's3cret'\r\n"},
 		"a refusal of the login":    {greeting + "-ERR 's3cret'\r\n", ""},

@@ -201,18 +201,3 @@ func TestAnIdleConnectionEnds(t *testing.T) {
 	}
 	s.link.end()
 }
-
-// Fails when the servers that a cluster tells of are dialled: the address names those that are meant.
-func TestServersThatAreToldOfAreNotUsed(t *testing.T) {
-	told := start(t, func(o *server.Options) {
-		o.Cluster = server.ClusterOpts{Name: "c", Host: "127.0.0.1", Port: server.RANDOM_PORT}
-		o.ClientAdvertise = "192.0.2.1:2"
-	})
-	s := newSender(t, provider.Config{Address: "nats://" + told.Addr().String()})
-	if err := s.Send(t.Context(), info(t)); err != nil {
-		t.Fatal(err)
-	}
-	if pool := s.link.current.Servers(); len(pool) != 1 {
-		t.Errorf("the pool is %d servers", len(pool))
-	}
-}

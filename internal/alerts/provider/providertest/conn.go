@@ -161,12 +161,16 @@ func (s Conn) hang(t *testing.T) {
 func (s Conn) canceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	silent := listen(t, func(c net.Conn) {
-		cancel()
+		time.AfterFunc(100*time.Millisecond, cancel) // somewhere in the handshake
 		_, _ = io.Copy(io.Discard, c)
 	})
+	start := time.Now()
 	err := s.build(t, s.config(s.plain(silent))).Send(ctx, Notifications(t)["error"])
 	noSecret(t, err)
 	want(t, err, event.Retry, provider.LabelCanceled)
+	if took := time.Since(start); took > 15*time.Second {
+		t.Errorf("the send took %v", took)
+	}
 }
 
 func (s Conn) broken(t *testing.T) {
@@ -188,9 +192,13 @@ func (s Conn) broken(t *testing.T) {
 // babble fails when what a server says is read for as long as it comes, or is shown.
 func (s Conn) babble(t *testing.T) {
 	for _, word := range []string{replySecret, replySecret + "\r\n", "\x00\xff", "220 " + replySecret + "\r\n", "-ERR '" + replySecret + "'\r\n"} {
+		ended := make(chan int, 1)
 		cfg := s.config(s.plain(listen(t, func(c net.Conn) {
+			written := 0
 			for block := strings.Repeat(word, 1000); ; {
-				if _, err := io.WriteString(c, block); err != nil {
+				n, err := io.WriteString(c, block)
+				if written += n; err != nil {
+					ended <- written
 					return
 				}
 			}
@@ -198,6 +206,9 @@ func (s Conn) babble(t *testing.T) {
 		cfg.Timeout = time.Second
 		if e := event.AsError(s.send(t, cfg)); e.Class != event.Retry || e.Label == provider.LabelOther {
 			t.Errorf("%.8q: got class %d, label %s (%s)", word, e.Class, e.Label, e.Reason)
+		}
+		if n := <-ended; n > 32<<20 {
+			t.Errorf("%.8q: %d bytes were taken", word, n)
 		}
 	}
 }
