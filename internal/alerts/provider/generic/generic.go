@@ -9,10 +9,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
-	"slices"
 	"strings"
-
-	"golang.org/x/net/http/httpguts"
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/event"
@@ -26,23 +23,13 @@ const (
 // Types are the Provider types that the package serves.
 var Types = []string{typePlain, typeHMAC}
 
-const (
-	maxHeaders     = 32       // headers of one Secret
-	maxHeaderBytes = 16 << 10 // their names and values together
-	maxComponent   = 253      // characters of the reporting controller's name
-)
+const maxComponent = 253 // characters of the reporting controller's name
 
 const (
 	headerKey       = "Idempotency-Key"
 	headerSignature = "X-Signature"
 	headerComponent = "Gotk-Component"
 )
-
-// reserved are the headers that a Secret does not set: those of it are left out, as an HTTP client would.
-var reserved = []string{
-	"Connection", "Content-Encoding", "Content-Length", "Expect", "Host", headerKey, "Keep-Alive", "Proxy-Authenticate",
-	"Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Via",
-}
 
 // Sender sends to one address.
 type Sender struct {
@@ -59,54 +46,21 @@ func (s *Sender) Ignored() []string { return s.ignored }
 // New builds a Sender of type generic or generic-hmac; the latter needs a token.
 func New(cfg provider.Config) (*Sender, error) {
 	s := &Sender{}
-	ours := reserved
+	ours := []string{headerKey}
 	var keyErr error
 	if cfg.Type == typeHMAC {
-		ours = append(slices.Clip(ours), headerSignature)
+		ours = append(ours, headerSignature)
 		if s.key = []byte(cfg.Token); len(s.key) == 0 {
 			keyErr = errors.New("generic-hmac needs a token to sign with")
 		}
 	}
 	var headerErr, clientErr error
-	s.header, s.ignored, headerErr = header(cfg.Headers, ours)
+	s.header, s.ignored, headerErr = provider.Headers(cfg.Headers, ours...)
 	s.client, clientErr = provider.NewClient(cfg, provider.ClientOptions{})
 	if err := errors.Join(keyErr, headerErr, clientErr); err != nil {
 		return nil, err
 	}
 	return s, nil
-}
-
-// header checks the headers of a Secret and leaves out those that are ours, which it returns by name. Its errors name none: a name may be
-// part of a value that was badly quoted.
-func header(values map[string]string, ours []string) (h http.Header, ignored []string, err error) {
-	if len(values) > maxHeaders {
-		return nil, nil, errors.New("headers has too many entries")
-	}
-	h = make(http.Header, len(values))
-	size := 0
-	for name, value := range values {
-		value = strings.TrimSpace(value)
-		size += len(name) + len(value)
-		canonical := http.CanonicalHeaderKey(name)
-		if i := slices.Index(ours, canonical); i >= 0 {
-			ignored = append(ignored, ours[i])
-			continue
-		}
-		switch {
-		case !httpguts.ValidHeaderFieldName(name):
-			return nil, nil, errors.New("headers has an entry whose name is not valid")
-		case !httpguts.ValidHeaderFieldValue(value):
-			return nil, nil, errors.New("headers has an entry whose value is not valid")
-		case h[canonical] != nil:
-			return nil, nil, errors.New("headers has two entries of one name")
-		}
-		h[canonical] = []string{value}
-	}
-	if size > maxHeaderBytes {
-		return nil, nil, errors.New("headers is too long")
-	}
-	slices.Sort(ignored)
-	return h, slices.Compact(ignored), nil
 }
 
 // Close drops idle connections.

@@ -100,7 +100,7 @@ func TestHeadersThatBelongToUsAreIgnoredAndTold(t *testing.T) {
 
 func TestHeadersThatNobodyCanSendAreRefused(t *testing.T) {
 	tooMany := map[string]string{}
-	for i := range maxHeaders + 1 {
+	for i := range 33 {
 		tooMany["X-"+strings.Repeat("a", i+1)] = "v"
 	}
 	refused := map[string]map[string]string{

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/cloudevents"
 	"notifier/internal/alerts/provider/generic"
 	"notifier/internal/alerts/provider/msteams"
 	"notifier/internal/alerts/provider/nats"
@@ -33,6 +34,7 @@ type destination struct {
 var destinations = []destination{
 	{types: generic.Types, new: builder(generic.New), takes: provider.TakesAll},
 	{types: msteams.Types, new: builder(msteams.New), takes: provider.TakesMessages},
+	{types: cloudevents.Types, new: builder(cloudevents.New), takes: provider.TakesAll},
 	{types: nats.Types, new: builder(nats.New), takes: provider.TakesMessages, keys: nats.Keys},
 	{types: slack.Types, new: builder(slack.New), takes: provider.TakesMessages},
 }

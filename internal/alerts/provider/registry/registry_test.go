@@ -16,7 +16,7 @@ var configs = map[string]func(*provider.Config){
 }
 
 func TestEveryListedTypeIsBuilt(t *testing.T) {
-	want := []string{"generic", "generic-hmac", "msteams", "nats", "slack"}
+	want := []string{"cloudevents", "generic", "generic-hmac", "msteams", "nats", "slack"}
 	if diff := cmp.Diff(want, registry.Types()); diff != "" {
 		t.Error(diff)
 	}

@@ -1,0 +1,75 @@
+package provider
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+const (
+	maxSecretHeaders     = 32       // headers of one Secret
+	maxSecretHeaderBytes = 16 << 10 // their names and values together
+)
+
+// reserved are the headers that a Secret does not set: those of it are left out, as an HTTP client would.
+var reserved = []string{
+	"Connection", "Content-Encoding", "Content-Length", "Expect", "Host", "Keep-Alive", "Proxy-Authenticate",
+	"Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Via",
+}
+
+// Headers checks the headers of a Secret and leaves out those of the connection and those that are the type's own, which it returns by
+// name. The type's own are given in their canonical form; one that ends in "-*" stands for all that begin so. Its errors name none: a name
+// may be part of a value that was badly quoted.
+func Headers(values map[string]string, own ...string) (h http.Header, ignored []string, err error) {
+	if len(values) > maxSecretHeaders {
+		return nil, nil, errors.New("headers has too many entries")
+	}
+	own = append(own, reserved...)
+	h = make(http.Header, len(values))
+	size := 0
+	for name, value := range values {
+		value = strings.TrimSpace(value)
+		size += len(name) + len(value)
+		canonical := http.CanonicalHeaderKey(name)
+		if i := slices.IndexFunc(own, func(o string) bool { return covers(o, canonical) }); i >= 0 {
+			ignored = append(ignored, own[i])
+			continue
+		}
+		switch {
+		case !httpguts.ValidHeaderFieldName(name):
+			return nil, nil, errors.New("headers has an entry whose name is not valid")
+		case !httpguts.ValidHeaderFieldValue(value):
+			return nil, nil, errors.New("headers has an entry whose value is not valid")
+		case h[canonical] != nil:
+			return nil, nil, errors.New("headers has two entries of one name")
+		}
+		h[canonical] = []string{value}
+	}
+	if size > maxSecretHeaderBytes {
+		return nil, nil, errors.New("headers is too long")
+	}
+	slices.Sort(ignored)
+	return h, slices.Compact(ignored), nil
+}
+
+// covers reports whether a header is one of the type's own.
+func covers(own, name string) bool {
+	if prefix, all := strings.CutSuffix(own, "*"); all {
+		return strings.HasPrefix(name, prefix)
+	}
+	return own == name
+}
+
+// Bearer returns the header that logs in with a token, nothing without one.
+func Bearer(token string) (http.Header, error) {
+	if token == "" {
+		return nil, nil
+	}
+	if strings.ContainsFunc(token, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return nil, errors.New("the Secret's key token holds characters that no bearer token has")
+	}
+	return http.Header{"Authorization": {"Bearer " + token}}, nil
+}
