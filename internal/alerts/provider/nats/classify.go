@@ -18,7 +18,7 @@ var refusals = []struct {
 	label  string
 	reason string
 }{
-	{errSpoken, event.Retry, provider.LabelReply, "the server's answer is too long"},
+	{provider.ErrTooMuch, event.Retry, provider.LabelReply, "the server's answer is too long"},
 	{nats.ErrPermissionViolation, event.Permanent, provider.LabelRejected, "NATS: no permission to publish to the subject"},
 	{nats.ErrAuthorization, event.Permanent, provider.LabelRejected, "NATS: authorization violation"},
 	{nats.ErrAuthExpired, event.Permanent, provider.LabelRejected, "NATS: authentication expired"},

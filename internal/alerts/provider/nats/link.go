@@ -6,7 +6,6 @@ import (
 	"net"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -17,15 +16,10 @@ import (
 // maxSpoken is how much a server may say between two sends, in bytes. It says a few lines; the library keeps a line until it ends.
 const maxSpoken = 1 << 20
 
-// errSpoken says that a server said more.
-var errSpoken = errors.New("the server says too much")
-
-// conn is a connection and what its server has said.
+// conn is a connection.
 type conn struct {
 	*nats.Conn
-	spoken *atomic.Int64
-	// broke is the first failure to read.
-	broke *atomic.Pointer[error]
+	metered *provider.Metered
 	// refused ends when the server refuses what was asked of it: it may give no other answer.
 	refused context.Context //nolint:containedctx // it lives as long as the connection
 }
@@ -35,32 +29,6 @@ func (c *conn) until(ctx context.Context) (context.Context, context.CancelFunc) 
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(c.refused, cancel)
 	return ctx, func() { stop(); cancel() }
-}
-
-// fault returns why nothing is read any more, where the library's own error does not say.
-func (c *conn) fault() error {
-	if err := c.broke.Load(); err != nil {
-		return *err
-	}
-	return nil
-}
-
-// meteredConn counts what is read.
-type meteredConn struct {
-	net.Conn
-	spoken *atomic.Int64
-	broke  *atomic.Pointer[error]
-}
-
-func (m meteredConn) Read(p []byte) (int, error) {
-	n, err := m.Conn.Read(p)
-	if m.spoken.Add(int64(n)) > maxSpoken {
-		n, err = 0, errSpoken
-	}
-	if err != nil {
-		m.broke.CompareAndSwap(nil, &err)
-	}
-	return n, err
 }
 
 // link is the one connection of a Sender, made when a send needs it.
@@ -172,7 +140,7 @@ func (l *link) conn(ctx context.Context) (*conn, error) {
 func (l *link) connect(ctx context.Context) (*conn, error) {
 	w := &way{ctx: ctx, dialer: l.dialer}
 	refused, refuse := context.WithCancel(context.WithoutCancel(ctx))
-	c := &conn{spoken: &w.spoken, broke: &w.broke, refused: refused}
+	c := &conn{refused: refused}
 	defer w.done()
 	left := l.dialer.Timeout()
 	if deadline, ok := ctx.Deadline(); ok {
@@ -191,9 +159,9 @@ func (l *link) connect(ctx context.Context) (*conn, error) {
 	nc, err := nats.Connect(strings.Join(l.servers, ","), options...)
 	if err != nil {
 		refuse()
-		return nil, errors.Join(ctx.Err(), w.failed, c.fault(), err)
+		return nil, errors.Join(ctx.Err(), w.failed, w.fault(), err)
 	}
-	c.Conn = nc
+	c.Conn, c.metered = nc, w.metered
 	return c, nil
 }
 
@@ -202,8 +170,8 @@ type way struct {
 	ctx    context.Context //nolint:containedctx // the library's dialler has no context of its own, and this lives as long as one call
 	dialer *provider.Dialer
 	each   time.Duration
-	spoken atomic.Int64
-	broke  atomic.Pointer[error]
+	// metered is the connection that was dialled last.
+	metered *provider.Metered
 	// failed is the failure to dial that is most worth another try; the library forgets some.
 	failed error
 	stop   func() bool
@@ -223,9 +191,16 @@ func (w *way) Dial(network, address string) (net.Conn, error) {
 	}
 	// The handshake that follows has a deadline; the caller may give up before it.
 	w.stop = context.AfterFunc(w.ctx, func() { _ = c.Close() })
-	w.spoken.Store(0)
-	w.broke.Store(nil)
-	return meteredConn{c, &w.spoken, &w.broke}, nil
+	w.metered = provider.NewMetered(c, maxSpoken)
+	return w.metered, nil
+}
+
+// fault returns why nothing could be read, where the library's own error does not say.
+func (w *way) fault() error {
+	if w.metered == nil {
+		return nil
+	}
+	return w.metered.Fault()
 }
 
 // done lets the connection outlive the send that made it.

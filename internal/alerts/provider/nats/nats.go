@@ -158,7 +158,7 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	if err != nil {
 		return classify(ctx, err)
 	}
-	c.spoken.Store(0)
+	c.metered.Reset()
 	most := int(cmp.Or(max(c.MaxPayload(), 0), 1<<20)) - headerBytes
 	body, err := provider.EventJSON(n.Event, most)
 	if err != nil {
@@ -192,14 +192,14 @@ func (s *Sender) publish(ctx context.Context, c *conn, m *nats.Msg) error {
 		if _, err = js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0)); err == nil {
 			return nil
 		}
-		return errors.Join(err, c.LastError(), c.fault())
+		return errors.Join(err, c.LastError(), c.metered.Fault())
 	}
 	if err := c.PublishMsg(m); err != nil {
-		return errors.Join(err, c.fault())
+		return errors.Join(err, c.metered.Fault())
 	}
 	// The server reads in order: when it answers the ping of the flush it has taken the message or said why not.
 	if err := c.FlushWithContext(ctx); err != nil {
-		return errors.Join(err, c.LastError(), c.fault())
+		return errors.Join(err, c.LastError(), c.metered.Fault())
 	}
 	if err := c.LastError(); errors.Is(err, nats.ErrPermissionViolation) {
 		return err

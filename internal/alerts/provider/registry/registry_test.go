@@ -12,11 +12,12 @@ import (
 
 // configs are what types need beyond an address and a token.
 var configs = map[string]func(*provider.Config){
-	"nats": func(c *provider.Config) { c.Address, c.Channel = "nats://far.test", "flux" },
+	"email": func(c *provider.Config) { c.Address, c.Channel, c.Username = "smtps://far.test", "a@far.test", "b@far.test" },
+	"nats":  func(c *provider.Config) { c.Address, c.Channel = "nats://far.test", "flux" },
 }
 
 func TestEveryListedTypeIsBuilt(t *testing.T) {
-	want := []string{"cloudevents", "generic", "generic-hmac", "msteams", "nats", "slack"}
+	want := []string{"cloudevents", "email", "generic", "generic-hmac", "msteams", "nats", "slack"}
 	if diff := cmp.Diff(want, registry.Types()); diff != "" {
 		t.Error(diff)
 	}
