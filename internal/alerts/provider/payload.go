@@ -2,7 +2,7 @@ package provider
 
 import (
 	"encoding/json"
-	"sort"
+	"strings"
 	"unicode/utf8"
 
 	"notifier/internal/event"
@@ -18,17 +18,30 @@ func EventJSON(e event.Event, maxBytes int) ([]byte, error) {
 	if len(body) <= maxBytes {
 		return body, nil
 	}
-	message := e.Message
-	cut := func(keep int) []byte {
-		e.Message = Truncate(message, keep)
-		body, _ = json.Marshal(e) // it could be encoded before
-		return body
+	message := strings.ToValidUTF8(e.Message, "\uFFFD")
+	e.Message = truncated
+	if body, err = json.Marshal(e); err != nil || len(body) > maxBytes {
+		return nil, event.NewError(event.Permanent, LabelPayload, "event is larger than the destination takes, even without its message", err)
 	}
-	most := utf8.RuneCountInString(message)
-	// The first length that is too long; the message that is one shorter fits.
-	tooLong := sort.Search(most, func(keep int) bool { return len(cut(keep)) > maxBytes })
-	if tooLong == 0 {
-		return nil, event.NewError(event.Permanent, LabelPayload, "event is larger than the destination takes, even without its message", nil)
+	room := maxBytes - len(body)
+	for i, r := range message {
+		if room -= encodedLen(r); room < 0 {
+			message = message[:i]
+			break
+		}
 	}
-	return cut(tooLong - 1), nil
+	e.Message = message + truncated
+	return json.Marshal(e)
+}
+
+// encodedLen is how many bytes encoding/json makes of a character.
+func encodedLen(r rune) int {
+	switch {
+	case strings.ContainsRune("\"\\\b\f\n\r\t", r):
+		return len(`\n`)
+	case r < ' ', r == '<', r == '>', r == '&', r == '\u2028', r == '\u2029':
+		return len(`\u0000`)
+	default:
+		return utf8.RuneLen(r)
+	}
 }

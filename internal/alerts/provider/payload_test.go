@@ -14,6 +14,7 @@ func TestAnEventIsCutToWhatTheDestinationTakes(t *testing.T) {
 	for name, message := range map[string]string{
 		"plain": strings.Repeat("a", 5000), "escaped": strings.Repeat("<", 5000), "wide": strings.Repeat("€", 5000),
 		"broken": strings.Repeat("\xffa", 5000), "short": "hello",
+		"lines": strings.Repeat("\n\t\"\\\x01\u2028", 1000),
 	} {
 		e := event.Event{Message: message, Metadata: map[string]string{"revision": "main@sha1:abc"}}
 		body, err := EventJSON(e, 1000)

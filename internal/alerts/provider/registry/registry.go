@@ -11,6 +11,7 @@ import (
 	"notifier/internal/alerts/provider/cloudevents"
 	"notifier/internal/alerts/provider/email"
 	"notifier/internal/alerts/provider/generic"
+	"notifier/internal/alerts/provider/googlepubsub"
 	"notifier/internal/alerts/provider/msteams"
 	"notifier/internal/alerts/provider/nats"
 	"notifier/internal/alerts/provider/slack"
@@ -37,6 +38,7 @@ var destinations = []destination{
 	{types: msteams.Types, new: builder(msteams.New), takes: provider.TakesMessages},
 	{types: cloudevents.Types, new: builder(cloudevents.New), takes: provider.TakesAll},
 	{types: email.Types, new: builder(email.New), takes: provider.TakesMessages},
+	{types: googlepubsub.Types, new: builder(googlepubsub.New), takes: provider.TakesMessages},
 	{types: nats.Types, new: builder(nats.New), takes: provider.TakesMessages, keys: nats.Keys},
 	{types: slack.Types, new: builder(slack.New), takes: provider.TakesMessages},
 }

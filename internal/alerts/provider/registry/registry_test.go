@@ -1,6 +1,7 @@
 package registry_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -12,12 +13,19 @@ import (
 
 // configs are what types need beyond an address and a token.
 var configs = map[string]func(*provider.Config){
-	"email": func(c *provider.Config) { c.Address, c.Channel, c.Username = "smtps://far.test", "a@far.test", "b@far.test" },
-	"nats":  func(c *provider.Config) { c.Address, c.Channel = "nats://far.test", "flux" },
+	"email": func(c *provider.Config) {
+		c.Address, c.Channel, c.Username = "smtps://far.test", "a@far.test", "b@far.test"
+	},
+	"googlepubsub": func(c *provider.Config) {
+		none := func(context.Context, string) (string, error) { return "", nil }
+		c.Address, c.Channel, c.Token, c.ServiceAccount, c.Identity = "project", "topic", "", "events", none
+		c.Annotations = func(context.Context) (map[string]string, error) { return nil, nil }
+	},
+	"nats": func(c *provider.Config) { c.Address, c.Channel = "nats://far.test", "flux" },
 }
 
 func TestEveryListedTypeIsBuilt(t *testing.T) {
-	want := []string{"cloudevents", "email", "generic", "generic-hmac", "msteams", "nats", "slack"}
+	want := []string{"cloudevents", "email", "generic", "generic-hmac", "googlepubsub", "msteams", "nats", "slack"}
 	if diff := cmp.Diff(want, registry.Types()); diff != "" {
 		t.Error(diff)
 	}
