@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/azureeventhub"
 	"notifier/internal/alerts/provider/cloudevents"
 	"notifier/internal/alerts/provider/email"
 	"notifier/internal/alerts/provider/generic"
@@ -36,6 +37,7 @@ type destination struct {
 var destinations = []destination{
 	{types: generic.Types, new: builder(generic.New), takes: provider.TakesAll},
 	{types: msteams.Types, new: builder(msteams.New), takes: provider.TakesMessages},
+	{types: azureeventhub.Types, new: builder(azureeventhub.New), takes: provider.TakesMessages},
 	{types: cloudevents.Types, new: builder(cloudevents.New), takes: provider.TakesAll},
 	{types: email.Types, new: builder(email.New), takes: provider.TakesMessages},
 	{types: googlepubsub.Types, new: builder(googlepubsub.New), takes: provider.TakesMessages},

@@ -13,6 +13,7 @@ import (
 
 // configs are what types need beyond an address and a token.
 var configs = map[string]func(*provider.Config){
+	"azureeventhub": func(c *provider.Config) { c.Address, c.Channel = "hub", "namespace" },
 	"email": func(c *provider.Config) {
 		c.Address, c.Channel, c.Username = "smtps://far.test", "a@far.test", "b@far.test"
 	},
@@ -25,7 +26,7 @@ var configs = map[string]func(*provider.Config){
 }
 
 func TestEveryListedTypeIsBuilt(t *testing.T) {
-	want := []string{"cloudevents", "email", "generic", "generic-hmac", "googlepubsub", "msteams", "nats", "slack"}
+	want := []string{"azureeventhub", "cloudevents", "email", "generic", "generic-hmac", "googlepubsub", "msteams", "nats", "slack"}
 	if diff := cmp.Diff(want, registry.Types()); diff != "" {
 		t.Error(diff)
 	}
