@@ -136,6 +136,15 @@ func (c Config) proxy() (func(*http.Request) (*url.URL, error), error) {
 	if c.Proxy.Address == "" {
 		return c.Network.proxy(), nil
 	}
+	u, err := c.proxyURL()
+	if err != nil {
+		return nil, err
+	}
+	return http.ProxyURL(u), nil
+}
+
+// proxyURL returns the address of the Provider's proxy with its credentials.
+func (c Config) proxyURL() (*url.URL, error) {
 	u, err := c.Network.parseAddress(c.Proxy.Address, "http", "https", "socks5")
 	if err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
@@ -143,7 +152,7 @@ func (c Config) proxy() (func(*http.Request) (*url.URL, error), error) {
 	if c.Proxy.Username != "" || c.Proxy.Password != "" {
 		u.User = url.UserPassword(c.Proxy.Username, c.Proxy.Password)
 	}
-	return http.ProxyURL(u), nil
+	return u, nil
 }
 
 // Config returns the TLS of a client. Its errors quote nothing.

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -10,6 +11,15 @@ import (
 
 // errReplaced says that another replica owns the delivery that a request is for.
 var errReplaced = errors.New("another replica sends it")
+
+// CheckOwned returns an error once this replica does not own the work any more that ctx was given for. Types that do not speak HTTP ask it
+// right before they write a message.
+func CheckOwned(ctx context.Context) error {
+	if !event.Owned(ctx) {
+		return errReplaced
+	}
+	return nil
+}
 
 // fenced has the body of req end in an error once this replica does not own the work any more that req's context was given for. The
 // body is read right before it is written, after a connection was found or made: a process that was stopped anywhere before that writes

@@ -21,9 +21,10 @@ var reserved = []string{
 	"Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Via",
 }
 
-// SecretHeaders checks the headers of a Secret and leaves out those that are the connection's or the type's own, in their canonical form, which it
-// returns by name. Its errors name none: a name may be part of a value that was badly quoted.
-func SecretHeaders(values map[string]string, own ...string) (h http.Header, ignored []string, err error) {
+// Headers checks the headers of a Secret and leaves out those of the connection and those that are the type's own, which it returns by
+// name. The type's own are given in their canonical form; one that ends in "-*" stands for all that begin so. Its errors name none: a name
+// may be part of a value that was badly quoted.
+func Headers(values map[string]string, own ...string) (h http.Header, ignored []string, err error) {
 	if len(values) > MaxHeaders {
 		return nil, nil, errors.New("headers has too many entries")
 	}
@@ -34,7 +35,7 @@ func SecretHeaders(values map[string]string, own ...string) (h http.Header, igno
 		value = strings.TrimSpace(value)
 		size += len(name) + len(value)
 		canonical := http.CanonicalHeaderKey(name)
-		if i := slices.Index(own, canonical); i >= 0 {
+		if i := slices.IndexFunc(own, func(o string) bool { return covers(o, canonical) }); i >= 0 {
 			ignored = append(ignored, own[i])
 			continue
 		}
@@ -53,4 +54,20 @@ func SecretHeaders(values map[string]string, own ...string) (h http.Header, igno
 	}
 	slices.Sort(ignored)
 	return h, slices.Compact(ignored), nil
+}
+
+// covers reports whether a header is one of the type's own.
+func covers(own, name string) bool {
+	if prefix, all := strings.CutSuffix(own, "*"); all {
+		return strings.HasPrefix(name, prefix)
+	}
+	return own == name
+}
+
+// Bearer returns the header that logs in with a token, nothing without one.
+func Bearer(token string) (http.Header, error) {
+	if token == "" {
+		return nil, nil
+	}
+	return Credential("Authorization", "Bearer ", "token", token)
 }

@@ -97,9 +97,9 @@ func (c *Client) Root(path string) *url.URL {
 func Credential(header, prefix, key, value string) (http.Header, error) {
 	switch {
 	case value == "":
-		return nil, fmt.Errorf("%s is missing; write it into the Secret that spec.secretRef names", key)
+		return nil, fmt.Errorf("the Secret's key %s is missing; write it into the Secret that spec.secretRef names", key)
 	case !httpguts.ValidHeaderFieldValue(value) || strings.TrimSpace(value) != value:
-		return nil, fmt.Errorf("%s holds characters that no header takes, such as a line end; write it without them", key)
+		return nil, fmt.Errorf("the Secret's key %s holds characters that no header takes, such as a line end; write it without them", key)
 	}
 	return http.Header{http.CanonicalHeaderKey(header): {prefix + value}}, nil
 }

@@ -55,7 +55,7 @@ func New(cfg provider.Config) (*Sender, error) {
 		}
 	}
 	var headerErr, clientErr error
-	s.header, s.ignored, headerErr = provider.SecretHeaders(cfg.Headers, ours...)
+	s.header, s.ignored, headerErr = provider.Headers(cfg.Headers, ours...)
 	s.client, clientErr = provider.NewClient(cfg, provider.ClientOptions{})
 	if err := errors.Join(keyErr, headerErr, clientErr); err != nil {
 		return nil, err

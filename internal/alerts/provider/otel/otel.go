@@ -54,7 +54,7 @@ func (s *Sender) Ignored() []string { return s.ignored }
 func New(cfg provider.Config) (*Sender, error) {
 	s := &Sender{now: time.Now}
 	var headerErr, loginErr, clientErr error
-	s.header, s.ignored, headerErr = provider.SecretHeaders(cfg.Headers, "Content-Type")
+	s.header, s.ignored, headerErr = provider.Headers(cfg.Headers, "Content-Type")
 	login := cfg
 	login.Password = cmp.Or(cfg.Token, cfg.Password)
 	loginHeader, loginErr := login.Login()

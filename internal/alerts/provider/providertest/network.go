@@ -14,17 +14,14 @@ import (
 	"notifier/internal/event"
 )
 
-// denied fails when the dialler's control is taken away (names), or the check of literals at New (numbers).
-func (s Subject) denied(t *testing.T) {
-	sink := s.sink(t)
-	_, port, err := net.SplitHostPort(sink.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	names := map[string]string{
-		"loopback.test": "127.0.0.1", "metadata.test": "169.254.169.254", "mapped.test": "::ffff:127.0.0.1",
-		"loopback6.test": "::1", "nat64.test": "64:ff9b::7f00:1", "dotted.127.0.0.1.test": "127.0.0.1",
-	}
+// deniedNames are names of addresses that no destination may have.
+var deniedNames = map[string]string{
+	"loopback.test": "127.0.0.1", "metadata.test": "169.254.169.254", "mapped.test": "::ffff:127.0.0.1",
+	"loopback6.test": "::1", "nat64.test": "64:ff9b::7f00:1", "dotted.127.0.0.1.test": "127.0.0.1",
+}
+
+// deniedHosts returns what stands for such an address in a URL, in every notation.
+func deniedHosts() []string {
 	hosts := []string{
 		"127.0.0.1", "127.1", "127.0.1", "127.255.255.254", "0177.0.0.1", "0x7f.0.0.1", "0x7f000001", "0X7F000001", "2130706433",
 		"017700000001", "127.0.0.1.", "127.0.0.0x1", "0", "0.0.0.0", "localhost", "LOCALHOST", "loopback.test.",
@@ -36,11 +33,21 @@ func (s Subject) denied(t *testing.T) {
 		"[fe80::1]", "[fe80::1%25lo]", "[::1%25lo]", "224.0.0.1", "239.255.255.255", "255.255.255.255", "[ff02::1]", "１２７.0.0.1",
 		"127。0。0。1", "%31%32%37.0.0.1",
 	}
-	for name := range names {
+	for name := range deniedNames {
 		hosts = append(hosts, name)
 	}
-	resolver := DNS(t, names)
-	for _, host := range hosts {
+	return hosts
+}
+
+// denied fails when the dialler's control is taken away (names), or the check of literals at New (numbers).
+func (s Subject) denied(t *testing.T) {
+	sink := s.sink(t)
+	_, port, err := net.SplitHostPort(sink.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	resolver := DNS(t, deniedNames)
+	for _, host := range deniedHosts() {
 		cfg := s.config("http://" + host + ":" + port)
 		cfg.Network = provider.Network{}
 		if strings.Contains(host, ".test") {

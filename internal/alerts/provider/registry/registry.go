@@ -10,22 +10,27 @@ import (
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/alertmanager"
 	"notifier/internal/alerts/provider/azuredevops"
+	"notifier/internal/alerts/provider/azureeventhub"
 	"notifier/internal/alerts/provider/bitbucket"
 	"notifier/internal/alerts/provider/bitbucketserver"
+	"notifier/internal/alerts/provider/cloudevents"
 	"notifier/internal/alerts/provider/datadog"
 	"notifier/internal/alerts/provider/discord"
+	"notifier/internal/alerts/provider/email"
 	"notifier/internal/alerts/provider/generic"
 	"notifier/internal/alerts/provider/gitea"
 	"notifier/internal/alerts/provider/githost"
 	"notifier/internal/alerts/provider/github"
 	"notifier/internal/alerts/provider/gitlab"
 	"notifier/internal/alerts/provider/googlechat"
+	"notifier/internal/alerts/provider/googlepubsub"
 	"notifier/internal/alerts/provider/grafana"
 	"notifier/internal/alerts/provider/incidentio"
 	"notifier/internal/alerts/provider/lark"
 	"notifier/internal/alerts/provider/matrix"
 	"notifier/internal/alerts/provider/mattermost"
 	"notifier/internal/alerts/provider/msteams"
+	"notifier/internal/alerts/provider/nats"
 	"notifier/internal/alerts/provider/opsgenie"
 	"notifier/internal/alerts/provider/otel"
 	"notifier/internal/alerts/provider/pagerduty"
@@ -77,6 +82,11 @@ var destinations = []destination{
 	{types: bitbucketserver.Types, new: builder(bitbucketserver.New), takes: githost.TakesResults, keys: provider.TLSKeys[:]},
 	{types: azuredevops.Types, new: builder(azuredevops.New), takes: githost.TakesResults, keys: provider.TLSKeys[:]},
 	{types: msteams.Types, new: builder(msteams.New), takes: provider.TakesMessages},
+	{types: azureeventhub.Types, new: builder(azureeventhub.New), takes: provider.TakesMessages},
+	{types: cloudevents.Types, new: builder(cloudevents.New), takes: provider.TakesAll},
+	{types: email.Types, new: builder(email.New), takes: provider.TakesMessages},
+	{types: googlepubsub.Types, new: builder(googlepubsub.New), takes: provider.TakesMessages},
+	{types: nats.Types, new: builder(nats.New), takes: provider.TakesMessages, keys: nats.Keys},
 	{types: slack.Types, new: builder(slack.New), takes: provider.TakesMessages},
 
 	{types: alertmanager.Types, new: builder(alertmanager.New), takes: provider.TakesOutcomes},

@@ -1,6 +1,7 @@
 package registry_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -12,10 +13,10 @@ import (
 
 // types are all that the API lists.
 var types = []string{
-	"alertmanager", "azuredevops", "bitbucket", "bitbucketserver", "datadog", "discord", "generic", "generic-hmac", "gitea",
-	"giteapullrequestcomment", "github", "githubdispatch", "githubpullrequestcomment", "gitlab", "gitlabmergerequestcomment",
-	"googlechat", "grafana", "incident.io", "lark", "matrix", "mattermost", "msteams", "opsgenie", "otel", "pagerduty", "rocket",
-	"sentry", "slack", "telegram", "webex", "zoom", "zulip",
+	"alertmanager", "azuredevops", "azureeventhub", "bitbucket", "bitbucketserver", "cloudevents", "datadog", "discord", "email",
+	"generic", "generic-hmac", "gitea", "giteapullrequestcomment", "github", "githubdispatch", "githubpullrequestcomment", "gitlab",
+	"gitlabmergerequestcomment", "googlechat", "googlepubsub", "grafana", "incident.io", "lark", "matrix", "mattermost", "msteams",
+	"nats", "opsgenie", "otel", "pagerduty", "rocket", "sentry", "slack", "telegram", "webex", "zoom", "zulip",
 }
 
 // config is one that the type takes.
@@ -24,10 +25,16 @@ func config(typ string) provider.Config {
 	switch typ {
 	case "azuredevops":
 		cfg.Address = "https://far.test/organization/project/_git/name"
+	case "azureeventhub":
+		cfg.Address, cfg.Channel = "hub", "namespace"
 	case "bitbucketserver":
 		cfg.Address = "https://far.test/scm/project/name"
 	case "email":
 		cfg.Address, cfg.Channel, cfg.Username = "smtps://far.test", "a@far.test", "b@far.test"
+	case "googlepubsub":
+		cfg.Address, cfg.Channel, cfg.Token, cfg.ServiceAccount = "project", "topic", "", "events"
+		cfg.Identity = func(context.Context, string) (string, error) { return "", nil }
+		cfg.Annotations = func(context.Context) (map[string]string, error) { return nil, nil }
 	case "mattermost":
 		cfg.Channel = "4yrbyxjpwpgqtb7tkz4ixzqauc"
 	case "matrix":

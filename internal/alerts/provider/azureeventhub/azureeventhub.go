@@ -1,0 +1,167 @@
+package azureeventhub
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/cloudauth"
+	"notifier/internal/event"
+)
+
+// Types are the Provider types that the package serves.
+var Types = []string{"azureeventhub"}
+
+const (
+	// scope is the same in every cloud; so Azure's own library has it.
+	scope = "https://eventhubs.azure.net//.default"
+	// maxEvent is the longest event in bytes: the Basic tier takes 256 KB with the properties.
+	maxEvent    = 250_000
+	apiVersion  = "2014-01"
+	contentType = "application/atom+xml;type=entry;charset=utf-8"
+)
+
+var (
+	hubForm       = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,254}[A-Za-z0-9])?$`)
+	namespaceForm = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?$`)
+)
+
+// login gives the value of the header Authorization.
+type login interface {
+	authorization(ctx context.Context) (string, error)
+	Close() error
+}
+
+// Sender sends to one hub.
+type Sender struct {
+	client  *provider.Client
+	login   login
+	url     *url.URL
+	timeout time.Duration
+}
+
+// New builds a Sender.
+func New(cfg provider.Config) (*Sender, error) {
+	address := strings.TrimSpace(cfg.Address)
+	if address == "" {
+		return nil, provider.ErrNoAddress
+	}
+	if strings.Contains(address, "SharedAccessKey") {
+		return newShared(cfg, address)
+	}
+	namespace := cfg.Channel
+	if !strings.Contains(namespace, ".servicebus.") {
+		namespace += suffix(cloudauth.AuthorityHost())
+	}
+	switch {
+	case !hubForm.MatchString(address):
+		return nil, errors.New("address is neither the name of a hub nor a connection string with a SharedAccessKey")
+	case cfg.Channel == "":
+		return nil, errors.New("spec.channel is not set: it is the namespace of the hub")
+	case !namespaceForm.MatchString(namespace):
+		return nil, errors.New("spec.channel is not the name of a namespace of Event Hubs")
+	case cfg.Token != "" && cfg.ServiceAccount != "":
+		return nil, errors.New("the Secret's key token and spec.serviceAccountName both log in: leave one of them out")
+	}
+	l, err := newBearer(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return build(cfg, "https://"+namespace, address, l)
+}
+
+// newShared builds a Sender of a connection string.
+func newShared(cfg provider.Config, address string) (*Sender, error) {
+	switch {
+	case cfg.Token != "":
+		return nil, errors.New("the Secret's key token and the connection string's SharedAccessKey both log in: leave one of them out")
+	case cfg.ServiceAccount != "":
+		return nil, errors.New("spec.serviceAccountName and the connection string's SharedAccessKey both log in: leave one of them out")
+	}
+	c, err := parseConnection(address)
+	if err != nil {
+		return nil, err
+	}
+	if c.hub == "" {
+		c.hub = cfg.Channel
+	}
+	if !hubForm.MatchString(c.hub) {
+		return nil, errors.New("the connection string has no EntityPath, and spec.channel is no name of a hub either")
+	}
+	s, err := build(cfg, c.endpoint, c.hub, nil)
+	if err != nil {
+		return nil, err
+	}
+	resource := *s.url
+	resource.Path, resource.RawPath, resource.RawQuery = strings.TrimSuffix(resource.Path, "/messages"), "", ""
+	s.login = &sharedKey{name: c.keyName, key: []byte(c.key), resource: resource.String(), now: time.Now}
+	return s, nil
+}
+
+// suffix returns the domain of the namespaces in the cloud of an Entra ID.
+func suffix(authority string) string {
+	switch {
+	case strings.Contains(authority, "chinacloudapi.cn"):
+		return ".servicebus.chinacloudapi.cn"
+	case strings.Contains(authority, "microsoftonline.us"):
+		return ".servicebus.usgovcloudapi.net"
+	default:
+		return ".servicebus.windows.net"
+	}
+}
+
+// build builds a Sender of a hub at an endpoint.
+func build(cfg provider.Config, endpoint, hub string, l login) (*Sender, error) {
+	cfg.Address = endpoint
+	client, err := provider.NewClient(cfg, provider.ClientOptions{})
+	if err != nil {
+		return nil, err
+	}
+	s := &Sender{client: client, login: l, url: client.URL(hub, "messages"), timeout: cfg.Timeout}
+	if s.timeout == 0 {
+		s.timeout = provider.DefaultTimeout
+	}
+	s.url.RawQuery = url.Values{"api-version": {apiVersion}, "timeout": {"60"}}.Encode()
+	return s, nil
+}
+
+// Close drops idle connections.
+func (s *Sender) Close() error { return errors.Join(s.client.Close(), s.login.Close()) }
+
+// brokerProperties is the header of that name.
+type brokerProperties struct {
+	MessageID    string `json:"MessageId"`
+	PartitionKey string `json:"PartitionKey"`
+}
+
+// Send sends the notification's event.
+func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	body, err := provider.EventJSON(n.Event, maxEvent)
+	if err != nil {
+		return err
+	}
+	o := n.Event.InvolvedObject
+	key := sha256.Sum256([]byte(strings.Join([]string{o.Group(), o.Kind, o.Namespace, o.Name}, "\x00")))
+	properties, err := json.Marshal(brokerProperties{MessageID: n.DeliveryID, PartitionKey: hex.EncodeToString(key[:16])})
+	if err != nil {
+		return event.NewError(event.Permanent, provider.LabelPayload, "properties could not be encoded", err)
+	}
+	authorization, err := s.login.authorization(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = s.client.Send(ctx, provider.Request{URL: s.url, Body: body, Header: http.Header{
+		"Authorization": {authorization}, "Content-Type": {contentType}, "BrokerProperties": {string(properties)},
+	}})
+	return err
+}

@@ -1,0 +1,100 @@
+package cloudevents
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+// Types are the Provider types that the package serves.
+var Types = []string{"cloudevents"}
+
+const (
+	specVersion = "1.0"
+	typePrefix  = "io.fluxcd.event."
+	// maxAttribute is the longest text of an event that becomes an attribute, in characters. The binding makes up to twelve of one.
+	maxAttribute = 253
+)
+
+// Sender sends to one address.
+type Sender struct {
+	client  *provider.Client
+	header  http.Header
+	ignored []string
+}
+
+// Ignored returns the names of the Secret's headers that are not sent, of a closed set of names.
+func (s *Sender) Ignored() []string { return s.ignored }
+
+// New builds a Sender.
+func New(cfg provider.Config) (*Sender, error) {
+	s := &Sender{}
+	bearer, tokenErr := provider.Bearer(cfg.Token)
+	header, ignored, headerErr := provider.Headers(cfg.Headers, "Ce-*", "Content-Type")
+	client, clientErr := provider.NewClient(cfg, provider.ClientOptions{})
+	if err := errors.Join(tokenErr, headerErr, clientErr); err != nil {
+		return nil, err
+	}
+	s.client, s.ignored = client, ignored
+	s.header = http.Header{}
+	maps.Copy(s.header, bearer)
+	maps.Copy(s.header, header)
+	return s, nil
+}
+
+// Close drops idle connections.
+func (s *Sender) Close() error { return s.client.Close() }
+
+// Send posts the notification's event.
+func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
+	body, err := json.Marshal(n.Event)
+	if err != nil {
+		return event.NewError(event.Permanent, provider.LabelPayload, "event could not be encoded", err)
+	}
+	h := s.header.Clone()
+	for name, value := range attributes(n) {
+		if value != "" {
+			h["Ce-"+name] = []string{percentEncode(value)}
+		}
+	}
+	return s.client.Post(ctx, h, body)
+}
+
+// attributes returns the event's context attributes and extensions, by their names in a header.
+func attributes(n provider.Notification) map[string]string {
+	e, o := n.Event, n.Event.InvolvedObject
+	severity := provider.Truncate(cmp.Or(e.Severity, event.SeverityInfo), maxAttribute)
+	a := map[string]string{
+		"Id": n.DeliveryID, "Specversion": specVersion,
+		"Source":  "/namespaces/" + strings.Join([]string{url.PathEscape(o.Namespace), url.PathEscape(o.Kind), url.PathEscape(o.Name)}, "/"),
+		"Type":    typePrefix + severity,
+		"Subject": o.String(), "Reason": provider.Truncate(e.Reason, maxAttribute), "Severity": severity,
+	}
+	if !e.Timestamp.IsZero() {
+		a["Time"] = e.Timestamp.UTC().Format(time.RFC3339Nano)
+	}
+	return a
+}
+
+// percentEncode encodes what is not printable ASCII, and the space, the quote and the percent sign (section 3.1.3.2 of the HTTP binding).
+func percentEncode(s string) string {
+	const upper = "0123456789ABCDEF"
+	var b strings.Builder
+	for _, c := range []byte(strings.ToValidUTF8(s, "\uFFFD")) {
+		if c > ' ' && c <= '~' && c != '%' && c != '"' {
+			b.WriteByte(c)
+		} else {
+			b.Write([]byte{'%', upper[c>>4], upper[c&15]})
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,200 @@
+package provider
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"golang.org/x/net/http/httpproxy"
+	"golang.org/x/net/proxy"
+
+	"notifier/internal/event"
+)
+
+// Dialer connects to a destination that does not speak HTTP, as Client does to one that does: every address is checked when it is dialled,
+// the way is the Provider's proxy, and TLS is the Provider's.
+type Dialer struct {
+	network Network
+	direct  *net.Dialer
+	// proxy chooses the proxy for a host and port, nil for none. own says that it is the Provider's, whose owner decides what it resolves.
+	proxy   func(hostPort string) (*url.URL, error)
+	own     bool
+	tls     *tls.Config
+	timeout time.Duration
+}
+
+// NewDialer builds the Dialer for cfg. It does not connect. The error lists all that is wrong with the Config's proxy, TLS material and
+// timeout, quoting none of it.
+func NewDialer(cfg Config) (*Dialer, error) {
+	timeout, timeoutErr := cfg.timeout()
+	chosen, proxyErr := cfg.dialProxy()
+	tlsConfig, tlsErr := cfg.TLS.Config()
+	if err := errors.Join(timeoutErr, proxyErr, tlsErr); err != nil {
+		return nil, err
+	}
+	return &Dialer{
+		network: cfg.Network, proxy: chosen, own: cfg.Proxy.Address != "", tls: tlsConfig, timeout: timeout,
+		direct: &net.Dialer{Timeout: dialTimeout, Resolver: cfg.Network.Resolver, Control: cfg.Network.control},
+	}, nil
+}
+
+// dialProxy returns the choice of a proxy. The environment's is the one for https: a connection that is handed through as it is.
+func (c Config) dialProxy() (func(string) (*url.URL, error), error) {
+	if c.Proxy.Address != "" {
+		u, err := c.proxyURL()
+		return func(string) (*url.URL, error) { return u, nil }, err
+	}
+	if !c.Network.EnvironmentProxy {
+		return func(string) (*url.URL, error) { return nil, nil }, nil
+	}
+	choose := httpproxy.FromEnvironment().ProxyFunc()
+	return func(hostPort string) (*url.URL, error) { return choose(&url.URL{Scheme: "https", Host: hostPort}) }, nil
+}
+
+// Timeout bounds one send.
+func (d *Dialer) Timeout() time.Duration { return d.timeout }
+
+// TLS returns a copy of the Provider's TLS for a host.
+func (d *Dialer) TLS(host string) *tls.Config {
+	c := d.tls.Clone()
+	c.ServerName = host
+	return c
+}
+
+// ParseAddress reads a destination's URL and refuses what can be refused without resolving its host. The errors never quote it.
+func (n Network) ParseAddress(address string, schemes ...string) (*url.URL, error) {
+	return n.parseAddress(address, schemes...)
+}
+
+// DialContext connects to a host and port, by the proxy if there is one. Its errors are for Classify.
+func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, ErrDenied
+	}
+	via, err := d.proxy(address)
+	if err != nil {
+		return nil, event.NewError(event.Retry, LabelProxy, "proxy address is not valid", err)
+	}
+	if via == nil {
+		return d.direct.DialContext(ctx, network, address)
+	}
+	check := d.network.checkHost
+	if d.own {
+		check = func(_ context.Context, host string) error { return d.network.checkNamed(host) }
+	}
+	if err := check(ctx, host); err != nil {
+		return nil, err
+	}
+	if via.Scheme == "socks5" {
+		return d.socks(ctx, via, network, address)
+	}
+	conn, err := d.connect(ctx, via, address)
+	if err != nil {
+		if e, ok := errors.AsType[*event.Error](err); ok {
+			return nil, e
+		}
+		return nil, &net.OpError{Op: "proxyconnect", Net: network, Err: err}
+	}
+	return conn, nil
+}
+
+// socks connects through a SOCKS5 proxy (RFC 1928), which resolves the host.
+func (d *Dialer) socks(ctx context.Context, via *url.URL, network, address string) (net.Conn, error) {
+	var auth *proxy.Auth
+	if user := via.User; user != nil {
+		password, _ := user.Password()
+		auth = &proxy.Auth{User: user.Username(), Password: password}
+	}
+	dialer, err := proxy.SOCKS5("tcp", withPort(via, "1080"), auth, d.direct)
+	if err != nil {
+		return nil, err
+	}
+	contextual, ok := dialer.(proxy.ContextDialer)
+	if !ok {
+		return nil, errors.New("the SOCKS5 dialer takes no context")
+	}
+	return contextual.DialContext(ctx, network, address)
+}
+
+// connect connects through an HTTP proxy by CONNECT (RFC 9110, section 9.3.6).
+func (d *Dialer) connect(ctx context.Context, via *url.URL, address string) (net.Conn, error) {
+	port := "80"
+	if via.Scheme == "https" {
+		port = "443"
+	}
+	conn, err := d.direct.DialContext(ctx, "tcp", withPort(via, port))
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	through := conn
+	if via.Scheme == "https" {
+		secured := tls.Client(conn, d.TLS(via.Hostname()))
+		err, through = secured.HandshakeContext(ctx), secured
+	}
+	if err == nil {
+		err = askConnect(ctx, through, via.User, address)
+	}
+	if !stop() {
+		err = ctx.Err()
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return through, nil
+}
+
+// askConnect has the proxy at the other end of conn connect it to the address.
+func askConnect(ctx context.Context, conn net.Conn, user *url.Userinfo, address string) error {
+	r := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: address}, Host: address, Header: http.Header{}}
+	if user != nil {
+		password, _ := user.Password()
+		r.Header.Set("Proxy-Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(user.Username()+":"+password)))
+	}
+	r.Header.Set("User-Agent", "notifier")
+	if err := r.Write(conn); err != nil {
+		return err
+	}
+	head, err := readHead(conn)
+	if err != nil {
+		return err
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(head)), r)
+	if err != nil {
+		return event.NewError(event.Retry, LabelProxy, "proxy's answer is no answer of HTTP", err)
+	}
+	_ = resp.Body.Close()
+	return connectResult(ctx, nil, nil, resp)
+}
+
+// readHead reads up to the end of an answer's header and nothing of what follows, which is the destination's: it may speak first.
+func readHead(r io.Reader) ([]byte, error) {
+	var head []byte
+	for next := make([]byte, 1); len(head) < maxHeaders; {
+		if _, err := io.ReadFull(r, next); err != nil {
+			return nil, err
+		}
+		if head = append(head, next[0]); bytes.HasSuffix(head, []byte("\r\n\r\n")) {
+			return head, nil
+		}
+	}
+	return nil, event.NewError(event.Retry, LabelProxy, "proxy's answer is too long", nil)
+}
+
+// withPort returns a URL's host with its port, or with the one of its scheme.
+func withPort(u *url.URL, port string) string {
+	if own := u.Port(); own != "" {
+		port = own
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}

@@ -1,0 +1,223 @@
+package email
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/mail"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/wneessen/go-mail/smtp"
+
+	"notifier/internal/alerts/provider"
+)
+
+// Types are the Provider types that the package serves.
+var Types = []string{"email"}
+
+const (
+	maxRecipients = 50
+	// maxSpoken is how much a server may say in one session, in bytes.
+	maxSpoken = 256 << 10
+	// quitTime bounds the goodbye after a message was taken.
+	quitTime = time.Second
+)
+
+// Sender sends to one list of recipients.
+type Sender struct {
+	dialer   *provider.Dialer
+	host     string
+	hostPort string
+	// implicit says that the connection has TLS from the beginning, insecure that it has none.
+	implicit, insecure bool
+	username, password string
+	from               *mail.Address
+	to                 []*mail.Address
+	now                func() time.Time
+}
+
+// New builds a Sender.
+func New(cfg provider.Config) (*Sender, error) {
+	s := &Sender{username: cfg.Username, password: cfg.Password, now: time.Now}
+	var dialErr, toErr error
+	s.dialer, dialErr = provider.NewDialer(cfg)
+	s.to, toErr = recipients(cfg.Channel)
+	if err := errors.Join(s.parse(cfg), toErr, dialErr); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// parse reads the address.
+func (s *Sender) parse(cfg provider.Config) error {
+	u, err := cfg.Network.ParseAddress(cfg.Address, "smtps", "smtp")
+	if err != nil {
+		return err
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil || strings.Trim(u.Path, "/") != "" {
+		return errors.New("address has a path, or a query that is not valid: it is smtps://host or smtp://host, with ?from= and ?tls=none alone")
+	}
+	for name := range query {
+		if name != "from" && name != "tls" || len(query[name]) != 1 {
+			return errors.New("address has a query with more than from and tls")
+		}
+	}
+	if password, ok := u.User.Password(); ok && s.password == "" {
+		s.username, s.password = u.User.Username(), password
+	}
+	s.implicit, s.insecure = u.Scheme == "smtps", query.Has("tls")
+	switch {
+	case s.insecure && (query.Get("tls") != "none" || s.implicit):
+		return errors.New("address has a query tls that is not tls=none, for smtp alone")
+	case s.insecure && s.password != "":
+		return errors.New("a password is not sent without TLS: leave tls=none out of the address, or the password out of the Secret")
+	case s.password != "" && s.username == "":
+		return errors.New("the Secret has the key password without the key username")
+	}
+	port := "587"
+	if s.implicit {
+		port = "465"
+	}
+	if u.Port() != "" {
+		port = u.Port()
+	}
+	s.host, s.hostPort = u.Hostname(), net.JoinHostPort(u.Hostname(), port)
+	return s.sender(query.Get("from"))
+}
+
+// sender sets whom mails are from.
+func (s *Sender) sender(from string) error {
+	if from == "" {
+		from = s.username
+	}
+	address, err := mail.ParseAddress(from)
+	if err != nil || !plain(address) {
+		return errors.New("neither ?from= of the address nor the username is a mail address that mails can be from")
+	}
+	s.from = address
+	return nil
+}
+
+// recipients reads the channel.
+func recipients(channel string) ([]*mail.Address, error) {
+	if strings.TrimSpace(channel) == "" {
+		return nil, errors.New("spec.channel is not set: it lists the recipients' mail addresses, separated by commas")
+	}
+	list, err := mail.ParseAddressList(channel)
+	switch {
+	case err != nil || slices.ContainsFunc(list, func(a *mail.Address) bool { return !plain(a) }):
+		return nil, errors.New("spec.channel is not a list of mail addresses, separated by commas")
+	case len(list) > maxRecipients:
+		return nil, errors.New("spec.channel has more than 50 recipients: use the address of a mailing list")
+	}
+	return list, nil
+}
+
+// plain reports whether an address can be written into a command as it is: no server need know more than ASCII, and what an address is
+// made of there has no spaces and no brackets.
+func plain(a *mail.Address) bool {
+	return len(a.Address) <= 254 && !strings.ContainsFunc(a.Address, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`<>"\(),:;`, r) })
+}
+
+// Close does nothing: no connection outlives its send.
+func (s *Sender) Close() error { return nil }
+
+// Send submits one mail.
+func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
+	ctx, cancel := context.WithTimeout(ctx, s.dialer.Timeout())
+	defer cancel()
+	message, err := s.message(n)
+	if err != nil {
+		return err
+	}
+	conn, err := s.dialer.DialContext(ctx, "tcp", s.hostPort)
+	if err != nil {
+		return provider.Classify(err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer func() { stop(); _ = conn.Close() }()
+	metered := provider.NewMetered(conn, maxSpoken)
+	if err := s.submit(ctx, metered, message); err != nil {
+		return classify(ctx, errors.Join(metered.Fault(), err))
+	}
+	return nil
+}
+
+// submit runs one session.
+func (s *Sender) submit(ctx context.Context, conn net.Conn, message []byte) error {
+	if s.implicit {
+		secured := tls.Client(conn, s.dialer.TLS(s.host))
+		if err := secured.HandshakeContext(ctx); err != nil {
+			return err
+		}
+		conn = secured
+	}
+	c, err := smtp.NewClient(conn, s.host)
+	if err != nil {
+		return at("greeting", err)
+	}
+	if err := s.open(c); err != nil {
+		return err
+	}
+	if err := c.Mail("<" + s.from.Address + ">"); err != nil {
+		return at("sender", err)
+	}
+	for _, to := range s.to {
+		if err := c.Rcpt("<" + to.Address + ">"); err != nil {
+			return at("recipient", err)
+		}
+	}
+	if err := provider.CheckOwned(ctx); err != nil {
+		return err
+	}
+	w, err := c.Data()
+	if err != nil {
+		return at("message", err)
+	}
+	if _, err := w.Write(message); err != nil {
+		return err // without the end of the message: the server drops it
+	}
+	if err := w.Close(); err != nil {
+		return at("message", err)
+	}
+	_ = conn.SetDeadline(time.Now().Add(quitTime))
+	_ = c.Quit() // the message is the server's already
+	return nil
+}
+
+// open has the session encrypted and logs in.
+func (s *Sender) open(c *smtp.Client) error {
+	if err := c.Hello("localhost"); err != nil {
+		return at("greeting", err)
+	}
+	if !s.implicit && !s.insecure {
+		if ok, _ := c.Extension("STARTTLS"); !ok {
+			return errNoTLS
+		}
+		if err := c.StartTLS(s.dialer.TLS(s.host)); err != nil {
+			return at("STARTTLS", err)
+		}
+	}
+	if s.password == "" {
+		return nil
+	}
+	_, offered := c.Extension("AUTH")
+	mechanisms := strings.Fields(strings.ToUpper(offered))
+	var auth smtp.Auth
+	switch {
+	case slices.Contains(mechanisms, "PLAIN"):
+		auth = smtp.PlainAuth("", s.username, s.password, s.host, false)
+	case slices.Contains(mechanisms, "LOGIN"):
+		auth = smtp.LoginAuth(s.username, s.password, s.host, false)
+	case slices.Contains(mechanisms, "SCRAM-SHA-256"):
+		auth = smtp.ScramSHA256Auth(s.username, s.password)
+	default:
+		return errNoLogin
+	}
+	return at("login", c.Auth(auth))
+}

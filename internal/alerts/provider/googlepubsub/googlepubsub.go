@@ -1,0 +1,157 @@
+package googlepubsub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/cloudauth"
+	"notifier/internal/event"
+)
+
+// Types are the Provider types that the package serves.
+var Types = []string{"googlepubsub"}
+
+const (
+	endpoint = "https://pubsub.googleapis.com"
+	scope    = "https://www.googleapis.com/auth/pubsub"
+	// maxEvent is the longest event in bytes. A request may have 10 MB, of which base64 takes a third.
+	maxEvent = 7 << 20
+	// The limits of attributes, of which the last is ours (Pub/Sub's quotas and limits).
+	maxAttributes     = 99
+	maxAttributeName  = 256  // bytes
+	maxAttributeValue = 1024 // bytes
+	maxOrderingKey    = 1024 // bytes
+	idempotencyKey    = "Idempotency-Key"
+)
+
+// The forms of a project's ID, which may have a domain, and of a topic's.
+var (
+	projectForm = regexp.MustCompile(`^([a-z0-9.-]{1,100}:)?[a-z0-9][a-z0-9-]{0,99}$`)
+	topicForm   = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._~+%-]{2,254}$`)
+)
+
+// login gives tokens for the API.
+type login interface {
+	Token(ctx context.Context) (string, error)
+	Close() error
+}
+
+// Sender publishes to one topic.
+type Sender struct {
+	client     *provider.Client
+	login      login
+	url        *url.URL
+	attributes map[string]string
+	timeout    time.Duration
+}
+
+// New builds a Sender.
+func New(cfg provider.Config) (*Sender, error) { return build(cfg, endpoint) }
+
+func build(cfg provider.Config, endpoint string) (*Sender, error) {
+	project, topic := strings.TrimSpace(cfg.Address), cfg.Channel
+	var errs []error
+	if project == "" {
+		return nil, provider.ErrNoAddress
+	}
+	if !projectForm.MatchString(project) {
+		errs = append(errs, errors.New("address is not the ID of a project of Google Cloud"))
+	}
+	if !topicForm.MatchString(topic) {
+		errs = append(errs, errors.New("spec.channel is not the ID of a topic: letters, digits and - . _ ~ + %"))
+	}
+	errs = append(errs, checkAttributes(cfg.Headers))
+	cfg.Address = endpoint
+	s := &Sender{attributes: cfg.Headers, timeout: cfg.Timeout}
+	var clientErr, loginErr error
+	s.client, clientErr = provider.NewClient(cfg, provider.ClientOptions{Word: cloudauth.GoogleStatus})
+	s.login, loginErr = newLogin(cfg)
+	if err := errors.Join(append(errs, clientErr, loginErr)...); err != nil {
+		return nil, err
+	}
+	if s.timeout == 0 {
+		s.timeout = provider.DefaultTimeout
+	}
+	s.url = s.client.URL("v1", "projects", project, "topics", topic+":publish")
+	return s, nil
+}
+
+// newLogin returns the login by the token, else by the workload identity.
+func newLogin(cfg provider.Config) (login, error) {
+	if cfg.Token != "" {
+		return newKey([]byte(cfg.Token))
+	}
+	if cfg.ServiceAccount == "" {
+		return nil, errors.New("the Secret has no key token, a service account's key in JSON, and spec.serviceAccountName is not set: one of them logs in")
+	}
+	return cloudauth.Google(cfg, scope)
+}
+
+// checkAttributes reports attributes that Pub/Sub refuses. It names none: a name may be part of a value that was badly quoted.
+func checkAttributes(attributes map[string]string) error {
+	if len(attributes) > maxAttributes {
+		return errors.New("headers has more than 99 entries, which are the message's attributes")
+	}
+	for name, value := range attributes {
+		switch {
+		case name == "" || len(name) > maxAttributeName || len(value) > maxAttributeValue || !utf8.ValidString(name+value):
+			return errors.New("headers has an entry that is no attribute: names have 1 to 256 bytes, values up to 1024")
+		case strings.HasPrefix(name, "goog"):
+			return errors.New(`headers has an entry whose name begins with "goog", which Google keeps for itself`)
+		}
+	}
+	return nil
+}
+
+// Close drops idle connections.
+func (s *Sender) Close() error { return errors.Join(s.client.Close(), s.login.Close()) }
+
+// message is a PubsubMessage; the data is encoded as base64.
+type message struct {
+	Data        []byte            `json:"data"`
+	Attributes  map[string]string `json:"attributes"`
+	OrderingKey string            `json:"orderingKey"`
+}
+
+// Send publishes the notification's event.
+func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	data, err := provider.EventJSON(n.Event, maxEvent)
+	if err != nil {
+		return err
+	}
+	m := message{Data: data, Attributes: map[string]string{idempotencyKey: n.DeliveryID}, OrderingKey: orderingKey(n.Event)}
+	for name, value := range s.attributes {
+		m.Attributes[name] = value
+	}
+	body, err := json.Marshal(map[string][]message{"messages": {m}})
+	if err != nil {
+		return event.NewError(event.Permanent, provider.LabelPayload, "message could not be encoded", err)
+	}
+	token, err := s.login.Token(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = s.client.Send(ctx, provider.Request{URL: s.url, Header: http.Header{"Authorization": {"Bearer " + token}}, Body: body})
+	return err
+}
+
+// orderingKey names the object.
+func orderingKey(e event.Event) string {
+	o := e.InvolvedObject
+	key := strings.ToValidUTF8(o.Namespace+"/"+o.Kind+"/"+o.Name, "\uFFFD")
+	for len(key) > maxOrderingKey {
+		_, size := utf8.DecodeLastRuneInString(key)
+		key = key[:len(key)-size]
+	}
+	return key
+}

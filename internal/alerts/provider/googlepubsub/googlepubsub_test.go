@@ -1,0 +1,288 @@
+package googlepubsub
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+	"github.com/google/go-cmp/cmp"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/providertest"
+	"notifier/internal/event"
+)
+
+const email = "flux@project.iam.gserviceaccount.com"
+
+// private is a key that takes a while to make.
+var private = sync.OnceValue(func() *rsa.PrivateKey {
+	k, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic(err)
+	}
+	return k
+})
+
+// keyFile returns a service account's key file, with a change.
+func keyFile(t *testing.T, change func(map[string]string)) string {
+	t.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(private())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := map[string]string{
+		"type": "service_account", "project_id": "project", "private_key_id": "key-1", "client_email": email,
+		"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})), "token_uri": "http://169.254.169.254/s3cret",
+	}
+	if change != nil {
+		change(f)
+	}
+	raw, err := json.Marshal(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// google answers like Pub/Sub, and refuses what that would. A token of the workload identity is "impersonated".
+func google(w http.ResponseWriter, r *http.Request) {
+	refuse := func(code int, status string) {
+		w.WriteHeader(code)
+		_, _ = fmt.Fprintf(w, `{"error":{"code":%d,"message":"s3cret","status":%q}}`, code, status)
+	}
+	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if token != "impersonated" && !signed(token) {
+		refuse(http.StatusUnauthorized, "UNAUTHENTICATED")
+		return
+	}
+	if !strings.HasSuffix(r.URL.Path, "/v1/projects/project/topics/flux-events:publish") || r.Method != http.MethodPost {
+		refuse(http.StatusNotFound, "NOT_FOUND")
+		return
+	}
+	if raw, _ := io.ReadAll(r.Body); !valid(raw) {
+		refuse(http.StatusBadRequest, "INVALID_ARGUMENT")
+		return
+	}
+	_, _ = io.WriteString(w, `{"messageIds":["1"]}`)
+}
+
+// signed reports whether a JWT is one that Google's APIs take from a service account.
+func signed(token string) bool {
+	parsed, err := jwt.ParseSigned(token, []jose.SignatureAlgorithm{jose.RS256})
+	if err != nil || parsed.Headers[0].KeyID != "key-1" || parsed.Headers[0].ExtraHeaders["typ"] != "JWT" {
+		return false
+	}
+	var c struct {
+		Iss string `json:"iss"`
+		Sub string `json:"sub"`
+		Aud string `json:"aud"`
+		Iat int64  `json:"iat"`
+		Exp int64  `json:"exp"`
+	}
+	if parsed.Claims(private().Public(), &c) != nil {
+		return false
+	}
+	now := time.Now().Unix()
+	return c.Iss == email && c.Sub == email && c.Aud == "https://pubsub.googleapis.com/" && c.Iat <= now && c.Exp > now && c.Exp-c.Iat <= 3600
+}
+
+// valid reports whether a body is a PublishRequest within Pub/Sub's limits, its data an event.
+func valid(raw []byte) bool {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	var b struct {
+		Messages []struct {
+			Data        []byte            `json:"data"`
+			Attributes  map[string]string `json:"attributes"`
+			OrderingKey string            `json:"orderingKey"`
+		} `json:"messages"`
+	}
+	if d.Decode(&b) != nil || len(b.Messages) != 1 || len(raw) > 10_000_000 {
+		return false
+	}
+	m := b.Messages[0]
+	for name, value := range m.Attributes {
+		if name == "" || len(name) > 256 || len(value) > 1024 || strings.HasPrefix(name, "goog") {
+			return false
+		}
+	}
+	_, err := event.Decode(m.Data)
+	return err == nil && len(m.Attributes) <= 100 && m.Attributes["Idempotency-Key"] != "" && m.OrderingKey != "" && len(m.OrderingKey) <= 1024
+}
+
+// at builds a Sender whose endpoint is the address of the Config, as the kit has it.
+func at(cfg provider.Config) (provider.Sender, error) {
+	endpoint := cfg.Address
+	cfg.Address = "project"
+	s, err := build(cfg, endpoint)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func TestContract(t *testing.T) {
+	providertest.Run(t, providertest.Subject{
+		New: at, Serve: google, Config: provider.Config{Type: "googlepubsub", Channel: "flux-events", Token: keyFile(t, nil)},
+	})
+}
+
+// fixed is a login whose token is the same always.
+type fixed struct{}
+
+func (fixed) Token(context.Context) (string, error) { return "impersonated", nil }
+func (fixed) Close() error                          { return nil }
+
+func newSender(t *testing.T, cfg provider.Config) (*Sender, *providertest.Sink) {
+	t.Helper()
+	sink := providertest.NewSink(t, google)
+	cfg.Type, cfg.Address, cfg.Channel, cfg.Network = "googlepubsub", "project", "flux-events", providertest.Loopback()
+	if cfg.Token == "" {
+		cfg.Token = keyFile(t, nil)
+	}
+	s, err := build(cfg, sink.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s, sink
+}
+
+func TestPayloads(t *testing.T) {
+	s, sink := newSender(t, provider.Config{Headers: map[string]string{"team": "a"}})
+	s.login = fixed{}
+	providertest.Golden(t, "googlepubsub", s, sink)
+}
+
+// Fails when the data is another than Flux's event, or events of two objects have one key.
+func TestTheDataIsTheEventAndTheKeyItsObject(t *testing.T) {
+	s, sink := newSender(t, provider.Config{})
+	keys := map[string]bool{}
+	for _, name := range []string{"apps", "other"} {
+		n := providertest.Notifications(t)["metadata"]
+		n.Event.InvolvedObject.Name = name
+		if err := s.Send(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+		var b struct{ Messages []message }
+		if err := json.Unmarshal(sink.Last(t).Body, &b); err != nil {
+			t.Fatal(err)
+		}
+		want, err := json.Marshal(n.Event)
+		if diff := cmp.Diff(string(want), string(b.Messages[0].Data)); diff != "" || err != nil {
+			t.Error(diff, err)
+		}
+		keys[b.Messages[0].OrderingKey] = true
+	}
+	if len(keys) != 2 {
+		t.Errorf("keys are %v", keys)
+	}
+}
+
+// Fails when the largest event, of characters that take most, is more than Pub/Sub takes, or a long name splits a character.
+func TestTheLargestEventIsTaken(t *testing.T) {
+	s, _ := newSender(t, provider.Config{})
+	n := providertest.Notifications(t)["error"]
+	n.Event.Message = strings.Repeat("<\x01€", 2<<20)
+	n.Event.InvolvedObject.Kind = strings.Repeat("€", 84)
+	n.Event.InvolvedObject.Name, n.Event.InvolvedObject.Namespace = strings.Repeat("a", 253), strings.Repeat("€", 84)
+	if err := s.Send(t.Context(), n); err != nil {
+		t.Error(err)
+	}
+	if key := orderingKey(event.Event{InvolvedObject: event.ObjectReference{Name: strings.Repeat("€", 1000)}}); len(key) > 1024 || strings.ContainsRune(key, '\uFFFD') {
+		t.Errorf("the key has %d bytes", len(key))
+	}
+}
+
+// Fails when the words of a refusal are lost, or more than the status is shown.
+func TestARefusalIsNamedByItsStatus(t *testing.T) {
+	s, _ := newSender(t, provider.Config{Token: keyFile(t, func(f map[string]string) { f["client_email"] = "other@project.iam.gserviceaccount.com" })})
+	e := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"]))
+	if e.Class != event.Permanent || e.Error() != "HTTP 401: UNAUTHENTICATED" {
+		t.Errorf("class %d, %q", e.Class, e.Error())
+	}
+}
+
+// Fails when the workload identity's token is not the one that is sent, or a Provider's two requests take different ways.
+func TestAWorkloadIdentityLogsIn(t *testing.T) {
+	const audience = "projects/1/locations/global/workloadIdentityPools/p/providers/c"
+	ca := providertest.NewCA(t)
+	sink := ca.NewTLSSink(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.Host {
+		case "sts.googleapis.com":
+			_, _ = fmt.Fprintf(w, `{"access_token":"federated","expires_in":3600}`)
+		case "iamcredentials.googleapis.com":
+			_, _ = fmt.Fprintf(w, `{"accessToken":"impersonated","expireTime":%q}`, time.Now().Add(time.Hour).Format(time.RFC3339))
+		default:
+			google(w, r)
+		}
+	}, false, "sts.googleapis.com", "iamcredentials.googleapis.com", "pubsub.googleapis.com")
+	s, err := New(provider.Config{
+		Address: "project", Channel: "flux-events", ServiceAccount: "events", Network: providertest.Loopback(), TLS: provider.TLS{CA: ca.PEM()},
+		Proxy:    provider.Proxy{Address: providertest.HTTPProxy(t, sink.Listener.Addr(), "u", "p").URL, Username: "u", Password: "p"},
+		Identity: func(_ context.Context, a string) (string, error) { return "token for " + a, nil },
+		Annotations: func(context.Context) (map[string]string, error) {
+			return map[string]string{"gcp.auth.fluxcd.io/workload-identity-provider": audience, "iam.gke.io/gcp-service-account": email}, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for range 2 {
+		if err := s.Send(t.Context(), providertest.Notifications(t)["info"]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(sink.Requests()); n != 4 {
+		t.Errorf("%d requests for two sends and one login", n)
+	}
+}
+
+// Fails when a Provider that cannot publish is found out with its first event only, or its error quotes what is secret.
+func TestABadConfigIsRefusedWithItsField(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*provider.Config)
+		says   string
+	}{
+		"no project":           {func(c *provider.Config) { c.Address = "" }, "address is empty"},
+		"a URL":                {func(c *provider.Config) { c.Address = "https://s3cret.example.com" }, "address is not the ID"},
+		"a path":               {func(c *provider.Config) { c.Address = "a/../b" }, "address is not the ID"},
+		"no topic":             {func(c *provider.Config) { c.Channel = "" }, "spec.channel"},
+		"a path for a topic":   {func(c *provider.Config) { c.Channel = "a/../../s3cret" }, "spec.channel"},
+		"no login":             {func(c *provider.Config) { c.Token = "" }, "spec.serviceAccountName is not set"},
+		"no workload identity": {func(c *provider.Config) { c.Token, c.ServiceAccount = "", "events" }, "--feature-gates=ObjectLevelWorkloadIdentity=true"},
+		"no JSON":              {func(c *provider.Config) { c.Token = "s3cret" }, "key token"},
+		"another type": {func(c *provider.Config) {
+			c.Token = keyFile(t, func(f map[string]string) { f["type"] = "external_account" })
+		}, "another type"},
+		"no key": {func(c *provider.Config) {
+			c.Token = keyFile(t, func(f map[string]string) { f["private_key"] = "s3cret" })
+		}, "key token"},
+		"an attribute of Google": {func(c *provider.Config) { c.Headers = map[string]string{"googs3cret": "x"} }, "headers"},
+		"a long attribute":       {func(c *provider.Config) { c.Headers = map[string]string{"a": strings.Repeat("s3cret", 200)} }, "headers"},
+	} {
+		cfg := provider.Config{Address: "example.com:project-1", Channel: "flux-events", Token: keyFile(t, nil)}
+		if _, err := New(cfg); err != nil {
+			t.Fatal(err)
+		}
+		tc.change(&cfg)
+		s, err := New(cfg)
+		if err == nil || s != nil || !strings.Contains(err.Error(), tc.says) || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package nats
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/providertest"
+	"notifier/internal/event"
+)
+
+func build(cfg provider.Config) (provider.Sender, error) {
+	s, err := New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// start starts a real server. Change may be nil.
+func start(t *testing.T, change func(*server.Options)) *server.Server {
+	t.Helper()
+	o := &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true}
+	if change != nil {
+		change(o)
+	}
+	s, err := server.NewServer(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	if !s.ReadyForConnections(10 * time.Second) {
+		t.Fatal("the server did not start")
+	}
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	return s
+}
+
+// listen returns the messages of a subject.
+func listen(t *testing.T, s *server.Server, subject string, options ...nats.Option) <-chan *nats.Msg {
+	t.Helper()
+	c, err := nats.Connect("", append(options, nats.InProcessServer(s))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	messages := make(chan *nats.Msg, 100)
+	if _, err := c.ChanSubscribe(subject, messages); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return messages
+}
+
+// newSender returns a Sender to a server, closed with the test.
+func newSender(t *testing.T, cfg provider.Config) *Sender {
+	t.Helper()
+	cfg.Type, cfg.Network, cfg.Timeout = "nats", providertest.Loopback(), 10*time.Second
+	if cfg.Channel == "" {
+		cfg.Channel = "flux.events"
+	}
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func info(t *testing.T) provider.Notification { return providertest.Notifications(t)["info"] }
+
+// next returns the next message, which has arrived before the send ended or is on its way within the process.
+func next(t *testing.T, messages <-chan *nats.Msg) *nats.Msg {
+	t.Helper()
+	select {
+	case m := <-messages:
+		return m
+	case <-time.After(10 * time.Second):
+		t.Fatal("no message came")
+		return nil
+	}
+}
+
+func TestContract(t *testing.T) {
+	providertest.RunConn(t, providertest.Conn{
+		New: build, Config: provider.Config{Type: "nats", Channel: "flux.events", Token: "token-s3cret"},
+		Plain: "nats", Secure: "tls", Keeps: true,
+		Start: func(t *testing.T, c *tls.Config) providertest.Server {
+			s := start(t, func(o *server.Options) {
+				if c != nil {
+					o.TLS, o.TLSConfig, o.TLSTimeout, o.TLSVerify = true, c, 10, c.ClientAuth == tls.RequireAndVerifyClientCert
+				}
+			})
+			return providertest.Server{
+				Addr:     s.Addr(),
+				Received: func() int { v, _ := s.Varz(nil); return int(v.InMsgs) },
+			}
+		},
+	})
+}
+
+// Fails when the body is another than Flux's event, or the delivery's ID is missing: streams drop duplicates by it.
+func TestTheEventIsPublishedAsItIs(t *testing.T) {
+	server := start(t, nil)
+	messages := listen(t, server, "flux.>")
+	s := newSender(t, provider.Config{Address: server.ClientURL()})
+	for name, n := range providertest.Notifications(t) {
+		if err := s.Send(t.Context(), n); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		m := next(t, messages)
+		want, err := json.Marshal(n.Event)
+		if err != nil || m.Subject != "flux.events" || string(m.Data) != string(want) || m.Header.Get("Nats-Msg-Id") != n.DeliveryID || len(m.Header) != 1 {
+			t.Errorf("%s: %s on %s, headers %v", name, m.Data, m.Subject, m.Header)
+		}
+	}
+}
+
+// Fails when an address is taken apart otherwise than Flux's library does, or the first server that is away fails the send.
+func TestOneOfSeveralServersIsEnough(t *testing.T) {
+	gone := start(t, nil)
+	gone.Shutdown()
+	gone.WaitForShutdown()
+	server := start(t, nil)
+	for _, address := range []string{
+		server.ClientURL(), server.Addr().String(), gone.ClientURL() + ", " + server.ClientURL(), server.ClientURL() + "," + gone.ClientURL(),
+	} {
+		for range 3 { // the order is drawn
+			s := newSender(t, provider.Config{Address: address})
+			if err := s.Send(t.Context(), info(t)); err != nil {
+				t.Errorf("%v", err)
+			}
+			_ = s.Close()
+		}
+	}
+}
+
+// Fails when a text that the server does not take fails the send, whatever it is made of.
+func TestAMessageIsCutToWhatTheServerTakes(t *testing.T) {
+	server := start(t, func(o *server.Options) { o.MaxPayload = 8 << 10 })
+	messages := listen(t, server, ">")
+	s := newSender(t, provider.Config{Address: server.ClientURL()})
+	if err := s.Send(t.Context(), providertest.Notifications(t)["long"]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := event.Decode(next(t, messages).Data); err != nil {
+		t.Error(err)
+	}
+}
+
+// Fails when a connection that ended is not made anew, or the delivery is lost with it.
+func TestASendConnectsAnew(t *testing.T) {
+	first := start(t, nil)
+	port := first.Addr().(*net.TCPAddr).Port
+	s := newSender(t, provider.Config{Address: first.ClientURL()})
+	if err := s.Send(t.Context(), info(t)); err != nil {
+		t.Fatal(err)
+	}
+	first.Shutdown()
+	first.WaitForShutdown()
+	if e := event.AsError(s.Send(t.Context(), info(t))); e.Class != event.Retry || e.Label != provider.LabelConnect {
+		t.Errorf("while the server is away: %v", e)
+	}
+	second := start(t, func(o *server.Options) { o.Port = port })
+	messages := listen(t, second, "flux.events")
+	if err := s.Send(t.Context(), info(t)); err != nil {
+		t.Fatal(err)
+	}
+	next(t, messages)
+}
+
+// Fails when a connection is kept though nothing was sent for long: thousands of Providers would keep thousands.
+func TestAnIdleConnectionEnds(t *testing.T) {
+	server := start(t, nil)
+	s := newSender(t, provider.Config{Address: server.ClientURL()})
+	if err := s.Send(t.Context(), info(t)); err != nil {
+		t.Fatal(err)
+	}
+	if s.link.current == nil || s.link.idle == nil {
+		t.Fatal("the connection is not kept, or not for a time")
+	}
+	s.link.rest()
+	if s.link.current != nil {
+		t.Error("the connection is kept")
+	}
+	s.link.begin()
+	if err := s.Send(t.Context(), info(t)); err != nil {
+		t.Fatal(err)
+	}
+	s.link.rest()
+	if s.link.current == nil {
+		t.Error("the connection was closed under a send")
+	}
+	s.link.end()
+}

@@ -1,0 +1,47 @@
+package provider
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+
+	"notifier/internal/event"
+)
+
+// EventJSON returns the event as JSON, for types that pass it on as it is. Where that is longer than maxBytes the message is cut on a
+// character's boundary, with a mark.
+func EventJSON(e event.Event, maxBytes int) ([]byte, error) {
+	body, err := json.Marshal(e)
+	if err != nil {
+		return nil, event.NewError(event.Permanent, LabelPayload, "event could not be encoded", err)
+	}
+	if len(body) <= maxBytes {
+		return body, nil
+	}
+	message := strings.ToValidUTF8(e.Message, "\uFFFD")
+	e.Message = truncated
+	if body, err = json.Marshal(e); err != nil || len(body) > maxBytes {
+		return nil, event.NewError(event.Permanent, LabelPayload, "event is larger than the destination takes, even without its message", err)
+	}
+	room := maxBytes - len(body)
+	for i, r := range message {
+		if room -= encodedLen(r); room < 0 {
+			message = message[:i]
+			break
+		}
+	}
+	e.Message = message + truncated
+	return json.Marshal(e)
+}
+
+// encodedLen is how many bytes encoding/json makes of a character.
+func encodedLen(r rune) int {
+	switch {
+	case strings.ContainsRune("\"\\\b\f\n\r\t", r):
+		return len(`\n`)
+	case r < ' ', r == '<', r == '>', r == '&', r == '\u2028', r == '\u2029':
+		return len(`\u0000`)
+	default:
+		return utf8.RuneLen(r)
+	}
+}
