@@ -296,6 +296,7 @@ func TestABadConfigNamesWhatIsWrong(t *testing.T) {
 	for want, cfg := range map[string]provider.Config{
 		"a token is needed":              {},
 		"token holds":                    {Token: "s3cret\n"},
+		"CA holds no":                    {Token: "t", Values: map[string]string{"ca.crt": "s3cret"}},
 		"githubAppID is":                 app(func(v map[string]string) { v["githubAppID"] = "s3cret" }),
 		"one of githubAppInstallationID": app(func(v map[string]string) { delete(v, "githubAppInstallationID") }),
 		"and not both":                   app(func(v map[string]string) { v["githubAppInstallationOwner"] = "s3cret" }),
