@@ -21,8 +21,8 @@ var reserved = []string{
 	"Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Via",
 }
 
-// SecretHeaders checks the headers of a Secret and leaves out those that are the connection's or the type's own, in their canonical form, which it
-// returns by name. Its errors name none: a name may be part of a value that was badly quoted.
+// SecretHeaders checks the headers of a Secret and leaves out those that are the connection's or the type's own, in their canonical form,
+// which it returns by name. Its errors name none: a name may be part of a value that was badly quoted.
 func SecretHeaders(values map[string]string, own ...string) (h http.Header, ignored []string, err error) {
 	if len(values) > MaxHeaders {
 		return nil, nil, errors.New("headers has too many entries")
