@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Fact is one entry of an event's metadata, to be shown. Authored says that the Alert's author wrote it, whose markup means what it says: the
-// destination is the author's own.
+// Fact is one entry of an event's metadata, to be shown. Authored says that the Alert's author wrote it, whose markup means what it says:
+// the destination is the author's own.
 type Fact struct {
 	Name, Value string
 	Authored    bool

@@ -190,7 +190,8 @@ func TestALoginWithAPasswordWinsOverTheToken(t *testing.T) {
 func TestMetadataBecomesLabelsThatAreValid(t *testing.T) {
 	n := failure(t, "1")
 	n.Event.Metadata = map[string]string{
-		"severity": "none", "alertname": "x", "kind": "x", "summary": "s", "a.b": "1", "a/b": "2", "empty": "", "9": "9", "": "nothing", "é": "é",
+		"severity": "none", "alertname": "x", "kind": "x", "summary": "s", "a.b": "1", "a/b": "2",
+		"empty": "", "9": "9", "": "nothing", "é": "é",
 		"long": strings.Repeat("x", 2000),
 	}
 	n.Event.ReportingController = ""

@@ -44,7 +44,9 @@ func New(cfg provider.Config) (*Sender, error) {
 }
 
 // answers are the API's own words for a refusal.
-var answers = []string{"API key required", "Forbidden", "Invalid API key", "Payload is not in the expected format.", "Too many requests", "Unauthorized"}
+var answers = []string{
+	"API key required", "Forbidden", "Invalid API key", "Payload is not in the expected format.", "Too many requests", "Unauthorized",
+}
 
 func word(answer []byte) string {
 	var reply struct {

@@ -69,8 +69,10 @@ func (v *vendor) take(raw []byte) bool {
 		utf8.RuneCountInString(e.Title) > 500 || utf8.RuneCountInString(e.Text) > 4000 || utf8.RuneCountInString(e.Key) > 100 {
 		return false
 	}
-	if e.Happened != nil && (time.Unix(*e.Happened, 0).Before(now.Add(-18*time.Hour)) || time.Unix(*e.Happened, 0).After(now.Add(2*time.Hour))) {
-		return false
+	if e.Happened != nil {
+		if age := now.Sub(time.Unix(*e.Happened, 0)); age > 18*time.Hour || age < -2*time.Hour {
+			return false
+		}
 	}
 	if slices.ContainsFunc(e.Tags, func(tag string) bool { return utf8.RuneCountInString(tag) > 200 || tag != strings.ToLower(tag) }) {
 		return false
@@ -195,7 +197,8 @@ func TestAKeyIsNeededAndARefusalIsShown(t *testing.T) {
 	if got := word([]byte(`{"errors":["s3cret"]}`)) + word([]byte(`Forbidden`)); got != "" {
 		t.Errorf("shows %q", got)
 	}
-	if _, err := New(provider.Config{Address: sink.URL, Network: providertest.Loopback()}); err == nil || !strings.Contains(err.Error(), "token") {
+	_, err = New(provider.Config{Address: sink.URL, Network: providertest.Loopback()})
+	if err == nil || !strings.Contains(err.Error(), "token") {
 		t.Errorf("without a token: %v", err)
 	}
 }

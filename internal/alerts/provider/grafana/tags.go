@@ -50,8 +50,8 @@ func tagsOf(n provider.Notification) []string {
 	return all
 }
 
-// part makes text a key or a value of a tag: Grafana splits a tag at a colon and trims what it finds. What is too long is cut and ends in a digest
-// of the whole.
+// part makes text a key or a value of a tag: Grafana splits a tag at a colon and trims what it finds. What is too long is cut and ends in a
+// digest of the whole.
 func part(s string) string {
 	s = strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), ":", "|"))
 	if len(s) <= maxPart {

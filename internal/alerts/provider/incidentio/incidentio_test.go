@@ -124,8 +124,11 @@ func TestTheWorstTextFits(t *testing.T) {
 		t.Error(err)
 	}
 	var sent alertEvent
-	if err := json.Unmarshal(sink.Last(t).Body, &sent); err != nil || sent.Metadata["severity"] != "error" || strings.Contains(sent.Description, "](") {
-		t.Errorf("%v, severity %q", err, sent.Metadata["severity"])
+	if err := json.Unmarshal(sink.Last(t).Body, &sent); err != nil {
+		t.Fatal(err)
+	}
+	if sent.Metadata["severity"] != "error" || strings.Contains(sent.Description, "](") {
+		t.Errorf("severity %q", sent.Metadata["severity"])
 	}
 }
 
@@ -143,7 +146,8 @@ func TestARefusalShowsItsKind(t *testing.T) {
 	if got := word([]byte(`{"type":"s3cret"}`)) + word([]byte(`validation_error`)); got != "" {
 		t.Errorf("shows %q", got)
 	}
-	if _, err := New(provider.Config{Address: sink.URL, Network: providertest.Loopback()}); err == nil || !strings.Contains(err.Error(), "token") {
+	_, err = New(provider.Config{Address: sink.URL, Network: providertest.Loopback()})
+	if err == nil || !strings.Contains(err.Error(), "token") {
 		t.Errorf("without a token: %v", err)
 	}
 }

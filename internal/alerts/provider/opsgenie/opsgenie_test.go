@@ -111,7 +111,8 @@ func (v *vendor) close(alias string, r *http.Request) int {
 
 func config(address string) provider.Config {
 	return provider.Config{
-		Type: "opsgenie", UID: "6b1c0f6e-0000-4000-8000-000000000002", Address: address + "/path-s3cret", Token: key, Network: providertest.Loopback(),
+		Type: "opsgenie", UID: "6b1c0f6e-0000-4000-8000-000000000002", Address: address + "/path-s3cret", Token: key,
+		Network: providertest.Loopback(),
 	}
 }
 
@@ -224,7 +225,8 @@ func TestRefusals(t *testing.T) {
 
 func TestAKeyIsNeeded(t *testing.T) {
 	for _, token := range []string{"", "a\nb"} {
-		if _, err := New(provider.Config{Address: "https://api.opsgenie.com/v2/alerts", Token: token}); err == nil || !strings.Contains(err.Error(), "token") {
+		_, err := New(provider.Config{Address: "https://api.opsgenie.com/v2/alerts", Token: token})
+		if err == nil || !strings.Contains(err.Error(), "token") {
 			t.Errorf("token %q: %v", token, err)
 		}
 	}

@@ -181,7 +181,8 @@ func TestTheLogin(t *testing.T) {
 
 func TestAnAddressWithAPathIsKept(t *testing.T) {
 	for in, want := range map[string]string{
-		"https://a.test": "https://a.test/v1/traces", "https://a.test/": "https://a.test/v1/traces", " https://a.test?x=y ": "https://a.test/v1/traces?x=y",
+		"https://a.test": "https://a.test/v1/traces", "https://a.test/": "https://a.test/v1/traces",
+		" https://a.test?x=y ":          "https://a.test/v1/traces?x=y",
 		"https://a.test/otlp/v1/traces": "https://a.test/otlp/v1/traces", "https:///x": "https:///x", "": "",
 	} {
 		if got := tracesURL(in); got != want {

@@ -184,7 +184,8 @@ func TestARecoveryResolvesWhatTheFailureOpened(t *testing.T) {
 func TestTheKeyIsTheChannelElseTheToken(t *testing.T) {
 	sink := providertest.NewSink(t, newVendor().ServeHTTP)
 	for want, cfg := range map[string]provider.Config{
-		"": {Token: routingKey}, "HTTP 400: Length of 'routing_key' is incorrect (should be 32 characters)": {Channel: "short", Token: routingKey},
+		"": {Token: routingKey},
+		"HTTP 400: Length of 'routing_key' is incorrect (should be 32 characters)": {Channel: "short", Token: routingKey},
 	} {
 		cfg.Address, cfg.Network = sink.URL, providertest.Loopback()
 		err := newSender(t, cfg).Send(t.Context(), providertest.Notifications(t)["error"])

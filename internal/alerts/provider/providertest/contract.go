@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -264,8 +265,9 @@ func (s Subject) endless(t *testing.T) {
 func (s Subject) drip(t *testing.T) {
 	for _, status := range []int{http.StatusOK, http.StatusForbidden} {
 		ended := make(chan struct{})
+		end := sync.OnceFunc(func() { close(ended) }) // a send may make further requests after a refusal
 		sink := NewSink(t, func(w http.ResponseWriter, r *http.Request) {
-			defer close(ended)
+			defer end()
 			w.WriteHeader(status)
 			_, _ = io.WriteString(w, "{")
 			_ = http.NewResponseController(w).Flush()

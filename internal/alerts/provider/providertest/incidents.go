@@ -13,8 +13,8 @@ import (
 )
 
 // Incidents lets one object succeed, fail, recover and fail again and compares what opened and closed at the destination, as log returns it
-// in words: "opened", "closed", "opened" and nothing twice. Each notification is sent twice, as after an answer that was lost, and each time
-// by a Sender that build has just made, as after a restart.
+// in words: "opened", "closed", "opened" and nothing twice. Each notification is sent twice, as after an answer that was lost, and each
+// time by a Sender that build has just made, as after a restart.
 func Incidents(t *testing.T, build func() provider.Sender, log func() []string) {
 	t.Helper()
 	all := Notifications(t)

@@ -66,7 +66,7 @@ func parseDSN(dsn string) (endpoint, key string, err error) {
 	path := strings.TrimSuffix(u.Path, "/")
 	slash := strings.LastIndex(path, "/")
 	if u.User.Username() == "" || u.Host == "" || slash < 0 || path[slash+1:] == "" {
-		return "", "", errors.New("address is no DSN; copy it whole from the project's client keys: the key before the host, the project's number behind it")
+		return "", "", errors.New("address is no DSN; copy it whole from the project's client keys, with the key and the project's number")
 	}
 	to := url.URL{Scheme: u.Scheme, Host: u.Host, Path: path[:slash] + "/api/" + path[slash+1:] + "/envelope/"}
 	return to.String(), u.User.Username(), nil

@@ -39,10 +39,11 @@ var (
 
 func (v *vendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	raw, _ := io.ReadAll(r.Body)
+	const auth = "Sentry sentry_version=7, sentry_client=notifier/1.0, sentry_key=" + key
 	switch {
 	case r.Method != http.MethodPost || !regexp.MustCompile(`^(/[^/]+)*/api/[^/]+/envelope/$`).MatchString(r.URL.Path):
 		w.WriteHeader(http.StatusNotFound)
-	case r.Header.Get("X-Sentry-Auth") != "Sentry sentry_version=7, sentry_client=notifier/1.0, sentry_key="+key || r.Header.Get("Authorization") != "":
+	case r.Header.Get("X-Sentry-Auth") != auth || r.Header.Get("Authorization") != "":
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = io.WriteString(w, `{"detail":"bad sentry DSN public key"}`)
 	case r.Header.Get("Content-Type") != "application/x-sentry-envelope" || len(raw) > 200<<10 || !v.take(string(raw)):
@@ -170,7 +171,9 @@ func TestADSNNamesTheEndpointAndTheKey(t *testing.T) {
 			t.Errorf("%s: got %s, %s, %v", in, got, key, err)
 		}
 	}
-	for _, in := range []string{"https://sentry.test/42", "https://k@sentry.test", "https://k@sentry.test/", "https://k@/42", "k@sentry.test/42"} {
+	for _, in := range []string{
+		"https://sentry.test/42", "https://k@sentry.test", "https://k@sentry.test/", "https://k@/42", "k@sentry.test/42",
+	} {
 		if _, _, err := parseDSN(in); err == nil || strings.Contains(err.Error(), "sentry.test") {
 			t.Errorf("%s: %v", in, err)
 		}
@@ -202,7 +205,8 @@ func TestTheWorstTextFits(t *testing.T) {
 func TestARefusalShowsSentrysOwnWords(t *testing.T) {
 	sink := providertest.NewSink(t, newVendor().ServeHTTP)
 	other := newSender(t, strings.Replace(dsn(sink.URL), key, "other", 1))
-	if got := event.AsError(other.Send(t.Context(), providertest.Notifications(t)["error"])); got.Reason != "HTTP 403: bad sentry DSN public key" {
+	got := event.AsError(other.Send(t.Context(), providertest.Notifications(t)["error"]))
+	if got.Reason != "HTTP 403: bad sentry DSN public key" {
 		t.Errorf("got %q", got.Reason)
 	}
 	if got := word([]byte(`{"detail":"s3cret"}`)) + word([]byte(`invalid event envelope`)); got != "" {
