@@ -27,7 +27,7 @@ func TestImportArrows(t *testing.T) {
 			pkg: "internal/patterns", forbidden: []string{"k8s.io/", "github.com/"},
 		},
 		"the bus knows only the vocabulary and is alone with NATS": {
-			pkg: "internal/bus", internal: []string{"internal/event"}, forbidden: []string{"k8s.io/", "github.com/go-chi/"},
+			pkg: "internal/bus", internal: []string{"internal/event", "internal/fair"}, forbidden: []string{"k8s.io/", "github.com/go-chi/"},
 		},
 		"webhooks know only the vocabulary, the bounds on patterns and the packages below them": {
 			pkg: "internal/receiver", internal: []string{

@@ -101,7 +101,7 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 		return nil, err
 	}
 	if b.embedded != nil {
-		if b.syncers, err = newSyncers(b); err != nil {
+		if err := b.startSyncs(ctx); err != nil {
 			return nil, err
 		}
 	}

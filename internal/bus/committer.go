@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"notifier/internal/fair"
 )
 
 // After a round with company the committer waits for the next one to fill: a fraction of what the round took, so that it costs
@@ -32,10 +34,10 @@ type committer struct {
 	// coalesced is told of every entry that is coalesced with another.
 	coalesced func()
 
-	mu          sync.Mutex
-	queues      map[string]*queue // of the namespaces that have something waiting
-	first, last *queue            // in the order of their turns
-	busy        bool
+	mu      sync.Mutex
+	waiting *fair.Queue[*pending]
+	latest  map[string]*pending // of waiting, the last that others may be coalesced with, by subject
+	busy    bool
 }
 
 // entry is a message to commit.
@@ -59,17 +61,14 @@ type pending struct {
 	outcome
 }
 
-// queue is what one namespace has to commit, in the order of its calls.
-type queue struct {
-	namespace string
-	waiting   []*pending
-	latest    map[string]*pending // of waiting, the last that others may be coalesced with, by subject
-	next      *queue
-}
+func pendingNamespace(p *pending) string { return p.namespace }
 
 // newCommitter commits to one stream by write. Its goroutine runs while there is something to commit, and is waited for in Close.
 func newCommitter(b *Bus, coalesced func(), write func(ctx context.Context, msgs []*nats.Msg) []outcome) *committer {
-	return &committer{write: write, work: &b.work, coalesced: coalesced, queues: map[string]*queue{}}
+	return &committer{
+		write: write, work: &b.work, coalesced: coalesced,
+		waiting: fair.NewQueue(pendingNamespace), latest: map[string]*pending{},
+	}
 }
 
 // commit returns when e, or an entry that e was coalesced with, is written, or with an error within publishTimeout, also when two
@@ -118,26 +117,20 @@ func (c *committer) await(ctx context.Context, p *pending) (ack, error) {
 	}
 }
 
-// enqueue adds e to its namespace's queue, and sees that it goes. What goes belongs to all its callers, so none of the callers' contexts
+// enqueue adds e to what waits, and sees that it goes. What goes belongs to all its callers, so none of the callers' contexts
 // may end it; publish has its own time-out.
 func (c *committer) enqueue(ctx context.Context, e entry) *pending {
-	q := c.queues[e.namespace]
-	if q == nil {
-		q = &queue{namespace: e.namespace, latest: map[string]*pending{}}
-		c.queues[e.namespace] = q
-		c.append(q)
-	}
 	if e.coalesce != nil {
-		if p := q.latest[e.msg.Subject]; p != nil && e.coalesce(&p.entry) {
+		if p := c.latest[e.msg.Subject]; p != nil && e.coalesce(&p.entry) {
 			p.callers++
 			c.coalesced()
 			return p
 		}
 	}
 	p := &pending{entry: e, callers: 1, done: make(chan struct{})}
-	q.waiting = append(q.waiting, p)
+	c.waiting.Push(p)
 	if e.coalesce != nil {
-		q.latest[e.msg.Subject] = p
+		c.latest[e.msg.Subject] = p
 	}
 	if !c.busy {
 		c.busy = true
@@ -146,40 +139,23 @@ func (c *committer) enqueue(ctx context.Context, e entry) *pending {
 	return p
 }
 
-// append gives the queue its turn after all others.
-func (c *committer) append(q *queue) {
-	if c.last == nil {
-		c.first = q
-	} else {
-		c.last.next = q
-	}
-	c.last = q
-}
-
 // seal takes out what goes in the next round, one of each namespace in turn; nothing if nobody waits. What all callers have given up
 // is left out.
 func (c *committer) seal() (round []*pending) {
-	for size := 0; c.first != nil && len(round) < maxRound; {
-		q := c.first
-		p := q.waiting[0]
+	for size := 0; len(round) < maxRound; {
+		p, ok := c.waiting.Peek()
+		if !ok {
+			break
+		}
 		if p.callers > 0 {
 			if size += p.msg.Size(); size > maxBatchBytes && len(round) > 0 {
 				break
 			}
 			round = append(round, p)
 		}
-		q.waiting = q.waiting[1:]
-		if q.latest[p.msg.Subject] == p {
-			delete(q.latest, p.msg.Subject)
-		}
-		c.first, q.next = q.next, nil
-		if c.first == nil {
-			c.last = nil
-		}
-		if len(q.waiting) > 0 {
-			c.append(q)
-		} else {
-			delete(c.queues, q.namespace)
+		c.waiting.Pop()
+		if c.latest[p.msg.Subject] == p {
+			delete(c.latest, p.msg.Subject)
 		}
 	}
 	return round

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
+
+	"notifier/internal/fair"
 )
 
 // fakeStream is a committer whose writes wait to be let through.
@@ -32,7 +34,9 @@ func (w *write) finish(err error) { w.end <- err }
 
 func newFakeStream() *fakeStream {
 	f := &fakeStream{started: make(chan *write)}
-	f.committer = &committer{queues: map[string]*queue{}, work: &f.work, coalesced: func() { f.folds.Add(1) }, write: func(ctx context.Context, msgs []*nats.Msg) []outcome {
+	f.committer = &committer{waiting: fair.NewQueue(pendingNamespace), latest: map[string]*pending{}, work: &f.work}
+	f.coalesced = func() { f.folds.Add(1) }
+	f.write = func(ctx context.Context, msgs []*nats.Msg) []outcome {
 		w := &write{msgs, make(chan error)}
 		f.started <- w
 		err := errors.Join(<-w.end, ctx.Err())
@@ -41,7 +45,7 @@ func newFakeStream() *fakeStream {
 			out[i].err = err
 		}
 		return out
-	}}
+	}
 	return f
 }
 

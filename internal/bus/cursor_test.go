@@ -293,6 +293,11 @@ func TestWhatThisProcessPublishedIsNotReadFromTheStream(t *testing.T) {
 		for !receive(t, events.caught) {
 			continue
 		}
+		for following, ctx := 0, testContext(t); following < 2 && ctx.Err() == nil; { // from memory, what comes next
+			b.recent.mu.Lock()
+			following = len(b.recent.wake)
+			b.recent.mu.Unlock()
+		}
 		publishEvents(t, b, "new")
 		for range before + 1 {
 			receive(t, events.handed)

@@ -105,5 +105,6 @@
 // Publishing of events, triggers and sent records is a group commit: what arrives during one write shares the next one, and both of them a
 // sync. A round has at most 128 messages, and namespaces take turns: a caller of a namespace that has few waits for two rounds, however
 // many callers there are, and never longer than four seconds. On the embedded server a trigger that is on disk and waits for its turn in this process
-// stands for later ones of the same target and Receiver, which are then acknowledged without a write.
+// stands for later ones of the same target and Receiver, which are then acknowledged without a write. The server hands a trigger out before it is
+// synced, so until then it stands for none.
 package bus

@@ -80,10 +80,8 @@ func TestRecordsOfAProviderShareAMessage(t *testing.T) {
 	for waiting := 0; waiting < sends && ctx.Err() == nil; {
 		waiting = 0
 		b.history.rounds.mu.Lock()
-		for _, q := range b.history.rounds.queues {
-			for _, p := range q.waiting {
-				waiting += p.callers
-			}
+		for _, p := range b.history.rounds.latest {
+			waiting += p.callers
 		}
 		b.history.rounds.mu.Unlock()
 	}

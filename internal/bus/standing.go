@@ -18,6 +18,9 @@ type standing struct {
 
 	mu      sync.Mutex
 	waiting map[string]*standIn // by subject
+	// synced is the sequence up to which TRIGGERS is known to be on disk. The server hands a trigger out as soon as it is stored, which is
+	// before the sync of its publish.
+	synced uint64
 }
 
 func newStanding(embedded bool) *standing {
@@ -30,7 +33,14 @@ func (s *standing) covers(subject, receiverUID string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	in := s.waiting[subject]
-	return in != nil && in.receiverUID == receiverUID
+	return in != nil && in.receiverUID == receiverUID && in.seq <= s.synced
+}
+
+// stored notes that a sync which began when the stream had the sequence is over: it covered all before that as well.
+func (s *standing) stored(seq uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.synced = max(s.synced, seq)
 }
 
 // serve passes a shard's triggers on to the stage, each known as waiting until the stage takes or settles it.
@@ -71,7 +81,7 @@ func (s *standing) serve(
 
 func (s *standing) stand(shard int, held event.Message[event.Trigger]) *standIn {
 	in := &standIn{
-		Acker: held.Acker, table: s, shard: shard,
+		Acker: held.Acker, table: s, shard: shard, seq: held.Seq,
 		subject: triggerSubject(shard, &held.Value), receiverUID: held.Value.ReceiverUID,
 	}
 	s.mu.Lock()
@@ -91,11 +101,12 @@ func (s *standing) leave(shard int) {
 	}
 }
 
-// standIn is a held trigger that stands for later ones until it is taken or settled.
+// standIn is a held trigger that stands for later ones until it is taken or acknowledged.
 type standIn struct {
 	event.Acker
 	table                *standing
 	shard                int
+	seq                  uint64 // in TRIGGERS
 	subject, receiverUID string
 }
 

@@ -36,6 +36,19 @@ type syncRound struct {
 	err  error
 }
 
+// startSyncs has the streams on disk as the server found or made them. It is called before this process publishes.
+func (b *Bus) startSyncs(ctx context.Context) (err error) {
+	if b.syncers, err = newSyncers(b); err != nil {
+		return err
+	}
+	info, err := b.streams[streamTriggers].Info(ctx)
+	if err != nil {
+		return fmt.Errorf("read stream: %w", err)
+	}
+	b.standing.stored(info.State.LastSeq)
+	return nil
+}
+
 // newSyncers has every stream of syncedStreams on disk as the server found or made it, and returns what syncs them from now on.
 func newSyncers(b *Bus) (map[string]*syncer, error) {
 	if err := syncMetadata(filepath.Join(b.opts.DataDir, serverDir), b.opts.fsync); err != nil {

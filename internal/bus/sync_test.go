@@ -130,7 +130,7 @@ func TestPublishersShareASync(t *testing.T) {
 	}
 	for waiting := 0; waiting < publishers-1 && ctx.Err() == nil; {
 		b.events.mu.Lock()
-		waiting = len(b.events.queues)
+		waiting = b.events.waiting.Len()
 		b.events.mu.Unlock()
 	}
 	close(disk.gate)

@@ -26,7 +26,10 @@ func (b *Bus) PublishTriggers(ctx context.Context, triggers ...event.Trigger) er
 			b.metrics.folded.Inc()
 			continue
 		}
-		e := entry{msg: newMsg(subject, nil), body: func() ([]byte, error) { return encodeJSON(t) }, namespace: t.Namespace, at: t.Accepted}
+		e := entry{
+			msg: newMsg(subject, nil), body: func() ([]byte, error) { return encodeJSON(t) }, namespace: t.Namespace, at: t.Accepted,
+			stored: b.standing.stored,
+		}
 		e.coalesce = func(waiting *entry) bool { return newest(waiting, e) }
 		entries = append(entries, e)
 	}
