@@ -132,6 +132,9 @@ func providerConfig(p *v1beta3.Provider, c credentials, network provider.Network
 		Timeout: p.Timeout(), Network: network, Proxy: provider.Proxy{Address: p.Spec.Proxy},
 	}
 	var errs []error
+	if a := p.Spec.ServiceAccountName; a != "" && len(validation.IsDNS1123Subdomain(a)) > 0 {
+		errs = append(errs, errors.New("spec.serviceAccountName is not the name of a service account"))
+	}
 	if s := c.main; s != nil {
 		cfg.Address = cmp.Or(strings.TrimSpace(s.value(addressKey)), cfg.Address)
 		cfg.Username = cmp.Or(s.value(usernameKey), cfg.Username)
@@ -211,11 +214,12 @@ func parseHeaders(text []byte) (map[string]string, error) {
 }
 
 // compileProvider builds the sender of a checked Provider with its credentials.
-func compileProvider(p *v1beta3.Provider, c credentials, network provider.Network) (registry.Sender, *fault) {
+func compileProvider(p *v1beta3.Provider, c credentials, network provider.Network, identities *Identities) (registry.Sender, *fault) {
 	cfg, err := providerConfig(p, c, network)
 	if err != nil {
 		return nil, &fault{reason: v1.InvalidConfigReason, message: oneLine(err)}
 	}
+	identities.give(&cfg, p)
 	sender, err := registry.New(cfg)
 	switch {
 	case errors.Is(err, provider.ErrNoAddress):

@@ -22,6 +22,8 @@ type providerController struct {
 	secrets      *secrets
 	destinations *alerts.Destinations
 	network      provider.Network
+	// identities is nil in an installation without workload identity.
+	identities *Identities
 	// limits are those of Providers that name none.
 	limits   registry.Limits
 	verdicts *verdicts
@@ -62,7 +64,7 @@ func (c *providerController) reconcile(ctx context.Context, k kube.Key) error {
 		c.refuse(object, *f)
 		return nil
 	}
-	sender, f := compileProvider(object, found, c.network)
+	sender, f := compileProvider(object, found, c.network, c.identities)
 	if f != nil {
 		c.refuse(object, *f)
 		return nil

@@ -131,7 +131,7 @@ func (r *Reconciler) wireProviders() error {
 	r.providers = kind
 	c := &providerController{
 		providers: kind.objects, secrets: r.secrets, destinations: r.options.Destinations, network: r.options.Network,
-		limits:   r.options.Limits,
+		limits: r.options.Limits, identities: r.options.Identities,
 		verdicts: kind.verdicts, handled: newRemembered[string](), decided: r.providerDecided,
 	}
 	kind.wire(r, c.reconcile, statusOptions[*v1beta3.Provider, *v1beta3.ProviderList]{
