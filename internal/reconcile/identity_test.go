@@ -112,14 +112,14 @@ func TestATokenIsKeptForItsAccountAndAudience(t *testing.T) {
 		want("y", 2)
 		a.all[kube.Key{Namespace: "team-a", Name: "events"}] = account("team-a", "events", "2")
 		want("x", 3)
-		time.Sleep(47 * time.Minute)
+		<-time.After(47 * time.Minute)
 		want("x", 3)
-		time.Sleep(2 * time.Minute)
+		<-time.After(2 * time.Minute)
 		want("x", 4)
 		i.maxAge = time.Minute
-		time.Sleep(49 * time.Minute)
+		<-time.After(49 * time.Minute)
 		want("x", 5)
-		time.Sleep(2 * time.Minute)
+		<-time.After(2 * time.Minute)
 		want("x", 6)
 	})
 }

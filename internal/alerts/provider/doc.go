@@ -34,6 +34,9 @@
 // environment's proxy a name is also resolved here, to be checked, and passes if it has no address here: the proxy then resolves it on its
 // own, so a name that answers differently to the proxy is the proxy's to refuse.
 //
+// Types that do not speak HTTP connect by a Dialer, with the same checks, and by the environment's proxy for https. They ask CheckOwned
+// right before they write a message, as the Client does before a body.
+//
 // Every request carries "Via: 1.1 notifier", which tenants cannot change: by it the process's own doors can recognize a
 // notification that was addressed to them and end the loop.
 package provider

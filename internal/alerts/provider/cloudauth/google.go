@@ -19,7 +19,7 @@ const (
 )
 
 const (
-	googleTokens        = "https://sts.googleapis.com/v1/token"
+	googleTokens        = "https://sts.googleapis.com/v1/token" //nolint:gosec // an address
 	googleImpersonation = "https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/"
 	googleScope         = "https://www.googleapis.com/auth/cloud-platform"
 )
