@@ -70,9 +70,11 @@ func tenancyFlags(fs *pflag.FlagSet, o *app.Options) {
 		"issuer of the tokens that Receivers of type gcr accept, for tests with an issuer of their own")
 	_ = fs.MarkHidden("google-issuer") // it is declared
 	fs.StringToStringVar(&o.FeatureGates, "feature-gates", o.FeatureGates,
-		app.WorkloadIdentityGate+"=true lets Providers log in at a cloud as a service account of their namespace; Flux's other gates have no effect")
+		app.WorkloadIdentityGate+"=true lets Providers log in at a cloud as a service account of their namespace; Flux's other gates "+
+			"have no effect")
 	fs.IntVar(&o.TokenCacheSize, "token-cache-max-size", o.TokenCacheSize, "tokens of service accounts that are kept; 0 keeps none")
-	fs.DurationVar(&o.TokenCacheAge, "token-cache-max-duration", o.TokenCacheAge, "time for which such a token is kept at most; its own life is an hour")
+	fs.DurationVar(&o.TokenCacheAge, "token-cache-max-duration", o.TokenCacheAge,
+		"time for which such a token is kept at most; its own life is an hour")
 	fs.IntVar(&o.MaxAlertsPerNamespace, "max-alerts-per-namespace", o.MaxAlertsPerNamespace,
 		"Alerts beyond this number in one namespace are not served, youngest first; 0 is no limit")
 }

@@ -7,7 +7,8 @@ import (
 	"notifier/internal/reconcile"
 )
 
-// WorkloadIdentityGate is the feature gate, as Flux names it, with which Providers log in at a cloud as a service account of their namespace.
+// WorkloadIdentityGate is the feature gate, as Flux names it, with which Providers log in at a cloud as a service account of their
+// namespace.
 const WorkloadIdentityGate = "ObjectLevelWorkloadIdentity"
 
 // workloadIdentity reports whether the gate is open.

@@ -125,7 +125,8 @@ func (i *Identities) token(ctx context.Context, account kube.Key, audience strin
 	return value, nil
 }
 
-// accountError says what the API server's refusal means to the Provider's owner. Whatever it is, it is mended without an edit of the Provider.
+// accountError says what the API server's refusal means to the Provider's owner. Whatever it is, it is mended without an edit of the
+// Provider.
 func accountError(account kube.Key, err error) *event.Error {
 	reason := "the cluster's API server gives no token of the service account"
 	switch {

@@ -25,8 +25,9 @@ const (
 )
 
 var (
-	googleProviderForm = regexp.MustCompile(`^projects/[0-9]{1,20}/locations/global/workloadIdentityPools/[^/\s]{1,100}/providers/[^/\s]{1,100}$`)
-	googleAccountForm  = regexp.MustCompile(`^[a-zA-Z0-9-]{1,100}@[a-zA-Z0-9.-]{1,150}$`)
+	googleProviderForm = regexp.MustCompile(`^projects/[0-9]{1,20}/locations/global/workloadIdentityPools/` +
+		`[^/\s]{1,100}/providers/[^/\s]{1,100}$`)
+	googleAccountForm = regexp.MustCompile(`^[a-zA-Z0-9-]{1,100}@[a-zA-Z0-9.-]{1,150}$`)
 )
 
 // Google returns access tokens for a scope, such as "https://www.googleapis.com/auth/pubsub".

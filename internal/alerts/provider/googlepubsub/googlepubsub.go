@@ -91,7 +91,8 @@ func newLogin(cfg provider.Config) (login, error) {
 		return newKey([]byte(cfg.Token))
 	}
 	if cfg.ServiceAccount == "" {
-		return nil, errors.New("the Secret has no key token, a service account's key in JSON, and spec.serviceAccountName is not set: one of them logs in")
+		return nil, errors.New("the Secret has no key token, a service account's key in JSON, " +
+			"and spec.serviceAccountName is not set: one of them logs in")
 	}
 	return cloudauth.Google(cfg, scope)
 }
