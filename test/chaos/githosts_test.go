@@ -25,10 +25,14 @@ type gitHost struct {
 
 func gitHosts() []*gitHost {
 	return []*gitHost{
-		{providerType: "github", path: "/o/r"}, {providerType: "githubpullrequestcomment", path: "/o/r"},
-		{providerType: "gitlab", path: "/o/r"}, {providerType: "gitlabmergerequestcomment", path: "/o/r"},
-		{providerType: "gitea", path: "/o/r"}, {providerType: "giteapullrequestcomment", path: "/o/r"},
-		{providerType: "bitbucketserver", path: "/scm/o/r"}, {providerType: "azuredevops", path: "/o/p/_git/r"},
+		{providerType: "github", path: "/o/r"},
+		{providerType: "githubpullrequestcomment", path: "/o/r"},
+		{providerType: "gitlab", path: "/o/r"},
+		{providerType: "gitlabmergerequestcomment", path: "/o/r"},
+		{providerType: "gitea", path: "/o/r"},
+		{providerType: "giteapullrequestcomment", path: "/o/r"},
+		{providerType: "bitbucketserver", path: "/scm/o/r"},
+		{providerType: "azuredevops", path: "/o/p/_git/r"},
 	}
 }
 

@@ -59,6 +59,7 @@ func (b *bench) steps() []step {
 		{name: "tenants beside one that floods", run: b.fairness},
 		{name: "1,000 Receivers against a bare handler", run: b.manyReceivers},
 		{name: "rejected webhooks", run: b.rejected},
+		{name: "each type of Provider against a bare POST", run: b.destinationsAgainst},
 		{name: "events end to end against a bare relay", run: b.endToEnd},
 		{name: "events of two Alerts, and with 1,000 Providers", run: b.fanOut},
 		{name: "events, from POST to the sink, idle and at half load", run: b.latency},
