@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -75,8 +76,7 @@ func (g *gitHost) read(r env.Received) env.Answer {
 		out = g.statuses[len(g.statuses)-1]
 	default:
 		list := make([]map[string]any, 0, len(g.statuses))
-		for i := len(g.statuses) - 1; i >= 0; i-- { // the newest first
-			s := g.statuses[i]
+		for i, s := range slices.Backward(g.statuses) {
 			list = append(list, map[string]any{
 				"id": i + 1, "state": s["state"], "status": s["state"], "name": s["name"], "context": s["context"], "description": s["description"],
 			})
