@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"crypto/rsa"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -170,6 +171,9 @@ func (t TLS) Config() (*tls.Config, error) {
 		if err != nil {
 			// The cause may quote the type of a PEM block that was found, so it stays out.
 			errs = append(errs, errors.New("client certificate and key are not a valid pair"))
+		}
+		if key, ok := pair.PrivateKey.(*rsa.PrivateKey); ok && key.N.BitLen() > maxRSABits {
+			errs = append(errs, errors.New("client key is longer than 4,096 bits"))
 		}
 		cfg.Certificates = []tls.Certificate{pair}
 	case len(t.Cert) > 0 || len(t.Key) > 0:
