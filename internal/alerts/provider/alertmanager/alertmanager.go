@@ -89,7 +89,7 @@ func (s *Sender) end(ctx context.Context, h *http.Client, n provider.Notificatio
 	if err != nil {
 		return err
 	}
-	var found []alert
+	var found provider.List[alert]
 	if err := json.Unmarshal(answer, &found); err != nil {
 		return event.NewError(event.Retry, provider.LabelReply, "answer is no list of alerts", err)
 	}

@@ -108,7 +108,7 @@ func (h host) Close() error {
 // LastStatus looks for the context among the last statuses of the commit's contexts.
 func (h host) LastStatus(ctx context.Context, c *http.Client, s githost.Status) (githost.Last, error) {
 	var reply struct {
-		Value []status `json:"value"`
+		Value provider.List[status] `json:"value"`
 	}
 	r := provider.Request{Method: http.MethodGet, URL: h.statuses(s.Commit, url.Values{"latestOnly": {"true"}})}
 	if err := h.call(ctx, c, r, &reply); err != nil {
