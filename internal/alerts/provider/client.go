@@ -84,6 +84,7 @@ func NewClient(cfg Config, o ClientOptions) (*Client, error) {
 	t := &transport{
 		base: base, network: cfg.Network, resolves: cfg.Proxy.Address != "",
 		host: address.Host, header: o.Header, maxReply: o.MaxReply, word: o.Word, wait: o.Wait,
+		namespace: cfg.Namespace, long: make(chan struct{}, 1),
 	}
 	return &Client{
 		http: &http.Client{
