@@ -73,7 +73,9 @@ func TestT6AnswersThatDoNotEndTakeUpLittle(t *testing.T) {
 			t.Errorf("the first ended with %v (%s) after %v", e, e.Label, time.Since(began))
 		}
 		for range providers*sends - 1 {
-			<-ended
+			if <-ended == nil {
+				t.Error("an answer without its end was taken")
+			}
 		}
 		if len(replies.shares) != 0 {
 			t.Errorf("the places of %d namespaces are kept", len(replies.shares))

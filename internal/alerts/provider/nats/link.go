@@ -189,7 +189,13 @@ func (w *way) Dial(network, address string) (net.Conn, error) {
 	if err != nil && (w.failed == nil || errors.Is(w.failed, provider.ErrDenied)) {
 		w.failed = err
 	}
-	return c, err
+	if err != nil {
+		return nil, err
+	}
+	// The login that follows has a deadline; the caller may give up before it.
+	dialled := w.metered
+	w.stop = context.AfterFunc(w.ctx, func() { _ = dialled.Close() })
+	return c, nil
 }
 
 func (w *way) dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -211,8 +217,6 @@ func (w *way) dial(ctx context.Context, network, address string) (net.Conn, erro
 		_ = c.Close()
 		return nil, err
 	}
-	// The login that follows has a deadline; the caller may give up before it.
-	w.stop = context.AfterFunc(w.ctx, func() { _ = c.Close() })
 	return greeted, nil
 }
 
