@@ -35,8 +35,9 @@ const providerKey = "flux_provider"
 
 // Sender sends to one Alertmanager.
 type Sender struct {
-	client   *provider.Client
-	provider string // the Provider's UID
+	client     *provider.Client
+	provider   string // the Provider's UID
+	recoveries provider.Recoveries
 }
 
 // New builds a Sender.
@@ -65,6 +66,10 @@ type alert struct {
 
 // Send fires the alert of a failure, or ends those of an object that recovered.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
+	return s.recoveries.Send(n, func() error { return s.send(ctx, n) })
+}
+
+func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 	return s.client.Call(ctx, func(ctx context.Context, h *http.Client) error {
 		switch {
 		case provider.Failed(n):
