@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"crypto/rsa"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -83,6 +84,7 @@ func NewClient(cfg Config, o ClientOptions) (*Client, error) {
 	t := &transport{
 		base: base, network: cfg.Network, resolves: cfg.Proxy.Address != "",
 		host: address.Host, header: o.Header, maxReply: o.MaxReply, word: o.Word, wait: o.Wait,
+		namespace: cfg.Namespace, long: make(chan struct{}, 1),
 	}
 	return &Client{
 		http: &http.Client{
@@ -170,6 +172,9 @@ func (t TLS) Config() (*tls.Config, error) {
 		if err != nil {
 			// The cause may quote the type of a PEM block that was found, so it stays out.
 			errs = append(errs, errors.New("client certificate and key are not a valid pair"))
+		}
+		if key, ok := pair.PrivateKey.(*rsa.PrivateKey); ok && key.N.BitLen() > maxRSABits {
+			errs = append(errs, errors.New("client key is longer than 4,096 bits"))
 		}
 		cfg.Certificates = []tls.Certificate{pair}
 	case len(t.Cert) > 0 || len(t.Key) > 0:

@@ -80,9 +80,16 @@ func boolOrder(a, b bool) int {
 
 const truncated = "… (truncated)"
 
-// Truncate cuts s to at most maxRunes characters, of which the last say so if anything was cut, and makes it valid UTF-8.
+// reorders are the characters that show what stands around them in another order (Unicode, UAX 9: embeddings, overrides and isolates), by
+// which a text is not what its reader sees. Marks of a direction stay: they order nothing but themselves.
+var reorders = strings.NewReplacer(
+	"\u202A", "", "\u202B", "", "\u202C", "", "\u202D", "", "\u202E", "", "\u2066", "", "\u2067", "", "\u2068", "", "\u2069", "",
+)
+
+// Truncate cuts s to at most maxRunes characters, of which the last say so if anything was cut, and makes it valid UTF-8 without characters
+// that reorder text.
 func Truncate(s string, maxRunes int) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
+	s = reorders.Replace(strings.ToValidUTF8(s, "\uFFFD"))
 	if len(s) <= maxRunes || utf8.RuneCountInString(s) <= maxRunes {
 		return s
 	}

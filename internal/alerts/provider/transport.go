@@ -37,8 +37,11 @@ type transport struct {
 	host     string
 	header   http.Header
 	maxReply int
-	word     func(answer []byte) string
-	wait     func(status int, header http.Header, answer []byte) (time.Duration, bool)
+	// namespace is the Provider's, and long holds the one place of its long answers.
+	namespace string
+	long      chan struct{}
+	word      func(answer []byte) string
+	wait      func(status int, header http.Header, answer []byte) (time.Duration, bool)
 }
 
 // RoundTrip returns an answer only if it is 2xx, as 200 and with its body read; everything else is an *event.Error.
@@ -70,10 +73,8 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	var reply []byte
 	if t.maxReply == 0 {
 		drain(resp.Body, cancel)
-	} else if reply, err = io.ReadAll(io.LimitReader(resp.Body, int64(t.maxReply)+1)); err != nil {
-		return nil, Classify(err)
-	} else if len(reply) > t.maxReply {
-		return nil, event.NewError(event.Retry, LabelReply, "answer is too long", nil)
+	} else if reply, err = t.reply(ctx, resp.Body, cancel); err != nil {
+		return nil, err
 	}
 	read := *resp
 	read.StatusCode, read.Status = http.StatusOK, "200 OK"

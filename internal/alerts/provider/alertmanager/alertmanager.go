@@ -30,8 +30,15 @@ const (
 // summaryKey is the metadata that becomes an annotation instead of a label.
 const summaryKey = "summary"
 
+// providerKey is the annotation with the UID of the Provider that fired an alert. Objects of two clusters may have all labels in common.
+const providerKey = "flux_provider"
+
 // Sender sends to one Alertmanager.
-type Sender struct{ client *provider.Client }
+type Sender struct {
+	client     *provider.Client
+	provider   string // the Provider's UID
+	recoveries provider.Recoveries
+}
 
 // New builds a Sender.
 func New(cfg provider.Config) (*Sender, error) {
@@ -43,7 +50,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sender{client: client}, nil
+	return &Sender{client: client, provider: cfg.UID}, nil
 }
 
 // Close drops idle connections.
@@ -59,10 +66,17 @@ type alert struct {
 
 // Send fires the alert of a failure, or ends those of an object that recovered.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
+	return s.recoveries.Send(n, func() error { return s.send(ctx, n) })
+}
+
+func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 	return s.client.Call(ctx, func(ctx context.Context, h *http.Client) error {
 		switch {
 		case provider.Failed(n):
 			fired := firing(n)
+			if s.provider != "" {
+				fired.Annotations[providerKey] = s.provider
+			}
 			if err := s.post(ctx, h, []alert{fired}); err != nil {
 				return err
 			}
@@ -76,7 +90,7 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	})
 }
 
-// end ends the alerts of the object that fire, but one with the labels except.
+// end ends the alerts of the object that fire, but one with the labels except, and those that another Provider fired.
 func (s *Sender) end(ctx context.Context, h *http.Client, n provider.Notification, except map[string]string) error {
 	identity := identityOf(n)
 	u := s.client.URL()
@@ -89,12 +103,13 @@ func (s *Sender) end(ctx context.Context, h *http.Client, n provider.Notificatio
 	if err != nil {
 		return err
 	}
-	var found []alert
+	var found provider.List[alert]
 	if err := json.Unmarshal(answer, &found); err != nil {
 		return event.NewError(event.Retry, provider.LabelReply, "answer is no list of alerts", err)
 	}
 	ended := slices.DeleteFunc(found, func(a alert) bool {
-		return !matches(a.Labels, identity) || maps.Equal(a.Labels, except)
+		firedBy := a.Annotations[providerKey]
+		return !matches(a.Labels, identity) || maps.Equal(a.Labels, except) || firedBy != "" && firedBy != s.provider
 	})
 	if len(ended) == 0 {
 		return nil

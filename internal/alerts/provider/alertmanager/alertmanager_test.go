@@ -218,3 +218,33 @@ func TestFactsThatAreLeftOutAreNoLabel(t *testing.T) {
 		}
 	}
 }
+
+// Fails when the recovery of an object ends the alert of another cluster's object that has the same name.
+func TestARecoveryEndsNoAlertOfAnotherCluster(t *testing.T) {
+	v, sink, _ := serve(t)
+	send := func(uid string, n provider.Notification) {
+		t.Helper()
+		cfg := config(sink.URL)
+		cfg.UID = uid
+		if err := newSender(t, cfg).Send(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	failure, recovery := providertest.Notifications(t)["error"], providertest.Notifications(t)["info"]
+	recovery.Event.InvolvedObject, recovery.Event.ReportingController = failure.Event.InvolvedObject, failure.Event.ReportingController
+	recovery.Event.Timestamp = failure.Event.Timestamp.Add(time.Minute)
+	recovery.Event.Metadata, recovery.Authored = failure.Event.Metadata, failure.Authored
+	send("cluster-1", failure)
+	if send("cluster-2", recovery); len(v.firing()) != 1 {
+		t.Error("the other cluster's recovery ended the alert")
+	}
+	later := failure
+	later.Event.Reason = "Another"
+	send("cluster-2", later)
+	if len(v.firing()) != 2 {
+		t.Error("the other cluster's failure ended the alert")
+	}
+	if send("cluster-1", recovery); len(v.firing()) != 1 {
+		t.Error("the own recovery did not end the own alert alone")
+	}
+}

@@ -12,7 +12,8 @@
 //     way. It is done as far as the answer allows: the failure was delivered, and the recovery ends what is left.
 //
 // The look-up asks for kind, name, namespace and reporting controller. What it returns is compared with these again and with the labels
-// that the Alert's author wrote, by which clusters that share an Alertmanager are told apart: no other alert is ever ended.
+// that the Alert's author wrote, and an alert that another Provider fired, which the annotation flux_provider tells by its UID, is left alone:
+// clusters that share an Alertmanager may have objects of one name.
 //
 // An alert without an end ends by itself after Alertmanager's resolve_timeout, 5 minutes unless it is set; Flux leaves it to that. Here an
 // alert ends 24 hours after its failure unless the failure is told again or the object recovers: an object that was deleted does not

@@ -58,3 +58,9 @@ func locate(cfg *provider.Config) (host, error) {
 	cfg.Address = base + "/" + strings.Join(organization, "/")
 	return host{project: project, repo: repo}, nil
 }
+
+// isService reports whether an address is that of Azure DevOps Services, to which the tokens of Entra ID may be sent.
+func isService(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && u.Scheme == "https" && (u.Hostname() == "dev.azure.com" || strings.HasSuffix(u.Hostname(), ownDomain))
+}

@@ -67,6 +67,9 @@ func New(cfg provider.Config) (*Sender, error) {
 		"X-Tfs-Fedauthredirect": {"Suppress"},
 	}
 	login, authErr := authorize(cfg, header)
+	if login != nil {
+		cfg = cloudauth.Public(cfg)
+	}
 	client, clientErr := provider.NewClient(cfg, provider.ClientOptions{Header: header, MaxReply: maxReply, Word: word})
 	if err := errors.Join(addressErr, authErr, clientErr); err != nil {
 		return nil, err
@@ -85,6 +88,8 @@ func authorize(cfg provider.Config, header http.Header) (*cloudauth.Source, erro
 		}
 		header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(":"+cfg.Token)))
 		return nil, nil
+	case cfg.ServiceAccount != "" && !isService(cfg.Address):
+		return nil, errors.New("spec.serviceAccountName logs in at dev.azure.com and *.visualstudio.com alone, by https: for another server the Secret needs the key token")
 	case cfg.ServiceAccount != "":
 		return cloudauth.Azure(cfg, scope)
 	default:
@@ -103,7 +108,7 @@ func (h host) Close() error {
 // LastStatus looks for the context among the last statuses of the commit's contexts.
 func (h host) LastStatus(ctx context.Context, c *http.Client, s githost.Status) (githost.Last, error) {
 	var reply struct {
-		Value []status `json:"value"`
+		Value provider.List[status] `json:"value"`
 	}
 	r := provider.Request{Method: http.MethodGet, URL: h.statuses(s.Commit, url.Values{"latestOnly": {"true"}})}
 	if err := h.call(ctx, c, r, &reply); err != nil {

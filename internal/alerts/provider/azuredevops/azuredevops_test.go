@@ -207,22 +207,55 @@ func TestAPageToSignInIsARefusal(t *testing.T) {
 	}
 }
 
+// systemCA is that of Azure DevOps.
+var systemCA = providertest.NewSystemCA()
+
+// Fails when the token that a service account gets is sent to a host that is not Microsoft's, or unencrypted.
+func TestAnAccountsTokenIsForTheServiceAlone(t *testing.T) {
+	for address, want := range map[string]bool{
+		"https://dev.azure.com/o/p/_git/r": true, "https://o.visualstudio.com/p/_git/r": true, "git@ssh.dev.azure.com:v3/o/p/r": true,
+		"https://evil.example/o/p/_git/r": false, "https://evilvisualstudio.com/o/p/_git/r": false, "http://dev.azure.com/o/p/_git/r": false,
+		"https://dev.azure.com.evil.example/o/p/_git/r": false, "https://dev.azure.com@evil.example/o/p/_git/r": false,
+	} {
+		s, err := New(provider.Config{
+			Address: address, ServiceAccount: "flux", Identity: func(context.Context, string) (string, error) { return "k8s", nil },
+			Annotations: func(context.Context) (map[string]string, error) { return nil, nil },
+		})
+		if (err == nil) != want {
+			t.Errorf("%s: %v", address, err)
+		}
+		if err == nil {
+			_ = s.Close()
+		}
+	}
+}
+
 // Fails when the workload identity's token is sent as a personal access token, is asked of the account for another audience or scope, or is
 // asked anew for each request.
 func TestAWorkloadIdentityLogsInWithABearerToken(t *testing.T) {
-	entra := providertest.NewSink(t, func(w http.ResponseWriter, r *http.Request) {
+	logins := 0
+	entra := func(w http.ResponseWriter, r *http.Request) {
+		logins++
 		if r.FormValue("scope") != "499b84ac-1321-427f-aa17-267ca6975798/.default" || r.FormValue("client_id") != "client" ||
 			r.FormValue("client_assertion") != "of api://AzureADTokenExchange" || r.URL.Path != "/tenant/oauth2/v2.0/token" {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
 		_, _ = io.WriteString(w, `{"token_type":"Bearer","expires_in":3599,"access_token":"entra-s3cret"}`)
-	})
-	t.Setenv("AZURE_AUTHORITY_HOST", entra.URL)
+	}
+	t.Setenv("AZURE_AUTHORITY_HOST", "")
 	v := &vendor{auth: "Bearer entra-s3cret", keep: true}
-	sink := providertest.NewSink(t, v.ServeHTTP)
+	sink := systemCA.NewTLSSink(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Host == "dev.azure.com" {
+			v.ServeHTTP(w, r)
+		} else {
+			entra(w, r)
+		}
+	}, false, "dev.azure.com", "login.microsoftonline.com")
 	cfg := provider.Config{
-		Address: sink.URL + "/o/p/_git/r", ServiceAccount: "flux", Network: providertest.Loopback(),
+		Address: "https://dev.azure.com/o/p/_git/r", ServiceAccount: "flux", Network: providertest.Loopback(),
+		Proxy:    provider.Proxy{Address: providertest.HTTPProxy(t, sink.Listener.Addr(), "u", "p").URL, Username: "u", Password: "p"},
+		TLS:      provider.TLS{CA: providertest.NewCA(t).PEM()}, // which does not speak for Azure DevOps
 		Identity: func(_ context.Context, audience string) (string, error) { return "of " + audience, nil },
 		Annotations: func(context.Context) (map[string]string, error) {
 			return map[string]string{"azure.workload.identity/client-id": "client", "azure.workload.identity/tenant-id": "tenant"}, nil
@@ -233,14 +266,15 @@ func TestAWorkloadIdentityLogsInWithABearerToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	send(t, s, providertest.Notifications(t)["error"])
-	if send(t, s, providertest.Notifications(t)["info"]); v.posts != 2 || len(entra.Requests()) != 1 {
-		t.Errorf("%d posts, %d logins", v.posts, len(entra.Requests()))
+	if send(t, s, providertest.Notifications(t)["info"]); v.posts != 2 || logins != 1 {
+		t.Errorf("%d posts, %d logins", v.posts, logins)
 	}
 	cfg.Identity = nil
 	if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), "workload identity") {
 		t.Errorf("without workload identity: %v", err)
 	}
 	cfg.Token, v.auth = "pat-s3cret", basic // the token goes before the account
+	cfg.TLS = provider.TLS{}
 	if s, err = newForTest(cfg); err != nil {
 		t.Fatal(err)
 	}

@@ -68,8 +68,13 @@ func New(cfg provider.Config) (*Sender, error) {
 		return nil, errors.New("spec.channel is not set: it is the namespace of the hub")
 	case !namespaceForm.MatchString(namespace):
 		return nil, errors.New("spec.channel is not the name of a namespace of Event Hubs")
+	case cfg.ServiceAccount != "" && !strings.HasSuffix(strings.ToLower(namespace), suffix(cloudauth.AuthorityHost())):
+		return nil, errors.New("spec.channel names a host that is none of the cloud whose tokens spec.serviceAccountName gets")
 	case cfg.Token != "" && cfg.ServiceAccount != "":
 		return nil, errors.New("the Secret's key token and spec.serviceAccountName both log in: leave one of them out")
+	}
+	if cfg.ServiceAccount != "" {
+		cfg = cloudauth.Public(cfg)
 	}
 	l, err := newBearer(cfg)
 	if err != nil {

@@ -97,12 +97,14 @@ func TestPayloads(t *testing.T) {
 	providertest.Golden(t, "azureeventhub", s, sink)
 }
 
+// systemCA is that of Azure.
+var systemCA = providertest.NewSystemCA()
+
 // cloud leads every host of Azure to h.
 func cloud(t *testing.T, cfg provider.Config, h http.HandlerFunc, hosts ...string) (provider.Config, *providertest.Sink) {
 	t.Helper()
-	ca := providertest.NewCA(t)
-	sink := ca.NewTLSSink(t, h, false, hosts...)
-	cfg.Network, cfg.TLS.CA = providertest.Loopback(), ca.PEM()
+	sink := systemCA.NewTLSSink(t, h, false, hosts...)
+	cfg.Network = providertest.Loopback()
 	cfg.Proxy = provider.Proxy{Address: providertest.HTTPProxy(t, sink.Listener.Addr(), "u", "p").URL, Username: "u", Password: "p"}
 	return cfg, sink
 }
@@ -157,6 +159,7 @@ func TestAWorkloadIdentityLogsIn(t *testing.T) {
 			_, _ = fmt.Fprint(w, `{"access_token":"cloud","expires_in":3600}`)
 		}
 	}, "login.microsoftonline.com", "team.servicebus.windows.net")
+	cfg.TLS.CA = providertest.NewCA(t).PEM() // which does not speak for Azure
 	s, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -220,6 +223,33 @@ func TestABadConfigIsRefusedWithItsField(t *testing.T) {
 		s, err := New(tc.cfg)
 		if err == nil || s != nil || !strings.Contains(err.Error(), tc.says) || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Fails when the token that a service account gets is sent to a host that is none of its cloud.
+func TestAnAccountsTokenIsForItsCloudAlone(t *testing.T) {
+	cfg := provider.Config{
+		Address: "hub", ServiceAccount: "events", Identity: func(context.Context, string) (string, error) { return "k8s", nil },
+		Annotations: func(context.Context) (map[string]string, error) { return nil, nil },
+	}
+	for authority, channels := range map[string]map[string]bool{
+		"": {
+			"team": true, "Team.ServiceBus.Windows.net": true, "team.servicebus.evil.example": false, "a.servicebus.windows.net.evil.example": false,
+			"team.servicebus.usgovcloudapi.net": false,
+		},
+		"https://login.microsoftonline.us/": {"team": true, "team.servicebus.usgovcloudapi.net": true, "team.servicebus.windows.net": false},
+	} {
+		t.Setenv("AZURE_AUTHORITY_HOST", authority)
+		for channel, want := range channels {
+			cfg.Channel = channel
+			s, err := New(cfg)
+			if (err == nil) != want {
+				t.Errorf("%s at %q: %v", channel, authority, err)
+			}
+			if err == nil {
+				_ = s.Close()
+			}
 		}
 	}
 }

@@ -13,6 +13,10 @@
 // A login that is refused is retried, whatever its status: federations are set up and repaired at the cloud, without an edit of the
 // Provider, and take minutes to be in force.
 //
+// What an account's token opens is the account's and not the Provider's, whose author may do less. So a token goes to the hosts of its cloud
+// alone, whose certificates the system's authorities have signed: the Provider's own authorities are not asked (Public), and a type whose
+// address names the host checks it.
+//
 // # Azure
 //
 // The account's annotations azure.workload.identity/client-id and azure.workload.identity/tenant-id name an application or a managed

@@ -58,10 +58,8 @@ func stsAnswer(w http.ResponseWriter, r *http.Request, audience, subject string)
 // newGoogle returns a Source whose requests to Google a proxy leads to h.
 func newGoogle(t *testing.T, annotations map[string]string, h http.HandlerFunc) (*Source, *providertest.Sink) {
 	t.Helper()
-	ca := providertest.NewCA(t)
-	sink := ca.NewTLSSink(t, h, false, "sts.googleapis.com", "iamcredentials.googleapis.com")
+	sink := systemCA.NewTLSSink(t, h, false, "sts.googleapis.com", "iamcredentials.googleapis.com")
 	cfg := config(annotations)
-	cfg.TLS.CA = ca.PEM()
 	cfg.Proxy = provider.Proxy{Address: providertest.HTTPProxy(t, sink.Listener.Addr(), "u", "p").URL, Username: "u", Password: "p"}
 	s, err := Google(cfg, pubsubScope)
 	if err != nil {
@@ -184,5 +182,31 @@ func TestGooglesRefusalsAreRetriedAndNamed(t *testing.T) {
 		if e := event.AsError(err); e.Class != event.Retry || e.Error() != "login at Google Cloud: "+reason {
 			t.Errorf("class %d, %q; want %q", e.Class, e.Error(), reason)
 		}
+	}
+}
+
+// systemCA is that of the clouds.
+var systemCA = providertest.NewSystemCA()
+
+// Fails when the author of a Provider reads what a service account's token opens, by a proxy and an authority of the author's own.
+func TestAProvidersOwnAuthorityDoesNotSpeakForACloud(t *testing.T) {
+	for name, build := range map[string]func(provider.Config, string) (*Source, error){"Azure": Azure, "Google": Google} {
+		ca := providertest.NewCA(t)
+		sink := ca.NewTLSSink(t, func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = fmt.Fprint(w, `{"access_token":"x","expires_in":3600}`)
+		}, false, "sts.googleapis.com", "login.microsoftonline.com")
+		annotations := azureAnnotations()
+		annotations[googleProvider] = poolProvider
+		cfg := config(annotations)
+		cfg.TLS.CA = ca.PEM()
+		cfg.Proxy = provider.Proxy{Address: providertest.HTTPProxy(t, sink.Listener.Addr(), "u", "p").URL, Username: "u", Password: "p"}
+		s, err := build(cfg, scope)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Token(t.Context()); err == nil || len(sink.Requests()) != 0 {
+			t.Errorf("%s: %v, the author got %d requests with the account's token", name, err, len(sink.Requests()))
+		}
+		_ = s.Close()
 	}
 }

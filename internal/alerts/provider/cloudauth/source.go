@@ -45,6 +45,13 @@ func lasting(value string, life time.Duration) accessToken {
 	return accessToken{value: value, renew: now.Add(life - life/renewShare), expiresAt: now.Add(life)}
 }
 
+// Public returns the Config with which the token of a service account may be sent: without the Provider's own TLS. A Provider's author need
+// not be allowed the account's tokens, and would read them by a proxy and an authority of the author's own.
+func Public(cfg provider.Config) provider.Config {
+	cfg.TLS = provider.TLS{}
+	return cfg
+}
+
 // newSource builds a Source whose client has the address and gives of a refusal what word knows.
 func newSource(cfg provider.Config, cloud, address string, word func([]byte) string) (*Source, error) {
 	switch {
@@ -53,6 +60,7 @@ func newSource(cfg provider.Config, cloud, address string, word func([]byte) str
 	case cfg.Identity == nil || cfg.Annotations == nil:
 		return nil, errNoIdentity
 	}
+	cfg = Public(cfg)
 	cfg.Address, cfg.Headers = address, nil
 	client, err := provider.NewClient(cfg, provider.ClientOptions{MaxReply: maxReply, Word: word})
 	if err != nil {

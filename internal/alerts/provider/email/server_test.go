@@ -24,6 +24,8 @@ type mailbox struct {
 	login  string
 	refuse func(command, argument string) error
 	mechs  []string
+	// scram makes the server's side of SCRAM.
+	scram func() sasl.Server
 }
 
 // received is one message with its envelope.
@@ -85,6 +87,9 @@ func (s *session) Auth(mech string) (sasl.Server, error) {
 		}
 		s.got.login = mech + " " + username + ":" + password
 		return nil
+	}
+	if mech == "SCRAM-SHA-256" {
+		return s.box.scram(), nil
 	}
 	if mech == "LOGIN" {
 		return &loginServer{check: check}, nil

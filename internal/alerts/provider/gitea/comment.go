@@ -36,7 +36,7 @@ func (r comments) Login(ctx context.Context, h *http.Client) (string, error) {
 
 // Comments returns all comments at once: Gitea's list has no pages.
 func (r comments) Comments(ctx context.Context, h *http.Client, number int64, _ int) ([]githost.Comment, bool, error) {
-	var listed []comment
+	var listed provider.List[comment]
 	if err := r.call(ctx, h, provider.Request{Method: http.MethodGet, URL: r.of(number)}, &listed); err != nil {
 		return nil, false, err
 	}

@@ -38,7 +38,7 @@ func (r statuses) LastStatus(ctx context.Context, h *http.Client, s githost.Stat
 	for page := 1; page <= maxPages; page++ {
 		u.RawQuery = url.Values{"page": {strconv.Itoa(page)}, "limit": {strconv.Itoa(pageLength)}}.Encode()
 		var reply struct {
-			Statuses []status `json:"statuses"`
+			Statuses provider.List[status] `json:"statuses"`
 		}
 		if err := r.call(ctx, h, provider.Request{Method: http.MethodGet, URL: u}, &reply); err != nil {
 			return githost.Last{}, err

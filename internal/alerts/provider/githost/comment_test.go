@@ -154,6 +154,15 @@ func TestTheOwnCommentIsFoundAmongManyAndEdited(t *testing.T) {
 	}
 }
 
+// Fails when a comment of the own account about another object is edited because an Alert's author wrote the mark into it.
+func TestAMarkWithinACommentIsText(t *testing.T) {
+	stolen := Marker(PullRequestKey, "0c9c2e41", bad.Event.InvolvedObject)
+	f := &fakeReview{comments: []Comment{{ID: 1, Author: "flux-bot", Body: "<!-- of another -->\n* `team`: " + stolen}}}
+	if err := newComments(t, f).Send(t.Context(), onChange(bad, "7")); err != nil || strings.Join(f.log, ", ") != "create" {
+		t.Errorf("got %v, %v", err, f.log)
+	}
+}
+
 func TestTheSearchForTheOwnCommentEnds(t *testing.T) {
 	f := &fakeReview{comments: make([]Comment, (maxPages+1)*PageSize)}
 	if err := newComments(t, f).Send(t.Context(), onChange(bad, "7")); event.AsError(err).Class != event.Permanent || len(f.log) != 0 {

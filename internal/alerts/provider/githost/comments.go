@@ -65,7 +65,8 @@ func (c *Comments) Send(ctx context.Context, n provider.Notification) error {
 			return err
 		}
 		comment, err := c.find(ctx, h, number, func(known Comment) bool {
-			return strings.EqualFold(known.Author, own) && strings.Contains(known.Body, marker)
+			// Within a comment a mark is text of an Alert's author, who may share the account with others.
+			return strings.EqualFold(known.Author, own) && strings.HasPrefix(strings.TrimSpace(known.Body), marker)
 		})
 		switch {
 		case err != nil:

@@ -36,9 +36,11 @@ func escapeInline(s string) string {
 }
 
 func escapeLine(line string) string {
-	text := strings.TrimLeft(line, " \t")
-	indent := strings.ReplaceAll(line[:len(line)-len(text)], "\t", "    ")
-	text = strings.TrimRight(plain(text), " ")
+	// What plain makes a space of is one at the beginning too: behind it a sign would begin the line.
+	line = plain(strings.ReplaceAll(line, "\t", "    "))
+	text := strings.TrimLeft(line, " ")
+	indent := line[:len(line)-len(text)]
+	text = strings.TrimRight(text, " ")
 	if text == "" {
 		return ""
 	}
@@ -107,7 +109,7 @@ func refers(s string, i int) bool {
 	}
 	switch s[i] {
 	case '@':
-		return i == 0 || !wordly(s[i-1]) || s[i-1] == '_' // "main@sha1:…" and mail addresses mention nobody
+		return i == 0 || !alphanumeric(s[i-1]) // "main@sha1:…" and mail addresses mention nobody; to hosts a word ends at "é"
 	case '-':
 		return i >= 2 && strings.EqualFold(s[i-2:i], "GH") // GitHub's "GH-1"
 	default:

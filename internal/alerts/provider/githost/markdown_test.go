@@ -50,3 +50,21 @@ func TestMarkdownShowsTextAsItIsWritten(t *testing.T) {
 		}
 	}
 }
+
+// Fails when a mention or an order to the host survives behind a character that a host, but not this package, takes for the end of a word or
+// for nothing: hosts find mentions by ASCII's words, and pass over what is not seen.
+func TestNothingBeforeASignKeepsItsMeaning(t *testing.T) {
+	for _, before := range []string{"é", "…", "→", "。", "🚨", "_", "\u200B", "\u200D", "\uFEFF", "\u2060", "\x01", "\u202E"} {
+		for _, escape := range []func(string) string{Escape, escapeInline} {
+			if got := escape("x" + before + "@org/team"); !strings.Contains(got, "@"+noWidth) {
+				t.Errorf("behind %q a team is mentioned: %q", before, got)
+			}
+		}
+		if got := Escape("a\n" + before + "/merge"); strings.Contains(got, "\n/") || strings.Contains(got, "\n /") {
+			t.Errorf("behind %q an order begins the line: %q", before, got)
+		}
+	}
+	if got := Escape("main@sha1:abc and a@b.test"); strings.Contains(got, noWidth) {
+		t.Errorf("no mention, and broken: %q", got)
+	}
+}

@@ -1,6 +1,7 @@
 package githost
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -57,7 +58,10 @@ func StateOf(n provider.Notification) State {
 	}
 }
 
-// Limits are the longest texts of a status that a host takes, in characters. Zero is no limit.
+// maxStatusName bounds the name of a status, in characters, where its host does not: an expression makes names of a megabyte.
+const maxStatusName = 1024
+
+// Limits are the longest texts of a status that a host takes, in characters. Zero is no limit of the host's.
 type Limits struct{ Name, Description int }
 
 // statusOf returns the status of a notification. Its errors are *event.Error.
@@ -75,7 +79,7 @@ func statusOf(ctx context.Context, names *naming, limits Limits, n provider.Noti
 	if err != nil {
 		return Status{}, err
 	}
-	s.Name = Shorten(name, limits.Name)
+	s.Name = Shorten(name, cmp.Or(limits.Name, maxStatusName))
 	return s, nil
 }
 

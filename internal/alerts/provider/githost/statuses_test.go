@@ -139,6 +139,20 @@ func TestATimeInTheFutureHoldsNothingBack(t *testing.T) {
 	}
 }
 
+// Fails when what is remembered of the statuses that were set grows with the names that an expression makes.
+func TestT6LongNamesOfStatusesAreNotKept(t *testing.T) {
+	s := newStatuses(t, &fakeHost{}, false)
+	s.naming.expr = func(context.Context, provider.Notification) (string, error) { return strings.Repeat("é", 1<<20), nil }
+	if err := s.Send(t.Context(), bad); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range s.latest.times.Keys() {
+		if len(key.name) > 4*maxStatusName {
+			t.Errorf("a name of %d bytes is kept", len(key.name))
+		}
+	}
+}
+
 func TestAFailureOfTheHostIsThatOfTheSend(t *testing.T) {
 	host := &fakeHost{fail: event.NewError(event.Retry, provider.LabelServer, "HTTP 500", nil)}
 	if err := newStatuses(t, host, false).Send(t.Context(), bad); event.AsError(err).Label != provider.LabelServer {

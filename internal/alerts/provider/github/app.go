@@ -2,9 +2,6 @@ package github
 
 import (
 	"context"
-	"crypto/rsa"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"net/http"
@@ -66,10 +63,11 @@ func newApp(cfg provider.Config) (*app, error) {
 	case a.installation != "" && !positive(a.installation):
 		return nil, errors.New("githubAppInstallationID is not a number")
 	}
-	key, err := parseKey(v[keyPrivateKey])
-	if err != nil {
-		return nil, err
+	key, ok := provider.ParseRSAKey(v[keyPrivateKey])
+	if !ok {
+		return nil, errors.New("githubAppPrivateKey is not an RSA private key in PEM of at most 4,096 bits")
 	}
+	var err error
 	a.signer, err = jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: key}, (&jose.SignerOptions{}).WithType("JWT"))
 	if err != nil {
 		return nil, errors.New("githubAppPrivateKey cannot sign")
@@ -87,27 +85,6 @@ func newApp(cfg provider.Config) (*app, error) {
 func positive(number string) bool {
 	n, err := strconv.ParseInt(number, 10, 64)
 	return err == nil && n > 0
-}
-
-// parseKey reads an RSA key in PEM, of PKCS #1 as GitHub gives it, or of PKCS #8.
-func parseKey(text string) (*rsa.PrivateKey, error) {
-	failed := errors.New("githubAppPrivateKey is not an RSA private key in PEM")
-	block, _ := pem.Decode([]byte(text))
-	if block == nil {
-		return nil, failed
-	}
-	if key, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
-		return key, nil
-	}
-	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-	if err != nil {
-		return nil, failed
-	}
-	key, ok := parsed.(*rsa.PrivateKey)
-	if !ok {
-		return nil, failed
-	}
-	return key, nil
 }
 
 // token returns a token of the installation; fresh says that it was asked for now.

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/githost"
 )
 
@@ -23,13 +24,13 @@ func (s *Sender) Login(ctx context.Context, h *http.Client) (string, error) {
 
 // Comments returns a page of the comments on a pull request, which to GitHub is an issue. GitHub gives them in the order they were made.
 func (s *Sender) Comments(ctx context.Context, h *http.Client, number int64, page int) ([]githost.Comment, bool, error) {
-	var found []struct {
+	var found provider.List[struct {
 		ID   int64  `json:"id"`
 		Body string `json:"body"`
 		User struct {
 			Login string `json:"login"`
 		} `json:"user"`
-	}
+	}]
 	err := s.do(ctx, h, call{
 		method: http.MethodGet, path: s.in("issues", strconv.FormatInt(number, 10), "comments"),
 		query: url.Values{"per_page": {strconv.Itoa(githost.PageSize)}, "page": {strconv.Itoa(page)}},

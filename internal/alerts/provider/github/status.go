@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"time"
 
+	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/githost"
 )
 
@@ -28,7 +29,7 @@ func statusOf(s githost.Status) status {
 
 // LastStatus looks through the last hundred statuses of the commit, the newest first.
 func (s *Sender) LastStatus(ctx context.Context, h *http.Client, want githost.Status) (githost.Last, error) {
-	var all []status
+	var all provider.List[status]
 	err := s.do(ctx, h, call{
 		method: http.MethodGet, path: s.in("commits", want.Commit, "statuses"), query: url.Values{"per_page": {"100"}},
 	}, &all)

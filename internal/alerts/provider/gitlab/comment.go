@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/githost"
 )
 
@@ -25,13 +26,13 @@ func (s *Sender) notes(number int64, parts ...string) []string {
 
 // Comments returns a page of the comments on a merge request.
 func (s *Sender) Comments(ctx context.Context, h *http.Client, number int64, page int) ([]githost.Comment, bool, error) {
-	var found []struct {
+	var found provider.List[struct {
 		ID     int64  `json:"id"`
 		Body   string `json:"body"`
 		Author struct {
 			Username string `json:"username"`
 		} `json:"author"`
-	}
+	}]
 	err := s.do(ctx, h, call{method: http.MethodGet, path: s.notes(number), query: url.Values{
 		"order_by": {"created_at"}, "sort": {"asc"}, "per_page": {strconv.Itoa(githost.PageSize)}, "page": {strconv.Itoa(page)},
 	}}, &found)

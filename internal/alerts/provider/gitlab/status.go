@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"time"
 
+	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/githost"
 )
 
@@ -19,13 +20,13 @@ func stateOf(s githost.Status) string {
 
 // LastStatus asks for the statuses of the name. GitLab gives the latest of each pipeline, versions before 17.8 the oldest first.
 func (s *Sender) LastStatus(ctx context.Context, h *http.Client, want githost.Status) (githost.Last, error) {
-	var all []struct {
+	var all provider.List[struct {
 		ID          int64      `json:"id"`
 		Name        string     `json:"name"`
 		Status      string     `json:"status"`
 		Description string     `json:"description"`
 		CreatedAt   *time.Time `json:"created_at"`
-	}
+	}]
 	err := s.do(ctx, h, call{
 		method: http.MethodGet, path: s.in("repository", "commits", want.Commit, "statuses"),
 		query: url.Values{"name": {want.Name}, "order_by": {"id"}, "sort": {"desc"}, "per_page": {"100"}},

@@ -71,6 +71,9 @@ func build(cfg provider.Config, endpoint string) (*Sender, error) {
 	}
 	errs = append(errs, checkAttributes(cfg.Headers))
 	cfg.Address = endpoint
+	if cfg.Token == "" {
+		cfg = cloudauth.Public(cfg)
+	}
 	s := &Sender{attributes: cfg.Headers, timeout: cfg.Timeout}
 	var clientErr, loginErr error
 	s.client, clientErr = provider.NewClient(cfg, provider.ClientOptions{Word: cloudauth.GoogleStatus})

@@ -216,11 +216,13 @@ func TestARefusalIsNamedByItsStatus(t *testing.T) {
 	}
 }
 
+// systemCA is that of Google.
+var systemCA = providertest.NewSystemCA()
+
 // Fails when the workload identity's token is not the one that is sent, or a Provider's two requests take different ways.
 func TestAWorkloadIdentityLogsIn(t *testing.T) {
 	const audience = "projects/1/locations/global/workloadIdentityPools/p/providers/c"
-	ca := providertest.NewCA(t)
-	sink := ca.NewTLSSink(t, func(w http.ResponseWriter, r *http.Request) {
+	sink := systemCA.NewTLSSink(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.Host {
 		case "sts.googleapis.com":
 			_, _ = fmt.Fprintf(w, `{"access_token":"federated","expires_in":3600}`)
@@ -231,7 +233,8 @@ func TestAWorkloadIdentityLogsIn(t *testing.T) {
 		}
 	}, false, "sts.googleapis.com", "iamcredentials.googleapis.com", "pubsub.googleapis.com")
 	s, err := New(provider.Config{
-		Address: "project", Channel: "flux-events", ServiceAccount: "events", Network: providertest.Loopback(), TLS: provider.TLS{CA: ca.PEM()},
+		Address: "project", Channel: "flux-events", ServiceAccount: "events", Network: providertest.Loopback(),
+		TLS:      provider.TLS{CA: providertest.NewCA(t).PEM()}, // which does not speak for Google
 		Proxy:    provider.Proxy{Address: providertest.HTTPProxy(t, sink.Listener.Addr(), "u", "p").URL, Username: "u", Password: "p"},
 		Identity: func(_ context.Context, a string) (string, error) { return "token for " + a, nil },
 		Annotations: func(context.Context) (map[string]string, error) {

@@ -2,10 +2,7 @@ package googlepubsub
 
 import (
 	"context"
-	"crypto/rsa"
-	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"time"
 
@@ -32,7 +29,7 @@ type key struct {
 }
 
 var errKey = errors.New("the Secret's key token is not the key of a service account in JSON, " +
-	"with client_email, private_key_id and private_key")
+	"with client_email, private_key_id and private_key, of at most 4,096 bits")
 
 // newKey reads a key file.
 func newKey(file []byte) (*key, error) {
@@ -49,12 +46,8 @@ func newKey(file []byte) (*key, error) {
 		return nil, errors.New("the Secret's key token is a credential of another type than service_account; " +
 			"use spec.serviceAccountName for workload identity")
 	}
-	block, _ := pem.Decode([]byte(f.Key))
-	if block == nil {
-		return nil, errKey
-	}
-	private, err := privateKey(block.Bytes)
-	if err != nil {
+	private, ok := provider.ParseRSAKey(f.Key)
+	if !ok {
 		return nil, errKey
 	}
 	options := (&jose.SignerOptions{}).WithType("JWT").WithHeader(jose.HeaderKey("kid"), f.ID)
@@ -63,22 +56,6 @@ func newKey(file []byte) (*key, error) {
 		return nil, errKey
 	}
 	return &key{email: f.Email, signer: signer, now: time.Now}, nil
-}
-
-// privateKey reads PKCS #8, as Google writes it, or the older PKCS #1.
-func privateKey(der []byte) (*rsa.PrivateKey, error) {
-	if k, err := x509.ParsePKCS1PrivateKey(der); err == nil {
-		return k, nil
-	}
-	parsed, err := x509.ParsePKCS8PrivateKey(der)
-	if err != nil {
-		return nil, err
-	}
-	k, ok := parsed.(*rsa.PrivateKey)
-	if !ok {
-		return nil, errKey
-	}
-	return k, nil
 }
 
 // Token signs a JWT. It takes about a millisecond, so none is kept.

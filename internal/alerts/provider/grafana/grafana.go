@@ -73,11 +73,11 @@ func (d *data) UnmarshalJSON(raw []byte) error {
 
 // found is an annotation as it is read.
 type found struct {
-	ID      int64    `json:"id"`
-	Time    int64    `json:"time"`
-	TimeEnd int64    `json:"timeEnd"`
-	Tags    []string `json:"tags"`
-	Data    data     `json:"data"`
+	ID      int64                 `json:"id"`
+	Time    int64                 `json:"time"`
+	TimeEnd int64                 `json:"timeEnd"`
+	Tags    provider.List[string] `json:"tags"`
+	Data    data                  `json:"data"`
 }
 
 // Send writes the event's annotation, and ends the region of a failure that is over.
@@ -122,7 +122,7 @@ func (s *Sender) read(ctx context.Context, h *http.Client, n provider.Notificati
 	if err != nil {
 		return nil, err
 	}
-	var all []found
+	var all provider.List[found]
 	if err := json.Unmarshal(answer, &all); err != nil {
 		return nil, event.NewError(event.Retry, provider.LabelReply, "answer is no list of annotations", err)
 	}

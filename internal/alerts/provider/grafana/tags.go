@@ -31,7 +31,7 @@ func tagsOf(n provider.Notification) []string {
 	if provider.Failed(n) {
 		all = append(all, failureTag)
 	}
-	if controller := part(n.Event.ReportingController); controller != "" {
+	if controller := part(provider.Truncate(n.Event.ReportingController, maxPart)); controller != "" {
 		all = append(all, controller)
 	}
 	length := 1

@@ -18,7 +18,10 @@ const (
 )
 
 // Sender sends to one alert source.
-type Sender struct{ client *provider.Client }
+type Sender struct {
+	client     *provider.Client
+	recoveries provider.Recoveries
+}
 
 // New builds a Sender. It needs a token.
 func New(cfg provider.Config) (*Sender, error) {
@@ -60,6 +63,10 @@ type alertEvent struct {
 
 // Send fires the alert of a failure, or resolves that of an object that recovered.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
+	return s.recoveries.Send(n, func() error { return s.send(ctx, n) })
+}
+
+func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 	status := "resolved"
 	switch {
 	case provider.Failed(n):

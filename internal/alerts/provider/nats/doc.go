@@ -19,6 +19,9 @@
 // send's back: the next send does that, within its timeout, to one server after another. The servers that a cluster tells of are not
 // used; the address names those that are meant. What a server may say is bounded, and none of it is shown.
 //
+// The library makes room for a message as long as the server says that it is, in a goroutine of its own. So what a server says is followed
+// before the library reads it, also within TLS, and one that announces more than an acknowledgement needs is hung up on.
+//
 // A message larger than the server takes has its text cut.
 //
 // # Library

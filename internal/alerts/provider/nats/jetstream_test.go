@@ -1,8 +1,10 @@
 package nats
 
 import (
+	"crypto/tls"
 	"io"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -188,5 +190,65 @@ func TestAHostileServerCostsLittleAndIsNotQuoted(t *testing.T) {
 		if took := time.Since(began); took > 9*time.Second {
 			t.Errorf("%s: took %v", name, took)
 		}
+	}
+}
+
+// Fails, with the whole process, when the library makes room for a message as long as a server says that it is.
+func TestT6AServerCannotHaveRoomMadeForAMessageThatItDoesNotSend(t *testing.T) {
+	for _, op := range []string{
+		"MSG x 1 9000000000000000000\r\nab", "msg\tx 1 y 99999999999999999999\nab", "HMSG x 1 12 8000000000\r\nNATS/1.0\r\n", "HMSG x 1 y 0  70000000000 \r\nab",
+		"MSG x 1 2\r\nab\r\nMSG x 1 9000000000000000000\r\nab", "PING\r\nMSG x 1 2\r\nabc\nMSG x 1 9000000000000000000\r\nab", "MSG x 1 -1\r\nab",
+	} {
+		for _, jetStream := range []bool{false, true} {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			s := newSender(t, provider.Config{Address: hostile(t, greeting, op), JetStream: jetStream, Timeout: 2 * time.Second})
+			err := s.Send(t.Context(), info(t))
+			if e := event.AsError(err); err == nil || e.Label != provider.LabelReply {
+				t.Errorf("%q: %v (%s)", op, err, e.Label)
+			}
+			if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 16<<20 {
+				t.Errorf("%q: %d bytes", op, after.TotalAlloc-before.TotalAlloc)
+			}
+		}
+	}
+}
+
+// Fails when what a server says is not followed within TLS.
+func TestT6TheSameWithinTLS(t *testing.T) {
+	ca := providertest.NewCA(t)
+	cert, key := ca.Issue(t, "127.0.0.1")
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(c, strings.Replace(greeting, "{", `{"tls_required":true,`, 1))
+			secured := tls.Server(c, &tls.Config{Certificates: []tls.Certificate{pair}})
+			read := make([]byte, 4096)
+			for n, err := secured.Read(read); err == nil; n, err = secured.Read(read) {
+				if strings.Contains(string(read[:n]), "PUB") {
+					_, _ = io.WriteString(secured, "MSG x 1 9000000000000000000\r\nab")
+				} else if strings.Contains(string(read[:n]), "PING") {
+					_, _ = io.WriteString(secured, "PONG\r\n")
+				}
+			}
+			_ = secured.Close()
+		}
+	})
+	t.Cleanup(func() { _ = l.Close(); wg.Wait() })
+	s := newSender(t, provider.Config{Address: "tls://" + l.Addr().String(), TLS: provider.TLS{CA: ca.PEM()}, Timeout: 2 * time.Second})
+	if e := event.AsError(s.Send(t.Context(), info(t))); e == nil || e.Label != provider.LabelReply {
+		t.Errorf("got %v", e)
 	}
 }

@@ -36,6 +36,8 @@ func (c *conn) until(ctx context.Context) (context.Context, context.CancelFunc) 
 type link struct {
 	dialer  *provider.Dialer
 	servers []string
+	// secure says that a server without TLS is refused.
+	secure  bool
 	options []nats.Option
 
 	turn chan struct{} // holds the right to connect
@@ -47,9 +49,8 @@ type link struct {
 	idle    *time.Timer
 }
 
-func newLink(d *provider.Dialer, servers []string, options []nats.Option) *link {
-	l := &link{dialer: d, servers: servers, options: options, turn: make(chan struct{}, 1)}
-	return l
+func newLink(d *provider.Dialer, servers []string, secure bool, options []nats.Option) *link {
+	return &link{dialer: d, servers: servers, secure: secure, options: options, turn: make(chan struct{}, 1)}
 }
 
 func (l *link) begin() {
@@ -139,7 +140,7 @@ func (l *link) conn(ctx context.Context) (*conn, error) {
 
 // connect tries one server after another within the time that ctx leaves.
 func (l *link) connect(ctx context.Context) (*conn, error) {
-	w := &way{ctx: ctx, dialer: l.dialer}
+	w := &way{ctx: ctx, dialer: l.dialer, secure: l.secure}
 	refused, refuse := context.WithCancel(context.WithoutCancel(ctx))
 	c := &conn{refused: refused}
 	defer w.done()
@@ -170,6 +171,7 @@ func (l *link) connect(ctx context.Context) (*conn, error) {
 type way struct {
 	ctx    context.Context //nolint:containedctx // the library's dialler has no context of its own, and this lives as long as one call
 	dialer *provider.Dialer
+	secure bool
 	each   time.Duration
 	// metered is the connection that was dialled last.
 	metered *provider.Metered
@@ -178,23 +180,48 @@ type way struct {
 	stop   func() bool
 }
 
-// Dial is called for one server after another.
+// Dial is called for one server after another. It returns a connection on which the server has spoken, and which is encrypted already.
 func (w *way) Dial(network, address string) (net.Conn, error) {
 	w.done()
 	ctx, cancel := context.WithTimeout(w.ctx, w.each)
 	defer cancel()
-	c, err := w.dialer.DialContext(ctx, network, address)
+	c, err := w.dial(ctx, network, address)
+	if err != nil && (w.failed == nil || errors.Is(w.failed, provider.ErrDenied)) {
+		w.failed = err
+	}
 	if err != nil {
-		if w.failed == nil || errors.Is(w.failed, provider.ErrDenied) {
-			w.failed = err
-		}
 		return nil, err
 	}
-	// The handshake that follows has a deadline; the caller may give up before it.
-	w.stop = context.AfterFunc(w.ctx, func() { _ = c.Close() })
-	w.metered = provider.NewMetered(c, maxSpoken)
-	return w.metered, nil
+	// The login that follows has a deadline; the caller may give up before it.
+	dialled := w.metered
+	w.stop = context.AfterFunc(w.ctx, func() { _ = dialled.Close() })
+	return c, nil
 }
+
+func (w *way) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	c, err := w.dialer.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	w.metered = provider.NewMetered(c, maxSpoken)
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	greeted, err := greet(ctx, w.metered, w.secure, w.dialer.TLS(host))
+	if !stop() {
+		err = errors.Join(context.Cause(ctx), err)
+	}
+	if err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return greeted, nil
+}
+
+// SkipTLSHandshake tells the library that Dial has done it.
+func (w *way) SkipTLSHandshake() bool { return true }
 
 // fault returns why nothing could be read, where the library's own error does not say.
 func (w *way) fault() error {

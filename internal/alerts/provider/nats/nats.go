@@ -56,12 +56,12 @@ func New(cfg provider.Config) (*Sender, error) {
 	options := []nats.Option{
 		nats.Name("notifier"), nats.NoReconnect(), nats.SkipHostLookup(), nats.IgnoreDiscoveredServers(),
 		func(o *nats.Options) error {
-			o.TLSConfig, o.Secure = dialer.TLS(""), secure // the library fills the server's name in
+			o.Secure = secure // of which the library asks whether the server has TLS; way encrypts
 			return nil
 		},
 	}
 	return &Sender{
-		link:    newLink(dialer, servers, append(options, login...)),
+		link:    newLink(dialer, servers, secure, append(options, login...)),
 		subject: cfg.Channel, jetStream: cfg.JetStream,
 	}, nil
 }

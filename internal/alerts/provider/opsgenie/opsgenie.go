@@ -31,8 +31,9 @@ var factSizes = []int{2000, 500, 110}
 
 // Sender sends to one integration of Opsgenie.
 type Sender struct {
-	client   *provider.Client
-	provider string // the Provider's UID
+	client     *provider.Client
+	provider   string // the Provider's UID
+	recoveries provider.Recoveries
 }
 
 // New builds a Sender. It needs a token.
@@ -92,6 +93,10 @@ type closing struct {
 
 // Send creates the alert of a failure, or closes that of an object that recovered.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
+	return s.recoveries.Send(n, func() error { return s.send(ctx, n) })
+}
+
+func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 	e := n.Event
 	source := provider.Truncate(e.ReportingController, maxSource)
 	switch {

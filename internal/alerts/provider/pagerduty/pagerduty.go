@@ -24,8 +24,9 @@ const (
 
 // Sender sends to one integration of PagerDuty.
 type Sender struct {
-	client *provider.Client
-	key    string
+	client     *provider.Client
+	key        string
+	recoveries provider.Recoveries
 }
 
 // New builds a Sender. It needs an integration's key, as spec.channel or as the Secret's token.
@@ -120,6 +121,10 @@ type changePayload struct {
 
 // Send triggers or resolves the object's alert, and tells of a change unless it is a failure.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
+	return s.recoveries.Send(n, func() error { return s.send(ctx, n) })
+}
+
+func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 	return s.client.Call(ctx, func(ctx context.Context, h *http.Client) error {
 		if provider.Failed(n) {
 			return s.post(ctx, h, "/v2/enqueue", s.trigger(n))

@@ -8,9 +8,12 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 )
@@ -24,27 +27,70 @@ type CA struct {
 // NewCA makes an authority.
 func NewCA(t *testing.T) *CA {
 	t.Helper()
+	ca, err := newCA()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ca
+}
+
+// NewSystemCA makes an authority that the process trusts as the system's. It is to be made before the tests run, as a variable of the package:
+// a process reads the system's authorities once.
+func NewSystemCA() *CA {
+	ca, err := newCA()
+	if err == nil {
+		err = ca.becomeSystem()
+	}
+	if err != nil {
+		panic(err)
+	}
+	return ca
+}
+
+func (ca *CA) becomeSystem() error {
+	dir, err := os.MkdirTemp("", "authorities")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	file := filepath.Join(dir, "ca.pem")
+	if err := errors.Join(os.WriteFile(file, ca.PEM(), 0o600), os.Setenv("SSL_CERT_FILE", file), os.Setenv("SSL_CERT_DIR", dir)); err != nil {
+		return err
+	}
+	_, err = x509.SystemCertPool() // which reads the file
+	return err
+}
+
+func newCA() (*CA, error) {
 	ca := &CA{}
 	template := &x509.Certificate{
 		Subject: pkix.Name{CommonName: "test authority"}, IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageCertSign,
 	}
-	var der []byte
-	der, ca.key = ca.sign(t, template)
-	cert, err := x509.ParseCertificate(der)
+	der, key, err := ca.issue(template)
+	if err != nil {
+		return nil, err
+	}
+	ca.key = key
+	ca.cert, err = x509.ParseCertificate(der)
+	return ca, err
+}
+
+// sign signs template for a new key.
+func (ca *CA) sign(t *testing.T, template *x509.Certificate) ([]byte, *ecdsa.PrivateKey) {
+	t.Helper()
+	der, key, err := ca.issue(template)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ca.cert = cert
-	return ca
+	return der, key
 }
 
-// sign signs template for a new key; by itself while the authority has no certificate yet.
-func (ca *CA) sign(t *testing.T, template *x509.Certificate) ([]byte, *ecdsa.PrivateKey) {
-	t.Helper()
+// issue signs template for a new key; by itself while the authority has no certificate yet.
+func (ca *CA) issue(template *x509.Certificate) ([]byte, *ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		t.Fatal(err)
+		return nil, nil, err
 	}
 	template.SerialNumber = big.NewInt(time.Now().UnixNano())
 	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
@@ -53,10 +99,7 @@ func (ca *CA) sign(t *testing.T, template *x509.Certificate) ([]byte, *ecdsa.Pri
 		parent, signer = template, key
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return der, key
+	return der, key, err
 }
 
 // PEM returns the authority's certificate.

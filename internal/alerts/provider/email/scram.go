@@ -1,0 +1,32 @@
+package email
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/wneessen/go-mail/smtp"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+// maxIterations is how often a server may have the password hashed (RFC 5802), which servers do some thousand times. A hundred thousand take some
+// ten milliseconds of the processor, the two billion that the protocol can ask for half an hour, which no context ends.
+const maxIterations = 100_000
+
+var errIterations = event.NewError(event.Permanent, provider.LabelRejected, "the server asks for more work at the login than is done for it", nil)
+
+// boundedScram is a login by SCRAM that refuses what a server asks beyond maxIterations.
+type boundedScram struct{ smtp.Auth }
+
+// Next answers the server, whose first message is "r=<nonce>,s=<salt>,i=<iterations>".
+func (b boundedScram) Next(said []byte, more bool) ([]byte, error) {
+	for part := range bytes.SplitSeq(said, []byte(",")) {
+		if count, ok := bytes.CutPrefix(part, []byte("i=")); ok {
+			if n, err := strconv.Atoi(string(count)); err != nil || n > maxIterations {
+				return nil, errIterations
+			}
+		}
+	}
+	return b.Auth.Next(said, more)
+}

@@ -1,0 +1,57 @@
+package registry_test
+
+import (
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/providertest"
+	"notifier/internal/alerts/provider/registry"
+	"notifier/internal/event"
+)
+
+// Fails when the answer of a destination, which a tenant chooses and of which several are read at once, takes up many times its length.
+func TestT6AnAnswerCostsLittleMoreThanItsLength(t *testing.T) {
+	const most = 64 << 20 // to read 4 MiB without knowing the length beforehand makes a third of it
+	n := provider.Notification{DeliveryID: "d", Event: event.Event{
+		Severity: event.SeverityError, Reason: "BuildFailed", InvolvedObject: event.ObjectReference{Kind: "K", Namespace: "n", Name: "o", UID: "1"},
+		Metadata: map[string]string{"commit": strings.Repeat("a", 40), provider.ChangeRequestKey: "1"},
+	}}
+	nothings := strings.Repeat("{},", 1_300_000) + "{}"
+	for name, answer := range map[string]string{
+		"a list": "[" + nothings + "]", "a list within": `{"statuses":[` + nothings + `],"value":[` + nothings[:1<<19] + `{}]}`,
+		"a short list": "[" + nothings[:999_999] + "{}]", "a short list within": `{"value":[` + nothings[:1_999_998] + `{}]}`,
+	} {
+		body := []byte(answer)
+		sink := providertest.NewSink(t, func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.Method != http.MethodGet:
+			case strings.HasSuffix(r.URL.Path, "/user"):
+				_, _ = w.Write([]byte(`{"login":"me","username":"me"}`))
+			default:
+				_, _ = w.Write(body)
+			}
+		})
+		for _, typ := range types {
+			cfg := config(typ)
+			cfg.Address, cfg.Network = strings.Replace(cfg.Address, "https://far.test", sink.URL, 1), providertest.Loopback()
+			if !strings.HasPrefix(cfg.Address, sink.URL) {
+				continue // its host is fixed, or it does not speak HTTP
+			}
+			s, err := registry.New(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_ = s.Send(t.Context(), n)
+			runtime.ReadMemStats(&after)
+			_ = s.Close()
+			if made := after.TotalAlloc - before.TotalAlloc; made > most {
+				t.Errorf("%s, %s: %d MiB are made of an answer of %d KiB", typ, name, made>>20, len(answer)>>10)
+			}
+		}
+	}
+}

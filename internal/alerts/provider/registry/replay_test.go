@@ -1,0 +1,55 @@
+package registry_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/providertest"
+	"notifier/internal/alerts/provider/registry"
+	"notifier/internal/event"
+)
+
+// Fails when a failure that was given up, and is sent after all once the recovery was taken, opens an incident that nothing closes; or when one
+// after the recovery, one of another object, or one that is no replay, opens none.
+func TestALateFailureOpensNoIncidentOfAnObjectThatRecovered(t *testing.T) {
+	at := time.Date(2026, 3, 4, 5, 0, 0, 0, time.UTC)
+	of := func(uid, severity string, after time.Duration, replayed bool) provider.Notification {
+		return provider.Notification{DeliveryID: "d", Replayed: replayed, Event: event.Event{
+			Severity: severity, Reason: "R", Timestamp: at.Add(after),
+			InvolvedObject: event.ObjectReference{Kind: "K", Namespace: "n", Name: "o" + uid, UID: uid},
+		}}
+	}
+	for _, typ := range []string{"alertmanager", "incident.io", "opsgenie", "pagerduty"} {
+		sink := providertest.NewSink(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("[]")) })
+		cfg := config(typ)
+		cfg.Address, cfg.Network = strings.Replace(cfg.Address, "https://far.test", sink.URL, 1), providertest.Loopback()
+		s, err := registry.New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range []struct {
+			n    provider.Notification
+			sent bool
+		}{
+			{of("1", event.SeverityError, 0, true), true}, // nothing is known yet
+			{of("1", event.SeverityInfo, time.Minute, false), true},
+			{of("1", event.SeverityError, 0, true), false},
+			{of("2", event.SeverityError, 0, true), true},
+			{of("1", event.SeverityError, 2*time.Minute, true), true},
+			{of("1", event.SeverityError, 0, false), true},
+		} {
+			before := len(sink.Requests())
+			if err := s.Send(t.Context(), step.n); err != nil {
+				t.Fatal(err)
+			}
+			if sent := len(sink.Requests()) > before; sent != step.sent {
+				t.Errorf("%s: %s of %s at %v, replayed %v: sent %v", typ, step.n.Event.Severity, step.n.Event.InvolvedObject.UID,
+					step.n.Event.Timestamp.Sub(at), step.n.Replayed, sent)
+			}
+		}
+		_ = s.Close()
+	}
+}
