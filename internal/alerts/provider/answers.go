@@ -3,9 +3,6 @@ package provider
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"net/http"
-	"strings"
 	"time"
 
 	"notifier/internal/event"
@@ -21,18 +18,6 @@ func EncodeJSON(v any) ([]byte, error) {
 		return nil, event.NewError(event.Permanent, LabelPayload, "message could not be encoded", err)
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
-}
-
-// TokenHeader returns an Authorization header of a scheme and the token, of the token alone where the scheme is empty, and none without a
-// token. The error quotes nothing.
-func TokenHeader(scheme, token string) (http.Header, error) {
-	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, errors.New("key token of the Secret holds characters that no token has, such as a line break at its end")
-	}
-	if token == "" {
-		return nil, nil
-	}
-	return http.Header{"Authorization": {strings.TrimSpace(scheme + " " + token)}}, nil
 }
 
 // Seconds returns a wait that a destination asks for as a number, from 0 to MaxRetryAfter whatever it is.

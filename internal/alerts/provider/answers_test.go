@@ -2,11 +2,8 @@ package provider
 
 import (
 	"math"
-	"net/http"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestWaitsAreBounded(t *testing.T) {
@@ -19,24 +16,6 @@ func TestWaitsAreBounded(t *testing.T) {
 	}
 	if got := Seconds(math.NaN()); got != 0 {
 		t.Errorf("no number: got %v", got)
-	}
-}
-
-// Fails when a token that cannot be sent is found out by the first send instead.
-func TestATokenThatNoHeaderCarriesIsRefused(t *testing.T) {
-	for _, token := range []string{"a\n", "a b", "a\r\nX: 1", "ä", "\x00"} {
-		if h, err := TokenHeader("Bearer", token); err == nil || h != nil {
-			t.Errorf("%q is taken", token)
-		}
-	}
-	for scheme, want := range map[string]http.Header{"Bearer": {"Authorization": {"Bearer a"}}, "": {"Authorization": {"a"}}} {
-		got, err := TokenHeader(scheme, "a")
-		if diff := cmp.Diff(want, got); diff != "" || err != nil {
-			t.Errorf("scheme %q: %v %s", scheme, err, diff)
-		}
-	}
-	if h, err := TokenHeader("Bearer", ""); h != nil || err != nil {
-		t.Errorf("without a token: %v, %v", h, err)
 	}
 }
 

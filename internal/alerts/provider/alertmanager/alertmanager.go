@@ -35,6 +35,9 @@ type Sender struct{ client *provider.Client }
 
 // New builds a Sender.
 func New(cfg provider.Config) (*Sender, error) {
+	if cfg.Username != "" && cfg.Password != "" {
+		cfg.Token = "" // the pair wins
+	}
 	login, err := cfg.Login()
 	if err != nil {
 		return nil, err

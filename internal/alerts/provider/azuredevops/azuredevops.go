@@ -80,7 +80,7 @@ func New(cfg provider.Config) (*Sender, error) {
 func authorize(cfg provider.Config, header http.Header) (*cloudauth.Source, error) {
 	switch {
 	case cfg.Token != "":
-		if _, err := githost.Authorization("", cfg.Token); err != nil {
+		if err := provider.CheckKey("token", cfg.Token); err != nil {
 			return nil, err
 		}
 		header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(":"+cfg.Token)))
@@ -88,7 +88,7 @@ func authorize(cfg provider.Config, header http.Header) (*cloudauth.Source, erro
 	case cfg.ServiceAccount != "":
 		return cloudauth.Azure(cfg, scope)
 	default:
-		return nil, errors.New("there are no credentials: the Secret needs the key token, or spec.serviceAccountName names an account")
+		return nil, errors.New("the Secret has no credentials; write the key token into it, or name an account in spec.serviceAccountName")
 	}
 }
 

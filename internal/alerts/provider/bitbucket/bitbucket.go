@@ -65,12 +65,10 @@ func New(cfg provider.Config) (*Sender, error) {
 
 func newSender(cfg provider.Config, api string) (*Sender, error) {
 	h, addressErr := locate(cfg.Address)
-	authorization, authErr := authorize(cfg)
+	header, authErr := login(cfg)
 	cfg = cfg.WithSecretTLS()
 	cfg.Address = api
-	client, clientErr := provider.NewClient(cfg, provider.ClientOptions{
-		Header: http.Header{"Authorization": {authorization}}, MaxReply: maxReply, Word: word,
-	})
+	client, clientErr := provider.NewClient(cfg, provider.ClientOptions{Header: header, MaxReply: maxReply, Word: word})
 	if err := errors.Join(addressErr, authErr, clientErr); err != nil {
 		return nil, err
 	}
@@ -92,20 +90,16 @@ func locate(address string) (host, error) {
 	return host{owner: owner, repo: repo}, nil
 }
 
-// authorize returns the Authorization header for a Config's credentials.
-func authorize(cfg provider.Config) (string, error) {
+// login returns the header of a Config's credentials, whose token may be a user's name and a password.
+func login(cfg provider.Config) (http.Header, error) {
 	user, password, pair := strings.Cut(cfg.Token, ":")
 	switch {
 	case strings.Contains(password, ":"):
-		return "", errors.New("the Secret's key token has more than one colon; it is user:password, or an access token without a colon")
+		return nil, errors.New("the Secret's key token has more than one colon; it is user:password, or an access token without a colon")
 	case pair:
-		return githost.Basic(user, password)
-	case cfg.Token != "":
-		return githost.Authorization("Bearer", cfg.Token)
-	case cfg.Username != "" && cfg.Password != "":
-		return githost.Basic(cfg.Username, cfg.Password)
+		return provider.Basic(user, password)
 	default:
-		return "", errors.New("there are no credentials: the Secret needs the key token, or the keys username and password")
+		return cfg.RequireLogin()
 	}
 }
 

@@ -1,7 +1,6 @@
 package gitea
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,9 +39,9 @@ type Sender struct {
 // New builds a Sender of either type. It needs a repository's address and a token.
 func New(cfg provider.Config) (*Sender, error) {
 	r, addressErr := locate(&cfg)
-	token := cmp.Or(cfg.Token, cfg.Password)
-	authorization, authErr := githost.Authorization("token", token)
-	o := provider.ClientOptions{Header: http.Header{"Authorization": {authorization}}, MaxReply: maxStatuses, Word: word}
+	key, token := cfg.TokenOrPassword()
+	header, authErr := provider.Credential("Authorization", "token ", key, token)
+	o := provider.ClientOptions{Header: header, MaxReply: maxStatuses, Word: word}
 	if cfg.Type == typeComment {
 		o.MaxReply = maxComments
 	} else {

@@ -1,10 +1,8 @@
 package github
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -54,12 +52,11 @@ func New(cfg provider.Config) (*Sender, error) {
 	if slices.Contains(DispatchTypes, cfg.Type) {
 		o.MaxReply = 0 // an answer that ends badly must not dispatch the event twice
 	}
-	token := cmp.Or(cfg.Token, cfg.Password)
+	key, token := cfg.TokenOrPassword()
 	if token != "" {
-		if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-			return nil, errors.New("token holds characters that no token has, such as the end of a line")
+		if o.Header, err = provider.Credential("Authorization", "Bearer ", key, token); err != nil {
+			return nil, err
 		}
-		o.Header = http.Header{"Authorization": {"Bearer " + token}}
 	}
 	if s.client, err = provider.NewClient(cfg, o); err != nil {
 		return nil, err

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -44,12 +43,10 @@ func New(cfg provider.Config) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	token := cmp.Or(cfg.Token, cfg.Password)
-	switch {
-	case token == "":
-		return nil, errors.New("a token is needed, under the key token of the Secret")
-	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return nil, errors.New("token holds characters that no token has, such as the end of a line")
+	key, token := cfg.TokenOrPassword()
+	header, err := provider.Credential("Private-Token", "", key, token)
+	if err != nil {
+		return nil, err
 	}
 	if repo.Host == "altssh.gitlab.com" {
 		repo.Host = "gitlab.com"
@@ -57,9 +54,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	cfg = cfg.WithSecretTLS()
 	cfg.Address = repo.Base() + "/api/v4"
 	s := &Sender{project: repo.Path}
-	s.client, err = provider.NewClient(cfg, provider.ClientOptions{
-		Header: http.Header{"Private-Token": {token}}, MaxReply: maxReply, Word: word,
-	})
+	s.client, err = provider.NewClient(cfg, provider.ClientOptions{Header: header, MaxReply: maxReply, Word: word})
 	if err != nil {
 		return nil, err
 	}

@@ -30,9 +30,6 @@ type Sender struct {
 
 // New builds a Sender.
 func New(cfg provider.Config) (*Sender, error) {
-	if cfg.Token != "" {
-		cfg.Username = "" // the token wins
-	}
 	login, err := cfg.Login()
 	if err != nil {
 		return nil, err

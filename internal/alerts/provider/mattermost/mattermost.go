@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/url"
 	"regexp"
 	"strings"
@@ -29,7 +30,7 @@ var channelID = regexp.MustCompile(`^[a-z0-9]{26}$`)
 // New builds a Sender. For the API, token and channel are required.
 func New(cfg provider.Config) (*Sender, error) {
 	s := &Sender{channel: cfg.Channel, username: cfg.Username}
-	header, err := provider.TokenHeader("Bearer", cfg.Token)
+	header, err := cfg.Bearer()
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +42,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	}
 	switch {
 	case header == nil:
-		return nil, errors.New("the address is no incoming webhook (…/hooks/…), so the API's token is needed, under the key token of the Secret")
+		return nil, fmt.Errorf("the address is no incoming webhook (…/hooks/…), and %w", provider.CheckKey("token", cfg.Token))
 	case !channelID.MatchString(cfg.Channel):
 		return nil, errors.New("spec.channel is no ID of a channel, 26 letters and digits that the channel's information shows; the API needs it")
 	}

@@ -3,7 +3,7 @@ package pagerduty
 import (
 	"context"
 	"encoding/json"
-	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -35,7 +35,7 @@ func New(cfg provider.Config) (*Sender, error) {
 		s.key = strings.TrimSpace(cfg.Token)
 	}
 	if s.key == "" {
-		return nil, errors.New("the integration key is missing; write it into the Secret under token, or into spec.channel")
+		return nil, fmt.Errorf("spec.channel has no integration key, and %w", provider.CheckKey("token", ""))
 	}
 	var err error
 	if s.client, err = provider.NewClient(cfg, provider.ClientOptions{Word: word}); err != nil {

@@ -3,6 +3,7 @@ package registry_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -101,5 +102,24 @@ func TestOnlyAddressesOfSlackAreLimitedByDefault(t *testing.T) {
 	s, err := registry.New(provider.Config{Type: "generic", Address: "https://hooks.slack.com/x"})
 	if err != nil || registry.DefaultLimits().Of(s) != (provider.Limit{}) {
 		t.Errorf("generic: %v", err)
+	}
+}
+
+// elsewhere are the types that have no token, or do not send it as it is in a header or a URL.
+var elsewhere = []string{
+	"discord", "email", "generic", "generic-hmac", "googlechat", "googlepubsub", "lark", "msteams", "nats", "pagerduty",
+	"rocket", "sentry", "zulip",
+}
+
+// Fails when a type checks a token in its own way, or lets the first message find out.
+func TestOneMistakeInATokenHasOneText(t *testing.T) {
+	for _, typ := range registry.Types() {
+		cfg := config(typ)
+		cfg.Token = "s3cret\n"
+		_, err := registry.New(cfg)
+		told := err != nil && err.Error() == provider.CheckKey("token", cfg.Token).Error()
+		if told == slices.Contains(elsewhere, typ) {
+			t.Errorf("%s: %v", typ, err)
+		}
 	}
 }

@@ -44,22 +44,19 @@ func New(cfg provider.Config) (*Sender, error) {
 	s := &Sender{token: cfg.Token, channel: cfg.Channel, username: cfg.Username}
 	o := provider.ClientOptions{Word: word}
 	address := strings.TrimSpace(cfg.Address)
+	var err error
 	if slices.Contains(apis, address) {
-		if cfg.Token == "" {
-			return nil, errors.New("chat.postMessage needs a token, under the key token of the Secret")
+		if err := provider.CheckKey("token", cfg.Token); err != nil {
+			return nil, err
 		}
 		if cfg.Channel == "" {
 			return nil, errors.New("chat.postMessage needs spec.channel")
 		}
 		s.endpoint = strings.TrimSuffix(address, "chat.postMessage")
 		o.MaxReply = maxReply
-	} else if cfg.Token != "" {
-		if strings.ContainsFunc(cfg.Token, func(r rune) bool { return r < ' ' || r > '~' }) {
-			return nil, errors.New("token holds characters that no bearer token has")
-		}
-		o.Header = http.Header{"Authorization": {"Bearer " + cfg.Token}}
+	} else if o.Header, err = cfg.Bearer(); err != nil {
+		return nil, err
 	}
-	var err error
 	if s.client, err = provider.NewClient(cfg, o); err != nil {
 		return nil, err
 	}

@@ -37,8 +37,11 @@ var (
 // newSender builds a Sender to the Bot API at base.
 func newSender(cfg provider.Config, base string) (*Sender, error) {
 	s := &Sender{token: cfg.Token}
+	if err := provider.CheckKey("token", cfg.Token); err != nil {
+		return nil, err
+	}
 	if !tokenForm.MatchString(cfg.Token) {
-		return nil, errors.New("key token of the Secret is no token of a Telegram bot: digits, a colon, letters and digits, and no line break")
+		return nil, errors.New("the Secret's key token is no token of a Telegram bot: digits, a colon, and letters and digits")
 	}
 	var topic string
 	var topics bool

@@ -22,7 +22,7 @@ type Sender struct {
 
 // New builds a Sender. For Webex's API, token and channel are required.
 func New(cfg provider.Config) (*Sender, error) {
-	header, err := provider.TokenHeader("Bearer", cfg.Token)
+	header, err := cfg.Bearer()
 	if err != nil {
 		return nil, err
 	}
@@ -31,8 +31,8 @@ func New(cfg provider.Config) (*Sender, error) {
 		return nil, err
 	}
 	if strings.EqualFold(client.Host(), "webexapis.com") && !strings.Contains(client.URL().Path, "/webhooks/") {
-		if cfg.Token == "" {
-			return nil, errors.New("the address needs a bot's token, under the key token of the Secret")
+		if err := provider.CheckKey("token", cfg.Token); err != nil {
+			return nil, err
 		}
 		if cfg.Channel == "" {
 			return nil, errors.New("the address needs spec.channel, the ID of the room")

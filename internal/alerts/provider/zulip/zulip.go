@@ -2,7 +2,6 @@ package zulip
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,13 +31,11 @@ func New(cfg provider.Config) (*Sender, error) {
 	if channel == "" || topic == "" {
 		return nil, errors.New("spec.channel is not of the form <channel>/<topic>")
 	}
-	if cfg.Username == "" || cfg.Password == "" {
-		return nil, errors.New("a bot's e-mail address and its API key are needed, under the keys username and password of the Secret")
+	login, err := provider.Basic(cfg.Username, cfg.Password)
+	if err != nil {
+		return nil, err
 	}
-	credentials := base64.StdEncoding.EncodeToString([]byte(cfg.Username + ":" + cfg.Password))
-	client, err := provider.NewClient(cfg, provider.ClientOptions{
-		Header: http.Header{"Authorization": {"Basic " + credentials}}, Word: word, Wait: wait,
-	})
+	client, err := provider.NewClient(cfg, provider.ClientOptions{Header: login, Word: word, Wait: wait})
 	if err != nil {
 		return nil, err
 	}
