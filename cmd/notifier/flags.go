@@ -30,6 +30,12 @@ func newFlags() (*pflag.FlagSet, func() app.Options) {
 				o.AcceptedFlags = append(o.AcceptedFlags, app.AcceptedFlag{Name: f.Name, Meaning: meaning})
 			}
 		})
+		for gate := range o.FeatureGates {
+			if gate != app.WorkloadIdentityGate {
+				o.AcceptedFlags = append(o.AcceptedFlags, app.AcceptedFlag{Name: "feature-gates", Meaning: otherGates})
+				break
+			}
+		}
 		return o
 	}
 }
@@ -63,6 +69,12 @@ func tenancyFlags(fs *pflag.FlagSet, o *app.Options) {
 	fs.StringVar(&o.GoogleIssuer, "google-issuer", o.GoogleIssuer,
 		"issuer of the tokens that Receivers of type gcr accept, for tests with an issuer of their own")
 	_ = fs.MarkHidden("google-issuer") // it is declared
+	fs.StringToStringVar(&o.FeatureGates, "feature-gates", o.FeatureGates,
+		app.WorkloadIdentityGate+"=true lets Providers log in at a cloud as a service account of their namespace; Flux's other gates "+
+			"have no effect")
+	fs.IntVar(&o.TokenCacheSize, "token-cache-max-size", o.TokenCacheSize, "tokens of service accounts that are kept; 0 keeps none")
+	fs.DurationVar(&o.TokenCacheAge, "token-cache-max-duration", o.TokenCacheAge,
+		"time for which such a token is kept at most; its own life is an hour")
 	fs.IntVar(&o.MaxAlertsPerNamespace, "max-alerts-per-namespace", o.MaxAlertsPerNamespace,
 		"Alerts beyond this number in one namespace are not served, youngest first; 0 is no limit")
 }
@@ -119,17 +131,16 @@ func kubeFlags(fs *pflag.FlagSet, o *app.Options) {
 	fs.IntVar(&o.Concurrent, "concurrent", o.Concurrent, "statuses of one kind that are written at the same time")
 }
 
+const otherGates = "has no effect but for the gate " + app.WorkloadIdentityGate
+
 const leaseTimes = "has no effect: the times of the worker's lease are fixed, another replica takes over within 5s of a kill"
 
 // legacyFlags declares the flags of Flux's notification-controller that have nothing left to set here, with what happens
 // instead, so that a Deployment written for Flux starts unchanged.
 func legacyFlags(fs *pflag.FlagSet) map[string]string {
-	meanings := map[string]string{ //nolint:gosec // names of flags, one of which has the word token in it
+	meanings := map[string]string{
 		"export-http-path-metrics":     "has no effect: a hook path is a credential and never becomes a metric label",
 		"watch-configs-label-selector": "has no effect: every Secret that a Receiver or Provider names is watched, by name, without a label",
-		"token-cache-max-size":         "has no effect: this version has no cloud tokens to cache",
-		"token-cache-max-duration":     "has no effect: this version has no cloud tokens to cache",
-		"feature-gates":                "has no effect: this version has no feature gates",
 		"min-retry-delay":              "has no effect: a failed reconciliation is retried after 250ms, growing",
 		"max-retry-delay":              "has no effect: a failed reconciliation is retried at least every minute",
 
@@ -141,9 +152,6 @@ func legacyFlags(fs *pflag.FlagSet) map[string]string {
 	}
 	fs.Bool("export-http-path-metrics", false, legacyUsage(meanings, "export-http-path-metrics"))
 	fs.String("watch-configs-label-selector", "", legacyUsage(meanings, "watch-configs-label-selector"))
-	fs.Int("token-cache-max-size", 0, legacyUsage(meanings, "token-cache-max-size"))
-	fs.Duration("token-cache-max-duration", 0, legacyUsage(meanings, "token-cache-max-duration"))
-	fs.StringToString("feature-gates", nil, legacyUsage(meanings, "feature-gates"))
 	fs.Duration("min-retry-delay", 0, legacyUsage(meanings, "min-retry-delay"))
 	fs.Duration("max-retry-delay", 0, legacyUsage(meanings, "max-retry-delay"))
 	fs.Bool("enable-leader-election", false, legacyUsage(meanings, "enable-leader-election"))

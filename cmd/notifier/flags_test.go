@@ -61,3 +61,23 @@ func valueOf(quoted string, f *pflag.Flag) string {
 	}
 	return quoted
 }
+
+// Fails when Flux's gate for workload identity does not get through, or its other gates are taken without a word.
+func TestFluxsFeatureGatesAreRead(t *testing.T) {
+	flags, options := newFlags()
+	if err := flags.Parse([]string{"--feature-gates=ObjectLevelWorkloadIdentity=true,CacheSecretsAndConfigMaps=true"}); err != nil {
+		t.Fatal(err)
+	}
+	o := options()
+	if o.FeatureGates["ObjectLevelWorkloadIdentity"] != "true" || len(o.AcceptedFlags) != 1 || o.AcceptedFlags[0].Name != "feature-gates" {
+		t.Errorf("gates %v, accepted %v", o.FeatureGates, o.AcceptedFlags)
+	}
+	flags, options = newFlags()
+	if err := flags.Parse([]string{"--feature-gates=ObjectLevelWorkloadIdentity=maybe", "--token-cache-max-size=-1", "--data-dir=" + t.TempDir()}); err != nil {
+		t.Fatal(err)
+	}
+	err := options().Validate()
+	if err == nil || !strings.Contains(err.Error(), "--feature-gates") || !strings.Contains(err.Error(), "--token-cache-max-size") {
+		t.Errorf("got %v", err)
+	}
+}

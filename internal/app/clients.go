@@ -20,6 +20,7 @@ import (
 type clients struct {
 	kinds    reconcile.Clients     // --kube-api-qps, Secrets by --secret-read-qps
 	core     *kubernetes.Clientset // Events, within --kube-api-qps
+	accounts *kubernetes.Clientset // service accounts of Providers and their tokens, a budget as large as --kube-api-qps
 	metadata metadata.Interface
 	server   *watch.Server
 	apply    *apply.Client // --trigger-qps
@@ -40,13 +41,14 @@ func newClients(o Options, log *slog.Logger) (clients, error) {
 	unlimited.QPS = -1
 
 	var c clients
-	var errs [6]error
+	var errs [7]error
 	c.kinds, errs[0] = reconcile.NewClients(config, log)
 	c.core, errs[1] = kubernetes.NewForConfig(config)
 	c.metadata, errs[2] = metadata.NewForConfig(unlimited)
 	c.server, errs[3] = watch.NewServer(unlimited, log)
 	c.apply, errs[4] = apply.NewClient(unlimited)
 	c.access, errs[5] = apply.NewAccess(unlimited)
+	c.accounts, errs[6] = kubernetes.NewForConfig(config)
 	if err := errors.Join(errs[:]...); err != nil {
 		return clients{}, fmt.Errorf("kubernetes clients: %w", err)
 	}

@@ -48,6 +48,11 @@ type Options struct {
 	RateLimitInterval time.Duration
 	NamespaceQuota    int
 	DeadLetterReplay  time.Duration
+	// FeatureGates are those of Flux that were given, of which WorkloadIdentityGate has an effect.
+	FeatureGates map[string]string
+	// TokenCacheSize and TokenCacheAge bound the tokens of service accounts that are kept.
+	TokenCacheSize int
+	TokenCacheAge  time.Duration
 	// SlackRate and SlackBurst hold for Providers on slack.com that name no limit.
 	SlackRate  float64
 	SlackBurst int
@@ -93,8 +98,8 @@ func DefaultOptions() Options {
 		NoCrossNamespaceRefs: true, DefaultServiceAccount: "default", WatchAllNamespaces: true,
 		GoogleIssuer: oidc.GoogleIssuer, MaxAlertsPerNamespace: 1000,
 		DataDir: "/data", StreamReplicas: 1, RateLimitInterval: 5 * time.Minute, NamespaceQuota: 10000,
-		DeadLetterReplay: alerts.DefaultReplayWindow,
-		SlackRate:        float64(destinations.Slack.Rate), SlackBurst: destinations.Slack.Burst,
+		DeadLetterReplay: alerts.DefaultReplayWindow, TokenCacheSize: 100, TokenCacheAge: time.Hour,
+		SlackRate: float64(destinations.Slack.Rate), SlackBurst: destinations.Slack.Burst,
 		TriggerInterval: time.Second, ReceiverRate: door.Receiver.Rate, ReceiverBurst: door.Receiver.Burst, NamespaceRate: door.Tenant.Rate,
 		ClientFailureRate: door.Unknown.Rate, PathFailureRate: door.Failure.Rate,
 		MaxInFlight: door.Requests.Total, MaxBodiesInFlight: door.Bodies.Total,
@@ -163,6 +168,7 @@ func (o Options) validateTenancy(bad badFlag) {
 	if !isIssuer(o.GoogleIssuer) {
 		bad("google-issuer", "is neither https://host nor http://<loopback address>:port") // not quoted: it may hold a password
 	}
+	o.validateIdentity(bad)
 	if o.MaxAlertsPerNamespace < 0 {
 		bad("max-alerts-per-namespace", "%d is negative", o.MaxAlertsPerNamespace)
 	}

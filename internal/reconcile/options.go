@@ -83,6 +83,8 @@ type Options struct {
 	Quiet <-chan struct{}
 	// Network is given to every Provider.
 	Network provider.Network
+	// Identities gives Providers the workload identity of the service accounts that they name, nil in an installation without.
+	Identities *Identities
 	// Namespace is the only one served, empty for all.
 	Namespace string
 	// DefaultServiceAccount is the account of Receivers that name none.

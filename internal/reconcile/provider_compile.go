@@ -132,6 +132,9 @@ func providerConfig(p *v1beta3.Provider, c credentials, network provider.Network
 		Timeout: p.Timeout(), Network: network, Proxy: provider.Proxy{Address: p.Spec.Proxy},
 	}
 	var errs []error
+	if a := p.Spec.ServiceAccountName; a != "" && len(validation.IsDNS1123Subdomain(a)) > 0 {
+		errs = append(errs, errors.New("spec.serviceAccountName is not the name of a service account"))
+	}
 	if s := c.main; s != nil {
 		cfg.Address = cmp.Or(strings.TrimSpace(s.value(addressKey)), cfg.Address)
 		cfg.Username = cmp.Or(s.value(usernameKey), cfg.Username)
@@ -225,6 +228,7 @@ func (c *providerController) compile(p *v1beta3.Provider, found credentials, nam
 			return nil, f
 		}
 	}
+	c.identities.give(&cfg, p)
 	sender, err := registry.New(cfg)
 	switch {
 	case errors.Is(err, provider.ErrNoAddress):

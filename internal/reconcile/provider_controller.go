@@ -28,6 +28,8 @@ type providerController struct {
 	// compiling are the turns of namespaces whose expressions are compiled, programs what was made of them.
 	compiling *limit.CompileShare
 	programs  *remembered[*statusProgram]
+	// identities is nil in an installation without workload identity.
+	identities *Identities
 	// limits are those of Providers that name none.
 	limits   registry.Limits
 	verdicts *verdicts

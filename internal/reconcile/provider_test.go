@@ -45,7 +45,7 @@ func TestWhatBecomesOfAProvider(t *testing.T) {
 		},
 		"a type that is not built": {
 			change: func(p *v1beta3.Provider) { p.Spec.Type = "carrier-pigeon" },
-			ready:  "False UnsupportedType", says: "generic, generic-hmac, ",
+			ready:  "False UnsupportedType", says: strings.Join(registry.Types(), ", "),
 		},
 		"a Secret that does not exist": {
 			change: func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("absent") },

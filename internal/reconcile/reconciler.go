@@ -132,8 +132,8 @@ func (r *Reconciler) wireProviders() error {
 	c := &providerController{
 		providers: kind.objects, secrets: r.secrets, destinations: r.options.Destinations, network: r.options.Network,
 		compiling: r.compiling, programs: newRemembered[*statusProgram](),
-		alert:    func(k kube.Key) (*v1beta3.Alert, bool) { return r.alerts.objects.Get(k) },
-		limits:   r.options.Limits,
+		alert:  func(k kube.Key) (*v1beta3.Alert, bool) { return r.alerts.objects.Get(k) },
+		limits: r.options.Limits, identities: r.options.Identities,
 		verdicts: kind.verdicts, handled: newRemembered[string](), decided: r.providerDecided,
 	}
 	kind.wire(r, c.reconcile, statusOptions[*v1beta3.Provider, *v1beta3.ProviderList]{

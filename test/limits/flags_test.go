@@ -95,13 +95,13 @@ func TestFluxsFlagsAreTakenAndTheLogSaysWhatTheyDo(t *testing.T) {
 	s := scoped(t)
 	s.startScoped(env.NotifierOptions{Args: []string{
 		"--export-http-path-metrics", "--watch-configs-label-selector=a=b", "--token-cache-max-size=10", "--token-cache-max-duration=1h",
-		"--feature-gates=ObjectLevelWorkloadIdentity=true", "--min-retry-delay=1s", "--max-retry-delay=1m", "--concurrent=8",
+		"--feature-gates=ObjectLevelWorkloadIdentity=true,CacheSecretsAndConfigMaps=true", "--min-retry-delay=1s", "--max-retry-delay=1m", "--concurrent=8",
 		"--enable-leader-election", "--leader-election-lease-duration=35s", "--leader-election-renew-deadline=30s",
 		"--leader-election-retry-period=5s", "--leader-election-release-on-cancel",
 		"--kube-api-qps=20", "--kube-api-burst=100", "--log-level=info", "--log-encoding=json", "--rate-limit-interval=1m",
 	}})
 	for _, flag := range []string{
-		"export-http-path-metrics", "watch-configs-label-selector", "token-cache-max-size", "feature-gates", "min-retry-delay",
+		"export-http-path-metrics", "watch-configs-label-selector", "feature-gates", "min-retry-delay",
 		"enable-leader-election", "leader-election-lease-duration", "leader-election-renew-deadline", "leader-election-retry-period",
 		"leader-election-release-on-cancel",
 	} {

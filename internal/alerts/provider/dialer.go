@@ -19,8 +19,8 @@ import (
 	"notifier/internal/event"
 )
 
-// Dialer connects to a destination that does not speak HTTP, as Client does to one that does: every address is checked when it is dialled,
-// the way is the Provider's proxy, and TLS is the Provider's.
+// Dialer connects to a destination that does not speak HTTP, as Client does to one that does: every address is checked when it is
+// dialled, the way is the Provider's proxy, and TLS is the Provider's.
 type Dialer struct {
 	network Network
 	direct  *net.Dialer

@@ -18,8 +18,8 @@
 // Notification.DeliveryID, which is the same at every attempt. (Below Send, net/http repeats a request by itself only when the
 // idle connection it was written to turns out to be dead.)
 //
-// A refusal's reason is its status, with a word of the answer if the type knows that word, from a closed list, as all of the answer or the
-// code in it. Nothing else of an answer is shown, not even its length.
+// A refusal's reason is its status, with a word of the answer if the type knows that word, from a closed list, as all of the answer or
+// the code in it. Nothing else of an answer is shown, not even its length.
 //
 // # Secrets
 //
@@ -31,8 +31,11 @@
 // Addresses are tenant input and are reached from the process's place in the network, so Network decides on each IP address
 // at the moment of dialling, whatever name or notation led to it. Behind a proxy the proxy's address is checked at dialling, and the
 // destination's if the URL has one instead of a name. What names a tenant's own proxy resolves is its owner's to decide. For the
-// environment's proxy a name is also resolved here, to be checked, and passes if it has no address here: the proxy then resolves it on its
-// own, so a name that answers differently to the proxy is the proxy's to refuse.
+// environment's proxy a name is also resolved here, to be checked, and passes if it has no address here: the proxy then resolves it on
+// its own, so a name that answers differently to the proxy is the proxy's to refuse.
+//
+// Types that do not speak HTTP connect by a Dialer, with the same checks, and by the environment's proxy for https. They ask CheckOwned
+// right before they write a message, as the Client does before a body.
 //
 // Every request carries "Via: 1.1 notifier", which tenants cannot change: by it the process's own doors can recognize a
 // notification that was addressed to them and end the loop.

@@ -12,8 +12,8 @@ import (
 // errReplaced says that another replica owns the delivery that a request is for.
 var errReplaced = errors.New("another replica sends it")
 
-// CheckOwned returns an error once this replica does not own the work any more that ctx was given for. Types that do not speak HTTP ask it
-// right before they write a message.
+// CheckOwned returns an error once this replica does not own the work any more that ctx was given for. Types that do not speak HTTP ask
+// it right before they write a message.
 func CheckOwned(ctx context.Context) error {
 	if !event.Owned(ctx) {
 		return errReplaced

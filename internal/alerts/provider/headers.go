@@ -22,8 +22,8 @@ var reserved = []string{
 }
 
 // Headers checks the headers of a Secret and leaves out those of the connection and those that are the type's own, which it returns by
-// name. The type's own are given in their canonical form; one that ends in "-*" stands for all that begin so. Its errors name none: a name
-// may be part of a value that was badly quoted.
+// name. The type's own are given in their canonical form; one that ends in "-*" stands for all that begin so. Its errors name none: a
+// name may be part of a value that was badly quoted.
 func Headers(values map[string]string, own ...string) (h http.Header, ignored []string, err error) {
 	if len(values) > MaxHeaders {
 		return nil, nil, errors.New("headers has too many entries")

@@ -29,8 +29,8 @@ type Notification struct {
 	Alert, AlertUID string
 }
 
-// Reported returns an entry of the metadata that the object or its controller reports, without the prefix of its key. It is empty where the
-// Alert's author wrote the entry: no author decides which events a type takes.
+// Reported returns an entry of the metadata that the object or its controller reports, without the prefix of its key. It is empty where
+// the Alert's author wrote the entry: no author decides which events a type takes.
 func (n Notification) Reported(key string) string {
 	if slices.Contains(n.Authored, key) {
 		return ""

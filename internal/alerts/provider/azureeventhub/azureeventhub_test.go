@@ -66,7 +66,7 @@ func signed(r *http.Request) bool {
 func valid(properties string, body []byte) bool {
 	d := json.NewDecoder(bytes.NewReader([]byte(properties)))
 	d.DisallowUnknownFields()
-	var p struct{ MessageId, PartitionKey string } //nolint:revive,staticcheck // as the vendor spells it
+	var p struct{ MessageId, PartitionKey string }
 	_, err := event.Decode(body)
 	return d.Decode(&p) == nil && p.MessageId != "" && len(p.MessageId) <= 128 && p.PartitionKey != "" && len(p.PartitionKey) <= 128 && err == nil
 }

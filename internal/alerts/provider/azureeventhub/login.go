@@ -21,7 +21,8 @@ const signatureLife = 10 * time.Minute
 // connection is what a connection string says.
 type connection struct{ endpoint, keyName, key, hub string }
 
-var errConnection = errors.New("address is not a connection string of the form Endpoint=sb://…/;SharedAccessKeyName=…;SharedAccessKey=…;EntityPath=…")
+var errConnection = errors.New("address is not a connection string of the form Endpoint=sb://…/;" +
+	"SharedAccessKeyName=…;SharedAccessKey=…;EntityPath=…")
 
 // parseConnection reads a connection string. Its errors quote nothing of it.
 func parseConnection(text string) (connection, error) {
@@ -95,7 +96,8 @@ func newBearer(cfg provider.Config) (login, error) {
 		return bearer(header.Get("Authorization")), nil
 	}
 	if cfg.ServiceAccount == "" {
-		return nil, errors.New("nothing logs in: address is no connection string, the Secret has no key token, and spec.serviceAccountName is not set")
+		return nil, errors.New("nothing logs in: address is no connection string, the Secret has no key token, " +
+			"and spec.serviceAccountName is not set")
 	}
 	source, err := cloudauth.Azure(cfg, scope)
 	if err != nil {

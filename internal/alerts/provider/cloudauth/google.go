@@ -19,14 +19,15 @@ const (
 )
 
 const (
-	googleTokens        = "https://sts.googleapis.com/v1/token"
+	googleTokens        = "https://sts.googleapis.com/v1/token" //nolint:gosec // an address
 	googleImpersonation = "https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/"
 	googleScope         = "https://www.googleapis.com/auth/cloud-platform"
 )
 
 var (
-	googleProviderForm = regexp.MustCompile(`^projects/[0-9]{1,20}/locations/global/workloadIdentityPools/[^/\s]{1,100}/providers/[^/\s]{1,100}$`)
-	googleAccountForm  = regexp.MustCompile(`^[a-zA-Z0-9-]{1,100}@[a-zA-Z0-9.-]{1,150}$`)
+	googleProviderForm = regexp.MustCompile(`^projects/[0-9]{1,20}/locations/global/workloadIdentityPools/` +
+		`[^/\s]{1,100}/providers/[^/\s]{1,100}$`)
+	googleAccountForm = regexp.MustCompile(`^[a-zA-Z0-9-]{1,100}@[a-zA-Z0-9.-]{1,150}$`)
 )
 
 // Google returns access tokens for a scope, such as "https://www.googleapis.com/auth/pubsub".

@@ -121,7 +121,8 @@ func recipients(channel string) ([]*mail.Address, error) {
 // plain reports whether an address can be written into a command as it is: no server need know more than ASCII, and what an address is
 // made of there has no spaces and no brackets.
 func plain(a *mail.Address) bool {
-	return len(a.Address) <= 254 && !strings.ContainsFunc(a.Address, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`<>"\(),:;`, r) })
+	special := func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`<>"\(),:;`, r) }
+	return len(a.Address) <= 254 && !strings.ContainsFunc(a.Address, special)
 }
 
 // Close does nothing: no connection outlives its send.

@@ -1,6 +1,7 @@
 package email
 
 import (
+	"errors"
 	"flag"
 	"io"
 	"mime"
@@ -73,7 +74,7 @@ func read(t *testing.T, raw []byte) (h mail.Header, text, html string) {
 	parts := multipart.NewReader(m.Body, parameters["boundary"])
 	for {
 		p, err := parts.NextRawPart()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return m.Header, text, html
 		}
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -90,7 +91,8 @@ func newLogin(cfg provider.Config) (login, error) {
 		return newKey([]byte(cfg.Token))
 	}
 	if cfg.ServiceAccount == "" {
-		return nil, errors.New("the Secret has no key token, a service account's key in JSON, and spec.serviceAccountName is not set: one of them logs in")
+		return nil, errors.New("the Secret has no key token, a service account's key in JSON, " +
+			"and spec.serviceAccountName is not set: one of them logs in")
 	}
 	return cloudauth.Google(cfg, scope)
 }
@@ -130,9 +132,7 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 		return err
 	}
 	m := message{Data: data, Attributes: map[string]string{idempotencyKey: n.DeliveryID}, OrderingKey: orderingKey(n.Event)}
-	for name, value := range s.attributes {
-		m.Attributes[name] = value
-	}
+	maps.Copy(m.Attributes, s.attributes)
 	body, err := json.Marshal(map[string][]message{"messages": {m}})
 	if err != nil {
 		return event.NewError(event.Permanent, provider.LabelPayload, "message could not be encoded", err)

@@ -31,7 +31,8 @@ type key struct {
 	now    func() time.Time
 }
 
-var errKey = errors.New("the Secret's key token is not the key of a service account in JSON, with client_email, private_key_id and private_key")
+var errKey = errors.New("the Secret's key token is not the key of a service account in JSON, " +
+	"with client_email, private_key_id and private_key")
 
 // newKey reads a key file.
 func newKey(file []byte) (*key, error) {
@@ -45,7 +46,8 @@ func newKey(file []byte) (*key, error) {
 		return nil, errKey
 	}
 	if f.Type != "service_account" {
-		return nil, errors.New("the Secret's key token is a credential of another type than service_account; use spec.serviceAccountName for workload identity")
+		return nil, errors.New("the Secret's key token is a credential of another type than service_account; " +
+			"use spec.serviceAccountName for workload identity")
 	}
 	block, _ := pem.Decode([]byte(f.Key))
 	if block == nil {

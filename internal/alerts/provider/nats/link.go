@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -148,7 +149,7 @@ func (l *link) connect(ctx context.Context) (*conn, error) {
 	}
 	share := max(left/time.Duration(len(l.servers)), time.Millisecond)
 	w.each = share
-	options := append(l.options[:len(l.options):len(l.options)], nats.SetCustomDialer(w), nats.Timeout(share),
+	options := append(slices.Clip(l.options), nats.SetCustomDialer(w), nats.Timeout(share),
 		// By default the library writes to standard error what a server says.
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			if errors.Is(err, nats.ErrPermissionViolation) {

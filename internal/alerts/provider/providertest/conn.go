@@ -191,7 +191,9 @@ func (s Conn) broken(t *testing.T) {
 
 // babble fails when what a server says is read for as long as it comes, or is shown.
 func (s Conn) babble(t *testing.T) {
-	for _, word := range []string{replySecret, replySecret + "\r\n", "\x00\xff", "220 " + replySecret + "\r\n", "-ERR '" + replySecret + "'\r\n"} {
+	for _, word := range []string{
+		replySecret, replySecret + "\r\n", "\x00\xff", "220 " + replySecret + "\r\n", "-ERR '" + replySecret + "'\r\n",
+	} {
 		ended := make(chan int, 1)
 		cfg := s.config(s.plain(listen(t, func(c net.Conn) {
 			written := 0

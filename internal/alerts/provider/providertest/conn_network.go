@@ -95,7 +95,9 @@ func (s Conn) deniedBehindProxy(t *testing.T) {
 	server := s.Start(t, nil)
 	proxy, socks := HTTPProxy(t, server.Addr, "user", proxySecret), SOCKSProxy(t, server.Addr, "user", proxySecret)
 	resolver := DNS(t, map[string]string{"proxy.test": "127.0.0.1", "far.test": "192.0.2.1"})
-	for _, host := range []string{"localhost:1", "LOCALHOST.:1", "a.localhost:1", "127.0.0.2:1", "169.254.169.254:1", "[::1]:1", "2130706434:1"} {
+	for _, host := range []string{
+		"localhost:1", "LOCALHOST.:1", "a.localhost:1", "127.0.0.2:1", "169.254.169.254:1", "[::1]:1", "2130706434:1",
+	} {
 		for _, proxyAddress := range []string{proxy.URL, "socks5://" + socks.String()} {
 			cfg := s.config(s.plain(host))
 			cfg.Network = provider.Network{Allow: loopbackProxyOnly, Resolver: resolver}
@@ -150,8 +152,8 @@ func (s Conn) failingProxy(t *testing.T) {
 	}
 }
 
-// environmentProxy fails when the environment's proxy is used unasked, when a name that only it knows is never tried, and when what a name
-// means here is not looked at: the proxy is the administrator's.
+// environmentProxy fails when the environment's proxy is used unasked, when a name that only it knows is never tried, and when what a
+// name means here is not looked at: the proxy is the administrator's.
 func (s Conn) environmentProxy(t *testing.T) {
 	server := s.Start(t, nil)
 	proxy := HTTPProxy(t, server.Addr, "user", proxySecret)

@@ -1,0 +1,45 @@
+package app
+
+import (
+	"fmt"
+	"strconv"
+
+	"notifier/internal/reconcile"
+)
+
+// WorkloadIdentityGate is the feature gate, as Flux names it, with which Providers log in at a cloud as a service account of their
+// namespace.
+const WorkloadIdentityGate = "ObjectLevelWorkloadIdentity"
+
+// workloadIdentity reports whether the gate is open.
+func (o Options) workloadIdentity() (bool, error) {
+	value, ok := o.FeatureGates[WorkloadIdentityGate]
+	if !ok {
+		return false, nil
+	}
+	return strconv.ParseBool(value)
+}
+
+func (o Options) validateIdentity(bad badFlag) {
+	if _, err := o.workloadIdentity(); err != nil {
+		bad("feature-gates", "%s=%q is neither true nor false", WorkloadIdentityGate, o.FeatureGates[WorkloadIdentityGate])
+	}
+	if o.TokenCacheSize < 0 || o.TokenCacheSize > 1_000_000 {
+		bad("token-cache-max-size", "%d is not between 0 and 1000000", o.TokenCacheSize)
+	}
+	if o.TokenCacheAge < 0 {
+		bad("token-cache-max-duration", "%s is negative", o.TokenCacheAge)
+	}
+}
+
+// identities are the service accounts of Providers, nil while the gate is closed.
+func (a *App) identities() (*reconcile.Identities, error) {
+	if open, err := a.options.workloadIdentity(); err != nil || !open {
+		return nil, err
+	}
+	i, err := reconcile.NewIdentities(reconcile.NewAccounts(a.clients.accounts), a.options.TokenCacheSize, a.options.TokenCacheAge)
+	if err != nil {
+		return nil, fmt.Errorf("workload identity: %w", err)
+	}
+	return i, nil
+}

@@ -1,0 +1,141 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"notifier/api/v1beta3"
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+	"notifier/internal/reconcile/kube"
+)
+
+// tokenLife is how long a token of a service account is asked for. The API server may shorten it.
+const tokenLife = time.Hour
+
+// AccountSource is the API server's service accounts. It has no method to list them, and none for an account of the process.
+type AccountSource interface {
+	Account(ctx context.Context, key kube.Key) (*corev1.ServiceAccount, error)
+	// Token returns a token of an account for one audience, and when it ends.
+	Token(ctx context.Context, key kube.Key, audience string) (token string, ends time.Time, err error)
+}
+
+// NewAccounts returns the service accounts that a client reaches.
+func NewAccounts(client kubernetes.Interface) AccountSource { return accountClient{client} }
+
+type accountClient struct{ client kubernetes.Interface }
+
+func (c accountClient) Account(ctx context.Context, key kube.Key) (*corev1.ServiceAccount, error) {
+	return c.client.CoreV1().ServiceAccounts(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+}
+
+func (c accountClient) Token(ctx context.Context, key kube.Key, audience string) (string, time.Time, error) {
+	seconds := int64(tokenLife / time.Second)
+	r, err := c.client.CoreV1().ServiceAccounts(key.Namespace).CreateToken(ctx, key.Name, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{Audiences: []string{audience}, ExpirationSeconds: &seconds},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	return r.Status.Token, r.Status.ExpirationTimestamp.Time, nil
+}
+
+// Identities gets tokens of the service accounts that Providers name, each of its Provider's own namespace.
+type Identities struct {
+	source AccountSource
+	// tokens is nil where none is kept.
+	tokens *lru.Cache[issuedFor, keptToken]
+	maxAge time.Duration
+}
+
+// issuedFor names a token. The account's UID is part of it, so that an account that was made anew has no token of the one before.
+type issuedFor struct {
+	account  kube.Key
+	uid      string
+	audience string
+}
+
+type keptToken struct {
+	value string
+	renew time.Time
+}
+
+// NewIdentities keeps up to size tokens, none for 0, each for maxAge or four fifths of its life at most.
+func NewIdentities(source AccountSource, size int, maxAge time.Duration) (*Identities, error) {
+	i := &Identities{source: source, maxAge: maxAge}
+	if size == 0 {
+		return i, nil
+	}
+	var err error
+	if i.tokens, err = lru.New[issuedFor, keptToken](size); err != nil {
+		return nil, fmt.Errorf("token cache: %w", err)
+	}
+	return i, nil
+}
+
+// give gives a Provider's Config the identity of the account that its spec names.
+func (i *Identities) give(cfg *provider.Config, p *v1beta3.Provider) {
+	if i == nil || p.Spec.ServiceAccountName == "" {
+		return
+	}
+	account := kube.Key{Namespace: p.Namespace, Name: p.Spec.ServiceAccountName}
+	cfg.Identity = func(ctx context.Context, audience string) (string, error) { return i.token(ctx, account, audience) }
+	cfg.Annotations = func(ctx context.Context) (map[string]string, error) {
+		found, err := i.source.Account(ctx, account)
+		if err != nil {
+			return nil, accountError(account, err)
+		}
+		return maps.Clone(found.Annotations), nil
+	}
+}
+
+// token returns a token of an account for an audience. Without an audience the token would be one for the API server itself.
+func (i *Identities) token(ctx context.Context, account kube.Key, audience string) (string, error) {
+	if audience == "" {
+		return "", event.NewError(event.Permanent, provider.LabelOther, "no audience for a token of the service account", nil)
+	}
+	found, err := i.source.Account(ctx, account)
+	if err != nil {
+		return "", accountError(account, err)
+	}
+	key := issuedFor{account, string(found.UID), audience}
+	now := time.Now()
+	if i.tokens != nil {
+		if kept, ok := i.tokens.Get(key); ok && now.Before(kept.renew) {
+			return kept.value, nil
+		}
+	}
+	value, ends, err := i.source.Token(ctx, account, audience)
+	if err != nil {
+		return "", accountError(account, err)
+	}
+	if i.tokens != nil {
+		i.tokens.Add(key, keptToken{value: value, renew: now.Add(min(ends.Sub(now)*4/5, i.maxAge))})
+	}
+	return value, nil
+}
+
+// accountError says what the API server's refusal means to the Provider's owner. Whatever it is, it is mended without an edit of the
+// Provider.
+func accountError(account kube.Key, err error) *event.Error {
+	reason := "the cluster's API server gives no token of the service account"
+	switch {
+	case apierrors.IsNotFound(err):
+		reason = fmt.Sprintf("there is no service account %q in the Provider's namespace, which spec.serviceAccountName names", account.Name)
+	case apierrors.IsForbidden(err):
+		reason = "the installation may not make tokens of service accounts: its administrator applies config/workload-identity"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return provider.Classify(err)
+	}
+	return event.NewError(event.Retry, provider.LabelRejected, reason, err)
+}

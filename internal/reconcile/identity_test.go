@@ -1,0 +1,217 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	k8stesting "k8s.io/client-go/testing"
+
+	v1 "notifier/api/v1"
+	"notifier/api/v1beta3"
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+	"notifier/internal/reconcile/kube"
+)
+
+// accounts are a cluster's service accounts, whose tokens say what they are and have numbers.
+type accounts struct {
+	mu     sync.Mutex
+	all    map[kube.Key]*corev1.ServiceAccount
+	issued int
+	refuse error
+}
+
+func (a *accounts) Account(_ context.Context, key kube.Key) (*corev1.ServiceAccount, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	found, ok := a.all[key]
+	if !ok {
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "serviceaccounts"}, key.Name)
+	}
+	return found, nil
+}
+
+func (a *accounts) Token(_ context.Context, key kube.Key, audience string) (string, time.Time, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.issued++
+	return fmt.Sprintf("%s for %s, %d", key, audience, a.issued), time.Now().Add(time.Hour), a.refuse
+}
+
+func account(namespace, name, uid string) *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: name, UID: types.UID(uid), Annotations: map[string]string{"of": namespace},
+	}}
+}
+
+func newAccounts(found ...*corev1.ServiceAccount) *accounts {
+	a := &accounts{all: map[kube.Key]*corev1.ServiceAccount{}}
+	for _, s := range found {
+		a.all[kube.Key{Namespace: s.Namespace, Name: s.Name}] = s
+	}
+	return a
+}
+
+// identityOf returns the Config of a Provider of a namespace that names the account.
+func identityOf(t *testing.T, a *accounts, size int, namespace, name string) (provider.Config, *Identities) {
+	t.Helper()
+	i, err := NewIdentities(a, size, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cfg provider.Config
+	p := &v1beta3.Provider{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "p"}}
+	p.Spec.ServiceAccountName = name
+	i.give(&cfg, p)
+	return cfg, i
+}
+
+// Fails when a Provider gets a token or the annotations of an account of another namespace.
+func TestAProviderHasTheIdentityOfItsOwnNamespacesAccount(t *testing.T) {
+	a := newAccounts(account("team-a", "events", "1"), account("team-b", "events", "2"), account("team-b", "only", "3"))
+	cfg, _ := identityOf(t, a, 10, "team-a", "events")
+	if got, err := cfg.Identity(t.Context(), "aud"); err != nil || got != "team-a/events for aud, 1" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if got, err := cfg.Annotations(t.Context()); err != nil || got["of"] != "team-a" {
+		t.Errorf("got %v, %v", got, err)
+	}
+	cfg, _ = identityOf(t, a, 10, "team-a", "only")
+	if got, err := cfg.Identity(t.Context(), "aud"); err == nil || !strings.Contains(err.Error(), `no service account "only"`) {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// Fails when a token is kept beyond four fifths of its life or its age, for another audience, or for an account that was made anew.
+func TestATokenIsKeptForItsAccountAndAudience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccounts(account("team-a", "events", "1"))
+		cfg, i := identityOf(t, a, 10, "team-a", "events")
+		want := func(audience string, issued int) {
+			t.Helper()
+			if _, err := cfg.Identity(t.Context(), audience); err != nil || a.issued != issued {
+				t.Errorf("%v, %d tokens were issued, want %d", err, a.issued, issued)
+			}
+		}
+		want("x", 1)
+		want("x", 1)
+		want("y", 2)
+		a.all[kube.Key{Namespace: "team-a", Name: "events"}] = account("team-a", "events", "2")
+		want("x", 3)
+		<-time.After(47 * time.Minute)
+		want("x", 3)
+		<-time.After(2 * time.Minute)
+		want("x", 4)
+		i.maxAge = time.Minute
+		<-time.After(49 * time.Minute)
+		want("x", 5)
+		<-time.After(2 * time.Minute)
+		want("x", 6)
+	})
+}
+
+// Fails when the tokens that are kept have no bound, or 0 keeps some.
+func TestTheTokensThatAreKeptAreBounded(t *testing.T) {
+	a := newAccounts(account("team-a", "events", "1"))
+	cfg, i := identityOf(t, a, 5, "team-a", "events")
+	for n := range 50 {
+		if _, err := cfg.Identity(t.Context(), fmt.Sprint(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := i.tokens.Len(); n != 5 {
+		t.Errorf("%d tokens are kept", n)
+	}
+	a = newAccounts(account("team-a", "events", "1"))
+	cfg, _ = identityOf(t, a, 0, "team-a", "events")
+	for range 2 {
+		if _, err := cfg.Identity(t.Context(), "x"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a.issued != 2 {
+		t.Errorf("%d tokens were issued", a.issued)
+	}
+}
+
+// Fails when a token for the API server itself is asked for, or its refusal ends a delivery for good or shows what the server says.
+func TestARefusedTokenIsToldAndRetried(t *testing.T) {
+	a := newAccounts(account("team-a", "events", "1"))
+	cfg, _ := identityOf(t, a, 10, "team-a", "events")
+	if got, err := cfg.Identity(t.Context(), ""); err == nil || got != "" || a.issued != 0 {
+		t.Errorf("without an audience: %q, %v", got, err)
+	}
+	for says, refuse := range map[string]error{
+		"config/workload-identity": apierrors.NewForbidden(schema.GroupResource{}, "events", errors.New("s3cret")),
+		"gives no token":           apierrors.NewInternalError(errors.New("s3cret")),
+		"no answer in time":        fmt.Errorf("s3cret: %w", context.DeadlineExceeded),
+	} {
+		a.refuse = refuse
+		_, err := cfg.Identity(t.Context(), "x")
+		if e := event.AsError(err); err == nil || e.Class != event.Retry || !strings.Contains(e.Error(), says) || strings.Contains(e.Error(), "s3cret") {
+			t.Errorf("%s: %v", says, err)
+		}
+	}
+}
+
+// Fails when the request for a token says anything else than one audience and its life.
+func TestATokenIsAskedForWithOneAudienceAndAnHour(t *testing.T) {
+	client := fake.NewClientset(account("team-a", "events", "1"))
+	var asked *authenticationv1.TokenRequest
+	client.PrependReactor("create", "serviceaccounts", func(action k8stesting.Action) (bool, runtime.Object, error) {
+		create := action.(k8stesting.CreateActionImpl)
+		asked = create.Object.(*authenticationv1.TokenRequest)
+		if create.Subresource != "token" || create.Namespace != "team-a" || create.Name != "events" {
+			t.Errorf("asked for %s of %s/%s", create.Subresource, create.Namespace, create.Name)
+		}
+		return true, &authenticationv1.TokenRequest{Status: authenticationv1.TokenRequestStatus{Token: "t"}}, nil
+	})
+	source, key := NewAccounts(client), kube.Key{Namespace: "team-a", Name: "events"}
+	if got, _, err := source.Token(t.Context(), key, "x"); err != nil || got != "t" {
+		t.Fatalf("got %q, %v", got, err)
+	}
+	if s := asked.Spec; len(s.Audiences) != 1 || s.Audiences[0] != "x" || *s.ExpirationSeconds != 3600 || s.BoundObjectRef != nil {
+		t.Errorf("asked for %+v", s)
+	}
+	if got, err := source.Account(t.Context(), key); err != nil || got.UID != "1" {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+// Fails when a Provider that needs workload identity is accepted in an installation without, or does not tell how it is switched on.
+func TestWithoutTheGateTheConditionSaysHowToOpenIt(t *testing.T) {
+	p := newProvider("hub", func(p *v1beta3.Provider) {
+		p.Spec.Type, p.Spec.Address, p.Spec.Channel, p.Spec.SecretRef, p.Spec.ServiceAccountName = "azureeventhub", "hub", "team", nil, "events"
+	})
+	open, err := NewIdentities(newAccounts(), 10, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, f := (&providerController{}).compile(p, credentials{}, nil); f == nil || f.reason != v1.InvalidConfigReason ||
+		!strings.Contains(f.message, "--feature-gates=ObjectLevelWorkloadIdentity=true") {
+		t.Errorf("without: %+v", f)
+	}
+	sender, f := (&providerController{identities: open}).compile(p, credentials{}, nil)
+	if f != nil {
+		t.Fatalf("with: %+v", f)
+	}
+	_ = sender.Close()
+	p.Spec.ServiceAccountName = "../../secrets"
+	if _, f := (&providerController{identities: open}).compile(p, credentials{}, nil); f == nil || !strings.Contains(f.message, "spec.serviceAccountName") {
+		t.Errorf("no name: %+v", f)
+	}
+}
