@@ -38,7 +38,7 @@ func providerMistakes() map[string]mistake {
 	return unserved(map[string]mistake{
 		"a type that is not built": {
 			spec: `{"type":"carrier-pigeon","address":"https://pigeon.example"}`, problem: `type "carrier-pigeon" is not supported`,
-			next: "supported are generic", reason: "UnsupportedType",
+			next: "supported are alertmanager", reason: "UnsupportedType",
 		},
 		"a Provider's Secret is missing": {
 			spec: generic(""), problem: "does not exist", next: "make it, or correct the name", reason: "SecretNotFound",

@@ -3,7 +3,10 @@ package registry_test
 import (
 	"context"
 	"errors"
+	"os"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -121,5 +124,32 @@ func TestOneMistakeInATokenHasOneText(t *testing.T) {
 		if told == slices.Contains(elsewhere, typ) {
 			t.Errorf("%s: %v", typ, err)
 		}
+	}
+}
+
+// Fails when a type, its page, or a key that it reads of the Secret is missing from the page about Providers.
+func TestThePageListsEveryType(t *testing.T) {
+	page, err := os.ReadFile("../../../../docs/providers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listed []string
+	row := regexp.MustCompile("(?m)^\\| \\[`([^`]+)`\\]\\((providers/[a-z]+\\.md)\\) \\|[^|]*\\|([^|]*)\\|")
+	for _, row := range row.FindAllStringSubmatch(string(page), -1) {
+		typ, file, keys := row[1], row[2], row[3]
+		listed = append(listed, typ)
+		if _, err := os.Stat("../../../../docs/" + file); err != nil {
+			t.Errorf("%s has no page: %v", typ, err)
+		}
+		for _, key := range registry.Keys(typ) {
+			old := strings.HasSuffix(key, "File") // of which the page speaks once
+			if !old && !strings.Contains(keys, "`"+key+"`") && !strings.Contains(keys, "as `git") {
+				t.Errorf("the row of %s does not name the key %s", typ, key)
+			}
+		}
+	}
+	slices.Sort(listed)
+	if diff := cmp.Diff(types, listed); diff != "" {
+		t.Error(diff)
 	}
 }
