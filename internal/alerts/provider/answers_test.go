@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"notifier/internal/event"
 )
 
 func TestWaitsAreBounded(t *testing.T) {
@@ -26,5 +28,32 @@ func TestJSONIsEncodedAsItIsRead(t *testing.T) {
 	}
 	if _, err := EncodeJSON(func() {}); Classify(err).Label != LabelPayload {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Fails when a text that is not known is shown, or one that stands elsewhere.
+func TestAWordIsReadAtItsPlace(t *testing.T) {
+	word := WordAt([]string{"known"}, "error", "status")
+	for answer, want := range map[string]string{
+		`{"error":{"status":"known","x":1}}`: "known", `{"error":{"status":"s3cret"}}`: "", `{"status":"known"}`: "", `{"error":"known"}`: "",
+		`{"error":{"status":["known"]}}`: "", `{"error":null}`: "", `known`: "", ``: "",
+	} {
+		if got := word([]byte(answer)); got != want {
+			t.Errorf("%s: got %q", answer, got)
+		}
+	}
+}
+
+func TestAnAnswerOfAnotherIsWorthAnotherTry(t *testing.T) {
+	var out struct{ A int }
+	if err := DecodeJSON([]byte(`{"a":1}`), &out, "the API"); err != nil || out.A != 1 {
+		t.Errorf("got %v, %+v", err, out)
+	}
+	if err := DecodeJSON([]byte("<html>s3cret"), nil, "the API"); err != nil {
+		t.Errorf("what nobody reads: %v", err)
+	}
+	e := event.AsError(DecodeJSON([]byte("<html>s3cret"), &out, "the API"))
+	if e.Class != event.Retry || e.Label != LabelReply || e.Error() != "answer is not one of the API" {
+		t.Errorf("got %v", e)
 	}
 }

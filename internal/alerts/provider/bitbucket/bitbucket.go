@@ -15,7 +15,6 @@ import (
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/githost"
-	"notifier/internal/event"
 )
 
 // Types are the Provider types that the package serves.
@@ -105,10 +104,7 @@ func login(cfg provider.Config) (http.Header, error) {
 
 // Limit returns the limit of Bitbucket's own host.
 func (h host) Limit() provider.Limit {
-	if strings.EqualFold(strings.TrimSuffix(h.client.Host(), "."), apiHost) {
-		return limit
-	}
-	return provider.Limit{}
+	return h.client.LimitOn(limit, apiHost)
 }
 
 // Close drops idle connections.
@@ -127,8 +123,8 @@ func (h host) LastStatus(ctx context.Context, c *http.Client, s githost.Status) 
 		build
 		Updated string `json:"updated_on"`
 	}
-	if err := json.Unmarshal(answer, &old); err != nil {
-		return githost.Last{}, event.NewError(event.Retry, provider.LabelReply, "answer is not one of Bitbucket's API", err)
+	if err := provider.DecodeJSON(answer, &old, "Bitbucket's API"); err != nil {
+		return githost.Last{}, err
 	}
 	set, _ := time.Parse(time.RFC3339, old.Updated)
 	return githost.Last{Same: old.State == want.State && old.Description == want.Description, Set: set}, nil
@@ -136,9 +132,9 @@ func (h host) LastStatus(ctx context.Context, c *http.Client, s githost.Status) 
 
 // SetStatus writes the status of the key.
 func (h host) SetStatus(ctx context.Context, c *http.Client, s githost.Status) error {
-	body, err := json.Marshal(h.build(s))
+	body, err := provider.Marshal(h.build(s))
 	if err != nil {
-		return event.NewError(event.Permanent, provider.LabelPayload, "status could not be encoded", err)
+		return err
 	}
 	_, err = h.client.Do(ctx, c, provider.Request{URL: h.builds(s.Commit), Body: body})
 	return err

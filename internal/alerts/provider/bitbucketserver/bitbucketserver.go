@@ -14,7 +14,6 @@ import (
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/githost"
-	"notifier/internal/event"
 )
 
 // Types are the Provider types that the package serves.
@@ -111,8 +110,8 @@ func (h host) LastStatus(ctx context.Context, c *http.Client, s githost.Status) 
 		build
 		Updated int64 `json:"updatedDate"` // milliseconds since 1970
 	}
-	if err := json.Unmarshal(answer, &old); err != nil {
-		return githost.Last{}, event.NewError(event.Retry, provider.LabelReply, "answer is not one of Bitbucket's API", err)
+	if err := provider.DecodeJSON(answer, &old, "Bitbucket's API"); err != nil {
+		return githost.Last{}, err
 	}
 	last := githost.Last{Same: old.State == want.State && old.Description == want.Description}
 	if old.Updated > 0 {
@@ -123,9 +122,9 @@ func (h host) LastStatus(ctx context.Context, c *http.Client, s githost.Status) 
 
 // SetStatus writes the build of the status's key.
 func (h host) SetStatus(ctx context.Context, c *http.Client, s githost.Status) error {
-	body, err := json.Marshal(h.build(s))
+	body, err := provider.Marshal(h.build(s))
 	if err != nil {
-		return event.NewError(event.Permanent, provider.LabelPayload, "status could not be encoded", err)
+		return err
 	}
 	_, err = h.client.Do(ctx, c, provider.Request{URL: h.builds(s.Commit), Body: body})
 	return err

@@ -10,7 +10,6 @@ import (
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/githost"
-	"notifier/internal/event"
 )
 
 const (
@@ -96,10 +95,7 @@ func (r repository) call(ctx context.Context, h *http.Client, request provider.R
 	if err != nil || reply == nil || len(answer) == 0 {
 		return err
 	}
-	if err := json.Unmarshal(answer, reply); err != nil {
-		return event.NewError(event.Retry, provider.LabelReply, "answer is not one of Gitea's API", err)
-	}
-	return nil
+	return provider.DecodeJSON(answer, reply, "Gitea's API")
 }
 
 // url returns the address of a part of the repository in the API.

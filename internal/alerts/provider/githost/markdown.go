@@ -3,6 +3,8 @@ package githost
 import (
 	"regexp"
 	"strings"
+
+	"notifier/internal/alerts/provider"
 )
 
 // noWidth takes the meaning away from a sign before it without being seen: hosts look for mentions and references in the text that Markdown
@@ -79,7 +81,7 @@ func escapeText(s string) string {
 // within a word would be emphasis.
 func endOfAddress(s string, from, to int) int {
 	for i := from; i < to; i++ {
-		if s[i] == '_' && (!alphanumeric(s[i-1]) || i+1 == len(s) || !alphanumeric(s[i+1])) {
+		if s[i] == '_' && (!provider.Alphanumeric(s[i-1]) || i+1 == len(s) || !provider.Alphanumeric(s[i+1])) {
 			return i
 		}
 	}
@@ -117,9 +119,5 @@ func refers(s string, i int) bool {
 
 // wordly reports whether a name or a number may have the byte in it. All of a character outside ASCII counts.
 func wordly(c byte) bool {
-	return alphanumeric(c) || c == '_' || c >= 0x80
-}
-
-func alphanumeric(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+	return provider.Alphanumeric(c) || c == '_' || c >= 0x80
 }

@@ -11,7 +11,6 @@ import (
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/githost"
-	"notifier/internal/event"
 )
 
 // The Provider types that the package serves, by what each takes.
@@ -76,10 +75,7 @@ func (s *Sender) Close() error { return s.client.Close() }
 
 // Limit is what gitlab.com publishes: 60 comments a minute, and 2,000 requests, of which a status needs two.
 func (s *Sender) Limit() provider.Limit {
-	if strings.TrimSuffix(s.client.Host(), ".") == "gitlab.com" {
-		return s.limit
-	}
-	return provider.Limit{}
+	return s.client.LimitOn(s.limit, "gitlab.com")
 }
 
 // call is one request to the API.
@@ -101,20 +97,16 @@ func (s *Sender) do(ctx context.Context, h *http.Client, c call, out any) error 
 	r := provider.Request{Method: c.method, URL: s.client.URL(c.path...)}
 	r.URL.RawQuery = c.query.Encode()
 	if c.body != nil {
-		encoded, err := json.Marshal(c.body)
-		if err != nil {
-			return event.NewError(event.Permanent, provider.LabelPayload, "message could not be encoded", err)
+		var err error
+		if r.Body, err = provider.Marshal(c.body); err != nil {
+			return err
 		}
-		r.Body = encoded
 	}
 	answer, err := s.client.Do(ctx, h, r)
 	if err != nil {
 		return err
 	}
-	if out != nil && json.Unmarshal(answer, out) != nil {
-		return event.NewError(event.Retry, provider.LabelReply, "answer is not one of GitLab's API", nil)
-	}
-	return nil
+	return provider.DecodeJSON(answer, out, "GitLab's API")
 }
 
 // known are the messages of GitLab's API that are shown.

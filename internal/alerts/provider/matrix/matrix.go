@@ -124,13 +124,7 @@ var codes = []string{
 }
 
 // word returns what is shown of the answer to a refusal.
-func word(answer []byte) string {
-	var r reply
-	if json.Unmarshal(answer, &r) != nil {
-		return ""
-	}
-	return provider.KnownWord(r.Code, codes)
-}
+var word = provider.WordAt(codes, "errcode")
 
 // wait reads how long a homeserver asks to wait.
 func wait(_ int, _ http.Header, answer []byte) (time.Duration, bool) {

@@ -2,7 +2,6 @@ package mattermost
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -131,7 +130,6 @@ func fit(s string, limit int, escape func(string) string) string {
 }
 
 var (
-	references  = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace
 	backslashes = provider.Backslashes("\\`*_{}[]#|~!")
 	breakLabels = strings.NewReplacer("](", "]\u200B(", "<", "<\u200B").Replace
 )
@@ -139,7 +137,7 @@ var (
 // escape returns s as text that Mattermost shows as it is.
 func escape(s string) string {
 	s = provider.BreakMentions(provider.ReplaceControls(s))
-	return provider.EscapeText(s, func(s string) string { return references(backslashes(s)) }, nil)
+	return provider.EscapeText(s, func(s string) string { return provider.EscapeEntities(backslashes(s)) }, nil)
 }
 
 // plain returns s for a place whose Markdown is obeyed by some clients only.
@@ -156,12 +154,4 @@ var ids = []string{
 }
 
 // word returns what is shown of the answer to a refusal.
-func word(answer []byte) string {
-	var reply struct {
-		ID string `json:"id"`
-	}
-	if json.Unmarshal(answer, &reply) != nil {
-		return ""
-	}
-	return provider.KnownWord(reply.ID, ids)
-}
+var word = provider.WordAt(ids, "id")

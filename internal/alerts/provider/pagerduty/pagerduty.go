@@ -72,10 +72,7 @@ func word(answer []byte) string {
 
 // Limit is what PagerDuty publishes for one key, halved since a recovery is two events.
 func (s *Sender) Limit() provider.Limit {
-	if strings.HasSuffix(strings.ToLower(strings.TrimSuffix(s.client.Host(), ".")), ".pagerduty.com") {
-		return provider.Limit{Rate: 1, Burst: 10}
-	}
-	return provider.Limit{}
+	return s.client.LimitOn(provider.Limit{Rate: 1, Burst: 10}, "pagerduty.com")
 }
 
 // Close drops idle connections.
@@ -140,9 +137,9 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 }
 
 func (s *Sender) post(ctx context.Context, h *http.Client, path string, body any) error {
-	raw, err := json.Marshal(body)
+	raw, err := provider.Marshal(body)
 	if err != nil {
-		return event.NewError(event.Permanent, provider.LabelPayload, "message could not be encoded", err)
+		return err
 	}
 	_, err = s.client.Do(ctx, h, provider.Request{URL: s.client.Root(path), Body: raw})
 	return err

@@ -104,13 +104,7 @@ var descriptions = []string{
 }
 
 // word returns what is shown of the answer to a refusal.
-func word(answer []byte) string {
-	var r reply
-	if json.Unmarshal(answer, &r) != nil {
-		return ""
-	}
-	return provider.KnownWord(r.Description, descriptions)
-}
+var word = provider.WordAt(descriptions, "description")
 
 // wait reads how long Telegram asks to wait.
 func wait(status int, _ http.Header, answer []byte) (time.Duration, bool) {

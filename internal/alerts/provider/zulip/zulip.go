@@ -48,11 +48,7 @@ func New(cfg provider.Config) (*Sender, error) {
 
 // Limit is 200 messages a minute, on Zulip Cloud.
 func (s *Sender) Limit() provider.Limit {
-	host := "." + strings.ToLower(strings.TrimSuffix(s.client.Host(), "."))
-	if strings.HasSuffix(host, ".zulipchat.com") || strings.HasSuffix(host, ".zulip.com") {
-		return provider.Limit{Rate: 200.0 / 60, Burst: 10}
-	}
-	return provider.Limit{}
+	return s.client.LimitOn(provider.Limit{Rate: 200.0 / 60, Burst: 10}, "zulipchat.com", "zulip.com")
 }
 
 // Close drops idle connections.
@@ -80,13 +76,7 @@ var codes = []string{
 }
 
 // word returns what is shown of the answer to a refusal.
-func word(answer []byte) string {
-	var r reply
-	if json.Unmarshal(answer, &r) != nil {
-		return ""
-	}
-	return provider.KnownWord(r.Code, codes)
-}
+var word = provider.WordAt(codes, "code")
 
 // wait reads how long Zulip asks to wait.
 func wait(status int, _ http.Header, answer []byte) (time.Duration, bool) {
