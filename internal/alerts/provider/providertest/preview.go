@@ -46,7 +46,7 @@ func Picture(t *testing.T, name string, previews ...Preview) {
 	file := filepath.Join("..", "..", "..", "..", "docs", "providers", name+".svg")
 	got := []byte(draw(previews))
 	if *update {
-		if err := os.WriteFile(file, got, 0o600); err != nil {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
