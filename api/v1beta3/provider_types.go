@@ -132,8 +132,8 @@ type ProviderSpec struct {
 	// +optional
 	CertSecretRef *v1.LocalObjectReference `json:"certSecretRef,omitempty"`
 
-	// RateLimit bounds what is sent to the destination. Messages beyond it wait, errors for the shortest time. Where it is left out, the
-	// installation's default holds for addresses on slack.com, and nothing for others.
+	// RateLimit bounds what is sent to the destination. Messages beyond it wait, errors for the shortest time. Where it is left out, a
+	// vendor's own hosts are sent what the vendor publishes, and others what they take.
 	// +optional
 	RateLimit *ProviderRateLimit `json:"rateLimit,omitempty"`
 

@@ -71,7 +71,7 @@ func providerMistakes() map[string]mistake {
 		},
 		"Slack's API without a token": {
 			spec:    `{"type":"slack","channel":"general","address":"https://slack.com/api/chat.postMessage"}`,
-			problem: "chat.postMessage needs a token", next: "under the key token of the Secret", reason: "InvalidConfig",
+			problem: "the Secret's key token is missing", next: "write it into the Secret that spec.secretRef names", reason: "InvalidConfig",
 		},
 		"Slack's API without a channel": {
 			spec:   `{"type":"slack","address":"https://slack.com/api/chat.postMessage","secretRef":{"name":"$NAME"}}`,
@@ -79,10 +79,10 @@ func providerMistakes() map[string]mistake {
 		},
 		"a token with a line break": {
 			spec:   `{"type":"slack","channel":"general"` + withAddress + `,"secretRef":{"name":"$NAME"}}`,
-			secret: map[string]string{"token": hush + "\n"}, problem: "token holds characters that no bearer token has", reason: "InvalidConfig",
+			secret: map[string]string{"token": hush + "\n"}, problem: "the Secret's key token holds a space, a line end", reason: "InvalidConfig",
 		},
 		"a signature without a token": {
-			spec: `{"type":"generic-hmac"` + withAddress + `}`, problem: "generic-hmac needs a token to sign with", reason: "InvalidConfig",
+			spec: `{"type":"generic-hmac"` + withAddress + `}`, problem: "the Secret's key token is missing", reason: "InvalidConfig",
 		},
 		"a Provider is suspended": {
 			spec: openly + `,"suspend":true}`, problem: "spec.suspend is set: nothing is sent", next: "unset it to go on", reason: "Suspended",

@@ -45,7 +45,7 @@ var onlyOurs = map[string][]string{
 		"spec.serviceAccountName", "spec.rateLimit", "spec.eventSources", "spec.resources[].matchExpressions", "status.deliveries",
 	},
 	"Alert":    {"status"},
-	"Provider": {"spec.rateLimit", "status"},
+	"Provider": {"spec.rateLimit", "spec.jetstream", "status"},
 }
 
 // fluxTypes are the types of Receivers that Flux's definition lists.

@@ -3,36 +3,43 @@ package provider
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"net/http"
-	"strings"
 	"time"
 
 	"notifier/internal/event"
 )
 
-// EncodeJSON encodes a request's body without the escapes for HTML, which make a message longer and are of no use to a destination. Its
-// error is an *event.Error.
+// Marshal encodes a request's body as encoding/json does. Its error is an *event.Error.
+func Marshal(v any) ([]byte, error) {
+	body, err := json.Marshal(v)
+	return body, unencoded(err)
+}
+
+// EncodeJSON is Marshal without the escapes for HTML, which make a message longer and are of no use to a destination.
 func EncodeJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(v); err != nil {
-		return nil, event.NewError(event.Permanent, LabelPayload, "message could not be encoded", err)
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	err := encoder.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), unencoded(err)
 }
 
-// TokenHeader returns an Authorization header of a scheme and the token, of the token alone where the scheme is empty, and none without a
-// token. The error quotes nothing.
-func TokenHeader(scheme, token string) (http.Header, error) {
-	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, errors.New("key token of the Secret holds characters that no token has, such as a line break at its end")
+func unencoded(err error) error {
+	if err == nil {
+		return nil
 	}
-	if token == "" {
-		return nil, nil
+	return event.NewError(event.Permanent, LabelPayload, "message could not be encoded", err)
+}
+
+// DecodeJSON decodes an answer into out, unless that is nil. Its error names whose answer it is not, such as "GitHub's API", and is an
+// *event.Error.
+func DecodeJSON(answer []byte, out any, whose string) error {
+	if out == nil {
+		return nil
 	}
-	return http.Header{"Authorization": {strings.TrimSpace(scheme + " " + token)}}, nil
+	if err := json.Unmarshal(answer, out); err != nil {
+		return event.NewError(event.Retry, LabelReply, "answer is not one of "+whose, err)
+	}
+	return nil
 }
 
 // Seconds returns a wait that a destination asks for as a number, from 0 to MaxRetryAfter whatever it is.

@@ -2,11 +2,10 @@ package provider
 
 import (
 	"math"
-	"net/http"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"notifier/internal/event"
 )
 
 func TestWaitsAreBounded(t *testing.T) {
@@ -22,24 +21,6 @@ func TestWaitsAreBounded(t *testing.T) {
 	}
 }
 
-// Fails when a token that cannot be sent is found out by the first send instead.
-func TestATokenThatNoHeaderCarriesIsRefused(t *testing.T) {
-	for _, token := range []string{"a\n", "a b", "a\r\nX: 1", "ä", "\x00"} {
-		if h, err := TokenHeader("Bearer", token); err == nil || h != nil {
-			t.Errorf("%q is taken", token)
-		}
-	}
-	for scheme, want := range map[string]http.Header{"Bearer": {"Authorization": {"Bearer a"}}, "": {"Authorization": {"a"}}} {
-		got, err := TokenHeader(scheme, "a")
-		if diff := cmp.Diff(want, got); diff != "" || err != nil {
-			t.Errorf("scheme %q: %v %s", scheme, err, diff)
-		}
-	}
-	if h, err := TokenHeader("Bearer", ""); h != nil || err != nil {
-		t.Errorf("without a token: %v, %v", h, err)
-	}
-}
-
 func TestJSONIsEncodedAsItIsRead(t *testing.T) {
 	got, err := EncodeJSON(map[string]string{"a": "<b> & c"})
 	if err != nil || string(got) != `{"a":"<b> & c"}` {
@@ -47,5 +28,32 @@ func TestJSONIsEncodedAsItIsRead(t *testing.T) {
 	}
 	if _, err := EncodeJSON(func() {}); Classify(err).Label != LabelPayload {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Fails when a text that is not known is shown, or one that stands elsewhere.
+func TestAWordIsReadAtItsPlace(t *testing.T) {
+	word := WordAt([]string{"known"}, "error", "status")
+	for answer, want := range map[string]string{
+		`{"error":{"status":"known","x":1}}`: "known", `{"error":{"status":"s3cret"}}`: "", `{"status":"known"}`: "", `{"error":"known"}`: "",
+		`{"error":{"status":["known"]}}`: "", `{"error":null}`: "", `known`: "", ``: "",
+	} {
+		if got := word([]byte(answer)); got != want {
+			t.Errorf("%s: got %q", answer, got)
+		}
+	}
+}
+
+func TestAnAnswerOfAnotherIsWorthAnotherTry(t *testing.T) {
+	var out struct{ A int }
+	if err := DecodeJSON([]byte(`{"a":1}`), &out, "the API"); err != nil || out.A != 1 {
+		t.Errorf("got %v, %+v", err, out)
+	}
+	if err := DecodeJSON([]byte("<html>s3cret"), nil, "the API"); err != nil {
+		t.Errorf("what nobody reads: %v", err)
+	}
+	e := event.AsError(DecodeJSON([]byte("<html>s3cret"), &out, "the API"))
+	if e.Class != event.Retry || e.Label != LabelReply || e.Error() != "answer is not one of the API" {
+		t.Errorf("got %v", e)
 	}
 }

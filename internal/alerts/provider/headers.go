@@ -63,11 +63,3 @@ func covers(own, name string) bool {
 	}
 	return own == name
 }
-
-// Bearer returns the header that logs in with a token, nothing without one.
-func Bearer(token string) (http.Header, error) {
-	if token == "" {
-		return nil, nil
-	}
-	return Credential("Authorization", "Bearer ", "token", token)
-}

@@ -1,6 +1,11 @@
 package provider
 
-import "golang.org/x/time/rate"
+import (
+	"slices"
+	"strings"
+
+	"golang.org/x/time/rate"
+)
 
 // Limit is how many messages a second a destination takes, and in what bursts. A Rate of 0 is no limit.
 type Limit struct {
@@ -12,4 +17,18 @@ type Limit struct {
 type Limited interface {
 	// Limit returns what the vendor's own hosts take, and no limit for any other host.
 	Limit() Limit
+}
+
+// On reports whether the address's host is one of a vendor's domains, or below one.
+func (c *Client) On(domains ...string) bool {
+	host := "." + strings.ToLower(strings.TrimSuffix(c.Host(), "."))
+	return slices.ContainsFunc(domains, func(domain string) bool { return strings.HasSuffix(host, "."+domain) })
+}
+
+// LimitOn returns l where the address is On one of the domains, else no limit.
+func (c *Client) LimitOn(l Limit, domains ...string) Limit {
+	if c.On(domains...) {
+		return l
+	}
+	return Limit{}
 }

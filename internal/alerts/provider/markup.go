@@ -66,7 +66,7 @@ func BreakMentions(s string) string {
 	var b strings.Builder
 	for i := range len(s) {
 		b.WriteByte(s[i])
-		if s[i] == '@' && (i == 0 || !alphanumeric(s[i-1])) {
+		if s[i] == '@' && (i == 0 || !Alphanumeric(s[i-1])) {
 			b.WriteString("\u200B")
 		}
 	}
@@ -84,6 +84,7 @@ func ReplaceControls(s string) string {
 	}, s)
 }
 
-func alphanumeric(c byte) bool {
+// Alphanumeric reports whether c is a letter or a digit of ASCII.
+func Alphanumeric(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }

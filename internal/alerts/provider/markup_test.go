@@ -108,3 +108,24 @@ func TestControlsAreReplaced(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// Fails when the text is escaped before it is cut, which would leave halves of escapes.
+func FuzzEscapeHTML(f *testing.F) {
+	f.Add("<!channel> & more", 10)
+	f.Add(strings.Repeat("<&>", 5000), 7500)
+	f.Add("\xff\xfe", 1)
+	f.Fuzz(func(t *testing.T, s string, limit int) {
+		limit = 20 + (limit&0x7fffffff)%8000
+		got := EscapeHTML(s, limit)
+		if n := utf8.RuneCountInString(got); n > limit {
+			t.Errorf("%d characters, want at most %d", n, limit)
+		}
+		if strings.ContainsAny(got, "<>") || !utf8.ValidString(got) {
+			t.Errorf("%q holds markup or is no UTF-8", got)
+		}
+		left := strings.NewReplacer("&amp;", "", "&lt;", "", "&gt;", "").Replace(got)
+		if strings.Contains(left, "&") {
+			t.Errorf("%q holds half an escape", got)
+		}
+	})
+}

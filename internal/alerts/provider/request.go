@@ -3,14 +3,11 @@ package provider
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
-
-	"golang.org/x/net/http/httpguts"
 
 	"notifier/internal/event"
 )
@@ -91,30 +88,6 @@ func (c *Client) URL(segments ...string) *url.URL {
 // Root returns the URL of a path on the address's host. Of the address only scheme and host stay.
 func (c *Client) Root(path string) *url.URL {
 	return &url.URL{Scheme: c.address.Scheme, Host: c.address.Host, Path: path}
-}
-
-// Credential returns the header that carries a value of the Secret, which stands there under key. The error does not quote it.
-func Credential(header, prefix, key, value string) (http.Header, error) {
-	switch {
-	case value == "":
-		return nil, fmt.Errorf("the Secret's key %s is missing; write it into the Secret that spec.secretRef names", key)
-	case !httpguts.ValidHeaderFieldValue(value) || strings.TrimSpace(value) != value:
-		return nil, fmt.Errorf("the Secret's key %s holds characters that no header takes, such as a line end; write it without them", key)
-	}
-	return http.Header{http.CanonicalHeaderKey(header): {prefix + value}}, nil
-}
-
-// Login returns the Authorization header of the Secret's username and password, which win, or of its token, and nothing if it has neither.
-func (c Config) Login() (http.Header, error) {
-	switch {
-	case c.Username != "" && c.Password != "":
-		pair := base64.StdEncoding.EncodeToString([]byte(c.Username + ":" + c.Password))
-		return http.Header{"Authorization": {"Basic " + pair}}, nil
-	case c.Token != "":
-		return Credential("Authorization", "Bearer ", "token", c.Token)
-	default:
-		return http.Header{}, nil
-	}
 }
 
 // refused is the cause of an error that stands for an answer with a status.

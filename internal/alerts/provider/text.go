@@ -3,6 +3,7 @@ package provider
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -118,19 +119,33 @@ func KnownWord(word string, known ...[]string) string {
 	return ""
 }
 
+// WordAt returns a ClientOptions.Word that reads a text in JSON, at a path of keys, and knows some.
+func WordAt(known []string, path ...string) func(answer []byte) string {
+	return func(answer []byte) string {
+		for _, key := range path {
+			var fields map[string]json.RawMessage
+			if json.Unmarshal(answer, &fields) != nil {
+				return ""
+			}
+			answer = fields[key]
+		}
+		var word string
+		if json.Unmarshal(answer, &word) != nil {
+			return ""
+		}
+		return KnownWord(word, known)
+	}
+}
+
 // BreakLinks keeps text from hiding an address behind a label in Markdown: "[label](address)" is shown as it is written. The
 // text of an event comes from tools, commits and unauthenticated senders, and readers trust what a bot links to.
 func BreakLinks(s string) string { return strings.ReplaceAll(s, "](", "]\u200B(") }
 
-var htmlEscaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+// EscapeEntities escapes the characters that mean something in HTML, and in the markups that take its character references.
+var EscapeEntities = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace
 
-// EscapeHTML returns s as text that HTML shows as it is, of at most maxRunes characters, which are 20 or more, after escaping. What is cut
-// is cut before escaping, so that no escape is halved.
+// EscapeHTML returns s as text that HTML shows as it is, of at most maxRunes characters after escaping. What is cut is cut before escaping,
+// so that no escape is halved.
 func EscapeHTML(s string, maxRunes int) string {
-	escaped := htmlEscaper.Replace(Truncate(s, maxRunes))
-	for keep := maxRunes; utf8.RuneCountInString(escaped) > maxRunes; {
-		keep -= max((utf8.RuneCountInString(escaped)-maxRunes)/5, 1)
-		escaped = htmlEscaper.Replace(Truncate(s, keep))
-	}
-	return escaped
+	return Fit(s, maxRunes, utf8.RuneCountInString, EscapeEntities)
 }

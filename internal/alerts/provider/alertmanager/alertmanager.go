@@ -2,7 +2,6 @@ package alertmanager
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"net/http"
 	"slices"
@@ -11,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"notifier/internal/alerts/provider"
-	"notifier/internal/event"
 )
 
 // Types are the Provider types that the package serves.
@@ -42,6 +40,9 @@ type Sender struct {
 
 // New builds a Sender.
 func New(cfg provider.Config) (*Sender, error) {
+	if cfg.Username != "" && cfg.Password != "" {
+		cfg.Token = "" // the pair wins
+	}
 	login, err := cfg.Login()
 	if err != nil {
 		return nil, err
@@ -104,8 +105,8 @@ func (s *Sender) end(ctx context.Context, h *http.Client, n provider.Notificatio
 		return err
 	}
 	var found provider.List[alert]
-	if err := json.Unmarshal(answer, &found); err != nil {
-		return event.NewError(event.Retry, provider.LabelReply, "answer is no list of alerts", err)
+	if err := provider.DecodeJSON(answer, &found, "Alertmanager's API"); err != nil {
+		return err
 	}
 	ended := slices.DeleteFunc(found, func(a alert) bool {
 		firedBy := a.Annotations[providerKey]
@@ -125,9 +126,9 @@ func (s *Sender) end(ctx context.Context, h *http.Client, n provider.Notificatio
 }
 
 func (s *Sender) post(ctx context.Context, h *http.Client, alerts []alert) error {
-	body, err := json.Marshal(alerts)
+	body, err := provider.Marshal(alerts)
 	if err != nil {
-		return event.NewError(event.Permanent, provider.LabelPayload, "message could not be encoded", err)
+		return err
 	}
 	_, err = s.client.Do(ctx, h, provider.Request{URL: s.client.URL(), Body: body})
 	return err

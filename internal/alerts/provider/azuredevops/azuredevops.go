@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"maps"
 	"net/http"
@@ -83,7 +82,7 @@ func New(cfg provider.Config) (*Sender, error) {
 func authorize(cfg provider.Config, header http.Header) (*cloudauth.Source, error) {
 	switch {
 	case cfg.Token != "":
-		if _, err := githost.Authorization("", cfg.Token); err != nil {
+		if err := provider.CheckKey("token", cfg.Token); err != nil {
 			return nil, err
 		}
 		header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(":"+cfg.Token)))
@@ -93,7 +92,7 @@ func authorize(cfg provider.Config, header http.Header) (*cloudauth.Source, erro
 	case cfg.ServiceAccount != "":
 		return cloudauth.Azure(cfg, scope)
 	default:
-		return nil, errors.New("there are no credentials: the Secret needs the key token, or spec.serviceAccountName names an account")
+		return nil, errors.New("the Secret has no credentials; write the key token into it, or name an account in spec.serviceAccountName")
 	}
 }
 
@@ -127,9 +126,9 @@ func (h host) LastStatus(ctx context.Context, c *http.Client, s githost.Status) 
 
 // SetStatus posts a status.
 func (h host) SetStatus(ctx context.Context, c *http.Client, s githost.Status) error {
-	body, err := json.Marshal(statusOf(s))
+	body, err := provider.Marshal(statusOf(s))
 	if err != nil {
-		return event.NewError(event.Permanent, provider.LabelPayload, "status could not be encoded", err)
+		return err
 	}
 	return h.call(ctx, c, provider.Request{URL: h.statuses(s.Commit, url.Values{}), Body: body}, &status{})
 }
@@ -161,10 +160,7 @@ func (h host) call(ctx context.Context, c *http.Client, r provider.Request, repl
 		return event.NewError(event.Permanent, provider.LabelRejected,
 			"Azure DevOps answered with its page to sign in: the credentials are not valid", nil)
 	}
-	if err := json.Unmarshal(answer, reply); err != nil {
-		return event.NewError(event.Retry, provider.LabelReply, "answer is not one of Azure DevOps' API", err)
-	}
-	return nil
+	return provider.DecodeJSON(answer, reply, "Azure DevOps' API")
 }
 
 // statusOf returns a status as Azure DevOps has it.
@@ -186,12 +182,4 @@ var exceptions = []string{
 }
 
 // word returns the part of a refusal's answer that is shown.
-func word(answer []byte) string {
-	var reply struct {
-		TypeKey string `json:"typeKey"`
-	}
-	if json.Unmarshal(answer, &reply) != nil {
-		return ""
-	}
-	return provider.KnownWord(reply.TypeKey, exceptions)
-}
+var word = provider.WordAt(exceptions, "typeKey")

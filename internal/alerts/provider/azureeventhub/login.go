@@ -89,7 +89,7 @@ func (i identity) authorization(ctx context.Context) (string, error) {
 // newBearer returns the login by the token, else by the workload identity.
 func newBearer(cfg provider.Config) (login, error) {
 	if cfg.Token != "" {
-		header, err := provider.Bearer(cfg.Token)
+		header, err := cfg.Bearer()
 		if err != nil {
 			return nil, err
 		}

@@ -15,7 +15,6 @@ import (
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/githost"
-	"notifier/internal/event"
 )
 
 // Types are the Provider types that the package serves.
@@ -65,12 +64,10 @@ func New(cfg provider.Config) (*Sender, error) {
 
 func newSender(cfg provider.Config, api string) (*Sender, error) {
 	h, addressErr := locate(cfg.Address)
-	authorization, authErr := authorize(cfg)
+	header, authErr := login(cfg)
 	cfg = cfg.WithSecretTLS()
 	cfg.Address = api
-	client, clientErr := provider.NewClient(cfg, provider.ClientOptions{
-		Header: http.Header{"Authorization": {authorization}}, MaxReply: maxReply, Word: word,
-	})
+	client, clientErr := provider.NewClient(cfg, provider.ClientOptions{Header: header, MaxReply: maxReply, Word: word})
 	if err := errors.Join(addressErr, authErr, clientErr); err != nil {
 		return nil, err
 	}
@@ -92,29 +89,22 @@ func locate(address string) (host, error) {
 	return host{owner: owner, repo: repo}, nil
 }
 
-// authorize returns the Authorization header for a Config's credentials.
-func authorize(cfg provider.Config) (string, error) {
+// login returns the header of a Config's credentials, whose token may be a user's name and a password.
+func login(cfg provider.Config) (http.Header, error) {
 	user, password, pair := strings.Cut(cfg.Token, ":")
 	switch {
 	case strings.Contains(password, ":"):
-		return "", errors.New("the Secret's key token has more than one colon; it is user:password, or an access token without a colon")
+		return nil, errors.New("the Secret's key token has more than one colon; it is user:password, or an access token without a colon")
 	case pair:
-		return githost.Basic(user, password)
-	case cfg.Token != "":
-		return githost.Authorization("Bearer", cfg.Token)
-	case cfg.Username != "" && cfg.Password != "":
-		return githost.Basic(cfg.Username, cfg.Password)
+		return provider.Basic(user, password)
 	default:
-		return "", errors.New("there are no credentials: the Secret needs the key token, or the keys username and password")
+		return cfg.RequireLogin()
 	}
 }
 
 // Limit returns the limit of Bitbucket's own host.
 func (h host) Limit() provider.Limit {
-	if strings.EqualFold(strings.TrimSuffix(h.client.Host(), "."), apiHost) {
-		return limit
-	}
-	return provider.Limit{}
+	return h.client.LimitOn(limit, apiHost)
 }
 
 // Close drops idle connections.
@@ -133,8 +123,8 @@ func (h host) LastStatus(ctx context.Context, c *http.Client, s githost.Status) 
 		build
 		Updated string `json:"updated_on"`
 	}
-	if err := json.Unmarshal(answer, &old); err != nil {
-		return githost.Last{}, event.NewError(event.Retry, provider.LabelReply, "answer is not one of Bitbucket's API", err)
+	if err := provider.DecodeJSON(answer, &old, "Bitbucket's API"); err != nil {
+		return githost.Last{}, err
 	}
 	set, _ := time.Parse(time.RFC3339, old.Updated)
 	return githost.Last{Same: old.State == want.State && old.Description == want.Description, Set: set}, nil
@@ -142,9 +132,9 @@ func (h host) LastStatus(ctx context.Context, c *http.Client, s githost.Status) 
 
 // SetStatus writes the status of the key.
 func (h host) SetStatus(ctx context.Context, c *http.Client, s githost.Status) error {
-	body, err := json.Marshal(h.build(s))
+	body, err := provider.Marshal(h.build(s))
 	if err != nil {
-		return event.NewError(event.Permanent, provider.LabelPayload, "status could not be encoded", err)
+		return err
 	}
 	_, err = h.client.Do(ctx, c, provider.Request{URL: h.builds(s.Commit), Body: body})
 	return err

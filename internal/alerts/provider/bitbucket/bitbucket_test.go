@@ -154,8 +154,8 @@ func TestCredentials(t *testing.T) {
 		"the other half":              {provider.Config{Password: "s3cret"}, ""},
 		"nothing":                     {provider.Config{}, ""},
 	} {
-		got, err := authorize(c.cfg)
-		if got != c.want || (err == nil) != (c.want != "") || err != nil && strings.Contains(err.Error(), "s3cret") {
+		header, err := login(c.cfg)
+		if got := header.Get("Authorization"); got != c.want || (err == nil) != (c.want != "") || err != nil && strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%s: got %q, %v; want %q", name, got, err, c.want)
 		}
 	}

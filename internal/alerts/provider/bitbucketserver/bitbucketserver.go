@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -13,7 +14,6 @@ import (
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/githost"
-	"notifier/internal/event"
 )
 
 // Types are the Provider types that the package serves.
@@ -49,35 +49,16 @@ type build struct {
 // New builds a Sender. It needs the address that Bitbucket shows for cloning over HTTP, and a token, or a user and a password.
 func New(cfg provider.Config) (*Sender, error) {
 	h, addressErr := locate(&cfg)
-	authorization, authErr := authorize(cfg)
+	login, authErr := cfg.RequireLogin()
 	cfg = cfg.WithSecretTLS()
-	client, clientErr := provider.NewClient(cfg, provider.ClientOptions{
-		Header: http.Header{
-			"Authorization": {authorization},
-			// Without it Bitbucket takes a POST for a forged one.
-			"X-Atlassian-Token": {"no-check"},
-		},
-		MaxReply: maxReply, Word: word,
-	})
+	header := http.Header{"X-Atlassian-Token": {"no-check"}} // without it Bitbucket takes a POST for a forged one
+	maps.Copy(header, login)
+	client, clientErr := provider.NewClient(cfg, provider.ClientOptions{Header: header, MaxReply: maxReply, Word: word})
 	if err := errors.Join(addressErr, authErr, clientErr); err != nil {
 		return nil, err
 	}
 	h.client = client
 	return &Sender{githost.NewStatuses(cfg, client, h, githost.Limits{Description: maxText}, false), h}, nil
-}
-
-// authorize returns the Authorization header for a Config's credentials.
-func authorize(cfg provider.Config) (string, error) {
-	switch {
-	case cfg.Token != "":
-		return githost.Authorization("Bearer", cfg.Token)
-	case cfg.Username != "" && cfg.Password != "":
-		return githost.Basic(cfg.Username, cfg.Password)
-	case cfg.Password != "":
-		return "", errors.New("the Secret has a password and no username, and spec.username is not set")
-	default:
-		return "", errors.New("there are no credentials: the Secret needs the key token, or the keys username and password")
-	}
 }
 
 // errAddress describes the form of an address.
@@ -129,8 +110,8 @@ func (h host) LastStatus(ctx context.Context, c *http.Client, s githost.Status) 
 		build
 		Updated int64 `json:"updatedDate"` // milliseconds since 1970
 	}
-	if err := json.Unmarshal(answer, &old); err != nil {
-		return githost.Last{}, event.NewError(event.Retry, provider.LabelReply, "answer is not one of Bitbucket's API", err)
+	if err := provider.DecodeJSON(answer, &old, "Bitbucket's API"); err != nil {
+		return githost.Last{}, err
 	}
 	last := githost.Last{Same: old.State == want.State && old.Description == want.Description}
 	if old.Updated > 0 {
@@ -141,9 +122,9 @@ func (h host) LastStatus(ctx context.Context, c *http.Client, s githost.Status) 
 
 // SetStatus writes the build of the status's key.
 func (h host) SetStatus(ctx context.Context, c *http.Client, s githost.Status) error {
-	body, err := json.Marshal(h.build(s))
+	body, err := provider.Marshal(h.build(s))
 	if err != nil {
-		return event.NewError(event.Permanent, provider.LabelPayload, "status could not be encoded", err)
+		return err
 	}
 	_, err = h.client.Do(ctx, c, provider.Request{URL: h.builds(s.Commit), Body: body})
 	return err

@@ -1,7 +1,6 @@
 package bitbucketserver
 
 import (
-	"encoding/base64"
 	"errors"
 	"io"
 	"net/http"
@@ -130,29 +129,6 @@ func TestAnAttemptWhoseAnswerWasLostPostsOnce(t *testing.T) {
 	}
 	if send(t, s, n); v.posts != 1 {
 		t.Errorf("%d were posted", v.posts)
-	}
-}
-
-// Fails when credentials that Flux documents are not taken, or faulty ones are sent or quoted.
-func TestCredentials(t *testing.T) {
-	pair := "Basic " + base64.StdEncoding.EncodeToString([]byte("user:p4:ss"))
-	for name, c := range map[string]struct {
-		cfg  provider.Config
-		want string
-	}{
-		"a token":               {provider.Config{Token: "BBDC-abc="}, "Bearer BBDC-abc="},
-		"a pair":                {provider.Config{Username: "user", Password: "p4:ss"}, pair},
-		"a token before a pair": {provider.Config{Token: "abc", Username: "user", Password: "p4ss"}, "Bearer abc"},
-		"a line end":            {provider.Config{Token: "s3cret\n"}, ""},
-		"half a pair":           {provider.Config{Username: "s3cret"}, ""},
-		"the other half":        {provider.Config{Password: "s3cret"}, ""},
-		"a colon in the name":   {provider.Config{Username: "s3cret:", Password: "s3cret"}, ""},
-		"nothing":               {provider.Config{}, ""},
-	} {
-		got, err := authorize(c.cfg)
-		if got != c.want || (err == nil) != (c.want != "") || err != nil && strings.Contains(err.Error(), "s3cret") {
-			t.Errorf("%s: got %q, %v; want %q", name, got, err, c.want)
-		}
 	}
 }
 

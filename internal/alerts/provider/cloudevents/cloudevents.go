@@ -38,7 +38,7 @@ func (s *Sender) Ignored() []string { return s.ignored }
 // New builds a Sender.
 func New(cfg provider.Config) (*Sender, error) {
 	s := &Sender{}
-	bearer, tokenErr := provider.Bearer(cfg.Token)
+	bearer, tokenErr := cfg.Bearer()
 	header, ignored, headerErr := provider.Headers(cfg.Headers, "Ce-*", "Content-Type")
 	client, clientErr := provider.NewClient(cfg, provider.ClientOptions{})
 	if err := errors.Join(tokenErr, headerErr, clientErr); err != nil {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"notifier/internal/alerts/provider"
-	"notifier/internal/event"
 )
 
 // Types are the Provider types that the package serves.
@@ -96,9 +95,9 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	if age := s.now().Sub(e.Timestamp); age < maxAge-onTheWay && age > -time.Hour {
 		r.DateHappened = e.Timestamp.Unix()
 	}
-	body, err := json.Marshal(r)
+	body, err := provider.Marshal(r)
 	if err != nil {
-		return event.NewError(event.Permanent, provider.LabelPayload, "message could not be encoded", err)
+		return err
 	}
 	_, err = s.client.Send(ctx, provider.Request{URL: s.client.Root("/api/v1/events"), Body: body})
 	return err

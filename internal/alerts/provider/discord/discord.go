@@ -47,11 +47,7 @@ func webhook(address string) string {
 
 // Limit is 30 messages a minute, on Discord's hosts.
 func (s *Sender) Limit() provider.Limit {
-	host := "." + strings.ToLower(strings.TrimSuffix(s.client.Host(), "."))
-	if strings.HasSuffix(host, ".discord.com") || strings.HasSuffix(host, ".discordapp.com") {
-		return provider.Limit{Rate: 0.5, Burst: 5}
-	}
-	return provider.Limit{}
+	return s.client.LimitOn(provider.Limit{Rate: 0.5, Burst: 5}, "discord.com", "discordapp.com")
 }
 
 // Close drops idle connections.

@@ -51,7 +51,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	if cfg.Type == typeHMAC {
 		ours = append(ours, headerSignature)
 		if s.key = []byte(cfg.Token); len(s.key) == 0 {
-			keyErr = errors.New("generic-hmac needs a token to sign with")
+			keyErr = provider.CheckKey("token", "")
 		}
 	}
 	var headerErr, clientErr error

@@ -2,14 +2,12 @@ package gitea
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"strconv"
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/githost"
-	"notifier/internal/event"
 )
 
 // comments is the part of the API that comments need. To Gitea a pull request is an issue with commits.
@@ -65,8 +63,8 @@ func (r comments) of(number int64) *url.URL {
 
 func (r comments) write(ctx context.Context, h *http.Client, request provider.Request, text string) error {
 	var err error
-	if request.Body, err = json.Marshal(map[string]string{"body": text}); err != nil {
-		return event.NewError(event.Permanent, provider.LabelPayload, "comment could not be encoded", err)
+	if request.Body, err = provider.Marshal(map[string]string{"body": text}); err != nil {
+		return err
 	}
 	return r.call(ctx, h, request, nil)
 }

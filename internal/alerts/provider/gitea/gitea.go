@@ -1,7 +1,6 @@
 package gitea
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,7 +10,6 @@ import (
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/githost"
-	"notifier/internal/event"
 )
 
 const (
@@ -40,9 +38,9 @@ type Sender struct {
 // New builds a Sender of either type. It needs a repository's address and a token.
 func New(cfg provider.Config) (*Sender, error) {
 	r, addressErr := locate(&cfg)
-	token := cmp.Or(cfg.Token, cfg.Password)
-	authorization, authErr := githost.Authorization("token", token)
-	o := provider.ClientOptions{Header: http.Header{"Authorization": {authorization}}, MaxReply: maxStatuses, Word: word}
+	key, token := cfg.TokenOrPassword()
+	header, authErr := provider.Credential("Authorization", "token ", key, token)
+	o := provider.ClientOptions{Header: header, MaxReply: maxStatuses, Word: word}
 	if cfg.Type == typeComment {
 		o.MaxReply = maxComments
 	} else {
@@ -97,10 +95,7 @@ func (r repository) call(ctx context.Context, h *http.Client, request provider.R
 	if err != nil || reply == nil || len(answer) == 0 {
 		return err
 	}
-	if err := json.Unmarshal(answer, reply); err != nil {
-		return event.NewError(event.Retry, provider.LabelReply, "answer is not one of Gitea's API", err)
-	}
-	return nil
+	return provider.DecodeJSON(answer, reply, "Gitea's API")
 }
 
 // url returns the address of a part of the repository in the API.

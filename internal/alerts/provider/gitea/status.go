@@ -2,7 +2,6 @@ package gitea
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -10,7 +9,6 @@ import (
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/githost"
-	"notifier/internal/event"
 )
 
 const (
@@ -58,9 +56,9 @@ func (r statuses) LastStatus(ctx context.Context, h *http.Client, s githost.Stat
 
 // SetStatus posts a status.
 func (r statuses) SetStatus(ctx context.Context, h *http.Client, s githost.Status) error {
-	body, err := json.Marshal(map[string]string{"context": s.Name, "state": states[s.State], "description": s.Description})
+	body, err := provider.Marshal(map[string]string{"context": s.Name, "state": states[s.State], "description": s.Description})
 	if err != nil {
-		return event.NewError(event.Permanent, provider.LabelPayload, "status could not be encoded", err)
+		return err
 	}
 	return r.call(ctx, h, provider.Request{URL: r.url("statuses", s.Commit), Body: body}, nil)
 }

@@ -76,15 +76,7 @@ func Body(marker string, n provider.Notification) string {
 // fit returns a message escaped, of at most limit characters. It is cut before it is escaped, so that no escape is halved.
 func fit(message string, limit int) string {
 	message = strings.Trim(provider.Truncate(message, maxMessage), "\r\n")
-	keep := utf8.RuneCountInString(message)
-	for {
-		escaped := Escape(provider.Truncate(message, keep))
-		over := utf8.RuneCountInString(escaped) - limit
-		if over <= 0 {
-			return escaped
-		}
-		keep -= max(over/8, 1)
-	}
+	return provider.Fit(message, limit, utf8.RuneCountInString, Escape)
 }
 
 // metadata returns the metadata as a list by name, empty if there is none. The change request is left out: the comment stands on it.

@@ -3,6 +3,8 @@ package githost
 import (
 	"regexp"
 	"strings"
+
+	"notifier/internal/alerts/provider"
 )
 
 // noWidth takes the meaning away from a sign before it without being seen: hosts look for mentions and references in the text that Markdown
@@ -81,7 +83,7 @@ func escapeText(s string) string {
 // within a word would be emphasis.
 func endOfAddress(s string, from, to int) int {
 	for i := from; i < to; i++ {
-		if s[i] == '_' && (!alphanumeric(s[i-1]) || i+1 == len(s) || !alphanumeric(s[i+1])) {
+		if s[i] == '_' && (!provider.Alphanumeric(s[i-1]) || i+1 == len(s) || !provider.Alphanumeric(s[i+1])) {
 			return i
 		}
 	}
@@ -109,7 +111,7 @@ func refers(s string, i int) bool {
 	}
 	switch s[i] {
 	case '@':
-		return i == 0 || !alphanumeric(s[i-1]) // "main@sha1:…" and mail addresses mention nobody; to hosts a word ends at "é"
+		return i == 0 || !provider.Alphanumeric(s[i-1]) // "main@sha1:…" and mail addresses mention nobody; to hosts a word ends at "é"
 	case '-':
 		return i >= 2 && strings.EqualFold(s[i-2:i], "GH") // GitHub's "GH-1"
 	default:
@@ -119,9 +121,5 @@ func refers(s string, i int) bool {
 
 // wordly reports whether a name or a number may have the byte in it. All of a character outside ASCII counts.
 func wordly(c byte) bool {
-	return alphanumeric(c) || c == '_' || c >= 0x80
-}
-
-func alphanumeric(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+	return provider.Alphanumeric(c) || c == '_' || c >= 0x80
 }

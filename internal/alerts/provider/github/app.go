@@ -54,7 +54,7 @@ func newApp(cfg provider.Config) (*app, error) {
 	a := &app{id: v[keyAppID], installation: v[keyInstallationID], owner: v[keyInstallationOwner], turn: make(chan struct{}, 1)}
 	switch {
 	case a.id == "" && v[keyPrivateKey] == "":
-		return nil, errors.New("a token is needed, under the key token of the Secret, or the keys of a GitHub App: " +
+		return nil, errors.New("the Secret has no credentials; write the key token into it, or the keys of a GitHub App: " +
 			"githubAppID, githubAppPrivateKey and githubAppInstallationID or githubAppInstallationOwner")
 	case !positive(a.id):
 		return nil, errors.New("githubAppID is not a number")

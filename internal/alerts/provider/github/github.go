@@ -1,10 +1,7 @@
 package github
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -12,7 +9,6 @@ import (
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/githost"
-	"notifier/internal/event"
 )
 
 // The Provider types that the package serves, by what each takes.
@@ -54,12 +50,11 @@ func New(cfg provider.Config) (*Sender, error) {
 	if slices.Contains(DispatchTypes, cfg.Type) {
 		o.MaxReply = 0 // an answer that ends badly must not dispatch the event twice
 	}
-	token := cmp.Or(cfg.Token, cfg.Password)
+	key, token := cfg.TokenOrPassword()
 	if token != "" {
-		if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-			return nil, errors.New("token holds characters that no token has, such as the end of a line")
+		if o.Header, err = provider.Credential("Authorization", "Bearer ", key, token); err != nil {
+			return nil, err
 		}
-		o.Header = http.Header{"Authorization": {"Bearer " + token}}
 	}
 	if s.client, err = provider.NewClient(cfg, o); err != nil {
 		return nil, err
@@ -106,11 +101,7 @@ func (s *Sender) Close() error {
 
 // Limit is what GitHub publishes for requests that create content, 80 a minute, for its own hosts.
 func (s *Sender) Limit() provider.Limit {
-	host := strings.ToLower(s.client.Host())
-	if host == "api.github.com" || strings.HasSuffix(host, ".ghe.com") {
-		return provider.Limit{Rate: 80.0 / 60, Burst: 20}
-	}
-	return provider.Limit{}
+	return s.client.LimitOn(provider.Limit{Rate: 80.0 / 60, Burst: 20}, "api.github.com", "ghe.com")
 }
 
 // call is one request to the API.
@@ -151,11 +142,10 @@ func (s *Sender) request(ctx context.Context, h *http.Client, c call, token stri
 	r := provider.Request{Method: c.method, URL: s.client.URL(c.path...), Header: headers(token)}
 	r.URL.RawQuery = c.query.Encode()
 	if c.body != nil {
-		encoded, err := json.Marshal(c.body)
-		if err != nil {
-			return event.NewError(event.Permanent, provider.LabelPayload, "message could not be encoded", err)
+		var err error
+		if r.Body, err = provider.Marshal(c.body); err != nil {
+			return err
 		}
-		r.Body = encoded
 	}
 	return exchange(ctx, h, s.client, r, out)
 }
@@ -166,10 +156,7 @@ func exchange(ctx context.Context, h *http.Client, client *provider.Client, r pr
 	if err != nil {
 		return err
 	}
-	if out != nil && json.Unmarshal(answer, out) != nil {
-		return event.NewError(event.Retry, provider.LabelReply, "answer is not one of GitHub's API", nil)
-	}
-	return nil
+	return provider.DecodeJSON(answer, out, "GitHub's API")
 }
 
 // headers are those of every request. A token is that of an App.

@@ -294,8 +294,9 @@ func TestABadConfigNamesWhatIsWrong(t *testing.T) {
 		return cfg
 	}
 	for want, cfg := range map[string]provider.Config{
-		"a token is needed":              {},
-		"token holds":                    {Token: "s3cret\n"},
+		"write the key token into it":    {},
+		"key token holds":                {Token: "s3cret\n"},
+		"key password holds":             {Password: "s3cret\n"},
 		"CA holds no":                    {Token: "t", Values: map[string]string{"ca.crt": "s3cret"}},
 		"githubAppID is":                 app(func(v map[string]string) { v["githubAppID"] = "s3cret" }),
 		"one of githubAppInstallationID": app(func(v map[string]string) { delete(v, "githubAppInstallationID") }),

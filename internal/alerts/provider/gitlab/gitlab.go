@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -12,7 +11,6 @@ import (
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/githost"
-	"notifier/internal/event"
 )
 
 // The Provider types that the package serves, by what each takes.
@@ -44,12 +42,10 @@ func New(cfg provider.Config) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	token := cmp.Or(cfg.Token, cfg.Password)
-	switch {
-	case token == "":
-		return nil, errors.New("a token is needed, under the key token of the Secret")
-	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return nil, errors.New("token holds characters that no token has, such as the end of a line")
+	key, token := cfg.TokenOrPassword()
+	header, err := provider.Credential("Private-Token", "", key, token)
+	if err != nil {
+		return nil, err
 	}
 	if repo.Host == "altssh.gitlab.com" {
 		repo.Host = "gitlab.com"
@@ -57,9 +53,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	cfg = cfg.WithSecretTLS()
 	cfg.Address = repo.Base() + "/api/v4"
 	s := &Sender{project: repo.Path}
-	s.client, err = provider.NewClient(cfg, provider.ClientOptions{
-		Header: http.Header{"Private-Token": {token}}, MaxReply: maxReply, Word: word,
-	})
+	s.client, err = provider.NewClient(cfg, provider.ClientOptions{Header: header, MaxReply: maxReply, Word: word})
 	if err != nil {
 		return nil, err
 	}
@@ -81,10 +75,7 @@ func (s *Sender) Close() error { return s.client.Close() }
 
 // Limit is what gitlab.com publishes: 60 comments a minute, and 2,000 requests, of which a status needs two.
 func (s *Sender) Limit() provider.Limit {
-	if strings.TrimSuffix(s.client.Host(), ".") == "gitlab.com" {
-		return s.limit
-	}
-	return provider.Limit{}
+	return s.client.LimitOn(s.limit, "gitlab.com")
 }
 
 // call is one request to the API.
@@ -106,20 +97,16 @@ func (s *Sender) do(ctx context.Context, h *http.Client, c call, out any) error 
 	r := provider.Request{Method: c.method, URL: s.client.URL(c.path...)}
 	r.URL.RawQuery = c.query.Encode()
 	if c.body != nil {
-		encoded, err := json.Marshal(c.body)
-		if err != nil {
-			return event.NewError(event.Permanent, provider.LabelPayload, "message could not be encoded", err)
+		var err error
+		if r.Body, err = provider.Marshal(c.body); err != nil {
+			return err
 		}
-		r.Body = encoded
 	}
 	answer, err := s.client.Do(ctx, h, r)
 	if err != nil {
 		return err
 	}
-	if out != nil && json.Unmarshal(answer, out) != nil {
-		return event.NewError(event.Retry, provider.LabelReply, "answer is not one of GitLab's API", nil)
-	}
-	return nil
+	return provider.DecodeJSON(answer, out, "GitLab's API")
 }
 
 // known are the messages of GitLab's API that are shown.

@@ -118,7 +118,7 @@ var plain = strings.NewReplacer("<", "‹", ">", "›")
 // title returns s for a place of plain text.
 func title(s string) string { return plain.Replace(provider.Truncate(s, maxTitle)) }
 
-var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
-
 // html returns s cut to maxRunes characters, for a place of HTML.
-func html(s string, maxRunes int) string { return escaper.Replace(provider.Truncate(s, maxRunes)) }
+func html(s string, maxRunes int) string {
+	return provider.EscapeEntities(provider.Truncate(s, maxRunes))
+}

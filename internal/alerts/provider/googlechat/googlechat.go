@@ -2,7 +2,6 @@ package googlechat
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
@@ -30,10 +29,7 @@ func New(cfg provider.Config) (*Sender, error) {
 
 // Limit is one message a second, which is the quota of a space, on Google's host.
 func (s *Sender) Limit() provider.Limit {
-	if strings.ToLower(strings.TrimSuffix(s.client.Host(), ".")) == "chat.googleapis.com" {
-		return provider.Limit{Rate: 1, Burst: 1}
-	}
-	return provider.Limit{}
+	return s.client.LimitOn(provider.Limit{Rate: 1, Burst: 1}, "chat.googleapis.com")
 }
 
 // Close drops idle connections.
@@ -69,14 +65,4 @@ var statuses = []string{
 }
 
 // word returns what is shown of the answer to a refusal.
-func word(answer []byte) string {
-	var reply struct {
-		Error struct {
-			Status string `json:"status"`
-		} `json:"error"`
-	}
-	if json.Unmarshal(answer, &reply) != nil {
-		return ""
-	}
-	return provider.KnownWord(reply.Error.Status, statuses)
-}
+var word = provider.WordAt(statuses, "error", "status")

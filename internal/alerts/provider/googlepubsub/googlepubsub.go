@@ -2,7 +2,6 @@ package googlepubsub
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"maps"
 	"net/http"
@@ -136,9 +135,9 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	}
 	m := message{Data: data, Attributes: map[string]string{idempotencyKey: n.DeliveryID}, OrderingKey: orderingKey(n.Event)}
 	maps.Copy(m.Attributes, s.attributes)
-	body, err := json.Marshal(map[string][]message{"messages": {m}})
+	body, err := provider.Marshal(map[string][]message{"messages": {m}})
 	if err != nil {
-		return event.NewError(event.Permanent, provider.LabelPayload, "message could not be encoded", err)
+		return err
 	}
 	token, err := s.login.Token(ctx)
 	if err != nil {

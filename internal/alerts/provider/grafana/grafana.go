@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"notifier/internal/alerts/provider"
-	"notifier/internal/event"
 )
 
 // Types are the Provider types that the package serves.
@@ -30,9 +29,6 @@ type Sender struct {
 
 // New builds a Sender.
 func New(cfg provider.Config) (*Sender, error) {
-	if cfg.Token != "" {
-		cfg.Username = "" // the token wins
-	}
 	login, err := cfg.Login()
 	if err != nil {
 		return nil, err
@@ -123,8 +119,8 @@ func (s *Sender) read(ctx context.Context, h *http.Client, n provider.Notificati
 		return nil, err
 	}
 	var all provider.List[found]
-	if err := json.Unmarshal(answer, &all); err != nil {
-		return nil, event.NewError(event.Retry, provider.LabelReply, "answer is no list of annotations", err)
+	if err := provider.DecodeJSON(answer, &all, "Grafana's API"); err != nil {
+		return nil, err
 	}
 	return slices.DeleteFunc(all, func(f found) bool { return !hasTags(f.Tags, wanted) }), nil
 }
@@ -142,9 +138,9 @@ func openRegion(all []found, object string) *found {
 
 // write adds an annotation, or changes an existing one.
 func (s *Sender) write(ctx context.Context, h *http.Client, existing *found, a annotation) error {
-	body, err := json.Marshal(a)
+	body, err := provider.Marshal(a)
 	if err != nil {
-		return event.NewError(event.Permanent, provider.LabelPayload, "message could not be encoded", err)
+		return err
 	}
 	r := provider.Request{URL: s.client.URL(), Body: body}
 	if existing != nil {

@@ -2,10 +2,8 @@ package incidentio
 
 import (
 	"context"
-	"encoding/json"
 
 	"notifier/internal/alerts/provider"
-	"notifier/internal/event"
 )
 
 // Types are the Provider types that the package serves.
@@ -39,15 +37,7 @@ func New(cfg provider.Config) (*Sender, error) {
 // answers are the API's own words for a refusal.
 var answers = []string{"authentication_error", "authorization_error", "not_found", "too_many_requests", "validation_error"}
 
-func word(answer []byte) string {
-	var reply struct {
-		Type string `json:"type"`
-	}
-	if json.Unmarshal(answer, &reply) != nil {
-		return ""
-	}
-	return provider.KnownWord(reply.Type, answers)
-}
+var word = provider.WordAt(answers, "type")
 
 // Close drops idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
@@ -79,14 +69,14 @@ func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 	if e.Reason != "" {
 		title += ": " + e.Reason
 	}
-	body, err := json.Marshal(alertEvent{
+	body, err := provider.Marshal(alertEvent{
 		Title: provider.Truncate(title, maxTitle), Status: status,
 		DeduplicationKey: provider.ObjectID(n),
 		Description:      provider.BreakLinks(provider.Truncate(e.Message, maxDescription)),
 		Metadata:         metadata(n),
 	})
 	if err != nil {
-		return event.NewError(event.Permanent, provider.LabelPayload, "message could not be encoded", err)
+		return err
 	}
 	return s.client.Post(ctx, nil, body)
 }

@@ -38,11 +38,7 @@ func New(cfg provider.Config) (*Sender, error) {
 
 // Limit is 100 messages a minute, on Lark's and Feishu's hosts.
 func (s *Sender) Limit() provider.Limit {
-	host := "." + strings.ToLower(strings.TrimSuffix(s.client.Host(), "."))
-	if strings.HasSuffix(host, ".feishu.cn") || strings.HasSuffix(host, ".larksuite.com") {
-		return provider.Limit{Rate: 100.0 / 60, Burst: 5}
-	}
-	return provider.Limit{}
+	return s.client.LimitOn(provider.Limit{Rate: 100.0 / 60, Burst: 5}, "feishu.cn", "larksuite.com")
 }
 
 // Close drops idle connections.

@@ -24,12 +24,10 @@ type Sender struct {
 
 // New builds a Sender. Token and channel are required.
 func New(cfg provider.Config) (*Sender, error) {
-	header, err := provider.TokenHeader("Bearer", cfg.Token)
+	header, err := provider.Credential("Authorization", "Bearer ", "token", cfg.Token)
 	switch {
 	case err != nil:
 		return nil, err
-	case header == nil:
-		return nil, errors.New("an access token is needed, under the key token of the Secret")
 	case !strings.HasPrefix(cfg.Channel, "!"):
 		return nil, errors.New("spec.channel is no ID of a room, which begins with an exclamation mark; an alias takes no messages")
 	}
@@ -126,13 +124,7 @@ var codes = []string{
 }
 
 // word returns what is shown of the answer to a refusal.
-func word(answer []byte) string {
-	var r reply
-	if json.Unmarshal(answer, &r) != nil {
-		return ""
-	}
-	return provider.KnownWord(r.Code, codes)
-}
+var word = provider.WordAt(codes, "errcode")
 
 // wait reads how long a homeserver asks to wait.
 func wait(_ int, _ http.Header, answer []byte) (time.Duration, bool) {

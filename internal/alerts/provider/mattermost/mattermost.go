@@ -2,8 +2,8 @@ package mattermost
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"net/url"
 	"regexp"
 	"strings"
@@ -29,7 +29,7 @@ var channelID = regexp.MustCompile(`^[a-z0-9]{26}$`)
 // New builds a Sender. For the API, token and channel are required.
 func New(cfg provider.Config) (*Sender, error) {
 	s := &Sender{channel: cfg.Channel, username: cfg.Username}
-	header, err := provider.TokenHeader("Bearer", cfg.Token)
+	header, err := cfg.Bearer()
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	}
 	switch {
 	case header == nil:
-		return nil, errors.New("the address is no incoming webhook (…/hooks/…), so the API's token is needed, under the key token of the Secret")
+		return nil, fmt.Errorf("the address is no incoming webhook (…/hooks/…), and %w", provider.CheckKey("token", cfg.Token))
 	case !channelID.MatchString(cfg.Channel):
 		return nil, errors.New("spec.channel is no ID of a channel, 26 letters and digits that the channel's information shows; the API needs it")
 	}
@@ -130,7 +130,6 @@ func fit(s string, limit int, escape func(string) string) string {
 }
 
 var (
-	references  = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace
 	backslashes = provider.Backslashes("\\`*_{}[]#|~!")
 	breakLabels = strings.NewReplacer("](", "]\u200B(", "<", "<\u200B").Replace
 )
@@ -138,7 +137,7 @@ var (
 // escape returns s as text that Mattermost shows as it is.
 func escape(s string) string {
 	s = provider.BreakMentions(provider.ReplaceControls(s))
-	return provider.EscapeText(s, func(s string) string { return references(backslashes(s)) }, nil)
+	return provider.EscapeText(s, func(s string) string { return provider.EscapeEntities(backslashes(s)) }, nil)
 }
 
 // plain returns s for a place whose Markdown is obeyed by some clients only.
@@ -155,12 +154,4 @@ var ids = []string{
 }
 
 // word returns what is shown of the answer to a refusal.
-func word(answer []byte) string {
-	var reply struct {
-		ID string `json:"id"`
-	}
-	if json.Unmarshal(answer, &reply) != nil {
-		return ""
-	}
-	return provider.KnownWord(reply.ID, ids)
-}
+var word = provider.WordAt(ids, "id")

@@ -33,8 +33,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	host := strings.ToLower(strings.TrimSuffix(client.Host(), "."))
-	return &Sender{client: client, connector: strings.HasSuffix(host, ".webhook.office.com")}, nil
+	return &Sender{client: client, connector: client.On("webhook.office.com")}, nil
 }
 
 // answers are the codes of workflows, and the short texts of connectors, with which they refuse.

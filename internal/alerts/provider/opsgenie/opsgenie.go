@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"net/http"
 	"strings"
 	"time"
@@ -55,15 +54,7 @@ var answers = []string{
 	"Request body is not processable. Please check the errors.",
 }
 
-func word(answer []byte) string {
-	var reply struct {
-		Message string `json:"message"`
-	}
-	if json.Unmarshal(answer, &reply) != nil {
-		return ""
-	}
-	return provider.KnownWord(reply.Message, answers)
-}
+var word = provider.WordAt(answers, "message")
 
 // wait reads how long the period lasts in which no more is taken.
 func wait(status int, header http.Header, _ []byte) (time.Duration, bool) {
@@ -124,8 +115,8 @@ func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 }
 
 func (s *Sender) post(ctx context.Context, r provider.Request, body any) (err error) {
-	if r.Body, err = json.Marshal(body); err != nil {
-		return event.NewError(event.Permanent, provider.LabelPayload, "message could not be encoded", err)
+	if r.Body, err = provider.Marshal(body); err != nil {
+		return err
 	}
 	_, err = s.client.Send(ctx, r)
 	return err

@@ -56,7 +56,9 @@ func New(cfg provider.Config) (*Sender, error) {
 	var headerErr, loginErr, clientErr error
 	s.header, s.ignored, headerErr = provider.Headers(cfg.Headers, "Content-Type")
 	login := cfg
-	login.Password = cmp.Or(cfg.Token, cfg.Password)
+	if cfg.Username != "" {
+		login.Token, login.Password = "", cmp.Or(cfg.Token, cfg.Password)
+	}
 	loginHeader, loginErr := login.Login()
 	cfg.Address = tracesURL(cfg.Address)
 	s.client, clientErr = provider.NewClient(cfg, provider.ClientOptions{MaxReply: maxReply})

@@ -3,7 +3,7 @@ package pagerduty
 import (
 	"context"
 	"encoding/json"
-	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -36,7 +36,7 @@ func New(cfg provider.Config) (*Sender, error) {
 		s.key = strings.TrimSpace(cfg.Token)
 	}
 	if s.key == "" {
-		return nil, errors.New("the integration key is missing; write it into the Secret under token, or into spec.channel")
+		return nil, fmt.Errorf("spec.channel has no integration key, and %w", provider.CheckKey("token", ""))
 	}
 	var err error
 	if s.client, err = provider.NewClient(cfg, provider.ClientOptions{Word: word}); err != nil {
@@ -73,10 +73,7 @@ func word(answer []byte) string {
 
 // Limit is what PagerDuty publishes for one key, halved since a recovery is two events.
 func (s *Sender) Limit() provider.Limit {
-	if strings.HasSuffix(strings.ToLower(strings.TrimSuffix(s.client.Host(), ".")), ".pagerduty.com") {
-		return provider.Limit{Rate: 1, Burst: 10}
-	}
-	return provider.Limit{}
+	return s.client.LimitOn(provider.Limit{Rate: 1, Burst: 10}, "pagerduty.com")
 }
 
 // Close drops idle connections.
@@ -145,9 +142,9 @@ func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 }
 
 func (s *Sender) post(ctx context.Context, h *http.Client, path string, body any) error {
-	raw, err := json.Marshal(body)
+	raw, err := provider.Marshal(body)
 	if err != nil {
-		return event.NewError(event.Permanent, provider.LabelPayload, "message could not be encoded", err)
+		return err
 	}
 	_, err = s.client.Do(ctx, h, provider.Request{URL: s.client.Root(path), Body: raw})
 	return err

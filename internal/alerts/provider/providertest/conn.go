@@ -230,7 +230,6 @@ func (s Conn) connections(t *testing.T) {
 		closed <- struct{}{}
 	})
 	sender := s.build(t, s.config(s.plain(relay)))
-	const sends = 5
 	for range sends {
 		if err := sender.Send(t.Context(), Notifications(t)["info"]); err != nil {
 			t.Fatal(err)

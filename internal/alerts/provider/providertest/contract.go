@@ -292,53 +292,6 @@ func (s Subject) drip(t *testing.T) {
 	}
 }
 
-// connections fails when every send builds a transport, or Close leaves it to net/http to find the idle connection: over HTTP/2
-// it then stays open in some of the rounds, until the test ends by its own deadline.
-func (s Subject) connections(t *testing.T) {
-	ca := NewCA(t)
-	for range 10 {
-		for _, sink := range []*Sink{newSink(s.Serve), ca.newTLSSink(t, s.Serve, false, "127.0.0.1")} {
-			s.oneConnection(t, sink, ca.PEM())
-		}
-	}
-}
-
-func (s Subject) oneConnection(t *testing.T, sink *Sink, ca []byte) {
-	opened, closed := 0, make(chan struct{}, 10)
-	sink.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		switch state {
-		case http.StateNew:
-			opened++ // by the one goroutine that accepts, read after the connection it handed on was closed
-		case http.StateClosed:
-			closed <- struct{}{}
-		}
-	}
-	if sink.TLS != nil {
-		sink.StartTLS()
-	} else {
-		sink.Start()
-	}
-	defer sink.Close()
-	cfg := s.config(sink.URL)
-	cfg.TLS.CA = ca
-	sender := s.build(t, cfg)
-	for range 5 {
-		if err := sender.Send(t.Context(), Notifications(t)["info"]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := sender.(io.Closer).Close(); err != nil {
-		t.Fatal(err)
-	}
-	<-closed
-	if opened != 1 {
-		t.Errorf("five sends used %d connections", opened)
-	}
-	if via := sink.Last(t).Header.Get("Via"); via != "1.1 notifier" {
-		t.Errorf("Via is %q: a notification to our own door could not be recognized", via)
-	}
-}
-
 func (s Subject) badConfig(t *testing.T) {
 	ca := NewCA(t)
 	cert, key := ca.Issue(t, "client")

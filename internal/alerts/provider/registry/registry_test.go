@@ -3,6 +3,10 @@ package registry_test
 import (
 	"context"
 	"errors"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -101,5 +105,51 @@ func TestOnlyAddressesOfSlackAreLimitedByDefault(t *testing.T) {
 	s, err := registry.New(provider.Config{Type: "generic", Address: "https://hooks.slack.com/x"})
 	if err != nil || registry.DefaultLimits().Of(s) != (provider.Limit{}) {
 		t.Errorf("generic: %v", err)
+	}
+}
+
+// elsewhere are the types that have no token, or do not send it as it is in a header or a URL.
+var elsewhere = []string{
+	"discord", "email", "generic", "generic-hmac", "googlechat", "googlepubsub", "lark", "msteams", "nats", "pagerduty",
+	"rocket", "sentry", "zulip",
+}
+
+// Fails when a type checks a token in its own way, or lets the first message find out.
+func TestOneMistakeInATokenHasOneText(t *testing.T) {
+	for _, typ := range registry.Types() {
+		cfg := config(typ)
+		cfg.Token = "s3cret\n"
+		_, err := registry.New(cfg)
+		told := err != nil && err.Error() == provider.CheckKey("token", cfg.Token).Error()
+		if told == slices.Contains(elsewhere, typ) {
+			t.Errorf("%s: %v", typ, err)
+		}
+	}
+}
+
+// Fails when a type, its page, or a key that it reads of the Secret is missing from the page about Providers.
+func TestThePageListsEveryType(t *testing.T) {
+	page, err := os.ReadFile("../../../../docs/providers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listed []string
+	row := regexp.MustCompile("(?m)^\\| \\[`([^`]+)`\\]\\((providers/[a-z]+\\.md)\\) \\|[^|]*\\|([^|]*)\\|")
+	for _, row := range row.FindAllStringSubmatch(string(page), -1) {
+		typ, file, keys := row[1], row[2], row[3]
+		listed = append(listed, typ)
+		if _, err := os.Stat("../../../../docs/" + file); err != nil {
+			t.Errorf("%s has no page: %v", typ, err)
+		}
+		for _, key := range registry.Keys(typ) {
+			old := strings.HasSuffix(key, "File") // of which the page speaks once
+			if !old && !strings.Contains(keys, "`"+key+"`") && !strings.Contains(keys, "as `git") {
+				t.Errorf("the row of %s does not name the key %s", typ, key)
+			}
+		}
+	}
+	slices.Sort(listed)
+	if diff := cmp.Diff(types, listed); diff != "" {
+		t.Error(diff)
 	}
 }

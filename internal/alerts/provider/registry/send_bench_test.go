@@ -18,8 +18,8 @@ import (
 	"notifier/internal/event"
 )
 
-// elsewhere are the types that do not send to the host of spec.address over HTTP, so that no sink of ours is reached.
-var elsewhere = map[string]string{
+// unreachable are the types that do not send to the host of spec.address over HTTP, so that no sink of ours is reached.
+var unreachable = map[string]string{
 	"azureeventhub": "its host is of Azure", "bitbucket": "its host is Bitbucket's API", "googlepubsub": "its host is of Google",
 	"telegram": "its host is Telegram's API", "email": "it speaks SMTP", "nats": "it speaks NATS",
 }
@@ -64,7 +64,7 @@ func BenchmarkSend(b *testing.B) {
 		}
 	})
 	for _, typ := range registry.Types() {
-		if elsewhere[typ] != "" {
+		if unreachable[typ] != "" {
 			continue
 		}
 		b.Run(typ, func(b *testing.B) {

@@ -44,22 +44,19 @@ func New(cfg provider.Config) (*Sender, error) {
 	s := &Sender{token: cfg.Token, channel: cfg.Channel, username: cfg.Username}
 	o := provider.ClientOptions{Word: word}
 	address := strings.TrimSpace(cfg.Address)
+	var err error
 	if slices.Contains(apis, address) {
-		if cfg.Token == "" {
-			return nil, errors.New("chat.postMessage needs a token, under the key token of the Secret")
+		if err := provider.CheckKey("token", cfg.Token); err != nil {
+			return nil, err
 		}
 		if cfg.Channel == "" {
 			return nil, errors.New("chat.postMessage needs spec.channel")
 		}
 		s.endpoint = strings.TrimSuffix(address, "chat.postMessage")
 		o.MaxReply = maxReply
-	} else if cfg.Token != "" {
-		if strings.ContainsFunc(cfg.Token, func(r rune) bool { return r < ' ' || r > '~' }) {
-			return nil, errors.New("token holds characters that no bearer token has")
-		}
-		o.Header = http.Header{"Authorization": {"Bearer " + cfg.Token}}
+	} else if o.Header, err = cfg.Bearer(); err != nil {
+		return nil, err
 	}
-	var err error
 	if s.client, err = provider.NewClient(cfg, o); err != nil {
 		return nil, err
 	}
@@ -68,8 +65,7 @@ func New(cfg provider.Config) (*Sender, error) {
 
 // OnSlack reports whether the address is Slack's own. Others speak its webhooks as well.
 func (s *Sender) OnSlack() bool {
-	host := "." + strings.ToLower(strings.TrimSuffix(s.client.Host(), "."))
-	return strings.HasSuffix(host, ".slack.com") || strings.HasSuffix(host, ".slack-gov.com")
+	return s.client.On("slack.com", "slack-gov.com")
 }
 
 // Close drops idle connections.
@@ -91,20 +87,20 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 
 func (s *Sender) message(n provider.Notification) *slack.WebhookMessage {
 	e := n.Event
-	object := escape(e.InvolvedObject.String(), maxFallback)
+	object := provider.EscapeHTML(e.InvolvedObject.String(), maxFallback)
 	line, _, _ := strings.Cut(strings.TrimSpace(e.Message), "\n")
 	a := slack.Attachment{
-		Fallback:   object + ": " + escape(line, maxFallback),
+		Fallback:   object + ": " + provider.EscapeHTML(line, maxFallback),
 		Color:      "good",
 		AuthorName: object,
-		Text:       escape(e.Message, maxText),
+		Text:       provider.EscapeHTML(e.Message, maxText),
 		MarkdownIn: []string{"text"},
 	}
 	if e.Severity == event.SeverityError {
 		a.Color = "danger"
 	}
 	for _, f := range provider.Facts(n, maxFact) {
-		title, value := f.Show(func(s string) string { return escape(s, maxFact) })
+		title, value := f.Show(func(s string) string { return provider.EscapeHTML(s, maxFact) })
 		a.Fields = append(a.Fields, slack.AttachmentField{Title: title, Value: value})
 	}
 	username := s.username
@@ -116,20 +112,6 @@ func (s *Sender) message(n provider.Notification) *slack.WebhookMessage {
 		Username:    provider.Truncate(username, maxName),
 		Attachments: []slack.Attachment{a},
 	}
-}
-
-var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
-
-// escape returns s as text that Slack's markup shows as it is, of at most maxRunes characters after escaping. What is cut is
-// cut before escaping, so that no escape is halved.
-func escape(s string, maxRunes int) string {
-	s = provider.Truncate(s, maxRunes)
-	escaped := escaper.Replace(s)
-	for keep := maxRunes; len([]rune(escaped)) > maxRunes; {
-		keep -= max((len([]rune(escaped))-maxRunes)/5, 1)
-		escaped = escaper.Replace(provider.Truncate(s, keep))
-	}
-	return escaped
 }
 
 // busy are the API's codes for what may pass by itself, refused those that take someone to change something. Both lists are

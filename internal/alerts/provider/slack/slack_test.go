@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/providertest"
@@ -185,27 +184,6 @@ func TestTheMarkupOfTheAlertsAuthorIsKept(t *testing.T) {
 	if got := (&Sender{}).message(n).Attachments[0].Fields[0].Value; got != escaped {
 		t.Errorf("of nobody known: %q", got)
 	}
-}
-
-// Fails when the text is escaped before it is cut, which would leave halves of escapes.
-func FuzzEscape(f *testing.F) {
-	f.Add("<!channel> & more", 10)
-	f.Add(strings.Repeat("<&>", 5000), 7500)
-	f.Add("\xff\xfe", 1)
-	f.Fuzz(func(t *testing.T, s string, limit int) {
-		limit = 20 + (limit&0x7fffffff)%8000
-		got := escape(s, limit)
-		if n := utf8.RuneCountInString(got); n > limit {
-			t.Errorf("%d characters, want at most %d", n, limit)
-		}
-		if strings.ContainsAny(got, "<>") || !utf8.ValidString(got) {
-			t.Errorf("%q holds markup or is no UTF-8", got)
-		}
-		left := strings.NewReplacer("&amp;", "", "&lt;", "", "&gt;", "").Replace(got)
-		if strings.Contains(left, "&") {
-			t.Errorf("%q holds half an escape", got)
-		}
-	})
 }
 
 func TestFormCarriesTheToken(t *testing.T) {

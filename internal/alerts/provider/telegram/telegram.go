@@ -37,8 +37,11 @@ var (
 // newSender builds a Sender to the Bot API at base.
 func newSender(cfg provider.Config, base string) (*Sender, error) {
 	s := &Sender{token: cfg.Token}
+	if err := provider.CheckKey("token", cfg.Token); err != nil {
+		return nil, err
+	}
 	if !tokenForm.MatchString(cfg.Token) {
-		return nil, errors.New("key token of the Secret is no token of a Telegram bot: digits, a colon, letters and digits, and no line break")
+		return nil, errors.New("the Secret's key token is no token of a Telegram bot: digits, a colon, and letters and digits")
 	}
 	var topic string
 	var topics bool
@@ -101,13 +104,7 @@ var descriptions = []string{
 }
 
 // word returns what is shown of the answer to a refusal.
-func word(answer []byte) string {
-	var r reply
-	if json.Unmarshal(answer, &r) != nil {
-		return ""
-	}
-	return provider.KnownWord(r.Description, descriptions)
-}
+var word = provider.WordAt(descriptions, "description")
 
 // wait reads how long Telegram asks to wait.
 func wait(status int, _ http.Header, answer []byte) (time.Duration, bool) {

@@ -2,7 +2,6 @@ package webex
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -22,7 +21,7 @@ type Sender struct {
 
 // New builds a Sender. For Webex's API, token and channel are required.
 func New(cfg provider.Config) (*Sender, error) {
-	header, err := provider.TokenHeader("Bearer", cfg.Token)
+	header, err := cfg.Bearer()
 	if err != nil {
 		return nil, err
 	}
@@ -30,9 +29,9 @@ func New(cfg provider.Config) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	if strings.EqualFold(client.Host(), "webexapis.com") && !strings.Contains(client.URL().Path, "/webhooks/") {
-		if cfg.Token == "" {
-			return nil, errors.New("the address needs a bot's token, under the key token of the Secret")
+	if client.On("webexapis.com") && !strings.Contains(client.URL().Path, "/webhooks/") {
+		if err := provider.CheckKey("token", cfg.Token); err != nil {
+			return nil, err
 		}
 		if cfg.Channel == "" {
 			return nil, errors.New("the address needs spec.channel, the ID of the room")
@@ -66,15 +65,7 @@ var answers = []string{
 }
 
 // word returns what is shown of the answer to a refusal.
-func word(answer []byte) string {
-	var reply struct {
-		Message string `json:"message"`
-	}
-	if json.Unmarshal(answer, &reply) != nil {
-		return ""
-	}
-	return provider.KnownWord(reply.Message, answers)
-}
+var word = provider.WordAt(answers, "message")
 
 const (
 	maxMarkdown = 7439 // bytes
@@ -124,12 +115,11 @@ func fit(s string, limit int, escape func(string) string) string {
 
 var (
 	backslashes = provider.Backslashes("\\`*_[]#")
-	entities    = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace
 	// lines keeps lines apart, which Markdown would join.
 	lines = strings.NewReplacer("\r\n", "  \n", "\n", "  \n", "\r", " ").Replace
 )
 
 // escape returns s as text that Webex shows as it is.
 func escape(s string) string {
-	return lines(provider.EscapeText(s, func(s string) string { return backslashes(entities(s)) }, entities))
+	return lines(provider.EscapeText(s, func(s string) string { return backslashes(provider.EscapeEntities(s)) }, provider.EscapeEntities))
 }

@@ -2,7 +2,6 @@ package zoom
 
 import (
 	"context"
-	"errors"
 	"net/url"
 	"strings"
 
@@ -20,12 +19,9 @@ type Sender struct {
 
 // New builds a Sender. A token is required.
 func New(cfg provider.Config) (*Sender, error) {
-	header, err := provider.TokenHeader("", cfg.Token)
+	header, err := provider.Credential("Authorization", "", "token", cfg.Token)
 	if err != nil {
 		return nil, err
-	}
-	if header == nil {
-		return nil, errors.New("the connection's verification token is needed, under the key token of the Secret")
 	}
 	client, err := provider.NewClient(cfg, provider.ClientOptions{Header: header})
 	if err != nil {

@@ -2,7 +2,6 @@ package zulip
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,13 +31,11 @@ func New(cfg provider.Config) (*Sender, error) {
 	if channel == "" || topic == "" {
 		return nil, errors.New("spec.channel is not of the form <channel>/<topic>")
 	}
-	if cfg.Username == "" || cfg.Password == "" {
-		return nil, errors.New("a bot's e-mail address and its API key are needed, under the keys username and password of the Secret")
+	login, err := provider.Basic(cfg.Username, cfg.Password)
+	if err != nil {
+		return nil, err
 	}
-	credentials := base64.StdEncoding.EncodeToString([]byte(cfg.Username + ":" + cfg.Password))
-	client, err := provider.NewClient(cfg, provider.ClientOptions{
-		Header: http.Header{"Authorization": {"Basic " + credentials}}, Word: word, Wait: wait,
-	})
+	client, err := provider.NewClient(cfg, provider.ClientOptions{Header: login, Word: word, Wait: wait})
 	if err != nil {
 		return nil, err
 	}
@@ -51,11 +48,7 @@ func New(cfg provider.Config) (*Sender, error) {
 
 // Limit is 200 messages a minute, on Zulip Cloud.
 func (s *Sender) Limit() provider.Limit {
-	host := "." + strings.ToLower(strings.TrimSuffix(s.client.Host(), "."))
-	if strings.HasSuffix(host, ".zulipchat.com") || strings.HasSuffix(host, ".zulip.com") {
-		return provider.Limit{Rate: 200.0 / 60, Burst: 10}
-	}
-	return provider.Limit{}
+	return s.client.LimitOn(provider.Limit{Rate: 200.0 / 60, Burst: 10}, "zulipchat.com", "zulip.com")
 }
 
 // Close drops idle connections.
@@ -83,13 +76,7 @@ var codes = []string{
 }
 
 // word returns what is shown of the answer to a refusal.
-func word(answer []byte) string {
-	var r reply
-	if json.Unmarshal(answer, &r) != nil {
-		return ""
-	}
-	return provider.KnownWord(r.Code, codes)
-}
+var word = provider.WordAt(codes, "code")
 
 // wait reads how long Zulip asks to wait.
 func wait(status int, _ http.Header, answer []byte) (time.Duration, bool) {

@@ -1,0 +1,75 @@
+package provider
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// CheckKey checks a token that stands in the Secret under key. Its errors, and all of this file, name the key and the remedy and quote
+// nothing.
+func CheckKey(key, value string) error {
+	switch {
+	case value == "":
+		return fmt.Errorf("the Secret's key %s is missing; write it into the Secret that spec.secretRef names", key)
+	case strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return fmt.Errorf("the Secret's key %s holds a space, a line end or another character that no token has; write it without", key)
+	}
+	return nil
+}
+
+// Credential returns the header that carries a token of the Secret behind a prefix, such as "Bearer ".
+func Credential(header, prefix, key, value string) (http.Header, error) {
+	if err := CheckKey(key, value); err != nil {
+		return nil, err
+	}
+	return http.Header{http.CanonicalHeaderKey(header): {prefix + value}}, nil
+}
+
+// Basic returns the header that logs in with a user's name and a password (RFC 7617).
+func Basic(user, password string) (http.Header, error) {
+	switch {
+	case user == "" || password == "":
+		return nil, errors.New("the Secret's keys username and password are needed, and one is missing; write both into it")
+	case strings.Contains(user, ":"):
+		return nil, errors.New("the user's name has a colon, with which none can log in; write it without")
+	case strings.ContainsFunc(user+password, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return nil, errors.New("the user's name or the password has a line end or another control character; write it without")
+	}
+	return http.Header{"Authorization": {"Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))}}, nil
+}
+
+// Bearer returns the header that sends the token, nil without one.
+func (c Config) Bearer() (http.Header, error) {
+	if c.Token == "" {
+		return nil, nil
+	}
+	return Credential("Authorization", "Bearer ", "token", c.Token)
+}
+
+// Login returns the header that sends the token or, where there is none, logs in with username and password. It is nil without either.
+func (c Config) Login() (http.Header, error) {
+	if c.Token == "" && c.Username != "" && c.Password != "" {
+		return Basic(c.Username, c.Password)
+	}
+	return c.Bearer()
+}
+
+// RequireLogin is Login for types that do nothing without.
+func (c Config) RequireLogin() (http.Header, error) {
+	h, err := c.Login()
+	if h == nil && err == nil {
+		err = errors.New("the Secret has no credentials; write the key token into it, or the keys username and password")
+	}
+	return h, err
+}
+
+// TokenOrPassword returns the token or, where there is none, the password, after the key that it stands under.
+func (c Config) TokenOrPassword() (key, value string) {
+	if c.Token == "" && c.Password != "" {
+		return "password", c.Password
+	}
+	return "token", c.Token
+}
