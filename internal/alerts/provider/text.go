@@ -108,6 +108,14 @@ func Truncate(s string, maxRunes int) string {
 	return s
 }
 
+// Visible returns s, or another text in place of one that shows nothing, which many vendors refuse.
+func Visible(s, instead string) string {
+	if strings.TrimSpace(s) == "" {
+		return instead
+	}
+	return s
+}
+
 // KnownWord returns word if it is one of known, else nothing. What a destination answers is its own text; a word that is known says nothing
 // but itself.
 func KnownWord(word string, known ...[]string) string {

@@ -94,7 +94,9 @@ func fields(n provider.Notification, maxName, maxValue int) []field {
 		if f.Authored {
 			markup = asItIs
 		}
-		shown = append(shown, field{visible(fit(f.Name, maxName, markup)), visible(fit(f.Value, maxValue, markup))})
+		shown = append(shown, field{
+			provider.Visible(fit(f.Name, maxName, markup), noWidth), provider.Visible(fit(f.Value, maxValue, markup), noWidth),
+		})
 	}
 	if left != "" {
 		shown = append(shown, field{"…", strconv.Itoa(len(n.Event.Metadata)-len(facts)) + " " + left})
@@ -102,13 +104,8 @@ func fields(n provider.Notification, maxName, maxValue int) []field {
 	return shown
 }
 
-// visible returns s, or a character of no width in place of what Discord takes for nothing.
-func visible(s string) string {
-	if strings.TrimSpace(s) == "" {
-		return "\u200B"
-	}
-	return s
-}
+// noWidth is a character in place of what Discord takes for nothing.
+const noWidth = "\u200B"
 
 func fit(s string, limit int, escape func(string) string) string {
 	return provider.Fit(s, limit, provider.UTF16Len, escape)

@@ -77,7 +77,7 @@ func (s *Sender) message(n provider.Notification, maxText, maxFact int) message 
 	object := title(e.InvolvedObject.String())
 	line, _, _ := strings.Cut(strings.TrimSpace(e.Message), "\n")
 	c := card{Header: header{Title: object, Subtitle: title(e.ReportingController)}}
-	text := visible(html(e.Message, maxText))
+	text := provider.Visible(html(e.Message, maxText), dash)
 	if e.Severity == event.SeverityError {
 		text = `<font color="#ff0000">` + text + `</font>`
 	}
@@ -85,7 +85,7 @@ func (s *Sender) message(n provider.Notification, maxText, maxFact int) message 
 	if facts := facts(n, maxFact); len(facts) > 0 {
 		c.Sections = append(c.Sections, section{facts})
 	}
-	m := message{FallbackText: object + ": " + visible(title(line)), CardsV2: []cardWithID{{CardID: "event", Card: c}}}
+	m := message{FallbackText: object + ": " + provider.Visible(title(line), dash), CardsV2: []cardWithID{{CardID: "event", Card: c}}}
 	if s.thread != "" {
 		m.Thread = &thread{s.thread}
 	}
@@ -99,19 +99,14 @@ func facts(n provider.Notification, limit int) []widget {
 		if f.Authored {
 			fact.TopLabel, fact.Text = f.Name, f.Value
 		}
-		fact.Text = visible(fact.Text)
+		fact.Text = provider.Visible(fact.Text, dash)
 		widgets = append(widgets, widget{DecoratedText: &fact})
 	}
 	return widgets
 }
 
-// visible returns s, or a dash in place of nothing: Chat refuses a widget without text.
-func visible(s string) string {
-	if strings.TrimSpace(s) == "" {
-		return "–"
-	}
-	return s
-}
+// dash stands where Chat would refuse a widget without text.
+const dash = "–"
 
 var plain = strings.NewReplacer("<", "‹", ">", "›")
 

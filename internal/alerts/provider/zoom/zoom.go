@@ -94,7 +94,7 @@ func newMessage(n provider.Notification) (m message) {
 		m.Content.Head.SubHead = &text{fit(e.Severity, maxObject)}
 	}
 	for _, size := range sizes {
-		m.Content.Body = []item{{Type: "message", Text: visible(fit(strings.TrimSpace(e.Message), size.message))}}
+		m.Content.Body = []item{{Type: "message", Text: provider.Visible(fit(strings.TrimSpace(e.Message), size.message), dash)}}
 		if fields := fields(n, size.fact); len(fields) > 0 {
 			m.Content.Body = append(m.Content.Body, item{Type: "fields", Items: fields})
 		}
@@ -121,19 +121,16 @@ func (m message) size() int {
 
 func fields(n provider.Notification, limit int) (shown []field) {
 	for _, f := range provider.Facts(n, limit) {
-		shown = append(shown, field{Key: visible(fit(f.Name, limit)), Value: visible(fit(f.Value, limit))})
+		shown = append(shown, field{
+			Key: provider.Visible(fit(f.Name, limit), dash), Value: provider.Visible(fit(f.Value, limit), dash),
+		})
 	}
 	return shown
 }
 
+// dash stands in place of nothing, as every part of a message has text.
+const dash = "–"
+
 func fit(s string, limit int) string {
 	return provider.Fit(s, limit, provider.UTF16Len, func(s string) string { return s })
-}
-
-// visible returns s, or a dash in place of nothing, as every part of a message has text.
-func visible(s string) string {
-	if strings.TrimSpace(s) == "" {
-		return "–"
-	}
-	return s
 }
