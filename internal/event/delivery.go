@@ -35,6 +35,10 @@ type Delivery struct {
 	Replays int `json:"replays,omitempty"`
 	// Destination is the version of the Provider's configuration that the delivery was last meant for.
 	Destination string `json:"destination,omitempty"`
+	// Tries are the attempts that failed, oldest first, at most MaxTries of them.
+	Tries []Attempt `json:"tries,omitempty"`
+	// Test says that the delivery is a message that was asked for to test the Provider. It has no Alert.
+	Test bool `json:"test,omitempty"`
 	// Recheck says that the delivery may have been sent before, so its ID is looked up in the history first.
 	Recheck bool `json:"recheck,omitempty"`
 }
@@ -88,4 +92,26 @@ func ObjectKey(object string) string {
 	d := newDigest("object")
 	d.field(object)
 	return d.hex(8)
+}
+
+// MaxTries bounds the attempts that are kept of a delivery. Beyond it the first ones and the last ones are kept.
+const MaxTries = 20
+
+// ClassSent is the Class of an attempt that the destination accepted.
+const ClassSent = "sent"
+
+// Attempt is one try to send a delivery. Nothing in it is secret.
+type Attempt struct {
+	// Time is when the attempt began.
+	Time time.Time `json:"time"`
+	// Millis is how long it took, in milliseconds.
+	Millis int64 `json:"millis"`
+	// Class is what it came to from a small closed set: ClassSent, or the Label of its Error.
+	Class string `json:"class"`
+	// Status is the HTTP status of an answer that refused it, 0 when there was none or it was not over HTTP.
+	Status int `json:"status,omitempty"`
+	// Failure is the Reason of its Error.
+	Failure string `json:"failure,omitempty"`
+	// Next is when the next attempt was due as this one failed, zero when it was the last.
+	Next time.Time `json:"next,omitzero"`
 }
