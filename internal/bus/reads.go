@@ -82,3 +82,16 @@ func (r *reads) stream(name string) (browse.Stream, error) {
 	}
 	return browse.Stream{Conn: nc, Name: name, Direct: r.bus.opts.Replicas == 1}, nil
 }
+
+// walker returns what reads a namespace's messages of a filter backwards.
+func (r *reads) walker(stream, namespace, filter string) (browse.Walker, error) {
+	s, err := r.stream(stream)
+	if err != nil {
+		return browse.Walker{}, err
+	}
+	return browse.Walker{Stream: s, Filter: filter, Match: func(subject string) bool { return namespaceOf(subject) == namespace }}, nil
+}
+
+func asMsg(m browse.Message) *nats.Msg {
+	return &nats.Msg{Subject: m.Subject, Header: m.Header, Data: m.Data}
+}
