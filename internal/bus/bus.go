@@ -12,6 +12,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
+
+	"notifier/internal/fair"
 )
 
 // ErrLost is returned by Run when the bus will not come back in this process: the embedded JetStream shut down or cannot write a
@@ -44,6 +46,7 @@ type Bus struct {
 	lease            *lease
 	events, triggers *committer
 	history          *history
+	webhookShares    *fair.Limiters[string]
 	standing         *standing
 	recent           *recent
 	stats            *stats
@@ -111,6 +114,7 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 		return b.publishAll(ctx, streamTriggers, msgs)
 	})
 	b.history = newHistory(b)
+	b.webhookShares = newWebhookShares(b.opts.Budgets.Webhooks)
 	if err := b.patiently(patience, b.stats.refresh); err != nil {
 		return nil, err
 	}
