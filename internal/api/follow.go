@@ -24,32 +24,54 @@ const (
 var errWatchEnds = errors.New("the watch's time is over")
 
 // Follow calls handle with each new item of a list that a query selects, one at a time, until ctx ends, the user loses the right or their
-// token, handle fails, or half an hour is over, when the error is nil. Only the query's names and state select.
+// token, handle fails, or half an hour is over, when the error is nil. Of the query only names and the state select.
 func (s *Service) Follow(ctx context.Context, u *User, namespace string, l view.List, q view.Query, handle func(item any) error) error {
-	if !s.limits.rate.Allow(u.tenant()) {
-		return ErrBusy
-	}
-	if err := s.authorize(ctx, u, namespace, WatchRight(l)); err != nil {
-		return err
-	}
-	release, err := s.limits.watch(ctx, u)
+	f, err := s.follow(ctx, u, namespace, l)
 	if err != nil {
 		return err
 	}
-	defer release()
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return s.recheck(ctx, u, namespace, WatchRight(l)) })
-	group.Go(func() error {
-		err := s.options.Store.Follow(ctx, namespace, l, func(item any) error {
-			if !selects(q, item) {
-				return nil
-			}
-			return handle(item)
-		})
-		if err == nil {
-			return errWatchEnds // so that the other ends as well
+	defer f.release()
+	return f.run(ctx, func(item any) error {
+		if !selects(q, item) {
+			return nil
 		}
-		return fmt.Errorf("follow: %w", err)
+		return handle(item)
+	})
+}
+
+// follower is a user who may follow a list, until release.
+type follower struct {
+	service   *Service
+	user      *User
+	namespace string
+	list      view.List
+	release   func()
+}
+
+// follow returns a follower if the user may follow the list, and there is a place.
+func (s *Service) follow(ctx context.Context, u *User, namespace string, l view.List) (*follower, error) {
+	if !s.limits.rate.Allow(u.tenant()) {
+		return nil, ErrBusy
+	}
+	if err := s.authorize(ctx, u, namespace, WatchRight(l)); err != nil {
+		return nil, err
+	}
+	release, err := s.limits.watch(ctx, u)
+	if err != nil {
+		return nil, err
+	}
+	return &follower{s, u, namespace, l, release}, nil
+}
+
+// run is what Follow does, for items that handle selects.
+func (f *follower) run(ctx context.Context, handle func(item any) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return f.service.recheck(ctx, f.user, f.namespace, WatchRight(f.list)) })
+	group.Go(func() error {
+		if err := f.service.options.Store.Follow(ctx, f.namespace, f.list, handle); err != nil {
+			return fmt.Errorf("follow: %w", err)
+		}
+		return errWatchEnds // so that the other ends as well
 	})
 	if err := group.Wait(); !errors.Is(err, errWatchEnds) {
 		return err
@@ -96,4 +118,6 @@ func selects(q view.Query, item any) bool {
 
 func is(wanted, name string) bool { return wanted == "" || wanted == name }
 
-func isObject(wanted string, o view.Object) bool { return wanted == "" || strings.EqualFold(wanted, o.String()) }
+func isObject(wanted string, o view.Object) bool {
+	return wanted == "" || strings.EqualFold(wanted, o.String())
+}

@@ -29,12 +29,17 @@ const (
 	// maxWatches bounds the watches at a time, userWatches those of one user.
 	maxWatches  = 256
 	userWatches = 16
+	// maxAnswerBytes bounds the answers that wait for their readers, userAnswerBytes those of one user. The largest has some two MiB.
+	maxAnswerBytes  = 64 << 20
+	userAnswerBytes = 8 << 20
 )
 
 // limits bound what users may ask. The service accounts of a namespace are one user: a tenant can make any number of them.
 type limits struct {
 	rate, asked    *fair.Limiters[string]
 	reads, watches *fair.Capacities[string]
+	// answers bounds the bytes of answers that are being sent.
+	answers *fair.Capacities[string]
 }
 
 func newLimits() *limits {
@@ -43,23 +48,24 @@ func newLimits() *limits {
 		asked:   fair.NewLimiters[string](rate.Limit(askRate), askBurst, maxUsers),
 		reads:   fair.NewCapacities[string](fair.NewCapacity(maxReads), userReads, 0),
 		watches: fair.NewCapacities[string](fair.NewCapacity(maxWatches), userWatches, 0),
+		answers: fair.NewCapacities[string](fair.NewCapacity(maxAnswerBytes), userAnswerBytes, 0),
 	}
 }
 
 // read takes a place for a read of a user, and waits for one. The error is ErrBusy, or that of ctx.
 func (l *limits) read(ctx context.Context, u *User) (release func(), err error) {
-	return take(ctx, l.reads, u)
+	return take(ctx, l.reads, u, 1)
 }
 
 // watch takes a place for a watch of a user.
 func (l *limits) watch(ctx context.Context, u *User) (release func(), err error) {
-	return take(ctx, l.watches, u)
+	return take(ctx, l.watches, u, 1)
 }
 
-func take(ctx context.Context, c *fair.Capacities[string], u *User) (release func(), err error) {
+func take(ctx context.Context, c *fair.Capacities[string], u *User, n int64) (release func(), err error) {
 	waiting, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()
-	use, err := c.Acquire(waiting, u.tenant(), 1)
+	use, err := c.Acquire(waiting, u.tenant(), n)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()

@@ -18,6 +18,8 @@ func isNamespace(s string) bool {
 func isName(s string) bool { return s != "" && len(s) <= maxName && strings.Trim(s, lower+"-.") == "" }
 
 // isID reports whether a text can be an ID of a delivery or an event.
-func isID(s string) bool { return s != "" && len(s) <= maxID && strings.Trim(s, tokenCharacters+"=") == "" }
+func isID(s string) bool {
+	return s != "" && len(s) <= maxID && strings.Trim(s, tokenCharacters+"=") == ""
+}
 
 const lower = "abcdefghijklmnopqrstuvwxyz0123456789"

@@ -111,4 +111,3 @@ func (n *namespaces) check(ctx context.Context, o Options, u *User, candidates [
 	}
 	return items, nil
 }
-

@@ -182,10 +182,14 @@ func (s *Service) Delivery(ctx context.Context, u *User, namespace, id string) (
 	}, GetDelivery)
 }
 
-// Events is a page of the events of a namespace, newest first.
+// Events is a page of the events of a namespace, newest first. Long messages are cut there, and large metadata are left out.
 func (s *Service) Events(ctx context.Context, u *User, namespace string, q view.Query) (view.Page[view.Event], error) {
 	return guarded(ctx, s, u, namespace, func(ctx context.Context) (view.Page[view.Event], error) {
-		return s.options.Store.ListEvents(ctx, namespace, q)
+		page, err := s.options.Store.ListEvents(ctx, namespace, q)
+		for i, e := range page.Items {
+			page.Items[i] = shortened(e)
+		}
+		return page, err
 	}, ListRight(view.Events))
 }
 
