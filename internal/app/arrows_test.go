@@ -74,6 +74,13 @@ func TestImportArrows(t *testing.T) {
 			pkg: "internal/alerts", internal: []string{"internal/event", "internal/fair", "internal/patterns", "internal/alerts/provider"},
 			forbidden: []string{"k8s.io/", "github.com/nats-io/", "github.com/go-chi/"},
 		},
+		"the API's client knows only what it is answered": {
+			pkg: "internal/api/client", internal: []string{"internal/event"}, forbidden: []string{"k8s.io/", "github.com/nats-io/", "github.com/go-chi/"},
+		},
+		"the command knows the API's client and nothing of the process": {
+			pkg: "internal/command", internal: []string{"internal/event", "internal/api/client"},
+			forbidden: []string{"github.com/nats-io/", "github.com/go-chi/"},
+		},
 		"the Kubernetes side fills the tables and knows no bus": {
 			// It builds destinations, of which one speaks NATS; TestOnlyTheBusAndADestinationSpeakNATS holds it to that.
 			pkg:      "internal/reconcile",

@@ -13,6 +13,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
+
+	"notifier/internal/fair"
 )
 
 // ErrLost is returned by Run when the bus will not come back in this process: the embedded JetStream shut down or cannot write a
@@ -46,6 +48,7 @@ type Bus struct {
 	events, triggers *committer
 	history          *history
 	reads            *reads
+	webhookShares    *fair.Limiters[string]
 	standing         *standing
 	recent           *recent
 	stats            *stats
@@ -114,6 +117,7 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 		return b.publishAll(ctx, streamTriggers, msgs)
 	})
 	b.history = newHistory(b)
+	b.webhookShares = newWebhookShares(b.opts.Budgets.Webhooks)
 	if err := b.patiently(patience, b.stats.refresh); err != nil {
 		return nil, err
 	}
