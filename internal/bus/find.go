@@ -214,7 +214,7 @@ func search(ctx context.Context, w *browse.Walker, budget *browse.Budget, found 
 func whole(d *event.Delivery, v view.Delivery) view.DeliveryDetail {
 	detail := view.DeliveryDetail{Delivery: v, Tries: d.Tries, Authored: d.Authored}
 	if d.ID != "" {
-		message := eventView(&event.Record{Event: d.Event, Seq: d.Order})
+		message := view.EventOf(&event.Record{Event: d.Event, Seq: d.Order})
 		detail.Message = &message
 	}
 	return detail
@@ -249,7 +249,7 @@ func (r *reads) addMessage(ctx context.Context, d *view.DeliveryDetail) error {
 		}
 		return nil
 	}
-	message := eventView(record)
+	message := view.EventOf(record)
 	d.Message = &message
 	if had == nil {
 		return nil

@@ -46,7 +46,7 @@ func TestADeliveryIsFoundInEachStateWithItsMessage(t *testing.T) {
 			t.Errorf("%s: %v", id, err)
 			continue
 		}
-		message := eventView(r)
+		message := view.EventOf(r)
 		message.Metadata = map[string]string{"summary": "by the Alert"}
 		if d.State != state || d.Order != r.Seq || d.Provider != "slack.ops" || !slices.Equal(d.Authored, []string{"summary"}) {
 			t.Errorf("%s: %+v", id, d)
@@ -98,7 +98,7 @@ func TestEventsAreListedAndFound(t *testing.T) {
 	first, _, last := published(t, b, "1", "my.team", "app"), published(t, b, "2", "other", "app"), published(t, b, "3", "my.team", "db.x")
 	page, err := b.ListEvents(ctx, "my.team", view.Query{})
 	must(t, err)
-	if diff := cmp.Diff([]view.Event{eventView(last), eventView(first)}, page.Items); diff != "" {
+	if diff := cmp.Diff([]view.Event{view.EventOf(last), view.EventOf(first)}, page.Items); diff != "" {
 		t.Errorf("listed (-want +got):\n%s", diff)
 	}
 	for object, want := range map[string]int{"kustomization/db.x": 1, "Kustomization/app": 1, "HelmRelease/app": 0, "Kustomization/none": 0} {

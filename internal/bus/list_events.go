@@ -52,7 +52,7 @@ func eventViews(m browse.Message) []view.Event {
 	if err != nil {
 		return nil // it becomes a dead letter
 	}
-	return []view.Event{eventView(r)}
+	return []view.Event{view.EventOf(r)}
 }
 
 func recordOf(m browse.Message) (*event.Record, error) {
@@ -65,15 +65,6 @@ func recordOf(m browse.Message) (*event.Record, error) {
 		r.Accepted = m.Time
 	}
 	return r, nil
-}
-
-// eventView is what a namespace's owner is shown of an event.
-func eventView(r *event.Record) view.Event {
-	o := r.Event.InvolvedObject
-	return view.Event{
-		ID: r.ID, Namespace: o.Namespace, Object: view.Object{Kind: o.Kind, Name: o.Name}, Severity: r.Event.Severity, Reason: r.Event.Reason,
-		Message: r.Event.Message, Metadata: r.Event.Metadata, Time: r.Event.Timestamp, Accepted: r.Accepted, Source: string(r.Source), Order: r.Seq,
-	}
 }
 
 // FindEvent returns the event of an ID of a namespace, the newest one of several, or view.ErrNotFound.

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"notifier/internal/bus/browse"
+	"notifier/internal/event/view"
 )
 
 const (
@@ -27,12 +29,17 @@ var ErrBusy = errors.New("too many lists are being read")
 type reads struct {
 	bus   *Bus
 	slots chan struct{}
+	feeds map[view.List][]*followed
 
 	mu sync.Mutex
 	nc *nats.Conn
 }
 
-func newReads(b *Bus) *reads { return &reads{bus: b, slots: make(chan struct{}, maxReads)} }
+func newReads(b *Bus) *reads {
+	r := &reads{bus: b, slots: make(chan struct{}, maxReads)}
+	r.feeds = newFeeds(r)
+	return r
+}
 
 // begin waits for a turn to read. The caller must call end.
 func (r *reads) begin(ctx context.Context) (_ context.Context, end func(), err error) {
@@ -81,6 +88,14 @@ func (r *reads) stream(name string) (browse.Stream, error) {
 		return browse.Stream{}, fmt.Errorf("read %s: %w", name, err)
 	}
 	return browse.Stream{Conn: nc, Name: name, Direct: r.bus.opts.Replicas == 1}, nil
+}
+
+func (r *reads) jetStream() (jetstream.JetStream, error) {
+	nc, err := r.conn()
+	if err != nil {
+		return nil, err
+	}
+	return jetstream.New(nc, jetstream.WithDefaultTimeout(apiTimeout))
 }
 
 // walker returns what reads a namespace's messages of a filter backwards.
