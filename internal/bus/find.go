@@ -172,7 +172,7 @@ func (f *finder) sent(ctx context.Context, since, until time.Time) error {
 		slices.Reverse(records)
 		for _, r := range records {
 			if f.wanted[r.ID] {
-				f.take(r.detail(f.namespace, providerOf(m.Subject)))
+				f.take(r.detail(f.namespace, providerOf(m.Subject), m.Time))
 			}
 		}
 	})
@@ -221,8 +221,8 @@ func whole(d *event.Delivery, v view.Delivery) view.DeliveryDetail {
 }
 
 // detail is what is kept of a delivery that was sent. Its message has the metadata that the Alert's author wrote, and nothing else.
-func (r *sent) detail(namespace, provider string) view.DeliveryDetail {
-	d := view.DeliveryDetail{Delivery: r.view(namespace, provider), Tries: r.Tries, Authored: slices.Sorted(maps.Keys(r.Authored))}
+func (r *sent) detail(namespace, provider string, at time.Time) view.DeliveryDetail {
+	d := view.DeliveryDetail{Delivery: r.view(namespace, provider, at), Tries: r.Tries, Authored: slices.Sorted(maps.Keys(r.Authored))}
 	if n := len(d.Tries); n == 0 || d.Tries[n-1].Class != event.ClassSent {
 		d.Tries = append(d.Tries, view.Attempt{Time: r.Sent, Class: event.ClassSent})
 	}

@@ -103,7 +103,7 @@ func sentViews(m browse.Message) []view.Delivery {
 	namespace, provider := namespaceOf(m.Subject), providerOf(m.Subject)
 	var views []view.Delivery
 	for _, r := range sentRecords(m.Data) {
-		views = append(views, r.view(namespace, provider))
+		views = append(views, r.view(namespace, provider, m.Time))
 	}
 	return views
 }

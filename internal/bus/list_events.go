@@ -21,7 +21,7 @@ func (b *Bus) ListEvents(ctx context.Context, namespace string, q view.Query) (v
 		return view.Page[view.Event]{}, err
 	}
 	defer end()
-	source := &browse.Source[view.Event]{Decode: eventViews}
+	source := &browse.Source[view.Event]{Decode: eventViews, Late: publishTimeout}
 	if source.Walker, err = b.reads.walker(streamEvents, namespace, eventFilter(namespace, q.Object)); err != nil {
 		return view.Page[view.Event]{}, err
 	}

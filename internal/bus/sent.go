@@ -66,13 +66,14 @@ func sentRecords(body []byte) (records []sent) {
 	return records
 }
 
-// view is what a namespace's owner is shown of a delivery to one of its Providers.
-func (r *sent) view(namespace, provider string) view.Delivery {
+// view is what a namespace's owner is shown of a delivery to one of its Providers, which was recorded at a time. That is what a list is
+// ordered by: records are stored within milliseconds after the destination's answer, but not in the order of the answers.
+func (r *sent) view(namespace, provider string, at time.Time) view.Delivery {
 	kind, name, _ := strings.Cut(r.Object, "/")
 	_, name, _ = strings.Cut(name, "/")
 	return view.Delivery{
 		ID: r.ID, Namespace: namespace, Alert: r.Alert, Provider: provider, Object: view.Object{Kind: kind, Name: name},
-		Reason: r.Reason, Severity: r.Severity, State: view.StateSent, Time: r.Sent, Routed: r.Routed, Order: r.Order,
+		Reason: r.Reason, Severity: r.Severity, State: view.StateSent, Time: at, Routed: r.Routed, Order: r.Order,
 		Attempts: r.Attempts, Replays: r.Replays,
 	}
 }
