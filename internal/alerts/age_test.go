@@ -25,6 +25,7 @@ func TestADeliveryIsTriedForAsLongAsMaxAge(t *testing.T) {
 				d := w.delivery("chat", "app")
 				began := time.Now()
 				if replayed {
+					w.destination("chat", nil) // it is not ready, so there is no first attempt
 					d.Routed, d.Replayed, d.Replays, d.Reschedules = began.Add(-time.Hour), began, 1, 1
 				}
 				w.bus.publish(d)
