@@ -27,18 +27,6 @@ const (
 	maxRecords = 128 << 10
 )
 
-// sent is the record of one delivery that succeeded. It holds what helps to find it, nothing of what it said.
-type sent struct {
-	ID       string    `json:"id"`
-	Alert    string    `json:"alert"`
-	Object   string    `json:"object"`
-	Reason   string    `json:"reason"`
-	Attempts int       `json:"attempts"`
-	Replays  int       `json:"replays,omitempty"`
-	Routed   time.Time `json:"routed"`
-	Sent     time.Time `json:"sent"`
-}
-
 // history records what was sent and knows it again. HISTORY has one message for what was sent to one Provider while the message before it
 // was on its way: a line of JSON for each record. It is not synced: after a loss of power what was sent last may be sent twice.
 type history struct {
@@ -62,9 +50,7 @@ func newHistory(b *Bus) *history {
 // Sent records that d was sent, and returns when the server has the record. The caller acknowledges d after that, so a delivery that comes
 // back after a crash is found to have been sent, unless the crash fell between the destination's answer and the record.
 func (b *Bus) Sent(ctx context.Context, d *event.Delivery) error {
-	record, err := encodeJSON(sent{
-		ID: d.ID, Alert: d.Alert, Object: d.Object(), Reason: d.Event.Reason, Attempts: d.Attempts, Replays: d.Replays, Routed: d.Routed, Sent: time.Now().UTC(),
-	})
+	record, err := encodeJSON(sentRecord(d, time.Now().UTC()))
 	if err != nil {
 		return fmt.Errorf("record sent delivery: %w", err)
 	}

@@ -42,8 +42,11 @@ type Delivery struct {
 	Again bool `json:"again,omitempty"`
 	// Destination is the version of the Provider's configuration that the delivery was last meant for.
 	Destination string `json:"destination,omitempty"`
-	// Tries are the attempts that failed, oldest first, at most MaxTries of them.
+	// Tries are the attempts that failed, oldest first, at most MaxTries of them. Once the delivery is sent the last one is that which the
+	// destination accepted, if any failed before it.
 	Tries []Attempt `json:"tries,omitempty"`
+	// Took is how long the attempt took that the destination accepted, zero until then.
+	Took time.Duration `json:"-"`
 	// Test says that the delivery is a message that was asked for to test the Provider. It has no Alert.
 	Test bool `json:"test,omitempty"`
 	// Recheck says that the delivery may have been sent before, so its ID is looked up in the history first.
