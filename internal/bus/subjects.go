@@ -25,6 +25,7 @@ const (
 	scheduledLength = 7 // tokens of notifier.deliver.<shard>.<ns>.<provider>.<object>.<order>-<id>, and of those of retry
 	hexDigits       = "0123456789abcdef"
 	escape          = '='
+	anyToken        = "*"
 	everythingElse  = ">"
 )
 
