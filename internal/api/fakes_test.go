@@ -7,9 +7,11 @@ import (
 	"log/slog"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -101,10 +103,14 @@ type store struct {
 	hold    chan struct{}
 	// query is that of the last list, replays and tests are what was asked for.
 	query    view.Query
+	next     string
 	replays  []view.ReplayRequest
 	result   view.ReplayResult
 	tests    []view.TestRequest
 	follower chan func(any) error
+	// accepted and ids are those of the last look-up.
+	accepted time.Time
+	ids      []string
 }
 
 func newStore() *store {
@@ -130,7 +136,7 @@ func (s *store) ListDeliveries(ctx context.Context, _ string, q view.Query) (vie
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.query = q
-	return view.Page[view.Delivery]{Items: append([]view.Delivery(nil), s.deliveries...)}, err
+	return view.Page[view.Delivery]{Items: append([]view.Delivery(nil), s.deliveries...), Next: s.next}, err
 }
 
 func (s *store) FindDelivery(ctx context.Context, _, id string) (view.DeliveryDetail, error) {
@@ -143,6 +149,17 @@ func (s *store) FindDelivery(ctx context.Context, _, id string) (view.DeliveryDe
 		}
 	}
 	return view.DeliveryDetail{}, view.ErrNotFound
+}
+
+func (s *store) FindDeliveries(ctx context.Context, _ string, accepted time.Time, ids []string) (map[string]view.Delivery, error) {
+	s.accepted, s.ids = accepted, ids
+	found := map[string]view.Delivery{}
+	for _, d := range s.deliveries {
+		if slices.Contains(ids, d.ID) {
+			found[d.ID] = d
+		}
+	}
+	return found, s.enter(ctx, "deliveries of an event")
 }
 
 func (s *store) ListEvents(ctx context.Context, _ string, q view.Query) (view.Page[view.Event], error) {

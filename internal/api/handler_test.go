@@ -88,20 +88,21 @@ func TestAnExplanationTellsWhatBecameOfTheDeliveries(t *testing.T) {
 	w.want(http.StatusNotFound, "jane", "GET", "/v1/namespaces/team-a/events/none/explain", nil)
 }
 
-// Fails when an Alert's number of namesakes decides how much one explanation reads, or those that match are not looked up first.
+// Fails when the number of Alerts decides how much one explanation reads, or those that match are not looked up first.
 func TestAnExplanationLooksUpABoundedNumberOfDeliveries(t *testing.T) {
 	w := newWorld(t)
 	w.fill()
 	w.authority.grant("jane", "team-a", reads...)
-	w.store.entered = make(chan string, 2000)
+	accepted := time.Date(2026, 7, 1, 8, 0, 0, 0, time.UTC)
+	w.store.records["bb"].Accepted = accepted
 	for i := range 500 {
 		w.store.decisions = append(w.store.decisions, view.Decision{DeliveryID: fmt.Sprint(i)})
 	}
 	w.store.decisions = append(w.store.decisions, view.Decision{Matched: true, DeliveryID: "aa"})
 	var got view.Explanation
 	w.want(http.StatusOK, "jane", "GET", "/v1/namespaces/team-a/events/bb/explain", &got)
-	if n := len(w.store.entered); n != 1+maxLookups || got.Decisions[500].Delivery == nil {
-		t.Errorf("%d reads, %+v", n, got.Decisions[500])
+	if n := len(w.store.ids); n != maxLookups || got.Decisions[500].Delivery == nil || !w.store.accepted.Equal(accepted) {
+		t.Errorf("%d deliveries of an event of %s: %+v", n, w.store.accepted, got.Decisions[500])
 	}
 }
 
@@ -165,6 +166,16 @@ func TestEachTestIsARequestOfItsOwn(t *testing.T) {
 	}
 	if a, b := w.store.tests[0], w.store.tests[1]; a.Provider != "slack" || a.Value == "" || a.Value == b.Value {
 		t.Errorf("asked for %+v and %+v", a, b)
+	}
+	for body, status := range map[string]int{
+		`{"provider":"slack","value":"once"}`: 200, `{"value":"once"}`: 200, `{"provider":"other"}`: 400, `{"value":"a b"}`: 400, `{"x":1}`: 400,
+	} {
+		if got := w.ask("jane", "POST", "/v1/namespaces/team-a/providers/slack/test", body); got.Code != status {
+			t.Errorf("%s: %d", body, got.Code)
+		}
+	}
+	if n := len(w.store.tests); n != 4 || w.store.tests[3] != (view.TestRequest{Provider: "slack", Value: "once"}) {
+		t.Errorf("asked for %+v", w.store.tests)
 	}
 }
 

@@ -76,6 +76,7 @@ func TestTheDescriptionHasTheFieldsOfTheTypes(t *testing.T) {
 		"Namespaces": reflect.TypeFor[view.Namespaces](), "DeliveryPage": reflect.TypeFor[view.Page[view.Delivery]](),
 		"EventPage": reflect.TypeFor[view.Page[view.Event]](), "WebhookPage": reflect.TypeFor[view.Page[view.Webhook]](),
 		"HealthList": reflect.TypeFor[healthOf](), "ReplayRequest": reflect.TypeFor[view.ReplayRequest](),
+		"TestRequest":  reflect.TypeFor[view.TestRequest](),
 		"ReplayResult": reflect.TypeFor[view.ReplayResult](), "TestResult": reflect.TypeFor[view.TestResult](),
 	}
 	for name, described := range d.Components.Schemas {
@@ -91,6 +92,9 @@ func TestTheDescriptionHasTheFieldsOfTheTypes(t *testing.T) {
 			t.Errorf("%s (-type +described):\n%s", name, diff)
 		}
 		slices.Sort(described.Required)
+		if name == "TestRequest" {
+			required = nil // the path names it
+		}
 		if diff := cmp.Diff(required, described.Required); diff != "" {
 			t.Errorf("required of %s (-type +described):\n%s", name, diff)
 		}

@@ -148,7 +148,7 @@ func TestW5AWatchEndsWithTheRightToIt(t *testing.T) {
 				}
 				end(w.authority)
 				revoked := time.Now()
-				if got, _, data := s.next(); got != "end" || !strings.Contains(data, `"error"`) {
+				if got, _, data := s.next(); got != "error" || !strings.Contains(data, `"error"`) {
 					t.Errorf("got %q %q", got, data)
 				}
 				if took := time.Since(revoked); took > recheckEvery {
@@ -179,7 +179,7 @@ func TestAWatchNeedsItsOwnRight(t *testing.T) {
 		w.authority.grant("jane", "team-a", "watch deliveries")
 		w.store.deliveries = []view.Delivery{{ID: "old"}}
 		s := w.watch(w.serve(), "jane", "&since=1h", nil)
-		if got, _, data := s.next(); got != "end" || strings.Contains(data, "old") {
+		if got, _, data := s.next(); got != "error" || strings.Contains(data, "old") {
 			t.Errorf("got %s %s", got, data)
 		}
 	})
@@ -211,6 +211,10 @@ func TestAWatchGoesOnFromTheLastItem(t *testing.T) {
 		}
 		if _, _, data := s.next(); !strings.Contains(data, `"id":"it"`) {
 			t.Errorf("got %s", data)
+		}
+		w.store.next = "more"
+		if got, _, data := w.watch(client, "jane", "&since=1h", nil).next(); got != "error" || !strings.Contains(data, "list anew") {
+			t.Errorf("of too many: %s %s", got, data)
 		}
 		if bad := w.watch(client, "jane", "", http.Header{"Last-Event-Id": {"7"}}); bad.resp.StatusCode != http.StatusBadRequest {
 			t.Errorf("an ID that is none: %d", bad.resp.StatusCode)
@@ -248,7 +252,7 @@ func TestWatchesEndWithTheProcessAndWithTheirTime(t *testing.T) {
 		client := w.serve()
 		begin := time.Now()
 		s := w.watch(client, "jane", "", nil)
-		if got, _, data := s.next(); got != "end" || time.Since(begin) != watchTime {
+		if got, _, data := s.next(); got != "" || time.Since(begin) != watchTime {
 			t.Errorf("after %s: %s %s", time.Since(begin), got, data)
 		}
 		s = w.watch(client, "jane", "", nil)
@@ -256,7 +260,7 @@ func TestWatchesEndWithTheProcessAndWithTheirTime(t *testing.T) {
 		cancel()
 		must(t, w.handler.Run(ctx))
 		begin = time.Now()
-		if got, _, _ := s.next(); got != "end" || time.Since(begin) > 0 {
+		if got, _, _ := s.next(); got != "error" || time.Since(begin) > 0 {
 			t.Errorf("at the end of the process: %s after %s", got, time.Since(begin))
 		}
 	})
