@@ -46,6 +46,9 @@ type verdict struct {
 	label, reason string
 	// outcome is for the metrics.
 	outcome string
+	// began and took are of the attempt, zero when there was none.
+	began time.Time
+	took  time.Duration
 }
 
 // attempt is what the queue learns from one.
@@ -85,7 +88,7 @@ func (s *shard) try(work context.Context, it *item, dest *Destination) (verdict,
 	took := now.Sub(started)
 	s.metrics.sends.WithLabelValues(s.metrics.typeOf(dest)).Observe(took.Seconds())
 	if err == nil {
-		return verdict{action: record, outcome: outcomeSent, label: labelNone}, attempt{made: true, took: took}
+		return verdict{action: record, outcome: outcomeSent, label: labelNone, began: started, took: took}, attempt{made: true, took: took}
 	}
 	if work.Err() != nil || !event.Owned(work) {
 		return verdict{action: nak}, attempt{}
@@ -93,7 +96,9 @@ func (s *shard) try(work context.Context, it *item, dest *Destination) (verdict,
 	failure := event.AsError(err)
 	it.mu.Lock() // a copy may be made for the schedule
 	defer it.mu.Unlock()
-	return s.judge(d, failure, started, now), attempt{made: true, err: failure, took: took}
+	v := s.judge(d, failure, started, now)
+	d.Failed(started, took, failure, v.at)
+	return v, attempt{made: true, err: failure, took: took}
 }
 
 func (s *shard) wasSent(work context.Context, d *event.Delivery) (bool, error) {
@@ -171,6 +176,7 @@ func (s *shard) store(work context.Context, it *item, v verdict) bool {
 	var write func(context.Context) error
 	switch v.action {
 	case record:
+		d.Succeeded(v.began, v.took)
 		write = func(ctx context.Context) error { return s.History.Sent(ctx, d) }
 	case toDeadLetters:
 		write = func(ctx context.Context) error { return s.Schedule.DeadLetter(ctx, d, v.label, v.reason) }

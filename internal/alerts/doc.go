@@ -13,6 +13,8 @@
 // most eventTime, a namespace at most its share of a window, all namespaces together at most half of it. A match that is cut
 // short counts as the one that sends the event: what is lost is an exclusion, never a notification, and the Alert's health says so.
 //
+// Explain tells what each Alert of a namespace decides about an event. It asks what the router asks (decide), within a budget of its own.
+//
 // # Deliver
 //
 // A Deliverer owns the shards that the bus gives it; one shard is one goroutine that owns all of the shard's state, plus the

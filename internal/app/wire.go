@@ -138,7 +138,8 @@ func (a *App) wireSubscriber(subscriptions *subscribe.Subscriptions) (err error)
 func (a *App) wireReports(hooks *receiver.Table, subscriptions *subscribe.Subscriptions) (err error) {
 	a.reports = newHealthReports(a.bus.Health().Put, a.log.With("component", "alerts"))
 	a.deliveries, err = receiver.NewReporter(receiver.ReporterOptions{
-		Sources: []receiver.Source{hooks, subscriptions}, Reports: a.bus.Health(), Replica: a.bus.Replica(), Log: a.log.With("component", "receiver"),
+		Sources: []receiver.Source{hooks, subscriptions}, Reports: a.bus.Health(), Records: a.bus, Replica: a.bus.Replica(),
+		Log: a.log.With("component", "receiver"),
 	})
 	return err
 }

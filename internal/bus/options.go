@@ -28,6 +28,7 @@ type Budgets struct {
 	Triggers    int64 // 256 MiB
 	DeadLetters int64 // 512 MiB
 	History     int64 // 512 MiB
+	Webhooks    int64 // 128 MiB
 	State       int64 // 256 MiB
 	Health      int64 // 64 MiB
 }
@@ -38,12 +39,12 @@ const minBudgets = 128 * mib
 func defaultBudgets() Budgets {
 	return Budgets{
 		Events: 1024 * mib, Deliveries: 2048 * mib, Triggers: 256 * mib,
-		DeadLetters: 512 * mib, History: 512 * mib, State: 256 * mib, Health: 64 * mib,
+		DeadLetters: 512 * mib, History: 512 * mib, Webhooks: 128 * mib, State: 256 * mib, Health: 64 * mib,
 	}
 }
 
 func (b *Budgets) fields() []*int64 {
-	return []*int64{&b.Events, &b.Deliveries, &b.Triggers, &b.DeadLetters, &b.History, &b.State, &b.Health}
+	return []*int64{&b.Events, &b.Deliveries, &b.Triggers, &b.DeadLetters, &b.History, &b.Webhooks, &b.State, &b.Health}
 }
 
 func (b *Budgets) total() int64 {
