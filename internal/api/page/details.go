@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"notifier/internal/api"
 	"notifier/internal/event"
 	"notifier/internal/event/view"
 )
@@ -38,19 +39,19 @@ type pair struct {
 	Authored bool
 }
 
-func delivery(v *visit) (*screen, error) { return deliveryOf(v, v.PathValue("id")) }
+func delivery(v *visit) (*screen, error) { return deliveryOf(v, v.request.PathValue("id")) }
 
 func toDelivery(v *visit) (*screen, error) {
-	return &screen{redirect: in(v.namespace, "deliveries", v.PathValue("id"))}, nil
+	return &screen{redirect: in(v.namespace, "deliveries", v.request.PathValue("id"))}, nil
 }
 
 func deliveryOf(v *visit, id string) (*screen, error) {
-	d, err := v.user.Delivery(v.ctx(), v.namespace, id)
+	d, err := v.Delivery(v.ctx(), v.user, v.namespace, id)
 	if err != nil {
 		return nil, err
 	}
 	body := &detail{DeliveryDetail: d, Steps: steps(&d), Omitted: max(0, d.Attempts-len(d.Tries))}
-	if d.State != view.StatePending && v.user.May(v.ctx(), v.namespace, Replay) {
+	if d.State != view.StatePending && v.may(api.ReplayDeliveries) {
 		body.Replay = in(v.namespace, "deliveries", id, "replay")
 	}
 	if d.Message != nil {
@@ -58,7 +59,7 @@ func deliveryOf(v *visit, id string) (*screen, error) {
 	}
 	f := filter{Provider: d.Provider, Alert: d.Alert, Object: d.Object.String()}
 	return &screen{
-		template: "delivery", Section: "deliveries", Title: d.Object.String(), Watch: f.watch(v.namespace, "deliveries"), Body: body,
+		template: "delivery", Section: "deliveries", Title: d.Object.String(), Watch: f.watch(v.namespace, view.Deliveries), Body: body,
 	}, nil
 }
 
@@ -117,8 +118,8 @@ func metadata(m map[string]string, authored []string) []pair {
 
 // replayOne replays a delivery, and shows it again with what became of it.
 func replayOne(v *visit) (*screen, error) {
-	id := v.PathValue("id")
-	result, err := v.user.Replay(v.ctx(), v.namespace, view.ReplayRequest{IDs: []string{id}})
+	id := v.request.PathValue("id")
+	result, err := v.Replay(v.ctx(), v.user, v.namespace, view.ReplayRequest{IDs: []string{id}})
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +146,7 @@ type explained struct {
 }
 
 func explain(v *visit) (*screen, error) {
-	e, err := v.user.Explain(v.ctx(), v.namespace, v.PathValue("id"))
+	e, err := v.Explain(v.ctx(), v.user, v.namespace, v.request.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
@@ -168,38 +169,63 @@ func explain(v *visit) (*screen, error) {
 	})
 	f := filter{Object: e.Event.Object.String()}
 	return &screen{
-		template: "event", Section: "events", Title: e.Event.Object.String(), Watch: f.watch(v.namespace, "deliveries"), Body: body,
+		template: "event", Section: "events", Title: e.Event.Object.String(), Watch: f.watch(v.namespace, view.Deliveries), Body: body,
 	}, nil
 }
 
 // group is the objects of one kind on the page of the health.
 type group struct {
-	Kind, Lack string
-	Objects    []Object
+	Kind string
+	// Lack says what there is to do about it that there are none.
+	Lack    string
+	Objects []view.Health
 	// Test says that each may be tested.
 	Test bool
 }
 
 func health(v *visit) (*screen, error) {
-	h, err := v.user.Health(v.ctx(), v.namespace)
+	found, err := v.Health(v.ctx(), v.user, v.namespace)
 	if err != nil {
 		return nil, err
 	}
 	groups := []group{
-		{Kind: "Provider", Objects: h.Providers, Lack: "A Provider says where messages go. Apply one, and an Alert that names it."},
-		{Kind: "Alert", Objects: h.Alerts, Lack: "An Alert says which events are sent to a Provider. Without one nothing is sent."},
-		{Kind: "Receiver", Objects: h.Receivers, Lack: "A Receiver takes webhooks and has objects reconciled at once."},
+		{Kind: "Provider", Lack: "A Provider says where messages go. Apply one, and an Alert that names it."},
+		{Kind: "Alert", Lack: "An Alert says which events are sent to a Provider. Without one nothing is sent."},
+		{Kind: "Receiver", Lack: "A Receiver takes webhooks and has objects reconciled at once."},
 	}
-	groups[0].Test = len(h.Providers) > 0 && v.user.May(v.ctx(), v.namespace, Test)
+	for i := range groups {
+		g := &groups[i]
+		for _, h := range found {
+			if h.Kind == g.Kind {
+				g.Objects = append(g.Objects, h)
+			}
+		}
+	}
+	groups[0].Test = len(groups[0].Objects) > 0 && v.may(api.TestRight(""))
+	if len(groups[2].Objects) == 0 && !v.may(api.ListRight(view.Webhooks)) {
+		groups = groups[:2] // that there are none is not known
+	}
 	return &screen{template: "health", Section: "health", Title: "Health", Body: groups}, nil
+}
+
+// state is how an object fares, in words.
+func state(h view.Health) string {
+	switch {
+	case !h.Ready:
+		return "not ready"
+	case h.Problem != "":
+		return "degraded"
+	default:
+		return "ready"
+	}
 }
 
 func toHealth(v *visit) (*screen, error) { return &screen{redirect: in(v.namespace, "health")}, nil }
 
 // test sends a test message through a Provider, and shows the health again with a link to the outcome.
 func test(v *visit) (*screen, error) {
-	name := v.PathValue("provider")
-	result, err := v.user.Test(v.ctx(), v.namespace, view.TestRequest{Provider: name})
+	name := v.request.PathValue("provider")
+	result, err := v.Test(v.ctx(), v.user, v.namespace, view.TestRequest{Provider: name})
 	if err != nil {
 		return nil, err
 	}

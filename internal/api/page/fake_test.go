@@ -2,170 +2,216 @@ package page
 
 import (
 	"context"
-	"maps"
+	"log/slog"
 	"net/http"
+	"net/netip"
 	"slices"
-	"strings"
+	"sync"
+	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"notifier/internal/api"
+	"notifier/internal/event"
 	"notifier/internal/event/view"
 )
 
-// fakeService knows users by their tokens.
-type fakeService map[string]*fakeUser
+// fixture is the API with the page, over what is kept in memory. A token is a user's name.
+type fixture struct {
+	mu sync.Mutex
+	// rights are those of each user, each "namespace verb resource"; a namespace of "*" is any.
+	rights map[string][]string
+	// kept are the namespaces, order is their names.
+	kept map[string]*kept
+	// err is what every read fails with, and result is what replays are answered with.
+	err    error
+	result view.ReplayResult
 
-func (s fakeService) SignIn(r *http.Request) (User, error) {
-	u, ok := s[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]
-	if !ok {
-		return nil, ErrSignIn
-	}
-	return u, nil
+	queries []view.Query
+	replays []view.ReplayRequest
+	tests   []view.TestRequest
 }
 
-// fakeUser may see the namespaces that it has, and do what may holds.
-type fakeUser struct {
-	name       string
-	may        []Action
-	namespaces map[string]*fakeNamespace
-	// err is what every method fails with.
-	err error
-
-	queries  []view.Query
-	replays  []view.ReplayRequest
-	tests    []view.TestRequest
-	replayed view.ReplayResult
-}
-
-type fakeNamespace struct {
+// kept is what there is in one namespace.
+type kept struct {
 	deliveries []view.DeliveryDetail
-	events     []view.Event
+	events     []event.Record
 	decisions  []view.Decision
 	webhooks   []view.Webhook
-	health     Health
+	health     []view.Health
 	next       string
 }
 
-func (u *fakeUser) Name() string { return u.name }
+// see and edit are the rights of the two roles.
+var (
+	see = []string{
+		"team-a list deliveries", "team-a get deliveries", "team-a list events", "team-a get events", "team-a list webhooks",
+		"team-a watch deliveries", "team-a watch events", "team-a watch webhooks",
+	}
+	edit = append(slices.Clone(see), "team-a create deliveries/replay", "team-a create providers/test")
+)
 
-func (u *fakeUser) Namespaces(context.Context) ([]string, error) {
-	return slices.Sorted(maps.Keys(u.namespaces)), u.err
+// newFixture has two users of team-a: viewer and editor.
+func newFixture() *fixture {
+	return &fixture{
+		rights: map[string][]string{"viewer": see, "editor": edit},
+		kept:   map[string]*kept{"team-a": teamA(time.Now()), "team-b": teamA(time.Now())},
+	}
 }
 
-func (u *fakeUser) in(namespace string) (*fakeNamespace, error) {
-	if u.err != nil {
-		return nil, u.err
+// handler is the API's handler with the page.
+func (f *fixture) handler(t testing.TB) http.Handler {
+	t.Helper()
+	service, err := api.New(api.Options{Authority: f, Store: f, Worker: f, Explainer: f, Objects: f, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
 	}
-	n := u.namespaces[namespace]
-	if n == nil {
-		return nil, ErrForbidden
+	h, err := api.NewHandler(api.HandlerOptions{
+		Service: service, Page: New(service, slog.New(slog.DiscardHandler)), Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	return n, nil
+	return h
 }
 
-func (u *fakeUser) Deliveries(_ context.Context, namespace string, q view.Query) (p view.Page[view.Delivery], err error) {
-	n, err := u.in(namespace)
+func (f *fixture) Authenticate(_ context.Context, token string, _ netip.Addr) (*api.User, error) {
+	if f.rights[token] == nil {
+		return nil, api.ErrUnauthenticated
+	}
+	return &api.User{Name: token}, nil
+}
+
+func (f *fixture) Allowed(_ context.Context, u *api.User, r api.Right, namespace string) (bool, error) {
+	resource := r.Resource
+	if r.Subresource != "" {
+		resource += "/" + r.Subresource
+	}
+	return slices.ContainsFunc(f.rights[u.Name], func(right string) bool {
+		return right == namespace+" "+r.Verb+" "+resource
+	}), nil
+}
+
+func (f *fixture) in(namespace string) (*kept, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil {
+		return nil, f.err
+	}
+	if k := f.kept[namespace]; k != nil {
+		return k, nil
+	}
+	return &kept{}, nil
+}
+
+func (f *fixture) listed(q view.Query) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.queries = append(f.queries, q)
+}
+
+func (f *fixture) ListDeliveries(_ context.Context, namespace string, q view.Query) (p view.Page[view.Delivery], err error) {
+	k, err := f.in(namespace)
 	if err != nil {
 		return p, err
 	}
-	u.queries = append(u.queries, q)
-	for _, d := range n.deliveries {
+	f.listed(q)
+	for _, d := range k.deliveries {
 		if (q.State == "" || q.State == d.State) && (q.Provider == "" || q.Provider == d.Provider) {
 			p.Items = append(p.Items, d.Delivery)
 		}
 	}
-	p.Next = n.next
+	p.Next = k.next
 	return p, nil
 }
 
-func (u *fakeUser) Delivery(_ context.Context, namespace, id string) (view.DeliveryDetail, error) {
-	n, err := u.in(namespace)
+func (f *fixture) FindDelivery(_ context.Context, namespace, id string) (view.DeliveryDetail, error) {
+	k, err := f.in(namespace)
 	if err != nil {
 		return view.DeliveryDetail{}, err
 	}
-	for _, d := range n.deliveries {
-		if d.ID == id {
-			return d, nil
-		}
+	i := slices.IndexFunc(k.deliveries, func(d view.DeliveryDetail) bool { return d.ID == id })
+	if i < 0 {
+		return view.DeliveryDetail{}, view.ErrNotFound
 	}
-	return view.DeliveryDetail{}, view.ErrNotFound
+	return k.deliveries[i], nil
 }
 
-func (u *fakeUser) Events(_ context.Context, namespace string, q view.Query) (p view.Page[view.Event], err error) {
-	n, err := u.in(namespace)
+func (f *fixture) ListEvents(_ context.Context, namespace string, q view.Query) (p view.Page[view.Event], err error) {
+	k, err := f.in(namespace)
 	if err != nil {
 		return p, err
 	}
-	u.queries = append(u.queries, q)
-	return view.Page[view.Event]{Items: n.events, Next: n.next}, nil
+	f.listed(q)
+	for _, e := range k.events {
+		p.Items = append(p.Items, view.EventOf(&e))
+	}
+	p.Next = k.next
+	return p, nil
 }
 
-func (u *fakeUser) Explain(_ context.Context, namespace, id string) (view.Explanation, error) {
-	n, err := u.in(namespace)
+func (f *fixture) FindEvent(_ context.Context, namespace, id string) (*event.Record, error) {
+	k, err := f.in(namespace)
 	if err != nil {
-		return view.Explanation{}, err
+		return nil, err
 	}
-	for _, e := range n.events {
-		if e.ID == id {
-			return view.Explanation{Event: e, Decisions: slices.Clone(n.decisions)}, nil
-		}
+	i := slices.IndexFunc(k.events, func(r event.Record) bool { return r.ID == id })
+	if i < 0 {
+		return nil, view.ErrNotFound
 	}
-	return view.Explanation{}, view.ErrNotFound
+	return &k.events[i], nil
 }
 
-func (u *fakeUser) Webhooks(_ context.Context, namespace string, q view.Query) (p view.Page[view.Webhook], err error) {
-	n, err := u.in(namespace)
+func (f *fixture) ListWebhooks(_ context.Context, namespace string, q view.Query) (view.Page[view.Webhook], error) {
+	k, err := f.in(namespace)
 	if err != nil {
-		return p, err
+		return view.Page[view.Webhook]{}, err
 	}
-	u.queries = append(u.queries, q)
-	return view.Page[view.Webhook]{Items: n.webhooks, Next: n.next}, nil
+	f.listed(q)
+	return view.Page[view.Webhook]{Items: k.webhooks, Next: k.next}, nil
 }
 
-func (u *fakeUser) Health(_ context.Context, namespace string) (Health, error) {
-	n, err := u.in(namespace)
-	if err != nil {
-		return Health{}, err
-	}
-	return n.health, nil
+func (f *fixture) Follow(ctx context.Context, _ string, _ view.List, _ func(any) error) error {
+	<-ctx.Done()
+	return nil
 }
 
-func (u *fakeUser) Replay(_ context.Context, namespace string, req view.ReplayRequest) (view.ReplayResult, error) {
-	if _, err := u.in(namespace); err != nil {
-		return view.ReplayResult{}, err
-	}
-	if !slices.Contains(u.may, Replay) {
-		return view.ReplayResult{}, ErrForbidden
-	}
-	u.replays = append(u.replays, req)
-	return u.replayed, nil
+func (f *fixture) AskReplay(_ context.Context, _ string, r view.ReplayRequest) (view.ReplayResult, error) {
+	f.replays = append(f.replays, r)
+	return f.result, f.err
 }
 
-func (u *fakeUser) Test(_ context.Context, namespace string, req view.TestRequest) (view.TestResult, error) {
-	if _, err := u.in(namespace); err != nil {
-		return view.TestResult{}, err
-	}
-	if !slices.Contains(u.may, Test) {
-		return view.TestResult{}, ErrForbidden
-	}
-	u.tests = append(u.tests, req)
-	return view.TestResult{DeliveryID: "test-delivery"}, nil
+func (f *fixture) AskTest(_ context.Context, _ string, r view.TestRequest) (view.TestResult, error) {
+	f.tests = append(f.tests, r)
+	return view.TestResult{DeliveryID: "test-delivery"}, f.err
 }
 
-func (u *fakeUser) May(_ context.Context, _ string, a Action) bool { return slices.Contains(u.may, a) }
+func (f *fixture) Explain(_ context.Context, r *event.Record) []view.Decision {
+	return slices.Clone(f.kept[r.Event.InvolvedObject.Namespace].decisions)
+}
+
+func (f *fixture) Namespaces() []string { return []string{"team-a", "team-b"} }
+
+func (f *fixture) Health(namespace string) []view.Health { return f.kept[namespace].health }
 
 // teamA is a namespace with one of everything.
-func teamA(now time.Time) *fakeNamespace {
-	message := view.Event{
-		ID: "e1", Namespace: "team-a", Object: view.Object{Kind: "Kustomization", Name: "app"}, Severity: "error", Reason: "BuildFailed",
-		Message:  "kustomize build failed: accumulating resources from './app.yaml': open ./app.yaml: no such file or directory",
-		Metadata: map[string]string{"revision": "main@sha1:2b6c7d1a9f0e", "cluster": "production-eu"},
-		Time:     now.Add(-5 * time.Minute), Accepted: now.Add(-5 * time.Minute), Source: "post", Order: 7,
+func teamA(now time.Time) *kept {
+	record := event.Record{
+		ID: "e1", Source: event.SourcePost, Accepted: now.Add(-5 * time.Minute), Seq: 7,
+		Event: event.Event{
+			InvolvedObject: event.ObjectReference{Kind: "Kustomization", Namespace: "team-a", Name: "app"}, Severity: "error", Reason: "BuildFailed",
+			Message:   "kustomize build failed: accumulating resources from './app.yaml': open ./app.yaml: no such file or directory",
+			Metadata:  map[string]string{"revision": "main@sha1:2b6c7d1a9f0e", "cluster": "production-eu"},
+			Timestamp: now.Add(-5 * time.Minute),
+		},
 	}
+	message := view.EventOf(&record)
 	dead := view.DeliveryDetail{
 		Delivery: view.Delivery{
 			ID: "d1", Namespace: "team-a", Alert: "all", Provider: "slack-main", Object: message.Object, Reason: message.Reason, Severity: "error",
-			State: view.StateDead, Time: now.Add(-time.Minute), Routed: now.Add(-5 * time.Minute), Attempts: 3, Failure: "HTTP status 410: the channel is archived",
-			Class: "permanent",
+			State: view.StateDead, Time: now.Add(-time.Minute), Routed: now.Add(-5 * time.Minute), Attempts: 3,
+			Failure: "HTTP status 410: the channel is archived", Class: "permanent",
 		},
 		Message: &message, Authored: []string{"cluster"},
 		Tries: []view.Attempt{
@@ -179,22 +225,25 @@ func teamA(now time.Time) *fakeNamespace {
 	sent.Tries = []view.Attempt{{Time: now.Add(-5 * time.Minute), Millis: 210, Class: "sent"}}
 	pending.ID, pending.Provider, pending.State, pending.Attempts, pending.Next = "d3", "pagerduty", view.StatePending, 2, now.Add(95*time.Second)
 	pending.Tries, pending.Failure = dead.Tries[:2], "HTTP status 503"
-	return &fakeNamespace{
+	return &kept{
 		deliveries: []view.DeliveryDetail{dead, sent, pending},
-		events:     []view.Event{message},
+		events:     []event.Record{record},
 		decisions: []view.Decision{
 			{Alert: "quiet", Provider: "teams", Field: "spec.eventSeverity", Why: "It takes errors only, and the event is info."},
-			{Alert: "all", Provider: "slack-main", Matched: true, Why: "It was taken.", DeliveryID: "d1", Delivery: &dead.Delivery},
+			{Alert: "all", Provider: "slack-main", Matched: true, Why: "It was taken.", DeliveryID: "d1"},
 		},
 		webhooks: []view.Webhook{
-			{Namespace: "team-a", Receiver: "app", Time: now.Add(-2 * time.Minute), ID: "72d3162e-cc78-11e3", Result: "accepted", Targets: []string{"GitRepository/app"}, Count: 1},
-			{Namespace: "team-a", Receiver: "app", Time: now.Add(-4 * time.Minute), Result: "unauthentic", Reason: "the signature does not hold", Count: 214},
-		},
-		health: Health{
-			Providers: []Object{
-				{Name: "slack-main", Type: "slack", State: "failed", Problem: "the channel is archived"}, {Name: "teams", Type: "msteams", State: "ready"},
+			{
+				Namespace: "team-a", Receiver: "app", Time: now.Add(-2 * time.Minute), ID: "72d3162e-cc78-11e3", Result: "accepted",
+				Targets: []string{"GitRepository/app"}, Count: 1,
 			},
-			Alerts: []Object{{Name: "all", State: "ready"}},
+			{
+				Namespace: "team-a", Receiver: "app", Time: now.Add(-4 * time.Minute), Result: "unauthentic", Reason: "the signature does not hold", Count: 214,
+			},
+		},
+		health: []view.Health{
+			{Kind: "Provider", Name: "slack-main", Problem: "the channel is archived"}, {Kind: "Provider", Name: "teams", Ready: true},
+			{Kind: "Alert", Name: "all", Ready: true, Problem: "some messages were lost"},
 		},
 	}
 }

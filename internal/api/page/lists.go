@@ -1,20 +1,24 @@
 package page
 
 import (
+	"context"
 	"fmt"
 	"maps"
+	"net/http"
+	"net/url"
 	"slices"
 
+	"notifier/internal/api"
 	"notifier/internal/event/view"
 )
 
 // namespaces is the first page: where the user may look.
 func namespaces(v *visit) (*screen, error) {
-	names, err := v.user.Namespaces(v.ctx())
+	found, err := v.Namespaces(v.ctx(), v.user)
 	if err != nil {
 		return nil, err
 	}
-	return &screen{template: "namespaces", Title: "Namespaces", Body: names}, nil
+	return &screen{template: "namespaces", Title: "Namespaces", Body: found}, nil
 }
 
 func toDeliveries(v *visit) (*screen, error) {
@@ -33,104 +37,86 @@ type list[T any] struct {
 
 // bulk offers to replay all dead deliveries of a Provider.
 type bulk struct {
-	Provider string
-	Action   string
-	Most     int
-	Filter   filter
+	// Action is the address to ask it of, Most how many are replayed at a time.
+	Action string
+	Most   int
+	Filter filter
 }
 
-// listed makes the page of a list.
-func listed[T any](v *visit, name string, f filter, read func(view.Query) (view.Page[T], error)) (*screen, *list[T], error) {
-	page, err := read(f.query(v.now))
+// reader is how a list is read.
+type reader[T any] func(ctx context.Context, u *api.User, namespace string, q view.Query) (view.Page[T], error)
+
+// listed makes the page of a list from the query of its address.
+func listed[T any](v *visit, name view.List, values url.Values, read reader[T]) (*screen, *list[T], error) {
+	f, q, err := parseFilter(name, values)
 	if err != nil {
 		return nil, nil, err
 	}
-	l := &list[T]{Items: page.Items, Filter: f, Here: in(v.namespace, name)}
-	if page.Next != "" {
-		values := f.values()
-		values.Set("cursor", page.Next)
-		l.Older = link(l.Here, values)
+	page, err := read(v.ctx(), v.user, v.namespace, q)
+	if err != nil {
+		return nil, nil, err
 	}
+	l := &list[T]{Items: page.Items, Filter: f, Here: in(v.namespace, string(name))}
+	first, older := f, f
+	first.Cursor, older.Cursor = "", page.Next
 	if f.Cursor != "" {
-		values := f.values()
-		values.Del("cursor")
-		l.First = link(l.Here, values)
+		l.First = link(l.Here, first.values())
 	}
-	return &screen{template: name, Section: name, Watch: f.watch(v.namespace, name), Body: l}, l, nil
+	if page.Next != "" {
+		l.Older = link(l.Here, older.values())
+	}
+	return &screen{
+		template: string(name), Section: string(name), Title: label(name), Watch: f.watch(v.namespace, name), Body: l,
+	}, l, nil
 }
 
-func deliveries(v *visit) (*screen, error) {
-	f, err := parseFilter(v.URL.Query(), "state", "provider", "alert", "object", "since")
+func deliveries(v *visit) (*screen, error) { return deliveriesOf(v, v.request.URL.Query()) }
+
+func deliveriesOf(v *visit, values url.Values) (*screen, error) {
+	s, l, err := listed(v, view.Deliveries, values, v.Deliveries)
 	if err != nil {
 		return nil, err
 	}
-	s, l, err := listed(v, "deliveries", f, func(q view.Query) (view.Page[view.Delivery], error) {
-		return v.user.Deliveries(v.ctx(), v.namespace, q)
-	})
-	if err != nil {
-		return nil, err
-	}
-	s.Title = "Deliveries"
-	// A replay knows no object, and reads the filter of the first page anew.
+	// A request to replay names no object.
+	f := l.Filter
 	selects := view.State(f.State) == view.StateDead && f.Provider != "" && f.Object == ""
-	if selects && len(l.Items) > 0 && v.user.May(v.ctx(), v.namespace, Replay) {
-		l.Bulk = &bulk{Provider: f.Provider, Action: in(v.namespace, "deliveries", "replay"), Most: view.MaxReplay, Filter: f}
+	if selects && len(l.Items) > 0 && v.may(api.ReplayDeliveries) {
+		l.Bulk = &bulk{Action: in(v.namespace, "deliveries", "replay"), Most: view.MaxReplay, Filter: f}
 	}
 	return s, nil
 }
 
 func events(v *visit) (*screen, error) {
-	f, err := parseFilter(v.URL.Query(), "object", "since")
-	if err != nil {
-		return nil, err
-	}
-	s, _, err := listed(v, "events", f, func(q view.Query) (view.Page[view.Event], error) {
-		return v.user.Events(v.ctx(), v.namespace, q)
-	})
-	if err != nil {
-		return nil, err
-	}
-	s.Title = "Events"
-	return s, nil
+	s, _, err := listed(v, view.Events, v.request.URL.Query(), v.Events)
+	return s, err
 }
 
 func webhooks(v *visit) (*screen, error) {
-	f, err := parseFilter(v.URL.Query(), "receiver", "since")
-	if err != nil {
-		return nil, err
-	}
-	s, _, err := listed(v, "webhooks", f, func(q view.Query) (view.Page[view.Webhook], error) {
-		return v.user.Webhooks(v.ctx(), v.namespace, q)
-	})
-	if err != nil {
-		return nil, err
-	}
-	s.Title = "Webhooks"
-	return s, nil
+	s, _, err := listed(v, view.Webhooks, v.request.URL.Query(), v.Webhooks)
+	return s, err
 }
 
 // replayAll replays the dead deliveries of a Provider, and shows the list again with what became of it.
 func replayAll(v *visit) (*screen, error) {
-	if err := v.ParseForm(); err != nil {
-		return nil, fmt.Errorf("%w: %w", errFilter, err)
+	if err := v.request.ParseForm(); err != nil {
+		return nil, &api.Error{Status: http.StatusBadRequest, Text: "the form cannot be read"}
 	}
-	f, err := parseFilter(v.PostForm, "provider", "alert", "since")
+	values := v.request.PostForm
+	values.Set("state", string(view.StateDead))
+	f, q, err := parseFilter(view.Deliveries, values)
 	if err != nil {
 		return nil, err
 	}
 	if f.Provider == "" {
-		return nil, fmt.Errorf("%w: a replay needs a provider", errFilter)
+		return nil, &api.Error{Status: http.StatusBadRequest, Text: "name the Provider whose deliveries are to be replayed"}
 	}
-	f.State, f.Cursor = string(view.StateDead), ""
-	since, _ := f.since(v.now)
-	result, err := v.user.Replay(v.ctx(), v.namespace, view.ReplayRequest{
-		Provider: f.Provider, Alert: f.Alert, State: view.StateDead, Since: since,
+	result, err := v.Replay(v.ctx(), v.user, v.namespace, view.ReplayRequest{
+		Provider: q.Provider, Alert: q.Alert, State: q.State, Since: q.Since, Until: q.Until,
 	})
 	if err != nil {
 		return nil, err
 	}
-	v.URL.RawQuery = f.values().Encode()
-	s, err := deliveries(v)
+	s, err := deliveriesOf(v, values)
 	if err != nil {
 		return nil, err
 	}

@@ -3,11 +3,15 @@ package page
 import (
 	"bytes"
 	"context"
-	"errors"
 	"log/slog"
+	"math"
 	"net/http"
+	"strconv"
 	"time"
 
+	"golang.org/x/time/rate"
+
+	"notifier/internal/api"
 	"notifier/internal/event/view"
 )
 
@@ -18,18 +22,18 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect
 // maxForm bounds the body of a POST in bytes.
 const maxForm = 16 << 10
 
-// Handler serves the page.
+// Handler serves the page. It leaves it to the API's handler, whose part it is, to refuse what other sites POST.
 type Handler struct {
 	service Service
 	log     *slog.Logger
-	mux     http.Handler
+	trouble *rate.Limiter
+	mux     *http.ServeMux
 }
 
 // New makes a Handler over a service.
 func New(service Service, log *slog.Logger) *Handler {
-	h := &Handler{service: service, log: log}
-	mux := http.NewServeMux()
-	mux.Handle("GET /static/{file}", http.HandlerFunc(asset))
+	h := &Handler{service: service, log: log, trouble: rate.NewLimiter(1, 10), mux: http.NewServeMux()}
+	h.mux.HandleFunc("GET /static/{file}", asset)
 	for pattern, show := range map[string]show{
 		"GET /{$}":                                namespaces,
 		"GET /ns/{ns}":                            toDeliveries,
@@ -46,11 +50,8 @@ func New(service Service, log *slog.Logger) *Handler {
 		"GET /ns/{ns}/providers/{provider}/test":  toHealth,
 		"/":                                       func(*visit) (*screen, error) { return nil, view.ErrNotFound },
 	} {
-		mux.Handle(pattern, h.page(show))
+		h.mux.Handle(pattern, h.page(show))
 	}
-	guard := http.NewCrossOriginProtection()
-	guard.SetDenyHandler(http.HandlerFunc(h.crossOrigin))
-	h.mux = guard.Handler(mux)
 	return h
 }
 
@@ -68,13 +69,20 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // visit is a request of a user.
 type visit struct {
-	*http.Request
-	user      User
+	Service
+	request   *http.Request
+	user      *api.User
 	namespace string
 	now       time.Time
 }
 
-func (v *visit) ctx() context.Context { return v.Context() }
+func (v *visit) ctx() context.Context { return v.request.Context() }
+
+// may reports whether an action is offered. Whether it is done is decided when it is asked for.
+func (v *visit) may(r api.Right) bool {
+	allowed, err := v.May(v.ctx(), v.user, v.namespace, r)
+	return err == nil && allowed
+}
 
 // show makes the screen that a visit gets.
 type show func(*visit) (*screen, error)
@@ -85,77 +93,71 @@ func (h *Handler) page(show show) http.Handler {
 		if r.Method == http.MethodPost {
 			r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 		}
-		v := &visit{Request: r, namespace: r.PathValue("ns"), now: time.Now()}
+		v := &visit{Service: h.service, request: r, namespace: r.PathValue("ns"), now: time.Now()}
 		var s *screen
 		var err error
-		if v.user, err = h.service.SignIn(r); err == nil {
+		if v.user, err = h.service.Authenticate(r.Context(), r); err == nil {
 			s, err = show(v)
 		}
 		if err != nil {
-			s = h.problem(v, err)
+			s = h.problem(w, r, err)
+		}
+		if s.redirect != "" {
+			http.Redirect(w, r, s.redirect, http.StatusSeeOther)
+			return
 		}
 		h.render(w, v, s)
 	})
 }
 
-func (h *Handler) crossOrigin(w http.ResponseWriter, r *http.Request) {
-	h.render(w, &visit{Request: r, now: time.Now()}, &screen{
-		template: "problem", Title: "Refused", status: http.StatusForbidden,
-		Body: problem{Head: "Refused", Text: "This request was made by another site. Nothing was changed.", Link: "/", Label: "Namespaces"},
-	})
-}
-
 // render writes a screen, whole or not at all.
 func (h *Handler) render(w http.ResponseWriter, v *visit, s *screen) {
-	if s.redirect != "" {
-		http.Redirect(w, v.Request, s.redirect, http.StatusSeeOther)
-		return
-	}
 	s.Now, s.Namespace, s.Assets = v.now, v.namespace, assetURLs
 	if v.user != nil {
-		s.User = v.user.Name()
+		s.User = v.user.Name
 	}
-	var out bytes.Buffer
-	if err := templates[s.template].Execute(&out, s); err != nil {
-		h.log.Error("page was not rendered", "page", s.template, "error", err)
+	var rendered bytes.Buffer
+	if err := templates[s.template].Execute(&rendered, s); err != nil {
+		h.log.Error("a page was not rendered", "page", s.template, "error", err)
 		http.Error(w, "the page could not be made", http.StatusInternalServerError)
 		return
 	}
+	page := visible(rendered.Bytes())
+	if v.user != nil {
+		release, err := v.Sending(v.ctx(), v.user, len(page))
+		if err != nil {
+			http.Error(w, api.AsError(err).Text, api.AsError(err).Status)
+			return
+		}
+		defer release()
+	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	if s.status == http.StatusUnauthorized {
-		w.Header().Set("WWW-Authenticate", "Bearer")
-	}
-	if s.status != 0 {
-		w.WriteHeader(s.status)
-	}
-	_, _ = w.Write(visible(out.Bytes()))
+	w.WriteHeader(max(s.status, http.StatusOK))
+	_, _ = w.Write(page)
 }
 
 // problem is the screen for an error.
-func (h *Handler) problem(v *visit, err error) *screen {
-	s := &screen{template: "problem", Title: "Problem"}
-	p := problem{Link: "/", Label: "Namespaces"}
-	switch {
-	case errors.Is(err, ErrSignIn):
-		return &screen{template: "signin", Title: "Sign in", status: http.StatusUnauthorized, Body: v.Header.Get("Authorization") != ""}
-	case errors.Is(err, ErrForbidden):
-		s.status, p.Head = http.StatusForbidden, "No access"
-		p.Text = "You may not see this, or there is no such namespace. Ask an administrator for a RoleBinding to the role view in the namespace."
-	case errors.Is(err, view.ErrNotFound):
-		s.status, p.Head = http.StatusNotFound, "Not found"
-		p.Text = "There is nothing at this address, or nothing any more: deliveries, events and webhooks are kept for a limited time."
-	case errors.Is(err, view.ErrBadCursor), errors.Is(err, errFilter):
-		s.status, p.Head, p.Text = http.StatusBadRequest, "Not a valid address", err.Error()+"."
-	case errors.Is(err, ErrBusy):
-		s.status, p.Head, p.Text = http.StatusTooManyRequests, "Too many requests", "Wait a moment, then load the page again."
-	case errors.Is(err, view.ErrNoWorker):
-		s.status, p.Head = http.StatusServiceUnavailable, "No replica at work"
-		p.Text = "No replica is at work at the moment. One takes over within seconds: try again."
-	default:
-		h.log.Error("page was not served", "path", v.Pattern, "error", err)
-		s.status, p.Head = http.StatusServiceUnavailable, "Not available"
-		p.Text = "What is needed for this page did not answer. Try again in a moment."
+func (h *Handler) problem(w http.ResponseWriter, r *http.Request, err error) *screen {
+	e := api.AsError(err)
+	if e.Status >= http.StatusInternalServerError && r.Context().Err() == nil && h.trouble.Allow() {
+		h.log.Warn("a page was not served", "error", err)
 	}
-	s.Title, s.Body = p.Head, p
-	return s
+	if e.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
+	}
+	if e.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="notifier"`)
+		return &screen{template: "signin", Title: "Sign in", status: e.Status, Body: r.Header.Get("Authorization") != ""}
+	}
+	head, known := heads[e.Status]
+	if !known {
+		head = "Not available"
+	}
+	return &screen{template: "problem", Title: head, status: e.Status, Body: problem{Head: head, Text: e.Text}}
+}
+
+// heads are the titles of problems, by HTTP status.
+var heads = map[int]string{
+	http.StatusBadRequest: "Not a valid address", http.StatusForbidden: "No access", http.StatusNotFound: "Not found",
+	http.StatusConflict: "Not done", http.StatusTooManyRequests: "Too many requests",
 }

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"path"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 //go:embed templates static
@@ -45,10 +47,7 @@ type notice struct {
 }
 
 // problem is the body of a page that cannot be shown.
-type problem struct {
-	Head, Text  string
-	Link, Label string
-}
+type problem struct{ Head, Text string }
 
 // tab is one page of a namespace.
 type tab struct{ Section, Label, Link string }
@@ -71,7 +70,7 @@ var templates = parse("signin", "problem", "namespaces", "deliveries", "delivery
 
 func parse(names ...string) map[string]*template.Template {
 	layout := template.Must(template.New("layout.html").Funcs(template.FuncMap{
-		"at": at, "clip": clip, "in": in, "millis": millis, "label": label, "tone": tone,
+		"at": at, "clip": clip, "in": in, "millis": millis, "label": label, "state": state, "tone": tone,
 	}).ParseFS(files, "templates/layout.html", "templates/parts.html"))
 	all := map[string]*template.Template{}
 	for _, name := range names {
@@ -113,25 +112,23 @@ func asset(w http.ResponseWriter, r *http.Request) {
 	http.ServeFileFS(w, r, files, path.Join("static", name))
 }
 
-// labels are how states and results are called on the page.
-var labels = map[string]string{
-	"sent": "Sent", "pending": "Pending", "dead": "Dead", "ready": "Ready", "failed": "Not ready", "suspended": "Suspended", "unknown": "Unknown",
-	"post": "posted by its controller", "watch": "found in the object's state",
-}
+// labels are how words of the API are called on the page, where that is not the word itself.
+var labels = map[string]string{"post": "posted by its controller", "watch": "found in the object's state"}
 
-// label is how a word of the API is called on the page: the word itself where it has no other name.
+// label is how a word of the API is called on the page.
 func label(word any) string {
 	s := fmt.Sprint(word)
 	if l, ok := labels[s]; ok {
-		return l
+		s = l
 	}
-	return s
+	first, size := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(first)) + s[size:]
 }
 
-// tones are the colours of words that are shown as chips, neutral where there is none.
+// tones are the colours of words that are shown as chips, calm where there is none.
 var tones = map[string]string{
-	"sent": "good", "ready": "good", "accepted": "good", "pending": "wait", "unknown": "wait", "dead": "bad", "failed": "bad", "error": "bad",
-	"unauthentic": "bad",
+	"sent": "good", "ready": "good", "accepted": "good", "pending": "wait", "degraded": "wait", "dead": "bad", "not ready": "bad", "error": "bad",
+	"unauthentic": "bad", "failed": "bad",
 }
 
 // tone is the colour of a word that is shown as a chip.
