@@ -12,6 +12,9 @@ const maxLookups = 200
 // Explain is what the Alerts of the namespace, as they are now, decide about an event, and what became of its deliveries.
 func (s *Service) Explain(ctx context.Context, u *User, namespace, id string) (view.Explanation, error) {
 	return guarded(ctx, s, u, namespace, func(ctx context.Context) (view.Explanation, error) {
+		if !isID(id) {
+			return view.Explanation{}, view.ErrNotFound
+		}
 		record, err := s.options.Store.FindEvent(ctx, namespace, id)
 		if err != nil {
 			return view.Explanation{}, err

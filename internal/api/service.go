@@ -181,6 +181,9 @@ func (s *Service) Deliveries(ctx context.Context, u *User, namespace string, q v
 // Delivery is all that is kept of one.
 func (s *Service) Delivery(ctx context.Context, u *User, namespace, id string) (view.DeliveryDetail, error) {
 	return guarded(ctx, s, u, namespace, func(ctx context.Context) (view.DeliveryDetail, error) {
+		if !isID(id) {
+			return view.DeliveryDetail{}, view.ErrNotFound
+		}
 		return s.options.Store.FindDelivery(ctx, namespace, id)
 	}, GetDelivery)
 }
