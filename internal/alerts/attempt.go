@@ -140,11 +140,11 @@ func (s *shard) judge(d *event.Delivery, failure *event.Error, started, now time
 	switch {
 	case failure.Class == event.Permanent, errors.Is(failure, errPanic) && d.Attempts >= maxPanics:
 		v.action, v.outcome = toDeadLetters, outcomeDead
-	case !now.Before(expiry(d)):
+	case !now.Before(s.expiry(d)):
 		v.action, v.outcome, v.label = toDeadLetters, outcomeDead, labelExpired
-		v.reason = "expired: not delivered within 24 hours, last: " + failure.Reason
+		v.reason = s.expired(failure.Reason)
 	default:
-		v.action, v.outcome, v.at = reschedule, outcomeRetry, retryAt(d, failure.RetryAfter, now)
+		v.action, v.outcome, v.at = reschedule, outcomeRetry, retryAt(d, failure.RetryAfter, now, s.expiry(d))
 		d.Reschedules++
 		if d.Attempts == 1 {
 			s.recordFailure(d, failure.Reason+"; will retry")

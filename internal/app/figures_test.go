@@ -35,6 +35,7 @@ var figures = []struct {
 	{"receivers.md", "within %v days", "maxLife", int64(24 * time.Hour)},
 	{"receivers.md", "have %v issuers at a time", "maxIssuers", 1},
 	{"receivers.md", "(%v in a burst,", "fetchBurst", 1},
+	{"receivers.md", "is kept for %v hours", "webhooksMaxAge", int64(time.Hour)},
 	{"alerts.md", "a Kustomization's success %v s where its controller POSTs", "emitterTime", int64(time.Second)},
 	{"alerts.md", "waits for it, for %v hours", "lifetime", int64(time.Hour)},
 	{"alerts.md", "more than %v sources", "MaxSources", 1},

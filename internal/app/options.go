@@ -50,6 +50,7 @@ type Options struct {
 	HistoryAge        time.Duration
 	NamespaceQuota    int
 	DeadLetterReplay  time.Duration
+	DeliveryMaxAge    time.Duration
 	// FeatureGates are those of Flux that were given, of which WorkloadIdentityGate has an effect.
 	FeatureGates map[string]string
 	// TokenCacheSize and TokenCacheAge bound the tokens of service accounts that are kept.
@@ -100,7 +101,7 @@ func DefaultOptions() Options {
 		NoCrossNamespaceRefs: true, DefaultServiceAccount: "default", WatchAllNamespaces: true,
 		GoogleIssuer: oidc.GoogleIssuer, MaxAlertsPerNamespace: 1000,
 		DataDir: "/data", StreamReplicas: 1, RateLimitInterval: 5 * time.Minute, HistoryAge: bus.DefaultHistoryAge, NamespaceQuota: 10000,
-		DeadLetterReplay: alerts.DefaultReplayWindow, TokenCacheSize: 100, TokenCacheAge: time.Hour,
+		DeadLetterReplay: alerts.DefaultReplayWindow, DeliveryMaxAge: alerts.DefaultMaxAge, TokenCacheSize: 100, TokenCacheAge: time.Hour,
 		SlackRate: float64(destinations.Slack.Rate), SlackBurst: destinations.Slack.Burst,
 		TriggerInterval: time.Second, ReceiverRate: door.Receiver.Rate, ReceiverBurst: door.Receiver.Burst, NamespaceRate: door.Tenant.Rate,
 		ClientFailureRate: door.Unknown.Rate, PathFailureRate: door.Failure.Rate,
@@ -224,6 +225,9 @@ func (o Options) validateBus(bad badFlag) {
 	}
 	if o.DeadLetterReplay < 0 || o.DeadLetterReplay > 7*24*time.Hour {
 		bad("dead-letter-replay", "%s is not between 0 and 168h", o.DeadLetterReplay)
+	}
+	if o.DeliveryMaxAge < time.Second || o.DeliveryMaxAge > alerts.DefaultMaxAge {
+		bad("delivery-max-age", "%s is not between 1s and %s", o.DeliveryMaxAge, alerts.DefaultMaxAge)
 	}
 	if o.NamespaceQuota < 1 {
 		bad("namespace-quota", "%d is not a positive number", o.NamespaceQuota)

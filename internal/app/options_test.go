@@ -37,6 +37,7 @@ func TestABadSettingIsAnErrorThatNamesItsFlag(t *testing.T) {
 		"rate-limit-interval":      func(o *app.Options) { o.RateLimitInterval = 0 },
 		"history-age":              func(o *app.Options) { o.HistoryAge = 25 * time.Hour },
 		"dead-letter-replay":       func(o *app.Options) { o.DeadLetterReplay = -time.Second },
+		"delivery-max-age":         func(o *app.Options) { o.DeliveryMaxAge = 25 * time.Hour },
 		"namespace-quota":          func(o *app.Options) { o.NamespaceQuota = 0 },
 		"trigger-interval":         func(o *app.Options) { o.TriggerInterval = time.Millisecond },
 		"receiver-rate":            func(o *app.Options) { o.ReceiverRate = -1 },
