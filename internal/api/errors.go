@@ -1,11 +1,12 @@
 package api
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"net/http"
 	"time"
 
+	"notifier/internal/event"
 	"notifier/internal/event/view"
 )
 
@@ -64,6 +65,12 @@ func AsError(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
+	if e, ok := errors.AsType[*event.Error](err); ok { // whose reason is for the tenant
+		if e.Class == event.Permanent {
+			return &Error{Status: http.StatusConflict, Text: e.Reason}
+		}
+		return &Error{Status: http.StatusServiceUnavailable, Text: e.Reason, RetryAfter: cmp.Or(e.RetryAfter, 2*time.Second)}
+	}
 	switch {
 	case errors.Is(err, view.ErrNotFound):
 		return errNotFound
@@ -71,8 +78,6 @@ func AsError(err error) *Error {
 		return errCursor
 	case errors.Is(err, view.ErrNoWorker):
 		return errNoWorker
-	case errors.Is(err, context.DeadlineExceeded):
-		return errStore
 	}
 	return errStore
 }
