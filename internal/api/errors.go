@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"errors"
 	"net/http"
 	"time"
@@ -66,10 +65,13 @@ func AsError(err error) *Error {
 		return e
 	}
 	if e, ok := errors.AsType[*event.Error](err); ok { // whose reason is for the tenant
-		if e.Class == event.Permanent {
+		switch {
+		case e.RetryAfter > 0:
+			return &Error{Status: http.StatusTooManyRequests, Text: e.Reason, RetryAfter: e.RetryAfter}
+		case e.Class == event.Permanent:
 			return &Error{Status: http.StatusConflict, Text: e.Reason}
 		}
-		return &Error{Status: http.StatusServiceUnavailable, Text: e.Reason, RetryAfter: cmp.Or(e.RetryAfter, 2*time.Second)}
+		return &Error{Status: http.StatusServiceUnavailable, Text: e.Reason, RetryAfter: 2 * time.Second}
 	}
 	switch {
 	case errors.Is(err, view.ErrNotFound):
