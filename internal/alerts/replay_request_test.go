@@ -369,6 +369,7 @@ func TestT6ReplaysAreBounded(t *testing.T) {
 		}
 		pass(requestEvery)
 		replay(t, d, last)
+		wait(requestEvery)
 		stop()
 		if _, err := d.Replay(t.Context(), "team-a", view.ReplayRequest{IDs: want[1:2]}); !errors.Is(err, view.ErrNoWorker) {
 			t.Errorf("without shards: %v", err)
