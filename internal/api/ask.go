@@ -32,6 +32,9 @@ func (s *Service) Test(ctx context.Context, u *User, namespace string, r view.Te
 	if !isName(r.Provider) {
 		return view.TestResult{}, invalid("name the Provider")
 	}
+	if r.Value != "" && !isID(r.Value) {
+		return view.TestResult{}, invalid("value is at most 128 letters, digits and -._~+/=")
+	}
 	if err := s.mayAsk(ctx, u, namespace, TestRight(r.Provider)); err != nil {
 		return view.TestResult{}, err
 	}

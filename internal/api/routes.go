@@ -160,7 +160,17 @@ func (h *Handler) replayOne(w http.ResponseWriter, r *http.Request, u *User) err
 }
 
 func (h *Handler) test(w http.ResponseWriter, r *http.Request, u *User) error {
-	result, err := h.service.Test(r.Context(), u, namespaceOf(r), view.TestRequest{Provider: chi.URLParam(r, "provider")})
+	provider := chi.URLParam(r, "provider")
+	asked := view.TestRequest{Provider: provider}
+	if r.ContentLength != 0 {
+		if err := readJSON(w, r, &asked); err != nil {
+			return err
+		}
+	}
+	if asked.Provider != provider {
+		return invalid("the body names another Provider than the path")
+	}
+	result, err := h.service.Test(r.Context(), u, namespaceOf(r), asked)
 	if err != nil {
 		return err
 	}

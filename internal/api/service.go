@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"time"
 
 	"notifier/internal/event"
 	"notifier/internal/event/view"
@@ -26,6 +27,8 @@ type Authority interface {
 type Store interface {
 	ListDeliveries(ctx context.Context, namespace string, q view.Query) (view.Page[view.Delivery], error)
 	FindDelivery(ctx context.Context, namespace, id string) (view.DeliveryDetail, error)
+	// FindDeliveries returns what is kept of deliveries of an event that was accepted at a time, by their IDs.
+	FindDeliveries(ctx context.Context, namespace string, accepted time.Time, ids []string) (map[string]view.Delivery, error)
 	ListEvents(ctx context.Context, namespace string, q view.Query) (view.Page[view.Event], error)
 	FindEvent(ctx context.Context, namespace, id string) (*event.Record, error)
 	ListWebhooks(ctx context.Context, namespace string, q view.Query) (view.Page[view.Webhook], error)
@@ -178,6 +181,9 @@ func (s *Service) Deliveries(ctx context.Context, u *User, namespace string, q v
 // Delivery is all that is kept of one.
 func (s *Service) Delivery(ctx context.Context, u *User, namespace, id string) (view.DeliveryDetail, error) {
 	return guarded(ctx, s, u, namespace, func(ctx context.Context) (view.DeliveryDetail, error) {
+		if !isID(id) {
+			return view.DeliveryDetail{}, view.ErrNotFound
+		}
 		return s.options.Store.FindDelivery(ctx, namespace, id)
 	}, GetDelivery)
 }

@@ -32,8 +32,8 @@ type watchOf struct {
 }
 
 // watch answers with server-sent events (the section of that name in the HTML standard): an event "item" for each new item of a list, with
-// its time as the ID, and at the end one "end" with an error. A client that comes back with the last ID is sent what came since, and so is
-// one that asks for a time by since. Both may be sent an item twice.
+// its time as the ID, and one "error" where the watch ends before its time. A client that comes back with the last ID is sent what came
+// since, and so is one that asks for a time by since. Both may be sent an item twice.
 func (h *Handler) watch(w http.ResponseWriter, r *http.Request, u *User, of watchOf) error {
 	if last := r.Header.Get("Last-Event-ID"); last != "" {
 		at, err := time.Parse(time.RFC3339Nano, last)
@@ -64,8 +64,8 @@ func (h *Handler) watch(w http.ResponseWriter, r *http.Request, u *User, of watc
 	}
 	cancel()
 	running.Wait()
-	if !errors.Is(failure, errGone) {
-		_ = s.end(failure) // the client is told, or it has gone
+	if failure != nil && !errors.Is(failure, errGone) {
+		_ = s.fail(failure) // the client is told, or it has gone
 	}
 	return nil
 }
@@ -110,13 +110,13 @@ func (h *Handler) pass(ctx context.Context, s *stream, items <-chan any, done <-
 }
 
 var (
-	errOver     = &Error{Status: http.StatusOK, Text: "the watch has lasted its time; watch again"}
 	errStopping = &Error{Status: http.StatusServiceUnavailable, Text: "this replica stops; watch again", RetryAfter: time.Second}
+	errGap      = &Error{Status: http.StatusGone, Text: "more came since then than a watch sends; list anew and watch from now on"}
 	// errGone ends a watch whose client has gone.
 	errGone = errors.New("the client has gone")
 )
 
-// catchUp sends the items since the time that the query names, oldest first. Of more than a page they are left out, which the client is told.
+// catchUp sends the items since the time that the query names, oldest first. More than a page of them ends the watch.
 func (h *Handler) catchUp(ctx context.Context, s *stream, u *User, of watchOf) error {
 	if of.query.Since.IsZero() {
 		return s.comment()
@@ -138,9 +138,7 @@ func (h *Handler) catchUp(ctx context.Context, s *stream, u *User, of watchOf) e
 		return err
 	}
 	if next != "" {
-		if err := s.event("more", "", []byte("{}")); err != nil {
-			return err
-		}
+		return errGap
 	}
 	for _, item := range slices.Backward(items) {
 		if err := s.item(item); err != nil {
@@ -198,19 +196,15 @@ func (s *stream) item(item any) error {
 // comment sends what clients ignore.
 func (s *stream) comment() error { return s.write([]byte(":\n\n")) }
 
-// end says why the stream ends, nil for that its time is over. A client may begin another one.
-func (s *stream) end(why error) error {
-	e := errOver
-	if why != nil {
-		e = AsError(why)
-	}
+// fail says why the stream ends.
+func (s *stream) fail(why error) error {
 	data, err := json.Marshal(struct {
 		Error string `json:"error"`
-	}{e.Text})
+	}{AsError(why).Text})
 	if err != nil {
 		return err
 	}
-	return s.event("end", "", data)
+	return s.event("error", "", data)
 }
 
 // event sends one. Data is JSON, which has no line breaks.

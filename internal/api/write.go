@@ -17,7 +17,7 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, u *User, value an
 	if err != nil {
 		return err
 	}
-	release, err := h.service.limits.answer(r.Context(), u, int64(len(body)))
+	release, err := h.service.Sending(r.Context(), u, len(body))
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,8 @@ func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
 	return nil
 }
 
-// answer takes the place of an answer's bytes until its reader has them.
-func (l *limits) answer(ctx context.Context, u *User, n int64) (release func(), err error) {
-	return take(ctx, l.answers, u, n)
+// Sending takes the place of an answer of so many bytes, until release says that its reader has them. How many wait for their readers is
+// bounded for each user and for all.
+func (s *Service) Sending(ctx context.Context, u *User, n int) (release func(), err error) {
+	return take(ctx, s.limits.answers, u, int64(n))
 }

@@ -2,11 +2,10 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/nats-io/nats.go"
 
 	"notifier/internal/bus/browse"
 	"notifier/internal/event"
@@ -21,7 +20,20 @@ func (b *Bus) ListDeliveries(ctx context.Context, namespace string, q view.Query
 		return view.Page[view.Delivery]{}, err
 	}
 	defer end()
-	list, err := b.deliveries(namespace, q)
+	var order uint64
+	if q.Event != "" {
+		r, err := b.reads.findEvent(ctx, namespace, q.Event)
+		if errors.Is(err, view.ErrNotFound) {
+			return view.Page[view.Delivery]{Items: []view.Delivery{}}, nil
+		}
+		if err != nil {
+			return view.Page[view.Delivery]{}, fmt.Errorf("list deliveries: %w", err)
+		}
+		if order = r.Seq; q.Since.Before(r.Accepted) { // nothing was sent before
+			q.Since = r.Accepted
+		}
+	}
+	list, err := b.deliveries(namespace, q, order)
 	if err != nil {
 		return view.Page[view.Delivery]{}, err
 	}
@@ -32,13 +44,16 @@ func (b *Bus) ListDeliveries(ctx context.Context, namespace string, q view.Query
 	return page, nil
 }
 
-func (b *Bus) deliveries(namespace string, q view.Query) (*browse.List[view.Delivery], error) {
+// deliveries is the list of a namespace's deliveries as a query selects them, those of one event where its order is not 0.
+func (b *Bus) deliveries(namespace string, q view.Query, order uint64) (*browse.List[view.Delivery], error) {
 	provider := anyToken
 	if q.Provider != "" {
 		provider = token(q.Provider)
 	}
 	list := &browse.List[view.Delivery]{
-		Name: "deliveries " + namespace, Take: func(d view.Delivery) bool { return takesDelivery(&q, &d) },
+		Name: "deliveries " + namespace, Take: func(d view.Delivery) bool {
+			return takesDelivery(&q, &d) && (order == 0 || order == d.Order)
+		},
 		Time: func(d view.Delivery) time.Time { return d.Time }, ID: func(d view.Delivery) string { return d.ID },
 	}
 	for _, s := range []struct {
@@ -46,25 +61,37 @@ func (b *Bus) deliveries(namespace string, q view.Query) (*browse.List[view.Deli
 		stream, filter string
 		decode         func(browse.Message) []view.Delivery
 	}{
-		{view.StateSent, streamHistory, prefixHistory + token(namespace) + "." + provider, sentViews},
-		{view.StateDead, streamDeadLetters, prefixDead + token(namespace) + "." + provider, deadViews},
-		{view.StatePending, streamDeliveries, anyDelivery + anyToken + "." + token(namespace) + "." + provider + "." + everythingElse, pendingViews},
+		{view.StateSent, streamHistory, historyFilter(namespace, provider), sentViews},
+		{view.StateDead, streamDeadLetters, deadFilter(namespace, provider), deadViews},
+		{view.StatePending, streamDeliveries, waitingFilter(namespace, provider), pendingViews},
 	} {
-		stream, err := b.reads.stream(s.stream)
-		if err != nil {
-			return nil, err
+		if q.State != "" && q.State != s.state {
+			s.filter = ""
 		}
 		source := &browse.Source[view.Delivery]{Decode: s.decode}
-		source.Stream, source.Match = stream, func(subject string) bool { return namespaceOf(subject) == namespace }
-		if q.State == "" || q.State == s.state {
-			source.Filter = s.filter
+		var err error
+		if source.Walker, err = b.reads.walker(s.stream, namespace, s.filter); err != nil {
+			return nil, err
 		}
 		list.Sources = append(list.Sources, source)
 	}
 	return list, nil
 }
 
-// takesDelivery reports whether a query selects a delivery, by all but its time.
+// The subjects of a namespace's deliveries to a Provider, which is a token or any.
+func historyFilter(namespace, provider string) string {
+	return prefixHistory + token(namespace) + "." + provider
+}
+
+func deadFilter(namespace, provider string) string {
+	return prefixDead + token(namespace) + "." + provider
+}
+
+func waitingFilter(namespace, provider string) string {
+	return anyDelivery + anyToken + "." + token(namespace) + "." + provider + "." + everythingElse
+}
+
+// takesDelivery reports whether a query selects a delivery, by all but its time and its event.
 func takesDelivery(q *view.Query, d *view.Delivery) bool {
 	return (q.State == "" || q.State == d.State) &&
 		(q.Provider == "" || q.Provider == d.Provider) &&
@@ -76,36 +103,43 @@ func sentViews(m browse.Message) []view.Delivery {
 	namespace, provider := namespaceOf(m.Subject), providerOf(m.Subject)
 	var views []view.Delivery
 	for _, r := range sentRecords(m.Data) {
-		views = append(views, r.view(namespace, provider))
+		views = append(views, r.view(namespace, provider, m.Time))
 	}
 	return views
 }
 
-func deadViews(m browse.Message) []view.Delivery {
-	d, err := decodeDelivery(&nats.Msg{Subject: m.Subject, Header: m.Header, Data: m.Data})
-	if err != nil { // nobody could read it: its owner is shown that there was something
+func deadViews(m browse.Message) []view.Delivery { return []view.Delivery{deadView(m)} }
+
+// deadView is what is shown of a dead letter. Of one that nobody could read that is that there is one.
+func deadView(m browse.Message) view.Delivery {
+	d, err := decodeDelivery(asMsg(m))
+	if err != nil {
 		d = event.Delivery{ID: header(m.Header, headerID), Namespace: namespaceOf(m.Subject), Provider: providerOf(m.Subject)}
 		if d.ID == "" {
 			d.ID = fmt.Sprintf("unread-%d", m.Seq)
 		}
 	}
 	v := deliveryView(&d)
-	v.State, v.Time, v.Next = view.StateDead, m.Time, time.Time{}
+	v.State, v.Time = view.StateDead, m.Time
 	v.Failure, v.Class = header(m.Header, headerReason), header(m.Header, headerLabel)
-	return []view.Delivery{v}
+	return v
 }
 
 func pendingViews(m browse.Message) []view.Delivery {
-	d, err := decodeDelivery(&nats.Msg{Subject: m.Subject, Header: m.Header, Data: m.Data})
+	d, err := decodeDelivery(asMsg(m))
 	if err != nil {
 		return nil // it becomes a dead letter
 	}
-	v := deliveryView(&d)
+	return []view.Delivery{pendingView(&d, m)}
+}
+
+func pendingView(d *event.Delivery, m browse.Message) view.Delivery {
+	v := deliveryView(d)
 	v.State, v.Time = view.StatePending, m.Time
 	if at, err := time.Parse(time.RFC3339Nano, strings.TrimPrefix(m.Header.Get(headerSchedule), scheduleAt)); err == nil {
 		v.Next = at
 	}
-	return []view.Delivery{v}
+	return v
 }
 
 // deliveryView is what is shown of a delivery that was not sent, but for its state.

@@ -109,7 +109,7 @@ func TestT6ANamespacesResultsHaveAShareOfTheStream(t *testing.T) {
 	if got := int64(info.State.Bytes); !full || got < budget/webhookShare/4 || got > budget/webhookShare {
 		t.Errorf("one namespace wrote %d KiB of %d (full: %v)", got>>10, budget>>10, full)
 	}
-	must(t, b.RecordWebhooks(ctx, "team.a", "quiet", []view.Webhook{testWebhook("quiet", "second")}))
+	must(t, b.RecordWebhooks(ctx, "team.a", "quiet", []view.Webhook{large}))
 	if got := len(recorded(t, b, "team.a", "quiet")); got != 2 {
 		t.Errorf("of another namespace %d messages are kept, want 2", got)
 	}

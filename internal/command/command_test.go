@@ -2,6 +2,7 @@ package command
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -32,7 +33,7 @@ func TestAllNamespacesAreThoseThatTheCallerMayList(t *testing.T) {
 	other := dead
 	other.Namespace, other.ID = "team-b", "99ff"
 	api := newFakeAPI(t, map[string]any{
-		"GET /v1/namespaces":                            view.Page[string]{Items: []string{"team-a", "team-b"}},
+		"GET /v1/namespaces":                            view.Namespaces{Items: []string{"team-a", "team-b"}},
 		"GET /v1/namespaces/team-a/deliveries?limit=50": view.Page[view.Delivery]{Items: []view.Delivery{dead}},
 		"GET /v1/namespaces/team-b/deliveries?limit=50": view.Page[view.Delivery]{Items: []view.Delivery{other}},
 	})
@@ -79,16 +80,26 @@ func TestHostileTextSteersNoTerminal(t *testing.T) {
 	}
 }
 
-// Fails when what came is not shown, or when the end of a right is not told.
+// Fails when what came is not shown, when a stream that ended is not begun again where it ended, or when the end of a right is not told.
 func TestAWatchShowsWhatComesAndEndsWithTheRight(t *testing.T) {
-	item, _ := json.Marshal(dead)
+	item, err := json.Marshal(dead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last []string
 	api := newFakeAPI(t, map[string]any{
 		"GET /v1/namespaces/team-a/deliveries?limit=50": view.Page[view.Delivery]{},
-		"GET /v1/namespaces/team-a/deliveries?watch=1":  ": heartbeat\n\nid: 1\ndata: " + string(item) + "\n\nevent: error\ndata: {\"error\":\"you may not any more\"}\n\n",
+		"GET /v1/namespaces/team-a/deliveries?watch=1": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if last = append(last, r.Header.Get("Last-Event-ID")); len(last) > 1 {
+				http.Error(w, `{"error":"you may not any more"}`, http.StatusForbidden)
+				return
+			}
+			fmt.Fprintf(w, ":\n\nevent: item\nid: 7\ndata: %s\n\nevent: end\ndata: {\"error\":\"its time is over\"}\n\n", item)
+		}),
 	})
 	r := call(t, api, "deliveries", "list", "--watch")
-	if !strings.Contains(r.out, "3f1c") || r.err == nil || !strings.Contains(r.err.Error(), "you may not any more") {
-		t.Errorf("error %v, output %s", r.err, r.out)
+	if !strings.Contains(r.out, "3f1c") || r.err == nil || !strings.Contains(r.err.Error(), "you may not any more") || len(last) != 2 || last[1] != "7" {
+		t.Errorf("error %v, last IDs %q, output %s", r.err, last, r.out)
 	}
 }
 

@@ -82,14 +82,18 @@ func parseTime(text string, now time.Time) (time.Time, error) {
 // namespaces are those that are asked about.
 func (s *session) namespaces(ctx context.Context) ([]string, error) {
 	if s.all {
-		return s.api.Namespaces(ctx)
+		found, err := s.api.Namespaces(ctx)
+		if found.Incomplete {
+			fmt.Fprintln(s.notes, "There are more namespaces than were looked at: name one with -n.")
+		}
+		return found.Items, err
 	}
 	namespace, err := s.ns()
 	return []string{namespace}, err
 }
 
 // list shows a list of the namespaces asked about, newest first, and then what comes if that was asked for.
-func list[T any](ctx context.Context, s *session, of client.List, columns []column[T], at func(T) time.Time) error {
+func list[T any](ctx context.Context, s *session, of view.List, columns []column[T], at func(T) time.Time) error {
 	namespaces, err := s.namespaces(ctx)
 	if err != nil {
 		return err
@@ -122,7 +126,7 @@ func inNamespace(namespace string, err error) error {
 }
 
 // pages reads as many pages of a list as its limit asks for.
-func pages[T any](ctx context.Context, s *session, namespace string, of client.List) (items []T, err error) {
+func pages[T any](ctx context.Context, s *session, namespace string, of view.List) (items []T, err error) {
 	q := s.query
 	for {
 		if s.query.Limit > 0 {
@@ -145,7 +149,7 @@ func pages[T any](ctx context.Context, s *session, namespace string, of client.L
 }
 
 // follow shows what comes, until the caller stops it or the API does not answer any more.
-func follow[T any](ctx context.Context, s *session, namespaces []string, of client.List, columns []column[T]) error {
+func follow[T any](ctx context.Context, s *session, namespaces []string, of view.List, columns []column[T]) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	q := s.query
@@ -154,20 +158,12 @@ func follow[T any](ctx context.Context, s *session, namespaces []string, of clie
 	var watches sync.WaitGroup
 	for _, namespace := range namespaces {
 		watches.Go(func() {
-			for ctx.Err() == nil {
-				err := client.Watch(ctx, s.api, namespace, of, q, func(item T) error {
-					showing.Lock()
-					defer showing.Unlock()
-					return showOne(s, columns, item)
-				})
-				if err != nil && !errors.Is(err, client.ErrEnded) {
-					cancel(inNamespace(namespace, err))
-				}
-				select {
-				case <-time.After(watchPause):
-				case <-ctx.Done():
-				}
-			}
+			err := client.Follow(ctx, s.api, client.Watch{Namespace: namespace, List: of, Query: q}, func(item T) error {
+				showing.Lock()
+				defer showing.Unlock()
+				return showOne(s, columns, item)
+			})
+			cancel(inNamespace(namespace, err))
 		})
 	}
 	watches.Wait()
@@ -183,9 +179,6 @@ func columnsFor[T any](all []column[T], wide, namespaced bool) []column[T] {
 		return c.wide && !wide || c.name == namespaceColumn && !namespaced
 	})
 }
-
-// watchPause is how long a watch that the API ended is not begun again.
-const watchPause = time.Second
 
 // namespaceColumn is shown when there may be several namespaces.
 const namespaceColumn = "NAMESPACE"

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"notifier/internal/api/client"
 	"notifier/internal/event/view"
 )
 
@@ -37,6 +36,6 @@ func webhooksList() *cobra.Command {
 		s.selection.flags(fs)
 		fs.StringVar(&s.query.Receiver, "receiver", "", "only those for this Receiver")
 	}, func(ctx context.Context, s *session, _ []string) error {
-		return list(ctx, s, client.Webhooks, webhookColumns, func(w view.Webhook) time.Time { return w.Time })
+		return list(ctx, s, view.Webhooks, webhookColumns, func(w view.Webhook) time.Time { return w.Time })
 	})
 }

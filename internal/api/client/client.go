@@ -35,16 +35,6 @@ func (e *Error) Error() string {
 	return e.Message
 }
 
-// List is one of the lists of a namespace.
-type List string
-
-// The lists.
-const (
-	Deliveries List = "deliveries"
-	Events     List = "events"
-	Webhooks   List = "webhooks"
-)
-
 // Client calls the API at one address. It may be used by several goroutines.
 type Client struct {
 	base *url.URL
@@ -64,14 +54,14 @@ func New(base string, transport http.RoundTripper) (*Client, error) {
 }
 
 // Namespaces returns the namespaces in which the caller may list deliveries, as far as the API looks.
-func (c *Client) Namespaces(ctx context.Context) ([]string, error) {
-	var page view.Page[string]
-	err := c.do(ctx, http.MethodGet, c.url("v1", "namespaces"), nil, &page)
-	return page.Items, err
+func (c *Client) Namespaces(ctx context.Context) (view.Namespaces, error) {
+	var found view.Namespaces
+	err := c.do(ctx, http.MethodGet, c.url("v1", "namespaces"), nil, &found)
+	return found, err
 }
 
 // Page reads one page of a list of a namespace; T is the list's type of item.
-func Page[T any](ctx context.Context, c *Client, namespace string, list List, q view.Query) (view.Page[T], error) {
+func Page[T any](ctx context.Context, c *Client, namespace string, list view.List, q view.Query) (view.Page[T], error) {
 	var page view.Page[T]
 	u := c.url("v1", "namespaces", namespace, string(list))
 	u.RawQuery = values(q).Encode()
@@ -121,7 +111,11 @@ func (c *Client) url(parts ...string) *url.URL {
 
 // do makes one request and decodes its answer into result.
 func (c *Client) do(ctx context.Context, method string, u *url.URL, body, result any) error {
-	answer, err := c.request(ctx, method, u, body, "application/json")
+	r, err := newRequest(ctx, method, u, body)
+	if err != nil {
+		return err
+	}
+	answer, err := c.send(r)
 	if err != nil {
 		return err
 	}
@@ -132,8 +126,8 @@ func (c *Client) do(ctx context.Context, method string, u *url.URL, body, result
 	return nil
 }
 
-// request makes one request. The answer is a success, and its body must be closed.
-func (c *Client) request(ctx context.Context, method string, u *url.URL, body any, accept string) (*http.Response, error) {
+// newRequest returns a request with a body in JSON, nil for none.
+func newRequest(ctx context.Context, method string, u *url.URL, body any) (*http.Request, error) {
 	var content io.Reader
 	if body != nil {
 		encoded, err := json.Marshal(body)
@@ -146,10 +140,14 @@ func (c *Client) request(ctx context.Context, method string, u *url.URL, body an
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("Accept", accept)
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
+	return r, nil
+}
+
+// send sends a request. The answer is a success, and its body must be closed.
+func (c *Client) send(r *http.Request) (*http.Response, error) {
 	answer, err := c.http.Do(r)
 	if err != nil {
 		return nil, fmt.Errorf("call the API: %w", err)

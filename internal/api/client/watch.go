@@ -8,90 +8,121 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"notifier/internal/event/view"
 )
 
-// maxItem bounds one item of a stream in bytes.
-const maxItem = 4 << 20
+const (
+	// maxItem bounds one item of a stream in bytes.
+	maxItem = 4 << 20
+	// watchPause is the pause before a stream that ended is begun again.
+	watchPause = time.Second
+)
 
-// ErrEnded says that the API ended a watch, as it does after some time: the caller may watch again.
-var ErrEnded = errors.New("the watch ended")
+// Watch says which new items are wanted: those of one list of a namespace that a query selects.
+type Watch struct {
+	Namespace string
+	List      view.List
+	Query     view.Query
+}
 
-// Watch calls handle with each new item of a list of a namespace as it comes, until ctx ends, handle returns an error or the API ends the
-// stream. It returns the error of handle as it is.
-func Watch[T any](ctx context.Context, c *Client, namespace string, list List, q view.Query, handle func(T) error) error {
-	u := c.url("v1", "namespaces", namespace, string(list))
-	v := values(q)
+// Follow calls handle with each new item of w as it comes; T is the list's type of item. An item may come twice. When the API ends the
+// stream, as it does after some time, it is begun again where it ended. Follow returns when ctx ends, with the error of handle as it is, or
+// when the API refuses.
+func Follow[T any](ctx context.Context, c *Client, w Watch, handle func(T) error) error {
+	s := &stream{}
+	for {
+		err := c.read(ctx, w, s, func(data []byte) error {
+			var item T
+			if err := json.Unmarshal(data, &item); err != nil {
+				return errors.New("the stream has an item that is not of this API")
+			}
+			return handle(item)
+		})
+		if err != nil && !passes(err) {
+			return err
+		}
+		select {
+		case <-time.After(watchPause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// passes reports whether an error is of an API that is busy or starts anew.
+func passes(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && (e.Status == http.StatusServiceUnavailable || e.Status == http.StatusTooManyRequests)
+}
+
+// read reads one stream to its end.
+func (c *Client) read(ctx context.Context, w Watch, s *stream, item func(data []byte) error) error {
+	u := c.url("v1", "namespaces", w.Namespace, string(w.List))
+	v := values(w.Query)
 	v.Set("watch", "1")
 	u.RawQuery = v.Encode()
-	answer, err := c.request(ctx, http.MethodGet, u, nil, "text/event-stream")
+	r, err := newRequest(ctx, http.MethodGet, u, nil)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Accept", "text/event-stream")
+	if s.last != "" {
+		r.Header.Set("Last-Event-ID", s.last)
+	}
+	answer, err := c.send(r)
 	if err != nil {
 		return err
 	}
 	defer answer.Body.Close()
 	lines := bufio.NewScanner(answer.Body)
 	lines.Buffer(make([]byte, 0, 64<<10), maxItem)
-	var s serverSent
 	for lines.Scan() {
-		data, name := s.line(lines.Bytes())
-		if data == nil {
-			continue
+		name, data := s.line(lines.Bytes())
+		if name != "item" || data == nil {
+			continue // a heartbeat, or the reason of the end: whether it lasts, the next stream tells
 		}
-		if name == "error" {
-			return said(data)
-		}
-		var item T
-		if err := json.Unmarshal(data, &item); err != nil {
-			return errors.New("the stream has an item that is not of this API")
-		}
-		if err := handle(item); err != nil {
+		if err := item(data); err != nil {
 			return err
 		}
 	}
-	switch {
+	switch err := lines.Err(); {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case lines.Err() != nil:
-		return fmt.Errorf("read the stream: %w", lines.Err())
+	case errors.Is(err, bufio.ErrTooLong):
+		return fmt.Errorf("read the stream: %w", err)
 	}
-	return ErrEnded
+	return nil
 }
 
-// said is the error that a stream's last message says.
-func said(data []byte) error {
-	var e struct {
-		Error string `json:"error"`
-	}
-	if json.Unmarshal(data, &e) != nil || e.Error == "" {
-		return ErrEnded
-	}
-	return &Error{Status: http.StatusForbidden, Message: e.Error}
-}
-
-// serverSent reads a stream of server-sent events (WHATWG HTML, section 9.2) line by line.
-type serverSent struct {
+// stream reads server-sent events (the section of that name in the HTML standard) line by line.
+type stream struct {
 	name string
 	data []byte
+	// id is that of the event that is read, last that of the last one that was whole.
+	id, last string
 }
 
-// line takes in a line and returns the data and the name of the event that it completes, nil data for none.
-func (s *serverSent) line(line []byte) (data []byte, name string) {
+// line takes in a line and returns the event that it completes, nil data for none.
+func (s *stream) line(line []byte) (name string, data []byte) {
 	if len(line) == 0 {
-		data, name = s.data, s.name
-		s.data, s.name = nil, ""
-		return data, name
+		name, data = s.name, s.data
+		s.name, s.data, s.last = "", nil, s.id
+		return name, data
 	}
 	field, value, _ := bytes.Cut(line, []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))
 	switch string(field) {
 	case "event":
 		s.name = string(value)
+	case "id":
+		s.id = string(value)
 	case "data":
 		if s.data != nil {
 			s.data = append(s.data, '\n')
 		}
 		s.data = append(s.data, value...)
 	}
-	return nil, ""
+	return "", nil
 }

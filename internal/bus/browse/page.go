@@ -14,8 +14,6 @@ const (
 	pageBytes    = 24 << 20
 	pageRequests = 4000
 	pageTime     = 2 * time.Second
-	// storedLate is how long after the time of an item its message may be stored.
-	storedLate = 10 * time.Second
 )
 
 // Source is a stream that a list is made of.
@@ -23,6 +21,8 @@ type Source[T any] struct {
 	Walker
 	// Decode returns the items of a message, oldest first.
 	Decode func(Message) []T
+	// Late is how long after the time of an item its message may be stored.
+	Late time.Duration
 }
 
 // List is made of what several streams keep, each in the order of its items' times.
@@ -100,8 +100,11 @@ func (l *List[T]) next(readings []*reading[T]) string {
 	if !more {
 		return ""
 	}
-	return encodeCursor(l.Name, places)
+	return l.Cursor(places...)
 }
+
+// Cursor returns the cursor of a place in each of the list's streams.
+func (l *List[T]) Cursor(places ...Place) string { return encodeCursor(l.Name, places) }
 
 // newest returns the source whose next item is the newest, nil when there is no item any more.
 func (l *List[T]) newest(ctx context.Context, readings []*reading[T]) (newest *reading[T], err error) {
@@ -128,7 +131,7 @@ func (s *Source[T]) open(p Place, budget *Budget, q view.Query) *reading[T] {
 	}
 	s.Budget, s.Below, s.Since = budget, p.Below, q.Since
 	if !q.Until.IsZero() {
-		s.Until = q.Until.Add(storedLate)
+		s.Until = q.Until.Add(s.Late)
 	}
 	if p.Rest > 0 && p.Below < noSequence {
 		s.Below = p.Below + 1 // some of that message's items are to come

@@ -43,6 +43,9 @@ type request struct {
 	MaxBytes  int        `json:"max_bytes,omitempty"`
 }
 
+// requestTime bounds one request.
+const requestTime = 5 * time.Second
+
 const (
 	apiDirect = "$JS.API.DIRECT.GET."
 	apiGet    = "$JS.API.STREAM.MSG.GET."
@@ -84,6 +87,8 @@ func (s Stream) get(ctx context.Context, r request) (Message, error) {
 	if err != nil {
 		return Message{}, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
 	if s.Direct {
 		reply, err := s.Conn.RequestWithContext(ctx, apiDirect+s.Name, body)
 		if err != nil {
