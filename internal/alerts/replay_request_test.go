@@ -368,7 +368,7 @@ func TestT6ReplaysAreBounded(t *testing.T) {
 		}
 		last := view.ReplayRequest{IDs: want[requestBurst : requestBurst+1]}
 		_, err := d.Replay(t.Context(), "team-a", last)
-		if refusal, ok := errors.AsType[*view.Refusal](err); !ok || refusal.After <= 0 {
+		if refusal, ok := errors.AsType[*event.Error](err); !ok || refusal.RetryAfter <= 0 {
 			t.Errorf("%v", err)
 		}
 		pass(requestEvery)

@@ -89,9 +89,16 @@ func (r *requests) begin(ctx context.Context, namespace string) (end func(), err
 	return func() { r.turns.Release(1); leave() }, nil
 }
 
-// tooOften is the refusal of a request for a Provider of which too many were made.
-func tooOften() *view.Refusal {
-	return &view.Refusal{
-		Reason: "too many replays and tests of this Provider were asked for: ask again in " + inWords(requestEvery), After: requestEvery,
-	}
+// Labels of requests that are not served.
+const (
+	labelTooOften = "too_often"
+	labelRefused  = "refused"
+)
+
+// tooOften is the error of a request for a Provider of which too many were made.
+func tooOften() *event.Error {
+	e := event.NewError(event.Retry, labelTooOften,
+		"too many replays and tests of this Provider were asked for: ask again in "+inWords(requestEvery), nil)
+	e.RetryAfter = requestEvery
+	return e
 }

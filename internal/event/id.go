@@ -80,9 +80,5 @@ func DeliveryID(r *Record, alertUID, providerName string) string {
 
 // TestID is the identity of a test message that was asked for under a value, through the Provider of a UID.
 func TestID(namespace, providerUID, value string) string {
-	d := newDigest("test")
-	for _, s := range []string{namespace, providerUID, value} {
-		d.field(s)
-	}
-	return d.hex(idBytes)
+	return hashFields(idBytes, "test", namespace, providerUID, value)
 }
