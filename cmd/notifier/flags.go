@@ -92,6 +92,8 @@ func busFlags(fs *pflag.FlagSet, o *app.Options) {
 	fs.IntVar(&o.StreamReplicas, "stream-replicas", o.StreamReplicas, "replicas of every stream, 1 to 5; more than 1 needs --nats-url")
 	fs.DurationVar(&o.RateLimitInterval, "rate-limit-interval", o.RateLimitInterval,
 		"time within which a repeated event is a duplicate and answered 429")
+	fs.DurationVar(&o.HistoryAge, "history-age", o.HistoryAge,
+		"time for which it is kept what was sent, as long as there is room for it; 26h at least")
 	fs.IntVar(&o.NamespaceQuota, "namespace-quota", o.NamespaceQuota,
 		"notifications of one namespace that may wait, divided evenly among its Providers; beyond it the oldest are dead-lettered")
 	fs.DurationVar(&o.DeadLetterReplay, "dead-letter-replay", o.DeadLetterReplay,

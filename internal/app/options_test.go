@@ -39,6 +39,7 @@ func TestABadSettingIsAnErrorThatNamesItsFlag(t *testing.T) {
 		"nats-creds":               func(o *app.Options) { o.NATSCreds = "x" },
 		"stream-replicas":          func(o *app.Options) { o.StreamReplicas = 3 },
 		"rate-limit-interval":      func(o *app.Options) { o.RateLimitInterval = 0 },
+		"history-age":              func(o *app.Options) { o.HistoryAge = 25 * time.Hour },
 		"dead-letter-replay":       func(o *app.Options) { o.DeadLetterReplay = -time.Second },
 		"delivery-max-age":         func(o *app.Options) { o.DeliveryMaxAge = 25 * time.Hour },
 		"namespace-quota":          func(o *app.Options) { o.NamespaceQuota = 0 },
