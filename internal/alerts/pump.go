@@ -164,10 +164,10 @@ func (s *shard) start(work context.Context, it *item, dest *Destination) {
 	q.inflight++
 	it.busy, it.sending, it.line.busy = true, true, true
 	it.storing, it.spilled = false, nil
-	s.spawn(func() {
+	s.spawnFor(func() func() {
 		v, tried := s.try(work, it, dest)
 		s.post(func() { s.attempted(work, it, dest, tried) })
-		s.conclude(work, it, dest, v)
+		return s.conclude(work, it, dest, v)
 	})
 }
 
@@ -253,13 +253,13 @@ func (s *shard) putAway(work context.Context, it *item, dest *Destination, v ver
 	it.queue.dequeue(it)
 	it.busy = true
 	s.rescheduling++
-	s.spawn(func() {
+	s.spawnFor(func() func() {
 		select {
 		case s.slots <- struct{}{}:
 			defer func() { <-s.slots }()
 		case <-work.Done():
 		}
-		s.conclude(work, it, dest, v)
+		return s.conclude(work, it, dest, v)
 	})
 }
 

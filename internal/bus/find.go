@@ -224,7 +224,8 @@ func whole(d *event.Delivery, v view.Delivery) view.DeliveryDetail {
 func (r *sent) detail(namespace, provider string, at time.Time) view.DeliveryDetail {
 	d := view.DeliveryDetail{Delivery: r.view(namespace, provider, at), Tries: r.Tries, Authored: slices.Sorted(maps.Keys(r.Authored))}
 	if n := len(d.Tries); n == 0 || d.Tries[n-1].Class != event.ClassSent {
-		d.Tries = append(d.Tries, view.Attempt{Time: r.Sent, Class: event.ClassSent})
+		began := r.Sent.Add(-time.Duration(r.Took) * time.Millisecond)
+		d.Tries = append(d.Tries, view.Attempt{Time: began, Millis: r.Took, Class: event.ClassSent})
 	}
 	if len(r.Authored) > 0 {
 		d.Message = &view.Event{Metadata: r.Authored}

@@ -97,6 +97,7 @@ func newFeeds(r *reads) map[view.List][]*followed {
 	return map[view.List][]*followed{
 		view.Deliveries: {feed(streamHistory, anyOf(sentViews)), feed(streamDeadLetters, anyOf(deadViews)), waiting},
 		view.Events:     {feed(streamEvents, anyOf(eventViews))},
+		view.Webhooks:   {feed(streamWebhooks, anyOf(webhookViews))},
 	}
 }
 

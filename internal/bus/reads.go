@@ -17,8 +17,9 @@ import (
 const (
 	// maxReads is how many lists and lookups of owners this process makes at a time.
 	maxReads = 4
-	// readTime bounds one of them, its waiting included.
+	// readTime bounds one of them, and turnTime how long it waits before.
 	readTime = 5 * time.Second
+	turnTime = time.Second
 )
 
 // ErrBusy says that too many lists are being read, and that the same request may succeed soon.
@@ -41,17 +42,17 @@ func newReads(b *Bus) *reads {
 	return r
 }
 
-// begin waits for a turn to read. The caller must call end.
+// begin waits for a turn to read, or returns ErrBusy. The caller must call end.
 func (r *reads) begin(ctx context.Context) (_ context.Context, end func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, readTime)
+	turn := time.NewTimer(turnTime)
+	defer turn.Stop()
 	select {
 	case r.slots <- struct{}{}:
+		ctx, cancel := context.WithTimeout(ctx, readTime)
 		return ctx, func() { <-r.slots; cancel() }, nil
+	case <-turn.C:
+		return nil, nil, ErrBusy
 	case <-ctx.Done():
-		defer cancel()
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return nil, nil, ErrBusy
-		}
 		return nil, nil, ctx.Err()
 	}
 }

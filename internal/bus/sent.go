@@ -26,8 +26,9 @@ type sent struct {
 	Replays  int       `json:"replays,omitempty"`
 	Routed   time.Time `json:"routed"`
 	Sent     time.Time `json:"sent"`
-	// Tries are the attempts that failed before.
+	// Tries are the attempts, if there were several. Of a single one Took is how long it took, in milliseconds.
 	Tries []event.Attempt `json:"tries,omitempty"`
+	Took  int64           `json:"took,omitempty"`
 	// Authored are the keys of the metadata that the Alert's author wrote, with their values if these are short.
 	Authored map[string]string `json:"authored,omitempty"`
 	// Test says that the delivery was asked for to test the Provider. It has no event.
@@ -38,6 +39,9 @@ func sentRecord(d *event.Delivery, at time.Time) sent {
 	r := sent{
 		ID: d.ID, Alert: d.Alert, Object: d.Object(), Reason: d.Event.Reason, Severity: d.Event.Severity, Order: d.Order,
 		Attempts: d.Attempts, Replays: d.Replays, Routed: d.Routed, Sent: at, Tries: d.Tries, Test: d.Test,
+	}
+	if len(d.Tries) == 0 {
+		r.Took = d.Took.Milliseconds()
 	}
 	size := 0
 	for _, key := range d.Authored {

@@ -37,9 +37,7 @@ const (
 	deadLettersMaxAge = 7 * 24 * time.Hour
 	// deadPerProvider bounds what one Provider may leave among the dead letters, so that it does not push out the others'.
 	deadPerProvider = 1000
-	// historyMaxAge is longer than a delivery may wait on the schedule.
-	historyMaxAge  = 26 * time.Hour
-	webhooksMaxAge = 24 * time.Hour
+	webhooksMaxAge  = 24 * time.Hour
 	// webhooksPerReceiver bounds the messages about one Receiver: one every half minute. A flood of forged webhooks is one a minute.
 	webhooksPerReceiver = 2880
 	// deliveryDuplicates is the window in which the stream itself drops a delivery that was routed twice. Beyond it, and after a
@@ -80,7 +78,7 @@ func streamConfigs(o *Options) []jetstream.StreamConfig {
 	}, {
 		Name: streamHistory, Description: "what was delivered",
 		Subjects: []string{prefixHistory + everythingElse}, Retention: jetstream.LimitsPolicy,
-		MaxAge: historyMaxAge, MaxBytes: o.Budgets.History, Discard: jetstream.DiscardOld,
+		MaxAge: o.HistoryAge, MaxBytes: o.Budgets.History, Discard: jetstream.DiscardOld,
 	}, {
 		Name: streamWebhooks, Description: "what became of webhooks",
 		Subjects: []string{prefixWebhook + everythingElse}, Retention: jetstream.LimitsPolicy,

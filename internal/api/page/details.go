@@ -1,8 +1,10 @@
 package page
 
 import (
+	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"time"
@@ -47,6 +49,9 @@ func toDelivery(v *visit) (*screen, error) {
 
 func deliveryOf(v *visit, id string) (*screen, error) {
 	d, err := v.Delivery(v.ctx(), v.user, v.namespace, id)
+	if errors.Is(err, view.ErrNotFound) {
+		return notYet(v), nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -61,6 +66,14 @@ func deliveryOf(v *visit, id string) (*screen, error) {
 	return &screen{
 		template: "delivery", Section: "deliveries", Title: d.Object.String(), Watch: f.watch(v.namespace, view.Deliveries), Body: body,
 	}, nil
+}
+
+// notYet is the screen for a delivery that is not found. One that was just made is not found before it was tried: the page shows it then.
+func notYet(v *visit) *screen {
+	return &screen{
+		template: "problem", status: http.StatusNotFound, Section: "deliveries", Title: "Not found", Watch: filter{}.watch(v.namespace, view.Deliveries),
+		Body: problem{Head: "Not found", Text: "There is no such delivery, or none any more. One that was just made shows here as soon as it was tried"},
+	}
 }
 
 // steps is a delivery's time line.

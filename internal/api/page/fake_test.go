@@ -97,7 +97,7 @@ func (f *fixture) in(namespace string) (*kept, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.err != nil {
-		return nil, f.err
+		return &kept{}, f.err
 	}
 	if k := f.kept[namespace]; k != nil {
 		return k, nil
@@ -136,6 +136,17 @@ func (f *fixture) FindDelivery(_ context.Context, namespace, id string) (view.De
 		return view.DeliveryDetail{}, view.ErrNotFound
 	}
 	return k.deliveries[i], nil
+}
+
+func (f *fixture) FindDeliveries(_ context.Context, namespace string, _ time.Time, ids []string) (map[string]view.Delivery, error) {
+	k, err := f.in(namespace)
+	found := map[string]view.Delivery{}
+	for _, d := range k.deliveries {
+		if slices.Contains(ids, d.ID) {
+			found[d.ID] = d.Delivery
+		}
+	}
+	return found, err
 }
 
 func (f *fixture) ListEvents(_ context.Context, namespace string, q view.Query) (p view.Page[view.Event], err error) {

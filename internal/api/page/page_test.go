@@ -282,5 +282,6 @@ func TestProblemsHaveTheStatusAndNoInnards(t *testing.T) {
 	} {
 		newFixture().get(t, target, "viewer", http.StatusBadRequest)
 	}
+	contains(t, newFixture().get(t, "/ns/team-a/deliveries/not-tried-yet", "viewer", http.StatusNotFound), `data-watch="/v1/namespaces/team-a/deliveries?watch=1"`)
 	newFixture().get(t, "/ns/team-a/deliveries/"+strings.Repeat("a", 300), "viewer", http.StatusNotFound)
 }

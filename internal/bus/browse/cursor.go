@@ -42,7 +42,7 @@ func decodeCursor(list, cursor string, n int) ([]Place, error) {
 	if len(cursor) > maxCursor {
 		return nil, view.ErrBadCursor
 	}
-	raw, err := base64.RawURLEncoding.DecodeString(cursor)
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
 	if err != nil || len(raw) < checkBytes || string(check(list, raw[checkBytes:])) != string(raw[:checkBytes]) {
 		return nil, view.ErrBadCursor
 	}

@@ -100,8 +100,11 @@ func (l *List[T]) next(readings []*reading[T]) string {
 	if !more {
 		return ""
 	}
-	return encodeCursor(l.Name, places)
+	return l.Cursor(places...)
 }
+
+// Cursor returns the cursor of a place in each of the list's streams.
+func (l *List[T]) Cursor(places ...Place) string { return encodeCursor(l.Name, places) }
 
 // newest returns the source whose next item is the newest, nil when there is no item any more.
 func (l *List[T]) newest(ctx context.Context, readings []*reading[T]) (newest *reading[T], err error) {
