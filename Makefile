@@ -1,5 +1,5 @@
 # Every target runs on a machine with Go, make and git; the tests need curl and openssl as well, for the commands that the documentation
-# shows, and two rows of the benchmark need strace. Tools are pinned in tools/go.mod and compiled on first use.
+# shows, and Debian's chromium for the page, and two rows of the benchmark need strace. Tools are pinned in tools/go.mod and compiled on first use.
 
 SHELL       := /bin/bash
 .SHELLFLAGS := -euo pipefail -c

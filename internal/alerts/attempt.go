@@ -47,6 +47,9 @@ type verdict struct {
 	label, reason string
 	// outcome is for the metrics.
 	outcome string
+	// began and took are of the attempt, zero when there was none.
+	began time.Time
+	took  time.Duration
 }
 
 // attempt is what the queue learns from one.
@@ -86,7 +89,7 @@ func (s *shard) try(work context.Context, it *item, dest *Destination) (verdict,
 	took := now.Sub(started)
 	s.metrics.sends.WithLabelValues(s.metrics.typeOf(dest)).Observe(took.Seconds())
 	if err == nil {
-		return verdict{action: record, outcome: outcomeSent, label: labelNone}, attempt{made: true, took: took}
+		return verdict{action: record, outcome: outcomeSent, label: labelNone, began: started, took: took}, attempt{made: true, took: took}
 	}
 	if work.Err() != nil || !event.Owned(work) {
 		return verdict{action: nak}, attempt{}
@@ -94,7 +97,9 @@ func (s *shard) try(work context.Context, it *item, dest *Destination) (verdict,
 	failure := event.AsError(err)
 	it.mu.Lock() // a copy may be made for the schedule
 	defer it.mu.Unlock()
-	return s.judge(d, failure, started, now), attempt{made: true, err: failure, took: took}
+	v := s.judge(d, failure, started, now)
+	d.Failed(started, took, failure, v.at)
+	return v, attempt{made: true, err: failure, took: took}
 }
 
 func (s *shard) wasSent(work context.Context, d *event.Delivery) (bool, error) {
@@ -136,11 +141,11 @@ func (s *shard) judge(d *event.Delivery, failure *event.Error, started, now time
 	switch {
 	case failure.Class == event.Permanent, errors.Is(failure, errPanic) && d.Attempts >= maxPanics:
 		v.action, v.outcome = toDeadLetters, outcomeDead
-	case !now.Before(expiry(d)):
+	case !now.Before(s.expiry(d)):
 		v.action, v.outcome, v.label = toDeadLetters, outcomeDead, labelExpired
-		v.reason = "expired: not delivered within 24 hours, last: " + failure.Reason
+		v.reason = s.expired(failure.Reason)
 	default:
-		v.action, v.outcome, v.at = reschedule, outcomeRetry, retryAt(d, failure.RetryAfter, now)
+		v.action, v.outcome, v.at = reschedule, outcomeRetry, retryAt(d, failure.RetryAfter, now, s.expiry(d))
 		d.Reschedules++
 		if d.Attempts == 1 {
 			s.recordFailure(d, failure.Reason+"; will retry")
@@ -172,6 +177,7 @@ func (s *shard) store(work context.Context, it *item, v verdict) bool {
 	var write func(context.Context) error
 	switch v.action {
 	case record:
+		d.Succeeded(v.began, v.took)
 		write = func(ctx context.Context) error { return s.History.Sent(ctx, d) }
 	case toDeadLetters:
 		write = func(ctx context.Context) error { return s.Schedule.DeadLetter(ctx, d, v.label, v.reason) }

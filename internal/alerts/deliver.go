@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,7 +57,7 @@ type History interface {
 // DefaultDrainTimeout is how long sends that are under way may take when a shard is given up.
 const DefaultDrainTimeout = 5 * time.Second
 
-// DelivererOptions wires a Deliverer. All but Gate and DrainTimeout are required.
+// DelivererOptions wires a Deliverer. All but Gate, MaxAge and DrainTimeout are required.
 type DelivererOptions struct {
 	Source       DeliverySource
 	Schedule     Schedule
@@ -72,6 +73,8 @@ type DelivererOptions struct {
 	Quota int
 	// ReplayWindow is how old what was given up may be to be sent after all when its Provider is mended, zero for never.
 	ReplayWindow time.Duration
+	// MaxAge is how long a delivery is tried, DefaultMaxAge where it is zero.
+	MaxAge time.Duration
 	// Gate, unless nil, is closed when the tables are complete. A delivery that was looked at earlier would miss its Alert.
 	Gate         <-chan struct{}
 	DrainTimeout time.Duration
@@ -93,8 +96,8 @@ func (o DelivererOptions) validate() error {
 	if o.Quota < 1 {
 		errs = append(errs, errors.New("alerts.DelivererOptions: Quota is not positive"))
 	}
-	if o.DrainTimeout < 0 {
-		errs = append(errs, errors.New("alerts.DelivererOptions: DrainTimeout is negative"))
+	if o.DrainTimeout < 0 || o.MaxAge < 0 {
+		errs = append(errs, errors.New("alerts.DelivererOptions: DrainTimeout or MaxAge is negative"))
 	}
 	return errors.Join(errs...)
 }
@@ -119,9 +122,7 @@ func NewDeliverer(o DelivererOptions) (*Deliverer, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	if o.DrainTimeout == 0 {
-		o.DrainTimeout = DefaultDrainTimeout
-	}
+	o.DrainTimeout, o.MaxAge = cmp.Or(o.DrainTimeout, DefaultDrainTimeout), cmp.Or(o.MaxAge, DefaultMaxAge)
 	d := &Deliverer{
 		DelivererOptions: o, shards: newServing(), losses: newLosses(o.Reports), sent: newActivities(AlertSent, o.Reports),
 		metrics: newDeliverMetrics(o.Registerer, o.Types),

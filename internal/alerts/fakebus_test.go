@@ -31,6 +31,7 @@ type fakeBus struct {
 	expires       time.Time
 	changed       chan struct{}
 	history       map[string]int
+	sent          []event.Delivery // as it was recorded
 	dead          []deadLetter
 	reschedules   map[string]int // by ID#Reschedules
 	rescheduleLog []parkedAt

@@ -93,6 +93,7 @@ type world struct {
 	registry     *prometheus.Registry // of the last run
 	order        uint64
 	quota        int
+	maxAge       time.Duration
 }
 
 func newWorld(t *testing.T) *world {
@@ -142,7 +143,7 @@ func (w *world) deliverer(s *fakeSession) *Deliverer {
 	w.registry = prometheus.NewRegistry()
 	d, err := NewDeliverer(DelivererOptions{
 		Source: s, Schedule: s, History: s, Dead: s, ReplayWindow: DefaultReplayWindow, Alerts: w.alerts, Destinations: w.destinations,
-		Reports: w.notes, Quota: w.quota, Recorder: w.notes, Types: []string{"generic", "slack"},
+		Reports: w.notes, Quota: w.quota, MaxAge: w.maxAge, Recorder: w.notes, Types: []string{"generic", "slack"},
 		Log: slog.New(slog.DiscardHandler), Registerer: w.registry,
 	})
 	if err != nil {

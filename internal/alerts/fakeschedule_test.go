@@ -171,7 +171,10 @@ func (s *fakeSession) Replay(_ context.Context, letter event.Dead) error {
 }
 
 func (s *fakeSession) Sent(_ context.Context, d *event.Delivery) error {
-	return s.op("sent", func() { s.history[d.ID]++ })
+	return s.op("sent", func() {
+		s.history[d.ID]++
+		s.sent = append(s.sent, *d)
+	})
 }
 
 func (s *fakeSession) WasSent(_ context.Context, d *event.Delivery) (sent bool, err error) {

@@ -210,14 +210,14 @@ func (s *shard) putBack(work context.Context, it *item, now time.Time) {
 		s.leave(it)
 		it.queue.recallAt = now.Add(recallGap) // or it would be recalled at once
 		return
-	case it.queue.bad(now) && !now.Before(expiry(&it.d)):
+	case it.queue.bad(now) && !now.Before(s.expiry(&it.d)):
 		s.expire(work, it)
 		return
 	}
 	it.unsent = it.unsent || it.fresh()
 	it.d.Reschedules++
 	s.metrics.rescheduled.Inc()
-	s.putAway(work, it, nil, verdict{action: reschedule, at: later(expiry(&it.d), now.Add(leastShelved)), onSchedule: true})
+	s.putAway(work, it, nil, verdict{action: reschedule, at: later(s.expiry(&it.d), now.Add(leastShelved)), onSchedule: true})
 }
 
 // leastShelved keeps a delivery whose lifetime is over, but whose destination takes it, from coming off the schedule all the time.
@@ -225,14 +225,11 @@ const leastShelved = time.Minute
 
 // expire gives up an item that could not be sent in its lifetime.
 func (s *shard) expire(work context.Context, it *item) {
-	reason, last := "expired: not delivered within 24 hours", it.d.LastError
+	last := it.d.LastError
 	if last == "" && it.queue.unusable {
 		last = it.queue.health.now.Reason
 	}
-	if last != "" {
-		reason += ", last: " + last
-	}
-	s.giveUp(work, it, it.queue.current, labelExpired, reason)
+	s.giveUp(work, it, it.queue.current, labelExpired, s.expired(last))
 }
 
 // giveUpAll ends all that waits in memory. What is on the schedule follows as it is recalled.

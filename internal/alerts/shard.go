@@ -174,7 +174,7 @@ func (s *shard) takeIn(work context.Context, h event.Message[event.Delivery], di
 	behind := q.backlogged(l, e, rankOf(&d), now)
 	it := s.take(q, l, e, d, h.Acker)
 	it.direct, it.taken = direct, now
-	if behind || q.closed(now) && !now.Before(expiry(&it.d)) {
+	if behind || q.closed(now) && !now.Before(s.expiry(&it.d)) {
 		s.putBack(work, it, now)
 	} else {
 		s.enqueue(it)

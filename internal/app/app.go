@@ -77,8 +77,8 @@ func New(ctx context.Context, o Options) (*App, error) {
 	}
 	a.bus, err = bus.Open(ctx, bus.Options{
 		DataDir: o.busDir(), URL: o.NATSURL, Creds: o.NATSCreds, Replicas: o.StreamReplicas,
-		DuplicateWindow: o.RateLimitInterval,
-		Log:             a.log.With("component", "bus"), Registerer: a.registry,
+		DuplicateWindow: o.RateLimitInterval, HistoryAge: o.HistoryAge,
+		Log: a.log.With("component", "bus"), Registerer: a.registry,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("bus: %w", err)

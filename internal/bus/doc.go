@@ -1,4 +1,4 @@
-// Package bus is the one thing between the stages of notifier: five JetStream streams and a few buckets, on a nats-server in
+// Package bus is the one thing between the stages of notifier: six JetStream streams and a few buckets, on a nats-server in
 // this process or on a remote one. It is the only user of NATS.
 //
 // # Loss
@@ -19,8 +19,10 @@
 //     on streams that discard old), so the embedded server's total is the last bound: it refuses.
 //   - TRIGGERS: one message a target, Budgets.Triggers bytes, beyond which new targets are refused with ErrFull.
 //   - DEADLETTERS: 7 days, 1,000 messages a Provider, Budgets.DeadLetters bytes, the oldest go.
-//   - HISTORY: 26 hours, Budgets.History bytes, the oldest go. This process remembers the 100,000 to 200,000 deliveries sent last, in
+//   - HISTORY: Options.HistoryAge, Budgets.History bytes, the oldest go. This process remembers the 100,000 to 200,000 deliveries sent last, in
 //     memory; of its last 15 minutes a worker reads them from HISTORY when its term begins. What is not remembered is not recognized.
+//   - WEBHOOKS: 24 hours, 2,880 messages a Receiver, Budgets.Webhooks bytes, the oldest go. Of one namespace RecordWebhooks takes a
+//     sixteenth of these bytes at once and one more a day, and refuses what is beyond with ErrFull.
 //
 // The bounds are scaled down together to what the disk has room for, but none below what its stream holds and still owes: a data
 // directory on a disk that has become smaller opens with all of that.
@@ -40,6 +42,7 @@
 //   - the configurations of streams and consumers before Open returns, or the next publish.
 //
 // HISTORY, removals, what consumers have acknowledged and the leases are not synced: a loss of power then means a duplicate (invariant E3).
+// WEBHOOKS is not synced either: what became of the last webhooks is then not listed, and nothing else depends on it.
 //
 // The server (v2.15.2, without encryption and compression) stores a stream under jetstream/$G/streams/NAME: meta.inf and meta.sum, a
 // directory obs with one for each consumer, and a directory msgs.

@@ -24,14 +24,21 @@ type Error struct {
 	Reason string
 	// Label is Reason's kind from a small closed set, for metrics ("timeout", "refused", "http_4xx", …).
 	Label string
+	// Status is the HTTP status of the destination's answer, 0 when there was none or it was not over HTTP.
+	Status int
 	// RetryAfter is how long the destination asked to wait, zero when it did not say.
 	RetryAfter time.Duration
 	cause      error
 }
 
-// NewError classifies cause. The cause is kept for errors.Is and errors.As but never printed.
+// NewError classifies cause. The cause is kept for errors.Is and errors.As but never printed. The Status of an Error within it is the new
+// one's as well.
 func NewError(class Class, label, reason string, cause error) *Error {
-	return &Error{Class: class, Label: label, Reason: reason, cause: cause}
+	e := &Error{Class: class, Label: label, Reason: reason, cause: cause}
+	if answered, ok := errors.AsType[*Error](cause); ok {
+		e.Status = answered.Status
+	}
+	return e
 }
 
 func (e *Error) Error() string { return e.Reason }

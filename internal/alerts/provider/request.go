@@ -3,7 +3,6 @@ package provider
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -92,8 +91,3 @@ func (c *Client) URL(segments ...string) *url.URL {
 func (c *Client) Root(path string) *url.URL {
 	return &url.URL{Scheme: c.address.Scheme, Host: c.address.Host, Path: path}
 }
-
-// refused is the cause of an error that stands for an answer with a status.
-type refused struct{ status int }
-
-func (r refused) Error() string { return fmt.Sprintf("HTTP %d", r.status) }

@@ -121,8 +121,8 @@ func (t *transport) short(body io.Reader, cancel context.CancelFunc) []byte {
 
 // StatusOf returns the HTTP status of the refusal that err stands for, 0 for any other error.
 func StatusOf(err error) int {
-	if r, ok := errors.AsType[refused](err); ok {
-		return r.status
+	if e, ok := errors.AsType[*event.Error](err); ok {
+		return e.Status
 	}
 	return 0
 }
@@ -183,7 +183,8 @@ func statusError(code int, retryAfter string, now time.Time) *event.Error {
 	case code < 400:
 		label, reason = LabelRedirect, reason+" (redirects are not followed)"
 	}
-	e := event.NewError(class, label, reason, refused{code})
+	e := event.NewError(class, label, reason, nil)
+	e.Status = code
 	if class == event.Retry {
 		e.RetryAfter = ParseRetryAfter(retryAfter, now)
 	}
