@@ -154,8 +154,12 @@ func (s *shard) judge(d *event.Delivery, failure *event.Error, started, now time
 	return v
 }
 
-// recordFailure records a Kubernetes Event on the Alert.
+// recordFailure records a Kubernetes Event on the Alert, or on the Provider that a test message is for.
 func (s *Deliverer) recordFailure(d *event.Delivery, reason string) {
+	if d.Test {
+		s.Recorder.Event(kindProvider, d.Namespace, d.Provider, d.ProviderUID, warning, ReasonDispatchFailed, "test message: "+reason)
+		return
+	}
 	s.Recorder.Event(kindAlert, d.Namespace, d.Alert, d.AlertUID, warning, ReasonDispatchFailed,
 		fmt.Sprintf("notification about %s to Provider %s: %s", d.Event.InvolvedObject, d.Provider, reason))
 }
@@ -253,7 +257,7 @@ func (s *shard) account(d *event.Delivery, dest *Destination, v verdict) {
 		label = labelNone
 	}
 	s.metrics.count(dest, outcome, label)
-	if outcome == outcomeSent {
+	if outcome == outcomeSent && !d.Test {
 		s.sent.note(d.Namespace, d.Alert, d.AlertUID, time.Now())
 	}
 	level := slog.LevelInfo

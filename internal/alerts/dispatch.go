@@ -95,6 +95,13 @@ func (v *serving) remove(s *shard, returned bool) {
 	}
 }
 
+// get returns the shard of a number, nil while it is not served here.
+func (v *serving) get(number int) *shard {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.shards[number]
+}
+
 // await returns the shard of a number once it is served.
 func (v *serving) await(ctx context.Context, number int) (*shard, error) {
 	for {

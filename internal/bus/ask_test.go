@@ -83,7 +83,8 @@ func TestTheWorkerIsAskedFromAnyReplica(t *testing.T) {
 	if _, err := b.AskTest(ctx, "team", view.TestRequest{}); !errors.Is(err, view.ErrNotFound) {
 		t.Errorf("not found is told as %v", err)
 	}
-	if _, err := b.AskReplay(ctx, "team", view.ReplayRequest{IDs: []string{strings.Repeat("x", maxAsk)}}); event.AsError(err).Label != "too_large" {
+	large := view.ReplayRequest{IDs: []string{strings.Repeat("x", maxAsk)}}
+	if _, err := b.AskReplay(ctx, "team", large); event.AsError(err).Label != "too_large" {
 		t.Errorf("a large request: %v", err)
 	}
 	stop()
@@ -100,7 +101,8 @@ func TestAWorkerWhoseTermIsOverDoesNothing(t *testing.T) {
 	answering(t, b, r, func() bool { return owned })
 	ctx, cancel := context.WithTimeout(testContext(t), 2*followRetry/10)
 	defer cancel()
-	if _, err := b.AskTest(ctx, "team", view.TestRequest{Provider: "slack"}); !errors.Is(err, context.DeadlineExceeded) || r.namespace != "" {
+	_, err := b.AskTest(ctx, "team", view.TestRequest{Provider: "slack"})
+	if !errors.Is(err, context.DeadlineExceeded) || r.namespace != "" {
 		t.Errorf("asked for %q: %v", r.namespace, err)
 	}
 	owned = true

@@ -30,8 +30,8 @@ func searchBudget() *browse.Budget {
 	return &browse.Budget{Messages: 1 << 20, Bytes: 1 << 30, Requests: 1 << 14, Until: time.Now().Add(3 * time.Second)}
 }
 
-// FindDelivery returns what is kept of a delivery, or view.ErrNotFound: of one that waits, else of a dead letter, else of one that was sent.
-// What was sent is found among the newest of its namespace, as far as three seconds of reading reach.
+// FindDelivery returns what is kept of a delivery, or view.ErrNotFound: of one that waits, else of a dead letter, else of one that was
+// sent. What was sent is found among the newest of its namespace, as far as three seconds of reading reach.
 func (b *Bus) FindDelivery(ctx context.Context, namespace, id string) (view.DeliveryDetail, error) {
 	ctx, end, err := b.reads.begin(ctx)
 	if err != nil {

@@ -155,7 +155,8 @@ func TestRareAndDenseDeliveriesAreAllListed(t *testing.T) {
 			if !slices.IsSortedFunc(many, func(a, b view.Delivery) int { return b.Time.Compare(a.Time) }) {
 				t.Error("not newest first")
 			}
-			if some := all(ctx, t, b, "many", view.Query{Provider: "p3", Limit: view.MaxLimit}); len(some) < n/5-len(want) || some[0].Provider != "p3" {
+			some := all(ctx, t, b, "many", view.Query{Provider: "p3", Limit: view.MaxLimit})
+			if len(some) < n/5-len(want) || some[0].Provider != "p3" {
 				t.Errorf("%d of one Provider", len(some))
 			}
 		})
@@ -179,7 +180,8 @@ func TestFiltersSelectDeliveries(t *testing.T) {
 		want  int
 	}{
 		{view.Query{State: view.StateSent}, 11}, {view.Query{State: view.StateDead}, 10}, {view.Query{State: view.StatePending}, 10},
-		{view.Query{Provider: "teams"}, 1}, {view.Query{Provider: "provider.0"}, 15}, {view.Query{Provider: "*"}, 0}, {view.Query{Provider: ">"}, 0},
+		{view.Query{Provider: "teams"}, 1}, {view.Query{Provider: "provider.0"}, 15},
+		{view.Query{Provider: "*"}, 0}, {view.Query{Provider: ">"}, 0},
 		{view.Query{Alert: "other"}, 1}, {view.Query{Object: "kustomization/DB"}, 1}, {view.Query{Object: "db"}, 0},
 		{view.Query{Event: "event"}, 2}, {view.Query{Event: "none"}, 0}, {view.Query{Provider: "provider.0", State: "other"}, 0},
 		{view.Query{Until: at}, before}, {view.Query{Since: at}, len(every) - before}, {view.Query{Since: at, Until: at}, 0},

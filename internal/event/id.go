@@ -77,3 +77,8 @@ func DeliveryID(r *Record, alertUID, providerName string) string {
 	return hashFields(idBytes, "delivery",
 		r.Event.InvolvedObject.Namespace, r.ID, strconv.FormatUint(r.Seq, 10), alertUID, providerName)
 }
+
+// TestID is the identity of a test message that was asked for under a value, through the Provider of a UID.
+func TestID(namespace, providerUID, value string) string {
+	return hashFields(idBytes, "test", namespace, providerUID, value)
+}
