@@ -163,6 +163,33 @@ func TestRareAndDenseDeliveriesAreAllListed(t *testing.T) {
 	}
 }
 
+// Fails when messages of a window that are more than are held at a time are left out, which is so behind a place from which on they are
+// rare.
+func TestAWindowWithMoreThanIsHeldLosesNothing(t *testing.T) {
+	const dense, rare = 1500, 3000
+	for name, change := range map[string]func(*Bus){"directly": func(*Bus) {}, "from the leader": indirect} {
+		t.Run(name, func(t *testing.T) {
+			b := open(t, t.TempDir(), nil)
+			ctx := testContext(t)
+			for i := range dense + rare {
+				d := testDelivery(fmt.Sprint(i), "team", "slack")
+				if i >= dense && i < dense+rare-1 {
+					d.Namespace = "other"
+				}
+				body, err := encodeJSON(sentRecord(&d, time.Now()))
+				must(t, err)
+				_, err = b.js.PublishMsgAsync(newMsg(historySubject(&d), body))
+				must(t, err)
+			}
+			<-b.js.PublishAsyncComplete()
+			change(b)
+			if got := all(ctx, t, b, "team", view.Query{Limit: 100}); len(got) != dense+1 {
+				t.Errorf("%d of %d", len(got), dense+1)
+			}
+		})
+	}
+}
+
 // Fails when a filter takes what it should not, leaves out what it should take, or when a time bounds the list at another place.
 func TestFiltersSelectDeliveries(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
