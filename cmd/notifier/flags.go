@@ -49,6 +49,12 @@ func listenFlags(fs *pflag.FlagSet, o *app.Options) {
 	fs.StringVar(&o.TLSKeyFile, "tls-key-file", o.TLSKeyFile, "private key for --tls-cert-file")
 	fs.StringVar(&o.MetricsAddr, "metrics-addr", o.MetricsAddr, "address of the metrics endpoint")
 	fs.StringVar(&o.HealthAddr, "health-addr", o.HealthAddr, "address of /healthz and /readyz")
+	fs.StringVar(&o.APIAddr, "api-addr", o.APIAddr, "address of the API and the page for owners of namespaces; empty is none")
+	fs.StringVar(&o.APITLSCertFile, "api-tls-cert-file", o.APITLSCertFile,
+		"certificate chain of the API, which is then HTTPS; read again when it changes; empty is HTTP, for a proxy in front")
+	fs.StringVar(&o.APITLSKeyFile, "api-tls-key-file", o.APITLSKeyFile, "private key for --api-tls-cert-file")
+	fs.StringSliceVar(&o.APIAudiences, "api-audiences", o.APIAudiences,
+		"audiences for one of which a token for the API must be issued; empty takes those of the Kubernetes API server")
 	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "lowest level that is logged: debug, info or error")
 	fs.StringVar(&o.LogEncoding, "log-encoding", o.LogEncoding, "format of the log: json or console")
 }
@@ -106,7 +112,7 @@ func limitFlags(fs *pflag.FlagSet, o *app.Options) {
 	fs.Float64Var(&o.ClientFailureRate, "client-failure-rate", o.ClientFailureRate,
 		"requests a second for unknown webhook paths that one client address may make; 0 is no limit")
 	fs.StringSliceVar(&o.TrustedProxies, "trusted-proxies", o.TrustedProxies,
-		"CIDRs of the proxies in front of the webhook endpoint, whose X-Forwarded-For is believed; empty believes nobody's")
+		"CIDRs of the proxies in front of the webhook endpoint and the API, whose X-Forwarded-For is believed; empty believes nobody's")
 	fs.Float64Var(&o.PathFailureRate, "path-failure-rate", o.PathFailureRate,
 		"failed authentications a second on one webhook path before they answer 429; 0 is no limit")
 	fs.Int64Var(&o.MaxInFlight, "max-in-flight", o.MaxInFlight,

@@ -63,6 +63,7 @@ type DelivererOptions struct {
 	Schedule     Schedule
 	History      History
 	Dead         DeadLetters
+	Archive      Archive
 	Alerts       *Table
 	Destinations *Destinations
 	Reports      Reporter
@@ -111,6 +112,8 @@ type Deliverer struct {
 	shares shares
 	shards *serving
 	losses *losses
+	// requests bounds what owners ask for.
+	requests *requests
 	// sent is when Alerts were last delivered.
 	sent *activities
 	// heldBytes is the size of the events that all shards hold.
@@ -124,7 +127,7 @@ func NewDeliverer(o DelivererOptions) (*Deliverer, error) {
 	}
 	o.DrainTimeout, o.MaxAge = cmp.Or(o.DrainTimeout, DefaultDrainTimeout), cmp.Or(o.MaxAge, DefaultMaxAge)
 	d := &Deliverer{
-		DelivererOptions: o, shards: newServing(), losses: newLosses(o.Reports), sent: newActivities(AlertSent, o.Reports),
+		DelivererOptions: o, shards: newServing(), requests: newRequests(), losses: newLosses(o.Reports), sent: newActivities(AlertSent, o.Reports),
 		metrics: newDeliverMetrics(o.Registerer, o.Types),
 	}
 	d.metrics.begin(otherType)

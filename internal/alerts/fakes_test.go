@@ -142,7 +142,7 @@ func (w *world) deliverer(s *fakeSession) *Deliverer {
 	w.t.Helper()
 	w.registry = prometheus.NewRegistry()
 	d, err := NewDeliverer(DelivererOptions{
-		Source: s, Schedule: s, History: s, Dead: s, ReplayWindow: DefaultReplayWindow, Alerts: w.alerts, Destinations: w.destinations,
+		Source: s, Schedule: s, History: s, Dead: s, Archive: s, ReplayWindow: DefaultReplayWindow, Alerts: w.alerts, Destinations: w.destinations,
 		Reports: w.notes, Quota: w.quota, MaxAge: w.maxAge, Recorder: w.notes, Types: []string{"generic", "slack"},
 		Log: slog.New(slog.DiscardHandler), Registerer: w.registry,
 	})

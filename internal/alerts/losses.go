@@ -115,8 +115,10 @@ func (d *Deliverer) lost(lost *event.Delivery, dest *Destination, label, reason 
 		"provider", lost.Provider, "attempts", lost.Attempts, "reason", reason)
 	d.recordFailure(lost, reason)
 	loss := Loss{UID: lost.AlertUID, At: time.Now().UTC(), Object: object, Reason: reason}
-	d.losses.add(lossKey{AlertLosses, lost.Namespace, lost.Alert}, loss)
-	if dest == nil {
+	if !lost.Test {
+		d.losses.add(lossKey{AlertLosses, lost.Namespace, lost.Alert}, loss)
+	}
+	if dest == nil || lost.Test { // a test message that was given up was told, and nothing is lost with it
 		return
 	}
 	d.Recorder.Event(kindProvider, lost.Namespace, lost.Provider, dest.UID, warning, ReasonGivenUp,

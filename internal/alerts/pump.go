@@ -113,10 +113,14 @@ func (s *shard) sendAll(work context.Context, q *queue, dest *Destination, now t
 	}
 }
 
-// owned reports whether the Alert that asked for the delivery still exists. If not, the item is put off or given up, so the
+// owned reports whether the Alert that asked for the delivery, or the Provider that a test message is for, still exists. If not, the item is put off or given up, so the
 // caller looks for the next one.
 func (s *shard) owned(work context.Context, it *item, dest *Destination, now time.Time) bool {
 	d := &it.d
+	if d.Test && d.ProviderUID != dest.UID {
+		s.giveUp(work, it, dest, labelOwnerGone, reasonOwnerGone)
+		return false
+	}
 	switch exists, gone := s.ownerOf(d.Namespace, owner{d.Alert, d.AlertUID}, d.Routed, now); {
 	case exists:
 		return true
@@ -132,6 +136,9 @@ const reasonOwnerGone = "OwnerGone: the Alert or its Provider was deleted, or de
 
 // ownerOf tells whether an Alert exists, and if not, whether that is for certain: this replica's informer may lag.
 func (s *shard) ownerOf(namespace string, o owner, routed, now time.Time) (exists, gone bool) {
+	if o == (owner{}) {
+		return true, false // a test message has no Alert
+	}
 	a, known := s.Alerts.Lookup(namespace, o.alert)
 	if known && a.UID == o.uid {
 		return true, false
@@ -164,10 +171,10 @@ func (s *shard) start(work context.Context, it *item, dest *Destination) {
 	q.inflight++
 	it.busy, it.sending, it.line.busy = true, true, true
 	it.storing, it.spilled = false, nil
-	s.spawn(func() {
+	s.spawnFor(func() func() {
 		v, tried := s.try(work, it, dest)
 		s.post(func() { s.attempted(work, it, dest, tried) })
-		s.conclude(work, it, dest, v)
+		return s.conclude(work, it, dest, v)
 	})
 }
 
@@ -253,13 +260,13 @@ func (s *shard) putAway(work context.Context, it *item, dest *Destination, v ver
 	it.queue.dequeue(it)
 	it.busy = true
 	s.rescheduling++
-	s.spawn(func() {
+	s.spawnFor(func() func() {
 		select {
 		case s.slots <- struct{}{}:
 			defer func() { <-s.slots }()
 		case <-work.Done():
 		}
-		s.conclude(work, it, dest, v)
+		return s.conclude(work, it, dest, v)
 	})
 }
 

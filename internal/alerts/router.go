@@ -138,6 +138,9 @@ func (r *Router) route(ctx context.Context, batch []event.Message[*event.Record]
 			}
 			continue
 		}
+		if ready == nil {
+			ready = make([]event.Message[event.Delivery], 0, min(len(batch)*len(ds), dispatchChunk+len(ds)))
+		}
 		for i, acker := range event.Divide(h.Acker, len(ds)) {
 			ready = append(ready, event.Message[event.Delivery]{Value: ds[i], Acker: acker})
 		}

@@ -215,10 +215,21 @@ func (s *shard) enqueue(it *item) {
 
 // spawn runs a task, which the drain waits for. Only the loop may call it.
 func (s *shard) spawn(task func()) {
+	s.spawnFor(func() func() {
+		task()
+		return func() {}
+	})
+}
+
+// spawnFor is spawn of a task that returns what the loop runs at its end.
+func (s *shard) spawnFor(task func() (end func())) {
 	s.tasks++
 	go func() {
-		task()
-		s.post(func() { s.tasks-- })
+		end := task()
+		s.post(func() {
+			s.tasks--
+			end()
+		})
 	}()
 }
 

@@ -74,6 +74,22 @@ func TestImportArrows(t *testing.T) {
 			pkg: "internal/alerts", internal: []string{"internal/event", "internal/fair", "internal/patterns", "internal/alerts/provider"},
 			forbidden: []string{"k8s.io/", "github.com/nats-io/", "github.com/go-chi/"},
 		},
+		"the API knows what owners are shown, and neither Kubernetes nor the bus": {
+			pkg: "internal/api", internal: []string{"internal/event", "internal/fair", "internal/api/brief", "internal/receiver/limit", "internal/receiver/answer"},
+			forbidden: []string{"k8s.io/", "github.com/nats-io/"},
+		},
+		"the page knows the API": {
+			pkg: "internal/api/page", internal: []string{
+				"internal/event", "internal/fair", "internal/api", "internal/receiver/limit", "internal/receiver/answer",
+			},
+			forbidden: []string{"k8s.io/", "github.com/nats-io/"},
+		},
+		"who asks the Kubernetes API about users knows the API": {
+			pkg: "internal/api/access", internal: []string{
+				"internal/event", "internal/fair", "internal/api", "internal/receiver/limit", "internal/receiver/answer",
+			},
+			forbidden: []string{"github.com/nats-io/"},
+		},
 		"the API's client knows only what it is answered": {
 			pkg: "internal/api/client", internal: []string{"internal/event"}, forbidden: []string{"k8s.io/", "github.com/nats-io/", "github.com/go-chi/"},
 		},

@@ -28,8 +28,13 @@ type Options struct {
 	ReceiverAddr string
 	MetricsAddr  string
 	HealthAddr   string
-	LogLevel     string
-	LogEncoding  string
+	// APIAddr is empty where the API is off.
+	APIAddr        string
+	APITLSCertFile string
+	APITLSKeyFile  string
+	APIAudiences   []string
+	LogLevel       string
+	LogEncoding    string
 
 	NoCrossNamespaceRefs  bool
 	DefaultServiceAccount string
@@ -130,6 +135,7 @@ func (o Options) Validate() error {
 	o.validateBus(bad)
 	o.validateLimits(bad)
 	o.validateDoor(bad)
+	o.validateAPI(bad)
 	return errors.Join(errs...)
 }
 

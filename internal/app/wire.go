@@ -16,7 +16,6 @@ import (
 	"notifier/internal/receiver"
 	"notifier/internal/receiver/events"
 	"notifier/internal/receiver/oidc"
-	"notifier/internal/receiver/server"
 	"notifier/internal/receiver/subscribe"
 	"notifier/internal/reconcile"
 	"notifier/internal/reconcile/apply"
@@ -162,7 +161,7 @@ func (a *App) wireAlerts(table *alerts.Table, destinations *alerts.Destinations)
 	return err
 }
 
-// listen makes the four doors. They listen now and serve when Run is called.
+// listen makes the doors. They listen now and serve when Run is called.
 func (a *App) listen(ctx context.Context, hooks *receiver.Table) error {
 	log := a.log.With("component", "receiver")
 	proxies, err := parseProxies(a.options.TrustedProxies)
@@ -184,24 +183,14 @@ func (a *App) listen(ctx context.Context, hooks *receiver.Table) error {
 		return err
 	}
 	a.health = &health{checks: a.checks()}
-	certificate, err := a.certificate(log)
-	if err != nil {
+	all := doors(a.options, webhooks, events, a.registry, a.health)
+	if all, err = a.addAPI(all, proxies); err != nil {
 		return err
 	}
-	for _, d := range doors(a.options, webhooks, events, a.registry, a.health) {
-		o := server.DefaultOptions()
-		o.Name, o.Addr, o.Handler, o.Drain, o.Log, o.Registerer = d.name, d.addr, d.handler, doorsDrain, log, a.registry
-		if d.public {
-			o.Certificate = certificate
-		}
-		server, err := server.New(o)
-		if err != nil {
+	for _, d := range all {
+		if err := a.open(ctx, d, log); err != nil {
 			return err
 		}
-		if err := server.Listen(ctx); err != nil {
-			return err
-		}
-		a.doors = append(a.doors, part{d.name, server.Run})
 	}
 	return nil
 }

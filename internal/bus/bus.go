@@ -113,6 +113,7 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 	}
 	uncounted := func() {}
 	b.events = newCommitter(b, uncounted, func(ctx context.Context, msgs []*nats.Msg) []outcome { return b.publishAll(ctx, streamEvents, msgs) })
+	b.events.settled = b.recent.announce
 	b.triggers = newCommitter(b, b.metrics.folded.Inc, func(ctx context.Context, msgs []*nats.Msg) []outcome {
 		return b.publishAll(ctx, streamTriggers, msgs)
 	})

@@ -44,8 +44,17 @@ func plainByte(c byte) bool {
 }
 
 func escapeBytes(s string, plain func(byte) bool) string {
+	first := 0
+	for first < len(s) && plain(s[first]) {
+		first++
+	}
+	if first == len(s) {
+		return s
+	}
 	var b strings.Builder
-	for i := range len(s) {
+	b.Grow(len(s) + 2*(len(s)-first))
+	b.WriteString(s[:first])
+	for i := first; i < len(s); i++ {
 		if plain(s[i]) {
 			b.WriteByte(s[i])
 			continue

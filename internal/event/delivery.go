@@ -109,11 +109,7 @@ type Recalled struct {
 }
 
 // ObjectKey is a short digest of Delivery.Object that is safe as a subject token.
-func ObjectKey(object string) string {
-	d := newDigest("object")
-	d.field(object)
-	return d.hex(8)
-}
+func ObjectKey(object string) string { return hashFields(8, "object", object) }
 
 // MaxTries bounds the attempts that are kept of a delivery. Beyond it the first ones and the last ones are kept.
 const MaxTries = 20

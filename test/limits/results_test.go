@@ -109,7 +109,8 @@ func TestT5TheResultsOfWebhooksAreKeptAndAFloodIsAFewLines(t *testing.T) {
 	s.webhookResults(server.URL, "app", func(lines []webhookResult) bool { told = lines; return len(lines) == 3 })
 	targets := []string{"GitRepository/app"}
 	if diff := cmp.Diff([]webhookResult{
-		{ID: "the-ping", Result: "ping", Count: 1}, {ID: "the-push", Result: "accepted", Targets: targets, Count: 1},
+		{ID: "the-ping", Result: "ping", Count: 1},
+		{ID: "the-push", Result: "accepted", Targets: targets, Count: 1},
 		{ID: "the-push", Result: "duplicate", Targets: targets, Count: 1},
 	}, told); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)

@@ -25,8 +25,10 @@ type fixture struct {
 	// kept are the namespaces, order is their names.
 	kept map[string]*kept
 	// err is what every read fails with, and result is what replays are answered with.
-	err    error
-	result view.ReplayResult
+	err error
+	// refusal is what every replay and test fails with.
+	refusal error
+	result  view.ReplayResult
 
 	queries []view.Query
 	replays []view.ReplayRequest
@@ -97,7 +99,7 @@ func (f *fixture) in(namespace string) (*kept, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.err != nil {
-		return nil, f.err
+		return &kept{}, f.err
 	}
 	if k := f.kept[namespace]; k != nil {
 		return k, nil
@@ -136,6 +138,17 @@ func (f *fixture) FindDelivery(_ context.Context, namespace, id string) (view.De
 		return view.DeliveryDetail{}, view.ErrNotFound
 	}
 	return k.deliveries[i], nil
+}
+
+func (f *fixture) FindDeliveries(_ context.Context, namespace string, _ time.Time, ids []string) (map[string]view.Delivery, error) {
+	k, err := f.in(namespace)
+	found := map[string]view.Delivery{}
+	for _, d := range k.deliveries {
+		if slices.Contains(ids, d.ID) {
+			found[d.ID] = d.Delivery
+		}
+	}
+	return found, err
 }
 
 func (f *fixture) ListEvents(_ context.Context, namespace string, q view.Query) (p view.Page[view.Event], err error) {
@@ -179,12 +192,12 @@ func (f *fixture) Follow(ctx context.Context, _ string, _ view.List, _ func(any)
 
 func (f *fixture) AskReplay(_ context.Context, _ string, r view.ReplayRequest) (view.ReplayResult, error) {
 	f.replays = append(f.replays, r)
-	return f.result, f.err
+	return f.result, f.refusal
 }
 
 func (f *fixture) AskTest(_ context.Context, _ string, r view.TestRequest) (view.TestResult, error) {
 	f.tests = append(f.tests, r)
-	return view.TestResult{DeliveryID: "test-delivery"}, f.err
+	return view.TestResult{DeliveryID: "test-delivery"}, f.refusal
 }
 
 func (f *fixture) Explain(_ context.Context, r *event.Record) []view.Decision {
