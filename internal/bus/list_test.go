@@ -206,13 +206,25 @@ func TestFiltersSelectDeliveries(t *testing.T) {
 		query view.Query
 		want  int
 	}{
-		{view.Query{State: view.StateSent}, 11}, {view.Query{State: view.StateDead}, 10}, {view.Query{State: view.StatePending}, 10},
-		{view.Query{Provider: "teams"}, 1}, {view.Query{Provider: "provider.0"}, 15},
-		{view.Query{Provider: "*"}, 0}, {view.Query{Provider: ">"}, 0},
-		{view.Query{Alert: "other"}, 1}, {view.Query{Object: "kustomization/DB"}, 1}, {view.Query{Object: "db"}, 0},
-		{view.Query{Event: "event"}, 2}, {view.Query{Event: "none"}, 0}, {view.Query{Provider: "provider.0", State: "other"}, 0},
-		{view.Query{Until: at}, before}, {view.Query{Since: at}, len(every) - before}, {view.Query{Since: at, Until: at}, 0},
-		{view.Query{Since: time.Now().Add(time.Hour)}, 0}, {view.Query{Until: time.Unix(1, 0)}, 0}, {view.Query{Since: time.Unix(1, 0)}, 31},
+		{view.Query{State: view.StateSent}, 11},
+		{view.Query{State: view.StateDead}, 10},
+		{view.Query{State: view.StatePending}, 10},
+		{view.Query{Provider: "teams"}, 1},
+		{view.Query{Provider: "provider.0"}, 15},
+		{view.Query{Provider: "*"}, 0},
+		{view.Query{Provider: ">"}, 0},
+		{view.Query{Alert: "other"}, 1},
+		{view.Query{Object: "kustomization/DB"}, 1},
+		{view.Query{Object: "db"}, 0},
+		{view.Query{Event: "event"}, 2},
+		{view.Query{Event: "none"}, 0},
+		{view.Query{Provider: "provider.0", State: "other"}, 0},
+		{view.Query{Until: at}, before},
+		{view.Query{Since: at}, len(every) - before},
+		{view.Query{Since: at, Until: at}, 0},
+		{view.Query{Since: time.Now().Add(time.Hour)}, 0},
+		{view.Query{Until: time.Unix(1, 0)}, 0},
+		{view.Query{Since: time.Unix(1, 0)}, 31},
 	} {
 		for _, limit := range []int{3, 100} {
 			tc.query.Limit = limit
