@@ -172,7 +172,7 @@ func TestTheKeyboardIsEnough(t *testing.T) {
 	b.tabTo(".filter button")
 	b.press(kb.Enter)
 	b.wait(`location.search === "?state=dead" && !document.body.hasAttribute("aria-busy")`)
-	b.tabTo("a.row")
+	b.tabTo("tr:last-child a.row") // what was replayed last is the first, and is not replayed again at once
 	b.press(kb.Enter)
 	b.shows("What happened")
 	b.tabTo("button[popovertarget=replay]")
