@@ -77,7 +77,7 @@ func TestExplainAndHealthSayWhatIsWrong(t *testing.T) {
 	b.signIn(s.url+"/ns/"+s.a.namespace+"/webhooks", s.a.token)
 	b.shows("GitRepository/app")
 	b.signIn(s.url+"/ns/"+s.a.namespace+"/health", s.a.token)
-	b.shows("Providers", "Alerts", "Receivers", "slack")
+	b.shows("Providers", "Alerts", "Receivers", "Degraded", "HTTP 410")
 	b.click("button[popovertarget=test-0]")
 	b.click("#test-0 button[type=submit]")
 	b.shows("A test message is on its way")
