@@ -146,7 +146,7 @@ func (a *App) wireReports(hooks *receiver.Table, subscriptions *subscribe.Subscr
 func (a *App) wireAlerts(table *alerts.Table, destinations *alerts.Destinations) (err error) {
 	log := a.log.With("component", "alerts")
 	a.deliverer, err = alerts.NewDeliverer(alerts.DelivererOptions{
-		Source: a.bus, Schedule: a.bus, History: a.bus, Dead: a.bus, Alerts: table, Destinations: destinations, Reports: a.reports,
+		Source: a.bus, Schedule: a.bus, History: a.bus, Dead: a.bus, Archive: a.bus, Alerts: table, Destinations: destinations, Reports: a.reports,
 		Recorder: a.recorder, Types: registry.Types(), Quota: a.options.NamespaceQuota,
 		ReplayWindow: a.options.DeadLetterReplay, MaxAge: a.options.DeliveryMaxAge,
 		DrainTimeout: sendsDrain, Gate: a.reconcile.Complete(), Log: log, Registerer: a.registry,
