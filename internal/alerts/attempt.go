@@ -252,12 +252,11 @@ func (s *shard) account(d *event.Delivery, dest *Destination, v verdict) {
 		label = labelNone
 	}
 	s.metrics.count(dest, outcome, label)
-	if outcome == outcomeSent {
-		s.sent.note(d.Namespace, d.Alert, d.AlertUID, time.Now())
-	}
 	log := s.log.Info
 	if outcome == outcomeKnown || outcome == outcomeSkipped {
 		log = s.log.Debug
+	} else {
+		s.note(d, dest, v)
 	}
 	log("delivery", "outcome", outcome, "id", d.ID, "namespace", d.Namespace, "object", d.Event.InvolvedObject.String(), "alert", d.Alert,
 		"provider", d.Provider, "attempts", d.Attempts, "reason", v.reason)

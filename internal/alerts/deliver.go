@@ -21,6 +21,8 @@ type DeliverySource interface {
 	Deliveries(ctx context.Context, serve func(ctx context.Context, shard int, in <-chan event.Message[event.Delivery]) error) error
 	// Backlog lists the deliveries of a shard that were rescheduled and not acknowledged since.
 	Backlog(ctx context.Context, shard int) ([]event.Scheduled, error)
+	// Shards is the number of shards.
+	Shards() int
 	// DeliveryShard returns the shard of a Provider's deliveries.
 	DeliveryShard(namespace, provider string) int
 	// Room returns how many deliveries of one namespace may wait on the bus, and how many bytes of them.
@@ -39,8 +41,8 @@ type Schedule interface {
 
 // DeadLetters are the deliveries that were given up.
 type DeadLetters interface {
-	// DeadProviders lists the Providers of a shard that have any.
-	DeadProviders(ctx context.Context, shard int) ([]event.ProviderKey, error)
+	// DeadProviders counts those of each Provider of a shard that has any.
+	DeadProviders(ctx context.Context, shard int) (map[event.ProviderKey]int, error)
 	// DeadLetters returns those of a Provider that are no older than since, in the order in which they were given up.
 	DeadLetters(ctx context.Context, namespace, provider string, since time.Time) ([]event.Dead, error)
 	// Replay has a delivery handed out again instead of being dead. The same delivery with the same Replays and Reschedules is so once.
@@ -64,7 +66,7 @@ type DelivererOptions struct {
 	Dead         DeadLetters
 	Alerts       *Table
 	Destinations *Destinations
-	Reports      Reporter
+	Reports      *Ledger
 	Recorder     Recorder
 	// Types are the Provider types that metrics tell apart.
 	Types []string
@@ -107,9 +109,6 @@ type Deliverer struct {
 	oldest sync.Map // int → oldest
 	shares shares
 	shards *serving
-	losses *losses
-	// sent is when Alerts were last delivered.
-	sent *activities
 	// heldBytes is the size of the events that all shards hold.
 	heldBytes atomic.Int64
 }
@@ -123,9 +122,10 @@ func NewDeliverer(o DelivererOptions) (*Deliverer, error) {
 		o.DrainTimeout = DefaultDrainTimeout
 	}
 	d := &Deliverer{
-		DelivererOptions: o, shards: newServing(), losses: newLosses(o.Reports), sent: newActivities(AlertSent, o.Reports),
+		DelivererOptions: o, shards: newServing(o.Source.Shards(), o.Reports),
 		metrics: newDeliverMetrics(o.Registerer, o.Types),
 	}
+	o.Reports.exists = d.exists
 	d.metrics.begin(otherType)
 	o.Destinations.eachType(d.metrics.begin)
 	promauto.With(o.Registerer).NewGaugeFunc(prometheus.GaugeOpts{
@@ -140,6 +140,15 @@ func NewDeliverer(o DelivererOptions) (*Deliverer, error) {
 		}, func() float64 { return d.oldestAge(of) })
 	}
 	return d, nil
+}
+
+// exists reports whether there is an Alert or a Provider.
+func (d *Deliverer) exists(kind, namespace, name string) bool {
+	if kind == kindProvider {
+		return d.Destinations.Get(namespace, name) != nil
+	}
+	_, ok := d.Alerts.Lookup(namespace, name)
+	return ok
 }
 
 // oldest is when what has waited longest in a shard came to be: of what waits for a destination, and of what waits for a Provider that
@@ -182,7 +191,10 @@ func (d *Deliverer) serve(ctx context.Context, shard int, in <-chan event.Messag
 	if err != nil {
 		return fmt.Errorf("list what waits on shard %d: %w", shard, err)
 	}
+	d.shards.begin(time.Now())
+	defer func() { d.shards.end(time.Now()) }()
 	s := newShard(d, shard)
+	defer s.takeBack()
 	s.expect(backlog, time.Now())
 	if err := s.expectDead(ctx, time.Now()); err != nil {
 		return fmt.Errorf("list what was given up on shard %d: %w", shard, err)

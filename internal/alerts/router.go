@@ -42,7 +42,7 @@ type RouterOptions struct {
 	Deliverer    Dispatcher
 	Alerts       *Table
 	Destinations *Destinations
-	Reports      Reporter
+	Reports      *Ledger
 	Recorder     Recorder
 	// Gate, unless nil, is closed when the tables are complete. An event that was routed earlier would miss Alerts.
 	Gate       <-chan struct{}
@@ -69,7 +69,6 @@ type Router struct {
 	RouterOptions
 	metrics routeMetrics
 	budget  *budget
-	matched *activities
 }
 
 // NewRouter checks the options.
@@ -78,7 +77,7 @@ func NewRouter(o RouterOptions) (*Router, error) {
 		return nil, err
 	}
 	return &Router{
-		RouterOptions: o, metrics: newRouteMetrics(o.Registerer), budget: newBudget(time.Now), matched: newActivities(AlertMatched, o.Reports),
+		RouterOptions: o, metrics: newRouteMetrics(o.Registerer), budget: newBudget(time.Now),
 	}, nil
 }
 
@@ -192,7 +191,7 @@ func (r *Router) match(rec *event.Record, ds []event.Delivery, room []*Alert) (_
 // address appends the delivery of an event for an Alert that matches, unless its Provider is known not to take it.
 func (r *Router) address(rec *event.Record, a *Alert, ds []event.Delivery) []event.Delivery {
 	r.metrics.matches.Inc()
-	r.matched.note(a.Namespace, a.Name, a.UID, time.Now())
+	r.Reports.matched(a.Namespace, a.Name, a.UID, time.Now())
 	dest := r.Destinations.Get(a.Namespace, a.Provider)
 	if dest != nil && dest.Suspended {
 		r.metrics.skipped.Inc()
@@ -267,6 +266,5 @@ func (r *Router) turnBudget() {
 }
 
 func (r *Router) reportPatterns(a *Alert, s State, reason, message string) {
-	h := Health{UID: a.UID, State: s, Reason: reason, Message: message, At: time.Now().UTC()}
-	r.Reports.Report(healthKey(kindAlert, a.Namespace, a.Name), h.encode())
+	r.Reports.health(kindAlert, a.Namespace, a.Name, a.UID, Health{State: s, Reason: reason, Message: message})
 }

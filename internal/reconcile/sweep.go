@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"notifier/api/v1beta3"
-	"notifier/internal/alerts"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -40,12 +38,7 @@ func (r *Reconciler) sweep(ctx context.Context) {
 
 // exists reports whether there is the object that a report of a kind is about.
 func (r *Reconciler) exists(kind string, k kube.Key) (ok bool) {
-	switch kind {
-	case v1beta3.AlertKind, alerts.AlertLosses, alerts.AlertMatched, alerts.AlertSent:
-		_, ok = r.alerts.objects.Get(k)
-	case v1beta3.ProviderKind, alerts.ProviderLosses:
-		_, ok = r.providers.objects.Get(k)
-	default: // a Receiver's, of either kind
+	if slices.Contains(receiverKinds, kind) {
 		_, ok = r.receivers.objects.Get(k)
 	}
 	return ok
