@@ -63,7 +63,7 @@ const lossesShown = time.Hour
 func outcomeOf(d *event.Delivery, result, class string, now time.Time) Outcome {
 	o := Outcome{
 		Time: now, Kind: d.Event.InvolvedObject.Kind, Name: d.Event.InvolvedObject.Name, Reason: d.Event.Reason, Result: result,
-		Attempts: int32(min(d.Attempts, 1<<30)), //nolint:gosec // within bounds
+		Attempts: int32(min(d.Attempts, 1<<30)),
 	}
 	if len(o.Reason) > maxReason {
 		o.Reason = strings.Clone(event.Truncate(o.Reason, maxReason, "…")) // or all of it would be kept
@@ -72,7 +72,7 @@ func outcomeOf(d *event.Delivery, result, class string, now time.Time) Outcome {
 		o.Class = class
 	}
 	if n := len(d.Tries); n > 0 && result != outcomeSent {
-		o.Status = int32(d.Tries[n-1].Status) //nolint:gosec // three digits
+		o.Status = int32(d.Tries[n-1].Status)
 	}
 	return o
 }
