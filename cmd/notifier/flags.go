@@ -49,6 +49,12 @@ func listenFlags(fs *pflag.FlagSet, o *app.Options) {
 	fs.StringVar(&o.TLSKeyFile, "tls-key-file", o.TLSKeyFile, "private key for --tls-cert-file")
 	fs.StringVar(&o.MetricsAddr, "metrics-addr", o.MetricsAddr, "address of the metrics endpoint")
 	fs.StringVar(&o.HealthAddr, "health-addr", o.HealthAddr, "address of /healthz and /readyz")
+	fs.StringVar(&o.APIAddr, "api-addr", o.APIAddr, "address of the API and the page for owners of namespaces; empty is none")
+	fs.StringVar(&o.APITLSCertFile, "api-tls-cert-file", o.APITLSCertFile,
+		"certificate chain of the API, which is then HTTPS; read again when it changes; empty is HTTP, for a proxy in front")
+	fs.StringVar(&o.APITLSKeyFile, "api-tls-key-file", o.APITLSKeyFile, "private key for --api-tls-cert-file")
+	fs.StringSliceVar(&o.APIAudiences, "api-audiences", o.APIAudiences,
+		"audiences for one of which a token for the API must be issued; empty takes those of the Kubernetes API server")
 	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "lowest level that is logged: debug, info or error")
 	fs.StringVar(&o.LogEncoding, "log-encoding", o.LogEncoding, "format of the log: json or console")
 }
@@ -86,10 +92,14 @@ func busFlags(fs *pflag.FlagSet, o *app.Options) {
 	fs.IntVar(&o.StreamReplicas, "stream-replicas", o.StreamReplicas, "replicas of every stream, 1 to 5; more than 1 needs --nats-url")
 	fs.DurationVar(&o.RateLimitInterval, "rate-limit-interval", o.RateLimitInterval,
 		"time within which a repeated event is a duplicate and answered 429")
+	fs.DurationVar(&o.HistoryAge, "history-age", o.HistoryAge,
+		"time for which it is kept what was sent, as long as there is room for it; 26h at least")
 	fs.IntVar(&o.NamespaceQuota, "namespace-quota", o.NamespaceQuota,
 		"notifications of one namespace that may wait, divided evenly among its Providers; beyond it the oldest are dead-lettered")
 	fs.DurationVar(&o.DeadLetterReplay, "dead-letter-replay", o.DeadLetterReplay,
 		"age up to which dead letters are sent after all when their Provider is mended; 0 never")
+	fs.DurationVar(&o.DeliveryMaxAge, "delivery-max-age", o.DeliveryMaxAge,
+		"time for which a notification is tried before it is dead-lettered")
 }
 
 func limitFlags(fs *pflag.FlagSet, o *app.Options) {
@@ -102,7 +112,7 @@ func limitFlags(fs *pflag.FlagSet, o *app.Options) {
 	fs.Float64Var(&o.ClientFailureRate, "client-failure-rate", o.ClientFailureRate,
 		"requests a second for unknown webhook paths that one client address may make; 0 is no limit")
 	fs.StringSliceVar(&o.TrustedProxies, "trusted-proxies", o.TrustedProxies,
-		"CIDRs of the proxies in front of the webhook endpoint, whose X-Forwarded-For is believed; empty believes nobody's")
+		"CIDRs of the proxies in front of the webhook endpoint and the API, whose X-Forwarded-For is believed; empty believes nobody's")
 	fs.Float64Var(&o.PathFailureRate, "path-failure-rate", o.PathFailureRate,
 		"failed authentications a second on one webhook path before they answer 429; 0 is no limit")
 	fs.Int64Var(&o.MaxInFlight, "max-in-flight", o.MaxInFlight,

@@ -1,5 +1,5 @@
 // Command notifier carries what Flux reconciles to the people who care, and webhooks to the objects of the tenant that they
-// belong to.
+// belong to. Its other commands show the owners of a namespace what became of both.
 package main
 
 import (
@@ -12,9 +12,10 @@ import (
 	"runtime/debug"
 	"syscall"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"notifier/internal/app"
+	"notifier/internal/command"
 )
 
 // Exit codes: a wrong command line is told apart from a process that could not go on.
@@ -28,69 +29,77 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
+// usageError is an error of the command line.
+type usageError struct{ error }
+
 func run(args []string, stdout, stderr io.Writer) int {
-	command := ""
-	if len(args) > 0 {
-		command = args[0]
-	}
-	switch command {
-	case "serve":
-		return serve(args[1:], stdout, stderr)
-	case "version":
-		fmt.Fprintln(stdout, currentVersion())
-		return exitOK
-	case "help", "-h", "--help":
-		usage(stdout)
-		return exitOK
-	default:
-		usage(stderr)
-		return exitUsage
-	}
-}
-
-func usage(w io.Writer) {
-	fmt.Fprint(w, `notifier: multi-tenant notifications and webhooks for Flux
-
-Usage:
-  notifier serve [flags]   run the process; "notifier serve --help" lists the flags
-  notifier version         print the version
-`)
-}
-
-func serve(args []string, stdout, stderr io.Writer) int {
-	flags, options := newFlags()
-	switch err := flags.Parse(args); {
-	case errors.Is(err, pflag.ErrHelp):
-		fmt.Fprintf(stdout, "Usage: notifier serve [flags]\n\n%s", flags.FlagUsages())
-		return exitOK
-	case err != nil:
-		fmt.Fprintf(stderr, "notifier: %v\n", err)
-		return exitUsage
-	case flags.NArg() > 0:
-		fmt.Fprintf(stderr, "notifier: unexpected argument %q: serve takes flags only\n", flags.Arg(0))
-		return exitUsage
-	}
-	o := options()
-	o.LogOutput = stderr
-	o.Version = currentVersion()
-	if err := o.Validate(); err != nil {
-		fmt.Fprintf(stderr, "notifier: %v\n", err)
-		return exitUsage
-	}
-
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	a, err := app.New(ctx, o)
-	if err != nil {
-		fmt.Fprintf(stderr, "notifier: %v\n", err)
-		return exitError
+
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
 	}
-	if err := a.Run(ctx); err != nil {
-		fmt.Fprintf(stderr, "notifier: %v\n", err)
-		return exitError
+	fmt.Fprintf(stderr, "notifier: %v\n", err)
+	if _, wrong := errors.AsType[usageError](err); wrong {
+		return exitUsage
 	}
-	return exitOK
+	return exitError
+}
+
+// newRoot returns the command with all below it.
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use: "notifier", Short: "Multi-tenant notifications and webhooks for Flux", SilenceUsage: true, SilenceErrors: true,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError{fmt.Errorf("there is no command %q; see notifier --help", args[0])}
+			}
+			return usageError{errors.New("say what to do: serve, deliveries, events, webhooks, providers, ui or version; see notifier --help")}
+		},
+		RunE: func(*cobra.Command, []string) error { return nil },
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(newServe(), &cobra.Command{
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		Run: func(c *cobra.Command, _ []string) { fmt.Fprintln(c.OutOrStdout(), currentVersion()) },
+	})
+	command.Add(root)
+	return root
+}
+
+func newServe() *cobra.Command {
+	flags, options := newFlags()
+	c := &cobra.Command{
+		Use: "serve", Short: "Run the process",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError{fmt.Errorf("unexpected argument %q: serve takes flags only", args[0])}
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, _ []string) error {
+			o := options()
+			o.LogOutput = c.ErrOrStderr()
+			o.Version = currentVersion()
+			if err := o.Validate(); err != nil {
+				return usageError{err}
+			}
+			a, err := app.New(c.Context(), o)
+			if err != nil {
+				return err
+			}
+			return a.Run(c.Context())
+		},
+	}
+	c.Flags().SortFlags = false
+	c.Flags().AddFlagSet(flags)
+	return c
 }
 
 // version is set by the linker in released builds.

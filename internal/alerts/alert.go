@@ -47,7 +47,9 @@ type Alert struct {
 	// Unserved says which patterns are beyond a bound and not served, empty for none.
 	Unserved string
 
-	suspended        bool
+	suspended bool
+	// inert says that the spec is not served at all, whatever it asks for.
+	inert            bool
 	errorsOnly       bool
 	sources          []Source
 	include, exclude []pattern
@@ -76,20 +78,20 @@ func (a *Alert) wants(severity string) bool {
 }
 
 // admits applies inclusion and exclusion to a message that was clipped to maxText. When the meter runs out, exact is false
-// and admit is true unless an exclusion was already seen to match: an unfiltered notification is better than a lost one.
-func (a *Alert) admits(text string, m *meter) (admit, exact bool) {
+// and the event is taken unless an exclusion was already seen to match: an unfiltered notification is better than a lost one.
+func (a *Alert) admits(text string, m *meter) (r ruling, exact bool) {
 	if len(a.include)+len(a.exclude) == 0 {
-		return true, true
+		return ruledTaken, true
 	}
 	included, exact := matchAny(a.include, text, m)
 	if exact && !included && len(a.include) > 0 {
-		return false, true
+		return ruledNotIncluded, true
 	}
 	excluded, ended := matchAny(a.exclude, text, m)
 	if excluded {
-		return false, true
+		return ruledExcluded, true
 	}
-	return true, exact && ended
+	return ruledTaken, exact && ended
 }
 
 // conflictDue reports, at most once a minute, that a metadata conflict may be told.

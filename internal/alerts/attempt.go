@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"time"
 
@@ -140,11 +141,11 @@ func (s *shard) judge(d *event.Delivery, failure *event.Error, started, now time
 	switch {
 	case failure.Class == event.Permanent, errors.Is(failure, errPanic) && d.Attempts >= maxPanics:
 		v.action, v.outcome = toDeadLetters, outcomeDead
-	case !now.Before(expiry(d)):
+	case !now.Before(s.expiry(d)):
 		v.action, v.outcome, v.label = toDeadLetters, outcomeDead, labelExpired
-		v.reason = "expired: not delivered within 24 hours, last: " + failure.Reason
+		v.reason = s.expired(failure.Reason)
 	default:
-		v.action, v.outcome, v.at = reschedule, outcomeRetry, retryAt(d, failure.RetryAfter, now)
+		v.action, v.outcome, v.at = reschedule, outcomeRetry, retryAt(d, failure.RetryAfter, now, s.expiry(d))
 		d.Reschedules++
 		if d.Attempts == 1 {
 			s.recordFailure(d, failure.Reason+"; will retry")
@@ -153,19 +154,23 @@ func (s *shard) judge(d *event.Delivery, failure *event.Error, started, now time
 	return v
 }
 
-// recordFailure records a Kubernetes Event on the Alert.
+// recordFailure records a Kubernetes Event on the Alert, or on the Provider that a test message is for.
 func (s *Deliverer) recordFailure(d *event.Delivery, reason string) {
+	if d.Test {
+		s.Recorder.Event(kindProvider, d.Namespace, d.Provider, d.ProviderUID, warning, ReasonDispatchFailed, "test message: "+reason)
+		return
+	}
 	s.Recorder.Event(kindAlert, d.Namespace, d.Alert, d.AlertUID, warning, ReasonDispatchFailed,
 		fmt.Sprintf("notification about %s to Provider %s: %s", d.Event.InvolvedObject, d.Provider, reason))
 }
 
-// conclude carries a verdict out and hands the result to the loop.
-func (s *shard) conclude(work context.Context, it *item, dest *Destination, v verdict) {
+// conclude carries a verdict out, and returns what has the loop take in the result.
+func (s *shard) conclude(work context.Context, it *item, dest *Destination, v verdict) (end func()) {
 	stored := s.store(work, it, v)
 	if stored {
 		s.account(&it.d, dest, v)
 	}
-	s.post(func() { s.concluded(work, it, v, stored) })
+	return func() { s.concluded(work, it, v, stored) }
 }
 
 // store puts an outcome on the bus, as long as it takes, and only then ends the hold on the message. It reports false if the
@@ -252,12 +257,14 @@ func (s *shard) account(d *event.Delivery, dest *Destination, v verdict) {
 		label = labelNone
 	}
 	s.metrics.count(dest, outcome, label)
-	log := s.log.Info
+	level := slog.LevelInfo
 	if outcome == outcomeKnown || outcome == outcomeSkipped {
-		log = s.log.Debug
+		level = slog.LevelDebug
 	} else {
 		s.note(d, dest, v)
 	}
-	log("delivery", "outcome", outcome, "id", d.ID, "namespace", d.Namespace, "object", d.Event.InvolvedObject.String(), "alert", d.Alert,
-		"provider", d.Provider, "attempts", d.Attempts, "reason", v.reason)
+	if ctx := context.Background(); s.log.Enabled(ctx, level) {
+		s.log.Log(ctx, level, "delivery", "outcome", outcome, "id", d.ID, "namespace", d.Namespace, "object", d.Event.InvolvedObject.String(), "alert", d.Alert,
+			"provider", d.Provider, "attempts", d.Attempts, "reason", v.reason)
+	}
 }

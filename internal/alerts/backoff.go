@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -15,8 +16,6 @@ const (
 	// slowAfter is when gaps begin to grow beyond steadyGap, by an eighth of the time since; slowestGap is where they end.
 	slowAfter  = time.Hour
 	slowestGap = 500 * time.Second
-	// lifetime is how long a delivery is tried.
-	lifetime = 24 * time.Hour
 	// maxRetryAfter clamps what a destination may ask for: it is outside input, and a wrong number must not silence a tenant.
 	maxRetryAfter = 5 * time.Minute
 	jitterShare   = 0.2
@@ -41,15 +40,18 @@ func jitter(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (1 - jitterShare + 2*jitterShare*rand.Float64()))
 }
 
-// retryAt is when a delivery whose Attempts-th attempt has failed is tried again.
-func retryAt(d *event.Delivery, retryAfter time.Duration, now time.Time) time.Time {
+// DefaultMaxAge is how long a delivery is tried.
+const DefaultMaxAge = 24 * time.Hour
+
+// retryAt is when a delivery whose Attempts-th attempt has failed is tried again, last at the latest.
+func retryAt(d *event.Delivery, retryAfter time.Duration, now, last time.Time) time.Time {
 	gap := jitter(retryGap(d.Attempts, now.Sub(d.FirstAttempt)))
 	if asked := clampRetryAfter(retryAfter); asked > gap {
 		// Never early, since the destination counts that against its caller.
 		gap = asked + time.Duration(rand.Int64N(int64(time.Second)))
 	}
 	at := now.Add(gap)
-	if last := expiry(d); at.After(last) {
+	if at.After(last) {
 		at = last
 	}
 	return at
@@ -57,10 +59,38 @@ func retryAt(d *event.Delivery, retryAfter time.Duration, now time.Time) time.Ti
 
 func clampRetryAfter(d time.Duration) time.Duration { return max(0, min(d, maxRetryAfter)) }
 
-// expiry is when a delivery ends as a dead letter if it could not be sent.
-func expiry(d *event.Delivery) time.Time {
-	if d.FirstAttempt.IsZero() {
-		return d.Routed.Add(lifetime)
+// expiry is when a delivery ends as a dead letter if it could not be sent: MaxAge after its first attempt, or without one after it was
+// routed or last replayed.
+func (o *DelivererOptions) expiry(d *event.Delivery) time.Time {
+	began := d.FirstAttempt
+	if began.IsZero() {
+		began = later(d.Routed, d.Replayed)
 	}
-	return d.FirstAttempt.Add(lifetime)
+	return began.Add(o.MaxAge)
+}
+
+// expired is the reason of a delivery that could not be sent in its lifetime, with what its last attempt failed with, if anything.
+func (o *DelivererOptions) expired(last string) string {
+	reason := "expired: not delivered within " + inWords(o.MaxAge)
+	if last != "" {
+		reason += ", last: " + last
+	}
+	return reason
+}
+
+// inWords is a duration in its largest unit that leaves no rest.
+func inWords(d time.Duration) string {
+	for _, unit := range []struct {
+		name string
+		is   time.Duration
+	}{{"hour", time.Hour}, {"minute", time.Minute}, {"second", time.Second}} {
+		switch n := d / unit.is; {
+		case d%unit.is != 0:
+		case n == 1:
+			return "1 " + unit.name
+		default:
+			return fmt.Sprintf("%d %ss", n, unit.name)
+		}
+	}
+	return d.String()
 }

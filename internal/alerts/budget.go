@@ -35,10 +35,23 @@ type budget struct {
 	over, was map[string]*Alert
 }
 
-// newBudget returns a budget for meters by a clock.
+// newBudget returns the router's budget, for meters by a clock.
 func newBudget(clock func() time.Time) *budget {
-	share := fair.NewShare(fair.ShareOptions{Window: budgetWindow, Namespace: namespaceTime, Total: allTime, Reserve: modestTime})
-	return &budget{share: share, clock: clock, start: clock(), over: map[string]*Alert{}, was: map[string]*Alert{}}
+	return budgetOf(fair.ShareOptions{Window: budgetWindow, Namespace: namespaceTime, Total: allTime, Reserve: modestTime}, clock)
+}
+
+// explainPart is the part of what the router may take that explanations may, beside it.
+const explainPart = 4
+
+// newExplaining returns the budget of explanations.
+func newExplaining(clock func() time.Time) *budget {
+	return budgetOf(fair.ShareOptions{
+		Window: budgetWindow, Namespace: namespaceTime / explainPart, Total: allTime / explainPart, Reserve: modestTime / explainPart,
+	}, clock)
+}
+
+func budgetOf(o fair.ShareOptions, clock func() time.Time) *budget {
+	return &budget{share: fair.NewShare(o), clock: clock, start: clock(), over: map[string]*Alert{}, was: map[string]*Alert{}}
 }
 
 // meter limits the matching of one event in one namespace. It starts at the first pattern: most Alerts have none.

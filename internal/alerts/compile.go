@@ -65,7 +65,7 @@ func Compile(spec AlertSpec) (*Alert, error) {
 // what was routed for the Alert before is then still delivered rather than ended as OwnerGone.
 func Inert(spec AlertSpec) *Alert {
 	a := existing(spec)
-	a.suspended = true
+	a.suspended, a.inert = true, true
 	return a
 }
 

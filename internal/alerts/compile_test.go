@@ -207,9 +207,9 @@ func TestAMatchThatTakesTooLongIsCutShortAndPasses(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := meter{budget: newBudget(clock.look), namespace: "team-a"}
-		admit, exact := a.admits(text, &m)
-		if admit != tc.admit || exact != tc.exact {
-			t.Errorf("%s: admit %v, exact %v", name, admit, exact)
+		ruled, exact := a.admits(text, &m)
+		if (ruled == ruledTaken) != tc.admit || exact != tc.exact {
+			t.Errorf("%s: ruling %v, exact %v", name, ruled, exact)
 		}
 		if took := clock.look().Sub(m.started); took > eventTime+50*time.Millisecond {
 			t.Errorf("%s: went on for %v", name, took)

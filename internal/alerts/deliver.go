@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,12 +59,13 @@ type History interface {
 // DefaultDrainTimeout is how long sends that are under way may take when a shard is given up.
 const DefaultDrainTimeout = 5 * time.Second
 
-// DelivererOptions wires a Deliverer. All but Gate and DrainTimeout are required.
+// DelivererOptions wires a Deliverer. All but Gate, MaxAge and DrainTimeout are required.
 type DelivererOptions struct {
 	Source       DeliverySource
 	Schedule     Schedule
 	History      History
 	Dead         DeadLetters
+	Archive      Archive
 	Alerts       *Table
 	Destinations *Destinations
 	Reports      *Ledger
@@ -74,6 +76,8 @@ type DelivererOptions struct {
 	Quota int
 	// ReplayWindow is how old what was given up may be to be sent after all when its Provider is mended, zero for never.
 	ReplayWindow time.Duration
+	// MaxAge is how long a delivery is tried, DefaultMaxAge where it is zero.
+	MaxAge time.Duration
 	// Gate, unless nil, is closed when the tables are complete. A delivery that was looked at earlier would miss its Alert.
 	Gate         <-chan struct{}
 	DrainTimeout time.Duration
@@ -95,8 +99,8 @@ func (o DelivererOptions) validate() error {
 	if o.Quota < 1 {
 		errs = append(errs, errors.New("alerts.DelivererOptions: Quota is not positive"))
 	}
-	if o.DrainTimeout < 0 {
-		errs = append(errs, errors.New("alerts.DelivererOptions: DrainTimeout is negative"))
+	if o.DrainTimeout < 0 || o.MaxAge < 0 {
+		errs = append(errs, errors.New("alerts.DelivererOptions: DrainTimeout or MaxAge is negative"))
 	}
 	return errors.Join(errs...)
 }
@@ -109,6 +113,8 @@ type Deliverer struct {
 	oldest sync.Map // int → oldest
 	shares shares
 	shards *serving
+	// requests bounds what owners ask for.
+	requests *requests
 	// heldBytes is the size of the events that all shards hold.
 	heldBytes atomic.Int64
 }
@@ -118,11 +124,9 @@ func NewDeliverer(o DelivererOptions) (*Deliverer, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	if o.DrainTimeout == 0 {
-		o.DrainTimeout = DefaultDrainTimeout
-	}
+	o.DrainTimeout, o.MaxAge = cmp.Or(o.DrainTimeout, DefaultDrainTimeout), cmp.Or(o.MaxAge, DefaultMaxAge)
 	d := &Deliverer{
-		DelivererOptions: o, shards: newServing(o.Source.Shards(), o.Reports),
+		DelivererOptions: o, shards: newServing(o.Source.Shards(), o.Reports), requests: newRequests(),
 		metrics: newDeliverMetrics(o.Registerer, o.Types),
 	}
 	o.Reports.exists = d.exists

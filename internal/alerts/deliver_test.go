@@ -105,7 +105,7 @@ func TestRetriesFollowTheScheduleForADay(t *testing.T) {
 		if len(dead) != 1 || dead[0].label != labelExpired || !w.bus.empty() {
 			t.Fatalf("dead letters %+v", dead)
 		}
-		if last := tries[len(tries)-1].Sub(tries[0]); last < lifetime-time.Minute || last > lifetime+time.Minute {
+		if last := tries[len(tries)-1].Sub(tries[0]); last < DefaultMaxAge-time.Minute || last > DefaultMaxAge+time.Minute {
 			t.Errorf("last attempt at %v", last)
 		}
 		if n := len(tries); n < 150 || n > 400 {
@@ -334,7 +334,7 @@ func TestManyThatExpiredEndSoon(t *testing.T) {
 		w := newWorld(t)
 		for i := range 500 {
 			d := w.delivery("chat", "app"+itoa(i))
-			d.Routed = time.Now().Add(-lifetime)
+			d.Routed = time.Now().Add(-DefaultMaxAge)
 			w.bus.publish(d)
 		}
 		_, stop := w.run()
@@ -357,8 +357,8 @@ func TestAFailedAttemptIsJudged(t *testing.T) {
 		label   string
 	}{
 		"the first failure":           {event.Delivery{}, retry, reschedule, provider.LabelServer},
-		"a failure after a long time": {event.Delivery{Attempts: 99, FirstAttempt: now.Add(1 - lifetime)}, retry, reschedule, provider.LabelServer},
-		"a failure after a day":       {event.Delivery{Attempts: 99, FirstAttempt: now.Add(-lifetime)}, retry, toDeadLetters, labelExpired},
+		"a failure after a long time": {event.Delivery{Attempts: 99, FirstAttempt: now.Add(1 - DefaultMaxAge)}, retry, reschedule, provider.LabelServer},
+		"a failure after a day":       {event.Delivery{Attempts: 99, FirstAttempt: now.Add(-DefaultMaxAge)}, retry, toDeadLetters, labelExpired},
 		"a refusal": {
 			event.Delivery{}, event.NewError(event.Permanent, provider.LabelClient, "no", nil), toDeadLetters, provider.LabelClient,
 		},
@@ -370,7 +370,7 @@ func TestAFailedAttemptIsJudged(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &shard{Deliverer: &Deliverer{DelivererOptions: DelivererOptions{Recorder: newNotes()}}}
+			s := &shard{Deliverer: &Deliverer{DelivererOptions: DelivererOptions{Recorder: newNotes(), MaxAge: DefaultMaxAge}}}
 			d := tc.d
 			v := s.judge(&d, tc.failure, now, now)
 			if v.action != tc.action || v.label != tc.label || d.Attempts != tc.d.Attempts+1 {

@@ -3,6 +3,7 @@ package alerts
 import (
 	"context"
 	"sync"
+	"time"
 
 	"golang.org/x/time/rate"
 
@@ -18,6 +19,8 @@ type Sender interface {
 type Destination struct {
 	// UID and Type are the Provider's.
 	UID, Type string
+	// Created is the Provider's creationTimestamp.
+	Created time.Time
 	// Version changes whenever the Provider's configuration does, its Secrets included.
 	Version string
 	// Sender is nil while the Provider cannot be used; NotReady then says why, safe to show. What waits is kept.

@@ -14,12 +14,7 @@ const spillAfter = 30 * time.Second
 
 // Dispatch implements Dispatcher. It waits for shards that nobody serves.
 func (d *Deliverer) Dispatch(ctx context.Context, ds []event.Message[event.Delivery]) error {
-	batches := map[int][]event.Message[event.Delivery]{}
-	for _, h := range ds {
-		n := d.Source.DeliveryShard(h.Value.Namespace, h.Value.Provider)
-		batches[n] = append(batches[n], h)
-	}
-	for n, batch := range batches {
+	for n, batch := range d.byShard(ds) {
 		for taken := false; !taken; {
 			s, err := d.shards.await(ctx, n)
 			if err != nil {
@@ -29,6 +24,27 @@ func (d *Deliverer) Dispatch(ctx context.Context, ds []event.Message[event.Deliv
 		}
 	}
 	return nil
+}
+
+// byShard divides deliveries among their shards, in their order.
+func (d *Deliverer) byShard(ds []event.Message[event.Delivery]) map[int][]event.Message[event.Delivery] {
+	shards, sizes := make([]int, len(ds)), map[int]int{}
+	for i := range ds {
+		shards[i] = d.Source.DeliveryShard(ds[i].Value.Namespace, ds[i].Value.Provider)
+		sizes[shards[i]]++
+	}
+	batches := make(map[int][]event.Message[event.Delivery], len(sizes))
+	if len(sizes) == 1 {
+		batches[shards[0]] = ds
+		return batches
+	}
+	for i, n := range shards {
+		if batches[n] == nil {
+			batches[n] = make([]event.Message[event.Delivery], 0, sizes[n])
+		}
+		batches[n] = append(batches[n], ds[i])
+	}
+	return batches
 }
 
 // CaughtUp implements Dispatcher.
@@ -103,6 +119,13 @@ func (v *serving) remove(s *shard, returned bool) {
 	if returned {
 		v.caught = false
 	}
+}
+
+// get returns the shard of a number, nil while it is not served here.
+func (v *serving) get(number int) *shard {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.shards[number]
 }
 
 // await returns the shard of a number once it is served.
@@ -209,7 +232,7 @@ func (s *shard) spillSending(work context.Context, it *item, now time.Time) {
 	s.metrics.rescheduled.Inc()
 	s.spawn(func() {
 		defer close(spilled)
-		at := later(expiry(&d), now.Add(leastShelved))
+		at := later(s.expiry(&d), now.Add(leastShelved))
 		if !s.persist(work, d.Namespace, func(ctx context.Context) error { return s.Schedule.Reschedule(ctx, &d, at) }) {
 			return
 		}

@@ -13,6 +13,8 @@
 // most eventTime, a namespace at most its share of a window, all namespaces together at most half of it. A match that is cut
 // short counts as the one that sends the event: what is lost is an exclusion, never a notification, and the Alert's health says so.
 //
+// Explain tells what each Alert of a namespace decides about an event. It asks what the router asks (decide), within a budget of its own.
+//
 // # Deliver
 //
 // A Deliverer owns the shards that the bus gives it; one shard is one goroutine that owns all of the shard's state, plus the
@@ -41,7 +43,7 @@
 //   - Replay: what died of a Provider within ReplayWindow is sent after all when the Provider or a Secret of it is changed, or once
 //     when the destination takes something after a refusal.
 //   - Retry: after 2, 4, 8, 16, 32, then 50 seconds, from the second hour slowly growing to 500 seconds, all ±20 %; a
-//     destination's Retry-After is honoured up to 5 minutes and holds back its whole queue. After 24 hours the delivery goes to
+//     destination's Retry-After is honoured up to 5 minutes and holds back its whole queue. After MaxAge, 24 hours, the delivery goes to
 //     the dead letters. Waiting for a limiter, a breaker or a Provider that does not exist is not an attempt.
 //   - Ownership: an Alert that is gone, or was made anew, takes its deliveries with it after a minute (an informer may lag),
 //     reason OwnerGone, and so does a Provider that existed when the event was routed. A Provider is looked up by name at every

@@ -27,10 +27,13 @@ type fakeBus struct {
 	due  []*fakeMessage
 	held int
 	// fresh are those of events.
-	fresh         []*fakeMessage
-	expires       time.Time
-	changed       chan struct{}
-	history       map[string]int
+	fresh   []*fakeMessage
+	expires time.Time
+	changed chan struct{}
+	history map[string]int
+	sentLog []sentAt
+	// records are the events that are kept, by their order.
+	records       map[uint64]*event.Record
 	sent          []event.Delivery // as it was recorded
 	dead          []deadLetter
 	reschedules   map[string]int // by ID#Reschedules
@@ -76,7 +79,7 @@ var errCut = errors.New("connection cut")
 
 func newFakeBus() *fakeBus {
 	return &fakeBus{
-		changed: make(chan struct{}), history: map[string]int{}, reschedules: map[string]int{}, scheduled: map[string]*fakeMessage{},
+		changed: make(chan struct{}), history: map[string]int{}, records: map[uint64]*event.Record{}, reschedules: map[string]int{}, scheduled: map[string]*fakeMessage{},
 		faults: func(string) error { return nil },
 	}
 }

@@ -106,6 +106,7 @@ type world struct {
 	registry     *prometheus.Registry // of the last run
 	order        uint64
 	quota        int
+	maxAge       time.Duration
 }
 
 func newWorld(t *testing.T) *world {
@@ -154,8 +155,8 @@ func (w *world) deliverer(s *fakeSession) *Deliverer {
 	w.t.Helper()
 	w.registry = prometheus.NewRegistry()
 	d, err := NewDeliverer(DelivererOptions{
-		Source: s, Schedule: s, History: s, Dead: s, ReplayWindow: DefaultReplayWindow, Alerts: w.alerts, Destinations: w.destinations,
-		Reports: w.notes.ledger, Quota: w.quota, Recorder: w.notes, Types: []string{"generic", "slack"},
+		Source: s, Schedule: s, History: s, Dead: s, Archive: s, ReplayWindow: DefaultReplayWindow, Alerts: w.alerts, Destinations: w.destinations,
+		Reports: w.notes.ledger, Quota: w.quota, MaxAge: w.maxAge, Recorder: w.notes, Types: []string{"generic", "slack"},
 		Log: slog.New(slog.DiscardHandler), Registerer: w.registry,
 	})
 	if err != nil {

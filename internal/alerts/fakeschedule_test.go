@@ -123,7 +123,7 @@ func (s *fakeSession) op(name string, write func()) error {
 
 func (s *fakeSession) Reschedule(_ context.Context, d *event.Delivery, at time.Time) error {
 	return s.op("reschedule", func() {
-		key := fmt.Sprintf("%s#%d", d.ID, d.Reschedules)
+		key := fmt.Sprintf("%s#%d", d.Run(), d.Reschedules)
 		if s.reschedules[key]++; s.reschedules[key] == 1 {
 			s.rescheduleLog = append(s.rescheduleLog, parkedAt{*d, at})
 			s.add(*d, at)
@@ -166,20 +166,33 @@ func (s *fakeSession) DeadLetters(_ context.Context, namespace, provider string,
 
 func (s *fakeSession) Replay(_ context.Context, letter event.Dead) error {
 	return s.op("replay", func() {
-		s.add(letter.Delivery, time.Time{})
+		key := fmt.Sprintf("%s#due%d", letter.Delivery.Run(), letter.Delivery.Reschedules)
+		if s.reschedules[key]++; s.reschedules[key] == 1 {
+			s.add(letter.Delivery, time.Time{})
+		}
+		if s.faults("letter") != nil {
+			return // the process dies before it takes the letter away
+		}
 		s.dead = slices.DeleteFunc(s.dead, func(l deadLetter) bool { return l.seq == letter.Seq })
 	})
 }
 
 func (s *fakeSession) Sent(_ context.Context, d *event.Delivery) error {
 	return s.op("sent", func() {
+		s.sent, s.sentLog = append(s.sent, *d), append(s.sentLog, sentAt{*d, time.Now()})
 		s.history[d.ID]++
-		s.sent = append(s.sent, *d)
+		if d.Replays > 0 {
+			s.history[d.Run()]++
+		}
 	})
 }
 
 func (s *fakeSession) WasSent(_ context.Context, d *event.Delivery) (sent bool, err error) {
-	err = s.op("wassent", func() { sent = s.history[d.ID] > 0 })
+	id := d.ID
+	if d.Again {
+		id = d.Run()
+	}
+	err = s.op("wassent", func() { sent = s.history[id] > 0 })
 	return sent, err
 }
 

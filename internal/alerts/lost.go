@@ -23,7 +23,7 @@ func (d *Deliverer) lost(lost *event.Delivery, dest *Destination, label, reason 
 		"provider", lost.Provider, "attempts", lost.Attempts, "reason", reason)
 	d.recordFailure(lost, reason)
 	d.note(lost, dest, verdict{outcome: outcomeDead, label: label, reason: reason})
-	if dest == nil {
+	if dest == nil || lost.Test { // a test message that was given up was told, and nothing is lost with it
 		return
 	}
 	d.Recorder.Event(kindProvider, lost.Namespace, lost.Provider, dest.UID, warning, ReasonGivenUp,
@@ -37,6 +37,6 @@ func (d *Deliverer) note(of *event.Delivery, dest *Destination, v verdict) {
 		uid = dest.UID
 	}
 	d.Reports.note(of, uid, noted{
-		Outcome: outcomeOf(of, v.outcome, v.label, time.Now()), failure: v.reason, lost: v.outcome == outcomeDead,
+		Outcome: outcomeOf(of, v.outcome, v.label, time.Now()), failure: v.reason, lost: v.outcome == outcomeDead && !of.Test,
 	})
 }

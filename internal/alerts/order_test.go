@@ -233,7 +233,7 @@ func TestE4WhatWasRescheduledWaitsForWhatComesInOrder(t *testing.T) {
 		w.bus.publish(first)
 		second.Reschedules = 1
 		w.bus.mu.Lock()
-		w.bus.add(second, expiry(&second))
+		w.bus.add(second, second.Routed.Add(DefaultMaxAge))
 		w.bus.mu.Unlock()
 		_, stop := w.run()
 		wait(time.Minute)

@@ -113,10 +113,14 @@ func (s *shard) sendAll(work context.Context, q *queue, dest *Destination, now t
 	}
 }
 
-// owned reports whether the Alert that asked for the delivery still exists. If not, the item is put off or given up, so the
+// owned reports whether the Alert that asked for the delivery, or the Provider that a test message is for, still exists. If not, the item is put off or given up, so the
 // caller looks for the next one.
 func (s *shard) owned(work context.Context, it *item, dest *Destination, now time.Time) bool {
 	d := &it.d
+	if d.Test && d.ProviderUID != dest.UID {
+		s.giveUp(work, it, dest, labelOwnerGone, reasonOwnerGone)
+		return false
+	}
 	switch exists, gone := s.ownerOf(d.Namespace, owner{d.Alert, d.AlertUID}, d.Routed, now); {
 	case exists:
 		return true
@@ -132,6 +136,9 @@ const reasonOwnerGone = "OwnerGone: the Alert or its Provider was deleted, or de
 
 // ownerOf tells whether an Alert exists, and if not, whether that is for certain: this replica's informer may lag.
 func (s *shard) ownerOf(namespace string, o owner, routed, now time.Time) (exists, gone bool) {
+	if o == (owner{}) {
+		return true, false // a test message has no Alert
+	}
 	a, known := s.Alerts.Lookup(namespace, o.alert)
 	if known && a.UID == o.uid {
 		return true, false
@@ -164,10 +171,10 @@ func (s *shard) start(work context.Context, it *item, dest *Destination) {
 	q.inflight++
 	it.busy, it.sending, it.line.busy = true, true, true
 	it.storing, it.spilled = false, nil
-	s.spawn(func() {
+	s.spawnFor(func() func() {
 		v, tried := s.try(work, it, dest)
 		s.post(func() { s.attempted(work, it, dest, tried) })
-		s.conclude(work, it, dest, v)
+		return s.conclude(work, it, dest, v)
 	})
 }
 
@@ -210,14 +217,14 @@ func (s *shard) putBack(work context.Context, it *item, now time.Time) {
 		s.leave(it)
 		it.queue.recallAt = now.Add(recallGap) // or it would be recalled at once
 		return
-	case it.queue.bad(now) && !now.Before(expiry(&it.d)):
+	case it.queue.bad(now) && !now.Before(s.expiry(&it.d)):
 		s.expire(work, it)
 		return
 	}
 	it.unsent = it.unsent || it.fresh()
 	it.d.Reschedules++
 	s.metrics.rescheduled.Inc()
-	s.putAway(work, it, nil, verdict{action: reschedule, at: later(expiry(&it.d), now.Add(leastShelved)), onSchedule: true})
+	s.putAway(work, it, nil, verdict{action: reschedule, at: later(s.expiry(&it.d), now.Add(leastShelved)), onSchedule: true})
 }
 
 // leastShelved keeps a delivery whose lifetime is over, but whose destination takes it, from coming off the schedule all the time.
@@ -225,14 +232,11 @@ const leastShelved = time.Minute
 
 // expire gives up an item that could not be sent in its lifetime.
 func (s *shard) expire(work context.Context, it *item) {
-	reason, last := "expired: not delivered within 24 hours", it.d.LastError
+	last := it.d.LastError
 	if last == "" && it.queue.unusable {
 		last = it.queue.health.now.Reason
 	}
-	if last != "" {
-		reason += ", last: " + last
-	}
-	s.giveUp(work, it, it.queue.current, labelExpired, reason)
+	s.giveUp(work, it, it.queue.current, labelExpired, s.expired(last))
 }
 
 // giveUpAll ends all that waits in memory. What is on the schedule follows as it is recalled.
@@ -256,13 +260,13 @@ func (s *shard) putAway(work context.Context, it *item, dest *Destination, v ver
 	it.queue.dequeue(it)
 	it.busy = true
 	s.rescheduling++
-	s.spawn(func() {
+	s.spawnFor(func() func() {
 		select {
 		case s.slots <- struct{}{}:
 			defer func() { <-s.slots }()
 		case <-work.Done():
 		}
-		s.conclude(work, it, dest, v)
+		return s.conclude(work, it, dest, v)
 	})
 }
 

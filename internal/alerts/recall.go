@@ -227,7 +227,7 @@ func (s *shard) place(work context.Context, q *queue, p lookup, r *event.Recalle
 		it := s.take(q, p.line, e, *d, r.Held.Acker)
 		it.recalled = true
 		s.giveUp(work, it, q.current, causes[e.givenUp].label, causes[e.givenUp].reason)
-	case d.Attempts > 0 && r.At.After(now.Add(earliestRetry)) && r.At.Before(expiry(d)):
+	case d.Attempts > 0 && r.At.After(now.Add(earliestRetry)) && r.At.Before(s.expiry(d)):
 		e.onSchedule, e.back = false, instantOf(r.At) // it was rescheduled for its retry, by another owner
 	case p.look:
 		e.onSchedule = true
@@ -259,6 +259,6 @@ func (s *shard) drop(it *item) {
 func (s *shard) leave(it *item) {
 	it.queue.dequeue(it)
 	s.drop(it)
-	it.queue.release(it, expiry(&it.d), true)
+	it.queue.release(it, s.expiry(&it.d), true)
 	s.nak(it.acker)
 }

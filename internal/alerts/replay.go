@@ -56,25 +56,8 @@ func (s *shard) republish(work context.Context, q *queue, letters []event.Dead) 
 	now := time.Now()
 	for i := range letters {
 		d := &letters[i].Delivery
-		d.Replays++
-		d.Reschedules++
-		d.Attempts, d.FirstAttempt, d.LastError = 0, time.Time{}, ""
+		renew(d, now)
 		q.place(event.ObjectKey(d.Object()), d.Order, d.ID, now)
 	}
-	s.spawn(func() {
-		for i := range letters {
-			if !s.persist(work, q.key.namespace, func(ctx context.Context) error { return s.Dead.Replay(ctx, letters[i]) }) {
-				break
-			}
-			s.metrics.replayed.Inc()
-			s.post(func() { s.died(&letters[i].Delivery, -1) })
-		}
-		s.post(func() {
-			q.replaying = false
-			if len(letters) > 0 {
-				s.log.Info("dead letters replayed", "namespace", q.key.namespace, "provider", q.key.name, "count", len(letters))
-			}
-			s.pump(work, q)
-		})
-	})
+	s.publish(work, q, letters, func(int) { q.replaying = false })
 }

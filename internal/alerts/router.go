@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/semaphore"
 
 	"notifier/internal/event"
 )
@@ -69,6 +70,10 @@ type Router struct {
 	RouterOptions
 	metrics routeMetrics
 	budget  *budget
+	// explaining is the budget of explanations, so that asking for them never has an event routed unfiltered, and turn is held by the one
+	// whose patterns are evaluated.
+	explaining *budget
+	turn       *semaphore.Weighted
 }
 
 // NewRouter checks the options.
@@ -77,7 +82,8 @@ func NewRouter(o RouterOptions) (*Router, error) {
 		return nil, err
 	}
 	return &Router{
-		RouterOptions: o, metrics: newRouteMetrics(o.Registerer), budget: newBudget(time.Now),
+		RouterOptions: o, metrics: newRouteMetrics(o.Registerer),
+		budget: newBudget(time.Now), explaining: newExplaining(time.Now), turn: semaphore.NewWeighted(1),
 	}, nil
 }
 
@@ -131,6 +137,9 @@ func (r *Router) route(ctx context.Context, batch []event.Message[*event.Record]
 			}
 			continue
 		}
+		if ready == nil {
+			ready = make([]event.Message[event.Delivery], 0, min(len(batch)*len(ds), dispatchChunk+len(ds)))
+		}
 		for i, acker := range event.Divide(h.Acker, len(ds)) {
 			ready = append(ready, event.Message[event.Delivery]{Value: ds[i], Acker: acker})
 		}
@@ -170,62 +179,41 @@ func (r *Router) match(rec *event.Record, ds []event.Delivery, room []*Alert) (_
 	if len(selected) == 0 {
 		return ds, selected
 	}
-	text := clip(rec.Event.Message)
-	m := meter{budget: r.budget, namespace: o.Namespace}
+	q := ask(rec, r.budget)
+	var d decision
 	for _, a := range selected {
-		if !a.wants(rec.Event.Severity) || a.youngerThan(rec.Accepted) {
-			continue
-		}
-		admitted, exact := a.admits(text, &m)
-		if !exact {
+		r.Destinations.decide(&q, a, &d)
+		if d.cutShort {
 			r.cutShort(a)
 		}
-		if admitted {
-			ds = r.address(rec, a, ds)
+		if d.ruling.matched() {
+			ds = r.take(a, &d, ds)
 		}
 	}
-	r.metrics.patternSeconds.Add(m.end().Seconds())
+	r.metrics.patternSeconds.Add(q.meter.end().Seconds())
 	return ds, selected
 }
 
-// address appends the delivery of an event for an Alert that matches, unless its Provider is known not to take it.
-func (r *Router) address(rec *event.Record, a *Alert, ds []event.Delivery) []event.Delivery {
+// take appends the delivery of an event that an Alert wants, unless its Provider is known not to take it.
+func (r *Router) take(a *Alert, d *decision, ds []event.Delivery) []event.Delivery {
+	now := time.Now()
 	r.metrics.matches.Inc()
-	r.Reports.matched(a.Namespace, a.Name, a.UID, time.Now())
-	dest := r.Destinations.Get(a.Namespace, a.Provider)
-	if dest != nil && dest.Suspended {
+	r.Reports.matched(a.Namespace, a.Name, a.UID, now)
+	switch d.ruling {
+	case ruledTaken:
+	case ruledUnsupported:
+		lost := d.delivery
+		r.Deliverer.Lost(&lost, labelUnsupported, d.dest.NotReady)
+		return ds
+	default:
 		r.metrics.skipped.Inc()
 		return ds
 	}
-	now := time.Now()
-	merged := mergeMetadata(rec.Event, a)
-	d := event.Delivery{
-		ID:        event.DeliveryID(rec, a.UID, a.Provider),
-		Order:     rec.Seq,
-		Namespace: a.Namespace, Alert: a.Name, AlertUID: a.UID,
-		Provider: a.Provider,
-		Event:    rec.Event, Authored: merged.authored,
-		Routed:  now,
-		Recheck: rec.Recheck, Known: rec.Known && !rec.Doubted,
-	}
-	// The record is shared by all Alerts: the copy gets a map of its own, so that no Alert sees another's metadata.
-	d.Event.Metadata = merged.metadata
-	if dest != nil {
-		if !dest.takes(notification(&d)) {
-			r.metrics.skipped.Inc()
-			return ds
-		}
-		if dest.Unsupported {
-			r.Deliverer.Lost(&d, labelUnsupported, dest.NotReady)
-			return ds
-		}
-		d.ProviderUID, d.Destination = dest.UID, dest.Version
-	}
-	if len(merged.conflicts) > 0 && a.conflictDue(now) {
+	if len(d.conflicts) > 0 && a.conflictDue(now) {
 		r.Recorder.Event(kindAlert, a.Namespace, a.Name, a.UID, warning, ReasonMetadataConflict,
-			conflictMessage(rec.Event.InvolvedObject, merged.conflicts))
+			conflictMessage(d.delivery.Event.InvolvedObject, d.conflicts))
 	}
-	return append(ds, d)
+	return append(ds, d.delivery)
 }
 
 // maxConflictsTold bounds the keys that a message names; keys are as long as an event's sender likes.

@@ -180,7 +180,7 @@ func (s *shard) takeIn(work context.Context, h event.Message[event.Delivery], di
 	behind := q.backlogged(l, e, rankOf(&d), now)
 	it := s.take(q, l, e, d, h.Acker)
 	it.direct, it.taken = direct, now
-	if behind || q.closed(now) && !now.Before(expiry(&it.d)) {
+	if behind || q.closed(now) && !now.Before(s.expiry(&it.d)) {
 		s.putBack(work, it, now)
 	} else {
 		s.enqueue(it)
@@ -221,10 +221,21 @@ func (s *shard) enqueue(it *item) {
 
 // spawn runs a task, which the drain waits for. Only the loop may call it.
 func (s *shard) spawn(task func()) {
+	s.spawnFor(func() func() {
+		task()
+		return func() {}
+	})
+}
+
+// spawnFor is spawn of a task that returns what the loop runs at its end.
+func (s *shard) spawnFor(task func() (end func())) {
 	s.tasks++
 	go func() {
-		task()
-		s.post(func() { s.tasks-- })
+		end := task()
+		s.post(func() {
+			s.tasks--
+			end()
+		})
 	}()
 }
 

@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -98,9 +99,31 @@ func (t *Table) Lookup(namespaceName, name string) (*Alert, bool) {
 // without those that are suspended. Labels are nil when the object is not known. considered counts the sources that were
 // compared, which is what an event costs (invariant E8).
 func (t *Table) Select(o event.ObjectReference, labels map[string]string, into []*Alert) (selected []*Alert, considered int) {
-	v, ok := t.namespaces.Load(o.Namespace)
-	if !ok {
+	ns := t.indexed(o.Namespace)
+	if ns == nil {
 		return into, 0
+	}
+	defer ns.mu.RUnlock()
+	return ns.selecting(o, labels, into)
+}
+
+// survey returns all Alerts of the object's namespace, ordered by name, and those of them that Select selects.
+func (t *Table) survey(o event.ObjectReference, labels map[string]string) (all, selected []*Alert) {
+	ns := t.indexed(o.Namespace)
+	if ns == nil {
+		return nil, nil
+	}
+	defer ns.mu.RUnlock()
+	all = slices.SortedFunc(maps.Values(ns.alerts), byName)
+	selected, _ = ns.selecting(o, labels, nil)
+	return all, selected
+}
+
+// indexed returns the namespace of a name, locked for reading and with its index, nil if it has no Alerts.
+func (t *Table) indexed(name string) *namespace {
+	v, ok := t.namespaces.Load(name)
+	if !ok {
+		return nil
 	}
 	ns := v.(*namespace)
 	ns.mu.RLock()
@@ -109,14 +132,20 @@ func (t *Table) Select(o event.ObjectReference, labels map[string]string, into [
 		ns.build()
 		ns.mu.RLock()
 	}
+	return ns
+}
+
+// selecting is Select in a namespace that is locked and has its index.
+func (ns *namespace) selecting(o event.ObjectReference, labels map[string]string, into []*Alert) (selected []*Alert, considered int) {
 	selected, considered = ns.index.matching(o, labels, into)
-	ns.mu.RUnlock()
 	if found := selected[len(into):]; len(found) > 1 {
-		slices.SortFunc(found, func(a, b *Alert) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(found, byName)
 		selected = selected[:len(into)+len(slices.Compact(found))]
 	}
 	return selected, considered
 }
+
+func byName(a, b *Alert) int { return strings.Compare(a.Name, b.Name) }
 
 // concerned returns how many Alerts have sources of the object's kind and name, all of the namespace before its first event.
 func (t *Table) concerned(o event.ObjectReference) int {

@@ -82,7 +82,7 @@ func (s *shard) expireIn(work context.Context, q *queue, now time.Time) {
 	}
 	var expired []*item
 	for _, it := range q.waiting {
-		at := expiry(&it.d)
+		at := s.expiry(&it.d)
 		if it.recalled && len(it.twins) == 0 {
 			at = at.Add(tickEvery) // the schedule is handing it out, or it would come once more when it has ended
 		}

@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
-	"runtime/metrics"
-	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -62,7 +60,7 @@ type App struct {
 // New opens the bus, wires every part and listens on every address. The options were validated.
 func New(ctx context.Context, o Options) (*App, error) {
 	a := &App{options: o, log: newLogger(o.LogOutput, o.LogLevel, o.LogEncoding), registry: prometheus.NewRegistry()}
-	setGCPercent(gcPercent)
+	setGCPercent(startPercent)
 	if limit, ok := memoryLimit(os.Getenv("GOMEMLIMIT")); ok {
 		debug.SetMemoryLimit(limit)
 	}
@@ -78,8 +76,8 @@ func New(ctx context.Context, o Options) (*App, error) {
 	}
 	a.bus, err = bus.Open(ctx, bus.Options{
 		DataDir: o.busDir(), URL: o.NATSURL, Creds: o.NATSCreds, Replicas: o.StreamReplicas,
-		DuplicateWindow: o.RateLimitInterval,
-		Log:             a.log.With("component", "bus"), Registerer: a.registry,
+		DuplicateWindow: o.RateLimitInterval, HistoryAge: o.HistoryAge,
+		Log: a.log.With("component", "bus"), Registerer: a.registry,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("bus: %w", err)
@@ -108,6 +106,7 @@ func (a *App) Run(ctx context.Context) error {
 		{"bus", busGrace, []part{{"bus", a.bus.Run}}},
 		{"kubernetes", kubeGrace, []part{
 			{"trim", a.trim},
+			{"garbage", a.boundGarbage},
 			{"recorder", a.recorder.Run},
 			{"catalogue", a.clients.catalogue.Run},
 			{"controllers", a.reconcile.Run},
@@ -161,74 +160,4 @@ func (a *App) closeBus(ctx context.Context) error {
 	case <-ctx.Done():
 		return errors.New("bus did not close in time")
 	}
-}
-
-// gcPercent is how much garbage there may be in percent of what lives. What lives is the compiled state of all tenants, tens of
-// megabytes of it, while a webhook or an event makes little garbage: with half of Go's usual 100 one hot Receiver takes two percent
-// fewer webhooks, and ten thousand Alerts take 40 MB less.
-const gcPercent = 50
-
-// setGCPercent sets how much garbage there may be, unless the environment says what to do, as it may for any Go program.
-func setGCPercent(percent int) {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(percent)
-	}
-}
-
-// memoryLimit is what the collector keeps the process below where GOMEMLIMIT is a bare number of bytes. A Deployment writes it so from
-// the container's limit: a tenth of it is left for what the collector does not count, so that it works before the kernel kills. A limit
-// with a unit was chosen by somebody and stays.
-func memoryLimit(variable string) (int64, bool) {
-	limit, err := strconv.ParseInt(variable, 10, 64)
-	if err != nil || limit <= 0 {
-		return 0, false
-	}
-	return limit - limit/10, true
-}
-
-// maxGarbage is how much garbage there may be in bytes, whatever gcPercent says: where what lives is hundreds of megabytes, half as much
-// again is more than the collector's time is worth.
-const maxGarbage = 40 << 20
-
-// minPercent bounds from below what maxGarbage comes to, so that the collector does not run all the time.
-const minPercent = 15
-
-// trims are the pauses after which a start's memory is looked at again: statuses are written then and Secrets watched, and the
-// goroutines of the watches give their stacks back when the collector has seen them idle.
-var trims = []time.Duration{0, 15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute}
-
-// trim gives the memory of the start back to the system: the lists of all objects, as they were read, are garbage when they are
-// compiled, and would otherwise count for as long as the collector has no reason to run.
-func (a *App) trim(ctx context.Context) error {
-	select {
-	case <-a.reconcile.Complete():
-	case <-ctx.Done():
-		return nil
-	}
-	for _, pause := range trims {
-		select {
-		case <-time.After(pause):
-			debug.FreeOSMemory()
-			collectLate()
-		case <-ctx.Done():
-			return nil
-		}
-	}
-	<-ctx.Done()
-	return nil
-}
-
-// collectLate bounds the garbage by maxGarbage for what lives now.
-func collectLate() {
-	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(live)
-	setGCPercent(percentFor(live[0].Value.Uint64()))
-}
-
-// percentFor is the garbage that there may be beside so many bytes, in percent of them.
-func percentFor(live uint64) int {
-	if live == 0 {
-		return gcPercent
-	}
-	return int(max(minPercent, min(gcPercent, maxGarbage*100/live)))
 }

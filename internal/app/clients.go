@@ -21,6 +21,8 @@ type clients struct {
 	kinds    reconcile.Clients     // --kube-api-qps, Secrets by --secret-read-qps
 	core     *kubernetes.Clientset // Events, within --kube-api-qps
 	accounts *kubernetes.Clientset // service accounts of Providers and their tokens, a budget as large as --kube-api-qps
+	// reviews asks about the users of the API, within the budgets of internal/api/access. It is nil where there is no API.
+	reviews  *kubernetes.Clientset
 	metadata metadata.Interface
 	server   *watch.Server
 	apply    *apply.Client // --trigger-qps
@@ -41,7 +43,7 @@ func newClients(o Options, log *slog.Logger) (clients, error) {
 	unlimited.QPS = -1
 
 	var c clients
-	var errs [7]error
+	var errs [8]error
 	c.kinds, errs[0] = reconcile.NewClients(config, log)
 	c.core, errs[1] = kubernetes.NewForConfig(config)
 	c.metadata, errs[2] = metadata.NewForConfig(unlimited)
@@ -49,6 +51,9 @@ func newClients(o Options, log *slog.Logger) (clients, error) {
 	c.apply, errs[4] = apply.NewClient(unlimited)
 	c.access, errs[5] = apply.NewAccess(unlimited)
 	c.accounts, errs[6] = kubernetes.NewForConfig(config)
+	if o.APIAddr != "" {
+		c.reviews, errs[7] = kubernetes.NewForConfig(unlimited)
+	}
 	if err := errors.Join(errs[:]...); err != nil {
 		return clients{}, fmt.Errorf("kubernetes clients: %w", err)
 	}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -20,8 +21,10 @@ import (
 type door struct {
 	name, addr string
 	handler    http.Handler
-	// public says that strangers reach it. It is the one that may have a certificate.
+	// public says that strangers reach it.
 	public bool
+	// cert and key are the files of its certificate, empty for none.
+	cert, key string
 }
 
 // doors are all listeners. Each answers its own requests and nobody else's, so that a port can be opened to those it is for.
@@ -29,24 +32,43 @@ func doors(o Options, webhooks, events http.Handler, registry prometheus.Gathere
 	metrics := http.NewServeMux()
 	metrics.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	return []door{
-		{name: "webhooks", addr: o.ReceiverAddr, handler: webhooks, public: true},
+		{name: "webhooks", addr: o.ReceiverAddr, handler: webhooks, public: true, cert: o.TLSCertFile, key: o.TLSKeyFile},
 		{name: "events", addr: o.EventsAddr, handler: events},
 		{name: "metrics", addr: o.MetricsAddr, handler: metrics},
 		{name: "health", addr: o.HealthAddr, handler: h.handler()},
 	}
 }
 
-// certificate is that of the webhook door, nil for none, and is followed from Run on.
-func (a *App) certificate(log *slog.Logger) (*server.Certificate, error) {
-	if a.options.TLSCertFile == "" {
+// certificate is that of a door, nil for none, and is followed from Run on.
+func (a *App) certificate(d door, log *slog.Logger) (*server.Certificate, error) {
+	if d.cert == "" {
 		return nil, nil
 	}
-	c, err := server.NewCertificate(a.options.TLSCertFile, a.options.TLSKeyFile, log, a.registry)
+	c, err := server.NewCertificate(d.name, d.cert, d.key, log, a.registry)
 	if err != nil {
-		return nil, fmt.Errorf("--tls-cert-file, --tls-key-file: %w", err)
+		return nil, fmt.Errorf("certificate of the door for %s: %w", d.name, err)
 	}
-	a.doors = append(a.doors, part{"certificate", c.Run})
+	a.doors = append(a.doors, part{"certificate of " + d.name, c.Run})
 	return c, nil
+}
+
+// open makes the server of a door, and listens.
+func (a *App) open(ctx context.Context, d door, log *slog.Logger) error {
+	o := server.DefaultOptions()
+	o.Name, o.Addr, o.Handler, o.Drain, o.Log, o.Registerer = d.name, d.addr, d.handler, doorsDrain, log, a.registry
+	var err error
+	if o.Certificate, err = a.certificate(d, log); err != nil {
+		return err
+	}
+	s, err := server.New(o)
+	if err != nil {
+		return err
+	}
+	if err := s.Listen(ctx); err != nil {
+		return err
+	}
+	a.doors = append(a.doors, part{d.name, s.Run})
+	return nil
 }
 
 // The burst of a budget whose flag sets only the rate: what comes in so many seconds may come at once.
@@ -65,11 +87,16 @@ func (o Options) validateDoor(bad badFlag) {
 	if o.MaxBodiesInFlight != 0 && o.MaxBodiesInFlight < limit.MaxBody {
 		bad("max-body-bytes-in-flight", "%d is less than one body of %d bytes: use 0 for no limit", o.MaxBodiesInFlight, limit.MaxBody)
 	}
+	validatePair(bad, "", o.TLSCertFile, o.TLSKeyFile)
+}
+
+// validatePair reports that one of two files is missing, whose flags have a prefix.
+func validatePair(bad badFlag, prefix, cert, key string) {
 	switch {
-	case o.TLSCertFile == "" && o.TLSKeyFile != "":
-		bad("tls-cert-file", "is required with --tls-key-file")
-	case o.TLSCertFile != "" && o.TLSKeyFile == "":
-		bad("tls-key-file", "is required with --tls-cert-file")
+	case cert == "" && key != "":
+		bad(prefix+"tls-cert-file", "is required with --%stls-key-file", prefix)
+	case cert != "" && key == "":
+		bad(prefix+"tls-key-file", "is required with --%stls-cert-file", prefix)
 	}
 }
 

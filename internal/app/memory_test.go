@@ -2,11 +2,29 @@ package app
 
 import "testing"
 
-// Fails when a process that has much in memory lets half as much again pile up as garbage, or one that has little collects all the time.
-func TestGarbageIsBoundedWhereMuchLives(t *testing.T) {
-	for live, want := range map[uint64]int{0: 50, 30 << 20: 50, 80 << 20: 50, 160 << 20: 25, 1 << 30: 15} {
+// Fails when the garbage is a share of what lives again, so that a process of which little lives collects all the time.
+func TestTheGarbageIsBoundedInBytes(t *testing.T) {
+	for live, want := range map[uint64]int{0: 400, 10 << 20: 400, 32 << 20: 200, 64 << 20: 100, 160 << 20: 40, 1 << 30: 15} {
 		if got := percentFor(live); got != want {
 			t.Errorf("%d MiB: got %d%%, want %d%%", live>>20, got, want)
+		}
+	}
+}
+
+// Fails when what a burst left is kept for as long as nothing happens, or a process that is at work or has hardly any garbage is stopped
+// to be trimmed.
+func TestAQuietProcessIsTrimmed(t *testing.T) {
+	before := heap{allocated: 1 << 30, live: 100 << 20, there: 110 << 20}
+	for name, tc := range map[string]struct {
+		now  heap
+		want bool
+	}{
+		"quiet after a burst": {heap{1<<30 + 1<<20, 100 << 20, 150 << 20}, true},
+		"at work":             {heap{1<<30 + garbage, 100 << 20, 150 << 20}, false},
+		"little garbage":      {heap{1<<30 + 1<<20, 100 << 20, 116 << 20}, false},
+	} {
+		if got := tc.now.worthTrimming(before); got != tc.want {
+			t.Errorf("%s: got %t, want %t", name, got, tc.want)
 		}
 	}
 }

@@ -42,8 +42,10 @@ func registered(t *testing.T) map[string]bool {
 	t.Helper()
 	o := DefaultOptions()
 	o.EventsAddr, o.ReceiverAddr, o.MetricsAddr, o.HealthAddr = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
+	o.APIAddr = "127.0.0.1:0"
 	o.DataDir, o.LogOutput = t.TempDir(), io.Discard
 	o.TLSCertFile, o.TLSKeyFile = certificateFiles(t)
+	o.APITLSCertFile, o.APITLSKeyFile = o.TLSCertFile, o.TLSKeyFile
 	o.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
 	write(t, o.Kubeconfig, []byte(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}],
 		clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]}`))

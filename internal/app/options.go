@@ -17,6 +17,7 @@ import (
 	"notifier/internal/alerts"
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/registry"
+	"notifier/internal/bus"
 	"notifier/internal/receiver"
 	"notifier/internal/receiver/oidc"
 )
@@ -27,8 +28,13 @@ type Options struct {
 	ReceiverAddr string
 	MetricsAddr  string
 	HealthAddr   string
-	LogLevel     string
-	LogEncoding  string
+	// APIAddr is empty where the API is off.
+	APIAddr        string
+	APITLSCertFile string
+	APITLSKeyFile  string
+	APIAudiences   []string
+	LogLevel       string
+	LogEncoding    string
 
 	NoCrossNamespaceRefs  bool
 	DefaultServiceAccount string
@@ -46,8 +52,10 @@ type Options struct {
 	NATSCreds         string
 	StreamReplicas    int
 	RateLimitInterval time.Duration
+	HistoryAge        time.Duration
 	NamespaceQuota    int
 	DeadLetterReplay  time.Duration
+	DeliveryMaxAge    time.Duration
 	// FeatureGates are those of Flux that were given, of which WorkloadIdentityGate has an effect.
 	FeatureGates map[string]string
 	// TokenCacheSize and TokenCacheAge bound the tokens of service accounts that are kept.
@@ -97,8 +105,8 @@ func DefaultOptions() Options {
 		LogLevel: "info", LogEncoding: "json",
 		NoCrossNamespaceRefs: true, DefaultServiceAccount: "default", WatchAllNamespaces: true,
 		GoogleIssuer: oidc.GoogleIssuer, MaxAlertsPerNamespace: 1000,
-		DataDir: "/data", StreamReplicas: 1, RateLimitInterval: 5 * time.Minute, NamespaceQuota: 10000,
-		DeadLetterReplay: alerts.DefaultReplayWindow, TokenCacheSize: 100, TokenCacheAge: time.Hour,
+		DataDir: "/data", StreamReplicas: 1, RateLimitInterval: 5 * time.Minute, HistoryAge: bus.DefaultHistoryAge, NamespaceQuota: 10000,
+		DeadLetterReplay: alerts.DefaultReplayWindow, DeliveryMaxAge: alerts.DefaultMaxAge, TokenCacheSize: 100, TokenCacheAge: time.Hour,
 		SlackRate: float64(destinations.Slack.Rate), SlackBurst: destinations.Slack.Burst,
 		TriggerInterval: time.Second, ReceiverRate: door.Receiver.Rate, ReceiverBurst: door.Receiver.Burst, NamespaceRate: door.Tenant.Rate,
 		ClientFailureRate: door.Unknown.Rate, PathFailureRate: door.Failure.Rate,
@@ -127,6 +135,7 @@ func (o Options) Validate() error {
 	o.validateBus(bad)
 	o.validateLimits(bad)
 	o.validateDoor(bad)
+	o.validateAPI(bad)
 	return errors.Join(errs...)
 }
 
@@ -217,8 +226,14 @@ func (o Options) validateBus(bad badFlag) {
 	if o.RateLimitInterval < time.Second || o.RateLimitInterval > 24*time.Hour {
 		bad("rate-limit-interval", "%s is not between 1s and 24h", o.RateLimitInterval)
 	}
+	if o.HistoryAge < bus.MinHistoryAge || o.HistoryAge > bus.MaxHistoryAge {
+		bad("history-age", "%s is not between %s and %s", o.HistoryAge, bus.MinHistoryAge, bus.MaxHistoryAge)
+	}
 	if o.DeadLetterReplay < 0 || o.DeadLetterReplay > 7*24*time.Hour {
 		bad("dead-letter-replay", "%s is not between 0 and 168h", o.DeadLetterReplay)
+	}
+	if o.DeliveryMaxAge < time.Second || o.DeliveryMaxAge > alerts.DefaultMaxAge {
+		bad("delivery-max-age", "%s is not between 1s and %s", o.DeliveryMaxAge, alerts.DefaultMaxAge)
 	}
 	if o.NamespaceQuota < 1 {
 		bad("namespace-quota", "%d is not a positive number", o.NamespaceQuota)

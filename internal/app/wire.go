@@ -16,7 +16,6 @@ import (
 	"notifier/internal/receiver"
 	"notifier/internal/receiver/events"
 	"notifier/internal/receiver/oidc"
-	"notifier/internal/receiver/server"
 	"notifier/internal/receiver/subscribe"
 	"notifier/internal/reconcile"
 	"notifier/internal/reconcile/apply"
@@ -142,7 +141,8 @@ func (a *App) wireSubscriber(subscriptions *subscribe.Subscriptions) (err error)
 // wireReports makes what carries to the status writer what came in for Receivers.
 func (a *App) wireReports(hooks *receiver.Table, subscriptions *subscribe.Subscriptions) (err error) {
 	a.deliveries, err = receiver.NewReporter(receiver.ReporterOptions{
-		Sources: []receiver.Source{hooks, subscriptions}, Reports: a.bus.Health(), Replica: a.bus.Replica(), Log: a.log.With("component", "receiver"),
+		Sources: []receiver.Source{hooks, subscriptions}, Reports: a.bus.Health(), Records: a.bus, Replica: a.bus.Replica(),
+		Log: a.log.With("component", "receiver"),
 	})
 	return err
 }
@@ -152,7 +152,7 @@ func (a *App) wireAlerts(plane alertPlane) (err error) {
 	a.deliverer, err = alerts.NewDeliverer(alerts.DelivererOptions{
 		Source: a.bus, Schedule: a.bus, History: a.bus, Dead: a.bus, Alerts: plane.alerts, Destinations: plane.destinations,
 		Reports: plane.ledger, Recorder: a.recorder, Types: registry.Types(), Quota: a.options.NamespaceQuota,
-		ReplayWindow: a.options.DeadLetterReplay,
+		ReplayWindow: a.options.DeadLetterReplay, MaxAge: a.options.DeliveryMaxAge,
 		DrainTimeout: sendsDrain, Gate: a.reconcile.Complete(), Log: log, Registerer: a.registry,
 	})
 	if err != nil {
@@ -165,7 +165,7 @@ func (a *App) wireAlerts(plane alertPlane) (err error) {
 	return err
 }
 
-// listen makes the four doors. They listen now and serve when Run is called.
+// listen makes the doors. They listen now and serve when Run is called.
 func (a *App) listen(ctx context.Context, hooks *receiver.Table) error {
 	log := a.log.With("component", "receiver")
 	proxies, err := parseProxies(a.options.TrustedProxies)
@@ -187,24 +187,14 @@ func (a *App) listen(ctx context.Context, hooks *receiver.Table) error {
 		return err
 	}
 	a.health = &health{checks: a.checks()}
-	certificate, err := a.certificate(log)
-	if err != nil {
+	all := doors(a.options, webhooks, events, a.registry, a.health)
+	if all, err = a.addAPI(all, proxies); err != nil {
 		return err
 	}
-	for _, d := range doors(a.options, webhooks, events, a.registry, a.health) {
-		o := server.DefaultOptions()
-		o.Name, o.Addr, o.Handler, o.Drain, o.Log, o.Registerer = d.name, d.addr, d.handler, doorsDrain, log, a.registry
-		if d.public {
-			o.Certificate = certificate
-		}
-		server, err := server.New(o)
-		if err != nil {
+	for _, d := range all {
+		if err := a.open(ctx, d, log); err != nil {
 			return err
 		}
-		if err := server.Listen(ctx); err != nil {
-			return err
-		}
-		a.doors = append(a.doors, part{d.name, server.Run})
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +13,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
+
+	"notifier/internal/fair"
 )
 
 // ErrLost is returned by Run when the bus will not come back in this process: the embedded JetStream shut down or cannot write a
@@ -44,6 +47,8 @@ type Bus struct {
 	lease            *lease
 	events, triggers *committer
 	history          *history
+	reads            *reads
+	webhookShares    *fair.Limiters[string]
 	standing         *standing
 	recent           *recent
 	stats            *stats
@@ -66,6 +71,7 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 		streams: map[string]jetstream.Stream{}, buckets: map[string]jetstream.KeyValue{},
 		progress: newProgress(), poisoning: defaultPoisoning,
 	}
+	b.reads = newReads(b)
 	defer func() {
 		if err != nil {
 			b.abandon()
@@ -107,10 +113,12 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 	}
 	uncounted := func() {}
 	b.events = newCommitter(b, uncounted, func(ctx context.Context, msgs []*nats.Msg) []outcome { return b.publishAll(ctx, streamEvents, msgs) })
+	b.events.settled = b.recent.announce
 	b.triggers = newCommitter(b, b.metrics.folded.Inc, func(ctx context.Context, msgs []*nats.Msg) []outcome {
 		return b.publishAll(ctx, streamTriggers, msgs)
 	})
 	b.history = newHistory(b)
+	b.webhookShares = newWebhookShares(b.opts.Budgets.Webhooks)
 	if err := b.patiently(patience, b.stats.refresh); err != nil {
 		return nil, err
 	}
@@ -118,8 +126,26 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 }
 
 func (b *Bus) connect(context.Context) (err error) {
+	if b.nc, err = b.dial(""); err != nil {
+		return err
+	}
+	var major, minor int
+	version := b.nc.ConnectedServerVersion()
+	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil || major < minMajor || major == minMajor && minor < minMinor {
+		return fmt.Errorf("NATS server has version %q, at least %d.%d is needed", version, minMajor, minMinor)
+	}
+	b.js, err = jetstream.New(b.nc, jetstream.WithDefaultTimeout(apiTimeout),
+		jetstream.WithPublishAsyncTimeout(publishTimeout), jetstream.WithPublishAsyncMaxPending(maxPublishing))
+	if err != nil {
+		return fmt.Errorf("open JetStream: %w", err)
+	}
+	return nil
+}
+
+// dial opens a connection to the server. Operators see what it is for in its name.
+func (b *Bus) dial(use string) (*nats.Conn, error) {
 	options := []nats.Option{
-		nats.Name("notifier " + b.opts.ReplicaID), nats.Timeout(connectTimeout), nats.MaxReconnects(-1),
+		nats.Name(strings.TrimSpace("notifier " + b.opts.ReplicaID + " " + use)), nats.Timeout(connectTimeout), nats.MaxReconnects(-1),
 		nats.ReconnectWait(250 * time.Millisecond), nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2),
 		// While the connection is away a publish fails at once: the sender gets its 503 now, and nothing that was answered
 		// with an error is published later.
@@ -138,20 +164,11 @@ func (b *Bus) connect(context.Context) (err error) {
 	if b.opts.Creds != "" {
 		options = append(options, nats.UserCredentials(b.opts.Creds))
 	}
-	if b.nc, err = nats.Connect(b.opts.URL, options...); err != nil {
-		return fmt.Errorf("connect to NATS: %w", err)
-	}
-	var major, minor int
-	version := b.nc.ConnectedServerVersion()
-	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil || major < minMajor || major == minMajor && minor < minMinor {
-		return fmt.Errorf("NATS server has version %q, at least %d.%d is needed", version, minMajor, minMinor)
-	}
-	b.js, err = jetstream.New(b.nc, jetstream.WithDefaultTimeout(apiTimeout),
-		jetstream.WithPublishAsyncTimeout(publishTimeout), jetstream.WithPublishAsyncMaxPending(maxPublishing))
+	nc, err := nats.Connect(b.opts.URL, options...)
 	if err != nil {
-		return fmt.Errorf("open JetStream: %w", err)
+		return nil, fmt.Errorf("connect to NATS: %w", err)
 	}
-	return nil
+	return nc, nil
 }
 
 // Run keeps the statistics until ctx ends. It returns ErrLost when the bus will not come back.
@@ -211,6 +228,7 @@ func (b *Bus) Close(ctx context.Context) error {
 
 func (b *Bus) abandon() {
 	b.closed.Store(true)
+	b.reads.close()
 	if b.nc != nil {
 		b.nc.Close()
 	}

@@ -33,6 +33,8 @@ type committer struct {
 	work  *sync.WaitGroup
 	// coalesced is told of every entry that is coalesced with another.
 	coalesced func()
+	// settled, if any, is told of every round, after its entries and before their callers.
+	settled func()
 
 	mu      sync.Mutex
 	waiting *fair.Queue[*pending]
@@ -74,12 +76,12 @@ func newCommitter(b *Bus, coalesced func(), write func(ctx context.Context, msgs
 // commit returns when e, or an entry that e was coalesced with, is written, or with an error within publishTimeout, also when two
 // writes one after the other take longer than that.
 func (c *committer) commit(ctx context.Context, e entry) (ack, error) {
-	within, cancel := context.WithTimeout(ctx, publishTimeout)
-	defer cancel()
 	c.mu.Lock()
 	p := c.enqueue(ctx, e)
 	c.mu.Unlock()
-	return c.await(within, p)
+	late := time.NewTimer(publishTimeout) // costs less than a context, and nothing is called with one
+	defer late.Stop()
+	return c.await(ctx, late.C, p)
 }
 
 // commitEach is commit of several entries. Its error is the first.
@@ -97,24 +99,28 @@ func (c *committer) commitEach(ctx context.Context, entries []entry) error {
 	c.mu.Unlock()
 	var failed error
 	for _, p := range waiting {
-		if _, err := c.await(within, p); err != nil && failed == nil {
+		if _, err := c.await(within, nil, p); err != nil && failed == nil {
 			failed = err
 		}
 	}
 	return failed
 }
 
-// await returns what became of an entry, or gives it up when ctx ends.
-func (c *committer) await(ctx context.Context, p *pending) (ack, error) {
+// await returns what became of an entry, or gives it up when ctx ends or it is late.
+func (c *committer) await(ctx context.Context, late <-chan time.Time, p *pending) (ack, error) {
+	var err error
 	select {
 	case <-p.done:
 		return p.ack, p.err
 	case <-ctx.Done():
-		c.mu.Lock()
-		p.callers--
-		c.mu.Unlock()
-		return ack{}, ctx.Err()
+		err = ctx.Err()
+	case <-late:
+		err = context.DeadlineExceeded
 	}
+	c.mu.Lock()
+	p.callers--
+	c.mu.Unlock()
+	return ack{}, err
 }
 
 // enqueue adds e to what waits, and sees that it goes. What goes belongs to all its callers, so none of the callers' contexts
@@ -198,6 +204,11 @@ func (c *committer) send(ctx context.Context, round []*pending) {
 		if stored := written[i].stored; stored != nil && outcome.err == nil && !outcome.ack.Duplicate {
 			stored(outcome.ack.Seq)
 		}
-		close(written[i].done)
+	}
+	if c.settled != nil {
+		c.settled()
+	}
+	for _, p := range written {
+		close(p.done)
 	}
 }

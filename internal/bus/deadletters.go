@@ -48,7 +48,7 @@ func (b *Bus) deadLetter(ctx context.Context, d *event.Delivery, label, reason s
 }
 
 func deadMessage(d *event.Delivery, label, reason string) (*nats.Msg, error) {
-	m, err := encodeDelivery(deadSubject(d.Namespace, d.Provider), d.ID+"#dead", d)
+	m, err := encodeDelivery(deadSubject(d.Namespace, d.Provider), d.Run()+"#dead", d)
 	if err != nil {
 		return nil, err
 	}

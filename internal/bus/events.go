@@ -36,12 +36,14 @@ func (b *Bus) PublishEventAfter(ctx context.Context, r *event.Record, seq uint64
 		a, err := b.publish(ctx, streamEvents, m)
 		if err == nil && !a.Duplicate {
 			b.remember(r)(a.Seq)
+			b.recent.announce()
 		}
 		return a, err
 	})
 }
 
-// remember returns what puts a copy of r in memory for the readers of EVENTS, once it has its place in the stream.
+// remember returns what puts a copy of r in memory for the readers of EVENTS, once it has its place in the stream. They read it when they
+// are woken.
 func (b *Bus) remember(r *event.Record) func(seq uint64) {
 	stored := *r
 	return func(seq uint64) {

@@ -27,17 +27,6 @@ const (
 	maxRecords = 128 << 10
 )
 
-// sent is the record of one delivery that succeeded. It holds what helps to find it, nothing of what it said.
-type sent struct {
-	ID       string    `json:"id"`
-	Alert    string    `json:"alert"`
-	Object   string    `json:"object"`
-	Reason   string    `json:"reason"`
-	Attempts int       `json:"attempts"`
-	Routed   time.Time `json:"routed"`
-	Sent     time.Time `json:"sent"`
-}
-
 // history records what was sent and knows it again. HISTORY has one message for what was sent to one Provider while the message before it
 // was on its way: a line of JSON for each record. It is not synced: after a loss of power what was sent last may be sent twice.
 type history struct {
@@ -61,9 +50,7 @@ func newHistory(b *Bus) *history {
 // Sent records that d was sent, and returns when the server has the record. The caller acknowledges d after that, so a delivery that comes
 // back after a crash is found to have been sent, unless the crash fell between the destination's answer and the record.
 func (b *Bus) Sent(ctx context.Context, d *event.Delivery) error {
-	record, err := encodeJSON(sent{
-		ID: d.ID, Alert: d.Alert, Object: d.Object(), Reason: d.Event.Reason, Attempts: d.Attempts, Routed: d.Routed, Sent: time.Now().UTC(),
-	})
+	record, err := encodeJSON(sentRecord(d, time.Now().UTC()))
 	if err != nil {
 		return fmt.Errorf("record sent delivery: %w", err)
 	}
@@ -80,11 +67,12 @@ func (b *Bus) Sent(ctx context.Context, d *event.Delivery) error {
 	}); err != nil {
 		return fmt.Errorf("record sent delivery: %w", err)
 	}
-	b.history.add(historySubject(d), d.ID)
+	b.history.add(historySubject(d), d.ID, d.Replays)
 	return nil
 }
 
-// WasSent reports whether Sent has recorded d's ID, by this process or by an earlier worker shortly before its end.
+// WasSent reports whether Sent has recorded d, by this process or by an earlier worker shortly before its end: under any count of its
+// replays or, if it was sent before it was replayed (event.Delivery.Again), under the count that it has.
 func (b *Bus) WasSent(ctx context.Context, d *event.Delivery) (bool, error) {
 	h := b.history
 	h.loading.Lock()
@@ -95,15 +83,22 @@ func (b *Bus) WasSent(ctx context.Context, d *event.Delivery) (bool, error) {
 			return false, err
 		}
 	}
+	id := d.ID
+	if d.Again {
+		id = d.Run()
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.sent.has(digest(historySubject(d), d.ID)), nil
+	return h.sent.has(digest(historySubject(d), id)), nil
 }
 
-func (h *history) add(subject, id string) {
+func (h *history) add(subject, id string, replays int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.sent.add(digest(subject, id))
+	if replays > 0 {
+		h.sent.add(digest(subject, event.RunOf(id, replays)))
+	}
 }
 
 // load reads what other workers have recorded. It must be called when a term begins, before anything is sent.
@@ -155,8 +150,8 @@ func (h *history) readUntil(ctx context.Context, cfg jetstream.OrderedConsumerCo
 			return err
 		}
 		subject := providerSubject(m.Subject())
-		for _, id := range sentIn(m.Data()) {
-			h.add(subject, id)
+		for _, r := range sentIn(m.Data()) {
+			h.add(subject, r.ID, r.Replays)
 		}
 		if meta.Sequence.Stream >= last || meta.NumPending == 0 {
 			return nil
@@ -173,17 +168,21 @@ func providerSubject(subject string) string {
 	return subject
 }
 
-// sentIn returns the IDs of a message's records, as far as they can be read.
-func sentIn(body []byte) (ids []string) {
+// sentRun is what of a record tells which delivery was sent.
+type sentRun struct {
+	ID      string `json:"id"`
+	Replays int    `json:"replays"`
+}
+
+// sentIn returns what the records of a message say was sent, as far as they can be read.
+func sentIn(body []byte) (runs []sentRun) {
 	for line := range bytes.Lines(body) {
-		var record struct {
-			ID string `json:"id"`
-		}
-		if err := json.Unmarshal(line, &record); err == nil && record.ID != "" {
-			ids = append(ids, record.ID)
+		var r sentRun
+		if err := json.Unmarshal(line, &r); err == nil && r.ID != "" {
+			runs = append(runs, r)
 		}
 	}
-	return ids
+	return runs
 }
 
 // sentIDs is a set of the IDs that were added last, at least the last half of maxSentIDs and at most all of that. The zero value is ready

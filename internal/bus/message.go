@@ -84,6 +84,29 @@ func percentEncode(s string) string {
 	return string(out)
 }
 
+// recordHeaders is how many headers a record has at most.
+const recordHeaders = 24
+
+// headers makes the header of a message, all values of which stand in one slice: a header of many costs little more than one.
+type headers struct {
+	all    nats.Header
+	values []string
+}
+
+func newHeaders(n int) *headers {
+	return &headers{all: make(nats.Header, n), values: make([]string, 0, n)}
+}
+
+// set is setHeader, of a name that was not set.
+func (h *headers) set(name, value string) {
+	if value == "" {
+		return
+	}
+	h.values = append(h.values, percentEncode(value))
+	n := len(h.values)
+	h.all[name] = h.values[n-1 : n : n]
+}
+
 // header returns a header that setHeader has set, empty when it is absent or damaged.
 func header(h nats.Header, name string) string {
 	value, err := url.PathUnescape(h.Get(name))
@@ -111,33 +134,32 @@ func encodeRecord(r *event.Record) (*nats.Msg, error) {
 		return nil, fmt.Errorf("encode event: %w", err)
 	}
 	o := r.Event.InvolvedObject
-	m := newMsg(eventSubject(o), body)
-	h := m.Header
-	setHeader(h, nats.MsgIdHdr, r.ID)
-	setHeader(h, "ce-id", r.ID)
-	setHeader(h, "ce-specversion", ceSpecVersion)
-	setHeader(h, "ce-source", "/namespaces/"+o.Namespace+"/"+o.Kind+"/"+o.Name)
-	setHeader(h, "ce-type", ceTypePrefix+r.Event.Severity)
-	setHeader(h, "ce-time", r.Event.Timestamp.UTC().Format(time.RFC3339Nano))
-	setHeader(h, "ce-datacontenttype", "application/json")
-	setHeader(h, headerSource, string(r.Source))
-	setHeader(h, headerOutcome, string(r.Outcome))
-	setHeader(h, headerAccepted, r.Accepted.UTC().Format(time.RFC3339Nano))
-	setHeader(h, headerKind, o.Kind)
-	setHeader(h, headerNamespace, o.Namespace)
-	setHeader(h, headerName, o.Name)
-	setHeader(h, headerUID, o.UID)
-	setHeader(h, headerVersion, o.APIVersion)
-	setHeader(h, headerSeverity, r.Event.Severity)
-	setHeader(h, headerReason, r.Event.Reason)
+	h := newHeaders(recordHeaders)
+	h.set(nats.MsgIdHdr, r.ID)
+	h.set("ce-id", r.ID)
+	h.set("ce-specversion", ceSpecVersion)
+	h.set("ce-source", "/namespaces/"+o.Namespace+"/"+o.Kind+"/"+o.Name)
+	h.set("ce-type", ceTypePrefix+r.Event.Severity)
+	h.set("ce-time", r.Event.Timestamp.UTC().Format(time.RFC3339Nano))
+	h.set("ce-datacontenttype", "application/json")
+	h.set(headerSource, string(r.Source))
+	h.set(headerOutcome, string(r.Outcome))
+	h.set(headerAccepted, r.Accepted.UTC().Format(time.RFC3339Nano))
+	h.set(headerKind, o.Kind)
+	h.set(headerNamespace, o.Namespace)
+	h.set(headerName, o.Name)
+	h.set(headerUID, o.UID)
+	h.set(headerVersion, o.APIVersion)
+	h.set(headerSeverity, r.Event.Severity)
+	h.set(headerReason, r.Event.Reason)
 	if r.Known {
-		h.Set(headerKnown, "true")
+		h.set(headerKnown, "true")
 	}
 	if r.Doubted {
-		h.Set(headerDoubted, "true")
+		h.set(headerDoubted, "true")
 	}
-	setHeader(h, headerMessage, toldMessage(r))
-	setHeader(h, headerRevision, toldRevision(r))
+	h.set(headerMessage, toldMessage(r))
+	h.set(headerRevision, toldRevision(r))
 	if r.Labels != nil {
 		labels, err := encodeJSON(r.Labels)
 		if err != nil {
@@ -146,9 +168,9 @@ func encodeRecord(r *event.Record) (*nats.Msg, error) {
 		if len(labels) > maxLabels {
 			labels = []byte("{}") // an object that has labels, none of which can be matched
 		}
-		setHeader(h, headerLabels, string(labels))
+		h.set(headerLabels, string(labels))
 	}
-	return m, nil
+	return &nats.Msg{Subject: eventSubject(o), Header: h.all, Data: body}, nil
 }
 
 // toldMessage is what the headers have of a record's message: of a POSTed failure the beginning, which a watcher compares with the object.

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics of the bus. The label "stream" has the five streams' names as values, of syncs those of syncedStreams, and no others.
+// metrics of the bus. The label "stream" has the streams' names as values, of syncs those of syncedStreams, and no others.
 type metrics struct {
 	bytes, messages *prometheus.GaugeVec
 	oldest          *prometheus.GaugeVec

@@ -15,7 +15,12 @@ import (
 const (
 	DefaultDuplicateWindow = 5 * time.Minute
 	DefaultShards          = 16
-	maxShards              = 256
+	DefaultHistoryAge      = 7 * 24 * time.Hour
+	// MinHistoryAge is longer than a delivery may wait on the schedule: what was sent must be known until then (invariant E3).
+	MinHistoryAge = 26 * time.Hour
+	// MaxHistoryAge is a year.
+	MaxHistoryAge = 365 * 24 * time.Hour
+	maxShards     = 256
 )
 
 const mib = int64(1) << 20
@@ -28,6 +33,7 @@ type Budgets struct {
 	Triggers    int64 // 256 MiB
 	DeadLetters int64 // 512 MiB
 	History     int64 // 512 MiB
+	Webhooks    int64 // 128 MiB
 	State       int64 // 256 MiB
 	Health      int64 // 64 MiB
 }
@@ -38,12 +44,12 @@ const minBudgets = 128 * mib
 func defaultBudgets() Budgets {
 	return Budgets{
 		Events: 1024 * mib, Deliveries: 2048 * mib, Triggers: 256 * mib,
-		DeadLetters: 512 * mib, History: 512 * mib, State: 256 * mib, Health: 64 * mib,
+		DeadLetters: 512 * mib, History: 512 * mib, Webhooks: 128 * mib, State: 256 * mib, Health: 64 * mib,
 	}
 }
 
 func (b *Budgets) fields() []*int64 {
-	return []*int64{&b.Events, &b.Deliveries, &b.Triggers, &b.DeadLetters, &b.History, &b.State, &b.Health}
+	return []*int64{&b.Events, &b.Deliveries, &b.Triggers, &b.DeadLetters, &b.History, &b.Webhooks, &b.State, &b.Health}
 }
 
 func (b *Budgets) total() int64 {
@@ -85,6 +91,8 @@ type Options struct {
 	Shards int
 	// Budgets bound the streams in bytes.
 	Budgets Budgets
+	// HistoryAge is how long the record of what was sent is kept, if Budgets.History has room for it. It is MinHistoryAge at least.
+	HistoryAge time.Duration
 	// ReplicaID names this process among its peers. It must not be shared or reused; random when empty.
 	ReplicaID string
 	// Log and Registerer are required.
@@ -111,6 +119,9 @@ func (o *Options) setDefaults() {
 	if o.DuplicateWindow == 0 {
 		o.DuplicateWindow = DefaultDuplicateWindow
 	}
+	if o.HistoryAge == 0 {
+		o.HistoryAge = DefaultHistoryAge
+	}
 	if o.Shards == 0 {
 		o.Shards = DefaultShards
 	}
@@ -132,6 +143,8 @@ func (o *Options) validate() error {
 	check(o.Replicas == 1 || o.URL != "", "the embedded server keeps one replica, not %d", o.Replicas)
 	check(o.DuplicateWindow >= 100*time.Millisecond && o.DuplicateWindow <= 24*time.Hour,
 		"duplicate window %s is not within 100ms and 24h", o.DuplicateWindow)
+	check(o.HistoryAge >= MinHistoryAge && o.HistoryAge <= MaxHistoryAge,
+		"age of the history %s is not within %s and %s", o.HistoryAge, MinHistoryAge, MaxHistoryAge)
 	check(o.Shards >= 1 && o.Shards <= maxShards, "shards must be 1 to %d, not %d", maxShards, o.Shards)
 	for _, f := range o.Budgets.fields() {
 		check(*f > 0, "a stream's budget must be positive, not %d", *f)

@@ -41,7 +41,7 @@ func newRecent() *recent {
 	return &recent{records: make([]*event.Record, recentRecords), wake: map[chan struct{}]struct{}{}, near: make(chan struct{})}
 }
 
-// put keeps r, which has its place in the stream.
+// put keeps r, which has its place in the stream. Readers that wait go on waiting until announce.
 func (c *recent) put(r *event.Record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,6 +58,12 @@ func (c *recent) put(r *event.Record) {
 		*at = r
 		c.bytes += size
 	}
+}
+
+// announce wakes the readers: once for all that was put together, which they read together.
+func (c *recent) announce() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.wakeAll()
 }
 

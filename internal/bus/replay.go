@@ -72,20 +72,24 @@ func (b *Bus) nextOf(ctx context.Context, stream jetstream.Stream, seq uint64, s
 }
 
 // Replay publishes a delivery anew that was a dead letter, and takes the letter away. The caller has counted up its Replays and
-// its Reschedules. It is handed out like a delivery off the schedule, so a delivery that was sent after all is found in the history. After a
-// crash in between the letter is still there, and another replay finds the delivery sent or waiting.
+// its Reschedules. A Seq of 0 stands for a delivery that is no dead letter: it was sent. It is handed out like a delivery off the schedule,
+// so a delivery that was sent after all is found in the history. After a crash in between the letter is still there, and another replay
+// finds the delivery sent or waiting.
 func (b *Bus) Replay(ctx context.Context, letter event.Dead) error {
 	d := &letter.Delivery
-	id := d.ID + "#replay" + strconv.Itoa(d.Replays) + "#" + strconv.Itoa(d.Reschedules)
+	id := d.Run() + "#due" + strconv.Itoa(d.Reschedules)
 	m, err := encodeDelivery(dueSubject(b.DeliveryShard(d.Namespace, d.Provider), d), id, d)
 	if err != nil {
-		return fmt.Errorf("replay dead letter: %w", err)
+		return fmt.Errorf("replay delivery: %w", err)
 	}
 	if _, err := b.publish(ctx, streamDeliveries, m); err != nil {
-		return fmt.Errorf("replay dead letter: %w", err)
+		return fmt.Errorf("replay delivery: %w", err)
+	}
+	if letter.Seq == 0 {
+		return nil
 	}
 	if err := b.remove(ctx, streamDeadLetters, letter.Seq); err != nil {
-		return fmt.Errorf("replay dead letter: %w", err)
+		return fmt.Errorf("replay delivery: %w", err)
 	}
 	return nil
 }

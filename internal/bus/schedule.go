@@ -30,13 +30,13 @@ const codeSequenceNotFound = 10043
 // the message it holds. Whatever d's fields say then, attempts and last error among them, it will say when it comes back.
 //
 // A delivery has one place on the schedule, so a reschedule replaces what is there. One that comes off it so soon that a publish which is tried
-// again could come after it has an ID of its own, d.ID and d.Reschedules, which the caller counts up, so that it is rescheduled once: with the
+// again could come after it has an ID of its own, d.Run and d.Reschedules, which the caller counts up, so that it is rescheduled once: with the
 // delivery's own ID the stream would take it for a duplicate of the delivery and drop it, with a positive answer. The others have none,
 // since the server keeps each ID in memory. A delivery that has become too large for the bus is a dead letter instead.
 func (b *Bus) Reschedule(ctx context.Context, d *event.Delivery, at time.Time) error {
 	shard, id := b.DeliveryShard(d.Namespace, d.Provider), ""
 	if time.Until(at) < deliveryDuplicates {
-		id = d.ID + "#" + strconv.Itoa(d.Reschedules)
+		id = d.Run() + "#" + strconv.Itoa(d.Reschedules)
 	}
 	m, err := encodeDelivery(retrySubject(shard, d), id, d)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -17,6 +18,7 @@ const (
 	streamTriggers    = "TRIGGERS"
 	streamDeadLetters = "DEADLETTERS"
 	streamHistory     = "HISTORY"
+	streamWebhooks    = "WEBHOOKS"
 
 	bucketState  = "object-state"
 	bucketHealth = "owner-health"
@@ -25,15 +27,19 @@ const (
 	bucketStream = "KV_"
 )
 
-var allStreams = []string{streamEvents, streamDeliveries, streamTriggers, streamDeadLetters, streamHistory}
+var allStreams = []string{streamEvents, streamDeliveries, streamTriggers, streamDeadLetters, streamHistory, streamWebhooks}
+
+// forgetful are the streams of which the oldest may always go.
+var forgetful = []string{streamDeadLetters, streamHistory, streamWebhooks}
 
 const (
 	eventsMaxAge      = 24 * time.Hour
 	deadLettersMaxAge = 7 * 24 * time.Hour
 	// deadPerProvider bounds what one Provider may leave among the dead letters, so that it does not push out the others'.
 	deadPerProvider = 1000
-	// historyMaxAge is longer than a delivery may wait on the schedule.
-	historyMaxAge = 26 * time.Hour
+	webhooksMaxAge  = 24 * time.Hour
+	// webhooksPerReceiver bounds the messages about one Receiver: one every half minute. A flood of forged webhooks is one a minute.
+	webhooksPerReceiver = 2880
 	// deliveryDuplicates is the window in which the stream itself drops a delivery that was routed twice. Beyond it, and after a
 	// restart, the HISTORY lookup of rechecked deliveries does.
 	deliveryDuplicates = 2 * time.Minute
@@ -49,7 +55,7 @@ const (
 //     old would lose deliveries. So it has no bound of its own: Room tells what may be put there.
 //   - TRIGGERS keeps one message per subject and refuses beyond its bytes: refusing is a 503 that the sender sees, discarding
 //     would be a lost trigger that nobody sees.
-//   - DEADLETTERS and HISTORY forget the oldest.
+//   - DEADLETTERS, HISTORY and WEBHOOKS forget the oldest.
 func streamConfigs(o *Options) []jetstream.StreamConfig {
 	shards := map[string]string{shardsKey: strconv.Itoa(o.Shards)}
 	configs := []jetstream.StreamConfig{{
@@ -72,7 +78,11 @@ func streamConfigs(o *Options) []jetstream.StreamConfig {
 	}, {
 		Name: streamHistory, Description: "what was delivered",
 		Subjects: []string{prefixHistory + everythingElse}, Retention: jetstream.LimitsPolicy,
-		MaxAge: historyMaxAge, MaxBytes: o.Budgets.History, Discard: jetstream.DiscardOld,
+		MaxAge: o.HistoryAge, MaxBytes: o.Budgets.History, Discard: jetstream.DiscardOld,
+	}, {
+		Name: streamWebhooks, Description: "what became of webhooks",
+		Subjects: []string{prefixWebhook + everythingElse}, Retention: jetstream.LimitsPolicy,
+		MaxAge: webhooksMaxAge, MaxBytes: o.Budgets.Webhooks, MaxMsgsPerSubject: webhooksPerReceiver, Discard: jetstream.DiscardOld,
 	}}
 	for i := range configs {
 		configs[i].Storage = jetstream.FileStorage
@@ -147,7 +157,7 @@ func (b *Bus) setUpBucket(ctx context.Context, cfg jetstream.KeyValueConfig) (er
 // keepOwed raises the bound of a stream to what it holds, unless that may be forgotten: the server discards what is beyond a bound
 // that is lowered, which the embedded one's is when its disk has become smaller.
 func (b *Bus) keepOwed(ctx context.Context, name string, bound *int64) error {
-	if b.embedded == nil || *bound < 0 || name == streamDeadLetters || name == streamHistory {
+	if b.embedded == nil || *bound < 0 || slices.Contains(forgetful, name) {
 		return nil
 	}
 	s, err := b.js.Stream(ctx, name)

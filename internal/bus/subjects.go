@@ -19,11 +19,13 @@ const (
 	prefixTrigger   = "notifier.trigger."
 	prefixDead      = "notifier.dead."
 	prefixHistory   = "notifier.history."
+	prefixWebhook   = "notifier.webhook."
 	unknownToken    = "="
 	historyLength   = 4 // tokens of notifier.history.<ns>.<provider>
 	scheduledLength = 7 // tokens of notifier.deliver.<shard>.<ns>.<provider>.<object>.<order>-<id>, and of those of retry
 	hexDigits       = "0123456789abcdef"
 	escape          = '='
+	anyToken        = "*"
 	everythingElse  = ">"
 )
 
@@ -42,8 +44,17 @@ func plainByte(c byte) bool {
 }
 
 func escapeBytes(s string, plain func(byte) bool) string {
+	first := 0
+	for first < len(s) && plain(s[first]) {
+		first++
+	}
+	if first == len(s) {
+		return s
+	}
 	var b strings.Builder
-	for i := range len(s) {
+	b.Grow(len(s) + 2*(len(s)-first))
+	b.WriteString(s[:first])
+	for i := first; i < len(s); i++ {
 		if plain(s[i]) {
 			b.WriteByte(s[i])
 			continue
@@ -168,12 +179,18 @@ func historySubject(d *event.Delivery) string {
 	return prefixHistory + token(d.Namespace) + "." + token(d.Provider)
 }
 
+func webhookSubject(namespace, receiver string) string {
+	return prefixWebhook + token(namespace) + "." + token(receiver)
+}
+
 // namespaceOf returns the namespace that a subject of any of the streams names, empty when it names none.
 func namespaceOf(subject string) string {
 	t := strings.Split(subject, ".")
 	at := 3
-	if strings.HasPrefix(subject, prefixEvents) || strings.HasPrefix(subject, prefixDead) || strings.HasPrefix(subject, prefixHistory) {
-		at = 2
+	for _, unsharded := range []string{prefixEvents, prefixDead, prefixHistory, prefixWebhook} {
+		if strings.HasPrefix(subject, unsharded) {
+			at = 2
+		}
 	}
 	if len(t) <= at {
 		return ""

@@ -12,7 +12,7 @@ import (
 
 // syncedStreams are the streams of the embedded server of which a publish is on disk when it returns. HISTORY need not be, nor need
 // removals: a delivery that is not known to be sent, or a message that is there again after a loss of power, is a duplicate (invariant
-// E3). A lease of before a loss of power is nobody's any more.
+// E3). A lease of before a loss of power is nobody's any more. WEBHOOKS is for reading alone.
 func syncedStreams() []string {
 	return []string{streamEvents, streamTriggers, streamDeliveries, streamDeadLetters, bucketStream + bucketState}
 }

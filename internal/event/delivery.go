@@ -1,6 +1,9 @@
 package event
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // Delivery is one event on its way to one Provider for one Alert.
 type Delivery struct {
@@ -31,8 +34,12 @@ type Delivery struct {
 	LastError string `json:"lastError,omitempty"`
 	// Reschedules counts how often the delivery was put back on the schedule; it makes each scheduled message's ID its own.
 	Reschedules int `json:"parks,omitempty"`
-	// Replays counts how often the delivery was a dead letter that was published anew.
-	Replays int `json:"replays,omitempty"`
+	// Replays counts how often the delivery was published anew after it had ended, and Replayed is when it last was.
+	Replays  int       `json:"replays,omitempty"`
+	Replayed time.Time `json:"replayed,omitzero"`
+	// Again says that the destination had taken the delivery before it was replayed: only a record of this replay, or of a later one, says
+	// that there is nothing left to send.
+	Again bool `json:"again,omitempty"`
 	// Destination is the version of the Provider's configuration that the delivery was last meant for.
 	Destination string `json:"destination,omitempty"`
 	// Tries are the attempts that failed, oldest first, at most MaxTries of them. Once the delivery is sent the last one is that which the
@@ -44,6 +51,17 @@ type Delivery struct {
 	Test bool `json:"test,omitempty"`
 	// Recheck says that the delivery may have been sent before, so its ID is looked up in the history first.
 	Recheck bool `json:"recheck,omitempty"`
+}
+
+// Run identifies the delivery as it was published for the time that Replays counts. It is the ID until the first replay.
+func (d *Delivery) Run() string { return RunOf(d.ID, d.Replays) }
+
+// RunOf is Run of a delivery of which only the ID and Replays are known.
+func RunOf(id string, replays int) string {
+	if replays == 0 {
+		return id
+	}
+	return id + "#replay" + strconv.Itoa(replays)
 }
 
 // Object is the key of the object whose events keep their order: "kind/namespace/name".
@@ -91,11 +109,7 @@ type Recalled struct {
 }
 
 // ObjectKey is a short digest of Delivery.Object that is safe as a subject token.
-func ObjectKey(object string) string {
-	d := newDigest("object")
-	d.field(object)
-	return d.hex(8)
-}
+func ObjectKey(object string) string { return hashFields(8, "object", object) }
 
 // MaxTries bounds the attempts that are kept of a delivery. Beyond it the first ones and the last ones are kept.
 const MaxTries = 20

@@ -92,9 +92,5 @@ func TargetKey(t Target, serviceAccount string) string {
 	case !found:
 		group = ""
 	}
-	d := newDigest("target")
-	for _, s := range []string{group, t.Kind, t.Name, t.Selector(), serviceAccount} {
-		d.field(s)
-	}
-	return d.hex(idBytes)
+	return hashFields(idBytes, "target", group, t.Kind, t.Name, t.Selector(), serviceAccount)
 }

@@ -30,8 +30,11 @@ func NewLimiters[K comparable](limit rate.Limit, burst, size int) *Limiters[K] {
 }
 
 // Allow takes a token of the key's bucket, and reports whether there was one.
-func (l *Limiters[K]) Allow(key K) bool {
-	return l.limit == rate.Inf || l.of(key).Allow()
+func (l *Limiters[K]) Allow(key K) bool { return l.AllowN(key, 1) }
+
+// AllowN takes n tokens of the key's bucket, all or none, and reports whether there were as many.
+func (l *Limiters[K]) AllowN(key K, n int) bool {
+	return l.limit == rate.Inf || l.of(key).AllowN(time.Now(), n)
 }
 
 // Take takes a token that can be given back: the reservation's CancelAt with the same time does so. It is nil when there was no token.

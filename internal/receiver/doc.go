@@ -44,6 +44,13 @@
 // Budgets are token buckets. One per address evicts the address that was used longest ago of 8192; the others live as long as
 // their path, Receiver or namespace, and an edit refills none of them; a namespace's until it is full, though its Receivers have gone.
 //
+// # What became of each
+//
+// The Reporter tells of a Receiver every five seconds while there is news of it that a sender who knows the token caused, and once a minute
+// of refusals alone, ten Receivers a second at most. With each report go the results of the webhooks since the one before: the newest
+// twenty by senders who know the token one by one, with their IDs and targets, all others counted under their result. So a stranger's
+// webhook is never a write of its own (invariant T5), and nobody's waits for one.
+//
 // # Ownership
 //
 // Table is safe for concurrent use; hooks handed to it are not changed afterwards. Everything that is keyed by outside input is

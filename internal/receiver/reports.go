@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"notifier/internal/event/view"
 	"notifier/internal/fair"
 )
 
@@ -29,12 +30,22 @@ const (
 	reportsPerTick = 10
 	// reportTime bounds one report.
 	reportTime = 2 * time.Second
+	// lastReports bounds what is told after the end.
+	lastReports = 500 * time.Millisecond
+	// warnGap is the least time between two warnings that results are not recorded: tenants can cause it.
+	warnGap = time.Minute
 )
 
 // Reports is where what is told of Receivers is kept for whoever writes status, on this replica or another.
 type Reports interface {
 	// Put replaces the report of a key; nil removes it.
 	Put(ctx context.Context, key string, value []byte) error
+}
+
+// Records keep for the owners of Receivers what became of each webhook.
+type Records interface {
+	// RecordWebhooks adds results of one Receiver, the newest last.
+	RecordWebhooks(ctx context.Context, namespace, receiver string, ws []view.Webhook) error
 }
 
 // Source has Receivers to report of.
@@ -47,17 +58,20 @@ type Source interface {
 type ReporterOptions struct {
 	Sources []Source
 	Reports Reports
+	Records Records
 	// Replica names this process among its peers. It has no slash.
 	Replica string
 	Log     *slog.Logger
 }
 
-// Reporter tells what came in for Receivers. Events are counted on the one replica that reads them, so
-// that over all replicas each is told once.
+// Reporter tells what came in for Receivers: how many, and with each report, and by no write without one, the results of those since
+// the one before. Events are counted on the one replica that reads them, so that over all replicas each is told once. What a process that
+// is killed has not told yet, the last seconds, nobody tells.
 type Reporter struct {
 	ReporterOptions
 	reported map[*Tally]reported
 	broken   bool
+	warned   time.Time
 }
 
 // reported is what was last told of one Receiver.
@@ -67,23 +81,28 @@ type reported struct {
 	at        time.Time
 	// refusalsAt is when it was last told of nothing that is authentic.
 	refusalsAt time.Time
+	// unrecorded says that results of it could not be recorded and are still to be.
+	unrecorded bool
 }
 
 // NewReporter returns a Reporter. Run starts it.
 func NewReporter(o ReporterOptions) (*Reporter, error) {
-	if len(o.Sources) == 0 || o.Reports == nil || o.Log == nil || o.Replica == "" || strings.Contains(o.Replica, "/") {
-		return nil, errors.New("delivery reports: Sources, Reports or Log is missing, or Replica is not a name")
+	if len(o.Sources) == 0 || o.Reports == nil || o.Records == nil || o.Log == nil || o.Replica == "" || strings.Contains(o.Replica, "/") {
+		return nil, errors.New("delivery reports: Sources, Reports, Records or Log is missing, or Replica is not a name")
 	}
 	return &Reporter{ReporterOptions: o, reported: map[*Tally]reported{}}, nil
 }
 
-// Run reports until ctx ends.
+// Run reports until ctx ends, and then what senders who know a token have caused since.
 func (r *Reporter) Run(ctx context.Context) error {
 	tick := time.NewTicker(reportTick)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastReports)
+			defer cancel()
+			r.report(last, r.rest())
 			return nil
 		case now := <-tick.C:
 			r.report(ctx, r.news(now))
@@ -110,7 +129,7 @@ func (e entry) due(now time.Time) bool {
 	if e.tally.authentic() == e.before.authentic && now.Sub(e.before.refusalsAt) < refusalGap {
 		return false
 	}
-	return e.tally.version() != e.before.version && now.Sub(e.before.at) >= reportGap
+	return (e.tally.version() != e.before.version || e.before.unrecorded) && now.Sub(e.before.at) >= reportGap
 }
 
 // news returns the Receivers that are to be told of now, in order.
@@ -122,7 +141,6 @@ func (r *Reporter) news(now time.Time) []entry {
 		if e.tally.version() == 0 {
 			continue
 		}
-		e.before = r.reported[e.tally]
 		known[e.tally] = e.before
 		if namespace := e.namespace(); e.before.at.After(served[namespace]) {
 			served[namespace] = e.before.at
@@ -135,11 +153,16 @@ func (r *Reporter) news(now time.Time) []entry {
 	return inTurn(news, served)
 }
 
+// rest returns the Receivers of which there is more to tell than refusals.
+func (r *Reporter) rest() []entry {
+	return slices.DeleteFunc(r.entries(), func(e entry) bool { return e.tally.authentic() == e.before.authentic && !e.before.unrecorded })
+}
+
 func (r *Reporter) entries() []entry {
 	var all []entry
 	for _, source := range r.Sources {
 		for key, t := range source.Tallies() {
-			all = append(all, entry{key: key, tally: t})
+			all = append(all, entry{key: key, tally: t, before: r.reported[t]})
 		}
 	}
 	return all
@@ -168,7 +191,10 @@ func inTurn(news []entry, served map[string]time.Time) []entry {
 func (r *Reporter) report(ctx context.Context, news []entry) {
 	for _, e := range news {
 		told := reported{version: e.tally.version(), authentic: e.tally.authentic()} // first: what is counted from here on is told of again
-		err := r.put(ctx, DeliveriesPrefix+e.key+"/"+r.Replica, e.tally.Read())
+		var err error
+		if told.version != e.before.version {
+			err = r.put(ctx, DeliveriesPrefix+e.key+"/"+r.Replica, e.tally.Read())
+		}
 		switch {
 		case err == nil:
 			r.broken = false
@@ -176,6 +202,7 @@ func (r *Reporter) report(ctx context.Context, news []entry) {
 			if told.authentic == e.before.authentic {
 				told.refusalsAt = told.at
 			}
+			told.unrecorded = !r.record(ctx, e)
 			r.reported[e.tally] = told
 		case ctx.Err() != nil:
 			return
@@ -197,4 +224,26 @@ func (r *Reporter) put(ctx context.Context, key string, d Deliveries) error {
 	ctx, cancel := context.WithTimeout(ctx, reportTime)
 	defer cancel()
 	return r.Reports.Put(ctx, key, value)
+}
+
+// record passes on the results of a Receiver, and reports whether there are none left. Those that could not be recorded wait in memory,
+// the older ones folded, for the next report.
+func (r *Reporter) record(ctx context.Context, e entry) bool {
+	results := e.tally.take()
+	if results == nil {
+		return true
+	}
+	namespace, name, _ := strings.Cut(e.key, "/")
+	ctx, cancel := context.WithTimeout(ctx, reportTime)
+	defer cancel()
+	err := r.Records.RecordWebhooks(ctx, namespace, name, results.view(namespace, name))
+	if err == nil {
+		return true
+	}
+	e.tally.restore(results)
+	if now := time.Now(); now.Sub(r.warned) >= warnGap {
+		r.warned = now
+		r.Log.Warn("results of webhooks are not recorded, it will be tried again", "namespace", namespace, "receiver", name, "error", err)
+	}
+	return false
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"notifier/internal/event/view"
 )
 
 // reportStore is a Reports that remembers.
@@ -18,6 +20,9 @@ type reportStore struct {
 	values map[string]Deliveries
 	puts   []string
 	down   bool
+
+	results map[string][][]view.Webhook // by Receiver, what came in one call
+	full    bool
 }
 
 func (b *reportStore) Put(_ context.Context, key string, value []byte) error {
@@ -35,6 +40,20 @@ func (b *reportStore) Put(_ context.Context, key string, value []byte) error {
 	}
 	b.values[key] = d
 	b.puts = append(b.puts, key)
+	return nil
+}
+
+func (b *reportStore) RecordWebhooks(_ context.Context, namespace, receiver string, ws []view.Webhook) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.down || b.full {
+		return errors.New("full")
+	}
+	if b.results == nil {
+		b.results = map[string][][]view.Webhook{}
+	}
+	key := namespace + "/" + receiver
+	b.results[key] = append(b.results[key], ws)
 	return nil
 }
 
@@ -65,7 +84,7 @@ func reporting(t *testing.T, hooks []*Hook, test func(r *redelivery, b *reportSt
 	synctest.Test(t, func(t *testing.T) {
 		r, b := newRedelivery(t, unlimited(), hooks...), &reportStore{}
 		reporter, err := NewReporter(ReporterOptions{
-			Sources: []Source{r.table}, Reports: b, Replica: "r1", Log: slog.New(slog.DiscardHandler),
+			Sources: []Source{r.table}, Reports: b, Records: b, Replica: "r1", Log: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -220,7 +239,7 @@ func TestWhatIsTooOldToCountIsForgotten(t *testing.T) {
 		hook := newHook(t, "team-a/hook")
 		r := newRedelivery(t, unlimited(), hook)
 		reporter, err := NewReporter(ReporterOptions{
-			Sources: []Source{r.table}, Reports: &reportStore{}, Replica: "r1", Log: slog.New(slog.DiscardHandler),
+			Sources: []Source{r.table}, Reports: &reportStore{}, Records: &reportStore{}, Replica: "r1", Log: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -244,7 +263,7 @@ func TestAReporterForgetsAReceiverThatIsGone(t *testing.T) {
 		hook := newHook(t, "team-a/hook")
 		r := newRedelivery(t, unlimited(), hook)
 		reporter, err := NewReporter(ReporterOptions{
-			Sources: []Source{r.table}, Reports: &reportStore{}, Replica: "r1", Log: slog.New(slog.DiscardHandler),
+			Sources: []Source{r.table}, Reports: &reportStore{}, Records: &reportStore{}, Replica: "r1", Log: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -265,7 +284,7 @@ func TestAReporterForgetsAReceiverThatIsGone(t *testing.T) {
 func TestAReporterNeedsAName(t *testing.T) {
 	for _, name := range []string{"", "a/b"} {
 		o := ReporterOptions{
-			Sources: []Source{newTable(t, unlimited())}, Reports: &reportStore{}, Replica: name,
+			Sources: []Source{newTable(t, unlimited())}, Reports: &reportStore{}, Records: &reportStore{}, Replica: name,
 			Log: slog.New(slog.DiscardHandler),
 		}
 		if _, err := NewReporter(o); err == nil {

@@ -38,6 +38,8 @@ type route struct {
 	owner  *owner
 	tenant *tenant
 	ledger *ledger
+	// targets are TargetNames of the hook's.
+	targets []string
 }
 
 // pathState is the state of one owner's path.
@@ -115,7 +117,7 @@ func (t *Table) Put(key string, hooks ...*Hook) error {
 			l = &pathState{capacity: n.capacity.ofPath(t.limits), failures: t.limits.Failure.Limiter()}
 		}
 		o.paths[h.Path] = l
-		t.claim(h.Path, key, &route{hook: h, path: l, owner: o, tenant: n, ledger: o.ledger})
+		t.claim(h.Path, key, &route{hook: h, path: l, owner: o, tenant: n, ledger: o.ledger, targets: TargetNames(h.Targets)})
 	}
 	for path := range before {
 		if _, kept := o.paths[path]; !kept {

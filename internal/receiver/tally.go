@@ -48,8 +48,8 @@ type ledger struct {
 
 func newLedger(uid string, now time.Time) *ledger { return &ledger{tally: NewTally(uid, now)} }
 
-// Tally counts what came in for one Receiver, as long as it is the same object. Counting a webhook that is not accepted takes
-// no lock, one that is takes a lock that nobody holds for longer than it takes to copy an ID; neither allocates.
+// Tally counts what came in for one Receiver, as long as it is the same object. Counting takes a lock that nobody holds for longer than
+// it takes to copy an ID. It allocates for the first few webhooks after a report, and for no others.
 type Tally struct {
 	UID                                                  string
 	Since                                                time.Time
@@ -67,14 +67,16 @@ type Tally struct {
 		id     [maxShownID]byte
 		length int
 	}
+	// results are what take has not returned yet, nil for nothing.
+	results *results
 }
 
 // NewTally counts for the Receiver with this UID from now on.
 func NewTally(uid string, now time.Time) *Tally { return &Tally{UID: uid, Since: now} }
 
-// Count counts one answer to a request of the Receiver, or what would have been the answer to an event. id is the sender's, and
-// kept only of an accepted one.
-func (t *Tally) Count(a *answer.Answer, id string, now time.Time) {
+// Count counts one answer to a request of the Receiver, or what would have been the answer to an event.
+func (t *Tally) Count(a *answer.Answer, of Received, now time.Time) {
+	t.note(a, of, now)
 	switch {
 	case a.Status == http.StatusServiceUnavailable:
 		t.fail(a, now)
@@ -83,8 +85,43 @@ func (t *Tally) Count(a *answer.Answer, id string, now time.Time) {
 		t.fail(a, now)
 		t.refused.Add(1)
 	default:
-		t.accept(a, id, now)
+		t.accept(a, of.ID, now)
 	}
+}
+
+// note keeps what became of a webhook until take. It is called before the webhook is counted, so that a report that has the count has this.
+func (t *Tally) note(a *answer.Answer, of Received, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.results == nil {
+		t.results = &results{}
+	}
+	if !of.Proved {
+		t.results.fold(folded{now, a, 1})
+		return
+	}
+	s := single{at: now, answer: a, targets: of.Targets, fault: of.Fault}
+	s.length = copy(s.id[:], of.ID)
+	t.results.add(s)
+}
+
+// take returns what came in since it was last called, nil for nothing. What could not be told is given back to restore.
+func (t *Tally) take() *results {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.results
+	t.results = nil
+	return r
+}
+
+// restore takes back what could not be told.
+func (t *Tally) restore(r *results) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.results != nil {
+		r.join(t.results)
+	}
+	t.results = r
 }
 
 func (t *Tally) accept(a *answer.Answer, id string, now time.Time) {
@@ -119,10 +156,13 @@ func (t *Tally) proved(h *Hook, now time.Time) {
 	}
 }
 
-// filtered notes that filters failed for an authentic webhook. Filters say why without quoting it.
-func (t *Tally) filtered(failed error, now time.Time) {
-	t.fail(&answer.Answer{Result: "filter", Reason: printable(failed.Error(), maxFault)}, now)
+// filtered notes that filters failed for an authentic webhook, and returns why in a form that is safe to show. Filters say it without
+// quoting the webhook.
+func (t *Tally) filtered(failed error, now time.Time) (why string) {
+	why = printable(failed.Error(), maxFault)
+	t.fail(&answer.Answer{Result: "filter", Reason: why}, now)
 	t.others.Add(1)
+	return why
 }
 
 // version changes with everything that is counted. Counts are made last, so that what one tells of is there to be read.

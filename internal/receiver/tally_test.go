@@ -144,7 +144,7 @@ func TestAShownIDIsShortAndPrintable(t *testing.T) {
 		strings.Repeat("x", 200):               strings.Repeat("x", maxShownID),
 	} {
 		ta := newLedger("u", time.Unix(0, 0))
-		ta.tally.Count(hookAccepted, id, time.Unix(1, 0))
+		ta.tally.Count(hookAccepted, Received{ID: id, Proved: true}, time.Unix(1, 0))
 		if got := ta.tally.Read().Last.ID; got != want {
 			t.Errorf("%q is shown as %q, want %q", id, got, want)
 		}
@@ -155,7 +155,9 @@ func TestAShownIDIsShortAndPrintable(t *testing.T) {
 func TestCountingAllocatesNothing(t *testing.T) {
 	l := newLedger("u", time.Unix(0, 0))
 	for name, a := range map[string]*answer.Answer{"accepted": hookAccepted, "duplicate": hookDuplicate, "refused": hookUnlisted, "failed": hookBusy} {
-		if n := testing.AllocsPerRun(100, func() { l.tally.Count(a, "72d3162e-cc78-11e3-81ab-4c9367dc0958", time.Now()) }); n != 0 {
+		if n := testing.AllocsPerRun(100, func() {
+			l.tally.Count(a, Received{ID: "72d3162e-cc78-11e3-81ab-4c9367dc0958", Proved: true}, time.Now())
+		}); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
 		}
 	}

@@ -123,9 +123,22 @@ var (
 
 // record counts and logs what became of a webhook for one Receiver.
 func (w *Webhooks) record(ctx context.Context, rt *route, d delivery, a *answer.Answer, err error) {
-	rt.ledger.tally.Count(a, d.event.Delivery, time.Now())
+	rt.ledger.tally.Count(a, rt.received(d, a), time.Now())
 	w.metrics.count(rt.hook.Verifier.Type(), a.Result)
 	logWebhook(ctx, w.log, rt.hook, a, err)
+}
+
+// received is what its owner is told of a webhook beside its answer.
+func (rt *route) received(d delivery, a *answer.Answer) Received {
+	of := Received{ID: d.event.Delivery, Proved: d.authentic, Fault: d.fault}
+	switch {
+	case a.Status >= http.StatusMultipleChoices || a.Ping:
+	case rt.hook.Filter != nil:
+		of.Targets = TargetNames(d.selected)
+	default:
+		of.Targets = rt.targets
+	}
+	return of
 }
 
 // judge takes a request on a known path through to its answer, or to the refusal of one that is not authentic. The error is for the
@@ -168,8 +181,9 @@ type delivery struct {
 	digest bodyDigest
 	// selected are the triggers that the hook's filter chose. They count only if the hook has a filter.
 	selected []event.Trigger
-	// unfiltered is for how many of the Receiver's resources that could not be said.
+	// unfiltered is for how many of the Receiver's resources that could not be said, fault why.
 	unfiltered int
+	fault      string
 }
 
 // early is the answer that a request on a known path gets whatever its sender can prove, nil for none.
@@ -279,7 +293,7 @@ func (w *Webhooks) decide(r *http.Request, rt *route, claims verify.Claims, body
 		}
 		if failed != nil {
 			w.metrics.filters.Inc()
-			rt.ledger.tally.filtered(failed, time.Now())
+			d.fault = rt.ledger.tally.filtered(failed, time.Now())
 			d.unfiltered = 1
 		}
 		if failures, ok := errors.AsType[*cel.FilterFailures](failed); ok {

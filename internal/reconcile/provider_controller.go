@@ -138,7 +138,7 @@ func (c *providerController) refuse(p *v1beta3.Provider, f fault) {
 func (c *providerController) put(p *v1beta3.Provider, d *alerts.Destination) {
 	before := c.destinations.Get(p.Namespace, p.Name)
 	d.UID, d.Type, d.Suspended, d.Unsupported = string(p.UID), p.Spec.Type, p.Spec.Suspend, !isSupported(p.Spec.Type)
-	d.Takes = registry.Takes(p.Spec.Type)
+	d.Takes, d.Created = registry.Takes(p.Spec.Type), p.CreationTimestamp.Time
 	c.destinations.Put(p.Namespace, p.Name, d)
 	closeSender(before)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,7 +28,8 @@ func TestE3AnAlertIsOpenedClosedAndOpenedOverKills(t *testing.T) {
 		must(t, err)
 		t.Cleanup(func() { _ = sink.Down() })
 		sink.AnswerWith(v.answer)
-		must(t, tenant.Alert(ctx, "to-"+v.providerType, v.providerType, sink.URL(v.path), env.AnyKustomization))
+		address := strings.Replace(sink.URL(v.path), "://", "://"+v.user, 1)
+		must(t, tenant.Alert(ctx, "to-"+v.providerType, v.providerType, address, env.AnyKustomization))
 	}
 	var want []string
 	for i, step := range []struct{ severity, reason, adds string }{

@@ -1,12 +1,14 @@
 package chaos
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 
 	"notifier/test/env"
 )
@@ -15,8 +17,10 @@ import (
 // third is refused and every fifth is carried out without an answer.
 type gitHost struct {
 	providerType string
-	// path is that of the Provider's address.
+	// path is that of the Provider's address, which is whole where there is a host.
 	path string
+	// host is that of the API where it is not the address's.
+	host string
 
 	mu       sync.Mutex
 	writes   int
@@ -32,9 +36,31 @@ func gitHosts() []*gitHost {
 		{providerType: "gitlabmergerequestcomment", path: "/o/r"},
 		{providerType: "gitea", path: "/o/r"},
 		{providerType: "giteapullrequestcomment", path: "/o/r"},
+		{providerType: "bitbucket", host: "api.bitbucket.org", path: "https://bitbucket.org/o/r"},
 		{providerType: "bitbucketserver", path: "/scm/o/r"},
 		{providerType: "azuredevops", path: "/o/p/_git/r"},
 	}
+}
+
+// alert starts the host and has the tenant's events sent there.
+func (g *gitHost) alert(ctx context.Context, t *testing.T, tenant *env.Tenant) {
+	t.Helper()
+	name := "to-" + g.providerType
+	if g.host != "" {
+		far, err := env.NewFar(g.host)
+		must(t, err)
+		t.Cleanup(func() { _ = far.Close() })
+		far.AnswerWith(g.answer)
+		must(t, far.Alert(ctx, tenant, name, env.FarProvider{
+			Type: g.providerType, Secret: map[string]string{"address": g.path, "token": "t"},
+		}))
+		return
+	}
+	sink, err := env.NewSink()
+	must(t, err)
+	t.Cleanup(func() { _ = sink.Down() })
+	sink.AnswerWith(g.answer)
+	must(t, tenant.Alert(ctx, name, g.providerType, sink.URL(g.path), env.AnyKustomization))
 }
 
 func (g *gitHost) answer(r env.Received) env.Answer {
@@ -69,7 +95,7 @@ func (g *gitHost) read(r env.Received) env.Answer {
 		if strings.Contains(r.Query, "page=") && !strings.Contains(r.Query, "page=1") {
 			out = []any{}
 		}
-	case g.providerType == "bitbucketserver":
+	case strings.HasPrefix(g.providerType, "bitbucket"):
 		if len(g.statuses) == 0 {
 			return env.Answer{Status: http.StatusNotFound}
 		}

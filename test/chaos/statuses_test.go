@@ -20,11 +20,7 @@ func TestE4TheLastStatusOfACommitIsTheObjectsLastState(t *testing.T) {
 	must(t, tenant.Object(ctx, "Kustomization", "app", nil, ""))
 	hosts := gitHosts()
 	for _, g := range hosts {
-		sink, err := env.NewSink()
-		must(t, err)
-		t.Cleanup(func() { _ = sink.Down() })
-		sink.AnswerWith(g.answer)
-		must(t, tenant.Alert(ctx, "to-"+g.providerType, g.providerType, sink.URL(g.path), env.AnyKustomization))
+		g.alert(ctx, t, tenant)
 	}
 	commit := strings.Repeat("c0ffee00", 5)
 	const last = 9

@@ -18,8 +18,8 @@ import (
 // tests of each type; here it is one that the whole program works with.
 type vendor struct {
 	providerType string
-	// path is that of the Provider's address.
-	path string
+	// user and path are those of the Provider's address; the user ends in "@".
+	user, path string
 	// serve answers a request and may change what is open.
 	serve func(v *vendor, r env.Received, body map[string]any) env.Answer
 
@@ -85,6 +85,7 @@ func alertingVendors() []*vendor {
 		{providerType: "incident.io", path: "/v2/alert_events/http/source", serve: serveIncidentIO},
 		{providerType: "grafana", path: "/api/annotations", serve: serveGrafana},
 		{providerType: "datadog", serve: serveDatadog},
+		sentryVendor(),
 	}
 }
 

@@ -2,6 +2,7 @@ package env
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -46,6 +47,8 @@ type Answer struct {
 // bodies were complete.
 type Sink struct {
 	addr string
+	// tls is nil for plain HTTP.
+	tls *tls.Config
 
 	mu       sync.Mutex
 	server   *http.Server
@@ -57,12 +60,16 @@ type Sink struct {
 
 // NewSink starts a sink on a free port; it answers 200 until told otherwise.
 func NewSink() (*Sink, error) {
-	s := &Sink{
+	s := newSink()
+	return s, s.Up(context.Background())
+}
+
+func newSink() *Sink {
+	return &Sink{
 		addr:    "127.0.0.1:0",
 		answer:  func(Received) Answer { return Answer{} },
 		changed: make(chan struct{}),
 	}
-	return s, s.Up(context.Background())
 }
 
 // URL is the sink's address with the path appended.
@@ -88,6 +95,9 @@ func (s *Sink) Up(ctx context.Context) error {
 		return fmt.Errorf("sink: %w", err)
 	}
 	s.addr = listener.Addr().String()
+	if s.tls != nil {
+		listener = tls.NewListener(listener, s.tls)
+	}
 	down := make(chan struct{})
 	s.down = down
 	s.server = &http.Server{

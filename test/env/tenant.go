@@ -129,6 +129,11 @@ func (t *Tenant) Alert(ctx context.Context, name, providerType, address, source 
 	if err := t.Provider(ctx, name, providerType, address); err != nil {
 		return err
 	}
+	return t.alertBy(ctx, name, source)
+}
+
+// alertBy writes the Alert of a Provider of the same name and waits until both are served.
+func (t *Tenant) alertBy(ctx context.Context, name, source string) error {
 	spec := fmt.Sprintf(`{"providerRef":{"name":%q},"eventSeverity":"info","eventSources":[%s]}`, name, source)
 	if err := t.Object(ctx, "Alert", name, nil, spec); err != nil {
 		return err

@@ -26,6 +26,8 @@ var allowed = []string{
 	// As whom it asks for a reconcile, and what it may do then.
 	"impersonate:serviceaccount serviceaccounts.authentication.k8s.io",
 	"impersonate-on:serviceaccount:create selfsubjectaccessreviews.authorization.k8s.io",
+	// Whose a token of the API's user is, and what its owner may.
+	"create tokenreviews.authentication.k8s.io", "create subjectaccessreviews.authorization.k8s.io",
 	// Everybody may ask who he is and what he may.
 	"create selfsubjectaccessreviews.authorization.k8s.io", "create selfsubjectrulesreviews.authorization.k8s.io",
 	"create selfsubjectreviews.authentication.k8s.io",

@@ -51,6 +51,9 @@ func (c *Client) Do(ctx context.Context, h *http.Client, r Request) ([]byte, err
 		return nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
+	if resp.ContentLength == 0 {
+		return nil, nil
+	}
 	answer, err := io.ReadAll(resp.Body) // what the transport has read already
 	if err != nil {
 		return nil, event.NewError(event.Retry, LabelReply, "answer could not be read", err)

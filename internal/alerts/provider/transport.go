@@ -54,7 +54,10 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	ctx, cancel := context.WithCancel(req.Context())
 	defer cancel() // after the body was read
-	req = fenced(req.Clone(ctx))
+	header := req.Header
+	req = fenced(req.WithContext(ctx))
+	req.Header = make(http.Header, len(header)+len(t.header)+2) // the request of the caller is not changed
+	maps.Copy(req.Header, header)
 	if req.URL.Host == t.host {
 		maps.Copy(req.Header, t.header)
 	}
@@ -155,6 +158,9 @@ func connectResult(_ context.Context, _ *url.URL, _ *http.Request, resp *http.Re
 
 // drain reads the rest of an answer that nobody needs, within bounds. Cancelling the request is what ends a blocked read.
 func drain(body io.Reader, cancel context.CancelFunc) {
+	if body == http.NoBody {
+		return
+	}
 	timer := time.AfterFunc(drainTime, cancel)
 	defer timer.Stop()
 	_, _ = io.CopyN(io.Discard, body, drainBytes)

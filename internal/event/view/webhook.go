@@ -12,7 +12,7 @@ type Webhook struct {
 	ID string `json:"id,omitempty"`
 	// Result is one of the words under which webhooks are counted, such as accepted, folded, duplicate or unauthentic.
 	Result string `json:"result"`
-	// Reason says why a webhook was refused, safe to show.
+	// Reason says why a webhook was refused, or of an accepted one which filters failed, safe to show.
 	Reason string `json:"reason,omitempty"`
 	// Targets are the targets that it asked to reconcile, as "Kind/name" or "Kind with labels". Of very many the last are left out.
 	Targets []string `json:"targets,omitempty"`

@@ -33,14 +33,15 @@ type Certificate struct {
 	fault     string
 }
 
-// NewCertificate reads the pair. That it is not good is an error now, and only a line in the log later.
-func NewCertificate(certFile, keyFile string, log *slog.Logger, reg prometheus.Registerer) (*Certificate, error) {
+// NewCertificate reads the pair of a listener, whose name tells it apart in metrics. That it is not good is an error now, and only a line in
+// the log later.
+func NewCertificate(listener, certFile, keyFile string, log *slog.Logger, reg prometheus.Registerer) (*Certificate, error) {
 	if log == nil {
 		return nil, errors.New("certificate: no log")
 	}
-	with := promauto.With(reg)
+	with, label := promauto.With(reg), prometheus.Labels{"listener": listener}
 	reloads := with.NewCounterVec(prometheus.CounterOpts{
-		Name: "notifier_tls_reloads_total",
+		Name: "notifier_tls_reloads_total", ConstLabels: label,
 		Help: "Changes of the certificate's files by result. After an error the certificate before is still served.",
 	}, []string{"result"})
 	c := &Certificate{
@@ -51,7 +52,7 @@ func NewCertificate(certFile, keyFile string, log *slog.Logger, reg prometheus.R
 		return nil, fmt.Errorf("certificate: %w", err)
 	}
 	with.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "notifier_tls_certificate_expiry_timestamp_seconds",
+		Name: "notifier_tls_certificate_expiry_timestamp_seconds", ConstLabels: label,
 		Help: "When the certificate that is served expires.",
 	}, func() float64 { return float64(c.current.Load().Leaf.NotAfter.Unix()) })
 	return c, nil

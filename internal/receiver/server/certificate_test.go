@@ -72,7 +72,7 @@ func newCertificate(t testing.TB) *Certificate {
 	cert, key := newPair(t, 1, time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC))
 	write(t, files.cert, cert)
 	write(t, files.key, key)
-	c, err := NewCertificate(files.cert, files.key, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
+	c, err := NewCertificate("test", files.cert, files.key, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestACertificateIsReadAgainAndABrokenOneChangesNothing(t *testing.T) {
 		write(t, files.key, oldKey)
 		var lines receivertest.Buffer
 		registry := prometheus.NewRegistry()
-		c, err := NewCertificate(files.cert, files.key, slog.New(slog.NewTextHandler(&lines, nil)), registry)
+		c, err := NewCertificate("test", files.cert, files.key, slog.New(slog.NewTextHandler(&lines, nil)), registry)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +158,7 @@ func TestAProcessDoesNotStartWithoutAGoodCertificate(t *testing.T) {
 		"another's key": func() { write(t, files.cert, cert); write(t, files.key, otherKey) },
 	} {
 		change()
-		if _, err := NewCertificate(files.cert, files.key, slog.New(slog.DiscardHandler), nil); err == nil {
+		if _, err := NewCertificate("test", files.cert, files.key, slog.New(slog.DiscardHandler), nil); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}

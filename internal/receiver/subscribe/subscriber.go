@@ -157,8 +157,9 @@ type watch struct {
 
 // eventOutcome is what became of an event for one Receiver: the answer that a webhook would have had.
 type eventOutcome struct {
-	tally  *receiver.Tally
-	answer *answer.Answer
+	tally    *receiver.Tally
+	answer   *answer.Answer
+	received receiver.Received
 }
 
 // What becomes of an event, as a webhook would be answered. eventForged is of one that anybody may have sent (invariant E9).
@@ -213,7 +214,7 @@ func (w *watch) handle(ctx context.Context, batch []*event.Record) error {
 		return err
 	}
 	for _, o := range w.outcomes {
-		o.tally.Count(o.answer, "", now)
+		o.tally.Count(o.answer, o.received, now)
 	}
 	w.outcomes = nil
 	return nil
@@ -224,7 +225,7 @@ func (w *watch) judge(r *event.Record, now time.Time) {
 	for _, s := range w.wanting {
 		if !r.Known {
 			w.metrics.triggers[eventUnknown].Inc()
-			w.outcomes = append(w.outcomes, eventOutcome{s.tally, eventForged})
+			w.outcomes = append(w.outcomes, eventOutcome{s.tally, eventForged, receiver.Received{}})
 			continue
 		}
 		id := subscriber{s.Namespace, s.Name}
@@ -241,10 +242,10 @@ func (w *watch) judge(r *event.Record, now time.Time) {
 		}
 		if triggers {
 			w.trigger(s.Subscription, eventTriggered, now)
-			w.outcomes = append(w.outcomes, eventOutcome{s.tally, eventAccepted})
+			w.outcomes = append(w.outcomes, eventOutcome{s.tally, eventAccepted, receiver.Received{ID: r.ID, Proved: true, Targets: s.targets}})
 		} else {
 			w.metrics.triggers[eventHeld].Inc()
-			w.outcomes = append(w.outcomes, eventOutcome{s.tally, eventFolded})
+			w.outcomes = append(w.outcomes, eventOutcome{s.tally, eventFolded, receiver.Received{ID: r.ID, Proved: true}})
 		}
 	}
 }

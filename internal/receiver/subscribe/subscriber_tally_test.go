@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"notifier/internal/event"
+	"notifier/internal/event/view"
 	"notifier/internal/receiver"
 )
 
@@ -47,13 +48,13 @@ func TestWhatEventsTriggerIsCounted(t *testing.T) {
 		for range loopRounds {
 			s.must("ImagePolicy/app")
 			after("one that triggers", func(d *receiver.Deliveries, now time.Time) {
-				d.Accepted, d.Last = d.Accepted+1, receiver.Outcome{Time: now, Result: "accepted"}
+				d.Accepted, d.Last = d.Accepted+1, receiver.Outcome{Time: now, ID: "ImagePolicy/app", Result: "accepted"}
 			})
 		}
 		for range 2 {
 			s.must("ImagePolicy/app")
 			after("one that is held back", func(d *receiver.Deliveries, now time.Time) {
-				d.Accepted, d.Folded, d.Last = d.Accepted+1, d.Folded+1, receiver.Outcome{Time: now, Result: "folded"}
+				d.Accepted, d.Folded, d.Last = d.Accepted+1, d.Folded+1, receiver.Outcome{Time: now, ID: "ImagePolicy/app", Result: "folded"}
 			})
 		}
 		if n := s.wait(minLoopPause); n != 1 {
@@ -142,13 +143,23 @@ func TestCountsAreKeptWhileAReceiverIsTheSameObject(t *testing.T) {
 	})
 }
 
-// Fails when only webhooks are reported, and when a Receiver that no event came for is.
+// records keep results by Receiver.
+type records map[string][]view.Webhook
+
+func (r records) RecordWebhooks(_ context.Context, namespace, name string, ws []view.Webhook) error {
+	r[namespace+"/"+name] = append(r[namespace+"/"+name], ws...)
+	return nil
+}
+
+// Fails when only webhooks are reported, when a Receiver that no event came for is, and when events are not listed under their IDs, or a
+// forged one is.
 func TestWhatEventsTriggerIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, told := newStage(t, subscription("team/r"), subscription("other/r")), reports{}
+		results := records{}
 		defer s.run()()
 		reporter, err := receiver.NewReporter(receiver.ReporterOptions{
-			Sources: []receiver.Source{s.table}, Reports: told, Replica: "r1", Log: slog.New(slog.DiscardHandler),
+			Sources: []receiver.Source{s.table}, Reports: told, Records: results, Replica: "r1", Log: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -156,8 +167,12 @@ func TestWhatEventsTriggerIsReported(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- reporter.Run(ctx) }()
+		begin := time.Now().UTC()
 		s.must("ImagePolicy/app")
 		s.must("ImagePolicy/app")
+		if err := s.tell(forged("ImagePolicy/app")); err != nil {
+			t.Error(err)
+		}
 		s.wait(time.Minute)
 		stop()
 		if err := <-done; err != nil {
@@ -165,6 +180,16 @@ func TestWhatEventsTriggerIsReported(t *testing.T) {
 		}
 		if got := told["Deliveries/team/r/r1"]; len(told) != 1 || got.Accepted != 2 || got.UID != "uid-r" {
 			t.Errorf("told is %+v", told)
+		}
+		event := view.Webhook{
+			Namespace: "team", Receiver: "r", Time: begin, ID: "ImagePolicy/app", Result: "accepted", Count: 1, Targets: []string{"ImageUpdateAutomation/app"},
+		}
+		refused := view.Webhook{
+			Namespace: "team", Receiver: "r", Time: begin, Result: "unknown", Count: 1,
+			Reason: "no object is known of the event's kind, name and UID",
+		}
+		if diff := cmp.Diff(records{"team/r": {refused, event, event}}, results); diff != "" {
+			t.Errorf("results (-want +got):\n%s", diff)
 		}
 	})
 }

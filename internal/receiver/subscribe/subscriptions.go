@@ -67,6 +67,8 @@ func (s EventSource) selects(o event.ObjectReference, labels map[string]string) 
 type subscribed struct {
 	*Subscription
 	tally *receiver.Tally
+	// targets are receiver.TargetNames of the subscription's.
+	targets []string
 }
 
 // youngerThan reports whether the Receiver was made after a time, as far as both clocks, the API server's and this process's, say so.
@@ -104,7 +106,7 @@ func (t *Subscriptions) Put(s *Subscription) error {
 	if counts == nil || counts.UID != s.UID {
 		counts = receiver.NewTally(s.UID, time.Now())
 	}
-	t.namespaces[s.Namespace][s.Name] = subscribed{s, counts}
+	t.namespaces[s.Namespace][s.Name] = subscribed{s, counts, receiver.TargetNames(s.Targets)}
 	select {
 	case t.filled <- struct{}{}:
 	default:

@@ -25,11 +25,11 @@ type CA struct {
 }
 
 // NewCA makes an authority.
-func NewCA(t *testing.T) *CA {
-	t.Helper()
+func NewCA(tb testing.TB) *CA {
+	tb.Helper()
 	ca, err := newCA()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return ca
 }
@@ -77,11 +77,11 @@ func newCA() (*CA, error) {
 }
 
 // sign signs template for a new key.
-func (ca *CA) sign(t *testing.T, template *x509.Certificate) ([]byte, *ecdsa.PrivateKey) {
-	t.Helper()
+func (ca *CA) sign(tb testing.TB, template *x509.Certificate) ([]byte, *ecdsa.PrivateKey) {
+	tb.Helper()
 	der, key, err := ca.issue(template)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return der, key
 }
@@ -106,8 +106,8 @@ func (ca *CA) issue(template *x509.Certificate) ([]byte, *ecdsa.PrivateKey, erro
 func (ca *CA) PEM() []byte { return encode("CERTIFICATE", ca.cert.Raw) }
 
 // Issue returns a certificate and key in PEM for the hosts, names or IP addresses, good for servers and clients.
-func (ca *CA) Issue(t *testing.T, hosts ...string) (cert, key []byte) {
-	t.Helper()
+func (ca *CA) Issue(tb testing.TB, hosts ...string) (cert, key []byte) {
+	tb.Helper()
 	template := &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
 	for _, h := range hosts {
 		if ip := net.ParseIP(h); ip != nil {
@@ -116,29 +116,29 @@ func (ca *CA) Issue(t *testing.T, hosts ...string) (cert, key []byte) {
 			template.DNSNames = append(template.DNSNames, h)
 		}
 	}
-	der, k := ca.sign(t, template)
+	der, k := ca.sign(tb, template)
 	pkcs8, err := x509.MarshalPKCS8PrivateKey(k)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return encode("CERTIFICATE", der), encode("PRIVATE KEY", pkcs8)
 }
 
 // NewTLSSink starts an https Sink, HTTP/2 too, with a certificate of ca for the hosts. With clients it wants a client
 // certificate of ca.
-func (ca *CA) NewTLSSink(t *testing.T, h http.HandlerFunc, clients bool, hosts ...string) *Sink {
-	t.Helper()
-	s := ca.newTLSSink(t, h, clients, hosts...)
+func (ca *CA) NewTLSSink(tb testing.TB, h http.HandlerFunc, clients bool, hosts ...string) *Sink {
+	tb.Helper()
+	s := ca.newTLSSink(tb, h, clients, hosts...)
 	s.StartTLS()
-	t.Cleanup(s.Close)
+	tb.Cleanup(s.Close)
 	return s
 }
 
-func (ca *CA) newTLSSink(t *testing.T, h http.HandlerFunc, clients bool, hosts ...string) *Sink {
-	t.Helper()
-	pair, err := tls.X509KeyPair(ca.Issue(t, hosts...))
+func (ca *CA) newTLSSink(tb testing.TB, h http.HandlerFunc, clients bool, hosts ...string) *Sink {
+	tb.Helper()
+	pair, err := tls.X509KeyPair(ca.Issue(tb, hosts...))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	s := newSink(h)
 	s.EnableHTTP2 = true

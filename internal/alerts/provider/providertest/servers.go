@@ -39,11 +39,11 @@ type Sink struct {
 }
 
 // NewSink starts a plain http Sink that answers with h; nil answers 200.
-func NewSink(t *testing.T, h http.HandlerFunc) *Sink {
-	t.Helper()
+func NewSink(tb testing.TB, h http.HandlerFunc) *Sink {
+	tb.Helper()
 	s := newSink(h)
 	s.Start()
-	t.Cleanup(s.Close)
+	tb.Cleanup(s.Close)
 	return s
 }
 
@@ -94,10 +94,10 @@ func answer(status int, header map[string]string) http.HandlerFunc {
 
 // HTTPProxy starts a proxy that wants the credentials user:password and leads every request to the server at backend, whatever
 // its host, so that tests can send to any name.
-func HTTPProxy(t *testing.T, backend net.Addr, user, password string) *Sink {
-	t.Helper()
+func HTTPProxy(tb testing.TB, backend net.Addr, user, password string) *Sink {
+	tb.Helper()
 	want := "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
-	return NewSink(t, func(w http.ResponseWriter, r *http.Request) {
+	return NewSink(tb, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Proxy-Authorization") != want {
 			w.WriteHeader(http.StatusProxyAuthRequired)
 			return

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"notifier/internal/alerts/provider"
-	"notifier/internal/alerts/provider/providertest"
 	"notifier/internal/alerts/provider/registry"
 	"notifier/internal/event"
 )
@@ -25,7 +24,7 @@ func TestT6AnAnswerCostsLittleMoreThanItsLength(t *testing.T) {
 		"a short list": "[" + nothings[:999_999] + "{}]", "a short list within": `{"value":[` + nothings[:1_999_998] + `{}]}`,
 	} {
 		body := []byte(answer)
-		sink := providertest.NewSink(t, func(w http.ResponseWriter, r *http.Request) {
+		handler := func(w http.ResponseWriter, r *http.Request) {
 			switch {
 			case r.Method != http.MethodGet:
 			case strings.HasSuffix(r.URL.Path, "/user"):
@@ -33,13 +32,12 @@ func TestT6AnAnswerCostsLittleMoreThanItsLength(t *testing.T) {
 			default:
 				_, _ = w.Write(body)
 			}
-		})
+		}
 		for _, typ := range types {
-			cfg := config(typ)
-			cfg.Address, cfg.Network = strings.Replace(cfg.Address, "https://far.test", sink.URL, 1), providertest.Loopback()
-			if !strings.HasPrefix(cfg.Address, sink.URL) {
-				continue // its host is fixed, or it does not speak HTTP
+			if noHTTP[typ] != "" {
+				continue
 			}
+			cfg, _ := lead(t, typ, handler)
 			s, err := registry.New(cfg)
 			if err != nil {
 				t.Fatal(err)

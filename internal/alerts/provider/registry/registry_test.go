@@ -111,7 +111,7 @@ func TestOnlyAddressesOfSlackAreLimitedByDefault(t *testing.T) {
 // elsewhere are the types that have no token, or do not send it as it is in a header or a URL.
 var elsewhere = []string{
 	"discord", "email", "generic", "generic-hmac", "googlechat", "googlepubsub", "lark", "msteams", "nats", "pagerduty",
-	"rocket", "sentry", "zulip",
+	"rocket", "zulip",
 }
 
 // Fails when a type checks a token in its own way, or lets the first message find out.

@@ -2,12 +2,10 @@ package registry_test
 
 import (
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
 	"notifier/internal/alerts/provider"
-	"notifier/internal/alerts/provider/providertest"
 	"notifier/internal/alerts/provider/registry"
 	"notifier/internal/event"
 )
@@ -22,10 +20,14 @@ func TestALateFailureOpensNoIncidentOfAnObjectThatRecovered(t *testing.T) {
 			InvolvedObject: event.ObjectReference{Kind: "K", Namespace: "n", Name: "o" + uid, UID: uid},
 		}}
 	}
-	for _, typ := range []string{"alertmanager", "incident.io", "opsgenie", "pagerduty"} {
-		sink := providertest.NewSink(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("[]")) })
-		cfg := config(typ)
-		cfg.Address, cfg.Network = strings.Replace(cfg.Address, "https://far.test", sink.URL, 1), providertest.Loopback()
+	for _, typ := range []string{"alertmanager", "incident.io", "opsgenie", "pagerduty", "sentry"} {
+		cfg, sink := lead(t, typ, func(w http.ResponseWriter, r *http.Request) {
+			if typ == "sentry" && r.Method == http.MethodGet {
+				_, _ = w.Write([]byte(`[{"id":"1","organization":{"slug":"acme"}}]`))
+				return
+			}
+			_, _ = w.Write([]byte("[]"))
+		})
 		s, err := registry.New(cfg)
 		if err != nil {
 			t.Fatal(err)

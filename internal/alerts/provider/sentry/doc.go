@@ -4,12 +4,22 @@
 // Each is one envelope with one item. The event's ID is the delivery's, by which Sentry drops an error that it has already. The fingerprint
 // of an error is the object and the reason, so that all failures of an object for one reason are one issue, whatever their messages say.
 //
-// # What does not resolve
+// # Resolving
 //
-// A DSN only submits. An issue is resolved by Sentry's web API, which asks for a token of the organization that no Provider has. A check-in
-// of a cron monitor would open and resolve an issue by the DSN alone; but each object would then be a monitor, which is billed, needs a
-// schedule that Flux objects do not have, and reports a missed check-in when nothing is wrong. So an issue stays until somebody resolves
-// it, or until the project's auto-resolve does, and the next failure makes it a regression. Recoveries show as transactions.
+// A DSN only submits. The token of an internal integration, which is optional, opens the web API: before a recovery is submitted, one
+// request resolves the unresolved issues of the project whose events have the object's tag ("Bulk Mutate an Organization's Issues").
+// Every event of a Sender with a token has that tag. The request changes nothing where nothing is open, so it may be repeated.
+//
+// Sentry searches what it has indexed, some seconds after it took an event. A recovery that finds no issue within a minute after its Sender
+// submitted a failure of the object is one to try again. The minute is forgotten with the process, and then an issue may stay until the
+// next recovery.
+//
+// At Sentry's own service the DSN's host names the organization and the region, which the API's host goes by. Elsewhere both are on one
+// host, and the organization is that of the project, which is read once. The token goes to that host, and the DSN's key to the DSN's.
+//
+// Without a token an issue stays until somebody resolves it, or until the project's auto-resolve does. A check-in of a cron monitor would
+// open and resolve an issue by the DSN alone; but each object would then be a monitor, which is billed, needs a schedule that Flux
+// objects do not have, and reports a missed check-in when nothing is wrong. In any case the next failure makes an issue a regression.
 //
 // # Text and limits
 //

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -32,50 +31,44 @@ type Sender struct {
 	header      http.Header
 	environment string
 	now         func() time.Time
+	// issues is nil without a token.
+	issues *issues
 }
 
-// New builds a Sender for the DSN that is the address.
+// New builds a Sender for the DSN that is the address. A token resolves issues.
 func New(cfg provider.Config) (*Sender, error) {
-	endpoint, key, err := parseDSN(cfg.Address)
+	d, err := parseDSN(cfg.Address)
 	if err != nil {
 		return nil, err
 	}
-	header, err := provider.Credential("X-Sentry-Auth", "Sentry sentry_version=7, sentry_client=notifier/1.0, sentry_key=", "address", key)
+	header, err := provider.Credential("X-Sentry-Auth", "Sentry sentry_version=7, sentry_client=notifier/1.0, sentry_key=", "address", d.key)
 	if err != nil {
 		return nil, err
 	}
 	header.Set("Content-Type", "application/x-sentry-envelope")
 	s := &Sender{header: header, environment: provider.Truncate(cfg.Channel, maxEnvironment), now: time.Now}
-	cfg.Address = endpoint
-	if s.client, err = provider.NewClient(cfg, provider.ClientOptions{Word: word}); err != nil {
+	cfg.Address = d.envelopes()
+	options := provider.ClientOptions{Word: word}
+	if cfg.Token != "" {
+		options.MaxReply = maxReply
+	}
+	if s.client, err = provider.NewClient(cfg, options); err != nil {
+		return nil, err
+	}
+	if cfg.Token != "" {
+		s.issues, err = newIssues(cfg, d, s.client)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-// parseDSN returns where the envelopes of a DSN go, and its public key.
-func parseDSN(dsn string) (endpoint, key string, err error) {
-	dsn = strings.TrimSpace(dsn)
-	if dsn == "" {
-		return "", "", provider.ErrNoAddress
-	}
-	u, err := url.Parse(dsn)
-	if err != nil {
-		return "", "", errors.New("address is not a valid URL")
-	}
-	path := strings.TrimSuffix(u.Path, "/")
-	slash := strings.LastIndex(path, "/")
-	if u.User.Username() == "" || u.Host == "" || slash < 0 || path[slash+1:] == "" {
-		return "", "", errors.New("address is no DSN; copy it whole from the project's client keys, with the key and the project's number")
-	}
-	to := url.URL{Scheme: u.Scheme, Host: u.Host, Path: path[:slash] + "/api/" + path[slash+1:] + "/envelope/"}
-	return to.String(), u.User.Username(), nil
-}
-
 // answers are Sentry's own words for a refusal.
 var answers = []string{
 	"bad sentry DSN public key", "event submission rejected with_reason: DisabledKey", "event submission rejected with_reason: ProjectId",
-	"invalid event envelope", "missing authorization information",
+	"invalid event envelope", "missing authorization information", "Invalid token", "Authentication credentials were not provided.",
+	"You do not have permission to perform this action.", "The requested resource does not exist",
 }
 
 func word(answer []byte) string {
@@ -120,13 +113,28 @@ type trace struct {
 	Status  string `json:"status"`
 }
 
-// Send submits the event's envelope.
+// Send submits the event's envelope. Of an object that recovered it resolves the issues first: a second attempt finds none, whereas a
+// second transaction would count.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	body, err := envelope(s.item(n))
 	if err != nil {
 		return event.NewError(event.Permanent, provider.LabelPayload, "message could not be encoded", err)
 	}
-	return s.client.Post(ctx, s.header, body)
+	if s.issues == nil {
+		return s.client.Post(ctx, s.header, body)
+	}
+	return s.issues.recoveries.Send(n, func() error {
+		return s.client.Call(ctx, func(ctx context.Context, h *http.Client) error {
+			if err := s.issues.before(ctx, h, n, s.now()); err != nil {
+				return err
+			}
+			_, err := s.client.Do(ctx, h, provider.Request{Header: s.header, Body: body})
+			if err == nil {
+				s.issues.sent(n, s.now())
+			}
+			return err
+		})
+	})
 }
 
 // envelope is three lines: the envelope's header, the item's and the item.
@@ -159,6 +167,9 @@ func (s *Sender) item(n provider.Notification) item {
 		EventID: eventID(n.DeliveryID), Timestamp: e.Timestamp, Platform: "other", Environment: s.environment,
 		ServerName: provider.Truncate(e.ReportingController, maxTag), Transaction: provider.Truncate(o.Kind+": "+o.Namespace+"/"+o.Name, maxTag),
 		Message: provider.Truncate(e.Message, maxMessage), Tags: tags(n),
+	}
+	if s.issues != nil {
+		i.Tags[objectTag] = s.issues.object(o)
 	}
 	if e.Timestamp.IsZero() {
 		i.Timestamp = s.now().UTC()

@@ -1,0 +1,66 @@
+package alerts
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+// TestADeliveryIsTriedForAsLongAsMaxAge fails when expiry has another age, when one that was replayed is as old as its event, or when the
+// reason tells another time.
+func TestADeliveryIsTriedForAsLongAsMaxAge(t *testing.T) {
+	for name, replayed := range map[string]bool{"of a new event": false, "that was replayed": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.maxAge = 5 * time.Minute
+				w.destination("chat", sendFunc(func(context.Context, provider.Notification) error {
+					return failure(event.Retry, provider.LabelServer)
+				}))
+				d := w.delivery("chat", "app")
+				began := time.Now()
+				if replayed {
+					w.destination("chat", nil) // it is not ready, so there is no first attempt
+					d.Routed, d.Replayed, d.Replays, d.Reschedules = began.Add(-time.Hour), began, 1, 1
+				}
+				w.bus.publish(d)
+				// One that was never tried itself: it waits behind the first.
+				behind := w.delivery("chat", "app")
+				w.bus.publish(behind)
+				_, stop := w.run()
+				wait(4 * time.Minute)
+				if n := len(w.bus.deadLetters()); n != 0 {
+					t.Errorf("%d died too early", n)
+				}
+				wait(10 * time.Minute)
+				stop()
+				dead := w.bus.deadLetters()
+				if len(dead) != 2 || !w.bus.empty() {
+					t.Fatalf("%d died", len(dead))
+				}
+				for _, l := range dead {
+					if l.label != labelExpired || !strings.Contains(l.reason, "within 5 minutes") {
+						t.Errorf("%s: %s", l.label, l.reason)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestAnAgeIsToldInItsLargestUnit fails when inWords rounds.
+func TestAnAgeIsToldInItsLargestUnit(t *testing.T) {
+	for age, want := range map[time.Duration]string{
+		24 * time.Hour: "24 hours", time.Hour: "1 hour", 90 * time.Minute: "90 minutes", 61 * time.Second: "61 seconds",
+		1500 * time.Millisecond: "1.5s",
+	} {
+		if got := inWords(age); got != want {
+			t.Errorf("%s: %s", age, got)
+		}
+	}
+}

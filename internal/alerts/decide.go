@@ -1,0 +1,107 @@
+package alerts
+
+import (
+	"time"
+
+	"notifier/internal/event"
+)
+
+// ruling is what is decided about one event for one Alert.
+type ruling uint8
+
+// The rulings. Those up to ruledLabels are about Alerts that do not select the event's object: the index passes them over, and only an
+// explanation tells them apart. Among those of eventSources the later is the nearer miss.
+const (
+	ruledInert ruling = iota
+	ruledSuspended
+	ruledKind
+	ruledName
+	ruledNamespace
+	ruledUnknown
+	ruledLabels
+	ruledSeverity
+	ruledYounger
+	ruledNotIncluded
+	ruledExcluded
+	ruledProviderSuspended
+	ruledType
+	ruledUnsupported
+	// ruledTaken says that the event becomes a delivery.
+	ruledTaken
+)
+
+// matched reports whether the Alert wants the event, whatever its Provider does.
+func (r ruling) matched() bool { return r >= ruledProviderSuspended }
+
+// question is an event about which Alerts are asked, one after the other.
+type question struct {
+	rec   *event.Record
+	text  string
+	meter meter
+}
+
+// ask begins to ask about an event. The time of patterns is taken from a budget.
+func ask(rec *event.Record, b *budget) question {
+	return question{rec: rec, text: clip(rec.Event.Message), meter: meter{budget: b, namespace: rec.Event.InvolvedObject.Namespace}}
+}
+
+// decision is what was decided about an event for an Alert.
+type decision struct {
+	ruling ruling
+	// cutShort says that the Alert's patterns took too long and were not all evaluated.
+	cutShort bool
+	// dest is the Alert's Provider, nil when there is none. It and what follows are set when the ruling is matched.
+	dest *Destination
+	// delivery is what the event becomes when it is taken. It and the conflicts in its metadata are not set when the Provider is suspended.
+	delivery  event.Delivery
+	conflicts []string
+}
+
+// decide is where it is decided what an Alert that selects an event's object does with the event: the router acts on it and Explain tells
+// it.
+func (t *Destinations) decide(q *question, a *Alert, d *decision) {
+	exact := true
+	switch {
+	case !a.wants(q.rec.Event.Severity):
+		d.ruling = ruledSeverity
+	case a.youngerThan(q.rec.Accepted):
+		d.ruling = ruledYounger
+	default:
+		d.ruling, exact = a.admits(q.text, &q.meter)
+	}
+	d.cutShort = !exact
+	if d.ruling != ruledTaken {
+		return
+	}
+	if d.dest = t.Get(a.Namespace, a.Provider); d.dest != nil && d.dest.Suspended {
+		d.ruling = ruledProviderSuspended
+		return
+	}
+	d.delivery, d.conflicts = address(q.rec, a)
+	switch dest := d.dest; {
+	case dest == nil:
+	case !dest.takes(notification(&d.delivery)):
+		d.ruling = ruledType
+	case dest.Unsupported:
+		d.ruling = ruledUnsupported
+	default:
+		d.delivery.ProviderUID, d.delivery.Destination = dest.UID, dest.Version
+	}
+}
+
+// address makes the delivery of an event for an Alert, and tells the keys of the metadata on which the two disagree.
+func address(rec *event.Record, a *Alert) (d event.Delivery, conflicts []string) {
+	merged := mergeMetadata(rec.Event, a)
+	d = event.Delivery{
+		ID:        event.DeliveryID(rec, a.UID, a.Provider),
+		Order:     rec.Seq,
+		Namespace: a.Namespace, Alert: a.Name, AlertUID: a.UID,
+		Provider: a.Provider,
+		Event:    rec.Event, Authored: merged.authored,
+		Routed:  time.Now(),
+		Recheck: rec.Recheck, Known: rec.Known && !rec.Doubted,
+	}
+	// The record is shared by all Alerts: the copy gets a map of its own, so that no Alert sees another's metadata.
+	d.Event.Metadata = merged.metadata
+	return d, merged.conflicts
+}

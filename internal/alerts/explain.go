@@ -1,0 +1,109 @@
+package alerts
+
+import (
+	"context"
+	"fmt"
+
+	"notifier/internal/event"
+	"notifier/internal/event/view"
+)
+
+// rulings say which field decided, with a sentence. Fields of the Provider begin with "provider".
+var rulings = [...]struct{ field, why string }{
+	ruledInert:     {"spec", "The Alert is not served as it is: its conditions Ready and Serving say why."},
+	ruledSuspended: {"spec.suspend", "The Alert is suspended."},
+	ruledKind:      {"spec.eventSources", "No entry has the kind of the object."},
+	ruledName:      {"spec.eventSources", "No entry with the kind of the object has its name, or * for every name."},
+	ruledNamespace: {"spec.eventSources", "Only an entry that names another namespace has the kind and name of the object, and such entries are not served."},
+	ruledUnknown:   {"spec.eventSources", "The entry for the object has matchLabels, and the object's labels were not known when the event came."},
+	ruledLabels:    {"spec.eventSources", "The entry for the object has matchLabels that are not all among the object's labels."},
+	ruledSeverity:  {"spec.eventSeverity", "The Alert takes only events of severity error."},
+	ruledYounger:   {"metadata.creationTimestamp", "The Alert was made after the event was accepted."},
+
+	ruledNotIncluded:       {"spec.inclusionList", "No pattern matches the message of the event."},
+	ruledExcluded:          {"spec.exclusionList", "A pattern matches the message of the event."},
+	ruledProviderSuspended: {"provider.spec.suspend", "The Provider is suspended."},
+	ruledType:              {"provider.spec.type", "The Provider's type is not sent such events."},
+	ruledUnsupported:       {"provider.spec.type", "The Provider's type is not supported."},
+	ruledTaken:             {"", "The Alert takes the event."},
+}
+
+// Explain tells what each Alert of the event's namespace, ordered by name, and its Provider decide about an event, as they are now. It is
+// decided by what routes events, and nothing is sent, counted or reported by it. The time that patterns take is charged to the namespace
+// in a budget that is not the router's.
+//
+// It returns early, with less than all, when ctx ends.
+func (r *Router) Explain(ctx context.Context, rec *event.Record) []view.Decision {
+	o := rec.Event.InvolvedObject
+	all, selected := r.Alerts.survey(o, rec.Labels)
+	decisions := make([]view.Decision, 0, len(all))
+	if err := r.turn.Acquire(ctx, 1); err != nil {
+		return decisions
+	}
+	defer r.turn.Release(1)
+	q := ask(rec, r.explaining)
+	defer q.meter.end()
+	for _, a := range all {
+		if ctx.Err() != nil {
+			break
+		}
+		var d decision
+		if len(selected) > 0 && selected[0] == a {
+			selected = selected[1:]
+			r.Destinations.decide(&q, a, &d)
+		} else {
+			d.ruling = a.missed(o, rec.Labels)
+		}
+		decisions = append(decisions, view.Decision{
+			Alert: a.Name, Provider: a.Provider, Matched: d.ruling == ruledTaken, Field: rulings[d.ruling].field, Why: why(a, &d),
+			DeliveryID: event.DeliveryID(rec, a.UID, a.Provider),
+		})
+	}
+	return decisions
+}
+
+// missed tells why an Alert does not select an object.
+func (a *Alert) missed(o event.ObjectReference, labels map[string]string) ruling {
+	switch {
+	case a.inert:
+		return ruledInert
+	case a.suspended:
+		return ruledSuspended
+	}
+	nearest := ruledKind
+	for _, s := range a.sources {
+		switch {
+		case s.Kind != o.Kind:
+		case s.Name != anyName && s.Name != o.Name:
+			nearest = max(nearest, ruledName)
+		case labels == nil:
+			nearest = max(nearest, ruledUnknown)
+		default:
+			nearest = max(nearest, ruledLabels)
+		}
+	}
+	for _, s := range a.Denied {
+		if s.Kind == o.Kind && (s.Name == anyName || s.Name == o.Name) {
+			nearest = max(nearest, ruledNamespace)
+		}
+	}
+	return nearest
+}
+
+// why says a decision in a sentence, and what a delivery waits for.
+func why(a *Alert, d *decision) string {
+	is := rulings[d.ruling].why
+	if d.ruling != ruledTaken {
+		return is
+	}
+	switch {
+	case d.dest == nil:
+		is += fmt.Sprintf(" Its Provider %q does not exist, so the delivery waits for it.", a.Provider)
+	case d.dest.Sender == nil:
+		is += " Its Provider cannot be used as it is, so the delivery waits for it."
+	}
+	if d.cutShort {
+		is += " The patterns of the namespace take longer than they may, and those that were not evaluated are passed over."
+	}
+	return is
+}

@@ -1,0 +1,68 @@
+package registry_test
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"net/http"
+	"strings"
+	"testing"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/providertest"
+)
+
+// noHTTP are the types that no HTTP server can be a destination of.
+var noHTTP = map[string]string{"email": "it speaks SMTP", "nats": "it speaks NATS"}
+
+// hosts are those of the types that take no host from their address.
+var hosts = map[string]string{
+	"azureeventhub": "namespace.servicebus.windows.net", "bitbucket": "api.bitbucket.org", "googlepubsub": "pubsub.googleapis.com",
+	"telegram": "api.telegram.org",
+}
+
+// lead returns a Config of the type whose requests come to a sink that answers with h. A type whose host is fixed is led there as a tenant
+// can lead it: by a proxy, with an authority for the host.
+func lead(tb testing.TB, typ string, h http.HandlerFunc) (provider.Config, *providertest.Sink) {
+	tb.Helper()
+	cfg := config(typ)
+	cfg.Network = providertest.Loopback()
+	host := hosts[typ]
+	if host == "" {
+		sink := providertest.NewSink(tb, h)
+		to := strings.TrimPrefix(sink.URL, "http://")
+		cfg.Address = strings.Replace(strings.Replace(cfg.Address, "https://", "http://", 1), "far.test", to, 1)
+		return cfg, sink
+	}
+	ca := providertest.NewCA(tb)
+	sink := ca.NewTLSSink(tb, h, false, host)
+	proxy := providertest.HTTPProxy(tb, sink.Listener.Addr(), "user", "p")
+	cfg.Proxy, cfg.TLS.CA = provider.Proxy{Address: proxy.URL, Username: "user", Password: "p"}, ca.PEM()
+	if typ == "googlepubsub" {
+		cfg.Token, cfg.ServiceAccount = googleKey(tb), ""
+	}
+	return cfg, sink
+}
+
+// googleKey is the key of a service account, with which no other authority is needed than that of the host.
+func googleKey(tb testing.TB) string {
+	tb.Helper()
+	private, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	key, err := json.Marshal(map[string]string{
+		"type": "service_account", "client_email": "a@p.test", "private_key_id": "1",
+		"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})),
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return string(key)
+}

@@ -1,0 +1,175 @@
+package sentry
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+const (
+	// objectTag is the tag by which the issues of an object are found.
+	objectTag = "flux_object"
+	maxReply  = 1 << 20 // bytes of an answer, at most a page of projects
+
+	// searchable is how long Sentry may take until a search finds an error event that it has taken, and searchAgain when to search again.
+	searchable  = time.Minute
+	searchAgain = 15 * time.Second
+	// maxFailures bounds of how many objects a Sender knows when it sent their last failure.
+	maxFailures = 512
+)
+
+// isSlug matches the short names of organizations.
+var isSlug = regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}$`)
+
+// issues are those of one project, as far as the web API resolves them.
+type issues struct {
+	client *provider.Client
+	// root is the API's address, and header logs in there.
+	root     *url.URL
+	header   http.Header
+	project  string
+	provider string // the Provider's UID
+	// numbered is the number of the organization where the DSN has it.
+	numbered   string
+	recoveries provider.Recoveries
+
+	mu sync.Mutex
+	// organization is its number or short name, empty until it is known.
+	organization string
+	// failures holds when the last failure of an object was taken, by the value of its tag.
+	failures *simplelru.LRU[string, time.Time]
+}
+
+func newIssues(cfg provider.Config, d dsn, client *provider.Client) (*issues, error) {
+	header, err := cfg.Bearer()
+	if err != nil {
+		return nil, err
+	}
+	if strings.Trim(d.project, "0123456789") != "" {
+		return nil, errDSN
+	}
+	root, number := d.api()
+	failures, err := simplelru.NewLRU[string, time.Time](maxFailures, nil)
+	return &issues{
+		client: client, root: root, header: header, project: d.project, provider: cfg.UID,
+		numbered: number, organization: number, failures: failures,
+	}, err
+}
+
+// object is the value of an object's tag. It is the same for an object that was deleted and made again.
+func (i *issues) object(o event.ObjectReference) string {
+	digest := sha256.Sum256([]byte(strings.Join([]string{i.provider, o.Kind, o.Namespace, o.Name}, "/")))
+	return hex.EncodeToString(digest[:])
+}
+
+// sent notes the failure that Sentry took.
+func (i *issues) sent(n provider.Notification, now time.Time) {
+	if provider.Failed(n) {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		i.failures.Add(i.object(n.Event.InvolvedObject), now)
+	}
+}
+
+// errSearch means that a search may not show the issue of a failure yet.
+var errSearch = errors.New("no issue found")
+
+// before resolves the issues of an object that recovered, before the recovery is submitted.
+func (i *issues) before(ctx context.Context, h *http.Client, n provider.Notification, now time.Time) error {
+	if !provider.Recovered(n) {
+		return nil
+	}
+	object := i.object(n.Event.InvolvedObject)
+	found, err := i.resolve(ctx, h, object)
+	if err != nil {
+		return err
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	at, failed := i.failures.Get(object)
+	if failed && !found && now.Sub(at) < searchable {
+		e := event.NewError(event.Retry, provider.LabelRejected, "the failure's issue cannot be found yet", errSearch)
+		e.RetryAfter = searchAgain
+		return e
+	}
+	i.failures.Remove(object)
+	return nil
+}
+
+// resolve resolves the issues that have the tag of an object and are unresolved, and reports whether there was any.
+func (i *issues) resolve(ctx context.Context, h *http.Client, object string) (found bool, err error) {
+	organization, err := i.organizationOf(ctx, h)
+	if err != nil {
+		return false, err
+	}
+	body, err := provider.Marshal(map[string]string{"status": "resolved"})
+	if err != nil {
+		return false, err
+	}
+	query := url.Values{"project": {i.project}, "query": {"is:unresolved " + objectTag + ":" + object}}
+	answer, err := i.client.Do(ctx, h, provider.Request{
+		Method: http.MethodPut, URL: i.url("organizations/"+organization+"/issues/", query), Header: i.header, Body: body,
+	})
+	if provider.StatusOf(err) == http.StatusNotFound {
+		i.organizationIs(i.numbered) // it has another name by now
+	}
+	return len(bytes.TrimSpace(answer)) > 0, err // a 204 where none was found
+}
+
+// organizationOf returns the organization of the project, by the API unless it is known.
+func (i *issues) organizationOf(ctx context.Context, h *http.Client) (string, error) {
+	i.mu.Lock()
+	known := i.organization
+	i.mu.Unlock()
+	if known != "" {
+		return known, nil
+	}
+	answer, err := i.client.Do(ctx, h, provider.Request{
+		Method: http.MethodGet, URL: i.url("projects/", url.Values{"query": {"id:" + i.project}}), Header: i.header,
+	})
+	if err != nil {
+		return "", err
+	}
+	var projects provider.List[struct {
+		ID           string `json:"id"`
+		Organization struct {
+			Slug string `json:"slug"`
+		} `json:"organization"`
+	}]
+	if err := provider.DecodeJSON(answer, &projects, "Sentry's API"); err != nil {
+		return "", err
+	}
+	for _, p := range projects {
+		if slug := p.Organization.Slug; p.ID == i.project && isSlug.MatchString(slug) {
+			i.organizationIs(slug)
+			return slug, nil
+		}
+	}
+	return "", event.NewError(event.Permanent, provider.LabelRejected, "the token does not open the DSN's project", nil)
+}
+
+func (i *issues) organizationIs(name string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.organization = name
+}
+
+// url returns the address of a path of the API, which ends in a slash: without one Sentry redirects.
+func (i *issues) url(path string, query url.Values) *url.URL {
+	u := i.root.JoinPath(path)
+	u.RawQuery = query.Encode()
+	return u
+}

@@ -1,0 +1,201 @@
+package sentry
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/providertest"
+	"notifier/internal/event"
+)
+
+// Fails when an issue is resolved by what is no recovery, or not found again without a state of the process.
+func TestARecoveryResolvesWhatTheFailureOpened(t *testing.T) {
+	v := newVendor()
+	sink := providertest.NewSink(t, v.ServeHTTP)
+	cfg := provider.Config{Address: dsnAt(sink.URL), Token: token, UID: uid}
+	providertest.Incidents(t, func() provider.Sender { return senderOf(t, cfg) }, v.events)
+	if len(v.trail) != 8 {
+		t.Errorf("%d transactions of 4 events that are no failures, sent twice", len(v.trail))
+	}
+}
+
+// notifications returns a failure of an object and its recovery.
+func notifications(t *testing.T) (failure, recovery provider.Notification) {
+	t.Helper()
+	failure = providertest.Notifications(t)["error"]
+	recovery = failure
+	recovery.Event.Severity, recovery.Event.Reason, recovery.DeliveryID = event.SeverityInfo, "ReconciliationSucceeded", "second"
+	return failure, recovery
+}
+
+// Fails when the issues of another object, or those that another Provider opened, are resolved as well, or only one of an object's is.
+func TestARecoveryResolvesTheIssuesOfItsObject(t *testing.T) {
+	v := newVendor()
+	sink := providertest.NewSink(t, v.ServeHTTP)
+	s := senderOf(t, provider.Config{Address: dsnAt(sink.URL), Token: token, UID: uid})
+	other := senderOf(t, provider.Config{Address: dsnAt(sink.URL), Token: token, UID: "other"})
+	failure, recovery := notifications(t)
+	for i, c := range []struct {
+		s            *Sender
+		name, reason string
+	}{{s, "a", "R1"}, {s, "a", "R2"}, {s, "b", "R1"}, {other, "a", "R3"}} {
+		n := failure
+		n.Event.InvolvedObject.Name, n.Event.InvolvedObject.UID = c.name, c.name
+		n.Event.Reason, n.DeliveryID = c.reason, strings.Repeat("0", i+1)
+		if err := c.s.Send(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	recovery.Event.InvolvedObject.Name, recovery.Event.InvolvedObject.UID = "a", "made again"
+	if err := s.Send(t.Context(), recovery); err != nil {
+		t.Fatal(err)
+	}
+	left := map[string]bool{}
+	for issue := range v.open {
+		left[issue] = true
+	}
+	if diff := cmp.Diff(map[string]bool{"b R1": true, "a R3": true}, left); diff != "" {
+		t.Errorf("unresolved issues (-want +got):\n%s", diff)
+	}
+}
+
+// Fails when a recovery that comes before Sentry's search shows the failure resolves nothing, or one is held back for good.
+func TestARecoveryWaitsForASearchThatLags(t *testing.T) {
+	v := newVendor()
+	v.slow = true
+	s := senderOf(t, provider.Config{Address: dsnAt(providertest.NewSink(t, v.ServeHTTP).URL), Token: token, UID: uid})
+	failure, recovery := notifications(t)
+	if err := s.Send(t.Context(), failure); err != nil {
+		t.Fatal(err)
+	}
+	err := event.AsError(s.Send(t.Context(), recovery))
+	if err == nil || err.Class != event.Retry || err.RetryAfter != searchAgain || len(v.trail) != 0 {
+		t.Fatalf("got %v, and %d transactions", err, len(v.trail))
+	}
+	began := s.now()
+	s.now = func() time.Time { return began.Add(searchable) }
+	if err := s.Send(t.Context(), recovery); err != nil {
+		t.Errorf("after %v: %v", searchable, err)
+	}
+	v.slow = false
+	if err := s.Send(t.Context(), recovery); err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff([]string{"opened", "closed"}, v.events()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Fails when a recovery is held back after its issue was resolved.
+func TestASecondRecoveryDoesNotWait(t *testing.T) {
+	s := senderOf(t, provider.Config{Address: dsnAt(providertest.NewSink(t, newVendor().ServeHTTP).URL), Token: token, UID: uid})
+	failure, recovery := notifications(t)
+	for _, n := range []provider.Notification{failure, recovery, recovery} {
+		if err := s.Send(t.Context(), n); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Fails when an organization that was found is looked up for each recovery, or is kept after it has another name.
+func TestTheOrganizationIsLookedUpOnce(t *testing.T) {
+	sink := providertest.NewSink(t, newVendor().ServeHTTP)
+	s := senderOf(t, provider.Config{Address: dsnAt(sink.URL), Token: token, UID: uid})
+	_, recovery := notifications(t)
+	send := func(want ...string) {
+		t.Helper()
+		before := len(sink.Requests())
+		_ = s.Send(t.Context(), recovery)
+		var got []string
+		for _, r := range sink.Requests()[before:] {
+			got = append(got, r.Method)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+	send("GET", "PUT", "POST")
+	send("PUT", "POST")
+	s.issues.organizationIs("renamed")
+	send("PUT")
+	send("GET", "PUT", "POST")
+}
+
+// Fails when what Sentry refuses shows more than its own words, a project that the token does not open is asked for again and again, or an
+// organization's name leads to another path.
+func TestRefusalsOfTheAPI(t *testing.T) {
+	_, recovery := notifications(t)
+	for _, c := range []struct {
+		status int
+		answer string
+		class  event.Class
+		want   string
+	}{
+		{403, `{"detail":"You do not have permission to perform this action."}`, event.Permanent,
+			"HTTP 403: You do not have permission to perform this action."},
+		{401, `{"detail":"Invalid token"}`, event.Permanent, "HTTP 401: Invalid token"},
+		{404, `{"detail":"s3cret"}`, event.Permanent, "HTTP 404"},
+		{429, `{"detail":"s3cret"}`, event.Retry, "HTTP 429"},
+		{502, `s3cret`, event.Retry, "HTTP 502"},
+		{200, `s3cret`, event.Retry, "answer is not one of Sentry's API"},
+		{200, `[]`, event.Permanent, "the token does not open the DSN's project"},
+		{200, `[{"id":"7","organization":{"slug":"acme"}},null,{"id":"42"}]`, event.Permanent, "the token does not open the DSN's project"},
+		{200, `[{"id":"42","organization":{"slug":"` + strings.Repeat("a", 101) + `"}}]`, event.Permanent,
+			"the token does not open the DSN's project"},
+		{200, `[{"id":"42","organization":{"slug":"../../x?y"}}]`, event.Permanent, "the token does not open the DSN's project"},
+		{200, `[` + strings.Repeat(" ", maxReply) + `]`, event.Retry, "answer is too long"},
+	} {
+		sink := providertest.NewSink(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(c.status)
+			_, _ = w.Write([]byte(c.answer))
+		})
+		s := senderOf(t, provider.Config{Address: dsnAt(sink.URL), Token: token})
+		err := event.AsError(s.Send(t.Context(), recovery))
+		if err == nil || err.Class != c.class || err.Reason != c.want || len(sink.Requests()) != 1 {
+			t.Errorf("%d %.80s: got %v, of %d requests", c.status, c.answer, err, len(sink.Requests()))
+		}
+	}
+}
+
+// Fails when the DSN's key goes to the API, or the token to where events are sent, at Sentry's own service as well.
+func TestEachCredentialGoesToItsHost(t *testing.T) {
+	v := newVendor()
+	ca := providertest.NewCA(t)
+	sink := ca.NewTLSSink(t, v.ServeHTTP, false, "o1.ingest.de.sentry.io", "de.sentry.io")
+	proxy := providertest.HTTPProxy(t, sink.Listener.Addr(), "user", "proxy-s3cret")
+	cfg := provider.Config{
+		Address: "https://" + key + "@o1.ingest.de.sentry.io/42", Token: token, UID: uid,
+		Proxy: provider.Proxy{Address: proxy.URL, Username: "user", Password: "proxy-s3cret"}, TLS: provider.TLS{CA: ca.PEM()},
+	}
+	s := senderOf(t, cfg)
+	failure, recovery := notifications(t)
+	for _, n := range []provider.Notification{failure, recovery} {
+		if err := s.Send(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	type seen struct {
+		Method, Host, Path string
+		Key, Token         bool
+	}
+	var got []seen
+	for _, r := range sink.Requests() {
+		got = append(got, seen{r.Method, r.Host, r.Path, r.Header.Get("X-Sentry-Auth") != "", r.Header.Get("Authorization") != ""})
+	}
+	want := []seen{
+		{"POST", "o1.ingest.de.sentry.io", "/api/42/envelope/", true, false},
+		{"PUT", "de.sentry.io", "/api/0/organizations/1/issues/", false, true},
+		{"POST", "o1.ingest.de.sentry.io", "/api/42/envelope/", true, false},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"opened", "closed"}, v.events()); diff != "" {
+		t.Error(diff)
+	}
+}

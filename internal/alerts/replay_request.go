@@ -1,0 +1,302 @@
+package alerts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"notifier/internal/event"
+	"notifier/internal/event/view"
+)
+
+const (
+	// maxListed bounds the deliveries that are looked through for one request.
+	maxListed = 20 * view.MaxReplay
+	// maxRefused bounds the refusals that are told of one request.
+	maxRefused = 100
+	// letterSlack is how much older than the time that is shown of it a dead letter may be.
+	letterSlack = time.Minute
+)
+
+// Why a delivery is not replayed.
+const (
+	refusedUnknown    = "nothing is kept of it"
+	refusedWaiting    = "it waits to be sent already"
+	refusedJustNow    = "it was replayed a moment ago"
+	refusedNoProvider = "its Provider does not exist"
+	refusedSuspended  = "its Provider is suspended"
+	refusedAnew       = "its Provider was deleted and made anew since"
+	refusedType       = "its Provider's type is not sent such events"
+	refusedTooLarge   = "it is larger than the bus takes, and was kept shortened"
+	refusedNoAlert    = "its Alert was deleted, or deleted and made anew"
+	refusedInert      = "its Alert is not served as it is: its conditions say why"
+	refusedMoved      = "its Alert names another Provider now"
+	refusedNoEvent    = "its event is not kept any more"
+	refusedTest       = "it was a test message: ask for another test"
+)
+
+// Replay has deliveries of a namespace sent again, those that were given up and those that were sent, at most view.MaxReplay of them, and
+// returns when they are on the bus. Each has its ID and its place among the deliveries of its object, and is tried anew. It works in the
+// process that serves the shards: elsewhere it returns view.ErrNoWorker. When too much was asked for, it returns an *event.Error with a
+// RetryAfter.
+//
+// After a crash in between the same request replays each delivery for the first time, or again with the same ID.
+func (d *Deliverer) Replay(ctx context.Context, namespace string, req view.ReplayRequest) (view.ReplayResult, error) {
+	end, err := d.requests.begin(ctx, namespace)
+	if err != nil {
+		return view.ReplayResult{}, err
+	}
+	defer end()
+	r := &replayed{Deliverer: d, namespace: namespace, now: time.Now()}
+	found, err := r.find(ctx, req)
+	if err != nil {
+		return view.ReplayResult{}, fmt.Errorf("find what to replay: %w", err)
+	}
+	limited := 0
+	for _, of := range byProvider(found) {
+		if !d.requests.rate.Allow(destinationKey{namespace, of[0].Provider}) {
+			limited += len(of)
+			r.refuseAll(of, tooOften().Reason)
+			continue
+		}
+		if err := r.provider(ctx, of); err != nil {
+			return r.result, err
+		}
+	}
+	if limited > 0 && limited == len(found) {
+		return view.ReplayResult{}, tooOften()
+	}
+	return r.result, nil
+}
+
+// replayed is a request to replay as it is served.
+type replayed struct {
+	*Deliverer
+	namespace string
+	now       time.Time
+	result    view.ReplayResult
+}
+
+func (r *replayed) refuse(id, why string) {
+	if len(r.result.Refused) >= maxRefused {
+		return
+	}
+	if r.result.Refused == nil {
+		r.result.Refused = map[string]string{}
+	}
+	r.result.Refused[id] = why
+}
+
+func (r *replayed) refuseAll(of []view.Delivery, why string) {
+	for i := range of {
+		r.refuse(of[i].ID, why)
+	}
+}
+
+// find returns the deliveries that a request selects, in the order of their events.
+func (r *replayed) find(ctx context.Context, req view.ReplayRequest) (found []view.Delivery, err error) {
+	if len(req.IDs) > 0 {
+		found, err = r.named(ctx, req.IDs)
+	} else {
+		found, err = r.selected(ctx, req)
+	}
+	slices.SortFunc(found, func(x, y view.Delivery) int { return comparePlaces(x.Order, x.ID, y.Order, y.ID) })
+	if len(found) > view.MaxReplay {
+		found, r.result.More = found[:view.MaxReplay], true
+	}
+	return found, err
+}
+
+// named returns the deliveries of some IDs.
+func (r *replayed) named(ctx context.Context, ids []string) (found []view.Delivery, err error) {
+	if len(ids) > view.MaxReplay {
+		ids, r.result.More = ids[:view.MaxReplay], true
+	}
+	kept, err := r.Archive.FindDeliveries(ctx, r.namespace, time.Time{}, ids)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range slices.Compact(slices.Sorted(slices.Values(ids))) {
+		switch d, known := kept[id]; {
+		case !known:
+			r.refuse(id, refusedUnknown)
+		case d.State == view.StatePending:
+			r.refuse(id, refusedWaiting)
+		default:
+			found = append(found, d)
+		}
+	}
+	return found, nil
+}
+
+// selected returns those among the newest deliveries that the other fields of a request select. Of what was sent more than once, the last
+// time counts.
+func (r *replayed) selected(ctx context.Context, req view.ReplayRequest) (found []view.Delivery, err error) {
+	q := view.Query{
+		State: req.State, Provider: req.Provider, Alert: req.Alert, Since: req.Since, Until: req.Until, Limit: view.MaxLimit,
+	}
+	seen := map[string]bool{}
+	for {
+		page, err := r.Archive.ListDeliveries(ctx, r.namespace, q)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range page.Items {
+			if !seen[d.ID] && d.State != view.StatePending {
+				found = append(found, d)
+			}
+			seen[d.ID] = true
+		}
+		if page.Next == "" {
+			return found, nil
+		}
+		if len(seen) >= maxListed {
+			r.result.More = true
+			return found, nil
+		}
+		q.Cursor = page.Next
+	}
+}
+
+// byProvider divides deliveries by their Providers, each part in the order of the whole.
+func byProvider(found []view.Delivery) [][]view.Delivery {
+	at := map[string]int{}
+	var parts [][]view.Delivery
+	for _, d := range found {
+		i, known := at[d.Provider]
+		if !known {
+			i = len(parts)
+			at[d.Provider] = i
+			parts = append(parts, nil)
+		}
+		parts[i] = append(parts[i], d)
+	}
+	return parts
+}
+
+// provider replays deliveries of one Provider.
+func (r *replayed) provider(ctx context.Context, of []view.Delivery) error {
+	name := of[0].Provider
+	dest := r.Destinations.Get(r.namespace, name)
+	switch {
+	case dest == nil:
+		r.refuseAll(of, refusedNoProvider)
+		return nil
+	case dest.Suspended:
+		r.refuseAll(of, refusedSuspended)
+		return nil
+	case dest.Unsupported:
+		r.refuseAll(of, dest.NotReady)
+		return nil
+	}
+	letters, err := r.letters(ctx, of)
+	if err != nil {
+		return err
+	}
+	var ready []event.Dead
+	for i := range of {
+		letter, dead := letters[of[i].ID]
+		why := ""
+		switch {
+		case dead:
+			why = r.dead(&letter, dest)
+		case of[i].State == view.StateDead:
+			why = refusedUnknown // it was taken away meanwhile
+		default:
+			letter, why, err = r.sent(ctx, &of[i], dest)
+		}
+		switch {
+		case err != nil:
+			return err
+		case why != "":
+			r.refuse(of[i].ID, why)
+		default:
+			renew(&letter.Delivery, r.now)
+			ready = append(ready, letter)
+		}
+	}
+	resent, refused, err := r.resend(ctx, destinationKey{r.namespace, name}, ready)
+	r.result.Replayed += resent
+	for id, why := range refused {
+		r.refuse(id, why)
+	}
+	return err
+}
+
+// letters returns the dead letters among deliveries of one Provider, by their IDs.
+func (r *replayed) letters(ctx context.Context, of []view.Delivery) (map[string]event.Dead, error) {
+	wanted, since := map[string]bool{}, r.now
+	for _, d := range of {
+		if d.State == view.StateDead {
+			wanted[d.ID] = true
+			if d.Time.Before(since) {
+				since = d.Time
+			}
+		}
+	}
+	if len(wanted) == 0 {
+		return nil, nil
+	}
+	all, err := r.Dead.DeadLetters(ctx, r.namespace, of[0].Provider, since.Add(-letterSlack))
+	if err != nil {
+		return nil, err
+	}
+	letters := make(map[string]event.Dead, len(wanted))
+	for _, l := range all {
+		if wanted[l.Delivery.ID] {
+			letters[l.Delivery.ID] = l
+		}
+	}
+	return letters, nil
+}
+
+// dead tells why a dead letter is not replayed, nothing if it is.
+func (r *replayed) dead(letter *event.Dead, dest *Destination) string {
+	d := &letter.Delivery
+	if letter.Label == event.LabelTooLarge {
+		return refusedTooLarge
+	}
+	if d.ProviderUID != "" && d.ProviderUID != dest.UID {
+		return refusedAnew
+	}
+	if a, known := r.Alerts.Lookup(d.Namespace, d.Alert); !d.Test && (!known || a.UID != d.AlertUID) {
+		return refusedNoAlert
+	}
+	return ""
+}
+
+// sent makes a delivery that was sent once more, as the router makes it: of its event, for its Alert. It tells why that is not possible.
+func (r *replayed) sent(ctx context.Context, v *view.Delivery, dest *Destination) (_ event.Dead, why string, _ error) {
+	if v.Alert == "" {
+		return event.Dead{}, refusedTest, nil
+	}
+	a, known := r.Alerts.Lookup(r.namespace, v.Alert)
+	switch {
+	case !known:
+		return event.Dead{}, refusedNoAlert, nil
+	case a.inert:
+		return event.Dead{}, refusedInert, nil
+	case a.Provider != v.Provider:
+		return event.Dead{}, refusedMoved, nil
+	case dest.Created.After(v.Time):
+		return event.Dead{}, refusedAnew, nil
+	}
+	rec, err := r.Archive.EventAt(ctx, r.namespace, v.Order)
+	switch {
+	case errors.Is(err, view.ErrNotFound):
+		return event.Dead{}, refusedNoEvent, nil
+	case err != nil:
+		return event.Dead{}, "", err
+	}
+	d, _ := address(rec, a)
+	if d.ID != v.ID { // its Alert was another of the name, since the UID is in the ID
+		return event.Dead{}, refusedNoAlert, nil
+	}
+	if !dest.takes(notification(&d)) {
+		return event.Dead{}, refusedType, nil
+	}
+	d.ProviderUID, d.Destination, d.Routed, d.Replays, d.Again = dest.UID, dest.Version, v.Routed, v.Replays, true
+	return event.Dead{Delivery: d}, "", nil
+}

@@ -1,0 +1,104 @@
+package alerts
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+	"golang.org/x/time/rate"
+
+	"notifier/internal/event"
+	"notifier/internal/event/view"
+	"notifier/internal/fair"
+)
+
+// Archive is what the bus keeps of a namespace's deliveries and events.
+type Archive interface {
+	// ListDeliveries returns a page of those that a query selects, newest first.
+	ListDeliveries(ctx context.Context, namespace string, q view.Query) (view.Page[view.Delivery], error)
+	// FindDeliveries returns those of some IDs that are kept, none of them older than since unless that is zero.
+	FindDeliveries(ctx context.Context, namespace string, since time.Time, ids []string) (map[string]view.Delivery, error)
+	// EventAt returns the event at a place in the stream of events, or view.ErrNotFound.
+	EventAt(ctx context.Context, namespace string, order uint64) (*event.Record, error)
+}
+
+const (
+	// requestEvery is how often replays and tests of one Provider may be asked for in the long run, requestBurst how many at once.
+	requestEvery = 10 * time.Second
+	requestBurst = 5
+	// requestKeys bounds the Providers whose requests are counted.
+	requestKeys = 10_000
+	// againEvery is how often one delivery is replayed: who asks twice at once means it once. againKeys bounds the deliveries that are
+	// remembered for it.
+	againEvery = 10 * time.Second
+	againKeys  = 16 * view.MaxReplay
+	// requestsAtOnce bounds the requests that are served at a time, each of another namespace: each may hold MaxReplay deliveries.
+	requestsAtOnce = 4
+)
+
+// deliveryKey is a delivery of a namespace by its ID.
+type deliveryKey struct{ namespace, id string }
+
+// requests bounds what owners may ask for.
+type requests struct {
+	rate  *fair.Limiters[destinationKey]
+	again *fair.Limiters[deliveryKey]
+	turns *semaphore.Weighted
+
+	mu sync.Mutex
+	// busy has the namespaces with a request that is served. A channel is closed when that ends.
+	busy map[string]chan struct{}
+}
+
+func newRequests() *requests {
+	return &requests{
+		rate:  fair.NewLimiters[destinationKey](rate.Every(requestEvery), requestBurst, requestKeys),
+		again: fair.NewLimiters[deliveryKey](rate.Every(againEvery), 1, againKeys),
+		turns: semaphore.NewWeighted(requestsAtOnce), busy: map[string]chan struct{}{},
+	}
+}
+
+// begin waits for the turn of a request of a namespace, of which one is served at a time, and returns what ends it.
+func (r *requests) begin(ctx context.Context, namespace string) (end func(), err error) {
+	for {
+		r.mu.Lock()
+		before := r.busy[namespace]
+		if before == nil {
+			r.busy[namespace] = make(chan struct{})
+			r.mu.Unlock()
+			break
+		}
+		r.mu.Unlock()
+		select {
+		case <-before:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	leave := func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		close(r.busy[namespace])
+		delete(r.busy, namespace)
+	}
+	if err := r.turns.Acquire(ctx, 1); err != nil {
+		leave()
+		return nil, err
+	}
+	return func() { r.turns.Release(1); leave() }, nil
+}
+
+// Labels of requests that are not served.
+const (
+	labelTooOften = "too_often"
+	labelRefused  = "refused"
+)
+
+// tooOften is the error of a request for a Provider of which too many were made.
+func tooOften() *event.Error {
+	e := event.NewError(event.Retry, labelTooOften,
+		"too many replays and tests of this Provider were asked for: ask again in "+inWords(requestEvery), nil)
+	e.RetryAfter = requestEvery
+	return e
+}

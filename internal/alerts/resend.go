@@ -1,0 +1,103 @@
+package alerts
+
+import (
+	"context"
+	"time"
+
+	"notifier/internal/event"
+	"notifier/internal/event/view"
+)
+
+// renew makes a delivery that has ended one that is tried anew, under the same ID.
+func renew(d *event.Delivery, now time.Time) {
+	d.Replays++
+	d.Reschedules++
+	d.Replayed, d.Recheck = now, false
+	d.Attempts, d.FirstAttempt, d.LastError, d.Tries = 0, time.Time{}, "", nil
+}
+
+// resend publishes deliveries of one Provider, in their order, and returns how many are on the bus and why others are not, by their IDs.
+// They have their places in the lines before, so that none is overtaken by what came after it (invariant E4), and none that has one
+// already is published.
+func (d *Deliverer) resend(ctx context.Context, key destinationKey, ready []event.Dead) (resent int, refused map[string]string, _ error) {
+	if len(ready) == 0 {
+		return 0, nil, nil
+	}
+	s := d.shards.get(d.Source.DeliveryShard(key.namespace, key.name))
+	if s == nil {
+		return 0, nil, view.ErrNoWorker
+	}
+	ended := make(chan int, 1)
+	refused = map[string]string{}
+	called := s.call(ctx, func(work context.Context) {
+		q, now := s.queue(key.namespace, key.name, time.Now()), time.Now()
+		var placed []event.Dead
+		for _, letter := range ready {
+			r := &letter.Delivery
+			switch object := event.ObjectKey(r.Object()); {
+			case q.has(object, r.Order, r.ID):
+				refused[r.ID] = refusedWaiting
+			case !d.requests.again.Allow(deliveryKey{r.Namespace, r.ID}):
+				refused[r.ID] = refusedJustNow
+			default:
+				q.place(object, r.Order, r.ID, now)
+				placed = append(placed, letter)
+			}
+		}
+		s.publish(work, q, placed, func(n int) { ended <- n })
+	})
+	if !called {
+		return 0, nil, noWorker(ctx)
+	}
+	select {
+	case resent = <-ended:
+	case <-ctx.Done(): // it goes on
+		return 0, nil, ctx.Err()
+	}
+	if resent+len(refused) < len(ready) {
+		return resent, refused, view.ErrNoWorker // another worker does the rest when it is asked
+	}
+	return resent, refused, nil
+}
+
+// noWorker is the error of a call that did not come to the loop.
+func noWorker(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return view.ErrNoWorker
+}
+
+// has reports whether a delivery has a place.
+func (q *queue) has(object string, order uint64, id string) bool {
+	l := q.lines[object]
+	if l == nil {
+		return false
+	}
+	_, found := l.find(order, id)
+	return found
+}
+
+// publish publishes letters that have their places, one after the other, and then has the loop call ended with how many are on the bus.
+func (s *shard) publish(work context.Context, q *queue, letters []event.Dead, ended func(n int)) {
+	s.spawn(func() {
+		n := 0
+		for ; n < len(letters); n++ {
+			letter := &letters[n]
+			if !s.persist(work, q.key.namespace, func(ctx context.Context) error { return s.Dead.Replay(ctx, *letter) }) {
+				break
+			}
+			s.metrics.replayed.Inc()
+			if letter.Seq > 0 {
+				s.post(func() { s.died(&letter.Delivery, -1) })
+			}
+		}
+		s.post(func() {
+			if n > 0 {
+				s.log.Info("deliveries replayed", "namespace", q.key.namespace, "provider", q.key.name, "count", n)
+			}
+			ended(n)
+			s.pump(work, q)
+		})
+	})
+}

@@ -1,0 +1,89 @@
+package alerts
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"notifier/internal/event"
+	"notifier/internal/event/view"
+)
+
+const (
+	// maxTestValue bounds the value of a request for a test message.
+	maxTestValue = 256
+	// testMemory is for how long a value is remembered at least.
+	testMemory = time.Hour
+
+	reasonTest = "Test"
+	// providerVersion is the apiVersion of Providers in events about them.
+	providerVersion = "notification.toolkit.fluxcd.io/v1beta3"
+	// reportingController is what events of this program name as their controller.
+	reportingController = "notifier"
+)
+
+// Test sends a test message through a Provider, and returns when it is on the bus. It goes the way of every delivery from there. The same
+// value yields the same delivery, which is sent once. Of a Provider that cannot be sent to, and of a type that takes no such message, it
+// returns an *event.Error that says why, and view.ErrNotFound where there is no such Provider.
+func (d *Deliverer) Test(ctx context.Context, namespace string, req view.TestRequest) (view.TestResult, error) {
+	dest := d.Destinations.Get(namespace, req.Provider)
+	if dest == nil {
+		return view.TestResult{}, view.ErrNotFound
+	}
+	t := testMessage(namespace, req, dest)
+	if why := untestable(&t, req, dest); why != "" {
+		return view.TestResult{}, event.NewError(event.Permanent, labelRefused, why, nil)
+	}
+	result := view.TestResult{DeliveryID: t.ID}
+	end, err := d.requests.begin(ctx, namespace)
+	if err != nil {
+		return view.TestResult{}, err
+	}
+	defer end()
+	known, err := d.Archive.FindDeliveries(ctx, namespace, t.Routed.Add(-testMemory), []string{t.ID})
+	if err != nil {
+		return view.TestResult{}, fmt.Errorf("look for the test message: %w", err)
+	}
+	if _, was := known[t.ID]; was {
+		return result, nil
+	}
+	key := destinationKey{namespace, req.Provider}
+	if !d.requests.rate.Allow(key) {
+		return view.TestResult{}, tooOften()
+	}
+	_, _, err = d.resend(ctx, key, []event.Dead{{Delivery: t}}) // one that is refused waits already
+	return result, err
+}
+
+// testMessage is the delivery of a test message. Like what comes off the schedule it is looked up in the history before it is sent.
+func testMessage(namespace string, req view.TestRequest, dest *Destination) event.Delivery {
+	now := time.Now()
+	return event.Delivery{
+		ID: event.TestID(namespace, dest.UID, req.Value), Namespace: namespace, Provider: req.Provider, ProviderUID: dest.UID,
+		Destination: dest.Version, Test: true, Known: true, Routed: now, Reschedules: 1,
+		Event: event.Event{
+			InvolvedObject: event.ObjectReference{
+				APIVersion: providerVersion, Kind: kindProvider, Namespace: namespace, Name: req.Provider, UID: dest.UID,
+			},
+			Severity: event.SeverityInfo, Timestamp: now, Reason: reasonTest, ReportingController: reportingController,
+			Message: fmt.Sprintf("This is a test message that was asked for. Provider %s in namespace %s works.", req.Provider, namespace),
+		},
+	}
+}
+
+// untestable tells why a test message is not sent, nothing if it is.
+func untestable(t *event.Delivery, req view.TestRequest, dest *Destination) string {
+	switch {
+	case len(req.Value) > maxTestValue:
+		return fmt.Sprintf("the value is longer than %d bytes", maxTestValue)
+	case dest.Suspended:
+		return "the Provider is suspended: unset its spec.suspend"
+	case dest.Unsupported:
+		return "the Provider's type is not supported"
+	case dest.Sender == nil:
+		return "the Provider cannot be used: " + dest.NotReady
+	case !dest.takes(notification(t)):
+		return "the Provider's type is sent only events about commits or change requests, and a test message is about neither"
+	}
+	return ""
+}

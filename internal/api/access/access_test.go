@@ -1,0 +1,365 @@
+package access
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"notifier/internal/api"
+)
+
+// kubernetes answers reviews as its functions say.
+type kubernetes struct {
+	mu     sync.Mutex
+	token  func(authenticationv1.TokenReviewSpec) (authenticationv1.TokenReviewStatus, error)
+	right  func(authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error)
+	tokens []authenticationv1.TokenReviewSpec
+	rights []authorizationv1.SubjectAccessReviewSpec
+	// takes is how long it takes to answer.
+	takes time.Duration
+}
+
+type tokens struct{ *kubernetes }
+
+func (k tokens) Create(ctx context.Context, r *authenticationv1.TokenReview, _ metav1.CreateOptions) (*authenticationv1.TokenReview, error) {
+	k.mu.Lock()
+	k.tokens = append(k.tokens, r.Spec)
+	status, err := k.token(r.Spec)
+	k.mu.Unlock()
+	return &authenticationv1.TokenReview{Status: status}, k.answer(ctx, err)
+}
+
+type rights struct{ *kubernetes }
+
+func (k rights) Create(
+	ctx context.Context, r *authorizationv1.SubjectAccessReview, _ metav1.CreateOptions,
+) (*authorizationv1.SubjectAccessReview, error) {
+	k.mu.Lock()
+	k.rights = append(k.rights, r.Spec)
+	status, err := k.right(r.Spec)
+	k.mu.Unlock()
+	return &authorizationv1.SubjectAccessReview{Status: status}, k.answer(ctx, err)
+}
+
+func (k *kubernetes) answer(ctx context.Context, err error) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(k.takes):
+		return err
+	}
+}
+
+// lists reports how many questions there were.
+func (k *kubernetes) asked() (tokens, rights int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.tokens), len(k.rights)
+}
+
+// set changes the answers.
+func (k *kubernetes) set(change func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	change()
+}
+
+// owner is an answer about a token of jane's.
+var owner = authenticationv1.TokenReviewStatus{Authenticated: true, User: authenticationv1.UserInfo{
+	Username: "jane", UID: "7", Groups: []string{"devs"}, Extra: map[string]authenticationv1.ExtraValue{"scopes": {"a", "b"}},
+}}
+
+func newAuthority(t *testing.T, change func(*Options)) (*Authority, *kubernetes, *bytes.Buffer) {
+	t.Helper()
+	k := &kubernetes{
+		token: func(s authenticationv1.TokenReviewSpec) (authenticationv1.TokenReviewStatus, error) {
+			if !strings.HasPrefix(s.Token, "good") {
+				return authenticationv1.TokenReviewStatus{Error: "invalid bearer token " + s.Token}, nil
+			}
+			return owner, nil
+		},
+		right: func(authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error) {
+			return authorizationv1.SubjectAccessReviewStatus{Allowed: true}, nil
+		},
+	}
+	var lines bytes.Buffer
+	o := Options{Tokens: tokens{k}, Rights: rights{k}, Log: slog.New(slog.NewTextHandler(&lines, nil)), Registerer: prometheus.NewRegistry()}
+	if change != nil {
+		change(&o)
+	}
+	a, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, k, &lines
+}
+
+var here = netip.MustParseAddr("192.0.2.1")
+
+// Fails when a part of who a user is is left out of the question about a right: an authorizer could decide by any of them.
+func TestARightIsAskedAboutForAllThatAUserIs(t *testing.T) {
+	a, k, _ := newAuthority(t, nil)
+	u, err := a.Authenticate(t.Context(), "good", here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Allowed(t.Context(), u, api.TestRight("slack"), "team-a"); err != nil {
+		t.Fatal(err)
+	}
+	want := []authorizationv1.SubjectAccessReviewSpec{{
+		User: "jane", UID: "7", Groups: []string{"devs"}, Extra: map[string]authorizationv1.ExtraValue{"scopes": {"a", "b"}},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: "team-a", Verb: "create", Group: "notification.toolkit.fluxcd.io", Resource: "providers", Subresource: "test", Name: "slack",
+		},
+	}}
+	if diff := cmp.Diff(want, k.rights); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]authenticationv1.TokenReviewSpec{{Token: "good"}}, k.tokens); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Fails when an answer is believed for more than ten seconds, or not at all; when one that took its time is believed from its end on; or when
+// one user's right is taken for another's, for that to another verb, or for that in another namespace.
+func TestAnswersAreBelievedForSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, k, _ := newAuthority(t, nil)
+		k.takes = time.Second
+		u, _ := a.Authenticate(t.Context(), "good", here)
+		list := api.ListRight("deliveries")
+		for range 3 {
+			if ok, err := a.Allowed(t.Context(), u, list, "team-a"); !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+			if _, err := a.Authenticate(t.Context(), "good", here); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if tokens, rights := k.asked(); tokens != 1 || rights != 1 {
+			t.Errorf("%d questions about one token, %d about one right", tokens, rights)
+		}
+		k.set(func() {
+			k.takes = 0
+			k.token = func(authenticationv1.TokenReviewSpec) (authenticationv1.TokenReviewStatus, error) {
+				return authenticationv1.TokenReviewStatus{}, nil
+			}
+			k.right = func(authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error) {
+				return authorizationv1.SubjectAccessReviewStatus{}, nil
+			}
+		})
+		other := *u
+		other.Key[0]++
+		for _, ask := range []func() (bool, error){
+			func() (bool, error) { return a.Allowed(t.Context(), &other, list, "team-a") },
+			func() (bool, error) { return a.Allowed(t.Context(), u, list, "team-b") },
+			func() (bool, error) { return a.Allowed(t.Context(), u, api.WatchRight("deliveries"), "team-a") },
+			func() (bool, error) { return a.Allowed(t.Context(), u, api.ListRight("events"), "team-a") },
+		} {
+			if ok, err := ask(); ok || err != nil {
+				t.Error("a right is another's", err)
+			}
+		}
+		<-time.After(allowedFor - time.Second) // the question took a second
+		if ok, _ := a.Allowed(t.Context(), u, list, "team-a"); ok {
+			t.Error("a right is believed for longer than from the question on")
+		}
+		<-time.After(userFor - allowedFor)
+		if _, err := a.Authenticate(t.Context(), "good", here); !errors.Is(err, api.ErrUnauthenticated) {
+			t.Errorf("a token is believed for longer: %v", err)
+		}
+	})
+}
+
+// Fails when a right that is revoked as a watch was told that it holds can last for more than ten seconds.
+func TestW5WhatIsRevokedEndsWithinTenSeconds(t *testing.T) {
+	if longest := allowedFor + questionTimeout + 3*time.Second; longest > 10*time.Second { // 3 s is api.recheckEvery
+		t.Errorf("it can last %s", longest)
+	}
+	if userFor > 10*time.Second {
+		t.Errorf("a token is believed for %s", userFor)
+	}
+}
+
+// Fails when a refusal is kept for as long as a right: who was just given one would wait for it.
+func TestARefusalIsKeptForAMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, k, _ := newAuthority(t, nil)
+		granted := k.right
+		k.right = func(authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error) {
+			return authorizationv1.SubjectAccessReviewStatus{Allowed: true, Denied: true}, nil
+		}
+		u := &api.User{Name: "jane"}
+		for range 10 {
+			if ok, err := a.Allowed(t.Context(), u, api.GetEvent, "team-a"); ok || err != nil {
+				t.Fatal(ok, err)
+			}
+		}
+		if _, rights := k.asked(); rights != 1 {
+			t.Errorf("%d questions about one refusal", rights)
+		}
+		k.set(func() { k.right = granted })
+		<-time.After(refusedFor)
+		if ok, err := a.Allowed(t.Context(), u, api.GetEvent, "team-a"); !ok || err != nil {
+			t.Errorf("after a moment: %t, %v", ok, err)
+		}
+	})
+}
+
+// W3. Fails when a token of another audience is taken, or one of an authenticator that knows no audiences where one was asked for.
+func TestW3ATokenIsForTheAudienceThatWasAskedFor(t *testing.T) {
+	for _, tc := range []struct {
+		asked, told []string
+		good        bool
+	}{
+		{nil, nil, true},
+		{nil, []string{"https://kubernetes.default.svc"}, true},
+		{[]string{"notifier"}, []string{"notifier"}, true},
+		{[]string{"notifier", "other"}, []string{"x", "other"}, true},
+		{[]string{"notifier"}, []string{"vault"}, false},
+		{[]string{"notifier"}, nil, false},
+	} {
+		a, k, _ := newAuthority(t, func(o *Options) { o.Audiences = tc.asked })
+		k.token = func(s authenticationv1.TokenReviewSpec) (authenticationv1.TokenReviewStatus, error) {
+			if diff := cmp.Diff(tc.asked, s.Audiences); diff != "" {
+				t.Error(diff)
+			}
+			status := owner
+			status.Audiences = tc.told
+			return status, nil
+		}
+		if _, err := a.Authenticate(t.Context(), "good", here); (err == nil) != tc.good {
+			t.Errorf("asked for %v, told %v: %v", tc.asked, tc.told, err)
+		}
+	}
+	a, k, _ := newAuthority(t, nil)
+	k.token = func(authenticationv1.TokenReviewSpec) (authenticationv1.TokenReviewStatus, error) {
+		return authenticationv1.TokenReviewStatus{Authenticated: true}, nil
+	}
+	if _, err := a.Authenticate(t.Context(), "good", here); err == nil {
+		t.Error("a user without a name is one")
+	}
+}
+
+// W4. Fails when a user or a right is granted, or refused, without an answer, or the error of the Kubernetes API reaches a user or the log
+// with what it quotes.
+func TestW4WithoutAnAnswerNothingIsKnown(t *testing.T) {
+	for name, cause := range map[string]error{
+		"refused": errors.New("dial tcp 10.0.0.1: good-secret"), "denied": apierrors.NewForbidden(authenticationv1.Resource("tokenreviews"), "", errors.New("good-secret")),
+	} {
+		a, k, lines := newAuthority(t, nil)
+		k.token = func(authenticationv1.TokenReviewSpec) (authenticationv1.TokenReviewStatus, error) {
+			return owner, cause
+		}
+		k.right = func(authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error) {
+			return authorizationv1.SubjectAccessReviewStatus{Allowed: true}, cause
+		}
+		if _, err := a.Authenticate(t.Context(), "good-secret", here); !errors.Is(err, api.ErrUnavailable) {
+			t.Errorf("%s: token: %v", name, err)
+		}
+		if ok, err := a.Allowed(t.Context(), &api.User{Name: "jane"}, api.GetEvent, "team-a"); ok || !errors.Is(err, api.ErrUnavailable) {
+			t.Errorf("%s: right: %t, %v", name, ok, err)
+		}
+		if text := lines.String(); strings.Contains(text, "secret") || !strings.Contains(text, "TokenReview") {
+			t.Errorf("%s: the log says %s", name, text)
+		}
+		k.set(func() {
+			k.token = func(authenticationv1.TokenReviewSpec) (authenticationv1.TokenReviewStatus, error) { return owner, nil }
+		})
+		if _, err := a.Authenticate(t.Context(), "good-secret", here); err != nil {
+			t.Errorf("%s: afterwards: %v", name, err)
+		}
+	}
+}
+
+// Fails when a question that hangs is waited for, or is given up for all because one who asked has gone.
+func TestAQuestionIsSharedAndBoundedInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, k, _ := newAuthority(t, nil)
+		k.takes = 2 * time.Second
+		hasty, cancel := context.WithCancel(t.Context())
+		var asking sync.WaitGroup
+		asking.Go(func() {
+			if _, err := a.Authenticate(hasty, "good", here); !errors.Is(err, context.Canceled) {
+				t.Errorf("who has gone: %v", err)
+			}
+		})
+		synctest.Wait()
+		for range 10 {
+			asking.Go(func() {
+				if _, err := a.Authenticate(t.Context(), "good", here); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		cancel()
+		asking.Wait()
+		if tokens, _ := k.asked(); tokens != 1 {
+			t.Errorf("%d questions", tokens)
+		}
+		k.takes = time.Hour
+		begin := time.Now()
+		if _, err := a.Authenticate(t.Context(), "good-other", here); !errors.Is(err, api.ErrUnavailable) || time.Since(begin) != questionTimeout {
+			t.Errorf("%v after %s", err, time.Since(begin))
+		}
+	})
+}
+
+// T6, T5. Fails when invented tokens are each asked about, when good ones from the same address are held up that were good before, or when
+// those of another address pay for them.
+func TestT6InventedTokensReachTheKubernetesAPISeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, k, _ := newAuthority(t, nil)
+		for range 3 * addressBurst { // good ones cost their address nothing
+			if _, err := a.Authenticate(t.Context(), "good", here); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(userFor)
+		}
+		before, _ := k.asked()
+		busy := 0
+		for i := range 10_000 {
+			if _, err := a.Authenticate(t.Context(), fmt.Sprint("bad", i), here); errors.Is(err, api.ErrBusy) {
+				busy++
+			}
+		}
+		if after, _ := k.asked(); after-before > addressBurst || busy < 10_000-addressBurst {
+			t.Errorf("10,000 tokens were asked about %d times, %d were told to wait", after-before, busy)
+		}
+		if n := testutil.ToFloat64(a.metrics.tokens.over); n != float64(busy) {
+			t.Errorf("%v are counted", n)
+		}
+		if _, err := a.Authenticate(t.Context(), "good", here); err != nil {
+			t.Errorf("a token that was good before, from the same address: %v", err)
+		}
+		if _, err := a.Authenticate(t.Context(), "good-new", netip.MustParseAddr("192.0.2.2")); err != nil {
+			t.Errorf("a token from another address: %v", err)
+		}
+		for i := range 10_000 { // from ten thousand addresses
+			_, _ = a.Authenticate(t.Context(), fmt.Sprint("worse", i), netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), 1}))
+		}
+		if all, _ := k.asked(); all-before > addressBurst+unknownBurst+3 {
+			t.Errorf("%d questions", all-before)
+		}
+		if _, err := a.Authenticate(t.Context(), "good", here); err != nil {
+			t.Errorf("a token that was good before, during a flood of all addresses: %v", err)
+		}
+	})
+}

@@ -1,0 +1,77 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"notifier/internal/api"
+)
+
+// Allowed reports whether a user has a right in a namespace, in all for the empty one.
+func (a *Authority) Allowed(ctx context.Context, u *api.User, r api.Right, namespace string) (bool, error) {
+	q := question{u.Key, r, namespace}
+	if _, ok := a.allowed.Get(q); ok {
+		return true, nil
+	}
+	if _, ok := a.denied.Get(q); ok {
+		return false, nil
+	}
+	key := fmt.Sprintf("right %x %q %q", q.who, q.right, q.namespace)
+	answer, err := a.shared(ctx, key, func(ctx context.Context) (any, error) { return a.ask(ctx, u, q) })
+	if err != nil {
+		return false, err
+	}
+	return answer.(bool), nil
+}
+
+// ask asks within the budget.
+func (a *Authority) ask(ctx context.Context, u *api.User, q question) (bool, error) {
+	if err := a.rightBudget.Wait(ctx); err != nil {
+		a.metrics.rights.over.Inc()
+		return false, api.ErrBusy
+	}
+	now := time.Now()
+	answer, err := a.options.Rights.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: specOf(u, q)}, metav1.CreateOptions{})
+	if err != nil {
+		a.metrics.rights.failed.Inc()
+		return false, a.failed(ctx, "SubjectAccessReview", err)
+	}
+	if answer.Status.Allowed && !answer.Status.Denied {
+		a.metrics.rights.granted.Inc()
+		a.allowed.Put(q, struct{}{}, now.Add(allowedFor))
+		return true, nil
+	}
+	a.metrics.rights.refused.Inc()
+	a.denied.Put(q, struct{}{}, now.Add(refusedFor))
+	return false, nil
+}
+
+func specOf(u *api.User, q question) authorizationv1.SubjectAccessReviewSpec {
+	spec := authorizationv1.SubjectAccessReviewSpec{
+		User: u.Name, UID: u.UID, Groups: u.Groups,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: q.namespace, Verb: q.right.Verb, Group: api.Group, Resource: q.right.Resource, Subresource: q.right.Subresource,
+			Name: q.right.Name,
+		},
+	}
+	for name, values := range u.Extra {
+		if spec.Extra == nil {
+			spec.Extra = map[string]authorizationv1.ExtraValue{}
+		}
+		spec.Extra[name] = values
+	}
+	return spec
+}
+
+// reason is an error of the Kubernetes API without what it quotes.
+func reason(err error) string {
+	if r := apierrors.ReasonForError(err); r != metav1.StatusReasonUnknown {
+		return string(r)
+	}
+	return fmt.Sprintf("%T", err)
+}

@@ -1,0 +1,106 @@
+package access
+
+import (
+	"context"
+	"crypto/sha256"
+	"net/netip"
+	"slices"
+	"time"
+
+	"golang.org/x/time/rate"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"notifier/internal/api"
+)
+
+// Authenticate returns the owner of a token that came from an address.
+func (a *Authority) Authenticate(ctx context.Context, token string, from netip.Addr) (*api.User, error) {
+	key := sha256.Sum256([]byte(token))
+	if u, ok := a.users.Get(key); ok {
+		return u, nil
+	}
+	if _, ok := a.unknown.Get(key); ok {
+		return nil, api.ErrUnauthenticated
+	}
+	asked, err := a.shared(ctx, "token "+string(key[:]), func(ctx context.Context) (any, error) {
+		return a.review(ctx, token, key, from)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return asked.(*api.User), nil
+}
+
+// review asks about a token within the budgets.
+func (a *Authority) review(ctx context.Context, token string, key tokenKey, from netip.Addr) (*api.User, error) {
+	now := time.Now()
+	charged, ok := a.charge(key, from, now)
+	if !ok {
+		a.metrics.tokens.over.Inc()
+		return nil, api.ErrBusy
+	}
+	answer, err := a.options.Tokens.Create(ctx, &authenticationv1.TokenReview{
+		Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: a.options.Audiences},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		a.refund(charged, now)
+		a.metrics.tokens.failed.Inc()
+		return nil, a.failed(ctx, "TokenReview", err)
+	}
+	if !a.good(answer.Status) {
+		a.metrics.tokens.refused.Inc()
+		a.users.Forget(key)
+		a.unknown.Put(key, struct{}{}, now.Add(refusedFor))
+		return nil, api.ErrUnauthenticated
+	}
+	a.refund(charged, now)
+	a.metrics.tokens.granted.Inc()
+	u := userOf(answer.Status.User, key)
+	a.users.Put(key, u, now.Add(userFor))
+	return u, nil
+}
+
+// charge takes what a question costs: of the budget of tokens that were good before, or else of those of the others and of the address.
+// What was taken of the address comes back unless the token is none.
+func (a *Authority) charge(key tokenKey, from netip.Addr, now time.Time) (*rate.Reservation, bool) {
+	if a.users.Had(key) {
+		return nil, a.knownBudget.AllowN(now, 1)
+	}
+	charged := a.addresses.Take(from, now)
+	if charged == nil {
+		return nil, false
+	}
+	if !a.unknownBudget.AllowN(now, 1) {
+		a.refund(charged, now)
+		return nil, false
+	}
+	return charged, true
+}
+
+func (a *Authority) refund(charged *rate.Reservation, at time.Time) {
+	if charged != nil {
+		charged.CancelAt(at)
+	}
+}
+
+// good reports whether a token is one, for the audiences that were asked for. An authenticator that knows no audiences tells none, and its
+// tokens are for the API server alone.
+func (a *Authority) good(s authenticationv1.TokenReviewStatus) bool {
+	if !s.Authenticated || s.User.Username == "" {
+		return false
+	}
+	return len(a.options.Audiences) == 0 ||
+		slices.ContainsFunc(s.Audiences, func(is string) bool { return slices.Contains(a.options.Audiences, is) })
+}
+
+func userOf(info authenticationv1.UserInfo, key tokenKey) *api.User {
+	u := &api.User{Name: info.Username, UID: info.UID, Groups: info.Groups, Key: key}
+	for name, values := range info.Extra {
+		if u.Extra == nil {
+			u.Extra = map[string][]string{}
+		}
+		u.Extra[name] = values
+	}
+	return u
+}

@@ -1,0 +1,86 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strconv"
+
+	"notifier/internal/event/view"
+)
+
+// Replay puts deliveries of a namespace on their way again.
+func (s *Service) Replay(ctx context.Context, u *User, namespace string, r view.ReplayRequest) (view.ReplayResult, error) {
+	if err := validReplay(r); err != nil {
+		return view.ReplayResult{}, err
+	}
+	if err := s.mayAsk(ctx, u, namespace, ReplayDeliveries); err != nil {
+		return view.ReplayResult{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	result, err := s.options.Worker.AskReplay(ctx, namespace, r)
+	if err != nil {
+		return view.ReplayResult{}, fmt.Errorf("replay: %w", err)
+	}
+	s.options.Log.InfoContext(ctx, "deliveries were replayed", "user", u, "namespace", namespace, "count", result.Replayed)
+	return result, nil
+}
+
+// Test sends one test message through a Provider of a namespace. A request without a value is one of its own.
+func (s *Service) Test(ctx context.Context, u *User, namespace string, r view.TestRequest) (view.TestResult, error) {
+	if !isName(r.Provider) {
+		return view.TestResult{}, invalid("name the Provider")
+	}
+	if r.Value != "" && !isID(r.Value) {
+		return view.TestResult{}, invalid("value is at most 128 letters, digits and -._~+/=")
+	}
+	if err := s.mayAsk(ctx, u, namespace, TestRight(r.Provider)); err != nil {
+		return view.TestResult{}, err
+	}
+	if r.Value == "" {
+		r.Value = rand.Text()
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	result, err := s.options.Worker.AskTest(ctx, namespace, r)
+	if err != nil {
+		return view.TestResult{}, fmt.Errorf("test: %w", err)
+	}
+	s.options.Log.InfoContext(ctx, "a test message was asked for", "user", u, "namespace", namespace, "provider", r.Provider)
+	return result, nil
+}
+
+// mayAsk returns why a user may not ask the worker for something, nil if they may.
+func (s *Service) mayAsk(ctx context.Context, u *User, namespace string, r Right) error {
+	if !s.limits.rate.Allow(u.tenant()) {
+		return ErrBusy
+	}
+	if err := s.authorize(ctx, u, namespace, r); err != nil {
+		return err
+	}
+	if !s.limits.asked.Allow(u.tenant()) {
+		return ErrBusy
+	}
+	return nil
+}
+
+// validReplay returns what is wrong with a request. One that selects nothing would be for all there is, which nobody means.
+func validReplay(r view.ReplayRequest) error {
+	switch {
+	case len(r.IDs) > view.MaxReplay:
+		return invalid("at most " + strconv.Itoa(view.MaxReplay) + " ids at a time")
+	case r.State != "" && r.State != view.StateDead && r.State != view.StateSent:
+		return invalid("state is dead or sent")
+	case len(r.IDs) == 0 && r.Provider == "" && r.Alert == "" && r.State == "" && r.Since.IsZero() && r.Until.IsZero():
+		return invalid("say which deliveries: by ids, provider, alert, state, since or until")
+	case r.Provider != "" && !isName(r.Provider) || r.Alert != "" && !isName(r.Alert):
+		return invalid("provider and alert are names of objects")
+	}
+	for _, id := range r.IDs {
+		if !isID(id) {
+			return invalid("an id is not that of a delivery")
+		}
+	}
+	return nil
+}

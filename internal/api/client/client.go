@@ -1,0 +1,194 @@
+// Package client calls the API of notifier.
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"notifier/internal/event/view"
+)
+
+// maxAnswer bounds an answer in bytes: a page of events with messages is some megabytes.
+const maxAnswer = 64 << 20
+
+// Error is an answer of the API that says that it did not do what it was asked for.
+type Error struct {
+	// Status is the HTTP status.
+	Status int
+	// Message says why and what to do.
+	Message string
+}
+
+func (e *Error) Error() string {
+	if e.Message == "" {
+		return fmt.Sprintf("the API answered %d %s", e.Status, http.StatusText(e.Status))
+	}
+	return e.Message
+}
+
+// Client calls the API at one address. It may be used by several goroutines.
+type Client struct {
+	base *url.URL
+	http *http.Client
+}
+
+// New returns a Client of the API at base, such as https://notifier.example.com. The transport must add the caller's credentials, which
+// are the reason why no redirect is followed.
+func New(base string, transport http.RoundTripper) (*Client, error) {
+	u, err := url.Parse(base)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, fmt.Errorf("%q is not the address of an API: it takes a URL such as https://notifier.example.com", base)
+	}
+	return &Client{base: u, http: &http.Client{
+		Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+// Namespaces returns the namespaces in which the caller may list deliveries, as far as the API looks.
+func (c *Client) Namespaces(ctx context.Context) (view.Namespaces, error) {
+	var found view.Namespaces
+	err := c.do(ctx, http.MethodGet, c.url("v1", "namespaces"), nil, &found)
+	return found, err
+}
+
+// Page reads one page of a list of a namespace; T is the list's type of item.
+func Page[T any](ctx context.Context, c *Client, namespace string, list view.List, q view.Query) (view.Page[T], error) {
+	var page view.Page[T]
+	u := c.url("v1", "namespaces", namespace, string(list))
+	u.RawQuery = values(q).Encode()
+	err := c.do(ctx, http.MethodGet, u, nil, &page)
+	return page, err
+}
+
+// Delivery returns what is kept of one delivery.
+func (c *Client) Delivery(ctx context.Context, namespace, id string) (view.DeliveryDetail, error) {
+	var d view.DeliveryDetail
+	err := c.do(ctx, http.MethodGet, c.url("v1", "namespaces", namespace, "deliveries", id), nil, &d)
+	return d, err
+}
+
+// Explain returns what became of an event.
+func (c *Client) Explain(ctx context.Context, namespace, id string) (view.Explanation, error) {
+	var x view.Explanation
+	err := c.do(ctx, http.MethodGet, c.url("v1", "namespaces", namespace, "events", id, "explain"), nil, &x)
+	return x, err
+}
+
+// Replay asks for deliveries to be put on their way again.
+func (c *Client) Replay(ctx context.Context, namespace string, r view.ReplayRequest) (view.ReplayResult, error) {
+	var result view.ReplayResult
+	err := c.do(ctx, http.MethodPost, c.url("v1", "namespaces", namespace, "deliveries", "replay"), r, &result)
+	return result, err
+}
+
+// Test asks for one test message to be sent through a Provider.
+func (c *Client) Test(ctx context.Context, namespace string, r view.TestRequest) (view.TestResult, error) {
+	var result view.TestResult
+	err := c.do(ctx, http.MethodPost, c.url("v1", "namespaces", namespace, "providers", r.Provider, "test"), r, &result)
+	return result, err
+}
+
+// url returns the address of a path of the API; each part is one segment, whatever it holds.
+func (c *Client) url(parts ...string) *url.URL {
+	u := *c.base
+	escaped := make([]string, len(parts))
+	for i, p := range parts {
+		escaped[i] = url.PathEscape(p)
+	}
+	u.Path = strings.TrimSuffix(c.base.Path, "/") + "/" + strings.Join(parts, "/")
+	u.RawPath = strings.TrimSuffix(c.base.EscapedPath(), "/") + "/" + strings.Join(escaped, "/")
+	return &u
+}
+
+// do makes one request and decodes its answer into result.
+func (c *Client) do(ctx context.Context, method string, u *url.URL, body, result any) error {
+	r, err := newRequest(ctx, method, u, body)
+	if err != nil {
+		return err
+	}
+	answer, err := c.send(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if err := json.NewDecoder(io.LimitReader(answer.Body, maxAnswer)).Decode(result); err != nil {
+		return errors.New("the answer is not of this API: check the address of the server, and its version")
+	}
+	return nil
+}
+
+// newRequest returns a request with a body in JSON, nil for none.
+func newRequest(ctx context.Context, method string, u *url.URL, body any) (*http.Request, error) {
+	var content io.Reader
+	if body != nil {
+		encoded, err := json.Marshal(body)
+		if err != nil {
+			return nil, fmt.Errorf("encode request: %w", err)
+		}
+		content = bytes.NewReader(encoded)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, u.String(), content)
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	return r, nil
+}
+
+// send sends a request. The answer is a success, and its body must be closed.
+func (c *Client) send(r *http.Request) (*http.Response, error) {
+	answer, err := c.http.Do(r)
+	if err != nil {
+		return nil, fmt.Errorf("call the API: %w", err)
+	}
+	if answer.StatusCode/100 == 2 {
+		return answer, nil
+	}
+	defer answer.Body.Close()
+	return nil, failure(answer)
+}
+
+// failure is the error that an answer says.
+func failure(answer *http.Response) error {
+	var said struct {
+		Error string `json:"error"`
+	}
+	e := &Error{Status: answer.StatusCode}
+	if json.NewDecoder(io.LimitReader(answer.Body, 64<<10)).Decode(&said) == nil {
+		e.Message = said.Error
+	}
+	return e
+}
+
+// values are the parameters of a query.
+func values(q view.Query) url.Values {
+	v := url.Values{}
+	for name, value := range map[string]string{
+		"state": string(q.State), "provider": q.Provider, "alert": q.Alert, "receiver": q.Receiver, "object": q.Object, "event": q.Event,
+		"cursor": q.Cursor,
+	} {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	if q.Limit > 0 {
+		v.Set("limit", strconv.Itoa(q.Limit))
+	}
+	for name, at := range map[string]time.Time{"since": q.Since, "until": q.Until} {
+		if !at.IsZero() {
+			v.Set(name, at.UTC().Format(time.RFC3339Nano))
+		}
+	}
+	return v
+}

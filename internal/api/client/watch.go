@@ -1,0 +1,128 @@
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"notifier/internal/event/view"
+)
+
+const (
+	// maxItem bounds one item of a stream in bytes.
+	maxItem = 4 << 20
+	// watchPause is the pause before a stream that ended is begun again.
+	watchPause = time.Second
+)
+
+// Watch says which new items are wanted: those of one list of a namespace that a query selects.
+type Watch struct {
+	Namespace string
+	List      view.List
+	Query     view.Query
+}
+
+// Follow calls handle with each new item of w as it comes; T is the list's type of item. An item may come twice. When the API ends the
+// stream, as it does after some time, it is begun again where it ended. Follow returns when ctx ends, with the error of handle as it is, or
+// when the API refuses.
+func Follow[T any](ctx context.Context, c *Client, w Watch, handle func(T) error) error {
+	s := &stream{}
+	for {
+		err := c.read(ctx, w, s, func(data []byte) error {
+			var item T
+			if err := json.Unmarshal(data, &item); err != nil {
+				return errors.New("the stream has an item that is not of this API")
+			}
+			return handle(item)
+		})
+		if err != nil && !passes(err) {
+			return err
+		}
+		select {
+		case <-time.After(watchPause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// passes reports whether an error is of an API that is busy or starts anew.
+func passes(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && (e.Status == http.StatusServiceUnavailable || e.Status == http.StatusTooManyRequests)
+}
+
+// read reads one stream to its end.
+func (c *Client) read(ctx context.Context, w Watch, s *stream, item func(data []byte) error) error {
+	u := c.url("v1", "namespaces", w.Namespace, string(w.List))
+	v := values(w.Query)
+	v.Set("watch", "1")
+	u.RawQuery = v.Encode()
+	r, err := newRequest(ctx, http.MethodGet, u, nil)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Accept", "text/event-stream")
+	if s.last != "" {
+		r.Header.Set("Last-Event-ID", s.last)
+	}
+	answer, err := c.send(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewScanner(answer.Body)
+	lines.Buffer(make([]byte, 0, 64<<10), maxItem)
+	for lines.Scan() {
+		name, data := s.line(lines.Bytes())
+		if name != "item" || data == nil {
+			continue // a heartbeat, or the reason of the end: whether it lasts, the next stream tells
+		}
+		if err := item(data); err != nil {
+			return err
+		}
+	}
+	switch err := lines.Err(); {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, bufio.ErrTooLong):
+		return fmt.Errorf("read the stream: %w", err)
+	}
+	return nil
+}
+
+// stream reads server-sent events (the section of that name in the HTML standard) line by line.
+type stream struct {
+	name string
+	data []byte
+	// id is that of the event that is read, last that of the last one that was whole.
+	id, last string
+}
+
+// line takes in a line and returns the event that it completes, nil data for none.
+func (s *stream) line(line []byte) (name string, data []byte) {
+	if len(line) == 0 {
+		name, data = s.name, s.data
+		s.name, s.data, s.last = "", nil, s.id
+		return name, data
+	}
+	field, value, _ := bytes.Cut(line, []byte(":"))
+	value = bytes.TrimPrefix(value, []byte(" "))
+	switch string(field) {
+	case "event":
+		s.name = string(value)
+	case "id":
+		s.id = string(value)
+	case "data":
+		if s.data != nil {
+			s.data = append(s.data, '\n')
+		}
+		s.data = append(s.data, value...)
+	}
+	return "", nil
+}

@@ -1,0 +1,78 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"notifier/internal/event/view"
+)
+
+// Error is a refusal that its reader may be shown: it quotes no token and tells nothing about a namespace in which they have no right.
+type Error struct {
+	// Status is the HTTP status.
+	Status int
+	// Text says what is wrong and what to do.
+	Text string
+	// RetryAfter is when to try again, zero where that changes nothing.
+	RetryAfter time.Duration
+}
+
+func (e *Error) Error() string { return e.Text }
+
+// The refusals that do not depend on what was asked for.
+var (
+	// ErrUnauthenticated says that a request has no token that the Kubernetes API takes.
+	ErrUnauthenticated = &Error{Status: http.StatusUnauthorized, Text: "send a token that the Kubernetes API of this cluster accepts as " +
+		"\"Authorization: Bearer <token>\"; \"kubectl create token <service account>\" makes one"}
+	// ErrUnavailable says that the Kubernetes API does not answer, so that nobody can be known.
+	ErrUnavailable = &Error{
+		Status: http.StatusServiceUnavailable, RetryAfter: 2 * time.Second,
+		Text: "the Kubernetes API does not say at the moment who you are and what you may; try again",
+	}
+	// ErrBusy says that a user or an address asks for too much at a time.
+	ErrBusy = &Error{Status: http.StatusTooManyRequests, RetryAfter: time.Second, Text: "too many requests; wait a second and send fewer at a time"}
+)
+
+// The refusals of what lies behind.
+var (
+	errNotFound = &Error{Status: http.StatusNotFound, Text: "there is nothing of that name or ID in the namespace, or nothing any more"}
+	errCursor   = &Error{Status: http.StatusBadRequest, Text: "the cursor is not of this list; begin with the first page, without a cursor"}
+	errNoWorker = &Error{
+		Status: http.StatusServiceUnavailable, RetryAfter: 5 * time.Second, Text: "no replica is at work at the moment; try again in some seconds",
+	}
+	errStore = &Error{
+		Status: http.StatusServiceUnavailable, RetryAfter: 2 * time.Second, Text: "what is kept cannot be read at the moment; try again",
+	}
+)
+
+// invalid is a request that cannot be understood.
+func invalid(text string) *Error { return &Error{Status: http.StatusBadRequest, Text: text} }
+
+// forbidden says which right is missing. It does not name the namespace, so that it is the same for all.
+func forbidden(r Right) *Error {
+	return &Error{
+		Status: http.StatusForbidden,
+		Text: "you may not " + r.Verb + " " + r.name() + ".notification.toolkit.fluxcd.io in this namespace, or there is no such namespace; " +
+			"its owner can bind you to a role that allows it, such as view or edit",
+	}
+}
+
+// AsError is what an error of a Service's method may be shown as. What is not known to be safe is not quoted.
+func AsError(err error) *Error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	switch {
+	case errors.Is(err, view.ErrNotFound):
+		return errNotFound
+	case errors.Is(err, view.ErrBadCursor):
+		return errCursor
+	case errors.Is(err, view.ErrNoWorker):
+		return errNoWorker
+	case errors.Is(err, context.DeadlineExceeded):
+		return errStore
+	}
+	return errStore
+}

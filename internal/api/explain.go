@@ -1,0 +1,53 @@
+package api
+
+import (
+	"context"
+
+	"notifier/internal/event/view"
+)
+
+// maxLookups bounds the deliveries that one explanation looks up. Of more Alerts the decisions are told without them.
+const maxLookups = 200
+
+// Explain is what the Alerts of the namespace, as they are now, decide about an event, and what became of its deliveries.
+func (s *Service) Explain(ctx context.Context, u *User, namespace, id string) (view.Explanation, error) {
+	return guarded(ctx, s, u, namespace, func(ctx context.Context) (view.Explanation, error) {
+		if !isID(id) {
+			return view.Explanation{}, view.ErrNotFound
+		}
+		record, err := s.options.Store.FindEvent(ctx, namespace, id)
+		if err != nil {
+			return view.Explanation{}, err
+		}
+		if record.Event.InvolvedObject.Namespace != namespace {
+			return view.Explanation{}, view.ErrNotFound
+		}
+		told := view.Explanation{Event: view.EventOf(record), Decisions: s.options.Explainer.Explain(ctx, record)}
+		if told.Decisions == nil {
+			told.Decisions = []view.Decision{}
+		}
+		return told, s.addDeliveries(ctx, namespace, told)
+	}, GetEvent, GetDelivery)
+}
+
+// addDeliveries adds what is kept of the deliveries that decisions name: those of Alerts that match first.
+func (s *Service) addDeliveries(ctx context.Context, namespace string, told view.Explanation) error {
+	var ids []string
+	for _, matched := range []bool{true, false} {
+		for _, d := range told.Decisions {
+			if d.Matched == matched && d.DeliveryID != "" && len(ids) < maxLookups {
+				ids = append(ids, d.DeliveryID)
+			}
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	found, err := s.options.Store.FindDeliveries(ctx, namespace, told.Event.Accepted, ids)
+	for i := range told.Decisions {
+		if d, ok := found[told.Decisions[i].DeliveryID]; ok {
+			told.Decisions[i].Delivery = &d
+		}
+	}
+	return err
+}

@@ -1,0 +1,134 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
+
+	"notifier/internal/receiver/answer"
+)
+
+// HandlerOptions are what a Handler is made of. All but Page are required.
+type HandlerOptions struct {
+	Service *Service
+	// Page answers what is no part of the API.
+	Page       http.Handler
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
+}
+
+// Handler answers the API over HTTP.
+type Handler struct {
+	service  *Service
+	log      *slog.Logger
+	metrics  *metrics
+	trouble  *rate.Limiter
+	document []byte
+	routes   chi.Router
+	http     http.Handler
+	// stopping is closed when watches are to end.
+	stopping chan struct{}
+}
+
+// NewHandler returns a Handler. Its watches last until Run ends.
+func NewHandler(o HandlerOptions) (*Handler, error) {
+	if o.Service == nil || o.Log == nil {
+		return nil, errors.New("api: an option of the handler is missing")
+	}
+	document, err := openAPI()
+	if err != nil {
+		return nil, err
+	}
+	h := &Handler{
+		service: o.Service, log: o.Log, metrics: newMetrics(o.Registerer), trouble: rate.NewLimiter(1, 10), document: document,
+		stopping: make(chan struct{}),
+	}
+	h.routes = h.router(o.Page)
+	guarded := http.NewCrossOriginProtection().Handler(h.routes)
+	h.http = h.observed(answer.Recovered(guarded, o.Log, h.metrics.panics))
+	return h, nil
+}
+
+// Run ends the watches when ctx ends, so that they do not hold up the end of the process.
+func (h *Handler) Run(ctx context.Context) error {
+	<-ctx.Done()
+	close(h.stopping)
+	return nil
+}
+
+// ServeHTTP answers a request.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	for name, value := range headers {
+		header[name] = value
+	}
+	h.http.ServeHTTP(w, r)
+}
+
+// headers are those of every answer. The page has a policy of its own.
+var headers = http.Header{
+	"Cache-Control":                {"no-store"},
+	"X-Content-Type-Options":       {"nosniff"},
+	"Content-Security-Policy":      {"default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"},
+	"Referrer-Policy":              {"no-referrer"},
+	"Cross-Origin-Resource-Policy": {"same-origin"},
+}
+
+// observed counts answers by route and status.
+func (h *Handler) observed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		told := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
+		route := chi.NewRouteContext()
+		begin := time.Now()
+		next.ServeHTTP(told, r.WithContext(context.WithValue(r.Context(), chi.RouteCtxKey, route)))
+		h.metrics.count(route.RoutePattern(), told.Status(), time.Since(begin))
+	})
+}
+
+// user answers a request of a user: serve does, or returns the error to answer with.
+func (h *Handler) user(serve func(w http.ResponseWriter, r *http.Request, u *User) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		u, err := h.service.Authenticate(r.Context(), r)
+		if err == nil {
+			err = serve(w, r, u)
+		}
+		if err != nil {
+			h.fail(w, r, err)
+		}
+	}
+}
+
+// fail answers with an error. One that is not known is logged, and not told.
+func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
+	e := AsError(err)
+	if e == errStore && r.Context().Err() == nil && h.trouble.Allow() {
+		h.log.WarnContext(r.Context(), "a request of the API failed", "error", err)
+	}
+	header := w.Header()
+	if e.RetryAfter > 0 {
+		header.Set("Retry-After", strconv.Itoa(int((e.RetryAfter+time.Second-1)/time.Second)))
+	}
+	if e.Status == http.StatusUnauthorized {
+		header.Set("WWW-Authenticate", challenge(r))
+	}
+	answer.Abandon(w, r)
+	writeJSON(w, e.Status, struct {
+		Error string `json:"error"`
+	}{e.Text})
+}
+
+// challenge is that of RFC 6750, section 3: a request without a token is told no error.
+func challenge(r *http.Request) string {
+	if len(r.Header["Authorization"]) == 0 {
+		return `Bearer realm="notifier"`
+	}
+	return `Bearer realm="notifier", error="invalid_token"`
+}

@@ -1,0 +1,105 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"notifier/internal/event/view"
+)
+
+// T6. Fails when a user's reads at a time have no bound, when they take the places of others, or when who waits in vain is not told 429.
+func TestT6AUserReadsAFewThingsAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.authority.grant("jane", "team-a", reads...)
+		w.authority.grant("joe", "team-a", reads...)
+		w.store.entered, w.store.hold = make(chan string, 100), make(chan struct{})
+		codes := make(chan int, 100)
+		var asking sync.WaitGroup
+		ask := func(user string) {
+			asking.Go(func() { codes <- w.ask(user, "GET", "/v1/namespaces/team-a/deliveries", "").Code })
+		}
+		for range 20 {
+			ask("jane")
+		}
+		synctest.Wait()
+		if n := len(w.store.entered); n != userReads {
+			t.Errorf("%d reads of a user at a time", n)
+		}
+		ask("joe")
+		synctest.Wait()
+		if n := len(w.store.entered); n != userReads+1 {
+			t.Error("another user waits for the first")
+		}
+		<-time.After(waitTimeout)
+		synctest.Wait()
+		for range 20 - userReads {
+			if code := <-codes; code != http.StatusTooManyRequests {
+				t.Errorf("who waited in vain was told %d", code)
+			}
+		}
+		close(w.store.hold)
+		asking.Wait()
+	})
+}
+
+// T6. Fails when one user's requests a second have no bound, or count for another's.
+func TestT6AUsersRequestsAreBoundedInRate(t *testing.T) {
+	w := newWorld(t)
+	w.authority.grant("jane", "team-a", append(reads, writes...)...)
+	w.authority.grant("joe", "team-a", reads...)
+	codes := map[int]int{}
+	for range 3 * userBurst {
+		codes[w.ask("jane", "GET", "/v1/namespaces/team-a/webhooks", "").Code]++
+	}
+	if codes[http.StatusOK] < userBurst || codes[http.StatusTooManyRequests] < userBurst {
+		t.Errorf("answered %v", codes)
+	}
+	got := w.ask("jane", "GET", "/v1/namespaces/team-a/webhooks", "")
+	for got.Code != http.StatusTooManyRequests {
+		got = w.ask("jane", "GET", "/v1/namespaces/team-a/webhooks", "")
+	}
+	if got.Header().Get("Retry-After") != "1" {
+		t.Errorf("429 says %v", got.Header())
+	}
+	w.want(http.StatusOK, "joe", "GET", "/v1/namespaces/team-a/webhooks", nil)
+}
+
+// T6. Fails when a user can have messages sent as often as things are read.
+func TestT6TestsAndReplaysAreFewerThanReads(t *testing.T) {
+	w := newWorld(t)
+	w.authority.grant("jane", "team-a", writes...)
+	for range 2 * askBurst {
+		w.ask("jane", "POST", "/v1/namespaces/team-a/providers/slack/test", "")
+	}
+	if n := len(w.store.tests); n < askBurst || n > askBurst+1 {
+		t.Errorf("%d of %d tests were asked for", n, 2*askBurst)
+	}
+}
+
+// Fails when answers that nobody reads hold memory without a bound.
+func TestAnswersThatWaitForTheirReadersAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.authority.grant("jane", "team-a", reads...)
+		w.store.deliveries = []view.Delivery{{Failure: strings.Repeat("x", 3<<20)}}
+		client := w.serve()
+		var codes []int
+		for range 4 {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://api/v1/namespaces/team-a/deliveries", http.NoBody)
+			must(t, err)
+			r.Header.Set("Authorization", "Bearer jane")
+			resp, err := client.Do(r) // of which only the beginning is read
+			must(t, err)
+			t.Cleanup(func() { _ = resp.Body.Close() })
+			codes = append(codes, resp.StatusCode)
+		}
+		if codes[0] != http.StatusOK || codes[1] != http.StatusOK || codes[3] != http.StatusTooManyRequests {
+			t.Errorf("answered %v", codes)
+		}
+	})
+}

@@ -1,0 +1,113 @@
+package api
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"notifier/internal/api/brief"
+	"notifier/internal/event/view"
+	"notifier/internal/fair"
+)
+
+const (
+	// maxChecked bounds the namespaces that are asked about for one request.
+	maxChecked = 500
+	// checksAtOnce bounds the questions at a time of one user, maxChecks those of all.
+	checksAtOnce = 4
+	maxChecks    = 16
+	// namespacesFor is how long an answer is kept.
+	namespacesFor = 10 * time.Second
+	// maxAnswers bounds the users whose answer is kept.
+	maxAnswers = 1024
+	// checkTimeout bounds the time in which namespaces are asked about. Those that were not are left out.
+	checkTimeout = 10 * time.Second
+)
+
+// namespaces finds those of users, and keeps what it found for a while.
+type namespaces struct {
+	checks *fair.Capacity
+	users  *fair.Capacities[string]
+	kept   *brief.Answers[[32]byte, view.Namespaces]
+}
+
+func newNamespaces() *namespaces {
+	return &namespaces{
+		checks: fair.NewCapacity(maxChecks), users: fair.NewCapacities[string](nil, 1, 0),
+		kept: brief.New[[32]byte, view.Namespaces](maxAnswers),
+	}
+}
+
+// of returns those of a user, one search of a user at a time.
+func (n *namespaces) of(ctx context.Context, o Options, u *User) (view.Namespaces, error) {
+	use, err := n.users.Acquire(ctx, u.tenant(), 1)
+	if err != nil {
+		return view.Namespaces{}, err
+	}
+	defer use.Release()
+	if known, ok := n.kept.Get(u.Key); ok {
+		return known, nil
+	}
+	until := time.Now().Add(namespacesFor)
+	found, err := n.search(ctx, o, u)
+	if err != nil {
+		return view.Namespaces{}, err
+	}
+	n.kept.Put(u.Key, found, until)
+	return found, nil
+}
+
+func (n *namespaces) search(ctx context.Context, o Options, u *User) (view.Namespaces, error) {
+	all, err := o.Authority.Allowed(ctx, u, ListRight(view.Deliveries), "")
+	if err != nil {
+		return view.Namespaces{}, err
+	}
+	candidates := ownFirst(o.Objects.Namespaces(), u.Namespace())
+	if all {
+		return view.Namespaces{Items: candidates}, nil
+	}
+	found := view.Namespaces{Incomplete: len(candidates) > maxChecked}
+	found.Items, err = n.check(ctx, o, u, candidates[:min(len(candidates), maxChecked)])
+	return found, err
+}
+
+// ownFirst is a list of namespaces with a user's own before the others, whether it is among them or not.
+func ownFirst(all []string, own string) []string {
+	if own == "" {
+		return slices.Clone(all)
+	}
+	rest := slices.DeleteFunc(slices.Clone(all), func(n string) bool { return n == own })
+	return append([]string{own}, rest...)
+}
+
+// check returns the namespaces in which a user may list deliveries, in the order in which they were given.
+func (n *namespaces) check(ctx context.Context, o Options, u *User, candidates []string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(checksAtOnce)
+	allowed := make([]bool, len(candidates))
+	for i, namespace := range candidates {
+		group.Go(func() error {
+			use, err := n.checks.Acquire(ctx, 1)
+			if err != nil {
+				return err
+			}
+			defer use.Release()
+			allowed[i], err = o.Authority.Allowed(ctx, u, ListRight(view.Deliveries), namespace)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	items := []string{}
+	for i, namespace := range candidates {
+		if allowed[i] {
+			items = append(items, namespace)
+		}
+	}
+	return items, nil
+}

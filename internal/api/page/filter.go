@@ -1,0 +1,95 @@
+package page
+
+import (
+	"net/url"
+	"slices"
+
+	"notifier/internal/api"
+	"notifier/internal/event/view"
+)
+
+// filter is the query of an address: what a list is narrowed to, as it was written.
+type filter struct {
+	State, Provider, Alert, Receiver, Object, Since, Cursor string
+}
+
+// option is one of a choice.
+type option struct{ Value, Label string }
+
+// states and ages are what forms offer for State and for Since.
+var (
+	states = []option{{"", "Any state"}, {"pending", "Pending"}, {"sent", "Sent"}, {"dead", "Dead"}}
+	ages   = []option{
+		{"", "Any time"}, {"15m", "15 minutes"}, {"1h", "1 hour"}, {"6h", "6 hours"}, {"24h", "24 hours"}, {"7d", "7 days"},
+	}
+)
+
+// States are what the form offers for State.
+func (filter) States() []option { return states }
+
+// Ages are what the form offers for Since, with the filter's own value.
+func (f filter) Ages() []option {
+	if slices.ContainsFunc(ages, func(o option) bool { return o.Value == f.Since }) {
+		return ages
+	}
+	return append(slices.Clone(ages), option{f.Since, f.Since})
+}
+
+// parseFilter reads the query of a list's address, which is that of the list in the API.
+func parseFilter(l view.List, values url.Values) (filter, view.Query, error) {
+	q, err := api.ParseQuery(l, values)
+	if err != nil {
+		return filter{}, view.Query{}, err
+	}
+	return filter{
+		State: string(q.State), Provider: q.Provider, Alert: q.Alert, Receiver: q.Receiver, Object: q.Object, Since: values.Get("since"),
+		Cursor: q.Cursor,
+	}, q, nil
+}
+
+// Active says that the filter narrows the list.
+func (f filter) Active() bool {
+	f.Cursor = ""
+	return f != filter{}
+}
+
+// values is the filter as the query of an address.
+func (f filter) values() url.Values {
+	v := url.Values{}
+	for name, value := range map[string]string{
+		"state": f.State, "provider": f.Provider, "alert": f.Alert, "receiver": f.Receiver, "object": f.Object, "since": f.Since, "cursor": f.Cursor,
+	} {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	return v
+}
+
+// watch is the address of the API's stream of what is new in the list. It is of every state: what leaves one is news, too.
+func (f filter) watch(namespace string, l view.List) string {
+	if f.Cursor != "" {
+		return "" // an older page has nothing new
+	}
+	f.State, f.Since = "", ""
+	v := f.values()
+	v.Set("watch", "1")
+	return link("/v1/namespaces/"+url.PathEscape(namespace)+"/"+string(l), v)
+}
+
+// link is an address with a query.
+func link(path string, v url.Values) string {
+	if len(v) == 0 {
+		return path
+	}
+	return path + "?" + v.Encode()
+}
+
+// in is the address of a page of a namespace.
+func in(namespace string, parts ...string) string {
+	address := "/ns/" + url.PathEscape(namespace)
+	for _, p := range parts {
+		address += "/" + url.PathEscape(p)
+	}
+	return address
+}

@@ -1,0 +1,163 @@
+package page
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"notifier/internal/api"
+	"notifier/internal/event/view"
+)
+
+// policy is the Content-Security-Policy of every answer: nothing but what this origin serves, and no script or style within a page.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+// maxForm bounds the body of a POST in bytes.
+const maxForm = 16 << 10
+
+// Handler serves the page. It leaves it to the API's handler, whose part it is, to refuse what other sites POST.
+type Handler struct {
+	service Service
+	log     *slog.Logger
+	trouble *rate.Limiter
+	mux     *http.ServeMux
+}
+
+// New makes a Handler over a service.
+func New(service Service, log *slog.Logger) *Handler {
+	h := &Handler{service: service, log: log, trouble: rate.NewLimiter(1, 10), mux: http.NewServeMux()}
+	h.mux.HandleFunc("GET /static/{file}", asset)
+	for pattern, show := range map[string]show{
+		"GET /{$}":                                namespaces,
+		"GET /ns/{ns}":                            toDeliveries,
+		"GET /ns/{ns}/deliveries":                 deliveries,
+		"POST /ns/{ns}/deliveries/replay":         replayAll,
+		"GET /ns/{ns}/deliveries/{id}":            delivery,
+		"GET /ns/{ns}/deliveries/{id}/replay":     toDelivery,
+		"POST /ns/{ns}/deliveries/{id}/replay":    replayOne,
+		"GET /ns/{ns}/events":                     events,
+		"GET /ns/{ns}/events/{id}":                explain,
+		"GET /ns/{ns}/webhooks":                   webhooks,
+		"GET /ns/{ns}/health":                     health,
+		"POST /ns/{ns}/providers/{provider}/test": test,
+		"GET /ns/{ns}/providers/{provider}/test":  toHealth,
+		"/":                                       func(*visit) (*screen, error) { return nil, view.ErrNotFound },
+	} {
+		h.mux.Handle(pattern, h.page(show))
+	}
+	return h
+}
+
+// ServeHTTP answers a request for the page or for what it consists of.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Content-Security-Policy", policy)
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	header.Set("Cache-Control", "no-store")
+	h.mux.ServeHTTP(w, r)
+}
+
+// visit is a request of a user.
+type visit struct {
+	Service
+	request   *http.Request
+	user      *api.User
+	namespace string
+	now       time.Time
+}
+
+func (v *visit) ctx() context.Context { return v.request.Context() }
+
+// may reports whether an action is offered. Whether it is done is decided when it is asked for.
+func (v *visit) may(r api.Right) bool {
+	allowed, err := v.May(v.ctx(), v.user, v.namespace, r)
+	return err == nil && allowed
+}
+
+// show makes the screen that a visit gets.
+type show func(*visit) (*screen, error)
+
+// page is the handler of one kind of page, for users who are signed in.
+func (h *Handler) page(show show) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		}
+		v := &visit{Service: h.service, request: r, namespace: r.PathValue("ns"), now: time.Now()}
+		var s *screen
+		var err error
+		if v.user, err = h.service.Authenticate(r.Context(), r); err == nil {
+			s, err = show(v)
+		}
+		if err != nil {
+			s = h.problem(w, r, err)
+		}
+		if s.redirect != "" {
+			http.Redirect(w, r, s.redirect, http.StatusSeeOther)
+			return
+		}
+		h.render(w, v, s)
+	})
+}
+
+// render writes a screen, whole or not at all.
+func (h *Handler) render(w http.ResponseWriter, v *visit, s *screen) {
+	s.Now, s.Namespace, s.Assets = v.now, v.namespace, assetURLs
+	if v.user != nil {
+		s.User = v.user.Name
+	}
+	var rendered bytes.Buffer
+	if err := templates[s.template].Execute(&rendered, s); err != nil {
+		h.log.Error("a page was not rendered", "page", s.template, "error", err)
+		http.Error(w, "the page could not be made", http.StatusInternalServerError)
+		return
+	}
+	page := visible(rendered.Bytes())
+	if v.user != nil {
+		release, err := v.Sending(v.ctx(), v.user, len(page))
+		if err != nil {
+			http.Error(w, api.AsError(err).Text, api.AsError(err).Status)
+			return
+		}
+		defer release()
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(max(s.status, http.StatusOK))
+	_, _ = w.Write(page)
+}
+
+// problem is the screen for an error.
+func (h *Handler) problem(w http.ResponseWriter, r *http.Request, err error) *screen {
+	e := api.AsError(err)
+	if e.Status >= http.StatusInternalServerError && r.Context().Err() == nil && h.trouble.Allow() {
+		h.log.Warn("a page was not served", "error", err)
+	}
+	if e.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
+	}
+	if e.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="notifier"`)
+		return &screen{template: "signin", Title: "Sign in", status: e.Status, Body: r.Header.Get("Authorization") != ""}
+	}
+	head, known := heads[e.Status]
+	if !known {
+		head = "Not available"
+	}
+	return &screen{template: "problem", Title: head, status: e.Status, Body: problem{Head: head, Text: e.Text}}
+}
+
+// heads are the titles of problems, by HTTP status.
+var heads = map[int]string{
+	http.StatusBadRequest: "Not a valid address", http.StatusForbidden: "No access", http.StatusNotFound: "Not found",
+	http.StatusConflict: "Not done", http.StatusTooManyRequests: "Too many requests",
+}

@@ -1,0 +1,252 @@
+// The page's script. It holds the token that signs in, in a variable of this tab and nowhere else, fetches pages with it and puts them in
+// place, follows what is new in a list, and lets times go by. Where the browser's own requests bear a token already, only the last two.
+"use strict";
+(() => {
+  let token = "";
+  let loading = null; // the fetch of the page that is asked for last
+  let watching = null; // the stream that is followed
+  let due = 0; // the timer of the next renewal
+  let renewed = 0; // when a list was last renewed
+
+  const apart = 2000; // at least so many milliseconds are between two renewals
+  const $ = (selector) => document.querySelector(selector);
+  const say = (text) => { $("#announce").textContent = text; };
+
+  // takeToken takes a token out of the address's fragment, which a server is never sent.
+  function takeToken() {
+    const found = /^#token=(.+)$/.exec(location.hash);
+    if (!found) return false;
+    history.replaceState(history.state, "", location.pathname + location.search);
+    try { token = clean(decodeURIComponent(found[1])); } catch { return false; }
+    return token !== "";
+  }
+
+  // clean is a token as a header can bear it, empty where it cannot.
+  function clean(text) {
+    const t = text.trim().replace(/^Bearer\s+/i, "");
+    return /^[\x21-\x7e]+$/.test(t) ? t : "";
+  }
+
+  function ask(url, options = {}) {
+    const headers = { ...options.headers };
+    if (token) headers.Authorization = "Bearer " + token;
+    return fetch(url, { cache: "no-store", credentials: "same-origin", mode: "same-origin", ...options, headers });
+  }
+
+  // load fetches a page and shows it. With push, its address becomes that of the tab.
+  async function load(url, { push = false, body = null, top = true } = {}) {
+    if (loading) loading.abort();
+    const mine = loading = new AbortController();
+    document.body.setAttribute("aria-busy", "true");
+    try {
+      const resp = await ask(url, { method: body ? "POST" : "GET", body, signal: mine.signal });
+      const text = await resp.text();
+      if (mine !== loading) return;
+      if (resp.status === 401) token = "";
+      if (push) {
+        history.replaceState({ y: scrollY }, "");
+        history.pushState(null, "", resp.url || url);
+      }
+      show(text);
+      if (top) scrollTo(0, 0);
+      ($("#region h1") || $("#main")).focus({ preventScroll: true });
+    } catch (error) {
+      if (error.name !== "AbortError") unreachable();
+    } finally {
+      if (mine === loading) { loading = null; document.body.removeAttribute("aria-busy"); }
+    }
+  }
+
+  const parse = (text) => new DOMParser().parseFromString(text, "text/html");
+
+  // show puts a page in place of the one that is shown.
+  function show(text) {
+    const next = parse(text);
+    document.title = next.title;
+    document.body.replaceChildren(...next.body.childNodes);
+    document.body.dataset.watch = next.body.dataset.watch || "";
+    begin();
+  }
+
+  function unreachable() {
+    const note = document.createElement("p");
+    note.className = "notice bad";
+    note.setAttribute("role", "alert");
+    note.textContent = "The server cannot be reached. Try again in a moment.";
+    const old = $("#region > .notice");
+    if (old) old.remove();
+    $("#region").prepend(note);
+  }
+
+  // begin readies what was just put in place.
+  function begin() {
+    const form = $("form[data-signin]");
+    if (form) form.hidden = false;
+    const out = $("[data-signout]");
+    if (out) out.hidden = !token;
+    follow();
+  }
+
+  // renew fetches the page that is shown once more and puts its region in place, without moving the focus or what is being read or typed.
+  async function renew() {
+    due = 0;
+    if (loading) return;
+    if (busy()) { later(); return; }
+    const url = location.href;
+    renewed = Date.now();
+    try {
+      const resp = await ask(url);
+      const text = await resp.text();
+      if (url !== location.href || loading) return;
+      if (!resp.ok) { if (resp.status === 401) token = ""; if (resp.status < 500 && resp.status !== 429) show(text); return; }
+      if (busy()) { later(); return; }
+      replace(parse(text));
+    } catch { /* the stream says so, too, and is tried again */ }
+  }
+
+  // replace puts the region of a page in place of the one that is shown, marks the rows that are new, and says how many those are.
+  function replace(next) {
+    const had = new Set([...document.querySelectorAll("[data-item]")].map((row) => row.dataset.item));
+    const focused = document.activeElement && document.activeElement.id;
+    const notice = $("#region > .notice");
+    $("#region").replaceChildren(...next.querySelector("#region").childNodes);
+    if (notice) $("#region").prepend(notice);
+    begin();
+    let fresh = 0;
+    for (const row of document.querySelectorAll("[data-item]")) {
+      if (!had.has(row.dataset.item)) { row.classList.add("fresh"); fresh++; }
+    }
+    if (fresh) say(fresh + " new or changed");
+    if (focused && document.getElementById(focused)) document.getElementById(focused).focus({ preventScroll: true });
+  }
+
+  // busy says that the user would be disturbed: a question is open, something is marked, or a filter is being typed.
+  function busy() {
+    const marked = getSelection();
+    const at = document.activeElement;
+    return !!$(":popover-open") || (marked && !marked.isCollapsed) || (at && at.closest("form, .body"));
+  }
+
+  function later() {
+    if (!due) due = setTimeout(renew, Math.max(50, renewed + apart - Date.now()));
+  }
+
+  // follow reads the stream of what is new on the page, again and again until another page is shown.
+  async function follow() {
+    const url = document.hidden ? "" : document.body.dataset.watch;
+    if (watching && watching.url === url) { mark(watching.state); return; }
+    if (watching) watching.abort.abort();
+    watching = null;
+    if (!url) return;
+    const mine = watching = { url, abort: new AbortController(), state: "away" };
+    for (let wait = 1000; mine === watching; wait = Math.min(wait * 2, 30000)) {
+      try {
+        const resp = await ask(url, { headers: { Accept: "text/event-stream" }, signal: mine.abort.signal });
+        if (resp.status === 401 || resp.status === 403) { mark(mine.state = "off"); later(); return; }
+        if (resp.ok) {
+          wait = 1000;
+          mark(mine.state = "on");
+          await read(resp.body, mine);
+        }
+      } catch { /* tried again */ }
+      if (mine !== watching) return;
+      mark(mine.state = "away");
+      await new Promise((done) => setTimeout(done, wait * (0.5 + Math.random())));
+      if (mine === watching) later(); // what came while nothing was followed
+    }
+  }
+
+  // read reads a stream to its end. Each event is a reason to renew the page; what it says is not used.
+  async function read(body, mine) {
+    const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = "";
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done || mine !== watching) return;
+      const lines = (rest + value).split("\n");
+      rest = lines.pop().slice(0, 5); // the beginning of a line says what it is
+      if (lines.some((line) => line.startsWith("data:"))) later();
+    }
+  }
+
+  // mark shows whether the stream is read: "on", "away" while it is opened again, "off" where the user may not watch.
+  function mark(state) {
+    const live = $("[data-live]");
+    if (!live) return;
+    live.hidden = state === "off";
+    live.classList.toggle("on", state === "on");
+    live.textContent = state === "on" ? "Live" : "Connecting";
+  }
+
+  // tick says how far each time is from now, in the words of the server.
+  function tick() {
+    for (const time of document.querySelectorAll("time")) {
+      const text = relative(Date.now() - Date.parse(time.dateTime));
+      if (time.textContent !== text) time.textContent = text;
+    }
+  }
+
+  function relative(ms) {
+    const s = Math.floor(Math.abs(ms) / 1000);
+    if (s < 5) return "now";
+    const text = s < 60 ? s + " s" : s < 3600 ? Math.floor(s / 60) + " min" : s < 172800 ? Math.floor(s / 3600) + " h" : Math.floor(s / 86400) + " d";
+    return ms < 0 ? "in " + text : text + " ago";
+  }
+
+  // own is the address that a link or a form leads to, null unless it is a page of this origin.
+  function own(address) {
+    const url = new URL(address, location.href);
+    return url.origin === location.origin && (url.pathname === "/" || url.pathname.startsWith("/ns/")) ? url : null;
+  }
+
+  document.addEventListener("click", (e) => {
+    if (e.target.closest("[data-signout]")) {
+      token = "";
+      load("/", { push: true });
+      return;
+    }
+    const link = e.target.closest("a[href]");
+    if (!link || e.defaultPrevented || e.button || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey) return;
+    if (link.matches(".skip")) {
+      e.preventDefault(); // a fragment would be an entry of the history
+      $("#main").focus();
+      return;
+    }
+    const url = token && own(link.href);
+    if (!url) return;
+    e.preventDefault();
+    load(url.href, { push: true });
+  });
+
+  document.addEventListener("submit", (e) => {
+    const form = e.target;
+    if (form.matches("[data-signin]")) {
+      e.preventDefault();
+      token = clean($("#token").value);
+      $("#token").value = "";
+      load(location.href);
+      return;
+    }
+    const url = token && own(form.action);
+    if (!url) return;
+    e.preventDefault();
+    const fields = new URLSearchParams([...new FormData(form)].filter(([, value]) => value !== ""));
+    for (const button of form.querySelectorAll("button")) button.disabled = true;
+    if (form.method === "post") {
+      load(url.href, { body: fields });
+      return;
+    }
+    url.search = fields;
+    load(url.href, { push: true });
+  });
+
+  addEventListener("popstate", (e) => {
+    takeToken();
+    load(location.href, { top: false }).then(() => scrollTo(0, (e.state && e.state.y) || 0));
+  });
+  document.addEventListener("visibilitychange", () => { follow(); if (!document.hidden && document.body.dataset.watch) later(); });
+  setInterval(tick, 5000);
+
+  if (takeToken()) load(location.href);
+  else begin();
+})();

@@ -1,0 +1,109 @@
+package page
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// clipAt bounds what a list shows of a message, in characters.
+const clipAt = 240
+
+// clip is the beginning of a text.
+func clip(s string) string {
+	if len(s) <= clipAt {
+		return s
+	}
+	n := 0
+	for i := range s {
+		if n == clipAt {
+			return s[:i] + "…"
+		}
+		n++
+	}
+	return s
+}
+
+// visible writes out the characters of a page that are not seen themselves but change how others are: controls, but for tab and newline,
+// those that override or embed a direction of writing (Unicode Standard Annex 9), and tags. It takes whole pages, whose templates have
+// none, so that no text is forgotten.
+func visible(page []byte) []byte {
+	var out []byte
+	done := 0
+	for i := 0; i < len(page); {
+		r, size := rune(page[i]), 1
+		if r >= utf8.RuneSelf {
+			r, size = utf8.DecodeRune(page[i:])
+		}
+		if unseen(r) {
+			out = append(out, page[done:i]...)
+			out = fmt.Appendf(out, "[U+%04X]", r)
+			done = i + size
+		}
+		i += size
+	}
+	if done == 0 {
+		return page
+	}
+	return append(out, page[done:]...)
+}
+
+func unseen(r rune) bool {
+	switch {
+	case r == '\n' || r == '\t' || r == '\r':
+		return false
+	case r < 0x20, r >= 0x7f && r < 0xa0: // C0, DEL and C1
+		return true
+	case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
+		return true
+	default:
+		return r >= 0xe0000 && r <= 0xe007f
+	}
+}
+
+// moment is a time as it is shown: how long ago, with the exact one at hand.
+type moment struct{ ISO, Exact, Relative string }
+
+// at is the moment of a time, empty for the zero time.
+func at(now, t time.Time) moment {
+	if t.IsZero() {
+		return moment{}
+	}
+	t = t.UTC()
+	return moment{ISO: t.Format(time.RFC3339), Exact: t.Format("2006-01-02 15:04:05 UTC"), Relative: relative(now, t)}
+}
+
+// relative says in words how far a time is from now. The script says it in the same words as time goes by.
+func relative(now, t time.Time) string {
+	d := now.Sub(t)
+	ahead := d < 0
+	if ahead {
+		d = -d
+	}
+	var text string
+	switch {
+	case d < 5*time.Second:
+		return "now"
+	case d < time.Minute:
+		text = fmt.Sprintf("%d s", d/time.Second)
+	case d < time.Hour:
+		text = fmt.Sprintf("%d min", d/time.Minute)
+	case d < 48*time.Hour:
+		text = fmt.Sprintf("%d h", d/time.Hour)
+	default:
+		text = fmt.Sprintf("%d d", d/(24*time.Hour))
+	}
+	if ahead {
+		return "in " + text
+	}
+	return text + " ago"
+}
+
+// millis is a duration as people read it.
+func millis(ms int64) string {
+	if ms < 1000 {
+		return fmt.Sprintf("%d ms", ms)
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(ms)/1000), ".0") + " s"
+}

@@ -1,0 +1,168 @@
+package page
+
+import (
+	"html/template"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/net/html"
+
+	"notifier/internal/event/view"
+)
+
+// hostile are texts that would be something else than text if they could.
+var hostile = []string{
+	`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `' autofocus onfocus='alert(1)`, `javascript:alert(1)`, `{{.User}}`, `</textarea></style></title><svg/onload=alert(1)>`,
+	"invoice\u202egpj.exe\u202c", "\u2066isolated\u2069", "bell\a\x1b[31m\x00\u0085", "tag\U000e0041\U000e007f", "\xff\xfe\xfd", "../../..", "?state=dead&x=", strings.Repeat("W", 39000),
+	"z\u0300" + strings.Repeat("\u0301", 5000),
+}
+
+// shape is what a browser takes a page for: its elements, with the names of their attributes and the addresses that they lead to, but for
+// those that the page itself makes of names.
+func shape(t *testing.T, page string) []string {
+	t.Helper()
+	root, err := html.Parse(strings.NewReader(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for n := range root.Descendants() {
+		if n.Type != html.ElementNode {
+			continue
+		}
+		element := n.Data
+		for _, a := range n.Attr {
+			element += " " + a.Key
+			if (a.Key == "href" || a.Key == "src" || a.Key == "action") && !strings.HasPrefix(a.Val, "/") && a.Val != "#main" {
+				t.Errorf("%s leads to %q", n.Data, a.Val)
+			}
+		}
+		all = append(all, element)
+	}
+	return all
+}
+
+// say has every text that comes from outside be this one.
+func (f *fixture) say(text string) {
+	k := f.kept["team-a"]
+	r := &k.events[0]
+	r.Event.Message, r.Event.Reason, r.Event.Severity = text, text, text
+	r.Event.InvolvedObject.Kind, r.Event.InvolvedObject.Name = text, text
+	r.Event.Metadata = map[string]string{text: text}
+	message := view.EventOf(r)
+	for i := range k.deliveries {
+		d := &k.deliveries[i]
+		d.Object, d.Reason, d.Failure, d.Alert, d.Provider = message.Object, text, text, text, text
+		d.Message, d.Authored = &message, []string{text}
+		for j := range d.Tries {
+			d.Tries[j].Failure = text
+		}
+	}
+	for i := range k.decisions {
+		d := &k.decisions[i]
+		d.Why, d.Alert, d.Provider, d.Field = text, text, text, text
+	}
+	for i := range k.webhooks {
+		w := &k.webhooks[i]
+		w.ID, w.Reason, w.Targets, w.Receiver, w.Result = text, text, []string{text}, text, text
+	}
+	for i := range k.health {
+		k.health[i].Problem, k.health[i].Name = text, text
+	}
+}
+
+// TestHostileTextIsText fails when a text from outside is markup, hides characters or ends a page.
+func TestHostileTextIsText(t *testing.T) {
+	for _, target := range []string{"deliveries", "deliveries/d1", "events", "events/e1", "webhooks", "health"} {
+		target = "/ns/team-a/" + target
+		f := newFixture()
+		f.say("plain")
+		plain := shape(t, f.get(t, target, "editor", http.StatusOK))
+		for _, text := range hostile {
+			f := newFixture()
+			f.say(text)
+			body := f.get(t, target, "editor", http.StatusOK)
+			if got := shape(t, body); !slices.Equal(got, plain) {
+				t.Errorf("%s: %.40q is markup:\n%q\n%q", target, text, got, plain)
+			}
+			if i := strings.IndexFunc(body, unseen); i >= 0 {
+				t.Errorf("%s: %.40q leaves a character that is not seen: %.8q", target, text, body[i:])
+			}
+		}
+	}
+}
+
+// TestALongMessageIsWholeOnItsOwnPageAndShortInLists fails when a long message is cut where it is read, or fills a list.
+func TestALongMessageIsWholeOnItsOwnPageAndShortInLists(t *testing.T) {
+	f := newFixture()
+	long := "a<b " + strings.Repeat("é", 39000)
+	f.kept["team-a"].events[0].Event.Message = long
+	contains(t, f.get(t, "/ns/team-a/events/e1", "viewer", http.StatusOK), template.HTMLEscapeString(long))
+	list := f.get(t, "/ns/team-a/events", "viewer", http.StatusOK)
+	contains(t, list, "é…")
+	if n := strings.Count(list, "é"); n > clipAt {
+		t.Errorf("a list shows %d characters of a message", n)
+	}
+}
+
+// TestVisible fails when a character that changes how others are seen is left, or one that is seen is not.
+func TestVisible(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain\n\ttext":    "plain\n\ttext",
+		"a\u202eb":         "a[U+202E]b",
+		"\u2067x\u2069":    "[U+2067]x[U+2069]",
+		"\x1b[0m\x7f":      "[U+001B][0m[U+007F]",
+		"\u0085é\u00a0":    "[U+0085]é\u00a0",
+		"مرحبا שלום 👩‍👩‍👧": "مرحبا שלום 👩‍👩‍👧",
+		"\xffx":            "\xffx",
+	} {
+		if got := string(visible([]byte(in))); got != want {
+			t.Errorf("visible(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+// TestClip fails when a cut text is not text any more, or longer than its bound.
+func TestClip(t *testing.T) {
+	for _, in := range []string{"", "short", strings.Repeat("é", clipAt), strings.Repeat("é", clipAt+1), strings.Repeat("\xff", 1000)} {
+		got := clip(in)
+		if n := utf8.RuneCountInString(got); n > clipAt+1 || utf8.ValidString(in) && !utf8.ValidString(got) {
+			t.Errorf("clip of %d bytes has %d characters", len(in), n)
+		}
+		if utf8.RuneCountInString(in) <= clipAt && got != in {
+			t.Errorf("clip(%q) = %q", in, got)
+		}
+	}
+}
+
+// TestRelative fails when a time is told wrongly.
+func TestRelative(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for ago, want := range map[time.Duration]string{
+		0: "now", -4 * time.Second: "now", 5 * time.Second: "5 s ago", 90 * time.Second: "1 min ago", 47 * time.Hour: "47 h ago", 50 * time.Hour: "2 d ago",
+		-90 * time.Second: "in 1 min",
+	} {
+		if got := relative(now, now.Add(-ago)); got != want {
+			t.Errorf("%s ago: got %q, want %q", ago, got, want)
+		}
+	}
+	if m := at(now, time.Time{}); m != (moment{}) {
+		t.Errorf("no time is %+v", m)
+	}
+}
+
+// FuzzVisible fails when a text leaves a character that is not seen.
+func FuzzVisible(f *testing.F) {
+	for _, text := range hostile {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if i := strings.IndexFunc(string(visible(text)), unseen); i >= 0 {
+			t.Errorf("%q is left in %q", string(visible(text))[i:], text)
+		}
+	})
+}

@@ -1,0 +1,132 @@
+package api
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"notifier/internal/event/view"
+)
+
+// filters are the parameters that each list takes beside those that all take.
+var filters = map[view.List][]string{
+	view.Deliveries: {"state", "provider", "alert", "object", "event"},
+	view.Events:     {"object"},
+	view.Webhooks:   {"receiver"},
+}
+
+// common are those that all lists take, and watched those of them that make no sense with watch.
+var (
+	common  = []string{"since", "until", "limit", "cursor", "watch"}
+	watched = []string{"until", "limit", "cursor", "event"}
+)
+
+// maxCursor bounds a cursor, in bytes.
+const maxCursor = 512
+
+// ParseQuery reads the parameters of a request for a list. Times are as in RFC 3339, or how long ago as a Go duration or in days ("7d").
+// The error is an *Error that says which parameter is wrong.
+func ParseQuery(l view.List, values url.Values) (view.Query, error) {
+	known := slices.Concat(filters[l], common)
+	for name, given := range values {
+		switch {
+		case !slices.Contains(known, name):
+			return view.Query{}, invalid("there is no such parameter; this list takes " + strings.Join(known, ", "))
+		case len(given) > 1:
+			return view.Query{}, invalid(name + " is given more than once")
+		}
+	}
+	q := view.Query{
+		State: view.State(values.Get("state")), Provider: values.Get("provider"), Alert: values.Get("alert"), Receiver: values.Get("receiver"),
+		Object: values.Get("object"), Event: values.Get("event"), Cursor: values.Get("cursor"),
+	}
+	if err := validQuery(q); err != nil {
+		return view.Query{}, err
+	}
+	return q, bounds(&q, values)
+}
+
+func validQuery(q view.Query) error {
+	if q.State != "" && !slices.Contains([]view.State{view.StatePending, view.StateSent, view.StateDead}, q.State) {
+		return invalid("state is pending, sent or dead")
+	}
+	for _, name := range []string{q.Provider, q.Alert, q.Receiver} {
+		if name != "" && !isName(name) {
+			return invalid("provider, alert and receiver are names of objects")
+		}
+	}
+	if kind, name, ok := strings.Cut(q.Object, "/"); q.Object != "" && (!ok || kind == "" || name == "" || len(q.Object) > 2*maxName) {
+		return invalid("object is a kind and a name, such as Kustomization/app")
+	}
+	if q.Event != "" && !isID(q.Event) {
+		return invalid("event is the ID of an event")
+	}
+	if len(q.Cursor) > maxCursor {
+		return errCursor
+	}
+	return nil
+}
+
+// bounds reads times and numbers.
+func bounds(q *view.Query, values url.Values) error {
+	var err error
+	if q.Since, err = timeOf("since", values.Get("since")); err != nil {
+		return err
+	}
+	if q.Until, err = timeOf("until", values.Get("until")); err != nil {
+		return err
+	}
+	if !q.Since.IsZero() && !q.Until.IsZero() && !q.Since.Before(q.Until) {
+		return invalid("since is not before until")
+	}
+	if limit := values.Get("limit"); limit != "" {
+		if q.Limit, err = strconv.Atoi(limit); err != nil || q.Limit < 1 || q.Limit > view.MaxLimit {
+			return invalid("limit is a number from 1 to " + strconv.Itoa(view.MaxLimit))
+		}
+	}
+	switch watch := values.Get("watch"); {
+	case watch == "" || watch == "0" || watch == "false":
+	case watch != "1" && watch != "true":
+		return invalid("watch is 1 or 0")
+	default:
+		for _, name := range watched {
+			if values.Has(name) {
+				return invalid(name + " cannot be used with watch")
+			}
+		}
+	}
+	return nil
+}
+
+// isWatch reports whether parameters that ParseQuery took ask for a watch.
+func isWatch(values url.Values) bool {
+	return values.Get("watch") == "1" || values.Get("watch") == "true"
+}
+
+// timeOf reads a moment, or how long ago it was.
+func timeOf(name, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if at, err := time.Parse(time.RFC3339, text); err == nil && at.Year() > 0 && at.Year() <= 9999 {
+		return at, nil
+	}
+	ago, err := time.ParseDuration(text)
+	if days, isDays := strings.CutSuffix(text, "d"); isDays && err != nil {
+		var n int
+		n, err = strconv.Atoi(days)
+		if n > maxDays {
+			n = maxDays
+		}
+		ago = time.Duration(n) * 24 * time.Hour
+	}
+	if err != nil || ago <= 0 {
+		return time.Time{}, invalid(name + " is a time as in RFC 3339, or how long ago it was, such as 90s, 1h30m or 7d; a + in it is written %2B")
+	}
+	return time.Now().Add(-ago), nil
+}
+
+// maxDays is beyond what is kept of anything.
+const maxDays = 3650

@@ -1,0 +1,39 @@
+package api
+
+import "notifier/internal/event/view"
+
+// Group is the API group of what rights are about. The resources are in no API: they are there for roles to name.
+const Group = "notification.toolkit.fluxcd.io"
+
+// Right is what an access review asks for, in Group.
+type Right struct {
+	Verb, Resource, Subresource string
+	// Name is that of the one object, empty for any.
+	Name string
+}
+
+// The rights of users, beside those of the lists.
+var (
+	GetDelivery      = Right{Verb: "get", Resource: "deliveries"}
+	GetEvent         = Right{Verb: "get", Resource: "events"}
+	ReplayDeliveries = Right{Verb: "create", Resource: "deliveries", Subresource: "replay"}
+)
+
+// ListRight is to read a list.
+func ListRight(l view.List) Right { return Right{Verb: "list", Resource: string(l)} }
+
+// WatchRight is to follow a list.
+func WatchRight(l view.List) Right { return Right{Verb: "watch", Resource: string(l)} }
+
+// TestRight is to send a test message through a Provider.
+func TestRight(provider string) Right {
+	return Right{Verb: "create", Resource: "providers", Subresource: "test", Name: provider}
+}
+
+// name is the resource as a Role names it.
+func (r Right) name() string {
+	if r.Subresource == "" {
+		return r.Resource
+	}
+	return r.Resource + "/" + r.Subresource
+}

@@ -1,0 +1,178 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+
+	"notifier/internal/event/view"
+)
+
+// router has every route of the API, and what page answers beside them.
+func (h *Handler) router(page http.Handler) chi.Router {
+	mux := chi.NewRouter()
+	mux.Get("/openapi.json", func(w http.ResponseWriter, _ *http.Request) { writeBody(w, http.StatusOK, h.document) })
+	mux.Get("/v1/namespaces", h.user(h.namespaces))
+	mux.Route("/v1/namespaces/{namespace}", func(mux chi.Router) {
+		mux.Get("/deliveries", h.user(list(h, view.Deliveries, h.service.Deliveries)))
+		mux.Post("/deliveries/replay", h.user(h.replay))
+		mux.Get("/deliveries/{id}", h.user(h.delivery))
+		mux.Post("/deliveries/{id}/replay", h.user(h.replayOne))
+		mux.Get("/events", h.user(list(h, view.Events, h.service.Events)))
+		mux.Get("/events/{id}/explain", h.user(h.explain))
+		mux.Get("/webhooks", h.user(list(h, view.Webhooks, h.service.Webhooks)))
+		mux.Get("/health", h.user(h.health))
+		mux.Post("/providers/{provider}/test", h.user(h.test))
+	})
+	mux.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) { h.otherMethod(w, r, mux) })
+	mux.NotFound(func(w http.ResponseWriter, r *http.Request) {
+		if page == nil || r.URL.Path == "/v1" || strings.HasPrefix(r.URL.Path, "/v1/") {
+			h.fail(w, r, &Error{Status: http.StatusNotFound, Text: "there is nothing at this path; /openapi.json tells what there is"})
+			return
+		}
+		page.ServeHTTP(w, r)
+	})
+	return mux
+}
+
+// otherMethod answers a request of a method that its path does not have.
+func (h *Handler) otherMethod(w http.ResponseWriter, r *http.Request, mux chi.Router) {
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		if mux.Match(chi.NewRouteContext(), method, r.URL.Path) {
+			allowed = append(allowed, method)
+		}
+	}
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	h.fail(w, r, &Error{Status: http.StatusMethodNotAllowed, Text: "this path takes " + strings.Join(allowed, ", ")})
+}
+
+func namespaceOf(r *http.Request) string { return chi.URLParam(r, "namespace") }
+
+// idOf is the ID in a path. What is none is not looked for.
+func idOf(r *http.Request) (string, error) {
+	id := chi.URLParam(r, "id")
+	if !isID(id) {
+		return "", errNotFound
+	}
+	return id, nil
+}
+
+// list answers a request for a page of a list, or for a watch of it.
+func list[T any](
+	h *Handler, l view.List, read func(context.Context, *User, string, view.Query) (view.Page[T], error),
+) func(http.ResponseWriter, *http.Request, *User) error {
+	return func(w http.ResponseWriter, r *http.Request, u *User) error {
+		values := r.URL.Query()
+		q, err := ParseQuery(l, values)
+		if err != nil {
+			return err
+		}
+		if isWatch(values) {
+			return h.watch(w, r, u, watchOf{namespaceOf(r), l, q})
+		}
+		page, err := read(r.Context(), u, namespaceOf(r), q)
+		if err != nil {
+			return err
+		}
+		if page.Items == nil {
+			page.Items = []T{}
+		}
+		return h.send(w, r, u, page)
+	}
+}
+
+func (h *Handler) namespaces(w http.ResponseWriter, r *http.Request, u *User) error {
+	found, err := h.service.Namespaces(r.Context(), u)
+	if err != nil {
+		return err
+	}
+	return h.send(w, r, u, found)
+}
+
+func (h *Handler) delivery(w http.ResponseWriter, r *http.Request, u *User) error {
+	id, err := idOf(r)
+	if err != nil {
+		return err
+	}
+	found, err := h.service.Delivery(r.Context(), u, namespaceOf(r), id)
+	if err != nil {
+		return err
+	}
+	found.Tries = slices.Concat([]view.Attempt{}, found.Tries) // never null
+	return h.send(w, r, u, found)
+}
+
+func (h *Handler) explain(w http.ResponseWriter, r *http.Request, u *User) error {
+	id, err := idOf(r)
+	if err != nil {
+		return err
+	}
+	told, err := h.service.Explain(r.Context(), u, namespaceOf(r), id)
+	if err != nil {
+		return err
+	}
+	return h.send(w, r, u, told)
+}
+
+// healthOf is the answer of the route health.
+type healthOf struct {
+	Items []view.Health `json:"items"`
+}
+
+func (h *Handler) health(w http.ResponseWriter, r *http.Request, u *User) error {
+	found, err := h.service.Health(r.Context(), u, namespaceOf(r))
+	if err != nil {
+		return err
+	}
+	return h.send(w, r, u, healthOf{found})
+}
+
+func (h *Handler) replay(w http.ResponseWriter, r *http.Request, u *User) error {
+	var asked view.ReplayRequest
+	if err := readJSON(w, r, &asked); err != nil {
+		return err
+	}
+	result, err := h.service.Replay(r.Context(), u, namespaceOf(r), asked)
+	if err != nil {
+		return err
+	}
+	return h.send(w, r, u, result)
+}
+
+// replayOne replays one delivery. That it was refused is an error, as its reader would take anything else for done.
+func (h *Handler) replayOne(w http.ResponseWriter, r *http.Request, u *User) error {
+	id, err := idOf(r)
+	if err != nil {
+		return err
+	}
+	result, err := h.service.Replay(r.Context(), u, namespaceOf(r), view.ReplayRequest{IDs: []string{id}})
+	if err != nil {
+		return err
+	}
+	if why, refused := result.Refused[id]; refused && result.Replayed == 0 {
+		return &Error{Status: http.StatusConflict, Text: why}
+	}
+	return h.send(w, r, u, result)
+}
+
+func (h *Handler) test(w http.ResponseWriter, r *http.Request, u *User) error {
+	provider := chi.URLParam(r, "provider")
+	asked := view.TestRequest{Provider: provider}
+	if r.ContentLength != 0 {
+		if err := readJSON(w, r, &asked); err != nil {
+			return err
+		}
+	}
+	if asked.Provider != provider {
+		return invalid("the body names another Provider than the path")
+	}
+	result, err := h.service.Test(r.Context(), u, namespaceOf(r), asked)
+	if err != nil {
+		return err
+	}
+	return h.send(w, r, u, result)
+}

@@ -1,0 +1,73 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+)
+
+// send answers with a value. How many bytes of answers wait for their readers at a time is bounded.
+func (h *Handler) send(w http.ResponseWriter, r *http.Request, u *User, value any) error {
+	body, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	release, err := h.service.Sending(r.Context(), u, len(body))
+	if err != nil {
+		return err
+	}
+	defer release()
+	writeBody(w, http.StatusOK, body)
+	return nil
+}
+
+// writeJSON answers with a value that encodes.
+func writeJSON(w http.ResponseWriter, status int, value any) {
+	body, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // it is one of ours, of texts alone
+	}
+	writeBody(w, status, body)
+}
+
+func writeBody(w http.ResponseWriter, status int, body []byte) {
+	header := w.Header()
+	header.Set("Content-Type", "application/json")
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the client has gone
+}
+
+// maxBody bounds the body of a request, in bytes: a thousand IDs have some forty thousand.
+const maxBody = 128 << 10
+
+// readJSON reads the body of a request, which is one JSON document of known fields.
+func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return &Error{Status: http.StatusUnsupportedMediaType, Text: "send a JSON document with \"Content-Type: application/json\""}
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return &Error{Status: http.StatusRequestEntityTooLarge, Text: "the body is larger than " + strconv.Itoa(maxBody) + " bytes"}
+	}
+	if err != nil {
+		return invalid("the body was not sent to its end")
+	}
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.DisallowUnknownFields()
+	if decoder.Decode(into) != nil || !errors.Is(decoder.Decode(new(json.RawMessage)), io.EOF) {
+		return invalid("the body is not one JSON document of the fields that /openapi.json names")
+	}
+	return nil
+}
+
+// Sending takes the place of an answer of so many bytes, until release says that its reader has them. How many wait for their readers is
+// bounded for each user and for all.
+func (s *Service) Sending(ctx context.Context, u *User, n int) (release func(), err error) {
+	return take(ctx, s.limits.answers, u, int64(n))
+}

@@ -1,0 +1,176 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"golang.org/x/sync/errgroup"
+
+	"notifier/internal/event"
+	"notifier/internal/event/view"
+)
+
+const (
+	// subjectAsk begins the subjects on which replicas ask the worker.
+	subjectAsk = "notifier.ask."
+	askReplay  = "replay"
+	askTest    = "test"
+	// askTime bounds one request, maxAsk its size in bytes.
+	askTime = 30 * time.Second
+	maxAsk  = 512 << 10
+	// maxAnswering is how many requests the worker serves at a time, and maxAsked how many may wait for that. Further ones are not
+	// answered.
+	maxAnswering = 4
+	maxAsked     = 64
+)
+
+// Requests is what the worker does when it is asked to. An error that is no *event.Error, nor one of view, is told to nobody but the log.
+type Requests interface {
+	Replay(ctx context.Context, namespace string, r view.ReplayRequest) (view.ReplayResult, error)
+	Test(ctx context.Context, namespace string, r view.TestRequest) (view.TestResult, error)
+}
+
+// question and answer are what crosses the bus.
+type question[T any] struct {
+	Namespace string `json:"namespace"`
+	Request   T      `json:"request"`
+}
+
+type answer[T any] struct {
+	Result T        `json:"result"`
+	Error  *refusal `json:"error,omitempty"`
+}
+
+// refusal is an error in a form that may be shown.
+type refusal struct {
+	// NotFound says that it is view.ErrNotFound.
+	NotFound  bool   `json:"notFound,omitempty"`
+	Permanent bool   `json:"permanent,omitempty"`
+	Label     string `json:"label,omitempty"`
+	Reason    string `json:"reason,omitempty"`
+}
+
+// AskReplay has the worker, whichever replica that is, put deliveries of a namespace on their way again. Without a worker it returns
+// view.ErrNoWorker. After another error that is no *event.Error some of them may be on their way.
+func (b *Bus) AskReplay(ctx context.Context, namespace string, r view.ReplayRequest) (view.ReplayResult, error) {
+	return ask[view.ReplayRequest, view.ReplayResult](ctx, b, askReplay, namespace, r)
+}
+
+// AskTest has the worker send a test message through a Provider of a namespace.
+func (b *Bus) AskTest(ctx context.Context, namespace string, r view.TestRequest) (view.TestResult, error) {
+	return ask[view.TestRequest, view.TestResult](ctx, b, askTest, namespace, r)
+}
+
+func ask[Q, A any](ctx context.Context, b *Bus, what, namespace string, q Q) (result A, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	body, err := json.Marshal(question[Q]{Namespace: namespace, Request: q})
+	if err != nil {
+		return result, fmt.Errorf("ask the worker: %w", err)
+	}
+	if len(body) > maxAsk {
+		return result, event.NewError(event.Permanent, "too_large", "the request is too large", nil)
+	}
+	reply, err := b.nc.RequestWithContext(ctx, subjectAsk+what, body)
+	if errors.Is(err, nats.ErrNoResponders) {
+		return result, view.ErrNoWorker
+	}
+	if err != nil {
+		return result, fmt.Errorf("ask the worker: %w", err)
+	}
+	var a answer[A]
+	if err := json.Unmarshal(reply.Data, &a); err != nil {
+		return result, errors.New("ask the worker: its answer is not understood")
+	}
+	return a.Result, a.Error.error()
+}
+
+// error returns what a refusal stands for, nil for none.
+func (r *refusal) error() error {
+	switch {
+	case r == nil:
+		return nil
+	case r.NotFound:
+		return view.ErrNotFound
+	case r.Permanent:
+		return event.NewError(event.Permanent, r.Label, r.Reason, nil)
+	}
+	return event.NewError(event.Retry, r.Label, r.Reason, nil)
+}
+
+// refusalOf is what an asker is told of an error.
+func refusalOf(err error) *refusal {
+	if errors.Is(err, view.ErrNotFound) {
+		return &refusal{NotFound: true}
+	}
+	if e, ok := errors.AsType[*event.Error](err); ok {
+		return &refusal{Permanent: e.Class == event.Permanent, Label: e.Label, Reason: e.Reason}
+	}
+	return &refusal{Label: "other", Reason: "the worker could not do it"}
+}
+
+// Answer serves what AskReplay and AskTest ask for until ctx ends. It is for the worker, in its term: a request that comes when the term
+// is over is not answered.
+func (b *Bus) Answer(ctx context.Context, r Requests) error {
+	asked := make(chan *nats.Msg, maxAsked)
+	sub, err := b.nc.ChanSubscribe(subjectAsk+anyToken, asked)
+	if err != nil {
+		return fmt.Errorf("answer requests: %w", err)
+	}
+	defer func() { _ = sub.Unsubscribe() }()
+	var serving errgroup.Group
+	serving.SetLimit(maxAnswering)
+	defer func() { _ = serving.Wait() }()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case m := <-asked:
+			serving.Go(func() error {
+				b.answer(ctx, r, m)
+				return nil
+			})
+		}
+	}
+}
+
+func (b *Bus) answer(ctx context.Context, r Requests, m *nats.Msg) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	var body []byte
+	switch m.Subject {
+	case subjectAsk + askReplay:
+		body = serve(ctx, b, m, r.Replay)
+	case subjectAsk + askTest:
+		body = serve(ctx, b, m, r.Test)
+	}
+	if body == nil {
+		return
+	}
+	if err := m.Respond(body); err != nil {
+		b.log.Warn("a request of a replica was not answered", "error", err)
+	}
+}
+
+// serve returns the answer to a question, nil for none.
+func serve[Q, A any](ctx context.Context, b *Bus, m *nats.Msg, do func(context.Context, string, Q) (A, error)) []byte {
+	var q question[Q]
+	if len(m.Data) > maxAsk || json.Unmarshal(m.Data, &q) != nil || q.Namespace == "" || !event.Owned(ctx) {
+		return nil
+	}
+	var a answer[A]
+	var err error
+	if a.Result, err = do(ctx, q.Namespace, q.Request); err != nil {
+		a.Error = refusalOf(err)
+		b.log.Warn("a request of an owner failed", "namespace", q.Namespace, "request", m.Subject, "error", err)
+	}
+	body, err := encodeJSON(a)
+	if err != nil {
+		return nil
+	}
+	return body
+}

@@ -1,0 +1,116 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"notifier/internal/event"
+	"notifier/internal/event/view"
+)
+
+// requests is a worker's side that keeps what it was asked.
+type requests struct {
+	namespace string
+	replay    view.ReplayRequest
+	test      view.TestRequest
+	err       error
+}
+
+func (r *requests) Replay(_ context.Context, namespace string, q view.ReplayRequest) (view.ReplayResult, error) {
+	r.namespace, r.replay = namespace, q
+	return view.ReplayResult{Replayed: 3, More: true, Refused: map[string]string{"x": "no"}}, r.err
+}
+
+func (r *requests) Test(_ context.Context, namespace string, q view.TestRequest) (view.TestResult, error) {
+	r.namespace, r.test = namespace, q
+	return view.TestResult{DeliveryID: "d"}, r.err
+}
+
+// answering has the bus answer for r, as the worker whose fence is owned.
+func answering(t *testing.T, b *Bus, r Requests, owned func() bool) (stop func()) {
+	t.Helper()
+	before := b.nc.NumSubscriptions()
+	stop = start(t, func(ctx context.Context) error { return b.Answer(event.WithFence(ctx, owned), r) })
+	for b.nc.NumSubscriptions() == before && testContext(t).Err() == nil {
+		must(t, b.nc.Flush())
+	}
+	must(t, b.nc.Flush())
+	return stop
+}
+
+// Fails when a request or its result does not cross as it is, when an error's safe text is lost or another error's text is told, or when
+// somebody waits for a worker that there is not.
+func TestTheWorkerIsAskedFromAnyReplica(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	if _, err := b.AskTest(ctx, "team", view.TestRequest{}); !errors.Is(err, view.ErrNoWorker) {
+		t.Errorf("without a worker: %v", err)
+	}
+	r := &requests{}
+	stop := answering(t, b, r, func() bool { return true })
+	asked := view.ReplayRequest{IDs: []string{"a<b"}, Provider: "slack", State: view.StateDead}
+	result, err := b.AskReplay(ctx, "my.team", asked)
+	must(t, err)
+	if diff := cmp.Diff(view.ReplayResult{Replayed: 3, More: true, Refused: map[string]string{"x": "no"}}, result); diff != "" {
+		t.Errorf("result (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(asked, r.replay); diff != "" || r.namespace != "my.team" {
+		t.Errorf("asked in %q (-want +got):\n%s", r.namespace, diff)
+	}
+	test, err := b.AskTest(ctx, "team", view.TestRequest{Provider: "slack", Value: "v"})
+	if err != nil || test.DeliveryID != "d" || r.test.Value != "v" {
+		t.Errorf("test: %+v (%v)", test, err)
+	}
+	for _, tc := range []struct {
+		err   error
+		class event.Class
+		text  string
+	}{
+		{event.NewError(event.Permanent, "limited", "wait a minute", errors.New("secret")), event.Permanent, "wait a minute"},
+		{errors.New("secret"), event.Retry, "the worker could not do it"},
+	} {
+		r.err = tc.err
+		_, err := b.AskTest(ctx, "team", view.TestRequest{})
+		if e, ok := errors.AsType[*event.Error](err); !ok || e.Class != tc.class || e.Reason != tc.text {
+			t.Errorf("%v is told as %v", tc.err, err)
+		}
+	}
+	r.err = view.ErrNotFound
+	if _, err := b.AskTest(ctx, "team", view.TestRequest{}); !errors.Is(err, view.ErrNotFound) {
+		t.Errorf("not found is told as %v", err)
+	}
+	large := view.ReplayRequest{IDs: []string{strings.Repeat("x", maxAsk)}}
+	if _, err := b.AskReplay(ctx, "team", large); event.AsError(err).Label != "too_large" {
+		t.Errorf("a large request: %v", err)
+	}
+	stop()
+	if _, err := b.AskTest(ctx, "team", view.TestRequest{}); !errors.Is(err, view.ErrNoWorker) {
+		t.Errorf("after the term: %v", err)
+	}
+}
+
+// Fails when a worker whose term is over does what it is asked, or when what is no request stops the answering.
+func TestAWorkerWhoseTermIsOverDoesNothing(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	r := &requests{}
+	owned := false
+	answering(t, b, r, func() bool { return owned })
+	ctx, cancel := context.WithTimeout(testContext(t), 2*followRetry/10)
+	defer cancel()
+	_, err := b.AskTest(ctx, "team", view.TestRequest{Provider: "slack"})
+	if !errors.Is(err, context.DeadlineExceeded) || r.namespace != "" {
+		t.Errorf("asked for %q: %v", r.namespace, err)
+	}
+	owned = true
+	for _, body := range []string{"", "{", "[]", `{"namespace":""}`, `{"namespace":1}`, strings.Repeat(" ", maxAsk+1)} {
+		must(t, b.nc.PublishRequest(subjectAsk+askTest, b.nc.NewInbox(), []byte(body)))
+		must(t, b.nc.PublishRequest(subjectAsk+"other", b.nc.NewInbox(), []byte(body)))
+	}
+	if _, err := b.AskTest(testContext(t), "team", view.TestRequest{Provider: "slack"}); err != nil || r.namespace != "team" {
+		t.Errorf("asked for %q: %v", r.namespace, err)
+	}
+}

@@ -1,0 +1,246 @@
+package browse
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+const (
+	// firstWindow is how many sequences the first window has, and maxWindow the largest: some 20 MB of the history, which are
+	// three blocks of it.
+	firstWindow = 64
+	maxWindow   = 1 << 16
+	// rangeWindow is the largest window of which all messages are read by one request, in place of those of the filter one by one.
+	rangeWindow = 256
+	// rangeBytes bounds the answer to that in bytes.
+	rangeBytes = 1 << 20
+	// maxFound bounds the messages of a window that are held, maxEach those that are read one by one before the window is taken smaller.
+	maxFound = 64
+	maxEach  = 4 * maxFound
+	// growth is by how much a window is larger than one in which nothing was found.
+	growth = 8
+)
+
+// ErrSpent says that a walk has done as much as its Budget allows, and may go on in another one.
+var ErrSpent = errors.New("the work of one page is done")
+
+// Budget bounds what the walkers of one page do together.
+type Budget struct {
+	// Messages and Bytes are of messages looked at, Requests are those made of the server.
+	Messages, Bytes, Requests int
+	// Until is when the walk ends.
+	Until time.Time
+}
+
+// use takes a message that was looked at off the budget.
+func (b *Budget) use(m Message) {
+	b.Messages--
+	b.Bytes -= len(m.Data)
+}
+
+func (b *Budget) left() bool {
+	return b.Messages > 0 && b.Bytes > 0 && b.Requests > 0 && time.Now().Before(b.Until)
+}
+
+// Walker reads the messages of a filter in a stream backwards.
+type Walker struct {
+	Stream Stream
+	// Filter selects the subjects. Match reports whether a subject is one of them; a message for which it is false is passed over, whatever
+	// the server answered.
+	Filter string
+	Match  func(subject string) bool
+	Budget *Budget
+	// Below is the sequence before which the walk begins, 0 for behind the last message. It is kept up to date: everything from there on
+	// was returned.
+	Below uint64
+	// Since and Until, where they are set, bound the time at which the messages returned were stored: Since inclusively, Until exclusively.
+	Since, Until time.Time
+
+	began bool
+	// floor is a sequence before which there is nothing of the filter.
+	floor   uint64
+	floored bool
+	window  uint64
+	// found are messages of the filter, oldest first, that follow each other and were not returned yet. next is where the window
+	// after them ends.
+	found []Message
+	next  uint64
+}
+
+// Prev returns the message before the one returned last, or ErrNone when there is none. After ErrSpent Below says where another walk goes
+// on.
+func (w *Walker) Prev(ctx context.Context) (Message, error) {
+	if !w.began {
+		if err := w.begin(ctx); err != nil {
+			return Message{}, err
+		}
+	}
+	for len(w.found) == 0 {
+		if w.next <= w.floor {
+			w.Below = 1
+			return Message{}, ErrNone
+		}
+		if !w.Budget.left() {
+			w.Below = w.next
+			return Message{}, ErrSpent
+		}
+		if err := w.look(ctx); err != nil {
+			return Message{}, err
+		}
+	}
+	last := len(w.found) - 1
+	m := w.found[last]
+	w.found = w.found[:last]
+	w.Below = m.Seq
+	return m, nil
+}
+
+// begin finds where the walk begins and where it ends at the latest.
+func (w *Walker) begin(ctx context.Context) error {
+	w.began, w.window, w.floor = true, firstWindow, 1
+	if w.Below == 0 {
+		last, err := w.Stream.Last(ctx, w.Filter)
+		switch {
+		case errors.Is(err, ErrNone):
+			w.Below = 1
+		case err != nil:
+			return err
+		default:
+			w.Below = last.Seq + 1
+		}
+	}
+	for _, bound := range []struct {
+		at time.Time
+		to func(seq uint64)
+	}{{w.Until, func(seq uint64) { w.Below = min(w.Below, seq) }}, {w.Since, func(seq uint64) { w.floor = max(seq, 1) }}} {
+		if bound.at.IsZero() || w.Below <= 1 {
+			continue
+		}
+		w.Budget.Requests--
+		seq, err := w.Stream.Since(ctx, bound.at)
+		if errors.Is(err, ErrNone) {
+			seq = w.Below // all is before that time
+		} else if err != nil {
+			return err
+		}
+		bound.to(seq)
+	}
+	w.next = w.Below
+	return nil
+}
+
+// look reads the window before next.
+func (w *Walker) look(ctx context.Context) error {
+	if !w.floored && w.window > rangeWindow*growth {
+		if err := w.findFloor(ctx); err != nil || w.next <= w.floor {
+			return err
+		}
+	}
+	from := w.floor
+	if w.next-w.floor > w.window {
+		from = w.next - w.window
+	}
+	count := 0
+	keep := func(m Message) {
+		count++
+		if len(w.found) == maxFound { // the newest ones are wanted first
+			copy(w.found, w.found[1:])
+			w.found = w.found[:maxFound-1]
+		}
+		w.found = append(w.found, m)
+	}
+	var err error
+	if w.Stream.Direct && w.next-from <= rangeWindow {
+		err = w.all(ctx, from, keep)
+	} else {
+		err = w.each(ctx, from, keep)
+	}
+	if errors.Is(err, errDense) {
+		w.found, w.window = nil, max(w.window/growth, firstWindow)
+		return nil
+	}
+	if err != nil {
+		w.found = nil
+		return err
+	}
+	if w.next = from; count > len(w.found) {
+		w.next = w.found[0].Seq
+	}
+	w.adapt(count)
+	return nil
+}
+
+// adapt chooses the next window by what was found in the last one: half as many messages as are held at a time.
+func (w *Walker) adapt(count int) {
+	wanted := w.window * growth
+	if count > 0 {
+		wanted = w.window * maxFound / 2 / uint64(count)
+	}
+	w.window = min(max(wanted, firstWindow), w.window*growth, maxWindow)
+}
+
+// all reads all messages of a window, by as few requests as their bytes allow, and keeps those of the filter.
+func (w *Walker) all(ctx context.Context, from uint64, keep func(Message)) error {
+	for from < w.next {
+		w.Budget.Requests--
+		ended := true
+		err := w.Stream.ranged(ctx, request{Seq: from, Batch: int(w.next - from), MaxBytes: rangeBytes}, func(m Message) bool {
+			if m.Seq >= w.next {
+				ended = true
+				return false
+			}
+			ended, from = false, m.Seq+1
+			w.Budget.use(m)
+			if w.Match(m.Subject) {
+				keep(m)
+			}
+			return true
+		})
+		if err != nil || ended {
+			return err
+		}
+	}
+	return nil
+}
+
+// errDense says that a window has too many messages of the filter.
+var errDense = errors.New("window is too large")
+
+// each reads the messages of the filter in a window one by one.
+func (w *Walker) each(ctx context.Context, from uint64, keep func(Message)) error {
+	for n := 0; from < w.next; n++ {
+		if n == maxEach {
+			return errDense
+		}
+		w.Budget.Requests--
+		m, err := w.Stream.Next(ctx, from, w.Filter)
+		if errors.Is(err, ErrNone) || err == nil && m.Seq >= w.next {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		w.Budget.use(m)
+		if from = m.Seq + 1; w.Match(m.Subject) {
+			keep(m)
+		}
+	}
+	return nil
+}
+
+// findFloor asks for the oldest message of the filter, which the server knows the block of.
+func (w *Walker) findFloor(ctx context.Context) error {
+	w.floored = true
+	w.Budget.Requests--
+	m, err := w.Stream.Next(ctx, 1, w.Filter)
+	switch {
+	case errors.Is(err, ErrNone):
+		w.floor = w.next
+	case err != nil:
+		return err
+	default:
+		w.floor = max(w.floor, m.Seq)
+	}
+	return nil
+}

@@ -1,0 +1,294 @@
+package bus
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"notifier/internal/bus/browse"
+	"notifier/internal/event"
+	"notifier/internal/event/view"
+)
+
+const (
+	// maxID bounds the IDs that are looked up.
+	maxID = 256
+	// soon is within what time most deliveries are sent that are sent at all.
+	soon = 10 * time.Minute
+	// maxSubjects is how many subjects the server tells of at a time.
+	maxSubjects = 100_000
+)
+
+// searchBudget bounds the search for one ID.
+func searchBudget() *browse.Budget {
+	return &browse.Budget{Messages: 1 << 20, Bytes: 1 << 30, Requests: 1 << 14, Until: time.Now().Add(3 * time.Second)}
+}
+
+// FindDelivery returns what is kept of a delivery, or view.ErrNotFound: of one that waits, else of a dead letter, else of one that was
+// sent. What was sent is found among the newest of its namespace, as far as three seconds of reading reach.
+func (b *Bus) FindDelivery(ctx context.Context, namespace, id string) (view.DeliveryDetail, error) {
+	ctx, end, err := b.reads.begin(ctx)
+	if err != nil {
+		return view.DeliveryDetail{}, err
+	}
+	defer end()
+	f := &finder{reads: b.reads, namespace: namespace, wanted: map[string]bool{id: true}, budget: searchBudget()}
+	if err := f.find(ctx, time.Time{}); err != nil {
+		return view.DeliveryDetail{}, fmt.Errorf("find delivery: %w", err)
+	}
+	detail, ok := f.found[id]
+	if !ok {
+		return view.DeliveryDetail{}, view.ErrNotFound
+	}
+	if err := b.reads.addMessage(ctx, &detail); err != nil {
+		return view.DeliveryDetail{}, fmt.Errorf("find delivery: %w", err)
+	}
+	return detail, nil
+}
+
+// FindDeliveries returns what is kept of deliveries of an event that was accepted at a time, by their IDs. Those that are not found are
+// left out.
+func (b *Bus) FindDeliveries(ctx context.Context, namespace string, accepted time.Time, ids []string) (map[string]view.Delivery, error) {
+	ctx, end, err := b.reads.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	f := &finder{reads: b.reads, namespace: namespace, wanted: map[string]bool{}, budget: searchBudget()}
+	for _, id := range ids {
+		f.wanted[id] = true
+	}
+	if err := f.find(ctx, accepted); err != nil {
+		return nil, fmt.Errorf("find deliveries: %w", err)
+	}
+	found := make(map[string]view.Delivery, len(f.found))
+	for id, detail := range f.found {
+		found[id] = detail.Delivery
+	}
+	return found, nil
+}
+
+// finder looks for deliveries of a namespace by their IDs.
+type finder struct {
+	reads     *reads
+	namespace string
+	wanted    map[string]bool // but for those that are found
+	found     map[string]view.DeliveryDetail
+	budget    *browse.Budget
+}
+
+// find looks for what is wanted where it may be. No delivery is older than since, unless that is zero.
+func (f *finder) find(ctx context.Context, since time.Time) error {
+	f.found = map[string]view.DeliveryDetail{}
+	maps.DeleteFunc(f.wanted, func(id string, _ bool) bool { return id == "" || len(id) > maxID })
+	steps := []func(context.Context) error{f.pending, func(ctx context.Context) error { return f.dead(ctx, since) }}
+	if !since.IsZero() {
+		steps = append(steps, func(ctx context.Context) error { return f.sent(ctx, since, since.Add(soon)) })
+		since = since.Add(soon)
+	}
+	steps = append(steps, func(ctx context.Context) error { return f.sent(ctx, since, time.Time{}) })
+	for _, step := range steps {
+		if len(f.wanted) == 0 {
+			return nil
+		}
+		if err := step(ctx); err != nil && !errors.Is(err, view.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *finder) take(d view.DeliveryDetail) {
+	if f.wanted[d.ID] {
+		delete(f.wanted, d.ID)
+		if d.Tries == nil {
+			d.Tries = []view.Attempt{}
+		}
+		f.found[d.ID] = d
+	}
+}
+
+// pending looks among what waits, whose subjects tell the IDs.
+func (f *finder) pending(ctx context.Context) error {
+	stream, err := f.reads.stream(streamDeliveries)
+	if err != nil {
+		return err
+	}
+	subjects, err := f.reads.subjects(ctx, streamDeliveries, waitingFilter(f.namespace, anyToken))
+	if err != nil {
+		return err
+	}
+	shared := interned{}
+	for _, subject := range subjects {
+		p, err := parseScheduledSubject(subject, shared)
+		if err != nil || p.Namespace != f.namespace || !f.wanted[p.ID] {
+			continue
+		}
+		m, err := stream.Last(ctx, subject)
+		if errors.Is(err, browse.ErrNone) {
+			continue // it has just been taken from there
+		}
+		if err != nil {
+			return err
+		}
+		if d, err := decodeDelivery(asMsg(m)); err == nil && d.ID == p.ID {
+			f.take(whole(&d, pendingView(&d, m)))
+		}
+	}
+	return nil
+}
+
+// dead looks among the dead letters.
+func (f *finder) dead(ctx context.Context, since time.Time) error {
+	return f.search(ctx, streamDeadLetters, deadFilter(f.namespace, anyToken), since, time.Time{}, func(m browse.Message) {
+		if !f.wanted[header(m.Header, headerID)] {
+			return
+		}
+		d, err := decodeDelivery(asMsg(m))
+		if err != nil {
+			d = event.Delivery{}
+		}
+		f.take(whole(&d, deadView(m)))
+	})
+}
+
+// sent looks in the history.
+func (f *finder) sent(ctx context.Context, since, until time.Time) error {
+	marks := map[string][]byte{}
+	for id := range f.wanted {
+		marks[id], _ = json.Marshal(id) // a string always has a form in JSON
+	}
+	return f.search(ctx, streamHistory, historyFilter(f.namespace, anyToken), since, until, func(m browse.Message) {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(f.wanted)), func(id string) bool { return bytes.Contains(m.Data, marks[id]) }) {
+			return
+		}
+		records := sentRecords(m.Data)
+		slices.Reverse(records)
+		for _, r := range records {
+			if f.wanted[r.ID] {
+				f.take(r.detail(f.namespace, providerOf(m.Subject), m.Time))
+			}
+		}
+	})
+}
+
+// search has each message of a filter looked at, newest first, until all is found.
+func (f *finder) search(ctx context.Context, stream, filter string, since, until time.Time, look func(browse.Message)) error {
+	w, err := f.reads.walker(stream, f.namespace, filter)
+	if err != nil {
+		return err
+	}
+	w.Since = since
+	w.Until = until
+	return search(ctx, &w, f.budget, func(m browse.Message) bool {
+		look(m)
+		return len(f.wanted) == 0
+	})
+}
+
+// search walks until found returns true, or returns view.ErrNotFound.
+func search(ctx context.Context, w *browse.Walker, budget *browse.Budget, found func(browse.Message) bool) error {
+	w.Budget = budget
+	for {
+		m, err := w.Prev(ctx)
+		switch {
+		case errors.Is(err, browse.ErrNone):
+			return view.ErrNotFound
+		case errors.Is(err, browse.ErrSpent):
+			return fmt.Errorf("%w among the newest", view.ErrNotFound)
+		case err != nil:
+			return err
+		case found(m):
+			return nil
+		}
+	}
+}
+
+// whole is the detail of a delivery that the bus has as it was routed.
+func whole(d *event.Delivery, v view.Delivery) view.DeliveryDetail {
+	detail := view.DeliveryDetail{Delivery: v, Tries: d.Tries, Authored: d.Authored}
+	if d.ID != "" {
+		message := view.EventOf(&event.Record{Event: d.Event, Seq: d.Order})
+		detail.Message = &message
+	}
+	return detail
+}
+
+// detail is what is kept of a delivery that was sent. Its message has the metadata that the Alert's author wrote, and nothing else.
+func (r *sent) detail(namespace, provider string, at time.Time) view.DeliveryDetail {
+	d := view.DeliveryDetail{Delivery: r.view(namespace, provider, at), Tries: r.Tries, Authored: slices.Sorted(maps.Keys(r.Authored))}
+	if n := len(d.Tries); n == 0 || d.Tries[n-1].Class != event.ClassSent {
+		began := r.Sent.Add(-time.Duration(r.Took) * time.Millisecond)
+		d.Tries = append(d.Tries, view.Attempt{Time: began, Millis: r.Took, Class: event.ClassSent})
+	}
+	if len(r.Authored) > 0 {
+		d.Message = &view.Event{Metadata: r.Authored}
+	}
+	return d
+}
+
+// addMessage completes the message of a delivery by the event that it is about, as long as that is kept.
+func (r *reads) addMessage(ctx context.Context, d *view.DeliveryDetail) error {
+	had := d.Message
+	record, err := r.eventAt(ctx, d.Namespace, d.Order)
+	if err != nil && !errors.Is(err, view.ErrNotFound) {
+		return err
+	}
+	o := view.Object{}
+	if err == nil {
+		o = view.Object{Kind: record.Event.InvolvedObject.Kind, Name: record.Event.InvolvedObject.Name}
+	}
+	if err != nil || !strings.EqualFold(o.String(), d.Object.String()) { // the streams were made anew since
+		if d.State == view.StateSent {
+			d.Message = nil
+		}
+		return nil
+	}
+	message := view.EventOf(record)
+	d.Message = &message
+	if had == nil {
+		return nil
+	}
+	if d.State != view.StateSent { // it carries the event as the Alert made it
+		message.Metadata = had.Metadata
+		return nil
+	}
+	message.Metadata = maps.Clone(message.Metadata)
+	if message.Metadata == nil {
+		message.Metadata = map[string]string{}
+	}
+	maps.Copy(message.Metadata, had.Metadata)
+	return nil
+}
+
+// subjects lists the subjects of a filter that a stream has messages of, at most maxSubjects.
+func (r *reads) subjects(ctx context.Context, stream, filter string) ([]string, error) {
+	nc, err := r.conn()
+	if err != nil {
+		return nil, err
+	}
+	request, err := json.Marshal(map[string]string{"subjects_filter": filter})
+	if err != nil {
+		return nil, err
+	}
+	reply, err := nc.RequestWithContext(ctx, "$JS.API.STREAM.INFO."+stream, request)
+	if err != nil {
+		return nil, fmt.Errorf("list subjects of %s: %w", stream, err)
+	}
+	var answer struct {
+		State struct {
+			Subjects map[string]uint64 `json:"subjects"`
+		} `json:"state"`
+		Error *struct{} `json:"error"`
+	}
+	if err := json.Unmarshal(reply.Data, &answer); err != nil || answer.Error != nil {
+		return nil, fmt.Errorf("list subjects of %s: the server refused", stream)
+	}
+	return slices.Collect(maps.Keys(answer.State.Subjects)), nil
+}

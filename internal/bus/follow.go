@@ -1,0 +1,252 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"notifier/internal/bus/browse"
+	"notifier/internal/event/view"
+)
+
+const (
+	// maxBehind is how many items may wait for one follower.
+	maxBehind = 1024
+	// followPoll is how often a stream is asked that is polled.
+	followPoll = 500 * time.Millisecond
+)
+
+// ErrSlow ends a follower that does not take its items as fast as they come.
+var ErrSlow = errors.New("follower is too slow")
+
+// Follow calls handle with the new items of a list of a namespace, a view.Delivery, view.Event or view.Webhook each, in the order of each
+// stream, until ctx ends, when it returns nil, or handle fails. One that is too slow is ended with ErrSlow. New is what is stored after
+// the call.
+//
+// All followers of this process share one reader for each stream, and nothing is read while there is no follower.
+func (b *Bus) Follow(ctx context.Context, namespace string, list view.List, handle func(item any) error) error {
+	feeds := b.reads.feeds[list]
+	if len(feeds) == 0 {
+		return fmt.Errorf("follow: there is no list %q", list)
+	}
+	f := &follower{namespace: namespace, items: make(chan any, maxBehind), slow: make(chan struct{})}
+	for _, feed := range feeds {
+		feed.join(ctx, f)
+		defer feed.leave(f)
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-f.slow:
+			return fmt.Errorf("follow: %w", ErrSlow)
+		case item := <-f.items:
+			if err := handle(item); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// follower is one call of Follow.
+type follower struct {
+	namespace string
+	items     chan any
+	slow      chan struct{} // closed when an item had no room
+	late      sync.Once
+}
+
+// offer hands an item over, or ends the follower.
+func (f *follower) offer(item any) {
+	select {
+	case f.items <- item:
+	default:
+		f.late.Do(func() { close(f.slow) })
+	}
+}
+
+// followed is a stream as its followers read it.
+type followed struct {
+	reads  *reads
+	stream string
+	// polled says that the stream is asked for what is new, in place of a consumer: a work queue has none that acknowledge nothing.
+	polled bool
+	// decode returns the items of a message, oldest first.
+	decode func(browse.Message) []any
+
+	// changing is held while a follower joins or leaves.
+	changing sync.Mutex
+	stop     context.CancelFunc
+	stopped  chan struct{}
+
+	mu        sync.Mutex
+	followers map[string]map[*follower]struct{} // by namespace
+}
+
+// newFeeds returns the streams that each list is made of.
+func newFeeds(r *reads) map[view.List][]*followed {
+	feed := func(stream string, decode func(browse.Message) []any) *followed {
+		return &followed{reads: r, stream: stream, decode: decode, followers: map[string]map[*follower]struct{}{}}
+	}
+	waiting := feed(streamDeliveries, anyOf(pendingViews))
+	waiting.polled = true
+	return map[view.List][]*followed{
+		view.Deliveries: {feed(streamHistory, anyOf(sentViews)), feed(streamDeadLetters, anyOf(deadViews)), waiting},
+		view.Events:     {feed(streamEvents, anyOf(eventViews))},
+		view.Webhooks:   {feed(streamWebhooks, anyOf(webhookViews))},
+	}
+}
+
+func anyOf[T any](decode func(browse.Message) []T) func(browse.Message) []any {
+	return func(m browse.Message) (items []any) {
+		for _, item := range decode(m) {
+			items = append(items, item)
+		}
+		return items
+	}
+}
+
+// join adds a follower, and begins to read with the first one.
+func (f *followed) join(ctx context.Context, one *follower) {
+	f.changing.Lock()
+	defer f.changing.Unlock()
+	f.mu.Lock()
+	first := len(f.followers) == 0
+	if f.followers[one.namespace] == nil {
+		f.followers[one.namespace] = map[*follower]struct{}{}
+	}
+	f.followers[one.namespace][one] = struct{}{}
+	f.mu.Unlock()
+	if !first {
+		return
+	}
+	ctx, f.stop = context.WithCancel(context.WithoutCancel(ctx)) // others may follow for longer
+	f.stopped = make(chan struct{})
+	go f.run(ctx, time.Now(), f.stopped)
+}
+
+// leave takes a follower off. With the last one it returns when nothing is read any more.
+func (f *followed) leave(one *follower) {
+	f.changing.Lock()
+	defer f.changing.Unlock()
+	f.mu.Lock()
+	delete(f.followers[one.namespace], one)
+	if len(f.followers[one.namespace]) == 0 {
+		delete(f.followers, one.namespace)
+	}
+	last := len(f.followers) == 0
+	f.mu.Unlock()
+	if last {
+		f.stop()
+		<-f.stopped
+	}
+}
+
+// run reads what is stored from a time on, until ctx ends. What is read next is kept over an interruption.
+func (f *followed) run(ctx context.Context, from time.Time, stopped chan<- struct{}) {
+	defer close(stopped)
+	var next uint64
+	read := f.read
+	if f.polled {
+		read = f.poll
+	}
+	for ctx.Err() == nil {
+		if err := read(ctx, from, &next); err != nil && ctx.Err() == nil {
+			f.reads.bus.log.Warn("following a stream was interrupted", "stream", f.stream, "error", err)
+		}
+		_ = wait(ctx, followRetry)
+	}
+}
+
+func (f *followed) read(ctx context.Context, from time.Time, next *uint64) error {
+	js, err := f.reads.jetStream()
+	if err != nil {
+		return err
+	}
+	cfg := jetstream.OrderedConsumerConfig{
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: *next, InactiveThreshold: feedInactive,
+	}
+	if *next == 0 {
+		cfg.DeliverPolicy, cfg.OptStartSeq, cfg.OptStartTime = jetstream.DeliverByStartTimePolicy, 0, &from
+	}
+	c, err := js.OrderedConsumer(ctx, f.stream, cfg)
+	if err != nil {
+		return fmt.Errorf("make ordered consumer: %w", err)
+	}
+	msgs, err := c.Messages(jetstream.PullMaxMessagesWithBytesLimit(feedBatch, max(pullBytes, int(f.reads.bus.nc.MaxPayload()))))
+	if err != nil {
+		return fmt.Errorf("read ordered consumer: %w", err)
+	}
+	defer msgs.Stop()
+	for {
+		m, err := msgs.Next(jetstream.NextContext(ctx))
+		if err != nil {
+			return err
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return err
+		}
+		*next = meta.Sequence.Stream + 1
+		f.tell(browse.Message{Subject: m.Subject(), Seq: meta.Sequence.Stream, Time: meta.Timestamp, Header: m.Headers(), Data: m.Data()})
+	}
+}
+
+// poll reads the stream by requests for the next message.
+func (f *followed) poll(ctx context.Context, from time.Time, next *uint64) error {
+	stream, err := f.reads.stream(f.stream)
+	if err != nil {
+		return err
+	}
+	if *next == 0 {
+		if *next, err = firstSince(ctx, stream, from); err != nil {
+			return err
+		}
+	}
+	for {
+		m, err := stream.Next(ctx, *next, everythingElse)
+		if errors.Is(err, browse.ErrNone) {
+			err = wait(ctx, followPoll)
+		} else if err == nil {
+			*next = m.Seq + 1
+			f.tell(m)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// firstSince returns the sequence of the first message that is stored at a time or later, also when there is none yet.
+func firstSince(ctx context.Context, s browse.Stream, from time.Time) (uint64, error) {
+	last, err := s.Last(ctx, everythingElse)
+	switch {
+	case errors.Is(err, browse.ErrNone):
+		return 1, nil
+	case err != nil:
+		return 0, err
+	case last.Time.Before(from):
+		return last.Seq + 1, nil
+	}
+	return s.Since(ctx, from)
+}
+
+// tell hands a message's items to the followers of its namespace. None of them is waited for.
+func (f *followed) tell(m browse.Message) {
+	f.mu.Lock()
+	followers := maps.Clone(f.followers[namespaceOf(m.Subject)])
+	f.mu.Unlock()
+	if len(followers) == 0 {
+		return
+	}
+	for _, item := range f.decode(m) {
+		for one := range followers {
+			one.offer(item)
+		}
+	}
+}

@@ -1,0 +1,157 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"notifier/internal/event/view"
+)
+
+// followTo follows a list and sends its items to a channel. It returns when what is stored from now on is followed.
+func followTo(t testing.TB, b *Bus, namespace string, list view.List) <-chan any {
+	t.Helper()
+	items := make(chan any, 100)
+	feed := b.reads.feeds[list][0]
+	count := func() int {
+		feed.mu.Lock()
+		defer feed.mu.Unlock()
+		return len(feed.followers[namespace])
+	}
+	before := count()
+	start(t, func(ctx context.Context) error {
+		return b.Follow(ctx, namespace, list, func(item any) error {
+			items <- item
+			return nil
+		})
+	})
+	for ctx := testContext(t); count() == before; {
+		must(t, ctx.Err())
+		must(t, b.nc.Flush())
+	}
+	return items
+}
+
+// Fails when a follower misses what is new in one of the streams, or gets what is old or another namespace's.
+func TestFollowersGetWhatIsNewOfTheirNamespace(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	keep(ctx, t, b, "team", 3)
+	published(t, b, "old", "team", "app")
+	items, events := followTo(t, b, "team", view.Deliveries), followTo(t, b, "team", view.Events)
+	second := followTo(t, b, "team", view.Events)
+	keep(ctx, t, b, "other", 3)
+	published(t, b, "foreign", "other", "app")
+	d := testDelivery("new", "team", "slack")
+	must(t, b.Sent(ctx, &d))
+	must(t, b.DeadLetter(ctx, &d, "refused", "no"))
+	must(t, b.Reschedule(ctx, &d, time.Now().Add(time.Hour)))
+	states := map[view.State]bool{}
+	for range 3 {
+		got := receive(t, items).(view.Delivery)
+		states[got.State] = got.ID == "new" && got.Namespace == "team"
+	}
+	if !states[view.StateSent] || !states[view.StateDead] || !states[view.StatePending] {
+		t.Errorf("followed %v", states)
+	}
+	r := published(t, b, "new", "team", "app")
+	for _, follower := range []<-chan any{events, second} {
+		if got := receive(t, follower).(view.Event); got.ID != "new" || got.Order != r.Seq {
+			t.Errorf("followed %+v", got)
+		}
+	}
+	select {
+	case item := <-items:
+		t.Errorf("more: %+v", item)
+	case item := <-events:
+		t.Errorf("more: %+v", item)
+	default:
+	}
+}
+
+// Fails when a follower that does not take its items holds up another one, or is not ended.
+func TestASlowFollowerIsEndedAndHoldsUpNobody(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	items := followTo(t, b, "team", view.Events)
+	stuck, ended, free := make(chan struct{}), make(chan error, 1), make(chan struct{})
+	go func() {
+		ended <- b.Follow(ctx, "team", view.Events, func(any) error {
+			select {
+			case stuck <- struct{}{}:
+			case <-free:
+			}
+			<-free
+			return nil
+		})
+	}()
+	feed := b.reads.feeds[view.Events][0]
+	for joined := 1; joined < 2; {
+		must(t, ctx.Err())
+		feed.mu.Lock()
+		joined = len(feed.followers["team"])
+		feed.mu.Unlock()
+	}
+	const n = maxBehind + 3
+	for i := range n {
+		published(t, b, fmt.Sprint(i), "team", "app")
+		if receive(t, items).(view.Event).ID != fmt.Sprint(i) {
+			t.Fatal("not in order")
+		}
+	}
+	receive(t, stuck)
+	close(free)
+	if err := receive(t, ended); !errors.Is(err, ErrSlow) {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+// Fails when a stream is read while nobody follows it, or by more than one reader.
+func TestFollowersShareOneReader(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	consumers := func() int {
+		info, err := b.streams[streamEvents].Info(ctx)
+		must(t, err)
+		return info.State.Consumers
+	}
+	before := consumers()
+	const followers = 100
+	var stops []func()
+	got := make(chan struct{}, followers)
+	for i := range followers {
+		stops = append(stops, start(t, func(ctx context.Context) error {
+			return b.Follow(ctx, fmt.Sprint("team", i), view.Events, func(any) error {
+				got <- struct{}{}
+				return nil
+			})
+		}))
+	}
+	feed := b.reads.feeds[view.Events][0]
+	for joined := 0; joined < followers; {
+		must(t, ctx.Err())
+		feed.mu.Lock()
+		joined = len(feed.followers)
+		feed.mu.Unlock()
+	}
+	for i := range followers {
+		published(t, b, fmt.Sprint(i), fmt.Sprint("team", i), "app")
+	}
+	for range followers {
+		receive(t, got)
+	}
+	if n := consumers() - before; n != 1 {
+		t.Errorf("%d readers", n)
+	}
+	for _, stop := range stops {
+		stop()
+	}
+	for consumers() != before {
+		must(t, ctx.Err())
+	}
+	if err := b.Follow(ctx, "team", "none", nil); err == nil {
+		t.Error("a list that there is not is followed")
+	}
+}

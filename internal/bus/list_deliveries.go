@@ -1,0 +1,171 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"notifier/internal/bus/browse"
+	"notifier/internal/event"
+	"notifier/internal/event/view"
+)
+
+// ListDeliveries returns deliveries of a namespace, newest first: those that were sent, those that were given up, and those that wait.
+// One that is being sent for the first time is in no stream yet and is not listed. The time of one that waits is when it was last put
+// where it waits.
+func (b *Bus) ListDeliveries(ctx context.Context, namespace string, q view.Query) (view.Page[view.Delivery], error) {
+	ctx, end, err := b.reads.begin(ctx)
+	if err != nil {
+		return view.Page[view.Delivery]{}, err
+	}
+	defer end()
+	var order uint64
+	if q.Event != "" {
+		r, err := b.reads.findEvent(ctx, namespace, q.Event)
+		if errors.Is(err, view.ErrNotFound) {
+			return view.Page[view.Delivery]{Items: []view.Delivery{}}, nil
+		}
+		if err != nil {
+			return view.Page[view.Delivery]{}, fmt.Errorf("list deliveries: %w", err)
+		}
+		if order = r.Seq; q.Since.Before(r.Accepted) { // nothing was sent before
+			q.Since = r.Accepted
+		}
+	}
+	list, err := b.deliveries(namespace, q, order)
+	if err != nil {
+		return view.Page[view.Delivery]{}, err
+	}
+	page, err := list.Page(ctx, q)
+	if err != nil {
+		return view.Page[view.Delivery]{}, fmt.Errorf("list deliveries: %w", err)
+	}
+	return page, nil
+}
+
+// deliveries is the list of a namespace's deliveries as a query selects them, those of one event where its order is not 0.
+func (b *Bus) deliveries(namespace string, q view.Query, order uint64) (*browse.List[view.Delivery], error) {
+	provider := anyToken
+	if q.Provider != "" {
+		provider = token(q.Provider)
+	}
+	list := &browse.List[view.Delivery]{
+		Name: "deliveries " + namespace, Take: func(d view.Delivery) bool {
+			return takesDelivery(&q, &d) && (order == 0 || order == d.Order)
+		},
+		Time: func(d view.Delivery) time.Time { return d.Time }, ID: func(d view.Delivery) string { return d.ID },
+	}
+	for _, s := range []struct {
+		state          view.State
+		stream, filter string
+		decode         func(browse.Message) []view.Delivery
+	}{
+		{view.StateSent, streamHistory, historyFilter(namespace, provider), sentViews},
+		{view.StateDead, streamDeadLetters, deadFilter(namespace, provider), deadViews},
+		{view.StatePending, streamDeliveries, waitingFilter(namespace, provider), pendingViews},
+	} {
+		if q.State != "" && q.State != s.state {
+			s.filter = ""
+		}
+		source := &browse.Source[view.Delivery]{Decode: s.decode}
+		var err error
+		if source.Walker, err = b.reads.walker(s.stream, namespace, s.filter); err != nil {
+			return nil, err
+		}
+		list.Sources = append(list.Sources, source)
+	}
+	return list, nil
+}
+
+// The subjects of a namespace's deliveries to a Provider, which is a token or any.
+func historyFilter(namespace, provider string) string {
+	return prefixHistory + token(namespace) + "." + provider
+}
+
+func deadFilter(namespace, provider string) string {
+	return prefixDead + token(namespace) + "." + provider
+}
+
+func waitingFilter(namespace, provider string) string {
+	return anyDelivery + anyToken + "." + token(namespace) + "." + provider + "." + everythingElse
+}
+
+// takesDelivery reports whether a query selects a delivery, by all but its time and its event.
+func takesDelivery(q *view.Query, d *view.Delivery) bool {
+	return (q.State == "" || q.State == d.State) &&
+		(q.Provider == "" || q.Provider == d.Provider) &&
+		(q.Alert == "" || q.Alert == d.Alert) &&
+		(q.Object == "" || strings.EqualFold(q.Object, d.Object.String()))
+}
+
+func sentViews(m browse.Message) []view.Delivery {
+	namespace, provider := namespaceOf(m.Subject), providerOf(m.Subject)
+	var views []view.Delivery
+	for _, r := range sentRecords(m.Data) {
+		views = append(views, r.view(namespace, provider, m.Time))
+	}
+	return views
+}
+
+func deadViews(m browse.Message) []view.Delivery { return []view.Delivery{deadView(m)} }
+
+// deadView is what is shown of a dead letter. Of one that nobody could read that is that there is one.
+func deadView(m browse.Message) view.Delivery {
+	d, err := decodeDelivery(asMsg(m))
+	if err != nil {
+		d = event.Delivery{ID: header(m.Header, headerID), Namespace: namespaceOf(m.Subject), Provider: providerOf(m.Subject)}
+		if d.ID == "" {
+			d.ID = fmt.Sprintf("unread-%d", m.Seq)
+		}
+	}
+	v := deliveryView(&d)
+	v.State, v.Time = view.StateDead, m.Time
+	v.Failure, v.Class = header(m.Header, headerReason), header(m.Header, headerLabel)
+	return v
+}
+
+func pendingViews(m browse.Message) []view.Delivery {
+	d, err := decodeDelivery(asMsg(m))
+	if err != nil {
+		return nil // it becomes a dead letter
+	}
+	return []view.Delivery{pendingView(&d, m)}
+}
+
+func pendingView(d *event.Delivery, m browse.Message) view.Delivery {
+	v := deliveryView(d)
+	v.State, v.Time = view.StatePending, m.Time
+	if at, err := time.Parse(time.RFC3339Nano, strings.TrimPrefix(m.Header.Get(headerSchedule), scheduleAt)); err == nil {
+		v.Next = at
+	}
+	return v
+}
+
+// deliveryView is what is shown of a delivery that was not sent, but for its state.
+func deliveryView(d *event.Delivery) view.Delivery {
+	v := view.Delivery{
+		ID: d.ID, Namespace: d.Namespace, Alert: d.Alert, Provider: d.Provider,
+		Object: view.Object{Kind: d.Event.InvolvedObject.Kind, Name: d.Event.InvolvedObject.Name},
+		Reason: d.Event.Reason, Severity: d.Event.Severity, Routed: d.Routed, Order: d.Order, Attempts: d.Attempts, Replays: d.Replays,
+		Failure: d.LastError,
+	}
+	if n := len(d.Tries); n > 0 {
+		v.Class = d.Tries[n-1].Class
+	}
+	return v
+}
+
+// providerOf returns the Provider that a subject of HISTORY or DEADLETTERS names.
+func providerOf(subject string) string {
+	t := strings.Split(subject, ".")
+	if len(t) < historyLength {
+		return ""
+	}
+	provider, err := untoken(t[historyLength-1])
+	if err != nil {
+		return ""
+	}
+	return provider
+}

@@ -1,0 +1,133 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"notifier/internal/bus/browse"
+	"notifier/internal/event"
+	"notifier/internal/event/view"
+)
+
+// ListEvents returns events of a namespace's objects, newest first, as long as EVENTS keeps them.
+func (b *Bus) ListEvents(ctx context.Context, namespace string, q view.Query) (view.Page[view.Event], error) {
+	ctx, end, err := b.reads.begin(ctx)
+	if err != nil {
+		return view.Page[view.Event]{}, err
+	}
+	defer end()
+	source := &browse.Source[view.Event]{Decode: eventViews, Late: publishTimeout}
+	if source.Walker, err = b.reads.walker(streamEvents, namespace, eventFilter(namespace, q.Object)); err != nil {
+		return view.Page[view.Event]{}, err
+	}
+	list := browse.List[view.Event]{
+		Name: "events " + namespace, Sources: []*browse.Source[view.Event]{source},
+		Time: func(e view.Event) time.Time { return e.Accepted }, ID: func(e view.Event) string { return e.ID },
+		Take: func(e view.Event) bool {
+			return (q.Event == "" || q.Event == e.ID) && (q.Object == "" || strings.EqualFold(q.Object, e.Object.String()))
+		},
+	}
+	page, err := list.Page(ctx, q)
+	if err != nil {
+		return view.Page[view.Event]{}, fmt.Errorf("list events: %w", err)
+	}
+	return page, nil
+}
+
+// eventFilter returns the subjects of a namespace's events, those of one object where one is named whose name has one form.
+func eventFilter(namespace, object string) string {
+	if _, name, ok := strings.Cut(object, "/"); ok && name != "" && name == strings.ToLower(name) {
+		return prefixEvents + token(namespace) + "." + anyToken + "." + token(name)
+	}
+	return prefixEvents + token(namespace) + "." + everythingElse
+}
+
+func eventViews(m browse.Message) []view.Event {
+	r, err := recordOf(m)
+	if err != nil {
+		return nil // it becomes a dead letter
+	}
+	return []view.Event{view.EventOf(r)}
+}
+
+func recordOf(m browse.Message) (*event.Record, error) {
+	r, err := decodeRecord(asMsg(m))
+	if err != nil {
+		return nil, err
+	}
+	r.Seq = m.Seq
+	if r.Accepted.IsZero() {
+		r.Accepted = m.Time
+	}
+	return r, nil
+}
+
+// FindEvent returns the event of an ID of a namespace, the newest one of several, or view.ErrNotFound.
+func (b *Bus) FindEvent(ctx context.Context, namespace, id string) (*event.Record, error) {
+	ctx, end, err := b.reads.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	r, err := b.reads.findEvent(ctx, namespace, id)
+	if err != nil {
+		return nil, fmt.Errorf("find event: %w", err)
+	}
+	return r, nil
+}
+
+func (r *reads) findEvent(ctx context.Context, namespace, id string) (found *event.Record, err error) {
+	if id == "" || len(id) > maxID {
+		return nil, view.ErrNotFound
+	}
+	w, err := r.walker(streamEvents, namespace, eventFilter(namespace, ""))
+	if err != nil {
+		return nil, err
+	}
+	err = search(ctx, &w, searchBudget(), func(m browse.Message) bool {
+		if header(m.Header, nats.MsgIdHdr) != id {
+			return false
+		}
+		record, err := recordOf(m)
+		found = record
+		return err == nil
+	})
+	return found, err
+}
+
+// EventAt returns the event of a namespace at a place in the stream of events, or view.ErrNotFound.
+func (b *Bus) EventAt(ctx context.Context, namespace string, order uint64) (*event.Record, error) {
+	ctx, end, err := b.reads.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	return b.reads.eventAt(ctx, namespace, order)
+}
+
+func (r *reads) eventAt(ctx context.Context, namespace string, order uint64) (*event.Record, error) {
+	stream, err := r.stream(streamEvents)
+	if err != nil {
+		return nil, err
+	}
+	if order == 0 {
+		return nil, view.ErrNotFound
+	}
+	m, err := stream.At(ctx, order)
+	if errors.Is(err, browse.ErrNone) || err == nil && namespaceOf(m.Subject) != namespace {
+		return nil, view.ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("event at its place: %w", err)
+	}
+	record, err := recordOf(m)
+	if err != nil {
+		return nil, view.ErrNotFound
+	}
+	return record, nil
+}

@@ -1,0 +1,77 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"notifier/internal/bus/browse"
+	"notifier/internal/event/view"
+)
+
+// resultsLate is how long after a webhook was answered its result is stored at most: several are stored together.
+const resultsLate = 2 * time.Minute
+
+// ListWebhooks returns what became of webhooks for a namespace's Receivers, newest first.
+func (b *Bus) ListWebhooks(ctx context.Context, namespace string, q view.Query) (view.Page[view.Webhook], error) {
+	ctx, end, err := b.reads.begin(ctx)
+	if err != nil {
+		return view.Page[view.Webhook]{}, err
+	}
+	defer end()
+	receiver := anyToken
+	if q.Receiver != "" {
+		receiver = token(q.Receiver)
+	}
+	source := &browse.Source[webhookItem]{Decode: webhookItems, Late: resultsLate}
+	if source.Walker, err = b.reads.walker(streamWebhooks, namespace, prefixWebhook+token(namespace)+"."+receiver); err != nil {
+		return view.Page[view.Webhook]{}, err
+	}
+	list := browse.List[webhookItem]{
+		Name: "webhooks " + namespace, Sources: []*browse.Source[webhookItem]{source},
+		Time: func(w webhookItem) time.Time { return w.Time }, ID: func(w webhookItem) string { return w.place },
+		Take: func(w webhookItem) bool {
+			return w.Namespace == namespace && (q.Receiver == "" || q.Receiver == w.Receiver)
+		},
+	}
+	items, err := list.Page(ctx, q)
+	if err != nil {
+		return view.Page[view.Webhook]{}, fmt.Errorf("list webhooks: %w", err)
+	}
+	page := view.Page[view.Webhook]{Items: make([]view.Webhook, len(items.Items)), Next: items.Next}
+	for i, w := range items.Items {
+		page.Items[i] = w.Webhook
+	}
+	return page, nil
+}
+
+// webhookItem is a result with its place: results have no identity of their own, and two of them may be equal.
+type webhookItem struct {
+	view.Webhook
+	place string
+}
+
+func webhookItems(m browse.Message) (items []webhookItem) {
+	line := 0
+	for text := range strings.Lines(string(m.Data)) {
+		var w view.Webhook
+		if err := json.Unmarshal([]byte(text), &w); err == nil {
+			items = append(items, webhookItem{Webhook: w, place: strconv.FormatUint(m.Seq, 10) + "." + strconv.Itoa(line)})
+		}
+		line++
+	}
+	return items
+}
+
+// webhookViews returns the results of a message that are of the namespace of its subject.
+func webhookViews(m browse.Message) (webhooks []view.Webhook) {
+	for _, w := range webhookItems(m) {
+		if w.Namespace == namespaceOf(m.Subject) {
+			webhooks = append(webhooks, w.Webhook)
+		}
+	}
+	return webhooks
+}

@@ -1,0 +1,113 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"notifier/internal/bus/browse"
+	"notifier/internal/event/view"
+)
+
+const (
+	// maxReads is how many lists and lookups of owners this process makes at a time.
+	maxReads = 4
+	// readTime bounds one of them, and turnTime how long it waits before.
+	readTime = 5 * time.Second
+	turnTime = time.Second
+)
+
+// ErrBusy says that too many lists are being read, and that the same request may succeed soon.
+var ErrBusy = errors.New("too many lists are being read")
+
+// reads is what serves the owners who look at what the bus keeps. It has a connection of its own: the server answers one connection's
+// requests one after the other, so nothing that is published waits while a block of a stream is read for a list.
+type reads struct {
+	bus   *Bus
+	slots chan struct{}
+	feeds map[view.List][]*followed
+
+	mu sync.Mutex
+	nc *nats.Conn
+}
+
+func newReads(b *Bus) *reads {
+	r := &reads{bus: b, slots: make(chan struct{}, maxReads)}
+	r.feeds = newFeeds(r)
+	return r
+}
+
+// begin waits for a turn to read, or returns ErrBusy. The caller must call end.
+func (r *reads) begin(ctx context.Context) (_ context.Context, end func(), err error) {
+	turn := time.NewTimer(turnTime)
+	defer turn.Stop()
+	select {
+	case r.slots <- struct{}{}:
+		ctx, cancel := context.WithTimeout(ctx, readTime)
+		return ctx, func() { <-r.slots; cancel() }, nil
+	case <-turn.C:
+		return nil, nil, ErrBusy
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+}
+
+// conn returns the connection, which is made when it is first used.
+func (r *reads) conn() (_ *nats.Conn, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.nc != nil {
+		return r.nc, nil
+	}
+	if r.bus.closed.Load() {
+		return nil, nats.ErrConnectionClosed
+	}
+	if r.nc, err = r.bus.dial("reads"); err != nil {
+		r.nc = nil
+		return nil, err
+	}
+	return r.nc, nil
+}
+
+func (r *reads) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.nc != nil {
+		r.nc.Close()
+	}
+}
+
+// stream returns what reads a stream.
+func (r *reads) stream(name string) (browse.Stream, error) {
+	nc, err := r.conn()
+	if err != nil {
+		return browse.Stream{}, fmt.Errorf("read %s: %w", name, err)
+	}
+	return browse.Stream{Conn: nc, Name: name, Direct: r.bus.opts.Replicas == 1}, nil
+}
+
+func (r *reads) jetStream() (jetstream.JetStream, error) {
+	nc, err := r.conn()
+	if err != nil {
+		return nil, err
+	}
+	return jetstream.New(nc, jetstream.WithDefaultTimeout(apiTimeout))
+}
+
+// walker returns what reads a namespace's messages of a filter backwards.
+func (r *reads) walker(stream, namespace, filter string) (browse.Walker, error) {
+	s, err := r.stream(stream)
+	if err != nil {
+		return browse.Walker{}, err
+	}
+	return browse.Walker{Stream: s, Filter: filter, Match: func(subject string) bool { return namespaceOf(subject) == namespace }}, nil
+}
+
+func asMsg(m browse.Message) *nats.Msg {
+	return &nats.Msg{Subject: m.Subject, Header: m.Header, Data: m.Data}
+}

@@ -1,0 +1,83 @@
+package bus
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"notifier/internal/event"
+	"notifier/internal/event/view"
+)
+
+// maxAuthored bounds what a record keeps of the metadata that the Alert's author wrote, in bytes. Beyond it the keys alone are kept.
+const maxAuthored = 4 << 10
+
+// sent is the record of one delivery that succeeded. There is one for every delivery, so it has what its owner is shown of it, and of the
+// message only what EVENTS does not have at Order.
+type sent struct {
+	ID    string `json:"id"`
+	Alert string `json:"alert,omitempty"`
+	// Object is "kind/namespace/name".
+	Object   string    `json:"object"`
+	Reason   string    `json:"reason"`
+	Severity string    `json:"severity,omitempty"`
+	Order    uint64    `json:"order,omitempty"`
+	Attempts int       `json:"attempts"`
+	Replays  int       `json:"replays,omitempty"`
+	Routed   time.Time `json:"routed"`
+	Sent     time.Time `json:"sent"`
+	// Tries are the attempts, if there were several. Of a single one Took is how long it took, in milliseconds.
+	Tries []event.Attempt `json:"tries,omitempty"`
+	Took  int64           `json:"took,omitempty"`
+	// Authored are the keys of the metadata that the Alert's author wrote, with their values if these are short.
+	Authored map[string]string `json:"authored,omitempty"`
+	// Test says that the delivery was asked for to test the Provider. It has no event.
+	Test bool `json:"test,omitempty"`
+}
+
+func sentRecord(d *event.Delivery, at time.Time) sent {
+	r := sent{
+		ID: d.ID, Alert: d.Alert, Object: d.Object(), Reason: d.Event.Reason, Severity: d.Event.Severity, Order: d.Order,
+		Attempts: d.Attempts, Replays: d.Replays, Routed: d.Routed, Sent: at, Tries: d.Tries, Test: d.Test,
+	}
+	if len(d.Tries) == 0 {
+		r.Took = d.Took.Milliseconds()
+	}
+	size := 0
+	for _, key := range d.Authored {
+		size += len(key) + len(d.Event.Metadata[key])
+	}
+	for _, key := range d.Authored {
+		if r.Authored == nil {
+			r.Authored = make(map[string]string, len(d.Authored))
+		}
+		r.Authored[key] = ""
+		if size <= maxAuthored {
+			r.Authored[key] = d.Event.Metadata[key]
+		}
+	}
+	return r
+}
+
+// sentRecords returns a message's records, as far as they can be read.
+func sentRecords(body []byte) (records []sent) {
+	for line := range strings.Lines(string(body)) {
+		var r sent
+		if err := json.Unmarshal([]byte(line), &r); err == nil && r.ID != "" {
+			records = append(records, r)
+		}
+	}
+	return records
+}
+
+// view is what a namespace's owner is shown of a delivery to one of its Providers, which was recorded at a time. That is what a list is
+// ordered by: records are stored within milliseconds after the destination's answer, but not in the order of the answers.
+func (r *sent) view(namespace, provider string, at time.Time) view.Delivery {
+	kind, name, _ := strings.Cut(r.Object, "/")
+	_, name, _ = strings.Cut(name, "/")
+	return view.Delivery{
+		ID: r.ID, Namespace: namespace, Alert: r.Alert, Provider: provider, Object: view.Object{Kind: kind, Name: name},
+		Reason: r.Reason, Severity: r.Severity, State: view.StateSent, Time: at, Routed: r.Routed, Order: r.Order,
+		Attempts: r.Attempts, Replays: r.Replays,
+	}
+}

@@ -1,0 +1,59 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// pluginName begins the name of the binary where it is a plugin of kubectl.
+const pluginName = "kubectl-"
+
+// Add adds the commands that ask the API to root.
+func Add(root *cobra.Command) {
+	if name := filepath.Base(os.Args[0]); strings.HasPrefix(name, pluginName) {
+		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl " + strings.TrimPrefix(name, pluginName)}
+	}
+	root.AddCommand(deliveries(), events(), webhooks(), providers(), ui())
+}
+
+// group returns a command that has subcommands only.
+func group(use, short string, commands ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+	c.AddCommand(commands...)
+	return c
+}
+
+// asking returns a command that asks the API. run is given its arguments.
+func asking(c *cobra.Command, flags func(*pflag.FlagSet, *session), run func(ctx context.Context, s *session, args []string) error) *cobra.Command {
+	s := &session{}
+	s.connection.flags(c.Flags())
+	s.output.flags(c.Flags())
+	flags(c.Flags(), s)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		s.out = c.OutOrStdout()
+		s.notes = c.ErrOrStderr()
+		if err := s.check(); err != nil {
+			return err
+		}
+		ctx := c.Context()
+		api, done, err := s.open(ctx)
+		if err != nil {
+			return err
+		}
+		defer done()
+		s.api = api
+		return run(ctx, s, args)
+	}
+	return c
+}
+
+// flags declares how results are written.
+func (o *output) flags(fs *pflag.FlagSet) {
+	fs.StringVarP(&o.format, "output", "o", formatTable, fmt.Sprintf("form of the output: one of %s", strings.Join(formats, ", ")))
+}

@@ -1,0 +1,177 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"notifier/internal/event/view"
+)
+
+var dead = view.Delivery{
+	ID: "3f1c", Namespace: "team-a", Alert: "all", Provider: "slack", Object: view.Object{Kind: "Kustomization", Name: "apps"}, Reason: "HealthCheckFailed",
+	Severity: "error", State: view.StateDead, Time: time.Now().Add(-3 * time.Hour), Attempts: 4, Failure: "the destination answered 503",
+}
+
+// Fails when a list leaves out a page, a filter or a column.
+func TestAListShowsAllPagesUpToItsLimit(t *testing.T) {
+	second := dead
+	second.ID, second.Time = "77aa", dead.Time.Add(-time.Hour)
+	api := newFakeAPI(t, map[string]any{
+		"GET /v1/namespaces/team-a/deliveries?limit=3&provider=slack&state=dead":             view.Page[view.Delivery]{Items: []view.Delivery{dead}, Next: "more"},
+		"GET /v1/namespaces/team-a/deliveries?cursor=more&limit=2&provider=slack&state=dead": view.Page[view.Delivery]{Items: []view.Delivery{second}},
+	})
+	call(t, api, "deliveries", "list", "--state=dead", "--provider=slack", "--limit=3").wants(t,
+		"AGE", "3h", "dead", "Kustomization/apps", "HealthCheckFailed", "all", "slack", "3f1c", "77aa", "the destination answered 503")
+}
+
+// Fails when -A asks for one namespace only, or does not say of which namespace an item is.
+func TestAllNamespacesAreThoseThatTheCallerMayList(t *testing.T) {
+	other := dead
+	other.Namespace, other.ID = "team-b", "99ff"
+	api := newFakeAPI(t, map[string]any{
+		"GET /v1/namespaces":                            view.Namespaces{Items: []string{"team-a", "team-b"}},
+		"GET /v1/namespaces/team-a/deliveries?limit=50": view.Page[view.Delivery]{Items: []view.Delivery{dead}},
+		"GET /v1/namespaces/team-b/deliveries?limit=50": view.Page[view.Delivery]{Items: []view.Delivery{other}},
+	})
+	call(t, api, "deliveries", "list", "-A").wants(t, "NAMESPACE", "team-a", "team-b", "3f1c", "99ff")
+}
+
+// Fails when the output for programs is not what the API answered.
+func TestTheOutputForProgramsIsWhatTheAPIAnswered(t *testing.T) {
+	api := newFakeAPI(t, map[string]any{
+		"GET /v1/namespaces/team-a/deliveries?limit=50": view.Page[view.Delivery]{Items: []view.Delivery{dead}},
+	})
+	r := call(t, api, "deliveries", "list", "-o", "json")
+	var page view.Page[view.Delivery]
+	if err := json.Unmarshal([]byte(r.out), &page); err != nil || len(page.Items) != 1 || page.Items[0].ID != dead.ID {
+		t.Errorf("error %v, output %s", err, r.out)
+	}
+	call(t, api, "deliveries", "list", "-o", "yaml").wants(t, "id: 3f1c", "state: dead")
+	if r := call(t, api, "deliveries", "list", "-o", "xml"); r.err == nil || !strings.Contains(r.err.Error(), "json") {
+		t.Errorf("an unknown form gave %v", r.err)
+	}
+}
+
+// Fails when a text that Git or a stranger wrote reaches the terminal with characters that steer it.
+func TestHostileTextSteersNoTerminal(t *testing.T) {
+	hostile := dead
+	hostile.Object.Name = "\x1b]0;owned\x07\x1b[2Japps"
+	hostile.Failure = "a\u202Eb\u009b31m\nsecond line\tand more\u2028x\u200b"
+	detail := view.DeliveryDetail{Delivery: hostile, Message: &view.Event{
+		Severity: "error", Reason: "\x1b[31m", Message: "line one\r\x1b[1A\nline two", Metadata: map[string]string{"a\x1b": "\u202E"},
+	}, Tries: []view.Attempt{{Class: "\x1b", Failure: "\x07"}}}
+	api := newFakeAPI(t, map[string]any{
+		"GET /v1/namespaces/team-a/deliveries?limit=50": view.Page[view.Delivery]{Items: []view.Delivery{hostile}},
+		"GET /v1/namespaces/team-a/deliveries/3f1c":     detail,
+		"GET /v1/namespaces/team-a/webhooks?limit=50":   view.Page[view.Webhook]{Items: []view.Webhook{{ID: "\x1b", Result: "accepted", Targets: []string{"\x1b]"}}}},
+	})
+	for _, line := range [][]string{{"deliveries", "list"}, {"deliveries", "show", "3f1c"}, {"webhooks", "list"}} {
+		r := call(t, api, line...)
+		r.wants(t)
+		if at := strings.IndexFunc(r.out, func(c rune) bool {
+			return c != '\n' && c < ' ' || c >= 0x7f && c < 0xa0 || c == '\u202e' || c == '\u2028' || c == '\u200b'
+		}); at >= 0 {
+			t.Errorf("%v: the output has %q", line, r.out[at:min(len(r.out), at+10)])
+		}
+	}
+}
+
+// Fails when what came is not shown, when a stream that ended is not begun again where it ended, or when the end of a right is not told.
+func TestAWatchShowsWhatComesAndEndsWithTheRight(t *testing.T) {
+	item, err := json.Marshal(dead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last []string
+	api := newFakeAPI(t, map[string]any{
+		"GET /v1/namespaces/team-a/deliveries?limit=50": view.Page[view.Delivery]{},
+		"GET /v1/namespaces/team-a/deliveries?watch=1": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if last = append(last, r.Header.Get("Last-Event-ID")); len(last) > 1 {
+				http.Error(w, `{"error":"you may not any more"}`, http.StatusForbidden)
+				return
+			}
+			fmt.Fprintf(w, ":\n\nevent: item\nid: 7\ndata: %s\n\nevent: end\ndata: {\"error\":\"its time is over\"}\n\n", item)
+		}),
+	})
+	r := call(t, api, "deliveries", "list", "--watch")
+	if !strings.Contains(r.out, "3f1c") || r.err == nil || !strings.Contains(r.err.Error(), "you may not any more") || len(last) != 2 || last[1] != "7" {
+		t.Errorf("error %v, last IDs %q, output %s", r.err, last, r.out)
+	}
+}
+
+// Fails when an explanation leaves out an Alert, or the field that decided.
+func TestAnExplanationNamesTheFieldThatDecided(t *testing.T) {
+	api := newFakeAPI(t, map[string]any{
+		"GET /v1/namespaces/team-a/events/9b2e/explain": view.Explanation{
+			Event: view.Event{Object: dead.Object, Reason: "HealthCheckFailed"},
+			Decisions: []view.Decision{
+				{Alert: "errors", Provider: "slack", Matched: true, Why: "every field takes the event", Delivery: &dead},
+				{Alert: "infos", Provider: "slack", Field: "spec.eventSeverity", Why: "takes errors only"},
+			},
+		},
+	})
+	call(t, api, "events", "explain", "9b2e").wants(t, "errors", "yes", "dead 3f1c", "infos", "no", "spec.eventSeverity", "takes errors only")
+}
+
+// Fails when a replay of everything is asked for by a command line that selects nothing, or more is asked for than was selected.
+func TestAReplayAsksForWhatWasSelected(t *testing.T) {
+	var asked []view.ReplayRequest
+	more := true
+	api := newFakeAPI(t, map[string]any{"POST /v1/namespaces/team-a/deliveries/replay": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var request view.ReplayRequest
+		_ = json.NewDecoder(r.Body).Decode(&request)
+		asked = append(asked, request)
+		_ = json.NewEncoder(w).Encode(view.ReplayResult{Replayed: 5, More: more, Refused: map[string]string{"77aa": "its Alert is gone"}})
+		more = false
+	})})
+	if r := call(t, api, "deliveries", "replay"); r.err == nil || len(asked) > 0 {
+		t.Errorf("nothing was selected: error %v, asked %v", r.err, asked)
+	}
+	if r := call(t, api, "deliveries", "replay", "3f1c", "--state=dead"); r.err == nil || len(asked) > 0 {
+		t.Errorf("an ID and a filter: error %v, asked %v", r.err, asked)
+	}
+	r := call(t, api, "deliveries", "replay", "--state=dead", "--provider=slack")
+	r.wants(t, "10 deliveries")
+	if len(asked) != 2 || asked[0].Provider != "slack" || asked[0].State != view.StateDead || !strings.Contains(r.notes, "its Alert is gone") {
+		t.Errorf("asked %+v, notes %s", asked, r.notes)
+	}
+}
+
+// Fails when a test's outcome is told before it is known, or a failure is taken for a success.
+func TestATestTellsWhatBecameOfIt(t *testing.T) {
+	looks := 0
+	outcome := view.StateSent
+	api := newFakeAPI(t, map[string]any{
+		"POST /v1/namespaces/team-a/providers/slack/test": view.TestResult{DeliveryID: "3f1c"},
+		"GET /v1/namespaces/team-a/deliveries/3f1c": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if looks++; looks == 1 {
+				w.WriteHeader(http.StatusNotFound)
+				return
+			}
+			d := view.DeliveryDetail{Delivery: dead}
+			if d.State = outcome; outcome == view.StateSent {
+				d.Failure = ""
+			}
+			_ = json.NewEncoder(w).Encode(d)
+		}),
+	})
+	call(t, api, "providers", "test", "slack").wants(t, "slack accepted the test message")
+	outcome = view.StatePending
+	if r := call(t, api, "providers", "test", "slack"); r.err == nil || !strings.Contains(r.err.Error(), "503") {
+		t.Errorf("a failed test gave %v", r.err)
+	}
+	call(t, api, "providers", "test", "slack", "--wait=0").wants(t, "on its way", "3f1c")
+}
+
+// Fails when a name leads to another path of the API.
+func TestANameStaysInItsPlaceOfThePath(t *testing.T) {
+	api := newFakeAPI(t, nil)
+	call(t, api, "deliveries", "show", "../../../namespaces?x#y")
+	if got := api.asked[0].URL.EscapedPath(); got != "/v1/namespaces/team-a/deliveries/..%2F..%2F..%2Fnamespaces%3Fx%23y" {
+		t.Errorf("asked for %s", got)
+	}
+}

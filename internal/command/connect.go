@@ -1,0 +1,132 @@
+package command
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"notifier/internal/api/client"
+)
+
+const (
+	// serverVariable is the environment's --server.
+	serverVariable = "NOTIFIER_SERVER"
+	// dialTimeout bounds a TLS handshake, answerTimeout the time until an answer begins.
+	dialTimeout   = 10 * time.Second
+	answerTimeout = 30 * time.Second
+)
+
+// connection says which API is asked, and as whom.
+type connection struct {
+	kubeconfig, context, namespace string
+	server, serverCA               string
+	serviceAccount                 string
+	install                        string
+
+	loaded clientcmd.ClientConfig
+	// address is where the API was found, and token says who asks.
+	address string
+	token   func(context.Context) (string, error)
+}
+
+func (c *connection) flags(fs *pflag.FlagSet) {
+	fs.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig file; the default is $KUBECONFIG, then ~/.kube/config")
+	fs.StringVar(&c.context, "context", "", "context of the kubeconfig; the default is its current one")
+	fs.StringVarP(&c.namespace, "namespace", "n", "", "namespace; the default is the context's")
+	fs.StringVar(&c.server, "server", os.Getenv(serverVariable),
+		"address of notifier's API, such as https://notifier.example.com; the default is $"+serverVariable+", else a port-forward to it")
+	fs.StringVar(&c.serverCA, "server-ca", "", "file with the certificate authorities of --server; the default is the system's")
+	fs.StringVar(&c.serviceAccount, "service-account", "default",
+		"service account of the namespace to ask as, where the kubeconfig has no token but a certificate")
+	fs.StringVar(&c.install, "install-namespace", "", "namespace of notifier, for the port-forward; the default is the first of "+fmt.Sprint(installs))
+}
+
+// config is the kubeconfig as the flags narrow it.
+func (c *connection) config() clientcmd.ClientConfig {
+	if c.loaded == nil {
+		rules := clientcmd.NewDefaultClientConfigLoadingRules()
+		rules.ExplicitPath = c.kubeconfig
+		overrides := &clientcmd.ConfigOverrides{CurrentContext: c.context}
+		overrides.Context.Namespace = c.namespace
+		c.loaded = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+	}
+	return c.loaded
+}
+
+// ns is the namespace that is asked about.
+func (c *connection) ns() (string, error) {
+	namespace, _, err := c.config().Namespace()
+	if err != nil {
+		return "", fmt.Errorf("kubeconfig: %w", err)
+	}
+	return namespace, nil
+}
+
+// open returns a client of the API. close ends what it holds open.
+func (c *connection) open(ctx context.Context) (api *client.Client, close func(), err error) {
+	kube, err := c.config().ClientConfig()
+	if err != nil {
+		return nil, nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	server, done := c.server, func() {}
+	if server == "" {
+		if server, done, err = forward(ctx, kube, c.install); err != nil {
+			return nil, nil, fmt.Errorf("%w; give the address of notifier's API with --server or $%s", err, serverVariable)
+		}
+	}
+	transport, err := c.transport(ctx, kube, server)
+	if err != nil {
+		done()
+		return nil, nil, err
+	}
+	if api, err = client.New(server, transport); err != nil {
+		done()
+		return nil, nil, fmt.Errorf("--server: %w", err)
+	}
+	c.address = server
+	return api, done, nil
+}
+
+// transport sends requests to notifier's API with the caller's token.
+func (c *connection) transport(ctx context.Context, kube *rest.Config, server string) (http.RoundTripper, error) {
+	if err := confidential(server); err != nil {
+		return nil, err
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if c.serverCA != "" {
+		pem, err := os.ReadFile(c.serverCA)
+		if err != nil {
+			return nil, fmt.Errorf("--server-ca: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("--server-ca: %s has no certificate in PEM", c.serverCA)
+		}
+	}
+	base := http.DefaultTransport.(*http.Transport).Clone()
+	base.TLSClientConfig, base.TLSHandshakeTimeout, base.ResponseHeaderTimeout = config, dialTimeout, answerTimeout
+	return c.credentials(ctx, kube, base)
+}
+
+// confidential reports an error for a server that the token would reach in the clear.
+func confidential(server string) error {
+	u, err := url.Parse(server)
+	if err != nil || u.Scheme != "http" {
+		return nil // client.New says what is wrong
+	}
+	if addr, err := netip.ParseAddr(u.Hostname()); err == nil && addr.IsLoopback() || u.Hostname() == "localhost" {
+		return nil
+	}
+	return errors.New("--server: your token would be sent in the clear: use https, or an address of this machine")
+}

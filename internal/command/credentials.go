@@ -1,0 +1,110 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// tokenSeconds is how long a token that is requested lives, in seconds.
+const tokenSeconds = int64(3600)
+
+// credentials adds the caller's token to each request that base sends: the one that the kubeconfig has or its plugin makes, else one that
+// is requested for a service account. A certificate is of no use to notifier, which cannot check it, and is not sent.
+func (c *connection) credentials(ctx context.Context, kube *rest.Config, base http.RoundTripper) (http.RoundTripper, error) {
+	if kube.Impersonate.UserName != "" {
+		return nil, errors.New("the kubeconfig impersonates another user, which notifier's API does not do: use a context without \"as\"")
+	}
+	own := rest.CopyConfig(kube)
+	own.Username, own.Password = "", "" // of the API server alone
+	own.UserAgent = ""
+	adding, err := rest.HTTPWrappersForConfig(own, base)
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	c.token = func(ctx context.Context) (string, error) { return configured(ctx, own) }
+	switch token, err := c.token(ctx); {
+	case err != nil:
+		return nil, err
+	case token != "":
+		return adding, nil
+	}
+	token, err := c.requestToken(ctx, kube)
+	if err != nil {
+		return nil, err
+	}
+	c.token = func(context.Context) (string, error) { return token, nil }
+	return bearer{token, base}, nil
+}
+
+// errSeen ends a request that is made to see its headers.
+var errSeen = errors.New("seen")
+
+// seen is a RoundTripper that sends nothing and keeps the header Authorization.
+type seen struct{ authorization string }
+
+func (s *seen) RoundTrip(r *http.Request) (*http.Response, error) {
+	s.authorization = r.Header.Get("Authorization")
+	return nil, errSeen
+}
+
+// configured returns the token that a configuration has or its plugin makes, empty for none.
+func configured(ctx context.Context, config *rest.Config) (string, error) {
+	s := &seen{}
+	adding, err := rest.HTTPWrappersForConfig(config, s)
+	if err != nil {
+		return "", fmt.Errorf("kubeconfig: %w", err)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://localhost/", nil)
+	if err != nil {
+		return "", err
+	}
+	answer, err := adding.RoundTrip(r)
+	if answer != nil {
+		_ = answer.Body.Close()
+	}
+	if !errors.Is(err, errSeen) {
+		return "", fmt.Errorf("the kubeconfig's plugin gave no token: %w", err)
+	}
+	token, _ := strings.CutPrefix(s.authorization, "Bearer ")
+	return token, nil
+}
+
+// requestToken asks the API server for a token of the service account.
+func (c *connection) requestToken(ctx context.Context, kube *rest.Config) (string, error) {
+	namespace, err := c.ns()
+	if err != nil {
+		return "", err
+	}
+	clientset, err := kubernetes.NewForConfig(kube)
+	if err != nil {
+		return "", fmt.Errorf("kubeconfig: %w", err)
+	}
+	seconds := tokenSeconds
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
+	answer, err := clientset.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, c.serviceAccount, request, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("your kubeconfig has no token, and none was given for service account %s/%s (name another with --service-account): %w",
+			namespace, c.serviceAccount, err)
+	}
+	return answer.Status.Token, nil
+}
+
+// bearer adds one token to each request.
+type bearer struct {
+	token string
+	base  http.RoundTripper
+}
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+b.token)
+	return b.base.RoundTrip(r)
+}

@@ -1,0 +1,79 @@
+package command
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+
+	"notifier/internal/event/view"
+)
+
+// Fails when the token is sent in the clear, or follows a redirect.
+func TestTheTokenGoesToTheAPIAlone(t *testing.T) {
+	for _, server := range []string{"http://notifier.example.com", "http://10.0.0.1:9595", "ftp://127.0.0.1", "https://u:p@127.0.0.1", "nothing"} {
+		r := callWith(t, []string{"deliveries", "list", "--server=" + server, "--kubeconfig=" + kubeconfig(t, "https://127.0.0.1:1", "{token: "+token+"}")})
+		if r.err == nil || !strings.Contains(r.err.Error(), "--server") || strings.Contains(r.err.Error(), token) {
+			t.Errorf("%s: error %v", server, r.err)
+		}
+	}
+	var stranger http.Header
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { stranger = r.Header }))
+	defer elsewhere.Close()
+	api := newFakeAPI(t, map[string]any{
+		"GET /v1/namespaces/team-a/deliveries?limit=50": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, http.StatusFound) }),
+	})
+	if r := call(t, api, "deliveries", "list"); r.err == nil || stranger != nil {
+		t.Errorf("error %v, the other server was sent %v", r.err, stranger)
+	}
+}
+
+// Fails when the API server's password or a certificate is sent, or an impersonation is passed over.
+func TestOnlyATokenIsSent(t *testing.T) {
+	api := newFakeAPI(t, nil)
+	for _, user := range []string{"{username: admin, password: secret}", "{token: " + token + ", as: other}"} {
+		r := callWith(t, []string{"deliveries", "list", "--server=" + api.URL, "--kubeconfig=" + kubeconfig(t, "https://127.0.0.1:1", user)})
+		if r.err == nil || len(api.asked) > 0 {
+			t.Errorf("%s: error %v, %d requests", user, r.err, len(api.asked))
+		}
+	}
+}
+
+// Fails when a caller without a token is not given one of the service account, or one with a plugin is asked for one.
+func TestACallerWithoutATokenAsksForOne(t *testing.T) {
+	api := newFakeAPI(t, map[string]any{"GET /v1/namespaces/team-a/events?limit=50": view.Page[view.Event]{}})
+	var path string
+	kube := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		path = r.URL.Path
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(authenticationv1.TokenRequest{Status: authenticationv1.TokenRequestStatus{Token: token}})
+	}))
+	defer kube.Close()
+	line := []string{"events", "list", "--server=" + api.URL, "--service-account=viewer", "--kubeconfig"}
+	callWith(t, append(line, kubeconfig(t, kube.URL, "{}"))).wants(t)
+	if path != "/api/v1/namespaces/team-a/serviceaccounts/viewer/token" {
+		t.Errorf("asked for a token at %q", path)
+	}
+
+	plugin := filepath.Join(t.TempDir(), "plugin")
+	script := "#!/bin/sh\necho '{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":\"ExecCredential\",\"status\":{\"token\":\"" + token + "\"}}'\n"
+	if err := os.WriteFile(plugin, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	user := "{exec: {apiVersion: client.authentication.k8s.io/v1, command: " + plugin + ", interactiveMode: Never}}"
+	callWith(t, append(line, kubeconfig(t, "https://127.0.0.1:1", user))).wants(t)
+}
+
+// Fails when the link does not sign in, or the token stands where a server or a log would see it.
+func TestTheLinkHasTheTokenBehindTheHash(t *testing.T) {
+	api := newFakeAPI(t, nil)
+	r := call(t, api, "ui")
+	if want := api.URL + "/ns/team-a/deliveries#token=" + token + "\n"; r.err != nil || r.out != want {
+		t.Errorf("error %v, output %s", r.err, r.out)
+	}
+}

@@ -1,0 +1,211 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"notifier/internal/event/view"
+)
+
+func deliveries() *cobra.Command {
+	return group("deliveries", "What was sent, waits or was given up", deliveriesList(), deliveriesShow(), deliveriesReplay())
+}
+
+var deliveryColumns = []column[view.Delivery]{
+	{name: namespaceColumn, of: func(d view.Delivery) string { return d.Namespace }},
+	{name: "AGE", of: func(d view.Delivery) string { return age(d.Time, time.Now()) }},
+	{name: "STATE", of: func(d view.Delivery) string { return string(d.State) }},
+	{name: "OBJECT", of: func(d view.Delivery) string { return d.Object.String() }},
+	{name: "REASON", of: func(d view.Delivery) string { return d.Reason }},
+	{name: "SEVERITY", wide: true, of: func(d view.Delivery) string { return d.Severity }},
+	{name: "ALERT", of: func(d view.Delivery) string { return d.Alert }},
+	{name: "PROVIDER", of: func(d view.Delivery) string { return d.Provider }},
+	{name: "ATTEMPTS", of: func(d view.Delivery) string { return strconv.Itoa(d.Attempts) }},
+	{name: "REPLAYS", wide: true, of: func(d view.Delivery) string { return strconv.Itoa(d.Replays) }},
+	{name: "NEXT", wide: true, of: func(d view.Delivery) string { return age(d.Next, time.Now()) }},
+	{name: "ID", of: func(d view.Delivery) string { return d.ID }},
+	{name: "FAILURE", of: func(d view.Delivery) string { return short(d.Failure) }},
+}
+
+func deliveriesList() *cobra.Command {
+	c := &cobra.Command{
+		Use: "list", Short: "List deliveries, newest first", Args: cobra.NoArgs,
+		Example: `  # What was given up in the last hour, and why
+  notifier deliveries list --state=dead --since=1h
+
+  # What goes to one Provider, as it happens
+  notifier deliveries list --provider=slack --watch`,
+	}
+	return asking(c, func(fs *pflag.FlagSet, s *session) {
+		s.selection.flags(fs)
+		fs.StringVar(&s.state, "state", "", "only those in this state: pending, sent or dead")
+		s.deliveryFlags(fs)
+		fs.StringVar(&s.query.Object, "object", "", `only those about this object, such as "Kustomization/apps"`)
+		fs.StringVar(&s.query.Event, "event", "", "only those of the event with this ID")
+	}, func(ctx context.Context, s *session, _ []string) error {
+		return list(ctx, s, view.Deliveries, deliveryColumns, func(d view.Delivery) time.Time { return d.Time })
+	})
+}
+
+// deliveryFlags declares those that select deliveries.
+func (s *selection) deliveryFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&s.query.Provider, "provider", "", "only those to this Provider")
+	fs.StringVar(&s.query.Alert, "alert", "", "only those of this Alert")
+}
+
+func deliveriesShow() *cobra.Command {
+	c := &cobra.Command{
+		Use: "show ID", Short: "Show one delivery: each attempt, and the message", Args: cobra.ExactArgs(1),
+		Example: `  notifier deliveries show 3f1c9a0d5b7e4f62a1d0c9b8e7f6a5b4`,
+	}
+	return asking(c, func(*pflag.FlagSet, *session) {}, func(ctx context.Context, s *session, args []string) error {
+		namespace, err := s.ns()
+		if err != nil {
+			return err
+		}
+		d, err := s.api.Delivery(ctx, namespace, args[0])
+		if err != nil {
+			return inNamespace(namespace, err)
+		}
+		if s.machine() {
+			return s.write(s.out, d)
+		}
+		return showDelivery(s.out, &d, time.Now())
+	})
+}
+
+// showDelivery writes a delivery for a reader.
+func showDelivery(w io.Writer, d *view.DeliveryDetail, now time.Time) error {
+	var b strings.Builder
+	field := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "%-10s %s\n", name+":", plain(value))
+		}
+	}
+	field("Delivery", d.ID)
+	field("State", fmt.Sprintf("%s, %s ago (%s)", d.State, age(d.Time, now), d.Time.Format(time.RFC3339)))
+	field("Object", d.Object.String())
+	field("Alert", d.Alert)
+	field("Provider", d.Provider)
+	field("Failure", d.Failure)
+	if !d.Next.IsZero() {
+		field("Next try", d.Next.Format(time.RFC3339))
+	}
+	if d.Replays > 0 {
+		field("Replays", strconv.Itoa(d.Replays))
+	}
+	showMessage(&b, d)
+	if _, err := io.WriteString(w, b.String()+"\n"); err != nil {
+		return err
+	}
+	return table(w, []column[view.Attempt]{
+		{name: "ATTEMPT", of: func(a view.Attempt) string { return a.Time.Format(time.RFC3339) }},
+		{name: "TOOK", of: func(a view.Attempt) string { return (time.Duration(a.Millis) * time.Millisecond).String() }},
+		{name: "RESULT", of: func(a view.Attempt) string { return a.Class }},
+		{name: "HTTP", of: func(a view.Attempt) string { return status(a.Status) }},
+		{name: "FAILURE", of: func(a view.Attempt) string { return a.Failure }},
+	}, d.Tries, true)
+}
+
+func status(code int) string {
+	if code == 0 {
+		return ""
+	}
+	return strconv.Itoa(code)
+}
+
+// showMessage writes what the destination is told.
+func showMessage(b *strings.Builder, d *view.DeliveryDetail) {
+	m := d.Message
+	if m == nil {
+		fmt.Fprintf(b, "Message:   not kept any more\n")
+		return
+	}
+	fmt.Fprintf(b, "Message:   %s, %s\n", plain(m.Severity), plain(m.Reason))
+	for line := range strings.Lines(m.Message) {
+		fmt.Fprintf(b, "  %s\n", plain(line))
+	}
+	keys := make([]string, 0, len(m.Metadata))
+	for key := range m.Metadata {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		fmt.Fprintf(b, "  %s = %s\n", plain(key), plain(m.Metadata[key]))
+	}
+}
+
+// errSelectNothing says that a replay of everything was not meant.
+var errSelectNothing = errors.New("say what to replay: IDs, or --state, --provider, --alert or --since")
+
+func deliveriesReplay() *cobra.Command {
+	c := &cobra.Command{
+		Use: "replay [ID...]", Short: "Send deliveries again that were given up or sent", Args: cobra.ArbitraryArgs,
+		Example: `  # One delivery
+  notifier deliveries replay 3f1c9a0d5b7e4f62a1d0c9b8e7f6a5b4
+
+  # All that a Provider lost while it was down
+  notifier deliveries replay --state=dead --provider=slack`,
+	}
+	return asking(c, func(fs *pflag.FlagSet, s *session) {
+		fs.StringVar(&s.state, "state", "", "only those in this state: dead or sent")
+		s.deliveryFlags(fs)
+		fs.StringVar(&s.since, "since", "", "only those since then: a duration such as 1h, or a time such as 2026-01-31T12:00:00Z")
+		fs.StringVar(&s.until, "until", "", "only those before then, in the same form")
+	}, replay)
+}
+
+func replay(ctx context.Context, s *session, ids []string) error {
+	namespace, err := s.ns()
+	if err != nil {
+		return err
+	}
+	q := s.query
+	r := view.ReplayRequest{IDs: ids, Provider: q.Provider, Alert: q.Alert, State: q.State, Since: q.Since, Until: q.Until}
+	switch selects := q.State != "" || q.Provider != "" || q.Alert != "" || !q.Since.IsZero(); {
+	case len(ids) == 0 && !selects:
+		return errSelectNothing
+	case len(ids) > 0 && selects:
+		return errors.New("give either IDs or flags that select deliveries")
+	}
+	var total view.ReplayResult
+	for {
+		result, err := s.api.Replay(ctx, namespace, r)
+		if err != nil {
+			return inNamespace(namespace, err)
+		}
+		total.Replayed += result.Replayed
+		total.Refused = result.Refused
+		if !result.More || result.Replayed == 0 || q.State != view.StateDead { // what was sent would be found again
+			total.More = result.More
+			break
+		}
+	}
+	if s.machine() {
+		return s.write(s.out, total)
+	}
+	return showReplay(s, &total)
+}
+
+func showReplay(s *session, r *view.ReplayResult) error {
+	fmt.Fprintf(s.out, "%d deliveries are on their way again.\n", r.Replayed)
+	for id, why := range r.Refused {
+		fmt.Fprintf(s.notes, "not %s: %s\n", plain(id), plain(why))
+	}
+	if r.More {
+		fmt.Fprintln(s.notes, "There are more: narrow the time with --since and --until to replay the others.")
+	}
+	if r.Replayed == 0 && len(r.Refused) > 0 {
+		return errors.New("nothing was replayed")
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"sigs.k8s.io/yaml"
+)
+
+// The forms of the output.
+const (
+	formatTable = "table"
+	formatWide  = "wide"
+	formatJSON  = "json"
+	formatYAML  = "yaml"
+)
+
+var formats = []string{formatTable, formatWide, formatJSON, formatYAML}
+
+// output says how results are written.
+type output struct{ format string }
+
+func (o output) check() error {
+	if o.format != "" && !slices.Contains(formats, o.format) {
+		return fmt.Errorf("--output: %q is none of %s", o.format, strings.Join(formats, ", "))
+	}
+	return nil
+}
+
+// machine reports whether the output is for a program.
+func (o output) machine() bool { return o.format == formatJSON || o.format == formatYAML }
+
+// write writes a result for a program.
+func (o output) write(w io.Writer, result any) error {
+	var text []byte
+	var err error
+	if o.format == formatYAML {
+		text, err = yaml.Marshal(result)
+	} else {
+		text, err = json.MarshalIndent(result, "", "  ")
+		text = append(text, '\n')
+	}
+	if err != nil {
+		return fmt.Errorf("write result: %w", err)
+	}
+	_, err = w.Write(text)
+	return err
+}
+
+// column is one column of a table of items.
+type column[T any] struct {
+	name string
+	wide bool
+	of   func(T) string
+}
+
+// table writes items in columns. The first line names the columns, unless head is false.
+func table[T any](w io.Writer, columns []column[T], items []T, head bool) error {
+	tw := tabwriter.NewWriter(w, 0, 8, 3, ' ', 0)
+	if head {
+		for i, c := range columns {
+			_, _ = io.WriteString(tw, separator(i)+c.name) // the writer keeps the error for Flush
+		}
+		_, _ = io.WriteString(tw, "\n")
+	}
+	for _, item := range items {
+		for i, c := range columns {
+			_, _ = io.WriteString(tw, separator(i)+orDash(plain(c.of(item))))
+		}
+		_, _ = io.WriteString(tw, "\n")
+	}
+	return tw.Flush()
+}
+
+func separator(i int) string {
+	if i == 0 {
+		return ""
+	}
+	return "\t"
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// plain is text on one line that steers no terminal: without control characters, and without characters of the category Cf, which reorder or
+// hide text. Each of them, and each run of white space, is one space.
+func plain(text string) string {
+	clean := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
+	return strings.Join(strings.Fields(clean), " ")
+}
+
+// maxCell bounds a free text in a table, in characters.
+const maxCell = 60
+
+// short cuts a free text for a table.
+func short(text string) string {
+	r := []rune(plain(text))
+	if len(r) <= maxCell {
+		return string(r)
+	}
+	return string(r[:maxCell-1]) + "…"
+}
+
+// age is how long ago t was, in the largest unit that gives at least 2, as kubectl shows it.
+func age(t, now time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	d := now.Sub(t)
+	sign := ""
+	if d < 0 {
+		d, sign = -d, "in "
+	}
+	for _, u := range []struct {
+		unit time.Duration
+		name string
+	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "m"}} {
+		if d >= 2*u.unit {
+			return fmt.Sprintf("%s%d%s", sign, d/u.unit, u.name)
+		}
+	}
+	return fmt.Sprintf("%s%ds", sign, int(d.Seconds()))
+}

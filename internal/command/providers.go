@@ -1,0 +1,88 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"notifier/internal/api/client"
+	"notifier/internal/event/view"
+)
+
+func providers() *cobra.Command {
+	return group("providers", "Destinations", providersTest())
+}
+
+// lookEvery is the pause between two looks at a test's delivery.
+const lookEvery = 300 * time.Millisecond
+
+func providersTest() *cobra.Command {
+	c := &cobra.Command{
+		Use: "test PROVIDER", Short: "Send one test message through a Provider, and tell what became of it", Args: cobra.ExactArgs(1),
+		Example: `  notifier providers test slack`,
+	}
+	var wait time.Duration
+	return asking(c, func(fs *pflag.FlagSet, _ *session) {
+		fs.DurationVar(&wait, "wait", 30*time.Second, "how long to wait for the outcome; 0 does not wait")
+	}, func(ctx context.Context, s *session, args []string) error {
+		namespace, err := s.ns()
+		if err != nil {
+			return err
+		}
+		result, err := s.api.Test(ctx, namespace, view.TestRequest{Provider: args[0]})
+		if err != nil {
+			return inNamespace(namespace, err)
+		}
+		d, err := outcome(ctx, s.api, namespace, result.DeliveryID, wait)
+		if err != nil {
+			return inNamespace(namespace, err)
+		}
+		return showTest(s, args[0], result, d)
+	})
+}
+
+// outcome waits until a delivery is sent, given up or has failed once, and returns nil if nothing is known of it by then.
+func outcome(ctx context.Context, api *client.Client, namespace, id string, wait time.Duration) (*view.DeliveryDetail, error) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	var last *view.DeliveryDetail
+	for {
+		select {
+		case <-ctx.Done():
+			return last, nil
+		case <-time.After(lookEvery):
+		}
+		d, err := api.Delivery(ctx, namespace, id)
+		var refused *client.Error
+		switch {
+		case errors.As(err, &refused) && refused.Status == http.StatusNotFound, ctx.Err() != nil:
+			continue // it is under way
+		case err != nil:
+			return nil, err
+		}
+		if last = &d; d.State != view.StatePending || d.Failure != "" {
+			return last, nil
+		}
+	}
+}
+
+func showTest(s *session, provider string, result view.TestResult, d *view.DeliveryDetail) error {
+	switch {
+	case s.machine() && d != nil:
+		return s.write(s.out, d)
+	case s.machine():
+		return s.write(s.out, result)
+	case d == nil:
+		_, err := fmt.Fprintf(s.out, "A test message is on its way to %s; see: notifier deliveries show %s\n", plain(provider), plain(result.DeliveryID))
+		return err
+	case d.State == view.StateSent:
+		_, err := fmt.Fprintf(s.out, "%s accepted the test message (delivery %s).\n", plain(provider), plain(d.ID))
+		return err
+	}
+	return fmt.Errorf("%s did not take the test message: %s (delivery %s is %s)", plain(provider), plain(d.Failure), plain(d.ID), plain(string(d.State)))
+}

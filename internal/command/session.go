@@ -1,0 +1,230 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"notifier/internal/api/client"
+	"notifier/internal/event/view"
+)
+
+// session is one call of a command: its flags, the API and where results go.
+type session struct {
+	connection
+	output
+	selection
+	api        *client.Client
+	out, notes io.Writer
+}
+
+func (s *session) check() error {
+	return errors.Join(s.output.check(), s.selection.check())
+}
+
+// selection says which items of a list are shown.
+type selection struct {
+	query        view.Query
+	state        string
+	since, until string
+	all, watch   bool
+}
+
+// flags declares those that every list has.
+func (s *selection) flags(fs *pflag.FlagSet) {
+	fs.StringVar(&s.since, "since", "", "only items since then: a duration such as 1h, or a time such as 2026-01-31T12:00:00Z")
+	fs.StringVar(&s.until, "until", "", "only items before then, in the same form")
+	fs.IntVar(&s.query.Limit, "limit", view.DefaultLimit, "how many items are shown at most, the newest; 0 for all")
+	fs.BoolVarP(&s.all, "all-namespaces", "A", false, "show items of all namespaces that you may list")
+	fs.BoolVarP(&s.watch, "watch", "w", false, "go on with new items as they come")
+}
+
+func (s *selection) check() (err error) {
+	var errs []error
+	now := time.Now()
+	if s.query.Since, err = parseTime(s.since, now); err != nil {
+		errs = append(errs, fmt.Errorf("--since: %w", err))
+	}
+	if s.query.Until, err = parseTime(s.until, now); err != nil {
+		errs = append(errs, fmt.Errorf("--until: %w", err))
+	}
+	if s.query.Limit < 0 {
+		errs = append(errs, errors.New("--limit: it takes a number that is not negative"))
+	}
+	s.query.State = view.State(s.state)
+	if s.state != "" && !slices.Contains([]view.State{view.StatePending, view.StateSent, view.StateDead}, s.query.State) {
+		errs = append(errs, fmt.Errorf("--state: %q is none of pending, sent, dead", s.state))
+	}
+	return errors.Join(errs...)
+}
+
+// parseTime reads a duration before now or a time, zero for an empty text.
+func parseTime(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+		return now.Add(-d), nil
+	}
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return t, nil
+	}
+	return time.Time{}, fmt.Errorf("%q is neither a duration such as 1h nor a time such as 2026-01-31T12:00:00Z", text)
+}
+
+// namespaces are those that are asked about.
+func (s *session) namespaces(ctx context.Context) ([]string, error) {
+	if s.all {
+		found, err := s.api.Namespaces(ctx)
+		if found.Incomplete {
+			fmt.Fprintln(s.notes, "There are more namespaces than were looked at: name one with -n.")
+		}
+		return found.Items, err
+	}
+	namespace, err := s.ns()
+	return []string{namespace}, err
+}
+
+// list shows a list of the namespaces asked about, newest first, and then what comes if that was asked for.
+func list[T any](ctx context.Context, s *session, of view.List, columns []column[T], at func(T) time.Time) error {
+	namespaces, err := s.namespaces(ctx)
+	if err != nil {
+		return err
+	}
+	var items []T
+	for _, namespace := range namespaces {
+		found, err := pages[T](ctx, s, namespace, of)
+		if err != nil {
+			return inNamespace(namespace, err)
+		}
+		items = append(items, found...)
+	}
+	slices.SortStableFunc(items, func(a, b T) int { return at(b).Compare(at(a)) })
+	if s.query.Limit > 0 && len(items) > s.query.Limit {
+		items = items[:s.query.Limit]
+	}
+	columns = columnsFor(columns, s.format == formatWide, s.all)
+	if err := show(s, columns, items); err != nil {
+		return err
+	}
+	if !s.watch {
+		return nil
+	}
+	return follow(ctx, s, namespaces, of, columns)
+}
+
+// inNamespace names the namespace of an error.
+func inNamespace(namespace string, err error) error {
+	return fmt.Errorf("namespace %s: %w", namespace, err)
+}
+
+// pages reads as many pages of a list as its limit asks for.
+func pages[T any](ctx context.Context, s *session, namespace string, of view.List) (items []T, err error) {
+	q := s.query
+	for {
+		if s.query.Limit > 0 {
+			q.Limit = s.query.Limit - len(items)
+		}
+		q.Limit = min(q.Limit, view.MaxLimit)
+		if s.query.Limit == 0 {
+			q.Limit = view.MaxLimit
+		}
+		page, err := client.Page[T](ctx, s.api, namespace, of, q)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, page.Items...)
+		if page.Next == "" || s.query.Limit > 0 && len(items) >= s.query.Limit {
+			return items, nil
+		}
+		q.Cursor = page.Next
+	}
+}
+
+// follow shows what comes, until the caller stops it or the API does not answer any more.
+func follow[T any](ctx context.Context, s *session, namespaces []string, of view.List, columns []column[T]) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	q := s.query
+	q.Since, q.Until, q.Limit = time.Time{}, time.Time{}, 0
+	var showing sync.Mutex
+	var watches sync.WaitGroup
+	for _, namespace := range namespaces {
+		watches.Go(func() {
+			err := client.Follow(ctx, s.api, client.Watch{Namespace: namespace, List: of, Query: q}, func(item T) error {
+				showing.Lock()
+				defer showing.Unlock()
+				return showOne(s, columns, item)
+			})
+			cancel(inNamespace(namespace, err))
+		})
+	}
+	watches.Wait()
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// columnsFor are the columns of a table, with those that only a wide one has and with the namespace if they are asked for.
+func columnsFor[T any](all []column[T], wide, namespaced bool) []column[T] {
+	return slices.DeleteFunc(slices.Clone(all), func(c column[T]) bool {
+		return c.wide && !wide || c.name == namespaceColumn && !namespaced
+	})
+}
+
+// namespaceColumn is shown when there may be several namespaces.
+const namespaceColumn = "NAMESPACE"
+
+// show writes the items that a list has now.
+func show[T any](s *session, columns []column[T], items []T) error {
+	if s.machine() {
+		if s.watch {
+			for _, item := range slices.Backward(items) {
+				if err := showOne(s, columns, item); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		return s.write(s.out, view.Page[T]{Items: append([]T{}, items...)})
+	}
+	if s.watch {
+		slices.Reverse(items) // what comes is below them
+	}
+	if len(items) == 0 && !s.watch {
+		_, err := fmt.Fprintln(s.notes, "Nothing found. "+s.hint())
+		return err
+	}
+	return table(s.out, columns, items, true)
+}
+
+// hint says where else to look.
+func (s *session) hint() string {
+	if s.all {
+		return "Nothing of that kind is kept in the namespaces that you may list."
+	}
+	namespace, _ := s.ns()
+	return fmt.Sprintf("Nothing that was asked for is kept in namespace %s; -A looks in all that you may list.", namespace)
+}
+
+// showOne writes an item that came.
+func showOne[T any](s *session, columns []column[T], item T) error {
+	switch s.format {
+	case formatJSON:
+		return json.NewEncoder(s.out).Encode(item)
+	case formatYAML:
+		if _, err := fmt.Fprintln(s.out, "---"); err != nil {
+			return err
+		}
+		return s.write(s.out, item)
+	}
+	return table(s.out, columns, []T{item}, false)
+}

@@ -1,0 +1,37 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+func ui() *cobra.Command {
+	c := &cobra.Command{
+		Use: "ui", Short: "Print a link to the page that signs you in", Args: cobra.NoArgs,
+		Long: `Print a link to the page of notifier that signs you in. The link holds your token behind the "#", which a browser sends to nobody:
+treat it like the token. Without --server the page is reached by a port-forward, which lasts until the command is interrupted.`,
+		Example: `  notifier ui -n team-a`,
+	}
+	return asking(c, func(*pflag.FlagSet, *session) {}, func(ctx context.Context, s *session, _ []string) error {
+		namespace, err := s.ns()
+		if err != nil {
+			return err
+		}
+		token, err := s.token(ctx)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(s.out, "%s/ns/%s/deliveries#token=%s\n", strings.TrimSuffix(s.address, "/"), namespace, token); err != nil {
+			return err
+		}
+		if s.server == "" {
+			fmt.Fprintln(s.notes, "The page is there until you press Ctrl-C.")
+			<-ctx.Done()
+		}
+		return nil
+	})
+}

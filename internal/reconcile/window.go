@@ -1,0 +1,63 @@
+package reconcile
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	v1 "notifier/api/v1"
+	"notifier/api/v1beta3"
+	"notifier/internal/event/view"
+	"notifier/internal/reconcile/kube"
+)
+
+// Namespaces are those that have Providers, Alerts or Receivers, in order.
+func (r *Reconciler) Namespaces() []string {
+	var all []string
+	for _, o := range r.providers.objects.All() {
+		all = append(all, o.Namespace)
+	}
+	for _, o := range r.alerts.objects.All() {
+		all = append(all, o.Namespace)
+	}
+	for _, o := range r.receivers.objects.All() {
+		all = append(all, o.Namespace)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Health is how the Providers, Alerts and Receivers of a namespace fare, by kind and name: as their statuses say or, where the cluster's
+// definitions keep none, as this replica found them. It never has a webhook path.
+func (r *Reconciler) Health(namespace string) []view.Health {
+	all := slices.Concat(
+		healthIn(r.providers, namespace, v1beta3.ProviderKind), healthIn(r.alerts, namespace, v1beta3.AlertKind),
+		healthIn(r.receivers, namespace, v1.ReceiverKind),
+	)
+	slices.SortFunc(all, func(a, b view.Health) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) })
+	return all
+}
+
+func healthIn[T subject, L runtime.Object](k *kindOf[T, L], namespace, kind string) []view.Health {
+	var all []view.Health
+	for _, o := range k.objects.InNamespace(namespace) {
+		h := view.Health{Kind: kind, Name: o.GetName(), Problem: problemOf(o)}
+		v, judged := k.verdicts.get(kube.KeyOf(o))
+		if judged && k.status.refine != nil {
+			v = k.status.refine(o, v)
+		}
+		switch shown := meta.FindStatusCondition(*o.Conditions(), k.status.outcome); {
+		case judged && v.generation == o.GetGeneration():
+			h.Ready = v.serving()
+		case shown != nil:
+			h.Ready = shown.Status == "True" && shown.Reason != v1.SuspendedReason
+		}
+		if h.Problem == "" && judged && !v.serving() {
+			h.Problem = inLine(v.message)
+		}
+		all = append(all, h)
+	}
+	return all
+}

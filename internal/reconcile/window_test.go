@@ -1,0 +1,55 @@
+package reconcile
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	v1 "notifier/api/v1"
+	"notifier/api/v1beta3"
+	"notifier/internal/event/view"
+)
+
+// Fails when an object is taken for ready that is not, when its owner is not told what to mend, when a replica that writes no status does not
+// know, or when a Receiver's webhook path, which may be a credential, is told.
+func TestTheHealthOfANamespaceSaysWhatToMend(t *testing.T) {
+	for _, follower := range []bool{false, true} {
+		s := oneOfEach()
+		s.follower = follower
+		s.objects = append(s.objects,
+			newReceiver("lost", func(r *v1.Receiver) { r.Spec.SecretRef.Name = "missing" }),
+			newAlert("lonely", func(a *v1beta3.Alert) { a.Spec.ProviderRef.Name = "none" }),
+			newProvider("off", func(p *v1beta3.Provider) { p.Spec.Suspend = true }),
+			newAlert("quiet", func(a *v1beta3.Alert) { a.Namespace, a.Spec.Suspend = "team-b", true }),
+		)
+		play(t, s, func(w *world) {
+			<-w.Complete()
+			w.settle()
+			got := w.Health("team-a")
+			for i := range got {
+				if strings.Contains(got[i].Problem, "/hook/") {
+					t.Errorf("%s: %s", got[i].Name, got[i].Problem)
+				}
+				got[i].Problem, _, _ = strings.Cut(got[i].Problem, ":")
+			}
+			want := []view.Health{
+				{Kind: "Alert", Name: "alert", Ready: true},
+				{Kind: "Alert", Name: "lonely", Problem: `Provider "none" does not exist`},
+				{Kind: "Provider", Name: "chat", Ready: true},
+				{Kind: "Provider", Name: "off", Problem: "spec.suspend is set"},
+				{Kind: "Receiver", Name: "app", Ready: true},
+				{Kind: "Receiver", Name: "lost", Problem: `Secret "missing", named by spec.secretRef, does not exist`},
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("follower %t: %s", follower, diff)
+			}
+			if diff := cmp.Diff([]string{"team-a", "team-b"}, w.Namespaces()); diff != "" {
+				t.Error(diff)
+			}
+			if got := w.Health("team-c"); len(got) != 0 {
+				t.Errorf("a namespace without any: %v", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,254 @@
+package browser
+
+import (
+	"flag"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+)
+
+// update has the pictures of the documentation taken anew.
+var update = flag.Bool("update", false, "write the pictures in docs/images")
+
+// TestATenantSeesItsOwnAndReplays fails when a tenant does not find out why a message is missing, or cannot send it again.
+func TestATenantSeesItsOwnAndReplays(t *testing.T) {
+	s, b := at(t), newTab(t)
+	b.signIn(s.url+"/", s.a.token)
+	b.shows("Namespaces", s.a.namespace)
+	b.hides(s.b.namespace)
+	b.click(`a[href="/ns/` + s.a.namespace + `/deliveries"]`)
+	b.shows("Deliveries", "Kustomization/app", "BuildFailed", "Dead", "Sent")
+
+	// The filter is in the address, and the way back is the browser's.
+	eval[bool](b, `(document.querySelector("select[name=state]").value = "dead", document.querySelector("input[name=provider]").value = "archived", true)`)
+	b.click(".filter button")
+	b.wait(`location.search === "?state=dead&provider=archived"`)
+	b.wait(`document.querySelectorAll("tbody tr").length && [...document.querySelectorAll("tbody td.state")].every((c) => c.innerText === "Dead")`)
+	b.click("a.row")
+	b.shows("What happened", "Attempt 1", "HTTP 410", "Given up", "The message", "no such file")
+	eval[bool](b, `(history.back(), true)`)
+	b.wait(`location.search === "?state=dead&provider=archived" && document.querySelector("a.row")`)
+	b.click("a.row")
+	b.shows("What happened")
+
+	b.click("button[popovertarget=replay]")
+	b.shows("Send it again?")
+	b.click("#replay button[type=submit]")
+	b.shows("Put on its way again")
+}
+
+// TestATenantSeesNothingOfOthers fails when a page of another's namespace says anything, or differs from one that does not exist.
+func TestATenantSeesNothingOfOthers(t *testing.T) {
+	s, b := at(t), newTab(t)
+	b.signIn(s.url+"/", s.b.token)
+	b.shows("Namespaces", s.b.namespace)
+	for _, page := range []string{"deliveries", "events", "webhooks", "health"} {
+		b.signIn(s.url+"/ns/"+s.a.namespace+"/"+page, s.b.token)
+		b.shows("No access")
+		theirs := b.text()
+		b.hides("app", "BuildFailed", "archived", "slack")
+		b.signIn(s.url+"/ns/no-such-namespace/"+page, s.b.token)
+		b.shows("No access")
+		if none := b.text(); none != theirs {
+			t.Errorf("%s: another's namespace reads\n%s\nand none reads\n%s", page, theirs, none)
+		}
+	}
+}
+
+// TestAnAdminSeesEveryNamespace fails when a right in the whole cluster does not show the namespaces of all tenants.
+func TestAnAdminSeesEveryNamespace(t *testing.T) {
+	s, b := at(t), newTab(t)
+	b.signIn(s.url+"/", s.admin)
+	b.shows("Namespaces", s.a.namespace, s.b.namespace)
+	for _, of := range []tenant{s.a, s.b} {
+		b.signIn(s.url+"/ns/"+of.namespace+"/events", s.admin)
+		b.shows("Events", "Kustomization/"+of.object)
+	}
+}
+
+// TestExplainAndHealthSayWhatIsWrong fails when the page does not say why an Alert left an event out, or what is wrong with an object.
+func TestExplainAndHealthSayWhatIsWrong(t *testing.T) {
+	s, b := at(t), newTab(t)
+	b.signIn(s.url+"/ns/"+s.a.namespace+"/events", s.a.token)
+	b.click("a.row")
+	b.shows("Taken by", "Matched", "Not matched", "spec.")
+	b.signIn(s.url+"/ns/"+s.a.namespace+"/webhooks", s.a.token)
+	b.shows("GitRepository/app")
+	b.signIn(s.url+"/ns/"+s.a.namespace+"/health", s.a.token)
+	b.shows("Providers", "Alerts", "Receivers", "slack")
+	b.click("button[popovertarget=test-0]")
+	b.click("#test-0 button[type=submit]")
+	b.shows("A test message is on its way")
+	b.click(".notice a")
+	b.shows("Test message", "What happened")
+}
+
+// TestTheTokenIsKeptNowhere fails when a token is found anywhere that outlives the tab, or is sent in an address.
+func TestTheTokenIsKeptNowhere(t *testing.T) {
+	s, b := at(t), newTab(t)
+	b.open(s.url + "/")
+	b.click("#token")
+	b.press("not-a-token" + kb.Enter)
+	b.shows("The token was not accepted")
+	b.click("#token")
+	b.press(s.a.token + kb.Enter)
+	b.shows("Namespaces", s.a.namespace)
+	b.click(`a[href="/ns/` + s.a.namespace + `/deliveries"]`)
+	b.shows("Deliveries")
+	found := fmt.Sprintf(`[location.href, document.cookie, document.documentElement.outerHTML, JSON.stringify(history.state), JSON.stringify(localStorage),
+		JSON.stringify(sessionStorage), ...performance.getEntriesByType("resource").map((e) => e.name)].filter((text) => text && text.includes(%q)).join()`, s.a.token)
+	if where := eval[string](b, found); where != "" {
+		t.Errorf("the token is in %.300s", where)
+	}
+	// So a load of the page signs out, and what the address names is there again after the next sign-in.
+	eval[bool](b, `(location.reload(), true)`)
+	b.wait(`document.querySelector("[data-signin]:not([hidden])")`)
+	b.click("#token")
+	b.press(s.a.token + kb.Enter)
+	b.shows("Deliveries", "Kustomization/app")
+	b.click("[data-signout]")
+	b.wait(`document.querySelector("[data-signin]")`)
+	b.hides("Kustomization")
+}
+
+// TestNewDeliveriesComeByThemselves fails when a list that is shown stays as it was.
+func TestNewDeliveriesComeByThemselves(t *testing.T) {
+	s, b := at(t), newTab(t)
+	b.signIn(s.url+"/ns/"+s.a.namespace+"/deliveries", s.a.token)
+	b.wait(`document.querySelector(".live.on")`)
+	b.hides("ItCameLater")
+	s.event(t, "ItCameLater", "a later event")
+	b.shows("ItCameLater")
+}
+
+// TestAHostileMessageIsText fails when a message's markup is obeyed, or hides what is written.
+func TestAHostileMessageIsText(t *testing.T) {
+	s, b := at(t), newTab(t)
+	s.event(t, "Hostile", "<img src=x onerror=\"window.owned=1\"><script>window.owned=1</script>\u202etxt.exe")
+	b.signIn(s.url+"/ns/"+s.a.namespace+"/events", s.a.token)
+	b.shows("<img src=x", "[U+202E]")
+	b.click("a.row")
+	b.shows("<script>window.owned=1</script>[U+202E]txt.exe")
+	if eval[bool](b, `!!window.owned`) {
+		t.Error("a script of a message ran")
+	}
+}
+
+// TestItWorksWithoutAScriptBehindAProxy fails when a page needs the script although the browser's requests are signed in.
+func TestItWorksWithoutAScriptBehindAProxy(t *testing.T) {
+	s, b := at(t), newTab(t)
+	b.behindProxy(s.a.token)
+	b.withoutScript()
+	b.open(s.url + "/")
+	b.shows("Namespaces")
+	b.click(`a[href="/ns/` + s.a.namespace + `/deliveries"]`)
+	b.shows("Deliveries", "Kustomization/app")
+	b.click("select[name=state]")
+	b.press("d" + kb.Enter)
+	b.click(".filter button")
+	b.wait(`location.search.includes("state=dead")`)
+	b.click("a.row")
+	b.shows("What happened")
+	b.click("button[popovertarget=replay]")
+	b.click("#replay button[type=submit]")
+	b.shows("Put on its way again")
+}
+
+// TestTheKeyboardIsEnough fails when something cannot be reached, seen or done without a mouse.
+func TestTheKeyboardIsEnough(t *testing.T) {
+	s, b := at(t), newTab(t)
+	b.open(s.url + "/")
+	b.wait(`document.querySelector("[data-signin]:not([hidden])")`)
+	b.tabTo("#token")
+	b.press(s.a.token + kb.Enter)
+	b.shows("Namespaces")
+	b.tabTo(`a[href="/ns/` + s.a.namespace + `/deliveries"]`)
+	b.press(kb.Enter)
+	b.shows("Deliveries")
+	b.tabTo("select[name=state]")
+	b.press("d")
+	b.tabTo(".filter button")
+	b.press(kb.Enter)
+	b.wait(`location.search === "?state=dead" && !document.body.hasAttribute("aria-busy")`)
+	b.tabTo("a.row")
+	b.press(kb.Enter)
+	b.shows("What happened")
+	b.tabTo("button[popovertarget=replay]")
+	b.press(kb.Enter)
+	b.wait(`document.activeElement.matches("#replay button[type=submit]")`)
+	b.press(kb.Escape)
+	b.wait(`document.activeElement.matches("button[popovertarget=replay]")`)
+	b.press(kb.Enter)
+	b.wait(`document.activeElement.matches("#replay button[type=submit]")`)
+	b.press(kb.Enter)
+	b.shows("Put on its way again")
+	b.tabTo(".skip")
+	b.press(kb.Enter)
+	b.wait(`document.activeElement.id === "main"`)
+}
+
+// TestEveryPageFitsAPhoneAndIsReadable fails when a page is wider than a small screen, or a text has too little contrast (WCAG 2.2, 1.4.3).
+func TestEveryPageFitsAPhoneAndIsReadable(t *testing.T) {
+	s, b := at(t), newTab(t)
+	delivery, event := s.first(b, "deliveries"), s.first(b, "events")
+	for _, page := range []string{
+		"/", "/ns/" + s.a.namespace + "/deliveries", delivery, "/ns/" + s.a.namespace + "/events", event, "/ns/" + s.a.namespace + "/webhooks",
+		"/ns/" + s.a.namespace + "/health", "/ns/other/health", "/ns/" + s.a.namespace + "/deliveries?provider=none",
+	} {
+		for _, scheme := range []string{"light", "dark"} {
+			b.look(scheme, 360)
+			b.signIn(s.url+page, s.a.token)
+			if w := eval[int](b, `document.documentElement.scrollWidth`); w > 360 {
+				t.Errorf("%s is %d pixels wide", page, w)
+			}
+			if faint := eval[string](b, tooFaint); faint != "" {
+				t.Errorf("%s, %s: too little contrast:\n%s", page, scheme, faint)
+			}
+		}
+	}
+}
+
+// tooFaint names the texts whose colour has a contrast of less than 4.5 to what is behind them.
+const tooFaint = `(() => {
+	const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+	const rgba = (color) => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1); return [...canvas.getImageData(0, 0, 1, 1).data]; };
+	const light = ([r, g, b]) => { const [x, y, z] = [r, g, b].map((c) => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4); return 0.2126 * x + 0.7152 * y + 0.0722 * z; };
+	const behind = (e) => { for (; e; e = e.parentElement) { const c = rgba(getComputedStyle(e).backgroundColor); if (c[3] === 255) return c; } return [255, 255, 255]; };
+	const faint = new Set();
+	for (const e of document.querySelectorAll("body *")) {
+		const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
+		if (!own || e.closest("[aria-hidden]") || !e.checkVisibility()) continue;
+		const [x, y] = [light(rgba(getComputedStyle(e).color)), light(behind(e))];
+		const contrast = (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05);
+		if (contrast < 4.5) faint.add(contrast.toFixed(2) + " " + e.outerHTML.slice(0, 120));
+	}
+	return [...faint].join("\n");
+})()`
+
+// TestThePicturesOfTheDocumentation takes them with -update, and fails when one cannot be taken.
+func TestThePicturesOfTheDocumentation(t *testing.T) {
+	s, b := at(t), newTab(t)
+	dir := t.TempDir()
+	if *update {
+		dir = filepath.Join("..", "..", "docs", "images")
+	}
+	in := s.url + "/ns/" + s.a.namespace
+	for _, p := range []struct {
+		name, address, scheme string
+		width                 int64
+	}{
+		{"page-deliveries", in + "/deliveries", "light", 1100},
+		{"page-delivery", s.url + s.first(b, "deliveries?state=dead"), "light", 1100},
+		{"page-delivery-dark", s.url + s.first(b, "deliveries?state=dead"), "dark", 1100},
+		{"page-explain", s.url + s.first(b, "events"), "light", 1100},
+		{"page-health", in + "/health", "light", 1100},
+		{"page-phone", in + "/deliveries", "light", 360},
+	} {
+		b.look(p.scheme, p.width)
+		b.signIn(p.address, s.a.token)
+		b.wait(`!document.querySelector("[data-live]") || document.querySelector(".live.on")`)
+		b.picture(filepath.Join(dir, p.name+".png"))
+	}
+}

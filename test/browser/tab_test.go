@@ -1,0 +1,235 @@
+package browser
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"notifier/test/env"
+)
+
+const (
+	// program is Debian's Chromium.
+	program = "chromium"
+	// patience bounds each wait for what a page should come to.
+	patience = 30 * time.Second
+	// most bounds a test, its browser included.
+	most = 4 * time.Minute
+)
+
+// tab is a tab of a browser of its own: nothing that another test left is there.
+type tab struct {
+	*testing.T
+	ctx context.Context
+}
+
+// newTab starts a browser that ends with the test.
+func newTab(t *testing.T) *tab {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), most)
+	t.Cleanup(cancel)
+	// Chromium refuses to run as root with its sandbox, and a container has no graphics.
+	ctx, stop := chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU)...)
+	t.Cleanup(stop)
+	ctx, end := chromedp.NewContext(ctx)
+	t.Cleanup(end)
+	b := &tab{t, ctx}
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatalf("%s did not start (the package of that name has it): %v", program, err)
+	}
+	b.failOnExceptions()
+	b.look("light", 1280)
+	return b
+}
+
+// failOnExceptions fails the test when a script of the page fails.
+func (b *tab) failOnExceptions() {
+	thrown := chromedp.Events(b.ctx, runtime.ExceptionThrown)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for e, err := range thrown {
+			if err != nil {
+				return
+			}
+			b.Errorf("the page's script failed: %s", exception(e.ExceptionDetails))
+		}
+	}()
+	b.Cleanup(func() {
+		_ = chromedp.Cancel(b.ctx)
+		<-done
+	})
+}
+
+func exception(d *runtime.ExceptionDetails) string {
+	if d == nil {
+		return "?"
+	}
+	if d.Exception != nil {
+		return d.Text + " " + d.Exception.Description
+	}
+	return d.Text
+}
+
+func (b *tab) must(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// look has the page seen in a scheme of colours, in a window so many pixels wide.
+func (b *tab) look(scheme string, width int64) {
+	b.Helper()
+	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+		{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+	}})
+	b.must(err)
+	b.must(chromedp.Do(b.ctx, chromedp.EmulateViewport(width, 800)))
+}
+
+// open loads an address, as one that is typed.
+func (b *tab) open(address string) {
+	b.Helper()
+	b.must(chromedp.Do(b.ctx, chromedp.Navigate("about:blank"), chromedp.Navigate(address)))
+}
+
+// signIn opens a page by a link that has a token in its fragment.
+func (b *tab) signIn(address, token string) {
+	b.Helper()
+	b.open(address + "#token=" + url.QueryEscape(token))
+	b.wait(`!document.querySelector("[data-signin]") && !document.body.hasAttribute("aria-busy") && location.hash === ""`)
+}
+
+// behindProxy has every request of the tab bear a token, as one does behind a proxy that signs in.
+func (b *tab) behindProxy(token string) {
+	b.Helper()
+	_, err := chromedp.Call(b.ctx, network.Enable, network.EnableParams{})
+	b.must(err)
+	header := network.Headers{"Authorization": "Bearer " + token}
+	_, err = chromedp.Call(b.ctx, network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{Headers: header})
+	b.must(err)
+}
+
+// withoutScript has the tab run no script of pages.
+func (b *tab) withoutScript() {
+	b.Helper()
+	_, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	b.must(err)
+}
+
+// eval is the value of an expression in the page.
+func eval[T any](b *tab, expression string) T {
+	b.Helper()
+	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
+	if err != nil {
+		b.Fatalf("%s: %v", expression, err)
+	}
+	return v
+}
+
+// wait waits until an expression holds in the page.
+func (b *tab) wait(expression string) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	err := env.Eventually(ctx, func(context.Context) error {
+		holds, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("!!("+expression+")"))
+		if err == nil && !holds {
+			err = fmt.Errorf("does not hold")
+		}
+		return err
+	})
+	if err != nil {
+		b.Fatalf("%s: %v\nthe page:\n%s", expression, err, b.text())
+	}
+}
+
+// text is what the page says.
+func (b *tab) text() string {
+	b.Helper()
+	return eval[string](b, `document.body.innerText`)
+}
+
+// shows waits until the page says all of some texts.
+func (b *tab) shows(texts ...string) {
+	b.Helper()
+	for _, text := range texts {
+		b.wait(fmt.Sprintf("document.body.innerText.includes(%q)", text))
+	}
+}
+
+// hides fails the test when the page says one of some texts.
+func (b *tab) hides(texts ...string) {
+	b.Helper()
+	said := b.text()
+	for _, text := range texts {
+		if strings.Contains(said, text) {
+			b.Errorf("the page says %q:\n%s", text, said)
+		}
+	}
+}
+
+// click clicks on what a selector finds first.
+func (b *tab) click(selector string) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	if err := chromedp.Do(ctx, chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible)); err != nil {
+		b.Fatalf("click %s: %v\n%s", selector, err, b.text())
+	}
+}
+
+// press presses keys.
+func (b *tab) press(keys string) {
+	b.Helper()
+	b.must(chromedp.Do(b.ctx, chromedp.KeyEvent(keys)))
+}
+
+// tabTo presses the tabulator until the focus is on what a selector finds. Each stop on the way has to be seen.
+func (b *tab) tabTo(selector string) {
+	b.Helper()
+	for range 60 {
+		b.press(kb.Tab)
+		if unseen := eval[string](b, invisibleFocus); unseen != "" {
+			b.Errorf("the focus is not seen on %s", unseen)
+		}
+		if eval[bool](b, fmt.Sprintf("document.activeElement.matches(%q)", selector)) {
+			return
+		}
+	}
+	b.Fatalf("the tabulator does not reach %s", selector)
+}
+
+// invisibleFocus is the element with the focus when that has no outline, and empty when it has one.
+const invisibleFocus = `(() => {
+	const e = document.activeElement;
+	if (e === document.body) return "";
+	const drawn = (pseudo) => { const s = getComputedStyle(e, pseudo); return s.outlineStyle !== "none" && parseFloat(s.outlineWidth) > 0; };
+	return drawn(null) || drawn("::after") ? "" : e.outerHTML.slice(0, 200);
+})()`
+
+// picture writes what the window shows to a file.
+func (b *tab) picture(file string) {
+	b.Helper()
+	png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+	b.must(err)
+	if len(png) > maxPicture {
+		b.Errorf("%s has %d bytes, more than %d", file, len(png), maxPicture)
+	}
+	b.must(os.WriteFile(file, png, 0o644))
+}
+
+// maxPicture bounds a picture of the documentation, in bytes.
+const maxPicture = 150 << 10
