@@ -146,6 +146,7 @@ func (a *App) work(ctx context.Context) error {
 		group, ctx := errgroup.WithContext(ctx)
 		group.Go(func() error { return a.reconcile.Lead(ctx) })
 		group.Go(func() error { return a.watcher.Lead(ctx) })
+		group.Go(func() error { return a.bus.Answer(ctx, requests{a}) })
 		return group.Wait()
 	})
 }
