@@ -22,7 +22,8 @@ const (
 	// askTime bounds one request, maxAsk its size in bytes.
 	askTime = 30 * time.Second
 	maxAsk  = 512 << 10
-	// maxAnswering is how many requests the worker serves at a time, and maxAsked how many may wait for that. Further ones are not answered.
+	// maxAnswering is how many requests the worker serves at a time, and maxAsked how many may wait for that. Further ones are not
+	// answered.
 	maxAnswering = 4
 	maxAsked     = 64
 )

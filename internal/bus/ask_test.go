@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -83,7 +84,8 @@ func TestTheWorkerIsAskedFromAnyReplica(t *testing.T) {
 	if _, err := b.AskTest(ctx, "team", view.TestRequest{}); !errors.Is(err, view.ErrNotFound) {
 		t.Errorf("not found is told as %v", err)
 	}
-	if _, err := b.AskReplay(ctx, "team", view.ReplayRequest{IDs: []string{strings.Repeat("x", maxAsk)}}); event.AsError(err).Label != "too_large" {
+	large := view.ReplayRequest{IDs: []string{strings.Repeat("x", maxAsk)}}
+	if _, err := b.AskReplay(ctx, "team", large); event.AsError(err).Label != "too_large" {
 		t.Errorf("a large request: %v", err)
 	}
 	stop()
@@ -96,14 +98,15 @@ func TestTheWorkerIsAskedFromAnyReplica(t *testing.T) {
 func TestAWorkerWhoseTermIsOverDoesNothing(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	r := &requests{}
-	owned := false
-	answering(t, b, r, func() bool { return owned })
+	var owned atomic.Bool
+	answering(t, b, r, owned.Load)
 	ctx, cancel := context.WithTimeout(testContext(t), 2*followRetry/10)
 	defer cancel()
-	if _, err := b.AskTest(ctx, "team", view.TestRequest{Provider: "slack"}); !errors.Is(err, context.DeadlineExceeded) || r.namespace != "" {
+	_, err := b.AskTest(ctx, "team", view.TestRequest{Provider: "slack"})
+	if !errors.Is(err, context.DeadlineExceeded) || r.namespace != "" {
 		t.Errorf("asked for %q: %v", r.namespace, err)
 	}
-	owned = true
+	owned.Store(true)
 	for _, body := range []string{"", "{", "[]", `{"namespace":""}`, `{"namespace":1}`, strings.Repeat(" ", maxAsk+1)} {
 		must(t, b.nc.PublishRequest(subjectAsk+askTest, b.nc.NewInbox(), []byte(body)))
 		must(t, b.nc.PublishRequest(subjectAsk+"other", b.nc.NewInbox(), []byte(body)))

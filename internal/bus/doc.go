@@ -1,5 +1,6 @@
 // Package bus is the one thing between the stages of notifier: six JetStream streams and a few buckets, on a nats-server in
-// this process or on a remote one. It is the only user of NATS.
+// this process or on a remote one. With package browse
+// below it, it is the only user of NATS.
 //
 // # Loss
 //
@@ -110,4 +111,19 @@
 // many callers there are, and never longer than four seconds. On the embedded server a trigger that is on disk and waits for its turn in this process
 // stands for later ones of the same target and Receiver, which are then acknowledged without a write. The server hands a trigger out before it is
 // synced, so until then it stands for none.
+//
+// # Reading
+//
+// Owners are shown what the streams keep of their namespace: lists newest first in pages (ListDeliveries, ListEvents, ListWebhooks), single
+// things (FindDelivery, FindEvent, EventAt), and what is new (Follow). Any replica answers, from the streams alone: package browse says how
+// a stream is read backwards without an index. Reading has a connection of its own and four turns in a process, and a page, a search and
+// each request are bounded; what a page does not reach is behind its cursor. Of a namespace with few messages among very many others a
+// page costs what the server takes to pass over these, some 200 ns each, and some milliseconds for each block that it has not in memory.
+//
+// The namespace comes from the caller alone. Each message's subject is compared with it, and a cursor has places and nothing else.
+//
+// A message of HISTORY has what is shown of each delivery, but not its text: that is taken from EVENTS by the order, for as long as it is
+// there. The time of what was sent is when its record was stored, so that each stream is in the order of its times.
+//
+// What the worker alone does is asked for by request and reply, on subjects under notifier.ask, and is answered while its fence holds.
 package bus

@@ -21,8 +21,6 @@ const (
 	maxID = 256
 	// soon is within what time most deliveries are sent that are sent at all.
 	soon = 10 * time.Minute
-	// maxSubjects is how many subjects the server tells of at a time.
-	maxSubjects = 100_000
 )
 
 // searchBudget bounds the search for one ID.
@@ -30,8 +28,8 @@ func searchBudget() *browse.Budget {
 	return &browse.Budget{Messages: 1 << 20, Bytes: 1 << 30, Requests: 1 << 14, Until: time.Now().Add(3 * time.Second)}
 }
 
-// FindDelivery returns what is kept of a delivery, or view.ErrNotFound: of one that waits, else of a dead letter, else of one that was sent.
-// What was sent is found among the newest of its namespace, as far as three seconds of reading reach.
+// FindDelivery returns what is kept of a delivery, or view.ErrNotFound: of one that waits, else of a dead letter, else of one that was
+// sent. What was sent is found among the newest of its namespace, as far as three seconds of reading reach.
 func (b *Bus) FindDelivery(ctx context.Context, namespace, id string) (view.DeliveryDetail, error) {
 	ctx, end, err := b.reads.begin(ctx)
 	if err != nil {
@@ -146,7 +144,7 @@ func (f *finder) pending(ctx context.Context) error {
 
 // dead looks among the dead letters.
 func (f *finder) dead(ctx context.Context, since time.Time) error {
-	return f.search(ctx, streamDeadLetters, deadFilter(f.namespace, anyToken), since, time.Time{}, func(m browse.Message) {
+	return f.search(ctx, streamDeadLetters, deadFilter(f.namespace, anyToken), period{since: since}, func(m browse.Message) {
 		if !f.wanted[header(m.Header, headerID)] {
 			return
 		}
@@ -164,7 +162,7 @@ func (f *finder) sent(ctx context.Context, since, until time.Time) error {
 	for id := range f.wanted {
 		marks[id], _ = json.Marshal(id) // a string always has a form in JSON
 	}
-	return f.search(ctx, streamHistory, historyFilter(f.namespace, anyToken), since, until, func(m browse.Message) {
+	return f.search(ctx, streamHistory, historyFilter(f.namespace, anyToken), period{since, until}, func(m browse.Message) {
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(f.wanted)), func(id string) bool { return bytes.Contains(m.Data, marks[id]) }) {
 			return
 		}
@@ -178,14 +176,16 @@ func (f *finder) sent(ctx context.Context, since, until time.Time) error {
 	})
 }
 
+// period is a time in which messages were stored, without a bound where one is zero.
+type period struct{ since, until time.Time }
+
 // search has each message of a filter looked at, newest first, until all is found.
-func (f *finder) search(ctx context.Context, stream, filter string, since, until time.Time, look func(browse.Message)) error {
+func (f *finder) search(ctx context.Context, stream, filter string, p period, look func(browse.Message)) error {
 	w, err := f.reads.walker(stream, f.namespace, filter)
 	if err != nil {
 		return err
 	}
-	w.Since = since
-	w.Until = until
+	w.Since, w.Until = p.since, p.until
 	return search(ctx, &w, f.budget, func(m browse.Message) bool {
 		look(m)
 		return len(f.wanted) == 0
@@ -267,7 +267,7 @@ func (r *reads) addMessage(ctx context.Context, d *view.DeliveryDetail) error {
 	return nil
 }
 
-// subjects lists the subjects of a filter that a stream has messages of, at most maxSubjects.
+// subjects lists the subjects of a filter that a stream has messages of, of very many the first 100,000 that the server tells of.
 func (r *reads) subjects(ctx context.Context, stream, filter string) ([]string, error) {
 	nc, err := r.conn()
 	if err != nil {

@@ -121,3 +121,56 @@ func TestEventsAreListedAndFound(t *testing.T) {
 		}
 	}
 }
+
+// Fails when a way to look something up does not work through the streams' leaders, which answer in another form.
+func TestLookupsWorkThroughTheLeader(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	indirect(b)
+	ctx := testContext(t)
+	r := published(t, b, "event", "team", "app")
+	items := followTo(t, b, "team", view.Deliveries)
+	for id, store := range map[string]func(*event.Delivery) error{
+		"sent":  func(d *event.Delivery) error { return b.Sent(ctx, d) },
+		"dead":  func(d *event.Delivery) error { return b.DeadLetter(ctx, d, "refused", "no") },
+		"waits": func(d *event.Delivery) error { return b.Reschedule(ctx, d, time.Now().Add(time.Hour)) },
+	} {
+		d := testDelivery(id, "team", "slack")
+		d.Order = r.Seq
+		must(t, store(&d))
+		if got := receive(t, items).(view.Delivery); got.ID != id {
+			t.Errorf("followed %+v", got)
+		}
+		if found, err := b.FindDelivery(ctx, "team", id); err != nil || found.ID != id || found.Message == nil || found.Message.ID != r.ID {
+			t.Errorf("%s: %+v (%v)", id, found, err)
+		}
+	}
+	if found, err := b.FindEvent(ctx, "team", "event"); err != nil || cmp.Diff(r, found) != "" {
+		t.Errorf("found %+v (%v)", found, err)
+	}
+	if page, err := b.ListEvents(ctx, "team", view.Query{Since: r.Accepted}); err != nil || len(page.Items) != 1 {
+		t.Errorf("listed %+v (%v)", page, err)
+	}
+	if _, err := b.EventAt(ctx, "team", 99); !errors.Is(err, view.ErrNotFound) {
+		t.Errorf("where there is nothing: %v", err)
+	}
+}
+
+// E3: fails when the history is kept for less than a delivery may wait, or not for as long as was asked for.
+func TestE3TheHistoryIsKeptLongEnough(t *testing.T) {
+	dir := t.TempDir()
+	for _, age := range []time.Duration{time.Hour, MinHistoryAge - time.Second, MaxHistoryAge + time.Second, -time.Hour} {
+		if b, err := Open(testContext(t), testOptions(dir, func(o *Options) { o.HistoryAge = age })); err == nil {
+			closeBus(t, b)
+			t.Errorf("%s is accepted", age)
+		}
+	}
+	for age, want := range map[time.Duration]time.Duration{0: DefaultHistoryAge, MinHistoryAge: MinHistoryAge} {
+		b := open(t, dir, func(o *Options) { o.HistoryAge = age })
+		info, err := b.streams[streamHistory].Info(testContext(t))
+		must(t, err)
+		if info.Config.MaxAge != want {
+			t.Errorf("kept for %s, want %s", info.Config.MaxAge, want)
+		}
+		closeBus(t, b)
+	}
+}

@@ -25,7 +25,8 @@ const (
 var ErrSlow = errors.New("follower is too slow")
 
 // Follow calls handle with the new items of a list of a namespace, a view.Delivery, view.Event or view.Webhook each, in the order of each
-// stream, until ctx ends, when it returns nil, or handle fails. One that is too slow is ended with ErrSlow. New is what is stored after the call.
+// stream, until ctx ends, when it returns nil, or handle fails. One that is too slow is ended with ErrSlow. New is what is stored after
+// the call.
 //
 // All followers of this process share one reader for each stream, and nothing is read while there is no follower.
 func (b *Bus) Follow(ctx context.Context, namespace string, list view.List, handle func(item any) error) error {

@@ -12,8 +12,9 @@ import (
 	"notifier/internal/event/view"
 )
 
-// ListDeliveries returns deliveries of a namespace, newest first: those that were sent, those that were given up, and those that wait. One
-// that is being sent for the first time is in no stream yet and is not listed. The time of one that waits is when it was last put where it waits.
+// ListDeliveries returns deliveries of a namespace, newest first: those that were sent, those that were given up, and those that wait.
+// One that is being sent for the first time is in no stream yet and is not listed. The time of one that waits is when it was last put
+// where it waits.
 func (b *Bus) ListDeliveries(ctx context.Context, namespace string, q view.Query) (view.Page[view.Delivery], error) {
 	ctx, end, err := b.reads.begin(ctx)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"notifier/internal/event/view"
 )
 
-// Fails when results are not listed newest first over messages of several, when a page repeats one at its end or takes equal ones for one, or
-// when a result is another namespace's or Receiver's.
+// Fails when results are not listed newest first over messages of several, when a page repeats one at its end or takes equal ones for
+// one, or when a result is another namespace's or Receiver's.
 func TestResultsOfWebhooksAreListed(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)
@@ -21,7 +21,8 @@ func TestResultsOfWebhooksAreListed(t *testing.T) {
 		var together []view.Webhook
 		for j := range 3 {
 			together = append(together, view.Webhook{
-				Namespace: "my.team", Receiver: fmt.Sprint("r.", i%2), Time: time.Now().UTC().Truncate(time.Second), Result: "accepted", Count: int64(j/2 + 1),
+				Namespace: "my.team", Receiver: fmt.Sprint("r.", i%2), Time: time.Now().UTC().Truncate(time.Second),
+				Result: "accepted", Count: int64(j/2 + 1),
 			})
 		}
 		must(t, b.RecordWebhooks(ctx, "my.team", fmt.Sprint("r.", i%2), together))

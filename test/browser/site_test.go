@@ -7,9 +7,6 @@ import (
 	"testing"
 	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"notifier/test/env"
 )
 
@@ -30,9 +27,6 @@ type tenant struct {
 	*env.Tenant
 	namespace, token, object string
 }
-
-// owner is the service account that stands for people.
-const owner = "owner"
 
 var shared = env.Shared(newSite)
 
@@ -88,50 +82,13 @@ func (s *site) people(ctx context.Context, system *env.System) error {
 			return err
 		}
 		*p.tenant = tenant{Tenant: made, namespace: p.name, object: p.object}
-		if p.tenant.token, err = person(ctx, system, p.name, p.name); err != nil {
+		if p.tenant.token, err = system.Owner(ctx, p.name, p.name); err != nil {
 			return err
 		}
 	}
 	var err error
-	s.admin, err = person(ctx, system, env.SystemNamespace, "")
+	s.admin, err = system.Owner(ctx, env.SystemNamespace, "")
 	return err
-}
-
-// person makes the service account of an owner in a namespace, who may see and replay in another one, or in all when that is empty, and
-// returns its token.
-func person(ctx context.Context, system *env.System, home, namespace string) (string, error) {
-	if err := system.ServiceAccount(ctx, home, owner); err != nil {
-		return "", err
-	}
-	meta := metav1.ObjectMeta{GenerateName: "people-"}
-	subjects := []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: home, Name: owner}}
-	rbac := system.Client.RbacV1()
-	for _, role := range []string{"notifier-view", "notifier-edit"} {
-		ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}
-		var err error
-		if namespace == "" {
-			binding := &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects}
-			_, err = rbac.ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
-		} else {
-			binding := &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects}
-			_, err = rbac.RoleBindings(namespace).Create(ctx, binding, metav1.CreateOptions{})
-		}
-		if err != nil {
-			return "", err
-		}
-	}
-	rules := []rbacv1.PolicyRule{
-		{APIGroups: []string{"notification.toolkit.fluxcd.io"}, Resources: []string{"deliveries/replay", "providers/test"}, Verbs: []string{"create"}},
-		{APIGroups: []string{"notification.toolkit.fluxcd.io"}, Resources: []string{"deliveries", "events", "webhooks"}, Verbs: []string{"list"}},
-	}
-	if err := system.AwaitAllowed(ctx, true, env.ServiceAccountUser(home, owner), namespace, rules...); err != nil {
-		return "", err
-	}
-	as, err := system.As(ctx, home, owner)
-	if err != nil {
-		return "", err
-	}
-	return as.BearerToken, nil
 }
 
 // objects makes Alerts: one to a destination that takes everything, one to a destination that is gone for good, and one that leaves events

@@ -32,10 +32,10 @@ type NotifierOptions struct {
 type Notifier struct {
 	system  *System
 	process *Process
-	// EventsURL, HooksURL, MetricsURL and HealthURL are the bases of its endpoints, without a trailing slash.
-	EventsURL, HooksURL, MetricsURL, HealthURL string
-	DataDir                                    string
-	HTTP                                       *http.Client
+	// EventsURL, HooksURL, MetricsURL, HealthURL and APIURL are the bases of its endpoints, without a trailing slash.
+	EventsURL, HooksURL, MetricsURL, HealthURL, APIURL string
+	DataDir                                            string
+	HTTP                                               *http.Client
 }
 
 // Start starts a notifier and waits until it is ready.
@@ -67,14 +67,14 @@ func (w *System) Launch(ctx context.Context, o NotifierOptions) (*Notifier, erro
 			return nil, err
 		}
 	}
-	ports, err := FreePorts(4)
+	ports, err := FreePorts(5)
 	if err != nil {
 		return nil, err
 	}
 	addr := func(i int) string { return fmt.Sprintf("127.0.0.1:%d", ports[i]) }
 	args := []string{
 		"serve", "--kubeconfig", kubeconfig, "--data-dir", dir,
-		"--events-addr", addr(0), "--receiverAddr", addr(1), "--metrics-addr", addr(2), "--health-addr", addr(3),
+		"--events-addr", addr(0), "--receiverAddr", addr(1), "--metrics-addr", addr(2), "--health-addr", addr(3), "--api-addr", addr(4),
 		"--allow-destinations", "127.0.0.0/8",
 	}
 	command := slices.Concat(o.Under, []string{w.Program}, args, o.Args)
@@ -87,7 +87,7 @@ func (w *System) Launch(ctx context.Context, o NotifierOptions) (*Notifier, erro
 	return &Notifier{
 		system: w, process: p, DataDir: dir,
 		EventsURL: "http://" + addr(0), HooksURL: "http://" + addr(1),
-		MetricsURL: "http://" + addr(2), HealthURL: "http://" + addr(3),
+		MetricsURL: "http://" + addr(2), HealthURL: "http://" + addr(3), APIURL: "http://" + addr(4),
 		HTTP: &http.Client{
 			Timeout:   30 * time.Second,
 			Transport: &http.Transport{MaxIdleConns: 0, MaxIdleConnsPerHost: 256, IdleConnTimeout: 30 * time.Second},

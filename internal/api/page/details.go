@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -133,20 +134,23 @@ func metadata(m map[string]string, authored []string) []pair {
 func replayOne(v *visit) (*screen, error) {
 	id := v.request.PathValue("id")
 	result, err := v.Replay(v.ctx(), v.user, v.namespace, view.ReplayRequest{IDs: []string{id}})
-	if err != nil {
-		return nil, err
+	n := &notice{Text: "Put on its way again. Its outcome shows here in a moment."}
+	if why, refused := result.Refused[id]; refused {
+		n = &notice{Failed: true, Text: "Not replayed: " + why}
 	}
-	s, err := deliveryOf(v, id)
-	if err != nil {
-		return nil, err
+	return after(err, n, func() (*screen, error) { return deliveryOf(v, id) })
+}
+
+// after shows the page on which something was asked for again, with what became of it: a notice, or the error.
+func after(err error, n *notice, show func() (*screen, error)) (*screen, error) {
+	s, broken := show()
+	if broken != nil {
+		return nil, cmp.Or(err, broken)
 	}
-	switch why, refused := result.Refused[id]; {
-	case refused:
-		s.Notice = &notice{Failed: true, Text: "Not replayed: " + why}
-	case result.Replayed == 0:
-		s.Notice = &notice{Failed: true, Text: "Not replayed."}
-	default:
-		s.Notice = &notice{Text: "Put on its way again. Its outcome shows here in a moment."}
+	s.Notice = n
+	if err != nil {
+		e := api.AsError(err)
+		s.status, s.Notice = e.Status, &notice{Failed: true, Text: label(e.Text) + "."}
 	}
 	return s, nil
 }
@@ -239,16 +243,8 @@ func toHealth(v *visit) (*screen, error) { return &screen{redirect: in(v.namespa
 func test(v *visit) (*screen, error) {
 	name := v.request.PathValue("provider")
 	result, err := v.Test(v.ctx(), v.user, v.namespace, view.TestRequest{Provider: name})
-	if err != nil {
-		return nil, err
-	}
-	s, err := health(v)
-	if err != nil {
-		return nil, err
-	}
-	s.Notice = &notice{
+	return after(err, &notice{
 		Text: fmt.Sprintf("A test message is on its way through Provider %s.", name),
 		Link: in(v.namespace, "deliveries", result.DeliveryID), Label: "See what becomes of it",
-	}
-	return s, nil
+	}, func() (*screen, error) { return health(v) })
 }

@@ -25,8 +25,10 @@ type fixture struct {
 	// kept are the namespaces, order is their names.
 	kept map[string]*kept
 	// err is what every read fails with, and result is what replays are answered with.
-	err    error
-	result view.ReplayResult
+	err error
+	// refusal is what every replay and test fails with.
+	refusal error
+	result  view.ReplayResult
 
 	queries []view.Query
 	replays []view.ReplayRequest
@@ -190,12 +192,12 @@ func (f *fixture) Follow(ctx context.Context, _ string, _ view.List, _ func(any)
 
 func (f *fixture) AskReplay(_ context.Context, _ string, r view.ReplayRequest) (view.ReplayResult, error) {
 	f.replays = append(f.replays, r)
-	return f.result, f.err
+	return f.result, f.refusal
 }
 
 func (f *fixture) AskTest(_ context.Context, _ string, r view.TestRequest) (view.TestResult, error) {
 	f.tests = append(f.tests, r)
-	return view.TestResult{DeliveryID: "test-delivery"}, f.err
+	return view.TestResult{DeliveryID: "test-delivery"}, f.refusal
 }
 
 func (f *fixture) Explain(_ context.Context, r *event.Record) []view.Decision {

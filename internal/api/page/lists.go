@@ -113,15 +113,7 @@ func replayAll(v *visit) (*screen, error) {
 	result, err := v.Replay(v.ctx(), v.user, v.namespace, view.ReplayRequest{
 		Provider: q.Provider, Alert: q.Alert, State: q.State, Since: q.Since, Until: q.Until,
 	})
-	if err != nil {
-		return nil, err
-	}
-	s, err := deliveriesOf(v, values)
-	if err != nil {
-		return nil, err
-	}
-	s.Notice = replayed(result)
-	return s, nil
+	return after(err, replayed(result), func() (*screen, error) { return deliveriesOf(v, values) })
 }
 
 // mostRefused bounds how many refusals a notice lists.

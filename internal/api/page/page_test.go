@@ -200,6 +200,24 @@ func TestActionsDoWhatTheySay(t *testing.T) {
 	}
 }
 
+// TestWhatWasNotDoneIsSaidWhereItWasAskedFor fails when a user loses the page, or is not told, because nothing was replayed.
+func TestWhatWasNotDoneIsSaidWhereItWasAskedFor(t *testing.T) {
+	for target, still := range map[string]string{
+		"/ns/team-a/deliveries/d1/replay": "What happened", "/ns/team-a/deliveries/replay": "Kustomization/app", "/ns/team-a/providers/teams/test": "Providers",
+	} {
+		f := newFixture()
+		f.refusal = view.ErrNoWorker
+		resp, body := f.do(t, http.MethodPost, target, "editor", url.Values{"provider": {"slack-main"}})
+		contains(t, body, still, `role="alert"`, "No replica is at work")
+		if resp.StatusCode != http.StatusServiceUnavailable {
+			t.Errorf("%s: got %d, want 503", target, resp.StatusCode)
+		}
+		if resp, _ := f.do(t, http.MethodPost, target, "viewer", url.Values{"provider": {"slack-main"}}); resp.StatusCode != http.StatusForbidden {
+			t.Errorf("%s as a viewer: got %d, want 403", target, resp.StatusCode)
+		}
+	}
+}
+
 // TestReplayingAllNeedsAProvider fails when a form without fields replays all that is dead in the namespace.
 func TestReplayingAllNeedsAProvider(t *testing.T) {
 	f := newFixture()

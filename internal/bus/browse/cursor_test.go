@@ -18,7 +18,8 @@ func TestACursorIsGoodForItsListAlone(t *testing.T) {
 	if err != nil || !slices.Equal(got, places) {
 		t.Fatalf("read %v (%v)", got, err)
 	}
-	bad := []string{"x", "=", "\x00", cursor[1:], cursor[:len(cursor)-1], cursor + "AA", strings.Repeat("A", 1<<20), "AAAAAAAAAAA", cursor + "="}
+	bad := []string{"x", "=", "\x00", "AAAAAAAAAAA", strings.Repeat("A", 1<<20)}
+	bad = append(bad, cursor[1:], cursor[:len(cursor)-1], cursor+"AA", cursor+"=")
 	for i := range cursor {
 		changed := []byte(cursor)
 		if changed[i]++; changed[i] != cursor[i] {
@@ -37,7 +38,8 @@ func TestACursorIsGoodForItsListAlone(t *testing.T) {
 	}
 }
 
-// FuzzCursor has cursors made up by somebody who knows how the check is computed. Fails when one panics or has more places than were asked for.
+// FuzzCursor has cursors made up by somebody who knows how the check is computed. Fails when one panics or has more places than were
+// asked for.
 func FuzzCursor(f *testing.F) {
 	f.Add([]byte{3, 1, 0, 1, 0, 1, 0}, "")
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, "x")

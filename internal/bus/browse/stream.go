@@ -14,8 +14,8 @@ import (
 // ErrNone says that the stream has no such message.
 var ErrNone = errors.New("no such message")
 
-// Stream reads single messages of a stream. They are read directly from the server's store, or, where that may be a copy that lags behind, by
-// the stream's leader.
+// Stream reads single messages of a stream. They are read directly from the server's store, or, where that may be a copy that lags
+// behind, by the stream's leader.
 type Stream struct {
 	Conn *nats.Conn
 	Name string

@@ -51,7 +51,8 @@ type Walker struct {
 	Filter string
 	Match  func(subject string) bool
 	Budget *Budget
-	// Below is the sequence before which the walk begins, 0 for behind the last message. It is kept up to date: everything from there on was returned.
+	// Below is the sequence before which the walk begins, 0 for behind the last message. It is kept up to date: everything from there on
+	// was returned.
 	Below uint64
 	// Since and Until, where they are set, bound the time at which the messages returned were stored: Since inclusively, Until exclusively.
 	Since, Until time.Time
@@ -67,7 +68,8 @@ type Walker struct {
 	next  uint64
 }
 
-// Prev returns the message before the one returned last, or ErrNone when there is none. After ErrSpent Below says where another walk goes on.
+// Prev returns the message before the one returned last, or ErrNone when there is none. After ErrSpent Below says where another walk goes
+// on.
 func (w *Walker) Prev(ctx context.Context) (Message, error) {
 	if !w.began {
 		if err := w.begin(ctx); err != nil {

@@ -67,6 +67,7 @@ func (b *bench) steps() []step {
 		{name: "events' syncs", run: b.syncs},
 		{name: "drain of 2,000 waiting deliveries", run: b.drain},
 		{name: "restart with 100,000 deliveries waiting, and their drain", run: b.restartWaiting},
+		{name: "listing deliveries, few and many kept", run: b.listing},
 		{name: many, run: b.manyAlerts},
 		{name: "memory with 10,000 Alerts and 200,000 events delivered", run: b.memory, needs: many},
 		{name: "start to ready with everything", run: b.startToReady, needs: many},

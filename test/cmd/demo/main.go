@@ -27,7 +27,7 @@ func run() int {
 	d := &demo{narrator: tell}
 	err := d.play(ctx)
 	if err == nil && os.Getenv("KEEP") == "1" {
-		d.keep(ctx)
+		err = d.keep(ctx)
 	}
 	if err != nil && d.notifier != nil {
 		fmt.Fprintf(os.Stderr, "\nthe end of the notifier's log:\n%s\n", lastLines(d.notifier.Logs(), 20))

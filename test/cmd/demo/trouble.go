@@ -119,8 +119,12 @@ func (d *demo) outage(ctx context.Context) error {
 }
 
 // keep leaves everything running until the user ends it.
-func (d *demo) keep(ctx context.Context) {
-	d.title("It stays up. Try, in another terminal:")
+func (d *demo) keep(ctx context.Context) error {
+	d.title("It stays up. The page for owners of namespaces is at %s", d.apiURL)
+	if err := d.people(ctx); err != nil {
+		return err
+	}
+	d.title("Try, in another terminal:")
 	d.say(`export KUBECONFIG=%s
 kubectl get receivers,alerts,providers -A
 kubectl -n team-a describe receiver app
@@ -136,4 +140,20 @@ kubectl -n team-a get gitrepository app -o yaml | grep requestedAt`,
 		d.system.Kubeconfig, d.notifier.HooksURL, d.notifier.MetricsURL, d.notifier.HealthURL, env.GitHubPush, token, d.notifier.HooksURL, d.path)
 	d.say("Ctrl-C ends it.")
 	<-ctx.Done()
+	return nil
+}
+
+// people prints a link for each tenant and for an admin that signs them in to the page. The token is in the fragment, which browsers keep.
+func (d *demo) people(ctx context.Context) error {
+	for _, p := range []struct{ name, home, namespace, path string }{
+		{"team-a", "team-a", "team-a", "/ns/team-a/deliveries"}, {"team-b", "team-b", "team-b", "/ns/team-b/health"},
+		{"the admin", env.SystemNamespace, "", "/"},
+	} {
+		token, err := d.system.Owner(ctx, p.home, p.namespace)
+		if err != nil {
+			return err
+		}
+		d.say("as %s: %s%s#token=%s", p.name, d.apiURL, p.path, token)
+	}
+	return nil
 }

@@ -1,0 +1,3 @@
+// Package destinations sends to programs that vendors ship, compiled from the modules that test/vendors pins: Prometheus' Alertmanager, and
+// the OTLP receiver of OpenTelemetry's collector. What arrived is read from the programs themselves.
+package destinations
