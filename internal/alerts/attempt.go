@@ -257,12 +257,11 @@ func (s *shard) account(d *event.Delivery, dest *Destination, v verdict) {
 		label = labelNone
 	}
 	s.metrics.count(dest, outcome, label)
-	if outcome == outcomeSent && !d.Test {
-		s.sent.note(d.Namespace, d.Alert, d.AlertUID, time.Now())
-	}
 	level := slog.LevelInfo
 	if outcome == outcomeKnown || outcome == outcomeSkipped {
 		level = slog.LevelDebug
+	} else {
+		s.note(d, dest, v)
 	}
 	if ctx := context.Background(); s.log.Enabled(ctx, level) {
 		s.log.Log(ctx, level, "delivery", "outcome", outcome, "id", d.ID, "namespace", d.Namespace, "object", d.Event.InvolvedObject.String(), "alert", d.Alert,
