@@ -104,6 +104,9 @@ func inLine(message string) string {
 // detailProvider writes what only a Provider shows.
 func detailProvider(p *v1beta3.Provider, reports []report) {
 	for _, r := range reports {
+		if r.asked != nil {
+			p.Status.LastHandledReplay, p.Status.LastHandledTest = r.asked.Replay, r.asked.Test
+		}
 		h := r.delivery
 		if h == nil {
 			continue
@@ -127,12 +130,16 @@ func detailProvider(p *v1beta3.Provider, reports []report) {
 }
 
 func providerDetailed(p *v1beta3.Provider) bool {
-	return p.Status.LastDelivered != nil || p.Status.Waiting != 0 || p.Status.Problem != ""
+	return p.Status.LastDelivered != nil || p.Status.Waiting != 0 || p.Status.Problem != "" || p.Status.LastHandledReplay != "" ||
+		p.Status.LastHandledTest != ""
 }
 
 // detailAlert writes what only an Alert shows.
 func detailAlert(a *v1beta3.Alert, reports []report) {
 	for _, r := range reports {
+		if r.asked != nil {
+			a.Status.LastHandledReplay = r.asked.Replay
+		}
 		inSteps(&a.Status.LastMatched, r.matched)
 		inSteps(&a.Status.LastSent, r.sent)
 	}
@@ -148,5 +155,5 @@ func inSteps(shown **metav1.Time, at time.Time) {
 }
 
 func alertDetailed(a *v1beta3.Alert) bool {
-	return a.Status.LastMatched != nil || a.Status.LastSent != nil || a.Status.Problem != ""
+	return a.Status.LastMatched != nil || a.Status.LastSent != nil || a.Status.Problem != "" || a.Status.LastHandledReplay != ""
 }

@@ -45,15 +45,17 @@ func reportKinds(kind string) []string {
 	case v1.ReceiverKind:
 		return []string{v1.ReceiverKind, loopKind}
 	case v1beta3.AlertKind:
-		return []string{v1beta3.AlertKind, alerts.AlertLosses, alerts.AlertMatched, alerts.AlertSent}
+		return []string{v1beta3.AlertKind, alerts.AlertLosses, alerts.AlertMatched, alerts.AlertSent, alertAsked}
 	case v1beta3.ProviderKind:
-		return []string{v1beta3.ProviderKind, alerts.ProviderLosses}
+		return []string{v1beta3.ProviderKind, alerts.ProviderLosses, providerAsked}
 	}
 	return []string{kind}
 }
 
 // HealthFeed is the bus's last known health of objects, under "kind/namespace/name".
 type HealthFeed interface {
+	// Get returns a key's value, nil for none.
+	Get(ctx context.Context, key string) ([]byte, error)
 	// Watch hands over each key's value, first all there are, then each change, nil for a key that was deleted. It returns when
 	// ctx ends or on an error.
 	Watch(ctx context.Context, handle func(key string, value []byte)) error
@@ -71,6 +73,8 @@ type report struct {
 	// delivery is of a Provider what its condition was made of; matched and sent are of an Alert when it last did.
 	delivery      *alerts.Health
 	matched, sent time.Time
+	// asked is what was acted on of the annotations of an Alert or a Provider.
+	asked *asked
 	// closing says that the condition only takes back what was shown before, and is not shown to one who never saw it.
 	closing bool
 	// suspect says that the last sweep found no object that it is about.
@@ -99,6 +103,10 @@ func parseReport(kind string, value []byte) (report, error) {
 			return report{uid: a.UID, sent: a.At}, err
 		}
 		return report{uid: a.UID, matched: a.At}, err
+	case alertAsked, providerAsked:
+		var a asked
+		err := json.Unmarshal(value, &a)
+		return report{uid: a.UID, asked: &a}, err
 	case v1beta3.AlertKind, v1beta3.ProviderKind:
 		var h alerts.Health
 		err := json.Unmarshal(value, &h)

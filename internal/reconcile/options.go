@@ -72,6 +72,8 @@ type Options struct {
 	Destinations  *alerts.Destinations
 	Health        HealthFeed
 	Events        EventRecorder
+	// Requests does what is asked for by annotations.
+	Requests Requests
 	// Alive reports whether the replica of that name runs; it may ask the replica. What others reported of Receivers' deliveries goes with them.
 	Alive func(ctx context.Context, replica string) bool
 	// Issuers is given to every Receiver whose senders have tokens of an issuer.
@@ -132,6 +134,7 @@ func (o *Options) validate() error {
 		{"Health", o.Health == nil},
 		{"Alive", o.Alive == nil},
 		{"Events", o.Events == nil},
+		{"Requests", o.Requests == nil},
 		{"Quiet", o.Quiet == nil},
 		{"Issuers", o.Issuers == nil},
 		{"Objects", o.Objects == nil},

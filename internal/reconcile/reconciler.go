@@ -16,6 +16,7 @@ import (
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
 	"notifier/internal/alerts"
+	"notifier/internal/event/view"
 	"notifier/internal/receiver/limit"
 	"notifier/internal/reconcile/kube"
 )
@@ -34,6 +35,9 @@ type Reconciler struct {
 	compiling *limit.CompileShare
 	leading   atomic.Bool
 	complete  chan struct{}
+	// alertAsks and providerAsks act on annotations.
+	alertAsks    *asks[*v1beta3.Alert]
+	providerAsks *asks[*v1beta3.Provider]
 
 	receivers *kindOf[*v1.Receiver, *v1.ReceiverList]
 	alerts    *kindOf[*v1beta3.Alert, *v1beta3.AlertList]
@@ -120,6 +124,12 @@ func (r *Reconciler) wireAlerts() error {
 		again:  func(o *v1beta3.Alert) time.Duration { return matches.again(o) },
 		detail: detailAlert, detailed: alertDetailed,
 	})
+	r.alertAsks = newAsks(r, kind.name, alertAsked, kind.objects)
+	r.alertAsks.shown = func(a *v1beta3.Alert) asked { return asked{Replay: a.Status.LastHandledReplay} }
+	r.alertAsks.of = func(q *view.ReplayRequest, name string) { q.Alert = name }
+	if err := r.alertAsks.watch(); err != nil {
+		return err
+	}
 	return kind.watch(c.keys)
 }
 
@@ -139,6 +149,14 @@ func (r *Reconciler) wireProviders() error {
 	kind.wire(r, c.reconcile, statusOptions[*v1beta3.Provider, *v1beta3.ProviderList]{
 		outcome: v1.ServingCondition, detail: detailProvider, detailed: providerDetailed,
 	})
+	r.providerAsks = newAsks(r, kind.name, providerAsked, kind.objects)
+	r.providerAsks.shown = func(p *v1beta3.Provider) asked {
+		return asked{Replay: p.Status.LastHandledReplay, Test: p.Status.LastHandledTest}
+	}
+	r.providerAsks.of = func(q *view.ReplayRequest, name string) { q.Provider = name }
+	if err := r.providerAsks.watch(); err != nil {
+		return err
+	}
 	return kind.watch(c.keys)
 }
 
@@ -215,6 +233,8 @@ func (r *Reconciler) Run(ctx context.Context) error {
 		for _, run := range []func(context.Context, *errgroup.Group){r.providers.runStatus, r.alerts.runStatus, r.receivers.runStatus} {
 			run(ctx, group)
 		}
+		group.Go(func() error { return untilDone(ctx, r.alertAsks.queue.Run(ctx)) })
+		group.Go(func() error { return untilDone(ctx, r.providerAsks.queue.Run(ctx)) })
 		return nil
 	})
 	return group.Wait()
@@ -271,6 +291,8 @@ func (r *Reconciler) Lead(ctx context.Context) error {
 	r.receivers.status.enqueueAll()
 	r.alerts.status.enqueueAll()
 	r.providers.status.enqueueAll()
+	r.alertAsks.enqueueAll()
+	r.providerAsks.enqueueAll()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { r.sweep(ctx) })
@@ -304,9 +326,9 @@ func (r *Reconciler) healthTold(key string, value []byte) {
 	switch kind {
 	case v1.ReceiverKind, loopKind:
 		r.receivers.status.queue.Enqueue(k)
-	case v1beta3.AlertKind, alerts.AlertLosses, alerts.AlertMatched, alerts.AlertSent:
+	case v1beta3.AlertKind, alerts.AlertLosses, alerts.AlertMatched, alerts.AlertSent, alertAsked:
 		r.alerts.status.queue.Enqueue(k)
-	case v1beta3.ProviderKind, alerts.ProviderLosses:
+	case v1beta3.ProviderKind, alerts.ProviderLosses, providerAsked:
 		r.providers.status.queue.Enqueue(k)
 	}
 }

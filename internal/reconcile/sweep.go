@@ -41,9 +41,9 @@ func (r *Reconciler) sweep(ctx context.Context) {
 // exists reports whether there is the object that a report of a kind is about.
 func (r *Reconciler) exists(kind string, k kube.Key) (ok bool) {
 	switch kind {
-	case v1beta3.AlertKind, alerts.AlertLosses, alerts.AlertMatched, alerts.AlertSent:
+	case v1beta3.AlertKind, alerts.AlertLosses, alerts.AlertMatched, alerts.AlertSent, alertAsked:
 		_, ok = r.alerts.objects.Get(k)
-	case v1beta3.ProviderKind, alerts.ProviderLosses:
+	case v1beta3.ProviderKind, alerts.ProviderLosses, providerAsked:
 		_, ok = r.providers.objects.Get(k)
 	default: // a Receiver's, of either kind
 		_, ok = r.receivers.objects.Get(k)
