@@ -76,6 +76,10 @@ type AlertStatus struct {
 	// +optional
 	LastSent *metav1.Time `json:"lastSent,omitempty"`
 
+	// LastHandledReplay is the value of the annotation notification.toolkit.fluxcd.io/replay that was last acted on.
+	// +optional
+	LastHandledReplay string `json:"lastHandledReplay,omitempty"`
+
 	// Problem is the first thing that is wrong, on one line. It is empty while all is well.
 	// +optional
 	Problem string `json:"problem,omitempty"`

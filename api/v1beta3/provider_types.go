@@ -169,6 +169,14 @@ type ProviderStatus struct {
 	// +optional
 	Waiting int64 `json:"waiting,omitempty"`
 
+	// LastHandledReplay is the value of the annotation notification.toolkit.fluxcd.io/replay that was last acted on.
+	// +optional
+	LastHandledReplay string `json:"lastHandledReplay,omitempty"`
+
+	// LastHandledTest is the value of the annotation notification.toolkit.fluxcd.io/test that was last acted on.
+	// +optional
+	LastHandledTest string `json:"lastHandledTest,omitempty"`
+
 	// Problem is the first thing that is wrong, on one line. It is empty while all is well.
 	// +optional
 	Problem string `json:"problem,omitempty"`

@@ -88,7 +88,7 @@ type DelivererOptions struct {
 func (o DelivererOptions) validate() error {
 	var errs []error
 	for name, missing := range map[string]bool{
-		"Source": o.Source == nil, "Schedule": o.Schedule == nil, "History": o.History == nil, "Dead": o.Dead == nil, "Alerts": o.Alerts == nil,
+		"Source": o.Source == nil, "Schedule": o.Schedule == nil, "History": o.History == nil, "Dead": o.Dead == nil, "Archive": o.Archive == nil, "Alerts": o.Alerts == nil,
 		"Destinations": o.Destinations == nil, "Reports": o.Reports == nil, "Recorder": o.Recorder == nil,
 		"Types": len(o.Types) == 0, "Log": o.Log == nil, "Registerer": o.Registerer == nil,
 	} {

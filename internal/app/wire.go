@@ -79,7 +79,7 @@ func (a *App) wireReconcile(hooks *receiver.Table, subscriptions *subscribe.Subs
 	}
 	a.reconcile, err = reconcile.New(reconcile.Options{
 		Clients: a.clients.kinds, Hooks: hooks, Subscriptions: subscriptions, Alerts: plane.alerts, Destinations: plane.destinations,
-		Ledger: plane.ledger, Health: a.bus.Health(), Alive: a.bus.Alive, Events: a.recorder, Issuers: issuers, Network: network,
+		Ledger: plane.ledger, Health: a.bus.Health(), Alive: a.bus.Alive, Events: a.recorder, Requests: requests{a}, Issuers: issuers, Network: network,
 		Identities: identities, Namespace: a.namespace(),
 		Limits:  registry.Limits{Slack: provider.Limit{Rate: rate.Limit(a.options.SlackRate), Burst: a.options.SlackBurst}},
 		Objects: a.watcher, Kinds: kindNames(), Quiet: a.watcher.Filled(), DefaultServiceAccount: a.options.DefaultServiceAccount, MaxAlertsPerNamespace: a.options.MaxAlertsPerNamespace,
@@ -150,7 +150,7 @@ func (a *App) wireReports(hooks *receiver.Table, subscriptions *subscribe.Subscr
 func (a *App) wireAlerts(plane alertPlane) (err error) {
 	log := a.log.With("component", "alerts")
 	a.deliverer, err = alerts.NewDeliverer(alerts.DelivererOptions{
-		Source: a.bus, Schedule: a.bus, History: a.bus, Dead: a.bus, Alerts: plane.alerts, Destinations: plane.destinations,
+		Source: a.bus, Schedule: a.bus, History: a.bus, Dead: a.bus, Archive: a.bus, Alerts: plane.alerts, Destinations: plane.destinations,
 		Reports: plane.ledger, Recorder: a.recorder, Types: registry.Types(), Quota: a.options.NamespaceQuota,
 		ReplayWindow: a.options.DeadLetterReplay, MaxAge: a.options.DeliveryMaxAge,
 		DrainTimeout: sendsDrain, Gate: a.reconcile.Complete(), Log: log, Registerer: a.registry,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -97,15 +98,15 @@ func TestTheWorkerIsAskedFromAnyReplica(t *testing.T) {
 func TestAWorkerWhoseTermIsOverDoesNothing(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	r := &requests{}
-	owned := false
-	answering(t, b, r, func() bool { return owned })
+	var owned atomic.Bool
+	answering(t, b, r, owned.Load)
 	ctx, cancel := context.WithTimeout(testContext(t), 2*followRetry/10)
 	defer cancel()
 	_, err := b.AskTest(ctx, "team", view.TestRequest{Provider: "slack"})
 	if !errors.Is(err, context.DeadlineExceeded) || r.namespace != "" {
 		t.Errorf("asked for %q: %v", r.namespace, err)
 	}
-	owned = true
+	owned.Store(true)
 	for _, body := range []string{"", "{", "[]", `{"namespace":""}`, `{"namespace":1}`, strings.Repeat(" ", maxAsk+1)} {
 		must(t, b.nc.PublishRequest(subjectAsk+askTest, b.nc.NewInbox(), []byte(body)))
 		must(t, b.nc.PublishRequest(subjectAsk+"other", b.nc.NewInbox(), []byte(body)))

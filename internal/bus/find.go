@@ -21,8 +21,6 @@ const (
 	maxID = 256
 	// soon is within what time most deliveries are sent that are sent at all.
 	soon = 10 * time.Minute
-	// maxSubjects is how many subjects the server tells of at a time.
-	maxSubjects = 100_000
 )
 
 // searchBudget bounds the search for one ID.
@@ -88,11 +86,12 @@ func (f *finder) find(ctx context.Context, since time.Time) error {
 	f.found = map[string]view.DeliveryDetail{}
 	maps.DeleteFunc(f.wanted, func(id string, _ bool) bool { return id == "" || len(id) > maxID })
 	steps := []func(context.Context) error{f.pending, func(ctx context.Context) error { return f.dead(ctx, since) }}
+	later := since
 	if !since.IsZero() {
-		steps = append(steps, func(ctx context.Context) error { return f.sent(ctx, since, since.Add(soon)) })
-		since = since.Add(soon)
+		later = since.Add(soon)
+		steps = append(steps, func(ctx context.Context) error { return f.sent(ctx, since, later) })
 	}
-	steps = append(steps, func(ctx context.Context) error { return f.sent(ctx, since, time.Time{}) })
+	steps = append(steps, func(ctx context.Context) error { return f.sent(ctx, later, time.Time{}) })
 	for _, step := range steps {
 		if len(f.wanted) == 0 {
 			return nil
@@ -146,7 +145,7 @@ func (f *finder) pending(ctx context.Context) error {
 
 // dead looks among the dead letters.
 func (f *finder) dead(ctx context.Context, since time.Time) error {
-	return f.search(ctx, streamDeadLetters, deadFilter(f.namespace, anyToken), since, time.Time{}, func(m browse.Message) {
+	return f.search(ctx, streamDeadLetters, deadFilter(f.namespace, anyToken), period{since: since}, func(m browse.Message) {
 		if !f.wanted[header(m.Header, headerID)] {
 			return
 		}
@@ -164,7 +163,7 @@ func (f *finder) sent(ctx context.Context, since, until time.Time) error {
 	for id := range f.wanted {
 		marks[id], _ = json.Marshal(id) // a string always has a form in JSON
 	}
-	return f.search(ctx, streamHistory, historyFilter(f.namespace, anyToken), since, until, func(m browse.Message) {
+	return f.search(ctx, streamHistory, historyFilter(f.namespace, anyToken), period{since, until}, func(m browse.Message) {
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(f.wanted)), func(id string) bool { return bytes.Contains(m.Data, marks[id]) }) {
 			return
 		}
@@ -178,14 +177,16 @@ func (f *finder) sent(ctx context.Context, since, until time.Time) error {
 	})
 }
 
+// period is a time in which messages were stored, without a bound where one is zero.
+type period struct{ since, until time.Time }
+
 // search has each message of a filter looked at, newest first, until all is found.
-func (f *finder) search(ctx context.Context, stream, filter string, since, until time.Time, look func(browse.Message)) error {
+func (f *finder) search(ctx context.Context, stream, filter string, p period, look func(browse.Message)) error {
 	w, err := f.reads.walker(stream, f.namespace, filter)
 	if err != nil {
 		return err
 	}
-	w.Since = since
-	w.Until = until
+	w.Since, w.Until = p.since, p.until
 	return search(ctx, &w, f.budget, func(m browse.Message) bool {
 		look(m)
 		return len(f.wanted) == 0
@@ -267,7 +268,7 @@ func (r *reads) addMessage(ctx context.Context, d *view.DeliveryDetail) error {
 	return nil
 }
 
-// subjects lists the subjects of a filter that a stream has messages of, at most maxSubjects.
+// subjects lists the subjects of a filter that a stream has messages of, of very many the first 100,000 that the server tells of.
 func (r *reads) subjects(ctx context.Context, stream, filter string) ([]string, error) {
 	nc, err := r.conn()
 	if err != nil {

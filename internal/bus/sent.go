@@ -31,14 +31,12 @@ type sent struct {
 	Took  int64           `json:"took,omitempty"`
 	// Authored are the keys of the metadata that the Alert's author wrote, with their values if these are short.
 	Authored map[string]string `json:"authored,omitempty"`
-	// Test says that the delivery was asked for to test the Provider. It has no event.
-	Test bool `json:"test,omitempty"`
 }
 
 func sentRecord(d *event.Delivery, at time.Time) sent {
 	r := sent{
 		ID: d.ID, Alert: d.Alert, Object: d.Object(), Reason: d.Event.Reason, Severity: d.Event.Severity, Order: d.Order,
-		Attempts: d.Attempts, Replays: d.Replays, Routed: d.Routed, Sent: at, Tries: d.Tries, Test: d.Test,
+		Attempts: d.Attempts, Replays: d.Replays, Routed: d.Routed, Sent: at, Tries: d.Tries,
 	}
 	if len(d.Tries) == 0 {
 		r.Took = d.Took.Milliseconds()

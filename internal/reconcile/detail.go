@@ -121,5 +121,5 @@ func inSteps(shown **metav1.Time, at time.Time) {
 }
 
 func alertDetailed(a *v1beta3.Alert) bool {
-	return a.Status.LastMatched != nil || a.Status.LastSent != nil || a.Status.Problem != ""
+	return a.Status.LastMatched != nil || a.Status.LastSent != nil || a.Status.Problem != "" || a.Status.LastHandledReplay != ""
 }

@@ -40,6 +40,8 @@ var loopKind = strings.TrimSuffix(subscribe.LoopPrefix, "/")
 
 // HealthFeed is the bus's last known health of objects, under "kind/namespace/name".
 type HealthFeed interface {
+	// Get returns a key's value, nil for none.
+	Get(ctx context.Context, key string) ([]byte, error)
 	// Watch hands over each key's value, first all there are, then each change, nil for a key that was deleted. It returns when
 	// ctx ends or on an error.
 	Watch(ctx context.Context, handle func(key string, value []byte)) error
@@ -54,6 +56,8 @@ const matchedStep = 10 * time.Minute
 type report struct {
 	uid       string
 	condition metav1.Condition
+	// asked is of an Alert or a Provider what was acted on of its annotations. There is no condition beside it.
+	asked *asked
 	// closing says that the condition only takes back what was shown before, and is not shown to one who never saw it.
 	closing bool
 	// suspect says that the last sweep found no object that it is about.
@@ -71,6 +75,10 @@ func parseReport(kind string, value []byte) (report, error) {
 		var l subscribe.Loop
 		err := json.Unmarshal(value, &l)
 		return loopReport(l), err
+	case alertAsked, providerAsked:
+		var a asked
+		err := json.Unmarshal(value, &a)
+		return report{uid: a.UID, asked: &a}, err
 	default:
 		return report{}, errors.New("unknown kind")
 	}
@@ -184,34 +192,46 @@ func about(key string) (kind string, k kube.Key, ok bool) {
 	return kind, k, k.Namespace != "" && k.Name != "" && !strings.Contains(k.Name, "/")
 }
 
-// take keeps a value of the feed and returns the Receiver that it is about.
-func (t *healthTable) take(key string, value []byte) (kube.Key, bool) {
-	kind, k, ok := about(key)
+// take keeps a value of the feed and returns the object that it is about, of the kind whose status shows it.
+func (t *healthTable) take(key string, value []byte) (kind string, k kube.Key, ok bool) {
+	reported, k, ok := about(key)
 	if !ok {
-		return kube.Key{}, false
+		return "", kube.Key{}, false
 	}
+	kind = feedKinds[reported]
 	if value == nil {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		delete(t.reports, key)
-		return k, true
+		return kind, k, true
 	}
-	if !slices.Contains(receiverKinds, kind) {
+	if kind == "" {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.reports[key] = report{suspect: true} // nobody replaces it
-		return kube.Key{}, false
+		return "", kube.Key{}, false
 	}
-	r, err := parseReport(kind, value)
+	r, err := parseReport(reported, value)
 	if err != nil {
-		t.log.Warn("health report does not decode", "kind", kind, "namespace", k.Namespace, "name", k.Name)
-		return kube.Key{}, false
+		t.log.Warn("health report does not decode", "kind", reported, "namespace", k.Namespace, "name", k.Name)
+		return "", kube.Key{}, false
 	}
 	r.condition.Message = cut(r.condition.Message, maxEventMessage)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.reports[key] = r
-	return k, true
+	return kind, k, true
+}
+
+// asked returns what the feed has under a kind on what was acted on of an object's annotations, and false where it has nothing.
+func (t *healthTable) asked(kind string, o metav1.Object) (asked, bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	r, ok := t.reports[kind+"/"+o.GetNamespace()+"/"+o.GetName()]
+	if !ok || r.asked == nil || r.uid != string(o.GetUID()) {
+		return asked{}, false
+	}
+	return *r.asked, true
 }
 
 // about returns the reports on an object.
@@ -221,7 +241,7 @@ func (t *healthTable) about(kind string, o metav1.Object) (reports []report) {
 	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	for _, kind := range receiverKinds {
+	for _, kind := range [2]string{v1.ReceiverKind, loopKind} {
 		if r, ok := t.reports[kind+"/"+o.GetNamespace()+"/"+o.GetName()]; ok {
 			reports = append(reports, r)
 		}

@@ -70,7 +70,9 @@ type Options struct {
 	Subscriptions SubscriptionTable
 	Alerts        *alerts.Table
 	Destinations  *alerts.Destinations
-	// Ledger tells of Alerts and Providers at work, Health of Receivers.
+	// Requests does what is asked for by annotations.
+	Requests Requests
+	// Ledger tells of Alerts and Providers at work, Health of Receivers, and what was acted on of the annotations of the others.
 	Ledger Ledger
 	Health HealthFeed
 	Events EventRecorder
@@ -135,6 +137,7 @@ func (o *Options) validate() error {
 		{"Health", o.Health == nil},
 		{"Alive", o.Alive == nil},
 		{"Events", o.Events == nil},
+		{"Requests", o.Requests == nil},
 		{"Quiet", o.Quiet == nil},
 		{"Issuers", o.Issuers == nil},
 		{"Objects", o.Objects == nil},

@@ -15,6 +15,7 @@ import (
 
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
+	"notifier/internal/event/view"
 	"notifier/internal/receiver/limit"
 	"notifier/internal/reconcile/kube"
 )
@@ -33,6 +34,9 @@ type Reconciler struct {
 	compiling *limit.CompileShare
 	leading   atomic.Bool
 	complete  chan struct{}
+	// alertAsks and providerAsks act on annotations.
+	alertAsks    *asks[*v1beta3.Alert]
+	providerAsks *asks[*v1beta3.Provider]
 
 	receivers *kindOf[*v1.Receiver, *v1.ReceiverList]
 	alerts    *kindOf[*v1beta3.Alert, *v1beta3.AlertList]
@@ -134,8 +138,22 @@ func (r *Reconciler) wireAlerts() error {
 				func(o *v1beta3.Alert) { showDeliveries(&o.Status.DeliveryStatus, r.standing(v1beta3.AlertKind, o)) },
 				func(o *v1beta3.Alert) bool { return deliveriesShown(&o.Status.DeliveryStatus) },
 			},
+			{
+				func(o *v1beta3.Alert) {
+					if was, ok := r.health.asked(alertAsked, o); ok {
+						o.Status.LastHandledReplay = was.Replay
+					}
+				},
+				func(o *v1beta3.Alert) bool { return o.Status.LastHandledReplay != "" },
+			},
 		},
 	})
+	r.alertAsks = newAsks(r, kind.name, alertAsked, kind.objects)
+	r.alertAsks.shown = func(a *v1beta3.Alert) asked { return asked{Replay: a.Status.LastHandledReplay} }
+	r.alertAsks.of = func(q *view.ReplayRequest, name string) { q.Alert = name }
+	if err := r.alertAsks.watch(); err != nil {
+		return err
+	}
 	return kind.watch(c.keys)
 }
 
@@ -168,8 +186,26 @@ func (r *Reconciler) wireProviders() error {
 				},
 				func(o *v1beta3.Provider) bool { return deliveriesShown(&o.Status.DeliveryStatus) },
 			},
+			{
+				func(o *v1beta3.Provider) {
+					if was, ok := r.health.asked(providerAsked, o); ok {
+						o.Status.LastHandledReplay, o.Status.LastHandledTest = was.Replay, was.Test
+					}
+				},
+				func(o *v1beta3.Provider) bool {
+					return o.Status.LastHandledReplay != "" || o.Status.LastHandledTest != ""
+				},
+			},
 		},
 	})
+	r.providerAsks = newAsks(r, kind.name, providerAsked, kind.objects)
+	r.providerAsks.shown = func(p *v1beta3.Provider) asked {
+		return asked{Replay: p.Status.LastHandledReplay, Test: p.Status.LastHandledTest}
+	}
+	r.providerAsks.of = func(q *view.ReplayRequest, name string) { q.Provider = name }
+	if err := r.providerAsks.watch(); err != nil {
+		return err
+	}
 	return kind.watch(c.keys)
 }
 
@@ -246,6 +282,8 @@ func (r *Reconciler) Run(ctx context.Context) error {
 		for _, run := range []func(context.Context, *errgroup.Group){r.providers.runStatus, r.alerts.runStatus, r.receivers.runStatus} {
 			run(ctx, group)
 		}
+		group.Go(func() error { return untilDone(ctx, r.alertAsks.queue.Run(ctx)) })
+		group.Go(func() error { return untilDone(ctx, r.providerAsks.queue.Run(ctx)) })
 		return nil
 	})
 	return group.Wait()
@@ -302,6 +340,8 @@ func (r *Reconciler) Lead(ctx context.Context) error {
 	r.receivers.status.enqueueAll()
 	r.alerts.status.enqueueAll()
 	r.providers.status.enqueueAll()
+	r.alertAsks.enqueueAll()
+	r.providerAsks.enqueueAll()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { r.sweep(ctx) })
@@ -329,7 +369,12 @@ func (r *Reconciler) healthTold(key string, value []byte) {
 	if r.deliveries.take(key, value) {
 		return
 	}
-	if k, ok := r.health.take(key, value); ok {
+	switch kind, k, _ := r.health.take(key, value); kind {
+	case v1.ReceiverKind:
 		r.receivers.status.queue.Enqueue(k)
+	case v1beta3.AlertKind:
+		r.alerts.status.queue.Enqueue(k)
+	case v1beta3.ProviderKind:
+		r.providers.status.queue.Enqueue(k)
 	}
 }

@@ -155,6 +155,9 @@ func lossesEnd(conditions *[]metav1.Condition, d *v1beta3.DeliveryStatus) time.D
 	return time.Until(last.Add(lossesShown))
 }
 
-// receiverKinds are the kinds under which the feed has reports. Those of Alerts and Providers, which earlier releases reported there as
-// well, are swept.
-var receiverKinds = []string{v1.ReceiverKind, loopKind}
+// feedKinds are the kinds under which the feed has reports, and of which kind the objects are that they are about. Reports on Alerts and
+// Providers at work, which earlier releases put there as well, are removed.
+var feedKinds = map[string]string{
+	v1.ReceiverKind: v1.ReceiverKind, loopKind: v1.ReceiverKind,
+	alertAsked: v1beta3.AlertKind, providerAsked: v1beta3.ProviderKind,
+}
