@@ -211,7 +211,9 @@ func TestKindsOfOtherProjectsMayBeNamed(t *testing.T) {
 func TestCRDsAreServedAsFluxServesThem(t *testing.T) {
 	columnsBetween := map[string][]string{
 		"receivers": {"Accepted=.status.deliveries.accepted", "Last=.status.deliveries.last.time", "Problem=.status.problem"},
-		"alerts":    {"Matched=.status.lastMatched", "Last=.status.lastSent", "Pending=.status.pending", "Dead=.status.dead", "Problem=.status.problem"},
+		"alerts": {
+			"Matched=.status.lastMatched", "Last=.status.lastSent", "Pending=.status.pending", "Dead=.status.dead", "Problem=.status.problem",
+		},
 		"providers": {
 			`Delivering=.status.conditions[?(@.type=="Delivering")].status`, "Last=.status.lastDelivered", "Pending=.status.pending",
 			"Dead=.status.dead", "Problem=.status.problem",

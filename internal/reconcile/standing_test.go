@@ -39,7 +39,8 @@ func TestAStatusShowsWhatBecameOfItsDeliveries(t *testing.T) {
 		}
 		w.tell("Provider", "chat", s)
 		got := w.shown()
-		if len(got.Recent) != 10 || got.Pending != 3 || got.Dead != 2 || got.Delivered != 6 || got.Failed != 1 || !got.CountedSince.Time.Equal(began) {
+		if len(got.Recent) != 10 || got.Pending != 3 || got.Dead != 2 || got.Delivered != 6 || got.Failed != 1 ||
+			!got.CountedSince.Time.Equal(began) {
 			t.Fatalf("got %+v", got)
 		}
 		failed := v1beta3.DeliveryOutcome{
@@ -63,7 +64,8 @@ func TestAStatusShowsWhatBecameOfItsDeliveries(t *testing.T) {
 		}
 		s.UID = "uid-alert"
 		w.tell("Alert", "alert", s)
-		if a := w.live("Alert", "alert").(*v1beta3.Alert).Status; a.Pending != 3 || len(a.Recent) != 10 || !a.LastSent.Equal(&a.LastDelivery.Time) {
+		a := w.live("Alert", "alert").(*v1beta3.Alert).Status
+		if a.Pending != 3 || len(a.Recent) != 10 || !a.LastSent.Equal(&a.LastDelivery.Time) {
 			t.Errorf("of the Alert: %+v", a)
 		}
 	})
@@ -91,7 +93,8 @@ func TestAStatusIsRightAfterATakeover(t *testing.T) {
 			t.Errorf("when it has counted: %+v", got)
 		}
 		second := first.Add(time.Hour)
-		w.tell("Provider", "chat", faring("ok", "fine", since(second), outcomeAt(second.Add(time.Second), "retry"), outcomeAt(second.Add(2*time.Second), "sent")))
+		w.tell("Provider", "chat", faring("ok", "fine", since(second),
+			outcomeAt(second.Add(time.Second), "retry"), outcomeAt(second.Add(2*time.Second), "sent")))
 		got := w.shown()
 		if got.Delivered != 1 || !got.CountedSince.Time.Equal(second) || len(got.Recent) != 10 ||
 			!got.Recent[0].Time.Time.Equal(second.Add(2*time.Second)) || !got.Recent[2].Time.Time.Equal(first.Add(8*time.Second)) {
