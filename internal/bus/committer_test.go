@@ -163,9 +163,9 @@ func TestWhatCanWaitGoesTogetherAfterAPause(t *testing.T) {
 		if err := <-first; err != nil || time.Since(began) > 0 {
 			t.Errorf("the first was answered after %s: %v", time.Since(began), err)
 		}
-		time.Sleep(f.pause / 4)
+		<-time.After(f.pause / 4)
 		b := f.join(t.Context(), "b", 1)
-		time.Sleep(f.pause / 4)
+		<-time.After(f.pause / 4)
 		c := f.join(t.Context(), "c", 1)
 		write := <-f.started
 		if got := bodies(write.msgs); !cmp.Equal(got, []string{"b=1", "c=1"}) || time.Since(began) != f.pause {
