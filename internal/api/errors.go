@@ -1,11 +1,11 @@
 package api
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"time"
 
+	"notifier/internal/event"
 	"notifier/internal/event/view"
 )
 
@@ -64,6 +64,15 @@ func AsError(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
+	if e, ok := errors.AsType[*event.Error](err); ok { // whose reason is for the tenant
+		switch {
+		case e.RetryAfter > 0:
+			return &Error{Status: http.StatusTooManyRequests, Text: e.Reason, RetryAfter: e.RetryAfter}
+		case e.Class == event.Permanent:
+			return &Error{Status: http.StatusConflict, Text: e.Reason}
+		}
+		return &Error{Status: http.StatusServiceUnavailable, Text: e.Reason, RetryAfter: 2 * time.Second}
+	}
 	switch {
 	case errors.Is(err, view.ErrNotFound):
 		return errNotFound
@@ -71,8 +80,6 @@ func AsError(err error) *Error {
 		return errCursor
 	case errors.Is(err, view.ErrNoWorker):
 		return errNoWorker
-	case errors.Is(err, context.DeadlineExceeded):
-		return errStore
 	}
 	return errStore
 }

@@ -11,7 +11,7 @@ const maxLookups = 200
 
 // Explain is what the Alerts of the namespace, as they are now, decide about an event, and what became of its deliveries.
 func (s *Service) Explain(ctx context.Context, u *User, namespace, id string) (view.Explanation, error) {
-	return guarded(ctx, s, u, namespace, func(ctx context.Context) (view.Explanation, error) {
+	return guarded(ctx, s.visit(u, namespace, GetEvent, GetDelivery), func(ctx context.Context) (view.Explanation, error) {
 		if !isID(id) {
 			return view.Explanation{}, view.ErrNotFound
 		}
@@ -27,7 +27,7 @@ func (s *Service) Explain(ctx context.Context, u *User, namespace, id string) (v
 			told.Decisions = []view.Decision{}
 		}
 		return told, s.addDeliveries(ctx, namespace, told)
-	}, GetEvent, GetDelivery)
+	})
 }
 
 // addDeliveries adds what is kept of the deliveries that decisions name: those of Alerts that match first.

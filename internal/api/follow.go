@@ -23,22 +23,6 @@ const (
 // errWatchEnds ends a watch whose time is over.
 var errWatchEnds = errors.New("the watch's time is over")
 
-// Follow calls handle with each new item of a list that a query selects, one at a time, until ctx ends, the user loses the right or their
-// token, handle fails, or half an hour is over, when the error is nil. Of the query only names and the state select.
-func (s *Service) Follow(ctx context.Context, u *User, namespace string, l view.List, q view.Query, handle func(item any) error) error {
-	f, err := s.follow(ctx, u, namespace, l)
-	if err != nil {
-		return err
-	}
-	defer f.release()
-	return f.run(ctx, func(item any) error {
-		if !selects(q, item) {
-			return nil
-		}
-		return handle(item)
-	})
-}
-
 // follower is a user who may follow a list, until release.
 type follower struct {
 	service   *Service
@@ -63,7 +47,8 @@ func (s *Service) follow(ctx context.Context, u *User, namespace string, l view.
 	return &follower{s, u, namespace, l, release}, nil
 }
 
-// run is what Follow does, for items that handle selects.
+// run calls handle with each new item of the list, one at a time, until ctx ends, the user loses the right or their token, or handle fails.
+// After half an hour it returns nil.
 func (f *follower) run(ctx context.Context, handle func(item any) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return f.service.recheck(ctx, f.user, f.namespace, WatchRight(f.list)) })

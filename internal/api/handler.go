@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"strconv"
 	"time"
@@ -66,10 +67,7 @@ func (h *Handler) Run(ctx context.Context) error {
 
 // ServeHTTP answers a request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	header := w.Header()
-	for name, value := range headers {
-		header[name] = value
-	}
+	maps.Copy(w.Header(), headers)
 	h.http.ServeHTTP(w, r)
 }
 

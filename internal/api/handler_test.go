@@ -187,7 +187,8 @@ func TestWhatGoesWrongBehindIsNotTold(t *testing.T) {
 	w.authority.grant("jane", "team-a", reads...)
 	for err, status := range map[error]int{
 		errors.New("dial nats://user:password@10.0.0.1"): 503, fmt.Errorf("x: %w", view.ErrBadCursor): 400, view.ErrNotFound: 404,
-		fmt.Errorf("read: %w", context.DeadlineExceeded): 503,
+		fmt.Errorf("read: %w", context.DeadlineExceeded): 503, event.NewError(event.Permanent, "x", "it is suspended", errors.New("password")): 409,
+		event.NewError(event.Retry, "x", "it rests", errors.New("password")): 503,
 	} {
 		w.store.err = err
 		got := w.ask("jane", "GET", "/v1/namespaces/team-a/deliveries", "")

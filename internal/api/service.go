@@ -154,10 +154,22 @@ func (s *Service) authorize(ctx context.Context, u *User, namespace string, r Ri
 	return nil
 }
 
-// guarded runs read for a user who has a right.
-func guarded[T any](ctx context.Context, s *Service, u *User, namespace string, read func(context.Context) (T, error), rights ...Right) (T, error) {
+// visit is a user in a namespace, with the rights that they need there.
+type visit struct {
+	service   *Service
+	user      *User
+	namespace string
+	rights    []Right
+}
+
+func (s *Service) visit(u *User, namespace string, rights ...Right) visit {
+	return visit{s, u, namespace, rights}
+}
+
+// guarded runs read for a user who has the rights.
+func guarded[T any](ctx context.Context, v visit, read func(context.Context) (T, error)) (T, error) {
 	var none T
-	release, err := s.enter(ctx, u, namespace, rights...)
+	release, err := v.service.enter(ctx, v.user, v.namespace, v.rights...)
 	if err != nil {
 		return none, err
 	}
@@ -173,37 +185,37 @@ func guarded[T any](ctx context.Context, s *Service, u *User, namespace string, 
 
 // Deliveries is a page of the deliveries of a namespace, newest first.
 func (s *Service) Deliveries(ctx context.Context, u *User, namespace string, q view.Query) (view.Page[view.Delivery], error) {
-	return guarded(ctx, s, u, namespace, func(ctx context.Context) (view.Page[view.Delivery], error) {
+	return guarded(ctx, s.visit(u, namespace, ListRight(view.Deliveries)), func(ctx context.Context) (view.Page[view.Delivery], error) {
 		return s.options.Store.ListDeliveries(ctx, namespace, q)
-	}, ListRight(view.Deliveries))
+	})
 }
 
 // Delivery is all that is kept of one.
 func (s *Service) Delivery(ctx context.Context, u *User, namespace, id string) (view.DeliveryDetail, error) {
-	return guarded(ctx, s, u, namespace, func(ctx context.Context) (view.DeliveryDetail, error) {
+	return guarded(ctx, s.visit(u, namespace, GetDelivery), func(ctx context.Context) (view.DeliveryDetail, error) {
 		if !isID(id) {
 			return view.DeliveryDetail{}, view.ErrNotFound
 		}
 		return s.options.Store.FindDelivery(ctx, namespace, id)
-	}, GetDelivery)
+	})
 }
 
 // Events is a page of the events of a namespace, newest first. Long messages are cut there, and large metadata are left out.
 func (s *Service) Events(ctx context.Context, u *User, namespace string, q view.Query) (view.Page[view.Event], error) {
-	return guarded(ctx, s, u, namespace, func(ctx context.Context) (view.Page[view.Event], error) {
+	return guarded(ctx, s.visit(u, namespace, ListRight(view.Events)), func(ctx context.Context) (view.Page[view.Event], error) {
 		page, err := s.options.Store.ListEvents(ctx, namespace, q)
 		for i, e := range page.Items {
 			page.Items[i] = shortened(e)
 		}
 		return page, err
-	}, ListRight(view.Events))
+	})
 }
 
 // Webhooks is a page of the webhooks that came in for the Receivers of a namespace, newest first.
 func (s *Service) Webhooks(ctx context.Context, u *User, namespace string, q view.Query) (view.Page[view.Webhook], error) {
-	return guarded(ctx, s, u, namespace, func(ctx context.Context) (view.Page[view.Webhook], error) {
+	return guarded(ctx, s.visit(u, namespace, ListRight(view.Webhooks)), func(ctx context.Context) (view.Page[view.Webhook], error) {
 		return s.options.Store.ListWebhooks(ctx, namespace, q)
-	}, ListRight(view.Webhooks))
+	})
 }
 
 // Namespaces are those with Providers, Alerts or Receivers in which a user may list deliveries. The namespace of a service account is
@@ -228,7 +240,7 @@ func (s *Service) Health(ctx context.Context, u *User, namespace string) ([]view
 	if !deliveries && !webhooks {
 		return nil, forbidden(ListRight(view.Deliveries))
 	}
-	return guarded(ctx, s, u, namespace, func(context.Context) ([]view.Health, error) {
+	return guarded(ctx, s.visit(u, namespace), func(context.Context) ([]view.Health, error) {
 		seen := []view.Health{}
 		for _, h := range s.options.Objects.Health(namespace) {
 			if h.Kind == "Receiver" && webhooks || h.Kind != "Receiver" && deliveries {

@@ -1,14 +1,11 @@
 package app
 
 import (
-	"context"
 	"net"
 
 	"notifier/internal/api"
 	"notifier/internal/api/access"
 	"notifier/internal/api/page"
-	"notifier/internal/bus"
-	"notifier/internal/event/view"
 	"notifier/internal/receiver/limit"
 )
 
@@ -44,7 +41,7 @@ func (a *App) addAPI(doors []door, proxies limit.Proxies) ([]door, error) {
 		return nil, err
 	}
 	service, err := api.New(api.Options{
-		Authority: authority, Store: store{a.bus}, Worker: a.bus, Explainer: a.router, Objects: a.reconcile, Proxies: proxies, Log: log,
+		Authority: authority, Store: a.bus, Worker: a.bus, Explainer: a.router, Objects: a.reconcile, Proxies: proxies, Log: log,
 	})
 	if err != nil {
 		return nil, err
@@ -59,12 +56,4 @@ func (a *App) addAPI(doors []door, proxies limit.Proxies) ([]door, error) {
 	return append(doors, door{
 		name: "api", addr: a.options.APIAddr, handler: handler, cert: a.options.APITLSCertFile, key: a.options.APITLSKeyFile,
 	}), nil
-}
-
-// store is what is kept, as the API reads it.
-type store struct{ *bus.Bus }
-
-// ListWebhooks lists none.
-func (store) ListWebhooks(context.Context, string, view.Query) (view.Page[view.Webhook], error) {
-	return view.Page[view.Webhook]{}, nil
 }

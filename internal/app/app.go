@@ -134,7 +134,7 @@ func (a *App) Run(ctx context.Context) error {
 	return failure
 }
 
-// work watches and writes status while this replica is the worker, as the other parts of its stage route, deliver and apply then. A
+// work watches, writes status and does what owners ask for while this replica is the worker, as the other parts of its stage route, deliver and apply then. A
 // replica that has not compiled everything yet does not seek to be the worker.
 func (a *App) work(ctx context.Context) error {
 	select {
@@ -146,7 +146,7 @@ func (a *App) work(ctx context.Context) error {
 		group, ctx := errgroup.WithContext(ctx)
 		group.Go(func() error { return a.reconcile.Lead(ctx) })
 		group.Go(func() error { return a.watcher.Lead(ctx) })
-		group.Go(func() error { return a.bus.Answer(ctx, requests{a}) })
+		group.Go(func() error { return a.bus.Answer(ctx, a.deliverer) })
 		return group.Wait()
 	})
 }

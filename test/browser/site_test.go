@@ -37,6 +37,12 @@ func at(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			logs := s.notifier.Logs()
+			t.Logf("the notifier's log ends with:\n%s", logs[max(0, len(logs)-8000):])
+		}
+	})
 	return s
 }
 
