@@ -129,7 +129,7 @@ func NewDeliverer(o DelivererOptions) (*Deliverer, error) {
 		DelivererOptions: o, shards: newServing(o.Source.Shards(), o.Reports), requests: newRequests(),
 		metrics: newDeliverMetrics(o.Registerer, o.Types),
 	}
-	o.Reports.exists = d.exists
+	o.Reports.about(d.exists)
 	d.metrics.begin(otherType)
 	o.Destinations.eachType(d.metrics.begin)
 	promauto.With(o.Registerer).NewGaugeFunc(prometheus.GaugeOpts{

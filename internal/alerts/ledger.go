@@ -50,6 +50,13 @@ func NewLedger() *Ledger {
 	return l
 }
 
+// about has the ledger forget objects that do not exist, and tell nothing of them.
+func (l *Ledger) about(exists func(kind, namespace, name string) bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.exists = exists
+}
+
 // begin forgets everything: a term begins, or has ended.
 func (l *Ledger) begin(now time.Time) {
 	l.mu.Lock()

@@ -98,9 +98,9 @@ func TestANewWorkerCountsWhatIsOnTheBus(t *testing.T) {
 		stop()
 		w.notes = newNotes()
 		_, stop = w.run()
-		early := w.notes.ledger.Get(kindAlert, "team-a", "alert")
-		if early.Counted {
-			t.Errorf("counted at once: %+v", early)
+		wait(time.Second)
+		if p, a := w.notes.ledger.Get(kindProvider, "team-a", "chat"), w.notes.ledger.Get(kindAlert, "team-a", "alert"); !p.Counted || a.Counted {
+			t.Errorf("at once: counted of the Provider %t, of the Alert %t", p.Counted, a.Counted)
 		}
 		wait(3 * time.Minute)
 		for key, want := range map[string][2]int{"Alert/alert": {20, 20}, "Alert/other": {10, 10}, "Provider/chat": {30, 30}} {
@@ -110,10 +110,34 @@ func TestANewWorkerCountsWhatIsOnTheBus(t *testing.T) {
 			}
 		}
 		w.destinations.Put("team-a", "chat", &Destination{UID: "p-chat", Type: "generic", Version: "mended", Sender: &sink{}})
-		wait(10 * time.Minute)
+		wait(35 * time.Second) // before they are counted anew
 		for _, name := range []string{"alert", "other"} {
 			if got := w.notes.ledger.Get(kindAlert, "team-a", name); got.Pending != 0 || got.Dead != 0 {
 				t.Errorf("%s when all was replayed: %d wait, %d dead", name, got.Pending, got.Dead)
+			}
+		}
+		stop()
+	})
+}
+
+// The deliveries wait for a limit, and not for a destination that is down. Fails when a new worker does not read whose they are.
+func TestANewWorkerCountsWhatWaitsForALimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.destinations.Put("team-a", "chat", &Destination{UID: "p-chat", Type: "generic", Sender: &sink{}, Limit: 0.01, Burst: 1})
+		s, stop := w.run()
+		for i := range 500 {
+			w.bus.publish(w.delivery("chat", fmt.Sprint("app", i)))
+		}
+		wait(time.Minute)
+		s.kill()
+		stop()
+		w.notes = newNotes()
+		_, stop = w.run()
+		wait(3 * time.Minute)
+		for _, key := range [][2]string{{kindProvider, "chat"}, {kindAlert, "alert"}} {
+			if got := w.notes.ledger.Get(key[0], "team-a", key[1]); !got.Counted || got.Pending < 490 || got.Pending > 500 {
+				t.Errorf("%s: %d wait (counted %t)", key, got.Pending, got.Counted)
 			}
 		}
 		stop()
@@ -151,7 +175,7 @@ func TestNewsIsToldInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNotes()
 		l := n.ledger
-		l.exists = func(_, _, name string) bool { return name != "gone" }
+		l.about(func(_, _, name string) bool { return name != "gone" })
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		go n.follow(ctx)
@@ -167,7 +191,8 @@ func TestNewsIsToldInTime(t *testing.T) {
 		wait(newsGap + time.Second)
 		told := n.standings("Provider/team-a/chat")
 		last := told[len(told)-1]
-		if len(told) < 15 || len(told) > 17 || last.Delivered != 300 || last.Failed != 1 || last.Loss.Count != 1 {
+		if len(told) < 15 || len(told) > 17 || last.Delivered != 300 || last.Failed != 1 || last.Loss.Count != 1 ||
+			len(last.Recent) != MaxRecent || last.Recent[MaxRecent-1].Result != outcomeDead {
 			t.Errorf("told %d times in 160 s, last %+v", len(told), last)
 		}
 		wait(lossesShown)
@@ -200,6 +225,9 @@ func TestTheMemoryOfAnObjectIsBounded(t *testing.T) {
 			}
 		}
 		l.publish(time.Now())
+		if r := l.Get(kindAlert, "team-a", "alert-0").Recent[0].Reason; len(r) > maxReason {
+			t.Errorf("a reason of %d bytes", len(r))
+		}
 		runtime.GC()
 		runtime.ReadMemStats(&after)
 		defer runtime.KeepAlive(l)
