@@ -325,4 +325,3 @@ func TestW3AForeignTokenIsNone(t *testing.T) {
 		}
 	}
 }
-
