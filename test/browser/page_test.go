@@ -69,6 +69,7 @@ func TestExplainAndHealthSayWhatIsWrong(t *testing.T) {
 	b.signIn(s.url+"/ns/"+s.a.namespace+"/events", s.a.token)
 	b.click("a.row")
 	b.shows("Taken by 3 of 4 Alerts", "Matched", "Not matched", "spec.eventSources", "See the delivery")
+	b.wait(`document.querySelectorAll(".decisions .taken a").length >= 2`)
 	b.signIn(s.url+"/ns/"+s.a.namespace+"/webhooks", s.a.token)
 	b.shows("GitRepository/app")
 	b.signIn(s.url+"/ns/"+s.a.namespace+"/health", s.a.token)
