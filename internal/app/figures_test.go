@@ -38,6 +38,7 @@ var figures = []struct {
 	{"receivers.md", "is kept for %v hours", "webhooksMaxAge", int64(time.Hour)},
 	{"alerts.md", "a Kustomization's success %v s where its controller POSTs", "emitterTime", int64(time.Second)},
 	{"alerts.md", "waits for it, for %v hours", "DefaultMaxAge", int64(time.Hour)},
+	{"providers.md", "at most every %v seconds", "newsGap", int64(time.Second)},
 	{"alerts.md", "more than %v sources", "MaxSources", 1},
 	{"providers.md", "Authorities may have %v KiB", "maxAuthoritiesValue", 1 << 10},
 	{"providers.md", "every other value %v KiB", "maxSecretValue", 1 << 10},

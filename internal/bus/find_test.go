@@ -65,10 +65,12 @@ func TestADeliveryIsFoundInEachStateWithItsMessage(t *testing.T) {
 			t.Errorf("another namespace finds %s: %v", id, err)
 		}
 	}
-	found, err := b.FindDeliveries(ctx, "team", r.Accepted, []string{"sent", "dead", "waits", "", strings.Repeat("x", 1000), "none"})
-	must(t, err)
-	if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, []string{"dead", "sent", "waits"}) {
-		t.Errorf("of an event: %v", got)
+	for _, accepted := range []time.Time{{}, r.Accepted, time.Now().Add(-2 * soon), time.Now().Add(-time.Minute)} { // what was sent came soon, or late
+		found, err := b.FindDeliveries(ctx, "team", accepted, []string{"sent", "dead", "waits", "", strings.Repeat("x", 1000), "none"})
+		must(t, err)
+		if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, []string{"dead", "sent", "waits"}) {
+			t.Errorf("of an event of %s: %v", accepted, got)
+		}
 	}
 	for _, id := range []string{"", "sen", "*", ">", "sent.", `"sent"`, strings.Repeat("x", 1<<16)} {
 		if _, err := b.FindDelivery(ctx, "team", id); !errors.Is(err, view.ErrNotFound) {

@@ -255,7 +255,8 @@ func teamA(now time.Time) *kept {
 			},
 		},
 		health: []view.Health{
-			{Kind: "Provider", Name: "slack-main", Problem: "the channel is archived"}, {Kind: "Provider", Name: "teams", Ready: true},
+			{Kind: "Provider", Name: "slack-main", Problem: "the channel is archived"},
+			{Kind: "Provider", Name: "teams", Ready: true},
 			{Kind: "Alert", Name: "all", Ready: true, Problem: "some messages were lost"},
 		},
 	}
