@@ -112,7 +112,7 @@ func (s *shard) died(d *event.Delivery, n int) {
 	l := s.lettersOf(key)
 	l.count += n
 	s.Reports.count(objectName{kindProvider, key.namespace, key.name}, 0, n)
-	if l.by != nil {
+	if l.by != nil && !d.Test { // a test message has no Alert
 		if l.by[d.Alert] += n; l.by[d.Alert] <= 0 {
 			delete(l.by, d.Alert)
 		}
@@ -161,7 +161,9 @@ func (s *shard) readOf(ctx context.Context, key destinationKey) (by map[string]i
 	}
 	by = map[string]int{}
 	for i := range found {
-		by[found[i].Delivery.Alert]++
+		if d := &found[i].Delivery; !d.Test {
+			by[d.Alert]++
+		}
 	}
 	return by, true
 }
