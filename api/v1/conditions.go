@@ -90,6 +90,11 @@ const (
 	// ServiceAccountAnnotation on a Receiver means the same as spec.serviceAccountName, which wins where both are given. Flux's own
 	// definition of a Receiver drops the field and keeps the annotation.
 	ServiceAccountAnnotation = Group + "/service-account"
+	// ReplayAnnotation on a Provider or an Alert, set to a new value, has its deliveries sent again: those of some IDs, all that were given
+	// up ("dead"), or those of the last while ("since=1h").
+	ReplayAnnotation = Group + "/replay"
+	// TestAnnotation on a Provider, set to a new value, has a test message sent through it.
+	TestAnnotation = Group + "/test"
 	// SecretLabel, with the value SecretLabelValue, says of a Secret that Receivers and Providers may use it. It counts where the
 	// installation requires it.
 	SecretLabel      = Group + "/secret"

@@ -98,7 +98,7 @@ func (r *replayed) refuseAll(of []view.Delivery, why string) {
 // find returns the deliveries that a request selects, in the order of their events.
 func (r *replayed) find(ctx context.Context, req view.ReplayRequest) (found []view.Delivery, err error) {
 	if len(req.IDs) > 0 {
-		found, err = r.named(ctx, req.IDs)
+		found, err = r.named(ctx, req)
 	} else {
 		found, err = r.selected(ctx, req)
 	}
@@ -109,8 +109,9 @@ func (r *replayed) find(ctx context.Context, req view.ReplayRequest) (found []vi
 	return found, err
 }
 
-// named returns the deliveries of some IDs.
-func (r *replayed) named(ctx context.Context, ids []string) (found []view.Delivery, err error) {
+// named returns the deliveries of some IDs, of an Alert and to a Provider if these are named.
+func (r *replayed) named(ctx context.Context, req view.ReplayRequest) (found []view.Delivery, err error) {
+	ids := req.IDs
 	if len(ids) > view.MaxReplay {
 		ids, r.result.More = ids[:view.MaxReplay], true
 	}
@@ -120,7 +121,7 @@ func (r *replayed) named(ctx context.Context, ids []string) (found []view.Delive
 	}
 	for _, id := range slices.Compact(slices.Sorted(slices.Values(ids))) {
 		switch d, known := kept[id]; {
-		case !known:
+		case !known, req.Provider != "" && req.Provider != d.Provider, req.Alert != "" && req.Alert != d.Alert:
 			r.refuse(id, refusedUnknown)
 		case d.State == view.StatePending:
 			r.refuse(id, refusedWaiting)

@@ -86,12 +86,12 @@ func (f *finder) find(ctx context.Context, since time.Time) error {
 	f.found = map[string]view.DeliveryDetail{}
 	maps.DeleteFunc(f.wanted, func(id string, _ bool) bool { return id == "" || len(id) > maxID })
 	steps := []func(context.Context) error{f.pending, func(ctx context.Context) error { return f.dead(ctx, since) }}
-	rest := since
+	later := since
 	if !since.IsZero() {
-		rest = since.Add(soon)
-		steps = append(steps, func(ctx context.Context) error { return f.sent(ctx, since, rest) })
+		later = since.Add(soon)
+		steps = append(steps, func(ctx context.Context) error { return f.sent(ctx, since, later) })
 	}
-	steps = append(steps, func(ctx context.Context) error { return f.sent(ctx, rest, time.Time{}) })
+	steps = append(steps, func(ctx context.Context) error { return f.sent(ctx, later, time.Time{}) })
 	for _, step := range steps {
 		if len(f.wanted) == 0 {
 			return nil

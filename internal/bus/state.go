@@ -91,6 +91,18 @@ type Health struct{ kv jetstream.KeyValue }
 // Health returns the bucket of health.
 func (b *Bus) Health() *Health { return &Health{b.buckets[bucketHealth]} }
 
+// Get returns a key's value, nil for none.
+func (h *Health) Get(ctx context.Context, key string) ([]byte, error) {
+	e, err := h.kv.Get(ctx, keyToken(key))
+	switch {
+	case errors.Is(err, jetstream.ErrKeyNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, kvError("get health", err)
+	}
+	return e.Value(), nil
+}
+
 // Put replaces a key's value; nil deletes it.
 func (h *Health) Put(ctx context.Context, key string, value []byte) error {
 	if value == nil {

@@ -124,6 +124,12 @@ func (f *feed) Watch(ctx context.Context, handle func(string, []byte)) error {
 
 func (f *feed) put(key, value string) { _ = f.Put(context.Background(), key, []byte(value)) }
 
+func (f *feed) Get(_ context.Context, key string) ([]byte, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.values[key], nil
+}
+
 func (f *feed) Put(_ context.Context, key string, value []byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -64,10 +64,14 @@ func newSite(ctx context.Context) (*site, error) {
 		return nil, err
 	}
 	s.sink.AnswerWith(func(r env.Received) env.Answer {
-		if r.Path == "/archived" {
-			return env.Answer{Status: http.StatusGone, Body: "the channel is archived"}
+		switch r.Path {
+		case "/old-channel":
+			return env.Answer{Status: http.StatusGone}
+		case "/busy":
+			return env.Answer{Status: http.StatusServiceUnavailable, RetryAfter: time.Hour}
+		default:
+			return env.Answer{}
 		}
-		return env.Answer{}
 	})
 	for _, step := range []func(context.Context, *env.System) error{s.people, s.objects, s.happenings} {
 		if err := step(ctx, system); err != nil {
@@ -97,8 +101,8 @@ func (s *site) people(ctx context.Context, system *env.System) error {
 	return err
 }
 
-// objects makes Alerts: one to a destination that takes everything, one to a destination that is gone for good, and one that leaves events
-// out; and a Receiver.
+// objects makes Alerts: one to a destination that takes everything, one to a destination that is gone for good, one to a destination that is
+// busy for longer than the tests last, and one that leaves events out.
 func (s *site) objects(ctx context.Context, _ *env.System) error {
 	for _, t := range []tenant{s.a, s.b} {
 		if err := t.Object(ctx, "Kustomization", t.object, nil, ""); err != nil {
@@ -108,13 +112,13 @@ func (s *site) objects(ctx context.Context, _ *env.System) error {
 			return err
 		}
 	}
-	if err := s.a.Alert(ctx, "archived", "slack", s.sink.URL("/archived"), env.AnyKustomization); err != nil {
+	if err := s.a.Alert(ctx, "old-channel", "slack", s.sink.URL("/old-channel"), env.AnyKustomization); err != nil {
 		return err
 	}
-	if err := s.a.Alert(ctx, "charts", "slack", s.sink.URL("/charts"), `{"kind":"HelmRelease","name":"*"}`); err != nil {
+	if err := s.a.Alert(ctx, "on-call", "msteams", s.sink.URL("/busy"), env.AnyKustomization); err != nil {
 		return err
 	}
-	return nil
+	return s.a.Alert(ctx, "charts", "slack", s.sink.URL("/charts"), `{"kind":"HelmRelease","name":"*"}`)
 }
 
 const hookToken = "a-token-of-the-git-host"
@@ -143,7 +147,7 @@ func (s *site) happenings(ctx context.Context, _ *env.System) error {
 			return err
 		}
 	}
-	_, err = s.sink.Wait(ctx, func(got []env.Received) bool { return len(got) >= 5 })
+	_, err = s.sink.Wait(ctx, func(got []env.Received) bool { return len(got) >= 6 })
 	return err
 }
 

@@ -106,12 +106,12 @@ func (h *Handler) page(show show) http.Handler {
 			http.Redirect(w, r, s.redirect, http.StatusSeeOther)
 			return
 		}
-		h.render(w, v, s)
+		h.render(r.Context(), w, v, s)
 	})
 }
 
 // render writes a screen, whole or not at all.
-func (h *Handler) render(w http.ResponseWriter, v *visit, s *screen) {
+func (h *Handler) render(ctx context.Context, w http.ResponseWriter, v *visit, s *screen) {
 	s.Now, s.Namespace, s.Assets = v.now, v.namespace, assetURLs
 	if v.user != nil {
 		s.User = v.user.Name
@@ -124,7 +124,7 @@ func (h *Handler) render(w http.ResponseWriter, v *visit, s *screen) {
 	}
 	page := visible(rendered.Bytes())
 	if v.user != nil {
-		release, err := v.Sending(v.ctx(), v.user, len(page))
+		release, err := v.Sending(ctx, v.user, len(page))
 		if err != nil {
 			http.Error(w, api.AsError(err).Text, api.AsError(err).Status)
 			return

@@ -109,7 +109,7 @@ func asset(w http.ResponseWriter, r *http.Request) {
 	if r.URL.RequestURI() == own {
 		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
-	http.ServeFileFS(w, r, files, path.Join("static", name))
+	http.ServeFileFS(w, r, files, path.Join("static", name)) //nolint:gosec // assetURLs has the name, and has no others
 }
 
 // labels are how words of the API are called on the page, where that is not the word itself.

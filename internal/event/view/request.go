@@ -7,7 +7,7 @@ const MaxReplay = 1000
 
 // ReplayRequest asks for deliveries of a namespace to be put on their way again.
 type ReplayRequest struct {
-	// IDs are of deliveries that were sent or given up. When there are any, the other fields are ignored.
+	// IDs are of deliveries that were sent or given up. When there are any, State, Since and Until are ignored.
 	IDs []string `json:"ids,omitempty"`
 	// Provider and Alert, where they are set, select deliveries by the names of theirs.
 	Provider string `json:"provider,omitempty"`

@@ -1,0 +1,20 @@
+package app
+
+import (
+	"context"
+
+	"notifier/internal/event/view"
+)
+
+// requests leads what owners ask for to the deliverer, which is wired after those that hear it.
+type requests struct{ app *App }
+
+// Replay implements bus.Requests and reconcile.Requests.
+func (r requests) Replay(ctx context.Context, namespace string, q view.ReplayRequest) (view.ReplayResult, error) {
+	return r.app.deliverer.Replay(ctx, namespace, q)
+}
+
+// Test implements bus.Requests and reconcile.Requests.
+func (r requests) Test(ctx context.Context, namespace string, q view.TestRequest) (view.TestResult, error) {
+	return r.app.deliverer.Test(ctx, namespace, q)
+}
