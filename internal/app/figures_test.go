@@ -52,7 +52,7 @@ var figures = []struct {
 	{"operations.md", "and %v replay or test a second", "askRate", 1},
 	{"operations.md", "replay or test a second, %v at once", "askBurst", 1},
 	{"operations.md", "all together have %v reads", "api.maxReads", 1},
-	{"operations.md", "reads and %v watches at a time. The", "maxWatches", 1},
+	{"operations.md", "and %v watches at a time. Reading has a fifth", "maxWatches", 1},
 	{"operations.md", "From one address %v tokens a second", "addressRate", 1},
 	{"operations.md", "from all addresses %v.", "unknownRate", 1},
 	{"operations.md", "looks at %v of them for one request", "maxChecked", 1},
