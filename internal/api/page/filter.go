@@ -87,9 +87,9 @@ func link(path string, v url.Values) string {
 
 // in is the address of a page of a namespace.
 func in(namespace string, parts ...string) string {
-	address := "/ns/" + url.PathEscape(namespace)
+	address := []byte("/ns/" + url.PathEscape(namespace))
 	for _, p := range parts {
-		address += "/" + url.PathEscape(p)
+		address = append(append(address, '/'), url.PathEscape(p)...)
 	}
-	return address
+	return string(address)
 }

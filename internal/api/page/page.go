@@ -106,25 +106,25 @@ func (h *Handler) page(show show) http.Handler {
 			http.Redirect(w, r, s.redirect, http.StatusSeeOther)
 			return
 		}
-		h.render(w, v, s)
+		h.render(r.Context(), w, v, s)
 	})
 }
 
 // render writes a screen, whole or not at all.
-func (h *Handler) render(w http.ResponseWriter, v *visit, s *screen) {
+func (h *Handler) render(ctx context.Context, w http.ResponseWriter, v *visit, s *screen) {
 	s.Now, s.Namespace, s.Assets = v.now, v.namespace, assetURLs
 	if v.user != nil {
 		s.User = v.user.Name
 	}
 	var rendered bytes.Buffer
 	if err := templates[s.template].Execute(&rendered, s); err != nil {
-		h.log.Error("a page was not rendered", "page", s.template, "error", err)
+		h.log.ErrorContext(ctx, "a page was not rendered", "page", s.template, "error", err)
 		http.Error(w, "the page could not be made", http.StatusInternalServerError)
 		return
 	}
 	page := visible(rendered.Bytes())
 	if v.user != nil {
-		release, err := v.Sending(v.ctx(), v.user, len(page))
+		release, err := v.Sending(ctx, v.user, len(page))
 		if err != nil {
 			http.Error(w, api.AsError(err).Text, api.AsError(err).Status)
 			return
@@ -140,7 +140,7 @@ func (h *Handler) render(w http.ResponseWriter, v *visit, s *screen) {
 func (h *Handler) problem(w http.ResponseWriter, r *http.Request, err error) *screen {
 	e := api.AsError(err)
 	if e.Status >= http.StatusInternalServerError && r.Context().Err() == nil && h.trouble.Allow() {
-		h.log.Warn("a page was not served", "error", err)
+		h.log.WarnContext(r.Context(), "a page was not served", "error", err)
 	}
 	if e.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))

@@ -146,7 +146,8 @@ kubectl -n team-a get gitrepository app -o yaml | grep requestedAt`,
 // people prints a link for each tenant and for an admin that signs them in to the page. The token is in the fragment, which browsers keep.
 func (d *demo) people(ctx context.Context) error {
 	for _, p := range []struct{ name, home, namespace, path string }{
-		{"team-a", "team-a", "team-a", "/ns/team-a/deliveries"}, {"team-b", "team-b", "team-b", "/ns/team-b/health"},
+		{"team-a", "team-a", "team-a", "/ns/team-a/deliveries"},
+		{"team-b", "team-b", "team-b", "/ns/team-b/health"},
 		{"the admin", env.SystemNamespace, "", "/"},
 	} {
 		token, err := d.system.Owner(ctx, p.home, p.namespace)
