@@ -39,6 +39,24 @@ func reference(path string) map[string]string {
 	}
 }
 
+// withDeliveries adds what Alerts and Providers show of their deliveries.
+func withDeliveries(fields map[string]string) map[string]string {
+	for _, count := range []string{"pending", "dead", "delivered", "failed"} {
+		fields["status."+count] = "integer"
+	}
+	fields["status.countedSince"] = "string"
+	fields["status.recent"] = "array ..10 items"
+	for _, path := range []string{"status.lastDelivery", "status.lastFailure", "status.recent[]"} {
+		fields[path] = "object"
+		fields[path+".time"] = "string required"
+		for _, name := range []string{"object", "reason", "outcome", "class", "failure"} {
+			fields[path+"."+name] = "string"
+		}
+		fields[path+".attempts"], fields[path+".status"] = "integer", "integer"
+	}
+	return fields
+}
+
 // receiverExtras are the fields of a Receiver that Flux does not have, but for serviceAccountName.
 var receiverExtras = map[string]string{
 	"spec.eventSources":        "array ..64 items",
@@ -109,25 +127,26 @@ var schemas = map[string]map[string]string{
 		"status.webhookPath":            "string",
 		"status.lastHandledReconcileAt": "string",
 	}),
-	"alerts": merge(reference("spec.eventSources"), map[string]string{
-		"spec":                  "object",
-		"spec.providerRef":      "object required",
-		"spec.providerRef.name": "string required",
-		"spec.eventSeverity":    "string default=info enum=info,error",
-		"spec.inclusionList":    "array",
-		"spec.inclusionList[]":  "string",
-		"spec.exclusionList":    "array",
-		"spec.exclusionList[]":  "string",
-		"spec.eventMetadata":    "object of string",
-		"spec.summary":          "string ..255",
-		"spec.suspend":          "boolean",
-		"status":                "object",
-		"status.conditions":     "array",
-		"status.lastMatched":    "string",
-		"status.lastSent":       "string",
-		"status.problem":        "string",
-	}),
-	"providers": {
+	"alerts": merge(reference("spec.eventSources"), withDeliveries(map[string]string{
+		"spec":                     "object",
+		"spec.providerRef":         "object required",
+		"spec.providerRef.name":    "string required",
+		"spec.eventSeverity":       "string default=info enum=info,error",
+		"spec.inclusionList":       "array",
+		"spec.inclusionList[]":     "string",
+		"spec.exclusionList":       "array",
+		"spec.exclusionList[]":     "string",
+		"spec.eventMetadata":       "object of string",
+		"spec.summary":             "string ..255",
+		"spec.suspend":             "boolean",
+		"status":                   "object",
+		"status.conditions":        "array",
+		"status.lastHandledReplay": "string",
+		"status.lastMatched":       "string",
+		"status.lastSent":          "string",
+		"status.problem":           "string",
+	})),
+	"providers": withDeliveries(map[string]string{
 		"spec":                     "object 1 rules",
 		"spec.type":                "string required enum=" + providerTypes,
 		"spec.interval":            "string " + durationWithHours,
@@ -152,9 +171,11 @@ var schemas = map[string]map[string]string{
 		"status":                   "object",
 		"status.conditions":        "array",
 		"status.lastDelivered":     "string",
+		"status.lastHandledReplay": "string",
+		"status.lastHandledTest":   "string",
 		"status.waiting":           "integer",
 		"status.problem":           "string",
-	},
+	}),
 }
 
 // TestCRDsHaveEveryFieldWithItsValidation fails when a field, a bound, a default or a rule is added, changed or lost: change
@@ -190,10 +211,12 @@ func TestKindsOfOtherProjectsMayBeNamed(t *testing.T) {
 func TestCRDsAreServedAsFluxServesThem(t *testing.T) {
 	columnsBetween := map[string][]string{
 		"receivers": {"Accepted=.status.deliveries.accepted", "Last=.status.deliveries.last.time", "Problem=.status.problem"},
-		"alerts":    {"Matched=.status.lastMatched", "Sent=.status.lastSent", "Problem=.status.problem"},
+		"alerts": {
+			"Matched=.status.lastMatched", "Last=.status.lastSent", "Pending=.status.pending", "Dead=.status.dead", "Problem=.status.problem",
+		},
 		"providers": {
-			`Delivering=.status.conditions[?(@.type=="Delivering")].status`, "Last=.status.lastDelivered", "Waiting=.status.waiting",
-			"Problem=.status.problem",
+			`Delivering=.status.conditions[?(@.type=="Delivering")].status`, "Last=.status.lastDelivered", "Pending=.status.pending",
+			"Dead=.status.dead", "Problem=.status.problem",
 		},
 	}
 	for plural, servedVersion := range map[string]string{"receivers": "v1", "alerts": "v1beta3", "providers": "v1beta3"} {

@@ -66,11 +66,13 @@ type AlertStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
+	DeliveryStatus `json:",inline"`
+
 	// LastMatched is when an event was last selected, on ten minutes.
 	// +optional
 	LastMatched *metav1.Time `json:"lastMatched,omitempty"`
 
-	// LastSent is when the Provider's destination last accepted a notification of the Alert, on ten minutes.
+	// LastSent is when the Provider's destination last accepted a notification of the Alert: the time of lastDelivery.
 	// +optional
 	LastSent *metav1.Time `json:"lastSent,omitempty"`
 
@@ -94,7 +96,9 @@ type AlertStatus struct {
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description=""
 // +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status",description=""
 // +kubebuilder:printcolumn:name="Matched",type="date",JSONPath=".status.lastMatched",description="How long ago an event was last selected"
-// +kubebuilder:printcolumn:name="Sent",type="date",JSONPath=".status.lastSent",description="How long ago a notification was last accepted by the destination"
+// +kubebuilder:printcolumn:name="Last",type="date",JSONPath=".status.lastSent",description="How long ago a notification was last accepted by the destination"
+// +kubebuilder:printcolumn:name="Pending",type="integer",JSONPath=".status.pending",description="How many notifications are on their way"
+// +kubebuilder:printcolumn:name="Dead",type="integer",JSONPath=".status.dead",description="How many notifications that were given up are kept"
 // +kubebuilder:printcolumn:name="Problem",type="string",JSONPath=".status.problem",description="The first thing that is wrong"
 // +kubebuilder:printcolumn:name="Status",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].message",description="",priority=1
 type Alert struct {

@@ -159,11 +159,13 @@ type ProviderStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// LastDelivered is when the destination last accepted a notification, on ten minutes while all is well.
+	DeliveryStatus `json:",inline"`
+
+	// LastDelivered is when the destination last accepted a notification: the time of lastDelivery.
 	// +optional
 	LastDelivered *metav1.Time `json:"lastDelivered,omitempty"`
 
-	// Waiting is how many notifications wait because the Provider cannot be delivered to.
+	// Waiting is how many notifications wait because the Provider cannot be delivered to: what is pending, while it cannot.
 	// +optional
 	Waiting int64 `json:"waiting,omitempty"`
 
@@ -192,7 +194,8 @@ type ProviderStatus struct {
 // +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status",description=""
 // +kubebuilder:printcolumn:name="Delivering",type="string",JSONPath=".status.conditions[?(@.type==\"Delivering\")].status",description="Whether the destination takes what is sent"
 // +kubebuilder:printcolumn:name="Last",type="date",JSONPath=".status.lastDelivered",description="How long ago a notification was last accepted"
-// +kubebuilder:printcolumn:name="Waiting",type="integer",JSONPath=".status.waiting",description="How many notifications wait because they cannot be delivered"
+// +kubebuilder:printcolumn:name="Pending",type="integer",JSONPath=".status.pending",description="How many notifications are on their way"
+// +kubebuilder:printcolumn:name="Dead",type="integer",JSONPath=".status.dead",description="How many notifications that were given up are kept"
 // +kubebuilder:printcolumn:name="Problem",type="string",JSONPath=".status.problem",description="The first thing that is wrong"
 // +kubebuilder:printcolumn:name="Status",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].message",description="",priority=1
 type Provider struct {

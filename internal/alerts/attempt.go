@@ -168,7 +168,7 @@ func (s *Deliverer) recordFailure(d *event.Delivery, reason string) {
 func (s *shard) conclude(work context.Context, it *item, dest *Destination, v verdict) (end func()) {
 	stored := s.store(work, it, v)
 	if stored {
-		s.account(&it.d, dest, v)
+		s.account(work, &it.d, dest, v)
 	}
 	return func() { s.concluded(work, it, v, stored) }
 }
@@ -243,7 +243,7 @@ func busContext(work context.Context) (context.Context, context.CancelFunc) {
 }
 
 // account counts and logs an outcome.
-func (s *shard) account(d *event.Delivery, dest *Destination, v verdict) {
+func (s *shard) account(ctx context.Context, d *event.Delivery, dest *Destination, v verdict) {
 	outcome := v.outcome
 	switch {
 	case v.action == toDeadLetters:
@@ -257,14 +257,13 @@ func (s *shard) account(d *event.Delivery, dest *Destination, v verdict) {
 		label = labelNone
 	}
 	s.metrics.count(dest, outcome, label)
-	if outcome == outcomeSent && !d.Test {
-		s.sent.note(d.Namespace, d.Alert, d.AlertUID, time.Now())
-	}
 	level := slog.LevelInfo
 	if outcome == outcomeKnown || outcome == outcomeSkipped {
 		level = slog.LevelDebug
+	} else {
+		s.note(d, dest, v)
 	}
-	if ctx := context.Background(); s.log.Enabled(ctx, level) {
+	if s.log.Enabled(ctx, level) {
 		s.log.Log(ctx, level, "delivery", "outcome", outcome, "id", d.ID, "namespace", d.Namespace, "object", d.Event.InvolvedObject.String(), "alert", d.Alert,
 			"provider", d.Provider, "attempts", d.Attempts, "reason", v.reason)
 	}

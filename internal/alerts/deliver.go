@@ -22,6 +22,8 @@ type DeliverySource interface {
 	Deliveries(ctx context.Context, serve func(ctx context.Context, shard int, in <-chan event.Message[event.Delivery]) error) error
 	// Backlog lists the deliveries of a shard that were rescheduled and not acknowledged since.
 	Backlog(ctx context.Context, shard int) ([]event.Scheduled, error)
+	// Shards is the number of shards.
+	Shards() int
 	// DeliveryShard returns the shard of a Provider's deliveries.
 	DeliveryShard(namespace, provider string) int
 	// Room returns how many deliveries of one namespace may wait on the bus, and how many bytes of them.
@@ -40,8 +42,8 @@ type Schedule interface {
 
 // DeadLetters are the deliveries that were given up.
 type DeadLetters interface {
-	// DeadProviders lists the Providers of a shard that have any.
-	DeadProviders(ctx context.Context, shard int) ([]event.ProviderKey, error)
+	// DeadProviders counts those of each Provider of a shard that has any.
+	DeadProviders(ctx context.Context, shard int) (map[event.ProviderKey]int, error)
 	// DeadLetters returns those of a Provider that are no older than since, in the order in which they were given up.
 	DeadLetters(ctx context.Context, namespace, provider string, since time.Time) ([]event.Dead, error)
 	// Replay has a delivery handed out again instead of being dead. The same delivery with the same Replays and Reschedules is so once.
@@ -66,7 +68,7 @@ type DelivererOptions struct {
 	Archive      Archive
 	Alerts       *Table
 	Destinations *Destinations
-	Reports      Reporter
+	Reports      *Ledger
 	Recorder     Recorder
 	// Types are the Provider types that metrics tell apart.
 	Types []string
@@ -111,11 +113,8 @@ type Deliverer struct {
 	oldest sync.Map // int → oldest
 	shares shares
 	shards *serving
-	losses *losses
 	// requests bounds what owners ask for.
 	requests *requests
-	// sent is when Alerts were last delivered.
-	sent *activities
 	// heldBytes is the size of the events that all shards hold.
 	heldBytes atomic.Int64
 }
@@ -127,9 +126,10 @@ func NewDeliverer(o DelivererOptions) (*Deliverer, error) {
 	}
 	o.DrainTimeout, o.MaxAge = cmp.Or(o.DrainTimeout, DefaultDrainTimeout), cmp.Or(o.MaxAge, DefaultMaxAge)
 	d := &Deliverer{
-		DelivererOptions: o, shards: newServing(), requests: newRequests(), losses: newLosses(o.Reports), sent: newActivities(AlertSent, o.Reports),
+		DelivererOptions: o, shards: newServing(o.Source.Shards(), o.Reports), requests: newRequests(),
 		metrics: newDeliverMetrics(o.Registerer, o.Types),
 	}
+	o.Reports.about(d.exists)
 	d.metrics.begin(otherType)
 	o.Destinations.eachType(d.metrics.begin)
 	promauto.With(o.Registerer).NewGaugeFunc(prometheus.GaugeOpts{
@@ -144,6 +144,15 @@ func NewDeliverer(o DelivererOptions) (*Deliverer, error) {
 		}, func() float64 { return d.oldestAge(of) })
 	}
 	return d, nil
+}
+
+// exists reports whether there is an Alert or a Provider.
+func (d *Deliverer) exists(kind, namespace, name string) bool {
+	if kind == kindProvider {
+		return d.Destinations.Get(namespace, name) != nil
+	}
+	_, ok := d.Alerts.Lookup(namespace, name)
+	return ok
 }
 
 // oldest is when what has waited longest in a shard came to be: of what waits for a destination, and of what waits for a Provider that
@@ -186,7 +195,10 @@ func (d *Deliverer) serve(ctx context.Context, shard int, in <-chan event.Messag
 	if err != nil {
 		return fmt.Errorf("list what waits on shard %d: %w", shard, err)
 	}
+	d.shards.begin(time.Now())
+	defer func() { d.shards.end(time.Now()) }()
 	s := newShard(d, shard)
+	defer s.takeBack()
 	s.expect(backlog, time.Now())
 	if err := s.expectDead(ctx, time.Now()); err != nil {
 		return fmt.Errorf("list what was given up on shard %d: %w", shard, err)

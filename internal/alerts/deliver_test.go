@@ -60,9 +60,9 @@ func TestPermanentFailureIsADeadLetterAtOnce(t *testing.T) {
 		if len(dead) != 1 || dead[0].label != "http_4xx" || !w.bus.empty() {
 			t.Fatalf("dead letters %+v, empty %v", dead, w.bus.empty())
 		}
-		reports := w.notes.reported("Provider/team-a/chat")
-		if len(reports) != 1 || !strings.Contains(reports[0], ReasonFailed) || !strings.Contains(reports[0], `"uid":"p-chat"`) {
-			t.Errorf("reports %v", reports)
+		told := w.notes.standings("Provider/team-a/chat")
+		if n := len(told); n == 0 || told[n-1].Health.Reason != ReasonFailed || told[n-1].UID != "p-chat" {
+			t.Errorf("told %+v", told)
 		}
 		want := []string{
 			"Alert/team-a/alert NotificationDispatchFailed notification about kustomization/app.team-a to Provider chat: the destination said no",

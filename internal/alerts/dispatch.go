@@ -70,16 +70,41 @@ type serving struct {
 	changed chan struct{} // closed and replaced when one is added
 	// caught says that what stood among the events at the beginning was dispatched.
 	caught bool
+	// count is how many shards there are, begun how many of them count what they have on the bus for the ledger or have done so.
+	count, begun int
+	ledger       *Ledger
 }
 
-func newServing() *serving {
-	return &serving{shards: map[int]*shard{}, changed: make(chan struct{})}
+func newServing(count int, l *Ledger) *serving {
+	return &serving{shards: map[int]*shard{}, changed: make(chan struct{}), count: count, ledger: l}
+}
+
+// begin has the ledger begin with the first shard of a term. What a shard counts is given to the ledger after that.
+func (v *serving) begin(now time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.begun == 0 {
+		v.ledger.begin(now)
+	}
+	v.begun++
+}
+
+// end has it forget everything with the last one.
+func (v *serving) end(now time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.begun--; v.begun == 0 {
+		v.ledger.begin(now)
+	}
 }
 
 func (v *serving) add(s *shard) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.shards[s.number] = s
+	if len(v.shards) == v.count {
+		v.ledger.complete()
+	}
 	s.caughtUp = v.caught
 	close(v.changed)
 	v.changed = make(chan struct{})
@@ -90,6 +115,7 @@ func (v *serving) remove(s *shard, returned bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	delete(v.shards, s.number)
+	v.ledger.incomplete()
 	if returned {
 		v.caught = false
 	}

@@ -37,6 +37,9 @@
 //   - Shares: what a namespace may have waiting is divided evenly among its Providers that have something waiting; one that is over
 //     its share gives up its oldest (share). For a type that nobody supports nothing is kept.
 //   - Losses: what is given up for any reason is counted, and told on its Alert and its Provider by a Kubernetes Event and a condition.
+//   - Outcomes: the Ledger has of each Alert and Provider what became of its deliveries in this term, what waits and what is dead. At takeover
+//     what is on the bus is counted anew: of a Provider at once, of an Alert when it was read whose each delivery is. The number of dead letters
+//     is compared with the bus every minute, since the bus drops old ones by itself.
 //   - Replay: what died of a Provider within ReplayWindow is sent after all when the Provider or a Secret of it is changed, or once
 //     when the destination takes something after a refusal.
 //   - Retry: after 2, 4, 8, 16, 32, then 50 seconds, from the second hour slowly growing to 500 seconds, all ±20 %; a

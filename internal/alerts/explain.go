@@ -14,7 +14,7 @@ var rulings = [...]struct{ field, why string }{
 	ruledSuspended: {"spec.suspend", "The Alert is suspended."},
 	ruledKind:      {"spec.eventSources", "No entry has the kind of the object."},
 	ruledName:      {"spec.eventSources", "No entry with the kind of the object has its name, or * for every name."},
-	ruledNamespace: {"spec.eventSources", "Only an entry that names another namespace has the kind and name of the object, and such entries are not served."},
+	ruledNamespace: {"spec.eventSources", "Only an entry that names another namespace is for the object, and such entries are not served."},
 	ruledUnknown:   {"spec.eventSources", "The entry for the object has matchLabels, and the object's labels were not known when the event came."},
 	ruledLabels:    {"spec.eventSources", "The entry for the object has matchLabels that are not all among the object's labels."},
 	ruledSeverity:  {"spec.eventSeverity", "The Alert takes only events of severity error."},

@@ -242,7 +242,7 @@ func TestT6ExplainingLeavesNoTraceAtTheRouter(t *testing.T) {
 	if left := r.explaining.share.Left("team-b"); left <= 0 {
 		t.Errorf("another namespace has %v left", left)
 	}
-	if reports := slices.Collect(maps.Keys(r.notes.reports)); len(reports)+len(r.notes.recorded()) > 0 || r.budget.cut(compiled(t, spec(nil))) == false {
+	if reports := slices.Collect(maps.Keys(r.notes.ledger.accounts)); len(reports)+len(r.notes.recorded()) > 0 || r.budget.cut(compiled(t, spec(nil))) == false {
 		t.Errorf("it was reported: %v", reports)
 	}
 	ended, cancel := context.WithCancel(t.Context())

@@ -50,19 +50,31 @@ func (s *sink) count() int {
 	return len(s.got)
 }
 
-// notes collects reports and Kubernetes Events.
+// notes collects what a ledger tells, and Kubernetes Events.
 type notes struct {
-	mu      sync.Mutex
-	reports map[string][]string
-	events  []string
+	ledger *Ledger
+
+	mu     sync.Mutex
+	told   map[string][]Standing
+	all    int
+	events []string
 }
 
-func newNotes() *notes { return &notes{reports: map[string][]string{}} }
+func newNotes() *notes { return &notes{ledger: NewLedger(), told: map[string][]Standing{}} }
 
-func (n *notes) Report(key string, value []byte) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.reports[key] = append(n.reports[key], string(value))
+// follow collects what the ledger tells until ctx ends.
+func (n *notes) follow(ctx context.Context) {
+	n.ledger.Follow(ctx, func(kind, namespace, name string) {
+		s := n.ledger.Get(kind, namespace, name)
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		key := kind + "/" + namespace + "/" + name
+		n.told[key] = append(n.told[key], s)
+	}, func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.all++
+	})
 }
 
 func (n *notes) Event(kind, namespace, name, _, _, reason, message string) {
@@ -71,10 +83,11 @@ func (n *notes) Event(kind, namespace, name, _, _, reason, message string) {
 	n.events = append(n.events, fmt.Sprintf("%s/%s/%s %s %s", kind, namespace, name, reason, message))
 }
 
-func (n *notes) reported(key string) []string {
+// standings returns what was told of an object under "kind/namespace/name".
+func (n *notes) standings(key string) []Standing {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return slices.Clone(n.reports[key])
+	return slices.Clone(n.told[key])
 }
 
 func (n *notes) recorded() []string {
@@ -143,7 +156,7 @@ func (w *world) deliverer(s *fakeSession) *Deliverer {
 	w.registry = prometheus.NewRegistry()
 	d, err := NewDeliverer(DelivererOptions{
 		Source: s, Schedule: s, History: s, Dead: s, Archive: s, ReplayWindow: DefaultReplayWindow, Alerts: w.alerts, Destinations: w.destinations,
-		Reports: w.notes, Quota: w.quota, MaxAge: w.maxAge, Recorder: w.notes, Types: []string{"generic", "slack"},
+		Reports: w.notes.ledger, Quota: w.quota, MaxAge: w.maxAge, Recorder: w.notes, Types: []string{"generic", "slack"},
 		Log: slog.New(slog.DiscardHandler), Registerer: w.registry,
 	})
 	if err != nil {
@@ -160,6 +173,7 @@ func (w *world) run() (s *fakeSession, stop func()) {
 	d := w.deliverer(s)
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan error, 1)
+	go w.notes.follow(ctx)
 	go func() { done <- d.Run(ctx) }()
 	return s, func() {
 		w.t.Helper()

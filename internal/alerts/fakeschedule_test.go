@@ -138,16 +138,17 @@ func (s *fakeSession) DeadLetter(_ context.Context, d *event.Delivery, label, re
 	})
 }
 
-func (s *fakeSession) DeadProviders(context.Context, int) (found []event.ProviderKey, err error) {
+func (s *fakeSession) Shards() int { return 1 }
+
+func (s *fakeSession) DeadProviders(context.Context, int) (found map[event.ProviderKey]int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cut {
 		return nil, errCut
 	}
+	found = map[event.ProviderKey]int{}
 	for _, l := range s.dead {
-		if f := (event.ProviderKey{Namespace: l.d.Namespace, Provider: l.d.Provider}); !slices.Contains(found, f) {
-			found = append(found, f)
-		}
+		found[event.ProviderKey{Namespace: l.d.Namespace, Provider: l.d.Provider}]++
 	}
 	return found, nil
 }

@@ -2,7 +2,6 @@ package alerts
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -18,19 +17,8 @@ import (
 	"notifier/internal/event"
 )
 
-func decodeHealth(t *testing.T, reports []string) []Health {
-	t.Helper()
-	out := make([]Health, len(reports))
-	for i, r := range reports {
-		if err := json.Unmarshal([]byte(r), &out[i]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return out
-}
-
-// Fails when set takes every call for news, or due does not hold back.
-func TestHealthIsReportedWhenItChanges(t *testing.T) {
+// Fails when a busy Provider, or one that flaps, is told of more than once in ten seconds, or when an end of the trouble is not told.
+func TestHealthIsToldWhenItChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		var down atomic.Bool
@@ -49,33 +37,33 @@ func TestHealthIsReportedWhenItChanges(t *testing.T) {
 		}
 		began := time.Now()
 		feed(time.Minute)
-		reports := decodeHealth(t, w.notes.reported("Provider/team-a/chat"))
-		if n := len(reports); n < 4 || n > 6 || reports[0].State != StateOK || reports[0].LastSuccess.Before(began) {
-			t.Errorf("%d reports in a good minute, first %+v", n, reports[0])
+		told := w.notes.standings("Provider/team-a/chat")
+		if n := len(told); n < 5 || n > 7 || told[0].Health.State != StateOK || told[0].LastDelivery.Time.Before(began) {
+			t.Errorf("told %d times in a good minute, first %+v", n, told[0])
 		}
 		down.Store(true)
 		feed(30 * time.Second)
-		reports = decodeHealth(t, w.notes.reported("Provider/team-a/chat"))[len(reports):]
-		if n := len(reports); n == 0 || n > 4 || reports[n-1].Reason != ReasonBreakerOpen || reports[n-1].State != StateFailing {
-			t.Errorf("%d reports in a bad half minute: %+v", n, reports)
+		told = w.notes.standings("Provider/team-a/chat")[len(told):]
+		if n := len(told); n == 0 || n > 4 || told[n-1].Health.Reason != ReasonBreakerOpen || told[n-1].Health.State != StateFailing {
+			t.Errorf("told %d times in a bad half minute: %+v", n, told)
 		}
-		for _, r := range reports {
-			if strings.Contains(r.Message, "SECRET") {
-				t.Errorf("a secret in %+v", r)
+		for _, s := range told {
+			if strings.Contains(fmt.Sprintf("%+v", s), "SECRET") {
+				t.Errorf("a secret in %+v", s)
 			}
 		}
 		wait(3 * time.Minute)
-		reports = decodeHealth(t, w.notes.reported("Provider/team-a/chat"))
-		if last := reports[len(reports)-1]; last.Pending < 100 || last.LastSuccess.IsZero() {
+		told = w.notes.standings("Provider/team-a/chat")
+		if last := told[len(told)-1]; last.Pending < 100 || last.LastDelivery.Time.IsZero() {
 			t.Errorf("while it fails: %+v", last)
 		}
 		down.Store(false)
 		wait(5 * time.Minute)
-		stop()
-		reports = decodeHealth(t, w.notes.reported("Provider/team-a/chat"))
-		if last := reports[len(reports)-1]; last.State != StateOK || last.Reason != ReasonDelivered {
+		told = w.notes.standings("Provider/team-a/chat")
+		if last := told[len(told)-1]; last.Health.State != StateOK || last.Health.Reason != ReasonDelivered || last.Pending != 0 {
 			t.Errorf("in the end: %+v", last)
 		}
+		stop()
 	})
 }
 
@@ -193,8 +181,8 @@ func TestMissingOptionsAreNamed(t *testing.T) {
 }
 
 // An Alert may name any Provider, and one report for each name that somebody invents would fill what all share.
-// Fails when a report is made of a Provider that does not exist, when one that was deleted is told of again, and when one that was
-// made since is not.
+// Fails when the health of a Provider that does not exist is told, when that of one that was deleted is told again, and when that of one
+// that was made since is not.
 func TestNothingIsReportedOfAProviderThatDoesNotExist(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -205,18 +193,18 @@ func TestNothingIsReportedOfAProviderThatDoesNotExist(t *testing.T) {
 		}
 		_, stop := w.run()
 		wait(2 * time.Minute)
-		before := len(w.notes.reported("Provider/team-a/deleted"))
+		before := len(w.notes.standings("Provider/team-a/deleted"))
 		w.destinations.Delete("team-a", "deleted")
 		w.destination("made", failing)
 		wait(10 * time.Minute)
 		stop()
-		if n := len(w.notes.reported("Provider/team-a/invented")); n != 0 {
+		if n := len(w.notes.standings("Provider/team-a/invented")); n != 0 {
 			t.Errorf("%d reports of a Provider that never was", n)
 		}
-		if n := len(w.notes.reported("Provider/team-a/deleted")); before == 0 || n != before {
+		if n := len(w.notes.standings("Provider/team-a/deleted")); before == 0 || n != before {
 			t.Errorf("%d reports of a Provider that was deleted, %d before", n, before)
 		}
-		if len(w.notes.reported("Provider/team-a/made")) == 0 {
+		if len(w.notes.standings("Provider/team-a/made")) == 0 {
 			t.Error("nothing is told of a Provider that was made since")
 		}
 	})

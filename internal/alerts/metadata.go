@@ -22,7 +22,10 @@ type merging struct {
 // controller put under its API group. Everything else in the event's metadata is dropped.
 func mergeMetadata(e event.Event, a *Alert) merging {
 	merged := make(map[string]string, len(e.Metadata)+len(a.metadata)+1)
-	authored := make(map[string]bool, len(a.metadata)+1)
+	var authored map[string]bool
+	if len(a.metadata) > 0 || a.summary != "" {
+		authored = make(map[string]bool, len(a.metadata)+1)
+	}
 	var conflicts []string
 	set := func(k, v string) {
 		if old, taken := merged[k]; taken && old != v && !slices.Contains(conflicts, k) {

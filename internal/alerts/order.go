@@ -56,8 +56,14 @@ func sizeOf(d *event.Delivery) int64 {
 // fresh reports that nobody can have sent the delivery before: it was neither handed out before nor tried.
 func (it *item) fresh() bool { return !it.d.Recheck && it.d.Reschedules == 0 && it.d.Attempts == 0 }
 
-// owner is the Alert that asked for deliveries. Those of one queue share it.
+// owner is the Alert that asked for deliveries.
 type owner struct{ alert, uid string }
+
+// waiter is an owner that has deliveries in a queue, which share it, and how many: pending, of which the ledger was told.
+type waiter struct {
+	named         owner
+	pending, told int
+}
 
 // instant is a time in nanoseconds since 1970, zero for none. It takes a third of the memory of a time.Time.
 type instant int64
@@ -89,7 +95,7 @@ type entry struct {
 	item *item
 	// routed is when the delivery came to be, none while nobody has seen it here, and owner the Alert, nil until then.
 	routed instant
-	owner  *owner
+	owner  *waiter
 	// back is when it is expected back while it is away, unless it waits on the schedule.
 	back instant
 	// missing counts the looks at the bus in a row that did not find it.

@@ -30,7 +30,7 @@ func (s *shard) pump(work context.Context, q *queue) {
 	}
 	s.trim(work, q, now)
 	s.refill(work, q, now)
-	s.tellHealth(q, now)
+	s.tellHealth(q)
 }
 
 // destination returns where the queue leads, or nil after seeing to what follows when that cannot be used.
@@ -72,7 +72,7 @@ func (s *shard) block(q *queue, uid, reason, message string, now time.Time) {
 		return
 	}
 	q.unusable = true
-	q.health.set(uid, StateFailing, reason, message, now)
+	q.health.set(uid, StateFailing, reason, message)
 	for _, it := range q.waiting {
 		if !it.told {
 			it.told = true
@@ -241,7 +241,7 @@ func (s *shard) expire(work context.Context, it *item) {
 
 // giveUpAll ends all that waits in memory. What is on the schedule follows as it is recalled.
 func (s *shard) giveUpAll(work context.Context, q *queue, dest *Destination, label, reason string) {
-	q.health.set(dest.UID, StateFailing, ReasonGivenUp, reason, time.Now())
+	q.health.set(dest.UID, StateFailing, ReasonGivenUp, reason)
 	for len(q.waiting) > 0 {
 		s.giveUp(work, q.waiting[0], dest, label, reason)
 	}
@@ -280,12 +280,12 @@ func (s *shard) attempted(work context.Context, it *item, dest *Destination, a a
 		case a.err == nil:
 			q.recovered, q.refused = q.recovered || q.refused, false
 			q.breaker.success()
-			q.health.succeeded(dest.UID, now)
+			q.health.succeeded(dest.UID)
 		case a.err.Class == event.Permanent:
 			// A refusal is an answer: the destination works.
 			q.refused = true
 			q.breaker.success()
-			q.health.failed(dest.UID, false, a.err, now)
+			q.health.failed(dest.UID, false, a.err)
 		default:
 			if q.breaker.failure(now) {
 				s.log.Warn("destination fails, sending only probes", "namespace", q.key.namespace, "provider", q.key.name,
@@ -294,7 +294,7 @@ func (s *shard) attempted(work context.Context, it *item, dest *Destination, a a
 			if wait := now.Add(clampRetryAfter(a.err.RetryAfter)); wait.After(q.notBefore) {
 				q.notBefore = wait
 			}
-			q.health.failed(dest.UID, q.breaker.open(), a.err, now)
+			q.health.failed(dest.UID, q.breaker.open(), a.err)
 		}
 	}
 	s.pump(work, q)
@@ -326,6 +326,7 @@ func (s *shard) concluded(work context.Context, it *item, v verdict, stored bool
 		newer := s.ackTwins(work, it, v)
 		if v.action == toDeadLetters {
 			q.deaths = now.Add(s.ReplayWindow)
+			s.died(&it.d, 1)
 		}
 		if v.action != reschedule {
 			if rescheduled && !it.recalled {

@@ -56,8 +56,11 @@ type queue struct {
 	touched bool
 	// share is what the queue's namespace has waiting.
 	share *share
-	// owners are the Alerts of the entries, each once.
-	owners map[owner]*owner
+	// owners are the Alerts of the entries, each once, and unlearned counts the entries whose Alert is not known yet.
+	owners    map[owner]*waiter
+	unlearned int
+	// told and toldUnlearned are what the ledger knows of entries and unlearned.
+	told, toldUnlearned int
 
 	// current is the destination as last seen.
 	current *Destination
@@ -81,7 +84,7 @@ type queue struct {
 
 func newQueue(key destinationKey, sh *share, now time.Time) *queue {
 	return &queue{
-		key: key, lines: map[string]*line{}, owners: map[owner]*owner{}, share: sh,
+		key: key, lines: map[string]*line{}, owners: map[owner]*waiter{}, share: sh,
 		wakeIndex: notWaking, idleSince: now,
 	}
 }
@@ -98,6 +101,7 @@ func (q *queue) place(object string, order uint64, id string, now time.Time) (*l
 		e.back, e.rank = instantOf(now), rankInfo
 		q.away++
 		q.entries++
+		q.unlearned++
 		q.share.add(q.entries)
 	}
 	return l, e
@@ -113,13 +117,17 @@ func (q *queue) forget(l *line, e *entry, now time.Time) {
 	if e.givenUp != causeNone {
 		q.givenUp--
 	}
+	if e.owner == nil {
+		q.unlearned--
+	} else {
+		e.owner.pending--
+	}
 	l.remove(e)
 	q.refresh(l)
 	if len(l.entries) == 0 {
 		delete(q.lines, l.object)
 		if len(q.lines) == 0 {
 			q.idleSince = now
-			clear(q.owners)
 		}
 	}
 }
@@ -147,10 +155,19 @@ func (q *queue) learn(l *line, e *entry, d *event.Delivery) {
 	q.countUnknown(e, 1)
 	q.hurry(l, e)
 	o := owner{d.Alert, d.AlertUID}
+	if e.owner != nil && e.owner.named == o {
+		return
+	}
+	if e.owner == nil {
+		q.unlearned--
+	} else {
+		e.owner.pending--
+	}
 	if q.owners[o] == nil {
-		q.owners[o] = &o
+		q.owners[o] = &waiter{named: o}
 	}
 	e.owner = q.owners[o]
+	e.owner.pending++
 }
 
 // hurry makes what stands before an error in its line as urgent, but what its object does not bear out.

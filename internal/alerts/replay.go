@@ -14,21 +14,6 @@ const DefaultReplayWindow = time.Hour
 // final are the labels of what is given up whatever becomes of the Provider: nobody wants it any more, or nobody can send it.
 var final = []string{labelOwnerGone, labelSuspended, labelUnsupported, labelUnverified, event.LabelTooLarge}
 
-// expectDead notes which Providers have dead letters: one may have been mended while nobody looked.
-func (s *shard) expectDead(ctx context.Context, now time.Time) error {
-	if s.ReplayWindow == 0 {
-		return nil
-	}
-	providers, err := s.Dead.DeadProviders(ctx, s.number)
-	if err != nil {
-		return err
-	}
-	for _, p := range providers {
-		s.queue(p.Namespace, p.Provider, now).deaths = now.Add(s.ReplayWindow)
-	}
-	return nil
-}
-
 // replay has what a Provider's deliveries died of tried once more when that may be mended: after a change of the Provider, or of a Secret
 // that it names, what died before the change; after a success that follows a refusal, what was never replayed.
 func (s *shard) replay(work context.Context, q *queue, dest *Destination, now time.Time) {

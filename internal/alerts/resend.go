@@ -83,10 +83,14 @@ func (s *shard) publish(work context.Context, q *queue, letters []event.Dead, en
 	s.spawn(func() {
 		n := 0
 		for ; n < len(letters); n++ {
-			if !s.persist(work, q.key.namespace, func(ctx context.Context) error { return s.Dead.Replay(ctx, letters[n]) }) {
+			letter := &letters[n]
+			if !s.persist(work, q.key.namespace, func(ctx context.Context) error { return s.Dead.Replay(ctx, *letter) }) {
 				break
 			}
 			s.metrics.replayed.Inc()
+			if letter.Seq > 0 {
+				s.post(func() { s.died(&letter.Delivery, -1) })
+			}
 		}
 		s.post(func() {
 			if n > 0 {

@@ -43,7 +43,7 @@ type RouterOptions struct {
 	Deliverer    Dispatcher
 	Alerts       *Table
 	Destinations *Destinations
-	Reports      Reporter
+	Reports      *Ledger
 	Recorder     Recorder
 	// Gate, unless nil, is closed when the tables are complete. An event that was routed earlier would miss Alerts.
 	Gate       <-chan struct{}
@@ -70,7 +70,6 @@ type Router struct {
 	RouterOptions
 	metrics routeMetrics
 	budget  *budget
-	matched *activities
 	// explaining is the budget of explanations, so that asking for them never has an event routed unfiltered, and turn is held by the one
 	// whose patterns are evaluated.
 	explaining *budget
@@ -83,7 +82,7 @@ func NewRouter(o RouterOptions) (*Router, error) {
 		return nil, err
 	}
 	return &Router{
-		RouterOptions: o, metrics: newRouteMetrics(o.Registerer), matched: newActivities(AlertMatched, o.Reports),
+		RouterOptions: o, metrics: newRouteMetrics(o.Registerer),
 		budget: newBudget(time.Now), explaining: newExplaining(time.Now), turn: semaphore.NewWeighted(1),
 	}, nil
 }
@@ -199,7 +198,7 @@ func (r *Router) match(rec *event.Record, ds []event.Delivery, room []*Alert) (_
 func (r *Router) take(a *Alert, d *decision, ds []event.Delivery) []event.Delivery {
 	now := time.Now()
 	r.metrics.matches.Inc()
-	r.matched.note(a.Namespace, a.Name, a.UID, now)
+	r.Reports.matched(a.Namespace, a.Name, a.UID, now)
 	switch d.ruling {
 	case ruledTaken:
 	case ruledUnsupported:
@@ -255,6 +254,5 @@ func (r *Router) turnBudget() {
 }
 
 func (r *Router) reportPatterns(a *Alert, s State, reason, message string) {
-	h := Health{UID: a.UID, State: s, Reason: reason, Message: message, At: time.Now().UTC()}
-	r.Reports.Report(healthKey(kindAlert, a.Namespace, a.Name), h.encode())
+	r.Reports.health(kindAlert, a.Namespace, a.Name, a.UID, Health{State: s, Reason: reason, Message: message})
 }

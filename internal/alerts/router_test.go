@@ -86,7 +86,7 @@ func newRouted(tb testing.TB) routed {
 	r := routed{events: &fakeEvents{}, alerts: NewTable(), destinations: NewDestinations(), notes: newNotes()}
 	var err error
 	r.Router, err = NewRouter(RouterOptions{
-		Events: r.events, Deliverer: r.events, Alerts: r.alerts, Destinations: r.destinations, Reports: r.notes,
+		Events: r.events, Deliverer: r.events, Alerts: r.alerts, Destinations: r.destinations, Reports: r.notes.ledger,
 		Recorder: r.notes, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
 	})
 	if err != nil {
@@ -378,15 +378,17 @@ func TestPatternsOverBudgetShowOnTheAlertUntilTheyAreInTime(t *testing.T) {
 		if n := len(r.events.published); n != 4 {
 			t.Errorf("%d of 4 passed", n)
 		}
+		if is := r.notes.ledger.accounts[objectName{kindAlert, "team-a", "alert"}].is.Health; is.Reason != ReasonPatternsTimed || is.State != StateFailing {
+			t.Errorf("when the time is over %+v", is)
+		}
 		clock.step = 0
 		for range 3 {
 			clock.now = clock.now.Add(budgetWindow)
 			pass(budgetWindow)
 			route()
 		}
-		got := r.notes.reported("Alert/team-a/alert")
-		if len(got) != 2 || !strings.Contains(got[0], ReasonPatternsTimed) || !strings.Contains(got[1], ReasonPatternsInTime) {
-			t.Errorf("reported %v", got)
+		if is := r.notes.ledger.accounts[objectName{kindAlert, "team-a", "alert"}].is.Health; is.Reason != ReasonPatternsInTime || is.State != StateOK {
+			t.Errorf("in the end %+v", is)
 		}
 	})
 }

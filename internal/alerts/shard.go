@@ -37,6 +37,9 @@ type shard struct {
 	items        map[*item]struct{}
 	rescheduling int
 	ticks        int
+	// letters are the dead letters of each Provider that has any, readingLetters says that they are being read.
+	letters        map[destinationKey]*letters
+	readingLetters bool
 	// longest is the queue that most lately had the most waiting items.
 	longest *queue
 	wakes   wakes
@@ -60,7 +63,7 @@ type shard struct {
 func newShard(d *Deliverer, number int) *shard {
 	return &shard{
 		Deliverer: d, log: d.Log.With("shard", number), number: number,
-		queues: map[destinationKey]*queue{}, items: map[*item]struct{}{},
+		queues: map[destinationKey]*queue{}, items: map[*item]struct{}{}, letters: map[destinationKey]*letters{},
 		slots: make(chan struct{}, workers), results: make(chan func(), workers),
 		calls: make(chan func(context.Context)), stopped: make(chan struct{}),
 	}
@@ -110,6 +113,9 @@ func (s *shard) run(ctx context.Context, in <-chan event.Message[event.Delivery]
 	defer ticker.Stop()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	for _, q := range s.queues {
+		s.sample(q)
+	}
 	s.shards.add(s)
 	for _, q := range s.queues {
 		s.pump(work, q)

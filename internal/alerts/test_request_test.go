@@ -53,9 +53,9 @@ func TestATestMessageGoesTheWayOfADelivery(t *testing.T) {
 		if dead := w.bus.deadLetters(); len(dead) != 1 || dead[0].d.ID != third || !dead[0].d.Test || !w.bus.empty() {
 			t.Errorf("%+v", dead)
 		}
-		for key := range w.notes.reports {
-			if strings.HasSuffix(key, "/") || strings.Contains(key, "Losses") {
-				t.Errorf("reported of %s", key)
+		for key, a := range w.notes.ledger.accounts {
+			if key.name == "" || a.is.Loss.Count > 0 {
+				t.Errorf("known of %v: %+v", key, a.is)
 			}
 		}
 		for _, e := range w.notes.recorded() {

@@ -37,6 +37,7 @@ func (s *shard) tick(work context.Context) {
 		s.shelve(work, q, now)
 		s.enforceShare(work, q)
 		s.pump(work, q)
+		s.sample(q)
 		if q.unusable {
 			waits.provider = earlier(waits.provider, q.oldest)
 		} else {
@@ -57,7 +58,7 @@ func (s *shard) tick(work context.Context) {
 	}
 	s.show(held, away, open)
 	s.oldest.Store(s.number, waits)
-	s.losses.flush(now)
+	s.readLetters(work, s.ticks%sweepEvery == 0)
 }
 
 // keep tells the bus that an item is still held.
@@ -99,7 +100,7 @@ func (s *shard) expireIn(work context.Context, q *queue, now time.Time) {
 func (s *shard) sweep(work context.Context, q *queue, now time.Time) {
 	oldest, at := instant(0), instantOf(now)
 	bad, busy := q.bad(now), q.recalls > 0
-	gone := owners{of: map[*owner]bool{}, provider: q.providerGone(now)}
+	gone := owners{of: map[*waiter]bool{}, provider: q.providerGone(now)}
 	var looks []lookup
 	for _, l := range q.lines {
 		for _, e := range l.entries {
@@ -112,7 +113,7 @@ func (s *shard) sweep(work context.Context, q *queue, now time.Time) {
 			switch {
 			case e.item == nil && e.overdue(at):
 				looks = append(looks, q.mark(l, e, true))
-			case bad && e.item == nil && e.onSchedule && (e.owner == nil || s.ownerless(q, e, &gone, at)):
+			case e.item == nil && e.onSchedule && (e.owner == nil || bad && s.ownerless(q, e, &gone, at)):
 				looks = append(looks, q.mark(l, e, true))
 			case bad && e.item != nil && !e.item.busy && s.ownerless(q, e, &gone, at):
 				s.giveUp(work, e.item, q.current, labelOwnerGone, reasonOwnerGone)
@@ -125,7 +126,7 @@ func (s *shard) sweep(work context.Context, q *queue, now time.Time) {
 
 // owners are which Alerts of a queue are gone, as far as that was asked in a sweep, and whether its Provider is.
 type owners struct {
-	of       map[*owner]bool
+	of       map[*waiter]bool
 	provider bool
 }
 
@@ -139,7 +140,7 @@ func (s *shard) ownerless(q *queue, e *entry, gone *owners, now instant) bool {
 	}
 	answer, asked := gone.of[e.owner]
 	if !asked {
-		_, answer = s.ownerOf(q.key.namespace, *e.owner, e.routed.time(), now.time())
+		_, answer = s.ownerOf(q.key.namespace, e.owner.named, e.routed.time(), now.time())
 		gone.of[e.owner] = answer
 	}
 	return answer
@@ -177,20 +178,4 @@ func (s *shard) discard(work context.Context, q *queue, it *item) {
 			return r.Held.Ack(ctx)
 		})
 	})
-}
-
-// tellHealth passes reports on that are due. A report is about a Provider that exists: an Alert may name any, and what is reported
-// of one that was deleted would stay for ever.
-func (s *shard) tellHealth(q *queue, now time.Time) {
-	dest := s.Destinations.Get(q.key.namespace, q.key.name)
-	if q.health.now.State == "" || dest == nil || dest.UID != q.health.now.UID {
-		return
-	}
-	report, again := q.health.due(q.away+len(q.waiting), now)
-	if report != nil {
-		s.Reports.Report(healthKey(kindProvider, q.key.namespace, q.key.name), report)
-	}
-	if !again.IsZero() {
-		s.wakes.set(q, again)
-	}
 }

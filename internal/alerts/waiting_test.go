@@ -90,12 +90,12 @@ func playBroken(t *testing.T, quota int) {
 	if int(counted) != given {
 		t.Errorf("the metric counts %v given up, of %d", counted, given)
 	}
-	stop()
-	for _, key := range []string{"AlertLosses/team-a/alert", "ProviderLosses/team-a/odd", "ProviderLosses/team-a/unready", "ProviderLosses/team-a/hanging"} {
-		if len(w.notes.reported(key)) == 0 {
-			t.Errorf("nothing is told under %s", key)
+	for _, key := range []string{"Alert/team-a/alert", "Provider/team-a/odd", "Provider/team-a/unready", "Provider/team-a/hanging"} {
+		if told := w.notes.standings(key); len(told) == 0 || told[len(told)-1].Loss.Count == 0 {
+			t.Errorf("no loss is told of %s", key)
 		}
 	}
+	stop()
 }
 
 // counter returns the sum of a counter over its metrics that have all the label values.

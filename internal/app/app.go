@@ -49,8 +49,7 @@ type App struct {
 	applier     *apply.Applier
 	router      *alerts.Router
 	deliverer   *alerts.Deliverer
-	// reports tells how Alerts and Providers fare, deliveries what came in for Receivers.
-	reports    *healthReports
+	// deliveries tells what came in for Receivers.
 	deliveries *receiver.Reporter
 	// subscriber triggers the Receivers of type event.
 	subscriber *subscribe.Subscriber
@@ -112,7 +111,6 @@ func (a *App) Run(ctx context.Context) error {
 			{"catalogue", a.clients.catalogue.Run},
 			{"controllers", a.reconcile.Run},
 			{"watchers", func(ctx context.Context) error { return a.watcher.Run(ctx, a.reconcile.Complete()) }},
-			{"reports", a.reports.run}, // what the work reports at its end included
 			{"deliveries", a.deliveries.Run},
 			{"definitions", a.definitions.Run},
 		}},

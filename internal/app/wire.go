@@ -31,15 +31,15 @@ func (a *App) wire(ctx context.Context) error {
 	}
 	a.recorder = reconcile.NewRecorder(a.clients.core.CoreV1(), a.log)
 	subscriptions := subscribe.NewSubscriptions()
-	table, destinations := alerts.NewTable(), alerts.NewDestinations()
+	plane := alertPlane{alerts.NewTable(), alerts.NewDestinations(), alerts.NewLedger()}
 	for _, step := range []func() error{
 		a.wireWatcher,
-		func() error { return a.wireReconcile(hooks, subscriptions, table, destinations) },
+		func() error { return a.wireReconcile(hooks, subscriptions, plane) },
 		a.wireDefinitions,
 		a.wireApplier,
 		func() error { return a.wireReports(hooks, subscriptions) },
 		func() error { return a.wireSubscriber(subscriptions) },
-		func() error { return a.wireAlerts(table, destinations) },
+		func() error { return a.wireAlerts(plane) },
 		func() error { return a.listen(ctx, hooks) },
 	} {
 		if err := step(); err != nil {
@@ -57,9 +57,14 @@ func (a *App) namespace() string {
 	return a.options.RuntimeNamespace
 }
 
-func (a *App) wireReconcile(
-	hooks *receiver.Table, subscriptions *subscribe.Subscriptions, table *alerts.Table, destinations *alerts.Destinations,
-) error {
+// alertPlane is what stands between the controllers and the alert plane: two tables that the controllers fill, and the ledger that they read.
+type alertPlane struct {
+	alerts       *alerts.Table
+	destinations *alerts.Destinations
+	ledger       *alerts.Ledger
+}
+
+func (a *App) wireReconcile(hooks *receiver.Table, subscriptions *subscribe.Subscriptions, plane alertPlane) error {
 	network, err := provider.ParseNetwork(a.options.AllowDestinations, a.options.EnvironmentProxy)
 	if err != nil {
 		return fmt.Errorf("--allow-destinations: %w", err)
@@ -73,8 +78,8 @@ func (a *App) wireReconcile(
 		return err
 	}
 	a.reconcile, err = reconcile.New(reconcile.Options{
-		Clients: a.clients.kinds, Hooks: hooks, Subscriptions: subscriptions, Alerts: table, Destinations: destinations,
-		Health: a.bus.Health(), Alive: a.bus.Alive, Events: a.recorder, Requests: requests{a}, Issuers: issuers, Network: network,
+		Clients: a.clients.kinds, Hooks: hooks, Subscriptions: subscriptions, Alerts: plane.alerts, Destinations: plane.destinations,
+		Ledger: plane.ledger, Health: a.bus.Health(), Alive: a.bus.Alive, Events: a.recorder, Requests: requests{a}, Issuers: issuers, Network: network,
 		Identities: identities, Namespace: a.namespace(),
 		Limits:  registry.Limits{Slack: provider.Limit{Rate: rate.Limit(a.options.SlackRate), Burst: a.options.SlackBurst}},
 		Objects: a.watcher, Kinds: kindNames(), Quiet: a.watcher.Filled(), DefaultServiceAccount: a.options.DefaultServiceAccount, MaxAlertsPerNamespace: a.options.MaxAlertsPerNamespace,
@@ -133,9 +138,8 @@ func (a *App) wireSubscriber(subscriptions *subscribe.Subscriptions) (err error)
 	return err
 }
 
-// wireReports makes what carries to the status writer how Alerts, Providers and Receivers fare.
+// wireReports makes what carries to the status writer what came in for Receivers.
 func (a *App) wireReports(hooks *receiver.Table, subscriptions *subscribe.Subscriptions) (err error) {
-	a.reports = newHealthReports(a.bus.Health().Put, a.log.With("component", "alerts"))
 	a.deliveries, err = receiver.NewReporter(receiver.ReporterOptions{
 		Sources: []receiver.Source{hooks, subscriptions}, Reports: a.bus.Health(), Records: a.bus, Replica: a.bus.Replica(),
 		Log: a.log.With("component", "receiver"),
@@ -143,11 +147,11 @@ func (a *App) wireReports(hooks *receiver.Table, subscriptions *subscribe.Subscr
 	return err
 }
 
-func (a *App) wireAlerts(table *alerts.Table, destinations *alerts.Destinations) (err error) {
+func (a *App) wireAlerts(plane alertPlane) (err error) {
 	log := a.log.With("component", "alerts")
 	a.deliverer, err = alerts.NewDeliverer(alerts.DelivererOptions{
-		Source: a.bus, Schedule: a.bus, History: a.bus, Dead: a.bus, Archive: a.bus, Alerts: table, Destinations: destinations, Reports: a.reports,
-		Recorder: a.recorder, Types: registry.Types(), Quota: a.options.NamespaceQuota,
+		Source: a.bus, Schedule: a.bus, History: a.bus, Dead: a.bus, Archive: a.bus, Alerts: plane.alerts, Destinations: plane.destinations,
+		Reports: plane.ledger, Recorder: a.recorder, Types: registry.Types(), Quota: a.options.NamespaceQuota,
 		ReplayWindow: a.options.DeadLetterReplay, MaxAge: a.options.DeliveryMaxAge,
 		DrainTimeout: sendsDrain, Gate: a.reconcile.Complete(), Log: log, Registerer: a.registry,
 	})
@@ -155,8 +159,8 @@ func (a *App) wireAlerts(table *alerts.Table, destinations *alerts.Destinations)
 		return err
 	}
 	a.router, err = alerts.NewRouter(alerts.RouterOptions{
-		Events: a.bus, Deliverer: a.deliverer, Alerts: table, Destinations: destinations, Reports: a.reports, Recorder: a.recorder,
-		Gate: a.reconcile.Complete(), Log: log, Registerer: a.registry,
+		Events: a.bus, Deliverer: a.deliverer, Alerts: plane.alerts, Destinations: plane.destinations, Reports: plane.ledger,
+		Recorder: a.recorder, Gate: a.reconcile.Complete(), Log: log, Registerer: a.registry,
 	})
 	return err
 }

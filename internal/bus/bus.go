@@ -111,9 +111,7 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 			return nil, err
 		}
 	}
-	uncounted := func() {}
-	b.events = newCommitter(b, uncounted, func(ctx context.Context, msgs []*nats.Msg) []outcome { return b.publishAll(ctx, streamEvents, msgs) })
-	b.events.settled = b.recent.announce
+	b.events = newEventCommitter(b)
 	b.triggers = newCommitter(b, b.metrics.folded.Inc, func(ctx context.Context, msgs []*nats.Msg) []outcome {
 		return b.publishAll(ctx, streamTriggers, msgs)
 	})

@@ -33,6 +33,8 @@ type committer struct {
 	work  *sync.WaitGroup
 	// coalesced is told of every entry that is coalesced with another.
 	coalesced func()
+	// pause, if any, is how long the next round has to fill after every round. Its callers can wait, and what waits goes in fewer messages.
+	pause time.Duration
 	// settled, if any, is told of every round, after its entries and before their callers.
 	settled func()
 
@@ -179,7 +181,10 @@ func (c *committer) commitAll(ctx context.Context) {
 		}
 		began := time.Now()
 		c.send(ctx, round)
-		if len(round) > 1 {
+		switch {
+		case c.pause > 0:
+			_ = wait(ctx, c.pause)
+		case len(round) > 1:
 			// The callers that have just been answered are about to come back. Without a pause they would miss the next round by
 			// microseconds, and rounds would carry half of the callers each.
 			_ = wait(ctx, min(time.Since(began)/gatherShare, gatherMax))

@@ -152,6 +152,35 @@ func TestACallerWhoGivesUpDoesNotEndTheWriteForTheOthers(t *testing.T) {
 	})
 }
 
+// Fails when the first round waits as well, or when no round waits for what comes after the one before it.
+func TestWhatCanWaitGoesTogetherAfterAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeStream()
+		f.pause = time.Second
+		began := time.Now()
+		first := f.join(t.Context(), "a", 1)
+		(<-f.started).finish(nil)
+		if err := <-first; err != nil || time.Since(began) > 0 {
+			t.Errorf("the first was answered after %s: %v", time.Since(began), err)
+		}
+		<-time.After(f.pause / 4)
+		b := f.join(t.Context(), "b", 1)
+		<-time.After(f.pause / 4)
+		c := f.join(t.Context(), "c", 1)
+		write := <-f.started
+		if got := bodies(write.msgs); !cmp.Equal(got, []string{"b=1", "c=1"}) || time.Since(began) != f.pause {
+			t.Errorf("after %s: %v", time.Since(began), got)
+		}
+		write.finish(nil)
+		f.work.Wait()
+		for _, answer := range []<-chan error{b, c} {
+			if err := <-answer; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
 func TestARoundHasNoMoreEntriesThanItMay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeStream()

@@ -16,6 +16,13 @@ import (
 // followRetry is the pause before following is taken up again.
 const followRetry = time.Second
 
+// newEventCommitter commits to EVENTS, and tells the readers of each round together.
+func newEventCommitter(b *Bus) *committer {
+	c := newCommitter(b, func() {}, func(ctx context.Context, msgs []*nats.Msg) []outcome { return b.publishAll(ctx, streamEvents, msgs) })
+	c.settled = b.recent.announce
+	return c
+}
+
 // PublishEvent writes r to EVENTS and returns when the stream has confirmed that it is on disk (invariant E2), and whether it
 // was there already, by its ID, within the duplicate window. It sets r.Seq; of a duplicate that is the first one's.
 //

@@ -65,7 +65,7 @@ func TestADeliveryIsFoundInEachStateWithItsMessage(t *testing.T) {
 			t.Errorf("another namespace finds %s: %v", id, err)
 		}
 	}
-	for _, accepted := range []time.Time{r.Accepted, time.Now().Add(-time.Minute)} {
+	for _, accepted := range []time.Time{{}, r.Accepted, time.Now().Add(-2 * soon), time.Now().Add(-time.Minute)} { // what was sent came soon, or late
 		found, err := b.FindDeliveries(ctx, "team", accepted, []string{"sent", "dead", "waits", "", strings.Repeat("x", 1000), "none"})
 		must(t, err)
 		if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, []string{"dead", "sent", "waits"}) {

@@ -25,10 +25,14 @@ const (
 	maxSentIDs = 200_000
 	// maxRecords bounds the records of one message, in bytes.
 	maxRecords = 128 << 10
+	// recordPause is how long records wait for others of their Provider after those before them: a message costs as much as a delivery
+	// otherwise. A crash meanwhile means that what these are about is sent once more (invariant E3), and one object's deliveries are as
+	// far from one another, so it is no longer than a send takes.
+	recordPause = 5 * time.Millisecond
 )
 
 // history records what was sent and knows it again. HISTORY has one message for what was sent to one Provider while the message before it
-// was on its way: a line of JSON for each record. It is not synced: after a loss of power what was sent last may be sent twice.
+// was on its way, and for recordPause after that: a line of JSON for each record. It is not synced: after a loss of power what was sent last may be sent twice.
 type history struct {
 	bus    *Bus
 	rounds *committer
@@ -44,6 +48,7 @@ type history struct {
 func newHistory(b *Bus) *history {
 	h := &history{bus: b}
 	h.rounds = newCommitter(b, func() {}, func(ctx context.Context, msgs []*nats.Msg) []outcome { return b.publishAll(ctx, streamHistory, msgs) })
+	h.rounds.pause = recordPause
 	return h
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -14,16 +15,16 @@ import (
 	"notifier/internal/event"
 )
 
-// DeadProviders lists the Providers of a shard that have dead letters.
-func (b *Bus) DeadProviders(ctx context.Context, shard int) ([]event.ProviderKey, error) {
+// DeadProviders counts the dead letters of each Provider of a shard that has any.
+func (b *Bus) DeadProviders(ctx context.Context, shard int) (map[event.ProviderKey]int, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*apiTimeout)
 	defer cancel()
 	info, err := b.streams[streamDeadLetters].Info(ctx, jetstream.WithSubjectFilter(prefixDead+everythingElse))
 	if err != nil {
 		return nil, fmt.Errorf("list the dead letters: %w", err)
 	}
-	var found []event.ProviderKey
-	for subject := range info.State.Subjects {
+	found := map[event.ProviderKey]int{}
+	for subject, n := range info.State.Subjects {
 		namespace, provider, ok := strings.Cut(strings.TrimPrefix(subject, prefixDead), ".")
 		f := event.ProviderKey{}
 		if f.Namespace, err = untoken(namespace); err != nil || !ok {
@@ -33,7 +34,7 @@ func (b *Bus) DeadProviders(ctx context.Context, shard int) ([]event.ProviderKey
 			continue // of a message that nobody could read
 		}
 		if shardOf(b.opts.Shards, f.Namespace, f.Provider) == shard {
-			found = append(found, f)
+			found[f] = int(min(n, math.MaxInt32))
 		}
 	}
 	return found, nil

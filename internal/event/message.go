@@ -31,6 +31,9 @@ type Message[T any] struct {
 // Divide returns n Ackers that stand for s together: s is acknowledged when each of them is, and given back when one is. Ack and Nak of each may be
 // called again, and do nothing then.
 func Divide(s Acker, n int) []Acker {
+	if n == 1 {
+		return []Acker{&undivided{Acker: s}}
+	}
 	whole := &divided{Acker: s}
 	whole.left.Store(int64(n))
 	parts := make([]part, n)
@@ -40,6 +43,28 @@ func Divide(s Acker, n int) []Acker {
 		ackers[i] = &parts[i]
 	}
 	return ackers
+}
+
+// undivided stands for an Acker alone, as for most events.
+type undivided struct {
+	Acker
+	ended atomic.Bool
+}
+
+// Ack implements Acker.
+func (u *undivided) Ack(ctx context.Context) error {
+	if u.ended.Swap(true) {
+		return nil
+	}
+	return u.Acker.Ack(ctx)
+}
+
+// Nak implements Acker.
+func (u *undivided) Nak() error {
+	if u.ended.Swap(true) {
+		return nil
+	}
+	return u.Acker.Nak()
 }
 
 type divided struct {

@@ -16,7 +16,8 @@ func TestOfManyAttemptsTheFirstAndTheLastAreKept(t *testing.T) {
 	began := time.Date(2026, 3, 1, 10, 0, 0, 0, time.FixedZone("", 3600))
 	var d, early event.Delivery
 	for i := range all {
-		d.Failed(began.Add(time.Duration(i)*time.Minute), time.Duration(i)*time.Millisecond, event.NewError(event.Retry, "timeout", "no answer", nil), began)
+		failure := event.NewError(event.Retry, "timeout", "no answer", nil)
+		d.Failed(began.Add(time.Duration(i)*time.Minute), time.Duration(i)*time.Millisecond, failure, began)
 		if i == event.MaxTries-1 {
 			early = d
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -232,17 +233,17 @@ func toTell(err error) (string, bool) {
 
 // replayTold says what became of a request.
 func replayTold(r view.ReplayResult) string {
-	told := numbered(r.Replayed, "delivery is on its way again", "deliveries are on their way again")
+	told := []string{numbered(r.Replayed, "delivery is on its way again", "deliveries are on their way again")}
 	if n := len(r.Refused); n > 0 {
-		told += fmt.Sprintf("; %d could not be replayed", n)
+		told = append(told, fmt.Sprintf("%d could not be replayed", n))
 		for _, id := range slices.Sorted(maps.Keys(r.Refused))[:min(n, maxRefusalsTold)] {
-			told += fmt.Sprintf("; %s: %s", id, r.Refused[id])
+			told = append(told, id+": "+r.Refused[id])
 		}
 	}
 	if r.More {
-		told += "; there are more: set the annotation to another value"
+		told = append(told, "there are more: set the annotation to another value")
 	}
-	return told
+	return strings.Join(told, "; ")
 }
 
 func (a *asks[T]) tell(o T, well bool, reason, message string) {

@@ -91,7 +91,8 @@ func TestAnAnnotationIsActedOnOnceForEachValue(t *testing.T) {
 			t.Errorf("asked %q", got)
 		}
 		told := w.events.about(replayedEvent, testedEvent)
-		if len(told) != 2 || !strings.Contains(told[0], "Normal Replayed: 2 deliveries are on their way again") || !strings.Contains(told[1], "delivery d1") {
+		if len(told) != 2 || !strings.Contains(told[0], "Normal Replayed: 2 deliveries are on their way again") ||
+			!strings.Contains(told[1], "delivery d1") {
 			t.Errorf("told %q", told)
 		}
 		w.apply(v1beta3.ProviderKind, newProvider("chat", asking(once), func(p *v1beta3.Provider) { p.Spec.Channel = "other" }))

@@ -10,12 +10,18 @@ import (
 
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
-	"notifier/internal/alerts"
 )
 
 // prunedFor is how long the fields that Flux's own definitions lack are not written after the API server dropped them: they may have
 // been replaced by definitions that have them.
 const prunedFor = 10 * time.Minute
+
+// detail is a part of a kind's status.
+type detail[T subject] struct {
+	write func(T)
+	// shown reports whether an object has anything of it.
+	shown func(T) bool
+}
 
 // pruned remembers when the API server was last found to drop fields of ours.
 type pruned struct {
@@ -101,53 +107,13 @@ func inLine(message string) string {
 	return cut(strings.Join(strings.Fields(message), " "), maxProblem)
 }
 
-// detailProvider writes what only a Provider shows.
-func detailProvider(p *v1beta3.Provider, reports []report) {
-	for _, r := range reports {
-		if r.asked != nil {
-			p.Status.LastHandledReplay, p.Status.LastHandledTest = r.asked.Replay, r.asked.Test
-		}
-		h := r.delivery
-		if h == nil {
-			continue
-		}
-		p.Status.Waiting = 0
-		if h.State != alerts.StateOK {
-			p.Status.Waiting = int64(h.Pending)
-		}
-		if h.LastSuccess.IsZero() {
-			continue // the process that reports has not sent yet
-		}
-		step := lastSuccessStep
-		if h.State != alerts.StateOK {
-			step = time.Second
-		}
-		// A step may begin before the object was made, and before what was shown to the second.
-		last := latest(&p.CreationTimestamp, p.Status.LastDelivered)
-		at := metav1.NewTime(h.LastSuccess.UTC().Truncate(step))
-		p.Status.LastDelivered = latest(last, &at)
-	}
-}
-
 func providerDetailed(p *v1beta3.Provider) bool {
-	return p.Status.LastDelivered != nil || p.Status.Waiting != 0 || p.Status.Problem != "" || p.Status.LastHandledReplay != "" ||
-		p.Status.LastHandledTest != ""
-}
-
-// detailAlert writes what only an Alert shows.
-func detailAlert(a *v1beta3.Alert, reports []report) {
-	for _, r := range reports {
-		if r.asked != nil {
-			a.Status.LastHandledReplay = r.asked.Replay
-		}
-		inSteps(&a.Status.LastMatched, r.matched)
-		inSteps(&a.Status.LastSent, r.sent)
-	}
+	return p.Status.LastDelivered != nil || p.Status.Waiting != 0 || p.Status.Problem != ""
 }
 
 // inSteps sets a time that is shown, unless that is less than a step after it: each is a write of status.
 func inSteps(shown **metav1.Time, at time.Time) {
-	if at.IsZero() || *shown != nil && at.Sub((*shown).Time) < lastSuccessStep {
+	if at.IsZero() || *shown != nil && at.Sub((*shown).Time) < matchedStep {
 		return
 	}
 	now := inSeconds(at)

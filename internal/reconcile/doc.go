@@ -26,6 +26,9 @@
 // Condition Matching counts, from the watchers' cache, the objects of its own namespace that an Alert or a Receiver names, and tells which
 // entries have none. It is found out when a status is written and again after a while, a minute as long as something is missing.
 //
+// What became of the deliveries of an Alert or a Provider is read from the Ledger, which tells of an object at most every ten seconds. What
+// another worker showed stays until this one knows better.
+//
 // # Start
 //
 // Reconciler.Complete closes when every object that was present at start is compiled; until then the process is not ready and

@@ -13,7 +13,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
@@ -39,19 +38,6 @@ const (
 // other.
 var loopKind = strings.TrimSuffix(subscribe.LoopPrefix, "/")
 
-// reportKinds are the kinds under which the feed has reports on objects of a kind.
-func reportKinds(kind string) []string {
-	switch kind {
-	case v1.ReceiverKind:
-		return []string{v1.ReceiverKind, loopKind}
-	case v1beta3.AlertKind:
-		return []string{v1beta3.AlertKind, alerts.AlertLosses, alerts.AlertMatched, alerts.AlertSent, alertAsked}
-	case v1beta3.ProviderKind:
-		return []string{v1beta3.ProviderKind, alerts.ProviderLosses, providerAsked}
-	}
-	return []string{kind}
-}
-
 // HealthFeed is the bus's last known health of objects, under "kind/namespace/name".
 type HealthFeed interface {
 	// Get returns a key's value, nil for none.
@@ -63,17 +49,14 @@ type HealthFeed interface {
 	Put(ctx context.Context, key string, value []byte) error
 }
 
-// lastSuccessStep is how exactly the time of a last success is shown while all is well: each step is a write of status.
-const lastSuccessStep = 10 * time.Minute
+// matchedStep is how exactly it is shown when an Alert last selected an event: each step is a write of status.
+const matchedStep = 10 * time.Minute
 
 // report is an object's health as a condition of its status.
 type report struct {
 	uid       string
 	condition metav1.Condition
-	// delivery is of a Provider what its condition was made of; matched and sent are of an Alert when it last did.
-	delivery      *alerts.Health
-	matched, sent time.Time
-	// asked is what was acted on of the annotations of an Alert or a Provider.
+	// asked is of an Alert or a Provider what was acted on of its annotations. There is no condition beside it.
 	asked *asked
 	// closing says that the condition only takes back what was shown before, and is not shown to one who never saw it.
 	closing bool
@@ -92,25 +75,10 @@ func parseReport(kind string, value []byte) (report, error) {
 		var l subscribe.Loop
 		err := json.Unmarshal(value, &l)
 		return loopReport(l), err
-	case alerts.AlertLosses, alerts.ProviderLosses:
-		var l alerts.Loss
-		err := json.Unmarshal(value, &l)
-		return lossReport(l), err
-	case alerts.AlertMatched, alerts.AlertSent:
-		var a alerts.Activity
-		err := json.Unmarshal(value, &a)
-		if kind == alerts.AlertSent {
-			return report{uid: a.UID, sent: a.At}, err
-		}
-		return report{uid: a.UID, matched: a.At}, err
 	case alertAsked, providerAsked:
 		var a asked
 		err := json.Unmarshal(value, &a)
 		return report{uid: a.UID, asked: &a}, err
-	case v1beta3.AlertKind, v1beta3.ProviderKind:
-		var h alerts.Health
-		err := json.Unmarshal(value, &h)
-		return alertReport(kind, h), err
 	default:
 		return report{}, errors.New("unknown kind")
 	}
@@ -163,8 +131,10 @@ func loopReport(l subscribe.Loop) report {
 }
 
 // alertReport is an Alert's or a Provider's.
-func alertReport(kind string, h alerts.Health) report {
-	c := metav1.Condition{Type: MatchingCondition, Status: metav1.ConditionTrue, Reason: h.Reason, Message: h.Message}
+func alertReport(kind, uid string, h alerts.Health) report {
+	c := metav1.Condition{
+		Type: MatchingCondition, Status: metav1.ConditionTrue, Reason: h.Reason, Message: cut(h.Message, maxEventMessage),
+	}
 	if h.State != alerts.StateOK {
 		c.Status = metav1.ConditionFalse
 	}
@@ -173,21 +143,20 @@ func alertReport(kind string, h alerts.Health) report {
 	}
 	if kind == v1beta3.ProviderKind {
 		c.Type = DeliveringCondition
-		return report{uid: h.UID, condition: c, delivery: &h}
 	}
-	return report{uid: h.UID, condition: c}
+	return report{uid: uid, condition: c}
 }
 
 // lossReport is an Alert's or a Provider's as well: what was given up of its deliveries.
-func lossReport(l alerts.Loss) report {
+func lossReport(uid string, l alerts.Loss) report {
 	c := metav1.Condition{
-		Type: DeliveriesLostCondition, Status: metav1.ConditionTrue, Reason: alerts.ReasonGivenUp,
-		Message: fmt.Sprintf("%d given up, the last at %s, about %s: %s", l.Count, l.At.UTC().Format(time.RFC3339), l.Object, l.Reason),
+		Type: DeliveriesLostCondition, Status: metav1.ConditionTrue, Reason: alerts.ReasonGivenUp, Message: cut(fmt.Sprintf(
+			"%d given up, the last at %s, about %s: %s", l.Count, l.At.UTC().Format(time.RFC3339), l.Object, l.Reason), maxEventMessage),
 	}
 	if l.Count == 0 {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1.SucceededReason, "none was given up in the last hour"
 	}
-	return report{uid: l.UID, closing: l.Count == 0, condition: c}
+	return report{uid: uid, closing: l.Count == 0, condition: c}
 }
 
 // tooExpensive reports whether an Alert shows that its patterns take more than their time.
@@ -198,9 +167,11 @@ func tooExpensive(conditions []metav1.Condition) bool {
 
 // healthTable holds the feed's latest reports. It is bounded by the feed: the bus keeps one value an object.
 type healthTable struct {
-	log     *slog.Logger
-	mu      sync.RWMutex
-	reports map[string]report
+	log *slog.Logger
+	// standing returns what is known of Alerts and Providers, of which the feed has nothing.
+	standing func(kind string, o metav1.Object) alerts.Standing
+	mu       sync.RWMutex
+	reports  map[string]report
 }
 
 func newHealthTable(log *slog.Logger) *healthTable {
@@ -221,20 +192,28 @@ func about(key string) (kind string, k kube.Key, ok bool) {
 	return kind, k, k.Namespace != "" && k.Name != "" && !strings.Contains(k.Name, "/")
 }
 
-// take keeps a value of the feed and returns what it is about.
+// take keeps a value of the feed and returns the object that it is about, of the kind whose status shows it.
 func (t *healthTable) take(key string, value []byte) (kind string, k kube.Key, ok bool) {
-	if kind, k, ok = about(key); !ok {
+	reported, k, ok := about(key)
+	if !ok {
 		return "", kube.Key{}, false
 	}
+	kind = feedKinds[reported]
 	if value == nil {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		delete(t.reports, key)
 		return kind, k, true
 	}
-	r, err := parseReport(kind, value)
+	if kind == "" {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.reports[key] = report{suspect: true} // nobody replaces it
+		return "", kube.Key{}, false
+	}
+	r, err := parseReport(reported, value)
 	if err != nil {
-		t.log.Warn("health report does not decode", "kind", kind, "namespace", k.Namespace, "name", k.Name)
+		t.log.Warn("health report does not decode", "kind", reported, "namespace", k.Namespace, "name", k.Name)
 		return "", kube.Key{}, false
 	}
 	r.condition.Message = cut(r.condition.Message, maxEventMessage)
@@ -244,33 +223,45 @@ func (t *healthTable) take(key string, value []byte) (kind string, k kube.Key, o
 	return kind, k, true
 }
 
-// show merges an object's health into its conditions, and returns the reports on it. A report about an earlier object of the name does
-// not count. One that is missing changes nothing: a new leader that has not read the feed yet must not take a condition away.
-func (t *healthTable) show(kind string, k kube.Key, uid types.UID, generation int64, conditions *[]metav1.Condition) (shown []report) {
+// asked returns what the feed has under a kind on what was acted on of an object's annotations, and false where it has nothing.
+func (t *healthTable) asked(kind string, o metav1.Object) (asked, bool) {
 	t.mu.RLock()
-	var reports []report
-	for _, kind := range reportKinds(kind) {
-		if r, ok := t.reports[kind+"/"+k.Namespace+"/"+k.Name]; ok {
+	defer t.mu.RUnlock()
+	r, ok := t.reports[kind+"/"+o.GetNamespace()+"/"+o.GetName()]
+	if !ok || r.asked == nil || r.uid != string(o.GetUID()) {
+		return asked{}, false
+	}
+	return *r.asked, true
+}
+
+// about returns the reports on an object.
+func (t *healthTable) about(kind string, o metav1.Object) (reports []report) {
+	if kind != v1.ReceiverKind {
+		return standingReports(kind, t.standing(kind, o))
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, kind := range [2]string{v1.ReceiverKind, loopKind} {
+		if r, ok := t.reports[kind+"/"+o.GetNamespace()+"/"+o.GetName()]; ok {
 			reports = append(reports, r)
 		}
 	}
-	t.mu.RUnlock()
-	for _, r := range reports {
+	return reports
+}
+
+// show merges an object's health into its conditions. A report about an earlier object of the name does not count. One that is missing
+// changes nothing: a new leader that knows nothing yet must not take a condition away.
+func (t *healthTable) show(kind string, o metav1.Object, generation int64, conditions *[]metav1.Condition) {
+	for _, r := range t.about(kind, o) {
 		switch {
 		case r.closing && meta.FindStatusCondition(*conditions, r.condition.Type) == nil:
 			continue
-		case !r.closing && r.uid != string(uid):
+		case !r.closing && r.uid != string(o.GetUID()):
 			continue
 		case r.condition.Reason == alerts.ReasonPatternsInTime && !tooExpensive(*conditions):
 			continue // the condition says something else now
 		}
-		if r.uid == string(uid) {
-			shown = append(shown, r)
-		}
-		if r.condition.Type != "" {
-			r.condition.ObservedGeneration = generation
-			meta.SetStatusCondition(conditions, r.condition)
-		}
+		r.condition.ObservedGeneration = generation
+		meta.SetStatusCondition(conditions, r.condition)
 	}
-	return shown
 }

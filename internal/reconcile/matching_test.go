@@ -14,6 +14,7 @@ import (
 
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
+	"notifier/internal/alerts"
 	"notifier/internal/event"
 )
 
@@ -219,12 +220,14 @@ func TestWhatComesLaterIsCountedLater(t *testing.T) {
 func TestPatternsThatTakeTooLongAreToldBeforeWhatMatches(t *testing.T) {
 	s := settings{objects: []runtime.Object{newProvider("chat"), newAlert("alert")}, change: watching(watchedObjects{"Kustomization": {"app"}})}
 	play(t, s, func(w *world) {
-		for _, step := range []struct{ told, want string }{
-			{`{"uid":"uid-alert","state":"failing","reason":"PatternsTooExpensive","message":"m"}`, "False PatternsTooExpensive"},
-			{`{"uid":"uid-alert","state":"ok","reason":"PatternsInTime","message":"m"}`, "True ObjectsMatch"},
+		for _, step := range []struct {
+			told alerts.Health
+			want string
+		}{
+			{alerts.Health{State: alerts.StateFailing, Reason: alerts.ReasonPatternsTimed, Message: "m"}, "False PatternsTooExpensive"},
+			{alerts.Health{State: alerts.StateOK, Reason: alerts.ReasonPatternsInTime, Message: "m"}, "True ObjectsMatch"},
 		} {
-			w.feed.put("Alert/team-a/alert", step.told)
-			w.settle()
+			w.tell("Alert", "alert", alerts.Standing{UID: "uid-alert", Health: step.told})
 			if short, message := w.condition("Alert", "alert", MatchingCondition); short != step.want {
 				t.Errorf("got %s %q, want %s", short, message, step.want)
 			}

@@ -70,10 +70,12 @@ type Options struct {
 	Subscriptions SubscriptionTable
 	Alerts        *alerts.Table
 	Destinations  *alerts.Destinations
-	Health        HealthFeed
-	Events        EventRecorder
 	// Requests does what is asked for by annotations.
 	Requests Requests
+	// Ledger tells of Alerts and Providers at work, Health of Receivers, and what was acted on of the annotations of the others.
+	Ledger Ledger
+	Health HealthFeed
+	Events EventRecorder
 	// Alive reports whether the replica of that name runs; it may ask the replica. What others reported of Receivers' deliveries goes with them.
 	Alive func(ctx context.Context, replica string) bool
 	// Issuers is given to every Receiver whose senders have tokens of an issuer.
@@ -131,6 +133,7 @@ func (o *Options) validate() error {
 		{"Subscriptions", o.Subscriptions == nil},
 		{"Alerts", o.Alerts == nil},
 		{"Destinations", o.Destinations == nil},
+		{"Ledger", o.Ledger == nil},
 		{"Health", o.Health == nil},
 		{"Alive", o.Alive == nil},
 		{"Events", o.Events == nil},

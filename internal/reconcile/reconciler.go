@@ -15,7 +15,6 @@ import (
 
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
-	"notifier/internal/alerts"
 	"notifier/internal/event/view"
 	"notifier/internal/receiver/limit"
 	"notifier/internal/reconcile/kube"
@@ -58,6 +57,7 @@ func New(o Options) (*Reconciler, error) {
 		source: o.Clients.Secrets, reads: reads, watches: watches,
 		changed: r.secretChanged, labelled: o.RequireSecretLabel, started: r.complete, quiet: o.Quiet, metrics: r.metrics, log: o.Log,
 	})
+	r.health.standing = r.standing
 	for _, wire := range []func() error{r.wireProviders, r.wireAlerts, r.wireReceivers} {
 		if err := wire(); err != nil {
 			return nil, fmt.Errorf("reconcile: %w", err)
@@ -95,9 +95,14 @@ func (r *Reconciler) wireReceivers() error {
 				meta.RemoveStatusCondition(o.Conditions(), MatchingCondition)
 			}
 		},
-		again:    func(o *v1.Receiver) time.Duration { return matches.again(o) },
-		detail:   func(o *v1.Receiver, _ []report) { r.deliveries.show(o) },
-		detailed: func(o *v1.Receiver) bool { return o.Status.Deliveries != nil || o.Status.Problem != "" },
+		again: func(o *v1.Receiver) time.Duration { return matches.again(o) },
+		details: []detail[*v1.Receiver]{{
+			write: func(o *v1.Receiver) {
+				r.deliveries.show(o)
+				o.Status.Problem = problemOf(o)
+			},
+			shown: func(o *v1.Receiver) bool { return o.Status.Deliveries != nil || o.Status.Problem != "" },
+		}},
 	})
 	c.queue = kind.compile
 	return kind.watch(c.keys)
@@ -120,9 +125,28 @@ func (r *Reconciler) wireAlerts() error {
 	matches := matcher{r.options.Objects, r.options.Kinds}
 	kind.wire(r, c.reconcile, statusOptions[*v1beta3.Alert, *v1beta3.AlertList]{
 		outcome: v1.ServingCondition, refine: withProvider(r.providers.objects, r.providers.verdicts),
-		show:   func(o *v1beta3.Alert, _ verdict) { matches.show(o, sourcesOf(o)) },
-		again:  func(o *v1beta3.Alert) time.Duration { return matches.again(o) },
-		detail: detailAlert, detailed: alertDetailed,
+		show: func(o *v1beta3.Alert, _ verdict) {
+			matches.show(o, sourcesOf(o))
+			endLosses(o.Conditions(), &o.Status.DeliveryStatus, r.standing(v1beta3.AlertKind, o))
+		},
+		again: func(o *v1beta3.Alert) time.Duration {
+			return min(matches.again(o), max(lookForLosses, lossesEnd(o.Conditions(), &o.Status.DeliveryStatus)))
+		},
+		details: []detail[*v1beta3.Alert]{
+			{func(o *v1beta3.Alert) { detailAlert(o, r.standing(v1beta3.AlertKind, o)) }, alertDetailed},
+			{
+				func(o *v1beta3.Alert) { showDeliveries(&o.Status.DeliveryStatus, r.standing(v1beta3.AlertKind, o)) },
+				func(o *v1beta3.Alert) bool { return deliveriesShown(&o.Status.DeliveryStatus) },
+			},
+			{
+				func(o *v1beta3.Alert) {
+					if was, ok := r.health.asked(alertAsked, o); ok {
+						o.Status.LastHandledReplay = was.Replay
+					}
+				},
+				func(o *v1beta3.Alert) bool { return o.Status.LastHandledReplay != "" },
+			},
+		},
 	})
 	r.alertAsks = newAsks(r, kind.name, alertAsked, kind.objects)
 	r.alertAsks.shown = func(a *v1beta3.Alert) asked { return asked{Replay: a.Status.LastHandledReplay} }
@@ -147,7 +171,32 @@ func (r *Reconciler) wireProviders() error {
 		verdicts: kind.verdicts, handled: newRemembered[string](), decided: r.providerDecided,
 	}
 	kind.wire(r, c.reconcile, statusOptions[*v1beta3.Provider, *v1beta3.ProviderList]{
-		outcome: v1.ServingCondition, detail: detailProvider, detailed: providerDetailed,
+		outcome: v1.ServingCondition,
+		show: func(o *v1beta3.Provider, _ verdict) {
+			endLosses(o.Conditions(), &o.Status.DeliveryStatus, r.standing(v1beta3.ProviderKind, o))
+		},
+		again: func(o *v1beta3.Provider) time.Duration {
+			return max(lookForLosses, lossesEnd(o.Conditions(), &o.Status.DeliveryStatus))
+		},
+		details: []detail[*v1beta3.Provider]{
+			{func(o *v1beta3.Provider) { detailProvider(o, r.standing(v1beta3.ProviderKind, o)) }, providerDetailed},
+			{
+				func(o *v1beta3.Provider) {
+					showDeliveries(&o.Status.DeliveryStatus, r.standing(v1beta3.ProviderKind, o))
+				},
+				func(o *v1beta3.Provider) bool { return deliveriesShown(&o.Status.DeliveryStatus) },
+			},
+			{
+				func(o *v1beta3.Provider) {
+					if was, ok := r.health.asked(providerAsked, o); ok {
+						o.Status.LastHandledReplay, o.Status.LastHandledTest = was.Replay, was.Test
+					}
+				},
+				func(o *v1beta3.Provider) bool {
+					return o.Status.LastHandledReplay != "" || o.Status.LastHandledTest != ""
+				},
+			},
+		},
 	})
 	r.providerAsks = newAsks(r, kind.name, providerAsked, kind.objects)
 	r.providerAsks.shown = func(p *v1beta3.Provider) asked {
@@ -296,6 +345,7 @@ func (r *Reconciler) Lead(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { r.sweep(ctx) })
+	wg.Go(func() { r.follow(ctx) })
 	for {
 		err := r.options.Health.Watch(ctx, r.healthTold)
 		if ctx.Err() != nil {
@@ -319,16 +369,12 @@ func (r *Reconciler) healthTold(key string, value []byte) {
 	if r.deliveries.take(key, value) {
 		return
 	}
-	kind, k, ok := r.health.take(key, value)
-	if !ok {
-		return
-	}
-	switch kind {
-	case v1.ReceiverKind, loopKind:
+	switch kind, k, _ := r.health.take(key, value); kind {
+	case v1.ReceiverKind:
 		r.receivers.status.queue.Enqueue(k)
-	case v1beta3.AlertKind, alerts.AlertLosses, alerts.AlertMatched, alerts.AlertSent, alertAsked:
+	case v1beta3.AlertKind:
 		r.alerts.status.queue.Enqueue(k)
-	case v1beta3.ProviderKind, alerts.ProviderLosses, providerAsked:
+	case v1beta3.ProviderKind:
 		r.providers.status.queue.Enqueue(k)
 	}
 }

@@ -46,10 +46,8 @@ type statusOptions[T subject, L runtime.Object] struct {
 	show func(T, verdict)
 	// again, unless nil, is how soon an object is to be looked at again.
 	again func(T) time.Duration
-	// detail writes the parts of the status that Flux's own definition of the kind lacks, from what was reported on the object.
-	detail func(T, []report)
-	// detailed reports whether an object has any of them.
-	detailed func(T) bool
+	// details are the parts of the status that another definition of the kind may lack, Flux's own or that of an earlier release.
+	details []detail[T]
 	// wrote is called with each object whose status was written.
 	wrote func(T)
 }
@@ -62,8 +60,8 @@ type statusController[T subject, L runtime.Object] struct {
 	statusOptions[T, L]
 	writer *kube.StatusWriter[T, L]
 	queue  *kube.Controller[kube.Key]
-	// pruned says that the kind's definition lacks what detail writes.
-	pruned pruned
+	// pruned says, for each of the details, that the kind's definition lacks it.
+	pruned []pruned
 
 	mu sync.Mutex
 	// recorded holds the verdicts that were recorded by an Event in this leadership, so that none is recorded twice: neither when the cache is
@@ -79,7 +77,7 @@ type statusController[T subject, L runtime.Object] struct {
 func newStatusController[T subject, L runtime.Object](o statusOptions[T, L], queue kube.ControllerOptions[kube.Key]) *statusController[T, L] {
 	s := &statusController[T, L]{
 		statusOptions: o, writer: kube.NewStatusWriter(o.resource), recorded: map[kube.Key]verdict{}, found: map[kube.Key]struct{}{},
-		conditions: map[kube.Key][]metav1.Condition{},
+		conditions: map[kube.Key][]metav1.Condition{}, pruned: make([]pruned, len(o.details)),
 	}
 	s.writer.Kept = s.kept
 	queue.Name = o.kind + " status"
@@ -152,17 +150,15 @@ func (s *statusController[T, L]) apply(o T, v verdict) {
 	} else {
 		applyAccepted(conditions, v)
 	}
-	reports := s.health.show(s.kind, kube.KeyOf(o), o.GetUID(), v.generation, conditions)
+	s.health.show(s.kind, o, v.generation, conditions)
 	if s.show != nil {
 		s.show(o, v)
 	}
-	if s.pruned.lately(time.Now()) {
-		return
+	for i, d := range s.details {
+		if !s.pruned[i].lately(time.Now()) {
+			d.write(o)
+		}
 	}
-	if s.detail != nil {
-		s.detail(o, reports)
-	}
-	*o.Problem() = problemOf(o)
 }
 
 // applyReady writes the conditions of a kind whose Ready tells the verdict, with what kstatus, and with it Flux's health checks,
@@ -198,8 +194,10 @@ func applyAccepted(conditions *[]metav1.Condition, v verdict) {
 
 // kept compares what status was sent to the API server and what it kept of it.
 func (s *statusController[T, L]) kept(sent, kept T) {
-	if s.detailed != nil && s.detailed(sent) && !s.detailed(kept) {
-		s.pruned.note(time.Now())
+	for i, d := range s.details {
+		if d.shown(sent) && !d.shown(kept) {
+			s.pruned[i].note(time.Now())
+		}
 	}
 	if s.wrote != nil {
 		s.wrote(sent)

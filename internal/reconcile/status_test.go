@@ -17,6 +17,7 @@ import (
 
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
+	"notifier/internal/alerts"
 )
 
 // writes counts the requests that change something, by verb and kind.
@@ -167,9 +168,14 @@ func TestAFinalizerThatFluxLeftBlocksNoDeletion(t *testing.T) {
 }
 
 func TestHealthBecomesAConditionBesideReady(t *testing.T) {
-	at := time.Date(2026, 1, 2, 3, 14, 5, 0, time.UTC).Format(time.RFC3339)
+	at := time.Date(2026, 1, 2, 3, 14, 5, 0, time.UTC)
+	loss := func(count int, reason string) alerts.Loss {
+		return alerts.Loss{Count: count, At: at, Object: "kustomization/app.team-a", Reason: reason}
+	}
 	for name, tc := range map[string]struct {
+		// key and value are of the feed, standing is what is known of an Alert or a Provider.
 		key, value      string
+		standing        alerts.Standing
 		kind, object    string
 		condition, want string
 		says            string
@@ -177,34 +183,31 @@ func TestHealthBecomesAConditionBesideReady(t *testing.T) {
 		warns string
 	}{
 		"a Provider that delivers": {
-			key: "Provider/team-a/chat", kind: "Provider", object: "chat", condition: DeliveringCondition, want: "True Delivered",
-			value: `{"uid":"uid-chat","state":"ok","reason":"Delivered","message":"the last notification was accepted",` +
-				`"lastSuccess":"` + at + `"}`,
-			says: "the last notification was accepted",
+			kind: "Provider", object: "chat", condition: DeliveringCondition, want: "True Delivered", says: "accepted",
+			standing: alerts.Standing{UID: "uid-chat", Health: alerts.Health{State: alerts.StateOK, Reason: "Delivered", Message: "accepted"}},
 		},
 		"a Provider that fails": {
-			key: "Provider/team-a/chat", kind: "Provider", object: "chat", condition: DeliveringCondition, want: "False DeliveryRetrying",
-			value: `{"uid":"uid-chat","state":"failing","reason":"DeliveryRetrying","message":"no connection","pending":4,` +
-				`"lastSuccess":"` + at + `"}`,
-			says: "no connection", warns: "DeliveryRetrying",
+			kind: "Provider", object: "chat", condition: DeliveringCondition, want: "False DeliveryRetrying",
+			standing: alerts.Standing{UID: "uid-chat", Health: alerts.Health{State: alerts.StateFailing, Reason: "DeliveryRetrying", Message: "no connection"}},
+			says:     "no connection", warns: "DeliveryRetrying",
 		},
 		"an Alert whose patterns are too expensive": {
-			key: "Alert/team-a/alert", kind: "Alert", object: "alert", condition: MatchingCondition, want: "False PatternsTooExpensive",
-			value: `{"uid":"uid-alert","state":"failing","reason":"PatternsTooExpensive","message":"cut short"}`, says: "cut short",
-			warns: "PatternsTooExpensive",
+			kind: "Alert", object: "alert", condition: MatchingCondition, want: "False PatternsTooExpensive", says: "cut short",
+			standing: alerts.Standing{UID: "uid-alert", Health: alerts.Health{State: alerts.StateFailing, Reason: "PatternsTooExpensive", Message: "cut short"}},
+			warns:    "PatternsTooExpensive",
 		},
 		"an Alert that lost deliveries": {
-			key: "AlertLosses/team-a/alert", kind: "Alert", object: "alert", condition: DeliveriesLostCondition, want: "True DeliveryGivenUp",
-			value: `{"uid":"uid-alert","count":3,"at":"` + at + `","object":"kustomization/app.team-a","reason":"HTTP 403"}`,
-			says:  "3 given up, the last at 2026-01-02T03:14:05Z, about kustomization/app.team-a: HTTP 403",
+			kind: "Alert", object: "alert", condition: DeliveriesLostCondition, want: "True DeliveryGivenUp",
+			standing: alerts.Standing{UID: "uid-alert", Loss: loss(3, "HTTP 403")},
+			says:     "3 given up, the last at 2026-01-02T03:14:05Z, about kustomization/app.team-a: HTTP 403",
 		},
 		"a Provider that lost deliveries": {
-			key: "ProviderLosses/team-a/chat", kind: "Provider", object: "chat", condition: DeliveriesLostCondition, want: "True DeliveryGivenUp",
-			value: `{"uid":"uid-chat","count":1,"at":"` + at + `","object":"kustomization/app.team-a","reason":"expired"}`,
-			says:  "1 given up, the last at 2026-01-02T03:14:05Z, about kustomization/app.team-a: expired",
+			kind: "Provider", object: "chat", condition: DeliveriesLostCondition, want: "True DeliveryGivenUp",
+			standing: alerts.Standing{UID: "uid-chat", Loss: loss(1, "expired")},
+			says:     "1 given up, the last at 2026-01-02T03:14:05Z, about kustomization/app.team-a: expired",
 		},
 		"an Alert whose losses are old, which were never shown": {
-			key: "AlertLosses/team-a/alert", kind: "Alert", object: "alert", condition: DeliveriesLostCondition, value: `{"uid":"uid-alert","count":0}`,
+			kind: "Alert", object: "alert", condition: DeliveriesLostCondition, standing: alerts.Standing{UID: "uid-alert", Loss: alerts.Loss{At: at}},
 		},
 		"a Receiver whose writes are refused": {
 			key: "Receiver/team-a/app", kind: "Receiver", object: "app", condition: v1.WriteDeniedCondition, want: "True Forbidden",
@@ -215,22 +218,30 @@ func TestHealthBecomesAConditionBesideReady(t *testing.T) {
 		"a Receiver that never was refused": {
 			key: "Receiver/team-a/app", kind: "Receiver", object: "app", condition: v1.WriteDeniedCondition, value: `{"uid":"uid-app"}`,
 		},
-		"a report about an earlier object of the name": {
-			key: "Provider/team-a/chat", kind: "Provider", object: "chat", condition: DeliveringCondition,
-			value: `{"uid":"another","state":"failing","reason":"DeliveryFailed"}`,
+		"what is known of an earlier object of the name": {
+			kind: "Provider", object: "chat", condition: DeliveringCondition,
+			standing: alerts.Standing{UID: "another", Health: alerts.Health{State: alerts.StateFailing, Reason: "DeliveryFailed"}},
 		},
 		"a report that does not decode": {
-			key: "Provider/team-a/chat", kind: "Provider", object: "chat", condition: DeliveringCondition, value: `{`,
+			key: "Receiver/team-a/app", kind: "Receiver", object: "app", condition: v1.WriteDeniedCondition, value: `{`,
 		},
 		"a key of no kind here": {
-			key: "Secret/team-a/chat", kind: "Provider", object: "chat", condition: DeliveringCondition, value: `{}`,
+			key: "Secret/team-a/app", kind: "Receiver", object: "app", condition: v1.WriteDeniedCondition, value: `{}`,
+		},
+		"a key of an earlier release": {
+			key: "Provider/team-a/chat", kind: "Provider", object: "chat", condition: DeliveringCondition,
+			value: `{"uid":"uid-chat","state":"failing","reason":"DeliveryFailed"}`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, oneOfEach(), func(w *world) {
 				w.events.take()
-				w.feed.put(tc.key, tc.value)
-				w.settle()
+				if tc.key != "" {
+					w.feed.put(tc.key, tc.value)
+					w.settle()
+				} else {
+					w.tell(tc.kind, tc.object, tc.standing)
+				}
 				got, message := w.condition(tc.kind, tc.object, tc.condition)
 				if got != tc.want || message != tc.says {
 					t.Errorf("got %q %q\nwant %q %q", got, message, tc.want, tc.says)
@@ -335,28 +346,13 @@ func TestAFeedThatBrokeIsFollowedFromItsBeginning(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		w.feed.put("Provider/team-a/chat", `{"uid":"uid-chat","state":"ok","reason":"Delivered"}`)
+		w.feed.put("Receiver/team-a/app", weakDenied)
 		pass(feedPause)
-		if kept := w.health.reports; len(kept) != 1 || kept["Provider/team-a/chat"].uid != "uid-chat" {
+		if kept := w.health.reports; len(kept) != 1 || kept["Receiver/team-a/app"].uid != "uid-app" {
 			t.Errorf("reports of health: %v", kept)
 		}
 		if n := len(w.Reconciler.deliveries.receivers); n != 0 {
 			t.Errorf("deliveries of %d Receivers", n)
-		}
-	})
-}
-
-// A busy Provider reports its last success every few seconds. Fails when each is a write.
-func TestLastSuccessesAreNotWrittenOneByOne(t *testing.T) {
-	play(t, oneOfEach(), func(w *world) {
-		before := w.writes()["update providers/status"]
-		for range 120 {
-			pass(15 * time.Second)
-			w.feed.put("Provider/team-a/chat", `{"uid":"uid-chat","state":"ok","reason":"Delivered","message":"ok","lastSuccess":"`+
-				time.Now().UTC().Format(time.RFC3339)+`"}`)
-		}
-		if got := w.writes()["update providers/status"] - before; got < 3 || got > 5 {
-			t.Errorf("writes in half an hour: %d, want about one in ten minutes", got)
 		}
 	})
 }

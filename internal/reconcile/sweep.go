@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
-	"notifier/internal/alerts"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -40,13 +40,13 @@ func (r *Reconciler) sweep(ctx context.Context) {
 
 // exists reports whether there is the object that a report of a kind is about.
 func (r *Reconciler) exists(kind string, k kube.Key) (ok bool) {
-	switch kind {
-	case v1beta3.AlertKind, alerts.AlertLosses, alerts.AlertMatched, alerts.AlertSent, alertAsked:
-		_, ok = r.alerts.objects.Get(k)
-	case v1beta3.ProviderKind, alerts.ProviderLosses, providerAsked:
-		_, ok = r.providers.objects.Get(k)
-	default: // a Receiver's, of either kind
+	switch feedKinds[kind] {
+	case v1.ReceiverKind:
 		_, ok = r.receivers.objects.Get(k)
+	case v1beta3.AlertKind:
+		_, ok = r.alerts.objects.Get(k)
+	case v1beta3.ProviderKind:
+		_, ok = r.providers.objects.Get(k)
 	}
 	return ok
 }

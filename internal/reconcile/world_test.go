@@ -37,6 +37,7 @@ type world struct {
 	// subscriptions are those of Receivers of type event.
 	subscriptions *subscriptionTable
 	feed          *feed
+	ledger        *ledger
 	events        *eventLog
 	cancel        context.CancelFunc
 }
@@ -92,6 +93,7 @@ func newWorld(t *testing.T, s settings) *world {
 		t: t, cluster: cluster, core: fake.NewClientset(),
 		hooks:         &hookTable{hooks: map[string][]*receiver.Hook{}, taken: map[string]bool{}},
 		subscriptions: &subscriptionTable{served: map[string]*subscribe.Subscription{}},
+		ledger:        &ledger{standings: map[string]alerts.Standing{}},
 		feed:          &feed{broken: make(chan error), values: map[string][]byte{}}, events: &eventLog{},
 	}
 	for _, secret := range s.secrets {
@@ -107,7 +109,7 @@ func newWorld(t *testing.T, s settings) *world {
 		Issuers: issuers,
 		Clients: fakeClients(w), Hooks: w.hooks, Subscriptions: w.subscriptions,
 		Alerts: alerts.NewTable(), Destinations: alerts.NewDestinations(),
-		Health: w.feed, Alive: func(context.Context, string) bool { return true }, Events: w.events, Requests: &askedFor{}, Objects: nothingWatched{}, Quiet: over(),
+		Ledger: w.ledger, Health: w.feed, Alive: func(context.Context, string) bool { return true }, Events: w.events, Requests: &askedFor{}, Objects: nothingWatched{}, Quiet: over(),
 		DefaultServiceAccount: "default", Log: discard(), Registerer: prometheus.NewRegistry(),
 	}
 	if s.change != nil {

@@ -21,10 +21,14 @@ func TestATypeOfAFixedHostIsLedByTheTenantsProxy(t *testing.T) {
 		host, path, body string
 		provider         env.FarProvider
 	}{
-		{"api.telegram.org", "/bot" + token + "/sendMessage", "over there",
-			env.FarProvider{Type: "telegram", Channel: "-100123", Secret: map[string]string{"token": token}}},
-		{"hooks.servicebus.windows.net", "/hub/messages", "over there",
-			env.FarProvider{Type: "azureeventhub", Channel: "hooks", Secret: map[string]string{"address": "hub", "token": "t"}}},
+		{
+			"api.telegram.org", "/bot" + token + "/sendMessage", "over there",
+			env.FarProvider{Type: "telegram", Channel: "-100123", Secret: map[string]string{"token": token}},
+		},
+		{
+			"hooks.servicebus.windows.net", "/hub/messages", "over there",
+			env.FarProvider{Type: "azureeventhub", Channel: "hooks", Secret: map[string]string{"address": "hub", "token": "t"}},
+		},
 		{"pubsub.googleapis.com", "/v1/projects/my-project/topics/topic:publish", `"data":`, // in base64
 			env.FarProvider{Type: "googlepubsub", Channel: "topic", Secret: map[string]string{"address": "my-project", "token": s.googleKey()}}},
 	}

@@ -18,13 +18,15 @@ import (
 	"notifier/test/env"
 )
 
-// The rights that the roles for people add to view and to edit.
-var (
-	lists = []string{
-		"deliveries.notification.toolkit.fluxcd.io", "events.notification.toolkit.fluxcd.io", "webhooks.notification.toolkit.fluxcd.io",
-	}
-	seen = []string{"get", "list", "watch"}
-)
+// added are the rights about the API that the roles for people have.
+var added = map[string][]rbacv1.PolicyRule{
+	"notifier-view": {{
+		APIGroups: []string{env.Kinds["Alert"].Group}, Resources: []string{"deliveries", "events", "webhooks"}, Verbs: []string{"get", "list", "watch"},
+	}},
+	"notifier-edit": {{
+		APIGroups: []string{env.Kinds["Alert"].Group}, Resources: []string{"deliveries/replay", "providers/test"}, Verbs: []string{"create"},
+	}},
+}
 
 // token is a token of a service account of the tenant's, which is made; of audiences, where any are given.
 func (s *fixture) token(t *env.Tenant, account string, audiences ...string) string {
@@ -42,28 +44,18 @@ func (s *fixture) token(t *env.Tenant, account string, audiences ...string) stri
 func (s *fixture) bind(t *env.Tenant, account, role string) {
 	s.Helper()
 	_, err := t.Client.RbacV1().RoleBindings(t.Namespace).Create(s.Ctx, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: account},
+		ObjectMeta: metav1.ObjectMeta{Name: account + "-" + role},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: t.Namespace, Name: account}},
 	}, metav1.CreateOptions{})
 	s.Must(err)
-	s.allowed(t, account, true)
+	s.Must(t.AwaitAllowed(s.Ctx, true, env.ServiceAccountUser(t.Namespace, account), t.Namespace, added[role]...))
 }
 
 // unbind takes back what bind gave.
-func (s *fixture) unbind(t *env.Tenant, account string) {
+func (s *fixture) unbind(t *env.Tenant, account, role string) {
 	s.Helper()
-	s.Must(t.Client.RbacV1().RoleBindings(t.Namespace).Delete(s.Ctx, account, metav1.DeleteOptions{}))
-}
-
-func (s *fixture) allowed(t *env.Tenant, account string, want bool) {
-	s.Helper()
-	for _, l := range lists {
-		name, group, _ := strings.Cut(l, ".")
-		s.Must(t.AwaitAllowed(s.Ctx, want, env.ServiceAccountUser(t.Namespace, account), t.Namespace, rbacv1.PolicyRule{
-			APIGroups: []string{group}, Resources: []string{name}, Verbs: seen,
-		}))
-	}
+	s.Must(t.Client.RbacV1().RoleBindings(t.Namespace).Delete(s.Ctx, account+"-"+role, metav1.DeleteOptions{}))
 }
 
 // api asks the API with a token, none for the empty one.
@@ -91,7 +83,7 @@ func (s *fixture) read(token, path string, value any) {
 	s.Must(json.Unmarshal([]byte(resp.Body), value))
 }
 
-// delivered has one event of the tenant's delivered to a sink, and is its delivery as the API lists it.
+// delivered is a delivery as the API tells it.
 type delivered struct {
 	ID, State, Provider string
 	Object              struct{ Kind, Name string }
@@ -104,10 +96,9 @@ type page[T any] struct {
 	Next  string
 }
 
-// deliver has one event of the tenant's delivered, and returns its delivery.
-func (s *fixture) deliver(token string) delivered {
+// deliver has one event of the tenant's delivered to a sink, and returns its delivery.
+func (s *fixture) deliver(token string, sink *env.Sink) delivered {
 	s.Helper()
-	sink := s.AlertedSink()
 	s.PostEvent(s.Tenant, "Kustomization", "app", "error", "BuildFailed", "no such file", "main@sha1:1")
 	_, err := sink.Wait(s.Ctx, func(got []env.Received) bool { return len(got) == 1 })
 	s.Must(err)
@@ -128,7 +119,7 @@ func TestW1AViewerSeesTheirOwn(t *testing.T) {
 	s := setUp(t)
 	token, ns := s.token(s.Tenant, "viewer"), "/v1/namespaces/"+s.Tenant.Namespace
 	s.bind(s.Tenant, "viewer", "notifier-view")
-	d := s.deliver(token)
+	d := s.deliver(token, s.AlertedSink())
 	if d.Object.Kind != "Kustomization" || d.Object.Name != "app" || d.State != "sent" {
 		t.Errorf("listed as %+v", d)
 	}
@@ -147,9 +138,9 @@ func TestW1AViewerSeesTheirOwn(t *testing.T) {
 	}
 	var told struct {
 		Decisions []struct {
-			Alert    string
-			Matched  bool
-			Delivery delivered
+			Alert, DeliveryID string
+			Matched           bool
+			Delivery          delivered
 		}
 	}
 	s.read(token, ns+"/events/"+events.Items[0].ID+"/explain", &told)
@@ -183,6 +174,42 @@ func TestW1AViewerSeesTheirOwn(t *testing.T) {
 	}
 }
 
+// W1. Who may edit a namespace has a delivery sent again, with the same ID, and a test message sent. Fails when a replay is not sent, is another
+// delivery, or when no replica hears of it.
+func TestW1AnEditorReplaysAndTestsTheirOwn(t *testing.T) {
+	s := setUp(t)
+	token, ns, sink := s.token(s.Tenant, "editor"), "/v1/namespaces/"+s.Tenant.Namespace, s.AlertedSink()
+	s.bind(s.Tenant, "editor", "notifier-view")
+	s.bind(s.Tenant, "editor", "notifier-edit")
+	d := s.deliver(token, sink)
+	if resp := s.api(token, http.MethodPost, ns+"/deliveries/"+d.ID+"/replay", ""); resp.Body != `{"replayed":1}` {
+		t.Fatalf("replay: %d %s", resp.Status, resp.Body)
+	}
+	got, err := sink.Wait(s.Ctx, func(got []env.Received) bool { return len(got) == 2 })
+	s.Must(err)
+	if first, again := got[0].Header.Get("Idempotency-Key"), got[1].Header.Get("Idempotency-Key"); first != again {
+		t.Errorf("sent as %q and as %q", first, again)
+	}
+	resp := s.api(token, http.MethodPost, ns+"/providers/all/test", "")
+	var made struct{ DeliveryID string }
+	s.Must(json.Unmarshal([]byte(resp.Body), &made))
+	_, err = sink.Wait(s.Ctx, func(got []env.Received) bool { return len(got) == 3 })
+	s.Must(err)
+	s.Must(env.Eventually(s.Ctx, func(context.Context) error {
+		var test delivered
+		if resp := s.api(token, http.MethodGet, ns+"/deliveries/"+made.DeliveryID, ""); resp.Status == http.StatusOK {
+			s.Must(json.Unmarshal([]byte(resp.Body), &test))
+		}
+		if test.State != "sent" {
+			return fmt.Errorf("the test %q is %q", made.DeliveryID, test.State)
+		}
+		return nil
+	}))
+	if resp := s.api(token, http.MethodPost, ns+"/providers/none/test", ""); resp.Status != http.StatusNotFound {
+		t.Errorf("a test of a Provider that does not exist: %d %s", resp.Status, resp.Body)
+	}
+}
+
 // W2. Every verb on a namespace in which a user has no right is refused with the same bytes, whether it exists or not. Fails when the answer
 // is made from what is in the namespace, or names it.
 func TestW2AnothersNamespaceIsAsOneThatDoesNotExist(t *testing.T) {
@@ -190,7 +217,7 @@ func TestW2AnothersNamespaceIsAsOneThatDoesNotExist(t *testing.T) {
 	other, token := s.NewTenant(), s.token(s.Tenant, "editor")
 	s.bind(s.Tenant, "editor", "notifier-view")
 	viewer := s.token(s.Tenant, "nobody") // who has no right anywhere
-	d := s.deliver(token)
+	d := s.deliver(token, s.AlertedSink())
 	for _, request := range []struct{ method, path, body string }{
 		{"GET", "/deliveries", ""},
 		{"GET", "/deliveries?watch=1", ""},
@@ -252,11 +279,11 @@ func TestW5ARevokedRoleBindingEndsAccessWithinTenSeconds(t *testing.T) {
 	token, path := s.token(s.Tenant, "viewer"), "/v1/namespaces/"+s.Tenant.Namespace+"/deliveries"
 	s.bind(s.Tenant, "viewer", "notifier-view")
 	items := s.watch(token)
-	d := s.deliver(token)
+	d := s.deliver(token, s.AlertedSink())
 	if first := <-items; !strings.Contains(first, d.ID) {
 		t.Errorf("watched %s, want the delivery %s", first, d.ID)
 	}
-	s.unbind(s.Tenant, "viewer")
+	s.unbind(s.Tenant, "viewer", "notifier-view")
 	revoked := time.Now()
 	s.Must(env.Eventually(s.Within(10*time.Second), func(context.Context) error {
 		if resp := s.api(token, http.MethodGet, path, ""); resp.Status != http.StatusForbidden {
@@ -298,4 +325,3 @@ func TestW3AForeignTokenIsNone(t *testing.T) {
 		}
 	}
 }
-

@@ -63,6 +63,32 @@ var messages = map[string]string{
 	"life":      "tokens last an hour at most",
 }
 
+// refusedTokens are requests that the policy refuses, with the word of its message.
+var refusedTokens = []struct {
+	why string
+	asked
+}{
+	{"audience", asked{}},
+	{"audience", asked{audiences: []string{}}},
+	{"audience", asked{audiences: []string{""}}},
+	{"audience", asked{audiences: []string{"https://kubernetes.default.svc"}}},
+	{"audience", asked{audiences: []string{azure, "https://kubernetes.default.svc"}}},
+	{"audience", asked{audiences: []string{azure, google}}},
+	{"audience", asked{audiences: []string{azure + "/x"}}},
+	{"audience", asked{audiences: []string{" " + azure}}},
+	{"audience", asked{audiences: []string{"x" + google}}},
+	{"audience", asked{audiences: []string{google + "/x"}}},
+	{"audience", asked{audiences: []string{strings.Replace(google, "12", "x", 1)}}},
+	{"audience", asked{audiences: []string{gke + ".evil.test"}}},
+	{"audience", asked{audiences: []string{"https://" + gke}}},
+	{"audience", asked{audiences: []string{"evil\n" + gke}}},
+	{"audience", asked{audiences: []string{".svc.id.goog"}}},
+	{"namespace", asked{namespace: env.SystemNamespace, audiences: []string{azure}}},
+	{"namespace", asked{namespace: env.SystemNamespace, audiences: []string{gke}, seconds: 600}},
+	{"life", asked{audiences: []string{azure}, seconds: 3601}},
+	{"life", asked{audiences: []string{azure}, seconds: 1 << 31}},
+}
+
 // Fails when the process's identity gets a token of an account for another audience than those of the clouds, for several, for longer than an
 // hour, or of an account beside its own; when it gets none for a cloud; or when anybody else is held to the same.
 func TestTokensAreMadeForTheCloudsOfTenantsOnly(t *testing.T) {
@@ -78,8 +104,12 @@ func TestTokensAreMadeForTheCloudsOfTenantsOnly(t *testing.T) {
 	s.identityHeld(self, tenant)
 
 	for _, a := range []asked{
-		{audiences: []string{azure}}, {audiences: []string{google}}, {audiences: []string{gke}}, {audiences: []string{"domain.test:p.svc.id.goog"}},
-		{audiences: []string{azure}, seconds: 600}, {audiences: []string{azure}, seconds: 3600},
+		{audiences: []string{azure}},
+		{audiences: []string{google}},
+		{audiences: []string{gke}},
+		{audiences: []string{"domain.test:p.svc.id.goog"}},
+		{audiences: []string{azure}, seconds: 600},
+		{audiences: []string{azure}, seconds: 3600},
 	} {
 		got, err := a.of(s.Ctx, self, tenant.Namespace, "cloud")
 		if err != nil {
@@ -88,30 +118,7 @@ func TestTokensAreMadeForTheCloudsOfTenantsOnly(t *testing.T) {
 			t.Errorf("%+v: a token for %v", a, got.Spec.Audiences)
 		}
 	}
-	for _, c := range []struct {
-		why string
-		asked
-	}{
-		{"audience", asked{}},
-		{"audience", asked{audiences: []string{}}},
-		{"audience", asked{audiences: []string{""}}},
-		{"audience", asked{audiences: []string{"https://kubernetes.default.svc"}}},
-		{"audience", asked{audiences: []string{azure, "https://kubernetes.default.svc"}}},
-		{"audience", asked{audiences: []string{azure, google}}},
-		{"audience", asked{audiences: []string{azure + "/x"}}},
-		{"audience", asked{audiences: []string{" " + azure}}},
-		{"audience", asked{audiences: []string{"x" + google}}},
-		{"audience", asked{audiences: []string{google + "/x"}}},
-		{"audience", asked{audiences: []string{strings.Replace(google, "12", "x", 1)}}},
-		{"audience", asked{audiences: []string{gke + ".evil.test"}}},
-		{"audience", asked{audiences: []string{"https://" + gke}}},
-		{"audience", asked{audiences: []string{"evil\n" + gke}}},
-		{"audience", asked{audiences: []string{".svc.id.goog"}}},
-		{"namespace", asked{namespace: env.SystemNamespace, audiences: []string{azure}}},
-		{"namespace", asked{namespace: env.SystemNamespace, audiences: []string{gke}, seconds: 600}},
-		{"life", asked{audiences: []string{azure}, seconds: 3601}},
-		{"life", asked{audiences: []string{azure}, seconds: 1 << 31}},
-	} {
+	for _, c := range refusedTokens {
 		if err := refusedFor(messages[c.why], c.asked, s, self, tenant); err != nil {
 			t.Errorf("%+v: %v", c.asked, err)
 		}

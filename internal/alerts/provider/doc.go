@@ -14,6 +14,9 @@
 //     without an edit of the Provider; the reason tells its owner meanwhile. Whatever goes wrong at a proxy is retried too.
 //   - event.Permanent: any other 4xx; a redirect (none is followed); an address that may not be reached.
 //
+// No type knows whether its Provider is suspended, or whether its Alert is: the router and the deliverer keep such notifications from every
+// Sender (TestASuspendedProviderOfEveryTypeSendsNothing in internal/alerts).
+//
 // A send whose answer was not received is a failed send that may have arrived. Destinations that can drop duplicates are given
 // Notification.DeliveryID, which is the same at every attempt. (Below Send, net/http repeats a request by itself only when the
 // idle connection it was written to turns out to be dead.)

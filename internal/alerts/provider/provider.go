@@ -23,7 +23,7 @@ type Notification struct {
 	Authored []string
 	// DeliveryID is the same at every attempt to send this notification.
 	DeliveryID string
-	// Replayed says that it was given up before and is sent after all: newer ones of its object may have been sent since.
+	// Replayed says that it had ended before and is sent anew, after all or once more: newer ones of its object may have been sent since.
 	Replayed bool
 	// Alert is the name of the Alert that asked for it, in the namespace of the event's object, and AlertUID is its UID.
 	Alert, AlertUID string

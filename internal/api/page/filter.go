@@ -3,6 +3,7 @@ package page
 import (
 	"net/url"
 	"slices"
+	"strings"
 
 	"notifier/internal/api"
 	"notifier/internal/event/view"
@@ -87,9 +88,10 @@ func link(path string, v url.Values) string {
 
 // in is the address of a page of a namespace.
 func in(namespace string, parts ...string) string {
-	address := []byte("/ns/" + url.PathEscape(namespace))
+	var address strings.Builder
+	address.WriteString("/ns/" + url.PathEscape(namespace))
 	for _, p := range parts {
-		address = append(append(address, '/'), url.PathEscape(p)...)
+		address.WriteString("/" + url.PathEscape(p))
 	}
-	return string(address)
+	return address.String()
 }

@@ -66,18 +66,7 @@ func send(t *testing.T, s provider.Sender, n provider.Notification) {
 func TestAStatusIsPostedWhenTheLastOfItsContextDiffers(t *testing.T) {
 	v := &vendor{keep: true}
 	s, _ := newTo(t, v)
-	all := providertest.Notifications(t)
-	progress, again := all["info"], all["info"]
-	progress.Event.Reason = "Progressing"
-	again.Event.Reason = "HealthCheckFailed"
-	for i, step := range []struct {
-		n     provider.Notification
-		posts int
-	}{{progress, 0}, {all["error"], 1}, {all["error"], 1}, {again, 2}, {all["info"], 3}, {all["info"], 3}, {progress, 3}, {all["error"], 4}} {
-		if send(t, s, step.n); v.posts != step.posts {
-			t.Errorf("step %d: %d posts, want %d", i, v.posts, step.posts)
-		}
-	}
+	providertest.Statuses(t, s, func() int { return v.posts })
 	want := statusContext{Genre: "fluxcd", Name: "kustomization/apps/0c9c2e41"}
 	for _, got := range v.statuses {
 		if got.Context != want {
@@ -277,24 +266,14 @@ func TestAWorkloadIdentityLogsInWithABearerToken(t *testing.T) {
 
 // Fails when a message that Azure DevOps is known to answer is lost, or when anything else of an answer is shown.
 func TestKnownReasonsAreShownAndNothingElse(t *testing.T) {
-	for answer, want := range map[string]string{
+	providertest.Refusals(t, map[string]string{
 		`{"message":"s3cret","typeKey":"GitCommitDoesNotExistException","errorCode":0}`: "HTTP 403: GitCommitDoesNotExistException",
 		`{"message":"s3cret","typeKey":"s3cret"}`:                                       "HTTP 403",
 		`s3cret`: "HTTP 403",
 		``:       "HTTP 403",
-	} {
-		sink := providertest.NewSink(t, func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(http.StatusForbidden)
-			_, _ = io.WriteString(w, answer)
-		})
-		s, err := newForTest(provider.Config{Address: sink.URL + "/o/p/_git/r", Token: "t", Network: providertest.Loopback()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"])); got.Reason != want || got.Class != event.Permanent {
-			t.Errorf("%s: got %q, want %q", answer, got.Reason, want)
-		}
-	}
+	}, func(address string) (provider.Sender, error) {
+		return newForTest(provider.Config{Address: address + "/o/p/_git/r", Token: "t", Network: providertest.Loopback()})
+	})
 }
 
 // Fails when an answer that is not Azure DevOps' counts as one, or the TLS material of the Secret is not used.

@@ -73,18 +73,7 @@ func send(t *testing.T, s provider.Sender, n provider.Notification) {
 func TestAStatusIsPostedWhenTheLastOfItsKeyDiffers(t *testing.T) {
 	v := &vendor{keep: true}
 	s, _ := newTo(t, v)
-	all := providertest.Notifications(t)
-	progress, again := all["info"], all["info"]
-	progress.Event.Reason = "Progressing"
-	again.Event.Reason = "HealthCheckFailed"
-	for i, step := range []struct {
-		n     provider.Notification
-		posts int
-	}{{progress, 0}, {all["error"], 1}, {all["error"], 1}, {again, 2}, {all["info"], 3}, {all["info"], 3}, {progress, 3}, {all["error"], 4}} {
-		if send(t, s, step.n); v.posts != step.posts {
-			t.Errorf("step %d: %d posts, want %d", i, v.posts, step.posts)
-		}
-	}
+	providertest.Statuses(t, s, func() int { return v.posts })
 	if len(v.builds) != 1 { // the SHA-1 of kustomization/apps/0c9c2e41
 		t.Errorf("one object has the statuses %v", v.builds)
 	}
@@ -159,25 +148,15 @@ func TestTheLinkIsOneThatBitbucketTakes(t *testing.T) {
 
 // Fails when a message that Bitbucket is known to answer is lost, or when anything else of an answer is shown.
 func TestKnownReasonsAreShownAndNothingElse(t *testing.T) {
-	for answer, want := range map[string]string{
+	providertest.Refusals(t, map[string]string{
 		`{"errors":[{"message":"s3cret","exceptionName":"com.atlassian.bitbucket.AuthorisationException"}]}`: "HTTP 403: AuthorisationException",
 		`{"errors":[{"message":"s3cret","exceptionName":"com.atlassian.s3cret"}]}`:                           "HTTP 403",
 		`{"errors":[]}`: "HTTP 403",
 		`s3cret`:        "HTTP 403",
 		``:              "HTTP 403",
-	} {
-		sink := providertest.NewSink(t, func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(http.StatusForbidden)
-			_, _ = io.WriteString(w, answer)
-		})
-		s, err := newForTest(provider.Config{Address: sink.URL + "/scm/o/r", Token: "t", Network: providertest.Loopback()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"])); got.Reason != want || got.Class != event.Permanent {
-			t.Errorf("%s: got %q, want %q", answer, got.Reason, want)
-		}
-	}
+	}, func(address string) (provider.Sender, error) {
+		return newForTest(provider.Config{Address: address + "/scm/o/r", Token: "t", Network: providertest.Loopback()})
+	})
 }
 
 // Fails when an answer that is not Bitbucket's counts as no status, or the TLS material of the Secret is not used.

@@ -27,6 +27,7 @@ const maxComponent = 253 // characters of the reporting controller's name
 
 const (
 	headerKey       = "Idempotency-Key"
+	headerReplayed  = "Replayed"
 	headerSignature = "X-Signature"
 	headerComponent = "Gotk-Component"
 )
@@ -46,7 +47,7 @@ func (s *Sender) Ignored() []string { return s.ignored }
 // New builds a Sender of type generic or generic-hmac; the latter needs a token.
 func New(cfg provider.Config) (*Sender, error) {
 	s := &Sender{}
-	ours := []string{headerKey}
+	ours := []string{headerKey, headerReplayed}
 	var keyErr error
 	if cfg.Type == typeHMAC {
 		ours = append(ours, headerSignature)
@@ -75,6 +76,9 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	h := http.Header{headerComponent: {component(n.Event.ReportingController)}}
 	maps.Copy(h, s.header)
 	h[headerKey] = []string{n.DeliveryID}
+	if n.Replayed {
+		h[headerReplayed] = []string{"true"}
+	}
 	if s.key != nil {
 		mac := hmac.New(sha256.New, s.key)
 		mac.Write(body)

@@ -64,6 +64,27 @@ func TestSignatureCoversTheBodyAsSent(t *testing.T) {
 	}
 }
 
+// Fails when a replay is not told, or anything else is told to be one, by whatever the Secret says.
+func TestAReplaySaysSo(t *testing.T) {
+	sink := providertest.NewSink(t, nil)
+	s, err := New(provider.Config{
+		Type: typePlain, Address: sink.URL, Headers: map[string]string{"replayed": "maybe"}, Network: providertest.Loopback(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, replayed := range []bool{true, false} {
+		n := providertest.Notifications(t)["metadata"]
+		n.Replayed = replayed
+		if err := s.Send(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+		if got := sink.Last(t).Header.Get("Replayed"); (got == "true") != replayed || got == "maybe" {
+			t.Errorf("replayed %t: the header is %q", replayed, got)
+		}
+	}
+}
+
 // Fails when the check compares names as they are written, when X-Signature is left out of what generic-hmac reserves, when one of ours is
 // sent, or takes the others along, or is not told.
 func TestHeadersThatBelongToUsAreIgnoredAndTold(t *testing.T) {

@@ -238,24 +238,14 @@ func TestOnlyStatusesTakeTLSOfTheSecret(t *testing.T) {
 
 // Fails when a message that Gitea is known to answer is lost, or when anything else of an answer is shown.
 func TestKnownReasonsAreShownAndNothingElse(t *testing.T) {
-	for answer, want := range map[string]string{
+	providertest.Refusals(t, map[string]string{
 		`{"message":"token does not have at least one of required scope(s): [x] s3cret"}`: "HTTP 403: the token lacks a scope",
 		`{"message":"s3cret"}`:   "HTTP 403",
 		`token does not have at`: "HTTP 403",
 		``:                       "HTTP 403",
-	} {
-		sink := providertest.NewSink(t, func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(http.StatusForbidden)
-			_, _ = io.WriteString(w, answer)
-		})
-		s, err := build(provider.Config{Type: typeStatus, Address: sink.URL + "/o/r", Token: "t", Network: providertest.Loopback()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"])); got.Reason != want || got.Class != event.Permanent {
-			t.Errorf("%s: got %q, want %q", answer, got.Reason, want)
-		}
-	}
+	}, func(address string) (provider.Sender, error) {
+		return build(provider.Config{Type: typeStatus, Address: address + "/o/r", Token: "t", Network: providertest.Loopback()})
+	})
 }
 
 func TestAnAnswerOfSomethingElseIsRetried(t *testing.T) {

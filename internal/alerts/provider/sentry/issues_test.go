@@ -136,8 +136,10 @@ func TestRefusalsOfTheAPI(t *testing.T) {
 		class  event.Class
 		want   string
 	}{
-		{403, `{"detail":"You do not have permission to perform this action."}`, event.Permanent,
-			"HTTP 403: You do not have permission to perform this action."},
+		{
+			403, `{"detail":"You do not have permission to perform this action."}`, event.Permanent,
+			"HTTP 403: You do not have permission to perform this action.",
+		},
 		{401, `{"detail":"Invalid token"}`, event.Permanent, "HTTP 401: Invalid token"},
 		{404, `{"detail":"s3cret"}`, event.Permanent, "HTTP 404"},
 		{429, `{"detail":"s3cret"}`, event.Retry, "HTTP 429"},
@@ -145,8 +147,10 @@ func TestRefusalsOfTheAPI(t *testing.T) {
 		{200, `s3cret`, event.Retry, "answer is not one of Sentry's API"},
 		{200, `[]`, event.Permanent, "the token does not open the DSN's project"},
 		{200, `[{"id":"7","organization":{"slug":"acme"}},null,{"id":"42"}]`, event.Permanent, "the token does not open the DSN's project"},
-		{200, `[{"id":"42","organization":{"slug":"` + strings.Repeat("a", 101) + `"}}]`, event.Permanent,
-			"the token does not open the DSN's project"},
+		{
+			200, `[{"id":"42","organization":{"slug":"` + strings.Repeat("a", 101) + `"}}]`, event.Permanent,
+			"the token does not open the DSN's project",
+		},
 		{200, `[{"id":"42","organization":{"slug":"../../x?y"}}]`, event.Permanent, "the token does not open the DSN's project"},
 		{200, `[` + strings.Repeat(" ", maxReply) + `]`, event.Retry, "answer is too long"},
 	} {

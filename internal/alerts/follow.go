@@ -1,0 +1,69 @@
+package alerts
+
+import (
+	"context"
+	"time"
+)
+
+// followPause is the least time between two looks for news: what comes together is told together.
+const followPause = 200 * time.Millisecond
+
+// Follow calls changed for each object that has news, at most every newsGap and within about that, and all when the counts of
+// any object may be known that were not before, until ctx ends. There is one follower at a time.
+func (l *Ledger) Follow(ctx context.Context, changed func(kind, namespace, name string), all func()) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.signal:
+		case <-timer.C:
+		}
+		told, everything, next := l.publish(time.Now())
+		if everything {
+			all()
+		}
+		for _, key := range told {
+			changed(key.kind, key.namespace, key.name)
+		}
+		timer.Reset(max(followPause, time.Until(next)))
+		if !pause(ctx, followPause) {
+			return
+		}
+	}
+}
+
+// publish shows the news that is due, and returns whose it is, whether everything is to be looked at, and when to look again.
+func (l *Ledger) publish(now time.Time) (told []objectName, everything bool, next time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.prune(now)
+	next = earlier(now.Add(time.Hour), l.expire(now))
+	for key := range l.news {
+		a := l.accounts[key]
+		if due := a.told.Add(newsGap); due.After(now) {
+			next = earlier(next, due)
+			continue
+		}
+		a.shown, a.told = a.is, now
+		delete(l.news, key)
+		if l.exists == nil || l.exists(key.kind, key.namespace, key.name) { // an Alert may name any Provider
+			told = append(told, key)
+		}
+	}
+	everything, l.tell = l.tell, false
+	return told, everything, next
+}
+
+// pause waits and reports whether ctx lasts.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

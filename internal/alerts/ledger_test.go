@@ -1,0 +1,247 @@
+package alerts
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+// outcomes returns how many times each result is among the recent ones of a standing.
+func outcomes(s Standing) map[string]int {
+	n := map[string]int{}
+	for _, o := range s.Recent {
+		n[o.Result]++
+	}
+	return n
+}
+
+// Fails when an outcome is not noted, is noted for the wrong object, or when one that waits or is dead is not counted.
+func TestTheLedgerHasWhatBecameOfDeliveries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.destination("chat", sendFunc(func(_ context.Context, n provider.Notification) error {
+			switch n.Event.InvolvedObject.Name {
+			case "refused":
+				return failure(event.Permanent, provider.LabelClient)
+			case "down":
+				return failure(event.Retry, provider.LabelServer)
+			}
+			return nil
+		}))
+		w.destination("quiet", &sink{})
+		_, stop := w.run()
+		wait(time.Second)
+		began := time.Now()
+		for _, object := range []string{"a", "refused", "b", "down"} {
+			w.bus.publish(w.delivery("chat", object))
+			wait(time.Second)
+		}
+		wait(40 * time.Second)
+		// What was refused was tried once more when the destination took another.
+		for _, kind := range []string{"Alert/team-a/alert", "Provider/team-a/chat"} {
+			told := w.notes.standings(kind)
+			last := told[len(told)-1]
+			if last.Delivered != 2 || last.Failed != 2 || last.Dead != 1 || last.Pending != 1 || !last.Counted || last.Since.After(began) {
+				t.Errorf("%s: %+v", kind, last)
+			}
+			if last.LastDelivery.Name != "b" || last.LastFailure.Name != "down" || last.Failure != "the destination said no" ||
+				last.LastFailure.Result != outcomeRetry || last.LastFailure.Attempts < 2 {
+				t.Errorf("%s: last delivery %+v, last failure %+v", kind, last.LastDelivery, last.LastFailure)
+			}
+			if n := outcomes(last); n[outcomeSent] != 2 || n[outcomeDead] != 2 || n[outcomeRetry] < 2 {
+				t.Errorf("%s: recent %v", kind, n)
+			}
+			if strings.Contains(fmt.Sprintf("%+v", last), "SECRET") {
+				t.Errorf("a secret in %+v", last)
+			}
+		}
+		if s := w.notes.ledger.Get(kindProvider, "team-a", "quiet"); !s.Counted || s.Pending != 0 || s.Delivered != 0 || s.UID != "" {
+			t.Errorf("of one that had nothing to send: %+v", s)
+		}
+		stop()
+		if s := w.notes.ledger.Get(kindProvider, "team-a", "chat"); s.Counted || s.UID != "" || s.Recent != nil {
+			t.Errorf("after the end of the term: %+v", s)
+		}
+	})
+}
+
+// The bus has deliveries that wait and dead letters, of Alerts that nobody has read yet. Fails when a new worker says that it knows how
+// many before it does, or when it counts others than the bus has; and when replayed dead letters are still counted.
+func TestANewWorkerCountsWhatIsOnTheBus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.alert("team-a", "other", "uid-2", "chat")
+		down := sendFunc(func(_ context.Context, n provider.Notification) error {
+			if strings.HasPrefix(n.Event.InvolvedObject.Name, "bad") {
+				return failure(event.Permanent, provider.LabelClient)
+			}
+			return failure(event.Retry, provider.LabelServer)
+		})
+		w.destination("chat", down)
+		s, stop := w.run()
+		for i := range 60 {
+			d := w.delivery("chat", fmt.Sprint([]string{"app", "bad"}[i%2], i))
+			if i%3 == 0 {
+				d.Alert, d.AlertUID = "other", "uid-2"
+			}
+			w.bus.publish(d)
+		}
+		wait(time.Minute)
+		s.kill()
+		stop()
+		w.notes = newNotes()
+		_, stop = w.run()
+		wait(time.Second)
+		if p, a := w.notes.ledger.Get(kindProvider, "team-a", "chat"), w.notes.ledger.Get(kindAlert, "team-a", "alert"); !p.Counted || a.Counted {
+			t.Errorf("at once: counted of the Provider %t, of the Alert %t", p.Counted, a.Counted)
+		}
+		wait(3 * time.Minute)
+		for key, want := range map[string][2]int{"Alert/alert": {20, 20}, "Alert/other": {10, 10}, "Provider/chat": {30, 30}} {
+			kind, name, _ := strings.Cut(key, "/")
+			if got := w.notes.ledger.Get(kind, "team-a", name); !got.Counted || got.Pending != want[0] || got.Dead != want[1] {
+				t.Errorf("%s: counted %t, %d wait, %d dead, want %v", key, got.Counted, got.Pending, got.Dead, want)
+			}
+		}
+		w.destinations.Put("team-a", "chat", &Destination{UID: "p-chat", Type: "generic", Version: "mended", Sender: &sink{}})
+		wait(35 * time.Second) // before they are counted anew
+		for _, name := range []string{"alert", "other"} {
+			if got := w.notes.ledger.Get(kindAlert, "team-a", name); got.Dead != 0 {
+				t.Errorf("%s when all was replayed: %d dead", name, got.Dead)
+			}
+		}
+		wait(2 * time.Minute) // the last retry
+		for _, name := range []string{"alert", "other"} {
+			if got := w.notes.ledger.Get(kindAlert, "team-a", name); got.Pending != 0 || got.Dead != 0 {
+				t.Errorf("%s in the end: %d wait, %d dead", name, got.Pending, got.Dead)
+			}
+		}
+		stop()
+	})
+}
+
+// The deliveries wait for a limit, and not for a destination that is down. Fails when a new worker does not read whose they are.
+func TestANewWorkerCountsWhatWaitsForALimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.destinations.Put("team-a", "chat", &Destination{UID: "p-chat", Type: "generic", Sender: &sink{}, Limit: 0.01, Burst: 1})
+		s, stop := w.run()
+		for i := range 500 {
+			w.bus.publish(w.delivery("chat", fmt.Sprint("app", i)))
+		}
+		wait(time.Minute)
+		s.kill()
+		stop()
+		w.notes = newNotes()
+		_, stop = w.run()
+		wait(3 * time.Minute)
+		for _, key := range [][2]string{{kindProvider, "chat"}, {kindAlert, "alert"}} {
+			if got := w.notes.ledger.Get(key[0], "team-a", key[1]); !got.Counted || got.Pending < 490 || got.Pending > 500 {
+				t.Errorf("%s: %d wait (counted %t)", key, got.Pending, got.Counted)
+			}
+		}
+		stop()
+	})
+}
+
+// The bus drops the oldest dead letters by itself. Fails when they are counted for ever.
+func TestDeadLettersThatTheBusDropsAreNotCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.destination("chat", sendFunc(func(context.Context, provider.Notification) error {
+			return failure(event.Permanent, provider.LabelClient)
+		}))
+		_, stop := w.run()
+		for range 5 {
+			w.bus.publish(w.delivery("chat", "app"))
+		}
+		wait(time.Minute)
+		w.bus.mu.Lock()
+		w.bus.dead = w.bus.dead[3:]
+		w.bus.mu.Unlock()
+		wait(5 * time.Minute)
+		for _, key := range [][2]string{{kindProvider, "chat"}, {kindAlert, "alert"}} {
+			if got := w.notes.ledger.Get(key[0], "team-a", key[1]); !got.Counted || got.Dead != 2 {
+				t.Errorf("%s: %d dead, want 2 (counted %t)", key, got.Dead, got.Counted)
+			}
+		}
+		stop()
+	})
+}
+
+// Fails when an object that always has news is told more than once in ten seconds, when its last news is not told, when losses do not end
+// after an hour, or when objects that are no more are kept.
+func TestNewsIsToldInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNotes()
+		l := n.ledger
+		l.about(func(_, _, name string) bool { return name != "gone" })
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go n.follow(ctx)
+		d := event.Delivery{Namespace: "team-a", Alert: "alert", AlertUID: "u", Provider: "chat"}
+		gone := d
+		gone.Alert = "gone"
+		for range 300 {
+			l.note(&d, "p", noted{Outcome: outcomeOf(&d, outcomeSent, "", time.Now())})
+			l.note(&gone, "", noted{Outcome: outcomeOf(&gone, outcomeSent, "", time.Now())})
+			wait(time.Second / 2)
+		}
+		l.note(&d, "p", noted{Outcome: outcomeOf(&d, outcomeDead, "quota", time.Now()), failure: "too many", lost: true})
+		wait(newsGap + time.Second)
+		told := n.standings("Provider/team-a/chat")
+		last := told[len(told)-1]
+		if len(told) < 15 || len(told) > 17 || last.Delivered != 300 || last.Failed != 1 || last.Loss.Count != 1 ||
+			len(last.Recent) != MaxRecent || last.Recent[MaxRecent-1].Result != outcomeDead {
+			t.Errorf("told %d times in 160 s, last %+v", len(told), last)
+		}
+		wait(lossesShown)
+		told = n.standings("Provider/team-a/chat")
+		if last = told[len(told)-1]; last.Loss.Count != 0 || last.Loss.At.IsZero() || last.Failed != 1 {
+			t.Errorf("an hour later: %+v", last)
+		}
+		if a := l.accounts[objectName{kindAlert, "team-a", "gone"}]; a != nil || len(n.standings("Alert/team-a/gone")) != 0 {
+			t.Errorf("kept of an Alert that is gone: %+v", a)
+		}
+	})
+}
+
+// Fails when an object keeps more than its last outcomes, or all of a long reason.
+func TestTheMemoryOfAnObjectIsBounded(t *testing.T) {
+	const objects = 10_000
+	long := strings.Repeat("x", 4<<10)
+	size := func(deliveries int) uint64 {
+		l := NewLedger()
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		for i := range objects {
+			name := fmt.Sprint("alert-", i)
+			for j := range deliveries {
+				d := event.Delivery{Namespace: "team-a", Alert: name, AlertUID: "0c9c2e41-7a3b-4f0e-9d53-5f8f4c1f2b77"}
+				d.Event.InvolvedObject = event.ObjectReference{Kind: "Kustomization", Name: fmt.Sprint("a-name-of-some-length-", j)}
+				d.Event.Reason = long
+				l.note(&d, "", noted{Outcome: outcomeOf(&d, outcomeRetry, "http_5xx", time.Now()), failure: "HTTP 503"})
+			}
+		}
+		l.publish(time.Now())
+		if r := l.Get(kindAlert, "team-a", "alert-0").Recent[0].Reason; len(r) > maxReason {
+			t.Errorf("a reason of %d bytes", len(r))
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		defer runtime.KeepAlive(l)
+		return (after.HeapAlloc - min(before.HeapAlloc, after.HeapAlloc)) / objects
+	}
+	one, many := size(1), size(MaxRecent+1)
+	t.Logf("%d bytes an object with one outcome, %d with %d", one, many, MaxRecent)
+	if one > 2<<10 || many > 6<<10 {
+		t.Errorf("%d bytes an object with one outcome, %d with many", one, many)
+	}
+}

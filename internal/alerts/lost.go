@@ -1,0 +1,42 @@
+package alerts
+
+import (
+	"fmt"
+	"time"
+
+	"notifier/internal/event"
+)
+
+// Lost tells that a delivery was given up: it counts, logs and tells the owners of its Alert and of its Provider. reason is safe to show.
+func (d *Deliverer) Lost(lost *event.Delivery, label, reason string) {
+	d.lost(lost, nil, label, reason)
+}
+
+// lost is Lost with the destination that the delivery was meant for, nil to look it up.
+func (d *Deliverer) lost(lost *event.Delivery, dest *Destination, label, reason string) {
+	if dest == nil {
+		dest = d.Destinations.Get(lost.Namespace, lost.Provider)
+	}
+	object := lost.Event.InvolvedObject.String()
+	d.metrics.count(dest, outcomeDead, label)
+	d.Log.Warn("delivery", "outcome", outcomeDead, "id", lost.ID, "namespace", lost.Namespace, "object", object, "alert", lost.Alert,
+		"provider", lost.Provider, "attempts", lost.Attempts, "reason", reason)
+	d.recordFailure(lost, reason)
+	d.note(lost, dest, verdict{outcome: outcomeDead, label: label, reason: reason})
+	if dest == nil || lost.Test { // a test message that was given up was told, and nothing is lost with it
+		return
+	}
+	d.Recorder.Event(kindProvider, lost.Namespace, lost.Provider, dest.UID, warning, ReasonGivenUp,
+		fmt.Sprintf("notification about %s for Alert %s was given up: %s", object, lost.Alert, reason))
+}
+
+// note has the ledger know what became of a delivery.
+func (d *Deliverer) note(of *event.Delivery, dest *Destination, v verdict) {
+	uid := ""
+	if dest != nil {
+		uid = dest.UID
+	}
+	d.Reports.note(of, uid, noted{
+		Outcome: outcomeOf(of, v.outcome, v.label, time.Now()), failure: v.reason, lost: v.outcome == outcomeDead && !of.Test,
+	})
+}

@@ -1,0 +1,50 @@
+package providertest
+
+import (
+	"io"
+	"net/http"
+	"testing"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+// Statuses sends the course of an object at one commit to a Git host that keeps what is written. A status is to be written when it differs
+// from the last one, by its state or its reason, and none while the object is under way. Written returns how many were.
+func Statuses(t *testing.T, s provider.Sender, written func() int) {
+	t.Helper()
+	all := Notifications(t)
+	progress, again := all["info"], all["info"]
+	progress.Event.Reason = "Progressing"
+	again.Event.Reason = "HealthCheckFailed"
+	for i, step := range []struct {
+		n       provider.Notification
+		written int
+	}{{progress, 0}, {all["error"], 1}, {all["error"], 1}, {again, 2}, {all["info"], 3}, {all["info"], 3}, {progress, 3}, {all["error"], 4}} {
+		if err := s.Send(t.Context(), step.n); err != nil {
+			t.Fatalf("step %d: %v", i, err)
+		}
+		if got := written(); got != step.written {
+			t.Errorf("step %d: %d were written, want %d", i, got, step.written)
+		}
+	}
+}
+
+// Refusals has each request refused with HTTP 403 and an answer, and compares the reason that is shown. The Sender is what build makes for the
+// address.
+func Refusals(t *testing.T, reasons map[string]string, build func(address string) (provider.Sender, error)) {
+	t.Helper()
+	for answer, want := range reasons {
+		sink := NewSink(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, answer)
+		})
+		s, err := build(sink.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := event.AsError(s.Send(t.Context(), Notifications(t)["info"])); got == nil || got.Reason != want || got.Class != event.Permanent {
+			t.Errorf("%s: got %v, want %q", answer, got, want)
+		}
+	}
+}

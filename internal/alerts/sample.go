@@ -1,0 +1,54 @@
+package alerts
+
+// sample tells how many deliveries of the queue wait: on the bus, in memory, or under way.
+func (s *shard) sample(q *queue) {
+	if n := q.entries - q.told; n != 0 {
+		q.told = q.entries
+		s.Reports.count(objectName{kindProvider, q.key.namespace, q.key.name}, n, 0)
+	}
+	if n := q.unlearned - q.toldUnlearned; n != 0 {
+		q.toldUnlearned = q.unlearned
+		s.Reports.unlearned(q.key.namespace, n)
+	}
+	for key, o := range q.owners {
+		if n := o.pending - o.told; n != 0 {
+			o.told = o.pending
+			s.Reports.count(objectName{kindAlert, q.key.namespace, o.named.alert}, n, 0)
+		}
+		if o.pending == 0 {
+			delete(q.owners, key)
+		}
+	}
+}
+
+// takeBack takes what the shard counted out of the ledger: whoever serves it next counts anew.
+func (s *shard) takeBack() {
+	for _, q := range s.queues {
+		q.entries, q.unlearned = 0, 0
+		for _, o := range q.owners {
+			o.pending = 0
+		}
+		s.sample(q)
+	}
+	for key := range s.letters {
+		s.setLetters(key, 0)
+	}
+}
+
+// tellHealth passes on how the destination fares. That is about a Provider that exists: an Alert may name any, and what is known of one
+// that was deleted would stay for ever.
+func (s *shard) tellHealth(q *queue) {
+	if q.entries == 0 && q.told > 0 {
+		s.sample(q)
+	}
+	if !q.health.dirty {
+		return
+	}
+	dest := s.Destinations.Get(q.key.namespace, q.key.name)
+	if dest == nil || dest.UID != q.health.uid {
+		return
+	}
+	q.health.dirty = false
+	s.sample(q)
+	s.Reports.health(kindProvider, q.key.namespace, q.key.name, q.health.uid, q.health.now)
+}

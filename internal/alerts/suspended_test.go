@@ -1,0 +1,55 @@
+package alerts
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/registry"
+	"notifier/internal/event"
+)
+
+// Fails when a suspended Provider of some type is sent what was routed before, or what occurs meanwhile is routed to it; and when the same
+// would not be sent if it were not suspended.
+func TestASuspendedProviderOfEveryTypeSendsNothing(t *testing.T) {
+	// The failure of a commit of a pull request, which every type takes, with its metadata as the router is given it and as it hands it on.
+	failureOf := func(prefix string, e *event.Event) {
+		e.Severity = event.SeverityError
+		e.Metadata = map[string]string{
+			prefix + provider.CommitKey: "sha1:" + strings.Repeat("c0ffee00", 5), prefix + provider.ChangeRequestKey: "7",
+		}
+	}
+	for _, typ := range registry.Types() {
+		for _, suspended := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				dest := &sink{}
+				d := &Destination{UID: "p-chat", Type: typ, Sender: dest, Takes: registry.Takes(typ), Suspended: suspended}
+
+				w := newWorld(t)
+				w.destinations.Put("team-a", "chat", d)
+				waiting := w.delivery("chat", "app")
+				failureOf("", &waiting.Event)
+				w.bus.publish(waiting)
+				_, stop := w.run()
+				wait(time.Second)
+				stop()
+				dead := w.bus.deadLetters()
+				if sent := dest.count() == 1; sent == suspended || (len(dead) == 1 && dead[0].label == labelSuspended) != suspended {
+					t.Errorf("%s, suspended %v: %d sent, dead letters %+v", typ, suspended, dest.count(), dead)
+				}
+
+				r := newRouted(t)
+				r.put(t, spec(nil))
+				r.destinations.Put("team-a", "chat", d)
+				if err := r.route(t.Context(), []*event.Record{recordOf(func(rec *event.Record) { failureOf("kustomize.toolkit.fluxcd.io/", &rec.Event) })}); err != nil {
+					t.Fatal(err)
+				}
+				if routed := len(r.events.published) == 1; routed == suspended {
+					t.Errorf("%s, suspended %v: routed %v", typ, suspended, routed)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package reconcile
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "notifier/api/v1"
+	"notifier/api/v1beta3"
+	"notifier/internal/alerts"
+	"notifier/internal/reconcile/kube"
+)
+
+// Ledger is what the alert plane knows of Alerts and Providers at work, while this replica is the worker; alerts.Ledger is one.
+type Ledger interface {
+	// Get returns what was last told of an object.
+	Get(kind, namespace, name string) alerts.Standing
+	// Follow calls changed for each object that has news, and all when there may be news of any, until ctx ends.
+	Follow(ctx context.Context, changed func(kind, namespace, name string), all func())
+}
+
+// follow has the statuses of Alerts and Providers written that have news, until ctx ends.
+func (r *Reconciler) follow(ctx context.Context) {
+	r.options.Ledger.Follow(ctx, func(kind, namespace, name string) {
+		k := kube.Key{Namespace: namespace, Name: name}
+		if kind == v1beta3.AlertKind {
+			r.alerts.status.queue.Enqueue(k)
+		} else {
+			r.providers.status.queue.Enqueue(k)
+		}
+	}, func() {
+		r.alerts.status.enqueueAll()
+		r.providers.status.enqueueAll()
+	})
+}
+
+// standing returns what is known of an object at work, empty but for the counts if it is known of an earlier object of the name.
+func (r *Reconciler) standing(kind string, o metav1.Object) alerts.Standing {
+	s := r.options.Ledger.Get(kind, o.GetNamespace(), o.GetName())
+	if s.UID != string(o.GetUID()) {
+		return alerts.Standing{Counted: s.Counted, Pending: s.Pending, Dead: s.Dead}
+	}
+	return s
+}
+
+// standingReports are the conditions that come from an object's standing.
+func standingReports(kind string, s alerts.Standing) (reports []report) {
+	if s.Health.State != "" {
+		reports = append(reports, alertReport(kind, s.UID, s.Health))
+	}
+	if !s.Loss.At.IsZero() {
+		reports = append(reports, lossReport(s.UID, s.Loss))
+	}
+	return reports
+}
+
+// showDeliveries puts what became of an object's deliveries into its status. What is not known changes nothing: of what other workers did
+// the status itself is the record.
+func showDeliveries(shown *v1beta3.DeliveryStatus, s alerts.Standing) {
+	if s.Counted {
+		shown.Pending, shown.Dead = int64(s.Pending), int64(s.Dead)
+	}
+	if len(s.Recent) == 0 {
+		return
+	}
+	since := inSeconds(s.Since)
+	shown.CountedSince, shown.Delivered, shown.Failed = &since, s.Delivered, s.Failed
+	if !s.LastDelivery.Time.IsZero() {
+		shown.LastDelivery = outcomeShown(s.LastDelivery, "")
+	}
+	if !s.LastFailure.Time.IsZero() {
+		shown.LastFailure = outcomeShown(s.LastFailure, s.Failure)
+	}
+	earlier := shown.Recent
+	shown.Recent = make([]v1beta3.DeliveryOutcome, 0, v1beta3.MaxRecentDeliveries)
+	for _, o := range slices.Backward(s.Recent) {
+		shown.Recent = append(shown.Recent, *outcomeShown(o, ""))
+	}
+	for _, o := range earlier {
+		if len(shown.Recent) < v1beta3.MaxRecentDeliveries && o.Time.Before(&since) {
+			shown.Recent = append(shown.Recent, o)
+		}
+	}
+}
+
+func outcomeShown(o alerts.Outcome, failure string) *v1beta3.DeliveryOutcome {
+	return &v1beta3.DeliveryOutcome{
+		Time: inSeconds(o.Time), Object: o.Kind + "/" + o.Name, Reason: o.Reason, Outcome: o.Result,
+		Attempts: o.Attempts, Status: o.Status, Class: o.Class, Failure: cut(failure, maxEventMessage),
+	}
+}
+
+// deliveriesShown reports whether a status has anything of that.
+func deliveriesShown(d *v1beta3.DeliveryStatus) bool {
+	return !equality.Semantic.DeepEqual(*d, v1beta3.DeliveryStatus{})
+}
+
+// detailProvider writes what only a Provider shows. It comes after what tells whether it is delivered to.
+func detailProvider(p *v1beta3.Provider, s alerts.Standing) {
+	if s.Counted {
+		p.Status.Waiting = 0
+		if meta.IsStatusConditionFalse(p.Status.Conditions, DeliveringCondition) {
+			p.Status.Waiting = int64(s.Pending)
+		}
+	}
+	p.Status.LastDelivered = lastOf(p.Status.LastDelivered, s)
+	p.Status.Problem = problemOf(p)
+}
+
+// detailAlert writes what only an Alert shows.
+func detailAlert(a *v1beta3.Alert, s alerts.Standing) {
+	inSteps(&a.Status.LastMatched, s.Matched)
+	a.Status.LastSent = lastOf(a.Status.LastSent, s)
+	a.Status.Problem = problemOf(a)
+}
+
+// lastOf is when the last delivery was accepted, that of other workers included.
+func lastOf(shown *metav1.Time, s alerts.Standing) *metav1.Time {
+	if s.LastDelivery.Time.IsZero() {
+		return shown
+	}
+	at := inSeconds(s.LastDelivery.Time)
+	return latest(shown, &at)
+}
+
+// lossesShown is how long after the last of them losses are shown that another worker told.
+const lossesShown = time.Hour
+
+// lookForLosses is the least pause before it is looked at again whether they are to be taken back.
+const lookForLosses = time.Minute
+
+// endLosses takes back that deliveries were given up, if another worker showed that and an hour has passed. This worker ends what it shows.
+func endLosses(conditions *[]metav1.Condition, d *v1beta3.DeliveryStatus, s alerts.Standing) {
+	if s.Loss.At.IsZero() && meta.IsStatusConditionTrue(*conditions, DeliveriesLostCondition) && lossesEnd(conditions, d) <= 0 {
+		c := lossReport("", alerts.Loss{}).condition
+		c.ObservedGeneration = meta.FindStatusCondition(*conditions, DeliveriesLostCondition).ObservedGeneration
+		meta.SetStatusCondition(conditions, c)
+	}
+}
+
+// lossesEnd is how soon losses are to be taken back, lossesShown if none are shown.
+func lossesEnd(conditions *[]metav1.Condition, d *v1beta3.DeliveryStatus) time.Duration {
+	c := meta.FindStatusCondition(*conditions, DeliveriesLostCondition)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return lossesShown
+	}
+	last := c.LastTransitionTime
+	if d.LastFailure != nil && last.Before(&d.LastFailure.Time) {
+		last = d.LastFailure.Time
+	}
+	return time.Until(last.Add(lossesShown))
+}
+
+// feedKinds are the kinds under which the feed has reports, and of which kind the objects are that they are about. Reports on Alerts and
+// Providers at work, which earlier releases put there as well, are removed.
+var feedKinds = map[string]string{
+	v1.ReceiverKind: v1.ReceiverKind, loopKind: v1.ReceiverKind,
+	alertAsked: v1beta3.AlertKind, providerAsked: v1beta3.ProviderKind,
+}

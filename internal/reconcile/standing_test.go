@@ -1,0 +1,198 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"notifier/api/v1beta3"
+	"notifier/internal/alerts"
+	"notifier/internal/reconcile/kube"
+)
+
+// shown returns what a live Provider shows of its deliveries.
+func (w *world) shown() v1beta3.DeliveryStatus {
+	w.t.Helper()
+	return w.live("Provider", "chat").(*v1beta3.Provider).Status.DeliveryStatus
+}
+
+// since has the worker count from a time.
+func since(at time.Time) func(*alerts.Standing) { return func(s *alerts.Standing) { s.Since = at } }
+
+func dead(n int) func(*alerts.Standing) { return func(s *alerts.Standing) { s.Dead = n } }
+
+// Fails when a count or an outcome is not shown, when the oldest outcome is shown first, or when more than ten are; and when an object
+// without news is written again.
+func TestAStatusShowsWhatBecameOfItsDeliveries(t *testing.T) {
+	play(t, oneOfEach(), func(w *world) {
+		began := time.Now().Truncate(time.Second)
+		s := faring("ok", "fine", waiting(3), dead(2), since(began))
+		s.Failed = 1
+		for i := range 12 {
+			outcomeAt(began.Add(time.Duration(i)*time.Second), []string{"sent", "retry"}[i%2])(&s)
+		}
+		w.tell("Provider", "chat", s)
+		got := w.shown()
+		if len(got.Recent) != 10 || got.Pending != 3 || got.Dead != 2 || got.Delivered != 6 || got.Failed != 1 ||
+			!got.CountedSince.Time.Equal(began) {
+			t.Fatalf("got %+v", got)
+		}
+		failed := v1beta3.DeliveryOutcome{
+			Time: metav1.NewTime(began.Add(11 * time.Second)), Object: "Kustomization/app", Reason: "ReconciliationSucceeded", Outcome: "retry",
+			Attempts: 1, Status: 503, Class: "http_5xx",
+		}
+		if diff := cmp.Diff(failed, got.Recent[0]); diff != "" {
+			t.Error(diff)
+		}
+		failed.Failure = "HTTP 503"
+		if diff := cmp.Diff(&failed, got.LastFailure); diff != "" {
+			t.Error(diff)
+		}
+		if at := got.LastDelivery.Time.Time; !at.Equal(began.Add(10*time.Second)) || !got.Recent[9].Time.Time.Equal(began.Add(2*time.Second)) {
+			t.Errorf("last delivery %v, oldest of the recent %v", at, got.Recent[9].Time)
+		}
+		before := w.writes()["update providers/status"]
+		pass(2 * time.Hour)
+		if n := w.writes()["update providers/status"] - before; n != 0 {
+			t.Errorf("%d writes without news", n)
+		}
+		s.UID = "uid-alert"
+		w.tell("Alert", "alert", s)
+		a := w.live("Alert", "alert").(*v1beta3.Alert).Status
+		if a.Pending != 3 || len(a.Recent) != 10 || !a.LastSent.Equal(&a.LastDelivery.Time) {
+			t.Errorf("of the Alert: %+v", a)
+		}
+	})
+}
+
+// Fails when a new worker takes away what it knows nothing of, counts on from what another worker counted, or leaves counts that it
+// knows to be others.
+func TestAStatusIsRightAfterATakeover(t *testing.T) {
+	play(t, oneOfEach(), func(w *world) {
+		first := time.Now().Truncate(time.Second)
+		old := faring("ok", "fine", waiting(5), dead(4), since(first))
+		for i := range 9 {
+			outcomeAt(first.Add(time.Duration(i)*time.Second), "sent")(&old)
+		}
+		w.tell("Provider", "chat", old)
+		before := w.shown()
+		w.tell("Provider", "chat", alerts.Standing{}) // of a new worker that knows nothing yet
+		if diff := cmp.Diff(before, w.shown()); diff != "" {
+			t.Errorf("changed by one that knows nothing: %s", diff)
+		}
+		w.ledger.set("Provider", "team-a", "chat", alerts.Standing{Counted: true, Dead: 1})
+		w.ledger.all()
+		w.settle()
+		if got := w.shown(); got.Pending != 0 || got.Dead != 1 || got.Delivered != 9 || len(got.Recent) != 9 {
+			t.Errorf("when it has counted: %+v", got)
+		}
+		second := first.Add(time.Hour)
+		w.tell("Provider", "chat", faring("ok", "fine", since(second),
+			outcomeAt(second.Add(time.Second), "retry"), outcomeAt(second.Add(2*time.Second), "sent")))
+		got := w.shown()
+		if got.Delivered != 1 || !got.CountedSince.Time.Equal(second) || len(got.Recent) != 10 ||
+			!got.Recent[0].Time.Time.Equal(second.Add(2*time.Second)) || !got.Recent[2].Time.Time.Equal(first.Add(8*time.Second)) {
+			t.Errorf("with news: %+v", got)
+		}
+	})
+}
+
+// slowClient takes its time to write a status.
+type slowClient struct {
+	kube.Client[*v1beta3.Provider, *v1beta3.ProviderList]
+	takes time.Duration
+}
+
+func (c slowClient) UpdateStatus(ctx context.Context, p *v1beta3.Provider, o metav1.UpdateOptions) (*v1beta3.Provider, error) {
+	kube.Sleep(ctx, c.takes)
+	return c.Client.UpdateStatus(ctx, p, o)
+}
+
+// A namespace has news of very many objects, and each write takes its time. Fails when the namespaces do not take turns.
+func TestT6AFloodOfOutcomesDoesNotHoldUpOthersStatuses(t *testing.T) {
+	const flood, write = 1000, 50 * time.Millisecond
+	s := oneOfEach()
+	for i := range flood {
+		s.objects = append(s.objects, newProvider(fmt.Sprint("p", i), func(p *v1beta3.Provider) { p.Namespace = "flood" }))
+	}
+	s.change = func(o *Options) {
+		in := o.Clients.Providers.In
+		o.Clients.Providers.In = func(namespace string) kube.Client[*v1beta3.Provider, *v1beta3.ProviderList] {
+			return slowClient{in(namespace), write}
+		}
+	}
+	play(t, s, func(w *world) {
+		pass(time.Minute) // the statuses of the start
+		for i := range flood {
+			name := fmt.Sprint("p", i)
+			w.ledger.set("Provider", "flood", name, alerts.Standing{UID: "uid-" + name, Counted: true, Pending: 1})
+			w.ledger.changed("Provider", "flood", name)
+		}
+		pass(time.Second)
+		w.tell("Provider", "chat", faring("ok", "fine", waiting(1)))
+		if got := w.shown(); got.Pending != 1 {
+			t.Errorf("not written within three seconds: %+v", got)
+		}
+		if n := w.providers.status.queue.Len(); n < flood/4 {
+			t.Errorf("only %d of the flood still wait: it proves nothing", n)
+		}
+	})
+}
+
+// On the definitions of an earlier release, which lack what became of deliveries. Fails when each look is a write that changes nothing,
+// or when the fields that they have are not written.
+func TestWhatTheDefinitionsLackDoesNotKeepTheRestFromBeingWritten(t *testing.T) {
+	s := oneOfEach()
+	s.prepare = func(w *world) {
+		w.cluster.PrependReactor("update", "providers", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			kept := a.(clienttesting.UpdateAction).GetObject().DeepCopyObject().(*v1beta3.Provider)
+			kept.Status.DeliveryStatus = v1beta3.DeliveryStatus{}
+			return true, kept, w.cluster.Tracker.Update(resources["Provider"], kept, kept.Namespace)
+		})
+	}
+	play(t, s, func(w *world) {
+		at := time.Now().Truncate(time.Second)
+		told := faring("failing", "HTTP 503", waiting(2), since(at), outcomeAt(at, "sent"))
+		w.tell("Provider", "chat", told)
+		if is := w.live("Provider", "chat").(*v1beta3.Provider).Status; is.Waiting != 2 || is.LastDelivered == nil || is.Problem != "HTTP 503" {
+			t.Errorf("not written: %+v", is)
+		}
+		before := w.writes()["update providers/status"]
+		for range 20 {
+			w.tell("Provider", "chat", told)
+			pass(12 * time.Second)
+		}
+		if got := w.writes()["update providers/status"] - before; got > 1 {
+			t.Errorf("%d writes in five minutes", got)
+		}
+	})
+}
+
+// Fails when losses that another worker showed stay for ever, or end before an hour is over.
+func TestLossesThatAnotherWorkerShowedEndAfterAnHour(t *testing.T) {
+	play(t, oneOfEach(), func(w *world) {
+		at := time.Now().Truncate(time.Second)
+		w.tell("Provider", "chat", alerts.Standing{UID: "uid-chat", Loss: alerts.Loss{Count: 1, At: at}})
+		pass(30 * time.Minute)
+		again := at.Add(30 * time.Minute)
+		told := faring("ok", "fine", since(at), outcomeAt(again, "dead"))
+		told.Loss = alerts.Loss{Count: 2, At: again}
+		w.tell("Provider", "chat", told)
+		w.tell("Provider", "chat", alerts.Standing{}) // of a new worker
+		for _, step := range []struct {
+			after time.Duration
+			want  string
+		}{{50 * time.Minute, "True DeliveryGivenUp"}, {20 * time.Minute, "False Succeeded"}} {
+			pass(step.after)
+			if got, _ := w.condition("Provider", "chat", DeliveriesLostCondition); got != step.want {
+				t.Errorf("%v later: %q, want %q", step.after, got, step.want)
+			}
+		}
+	})
+}
