@@ -51,15 +51,11 @@ func newSite(ctx context.Context) (*site, error) {
 	if err != nil {
 		return nil, err
 	}
-	ports, err := env.FreePorts(1)
-	if err != nil {
+	s := &site{}
+	if s.notifier, err = system.Start(ctx, env.NotifierOptions{}); err != nil {
 		return nil, err
 	}
-	addr := fmt.Sprintf("127.0.0.1:%d", ports[0])
-	s := &site{url: "http://" + addr}
-	if s.notifier, err = system.Start(ctx, env.NotifierOptions{Args: []string{"--api-addr", addr}}); err != nil {
-		return nil, err
-	}
+	s.url = s.notifier.APIURL
 	if s.sink, err = env.NewSink(); err != nil {
 		return nil, err
 	}

@@ -28,7 +28,9 @@ type fixture struct {
 	err error
 	// refusal is what every replay and test fails with.
 	refusal error
-	result  view.ReplayResult
+	// full is why no answer is sent.
+	full   error
+	result view.ReplayResult
 
 	queries []view.Query
 	replays []view.ReplayRequest
@@ -70,12 +72,25 @@ func (f *fixture) handler(t testing.TB) http.Handler {
 		t.Fatal(err)
 	}
 	h, err := api.NewHandler(api.HandlerOptions{
-		Service: service, Page: New(service, slog.New(slog.DiscardHandler)), Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+		Service: service, Page: New(&sending{Service: service, err: f.full}, slog.New(slog.DiscardHandler)), Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return h
+}
+
+// sending is a Service that has room for answers, or has none.
+type sending struct {
+	Service
+	err error
+}
+
+func (s *sending) Sending(ctx context.Context, u *api.User, n int) (func(), error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	return s.Service.Sending(ctx, u, n)
 }
 
 func (f *fixture) Authenticate(_ context.Context, token string, _ netip.Addr) (*api.User, error) {

@@ -118,7 +118,7 @@ func (h *Handler) render(ctx context.Context, w http.ResponseWriter, v *visit, s
 	}
 	var rendered bytes.Buffer
 	if err := templates[s.template].Execute(&rendered, s); err != nil {
-		h.log.Error("a page was not rendered", "page", s.template, "error", err)
+		h.log.ErrorContext(ctx, "a page was not rendered", "page", s.template, "error", err)
 		http.Error(w, "the page could not be made", http.StatusInternalServerError)
 		return
 	}
@@ -140,7 +140,7 @@ func (h *Handler) render(ctx context.Context, w http.ResponseWriter, v *visit, s
 func (h *Handler) problem(w http.ResponseWriter, r *http.Request, err error) *screen {
 	e := api.AsError(err)
 	if e.Status >= http.StatusInternalServerError && r.Context().Err() == nil && h.trouble.Allow() {
-		h.log.Warn("a page was not served", "error", err)
+		h.log.WarnContext(r.Context(), "a page was not served", "error", err)
 	}
 	if e.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))

@@ -8,9 +8,12 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
+	"notifier/internal/api"
+	"notifier/internal/event"
 	"notifier/internal/event/view"
 )
 
@@ -284,6 +287,38 @@ func TestAssetsAreKeptUnderTheirOwnAddressAlone(t *testing.T) {
 		}
 	}
 	f.get(t, "/static/..%2fpage.go", "", http.StatusNotFound)
+}
+
+// TestAnAnswerWaitsForRoom fails when pages are sent beyond the bytes that may wait for their readers.
+func TestAnAnswerWaitsForRoom(t *testing.T) {
+	f := newFixture()
+	f.full = api.ErrBusy
+	lacks(t, f.get(t, "/ns/team-a/deliveries", "viewer", http.StatusTooManyRequests), "slack-main")
+}
+
+// TestAWatchSeesWhatLeavesAState fails when a list of one state, or of a time, would not hear that an item left it.
+func TestAWatchSeesWhatLeavesAState(t *testing.T) {
+	body := newFixture().get(t, "/ns/team-a/deliveries?state=dead&since=1h&provider=slack-main", "viewer", http.StatusOK)
+	contains(t, body, `data-watch="/v1/namespaces/team-a/deliveries?provider=slack-main&amp;watch=1"`)
+}
+
+// TestReceiversAreNotCalledMissingToWhoMayNotSeeThem fails when a user without the right is told that there are no Receivers.
+func TestReceiversAreNotCalledMissingToWhoMayNotSeeThem(t *testing.T) {
+	f := newFixture()
+	f.rights["sender"] = []string{"team-a list deliveries"}
+	body := f.get(t, "/ns/team-a/health", "sender", http.StatusOK)
+	contains(t, body, "slack-main")
+	lacks(t, body, "Receiver")
+}
+
+// TestAttemptsAreCountedWhereTheMiddleIsLeftOut fails when an attempt has another number than it had.
+func TestAttemptsAreCountedWhereTheMiddleIsLeftOut(t *testing.T) {
+	f := newFixture()
+	d := &f.kept["team-a"].deliveries[0]
+	d.Attempts, d.Tries = 30, slices.Repeat(d.Tries[:1], event.MaxTries)
+	body := f.get(t, "/ns/team-a/deliveries/d1", "viewer", http.StatusOK)
+	contains(t, body, "Attempt 10<", "Attempt 21<", "Attempt 30<", "10 further attempts")
+	lacks(t, body, "Attempt 11<", "Attempt 20<")
 }
 
 // TestProblemsHaveTheStatusAndNoInnards fails when an error is answered as if it were a page, or its text is shown.

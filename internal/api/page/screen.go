@@ -1,9 +1,11 @@
 package page
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -79,37 +81,37 @@ func parse(names ...string) map[string]*template.Template {
 	return all
 }
 
-// assetURLs are the addresses of the style sheet, the script and the icon, by file. Each has the digest of its content.
-var assetURLs = func() map[string]string {
-	urls := map[string]string{}
+// assets are the style sheet, the script and the icon, by file, and assetURLs their addresses, which have the digest of the content.
+var assets, assetURLs = readAssets()
+
+func readAssets() (contents map[string][]byte, urls map[string]string) {
+	contents, urls = map[string][]byte{}, map[string]string{}
 	entries, err := files.ReadDir("static")
+	for _, e := range entries {
+		content, e1 := files.ReadFile(path.Join("static", e.Name()))
+		err = errors.Join(err, e1)
+		sum := sha256.Sum256(content)
+		contents[e.Name()], urls[e.Name()] = content, "/static/"+e.Name()+"?v="+hex.EncodeToString(sum[:8])
+	}
 	if err != nil {
 		panic(err) // they are embedded
 	}
-	for _, e := range entries {
-		content, err := files.ReadFile(path.Join("static", e.Name()))
-		if err != nil {
-			panic(err)
-		}
-		sum := sha256.Sum256(content)
-		urls[e.Name()] = "/static/" + e.Name() + "?v=" + hex.EncodeToString(sum[:8])
-	}
-	return urls
-}()
+	return contents, urls
+}
 
 // asset serves one file. It is kept by the browser only under the address of its own content: beside a replica of another version, the
 // same file may have another one.
 func asset(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("file")
-	own, ok := assetURLs[name]
+	content, ok := assets[name]
 	if !ok {
 		http.NotFound(w, r)
 		return
 	}
-	if r.URL.RequestURI() == own {
+	if r.URL.RequestURI() == assetURLs[name] {
 		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
-	http.ServeFileFS(w, r, files, path.Join("static", name)) //nolint:gosec // assetURLs has the name, and has no others
+	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(content))
 }
 
 // labels are how words of the API are called on the page, where that is not the word itself.

@@ -24,7 +24,6 @@ type demo struct {
 	sink     *env.Sink
 	a, b     *env.Tenant
 	path     string // of team A's Receiver
-	apiURL   string // of the API and the page
 }
 
 // play runs the steps in order and stops at the first that does not hold.
@@ -68,15 +67,9 @@ func (d *demo) process(ctx context.Context) (err error) {
 	if d.sink, err = env.NewSink(); err != nil {
 		return err
 	}
-	ports, err := env.FreePorts(1)
-	if err != nil {
-		return err
-	}
-	api := fmt.Sprintf("127.0.0.1:%d", ports[0])
-	d.apiURL = "http://" + api
 	begin := time.Now()
 	err = d.while(ctx, "starting notifier", func(ctx context.Context) (err error) {
-		d.notifier, err = d.system.Start(ctx, env.NotifierOptions{Args: []string{"--api-addr", api}})
+		d.notifier, err = d.system.Start(ctx, env.NotifierOptions{})
 		return err
 	})
 	if err != nil {

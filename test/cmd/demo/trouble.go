@@ -120,11 +120,7 @@ func (d *demo) outage(ctx context.Context) error {
 
 // keep leaves everything running until the user ends it.
 func (d *demo) keep(ctx context.Context) error {
-	d.title("It stays up. The page for owners of namespaces is at %s", d.apiURL)
-	if err := d.people(ctx); err != nil {
-		return err
-	}
-	d.title("Try, in another terminal:")
+	d.title("It stays up. Try, in another terminal:")
 	d.say(`export KUBECONFIG=%s
 kubectl get receivers,alerts,providers -A
 kubectl -n team-a describe receiver app
@@ -138,6 +134,10 @@ curl -i -H 'Content-Type: application/json' -H 'X-GitHub-Event: push' -H "X-Hub-
   %s%s
 kubectl -n team-a get gitrepository app -o yaml | grep requestedAt`,
 		d.system.Kubeconfig, d.notifier.HooksURL, d.notifier.MetricsURL, d.notifier.HealthURL, env.GitHubPush, token, d.notifier.HooksURL, d.path)
+	d.title("The page for owners of namespaces is at %s", d.notifier.APIURL)
+	if err := d.people(ctx); err != nil {
+		return err
+	}
 	d.say("Ctrl-C ends it.")
 	<-ctx.Done()
 	return nil
@@ -154,7 +154,7 @@ func (d *demo) people(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		d.say("as %s: %s%s#token=%s", p.name, d.apiURL, p.path, token)
+		d.say("as %s: %s%s#token=%s", p.name, d.notifier.APIURL, p.path, token)
 	}
 	return nil
 }
