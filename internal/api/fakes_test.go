@@ -101,6 +101,8 @@ type store struct {
 	// entered, unless nil, is told of each read, and hold, unless nil, ends one.
 	entered chan string
 	hold    chan struct{}
+	// takes is how long a read takes.
+	takes time.Duration
 	// query is that of the last list, replays and tests are what was asked for.
 	query    view.Query
 	next     string
@@ -120,6 +122,9 @@ func newStore() *store {
 func (s *store) enter(ctx context.Context, what string) error {
 	if s.entered != nil {
 		s.entered <- what
+	}
+	if s.takes > 0 {
+		<-time.After(s.takes)
 	}
 	if s.hold != nil {
 		select {

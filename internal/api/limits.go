@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -12,7 +13,7 @@ import (
 const (
 	// readTimeout bounds one read, waitTimeout the wait for a place, askTimeout what is asked of the worker.
 	readTimeout = 10 * time.Second
-	waitTimeout = 2 * time.Second
+	waitTimeout = time.Second
 	askTimeout  = 15 * time.Second
 
 	// userRate and userBurst bound what one user may ask, in requests a second and at once; askRate and askBurst what of it sends.
@@ -24,8 +25,16 @@ const (
 	maxUsers = 8192
 
 	// maxReads bounds the reads at a time, userReads those of one user: reading competes with delivering for processor and disk.
-	maxReads  = 4
-	userReads = 2
+	maxReads  = 2
+	userReads = 1
+	// userLine bounds the reads of one user that are under way or wait for that. Further ones are refused at once.
+	userLine = 8
+	// readShare of readWindow is for reading, of which a user has a half, and may have saved up for userSaved.
+	readWindow = time.Second
+	readShare  = readWindow / 5
+	userSaved  = 10 * readWindow
+	// longRead is what one read is charged at most to all: who waits for their turn does not pay for another's search.
+	longRead = 50 * time.Millisecond
 	// maxWatches bounds the watches at a time, userWatches those of one user.
 	maxWatches  = 256
 	userWatches = 16
@@ -40,21 +49,103 @@ type limits struct {
 	reads, watches *fair.Capacities[string]
 	// answers bounds the bytes of answers that are being sent.
 	answers *fair.Capacities[string]
+	lines   line
+	// own is the time that each user reads, all that of all together.
+	own, all *fair.Share
 }
 
 func newLimits() *limits {
 	return &limits{
+		lines:   line{waiting: map[string]int{}},
 		rate:    fair.NewLimiters[string](userRate, userBurst, maxUsers),
 		asked:   fair.NewLimiters[string](rate.Limit(askRate), askBurst, maxUsers),
 		reads:   fair.NewCapacities[string](fair.NewCapacity(maxReads), userReads, 0),
 		watches: fair.NewCapacities[string](fair.NewCapacity(maxWatches), userWatches, 0),
 		answers: fair.NewCapacities[string](fair.NewCapacity(maxAnswerBytes), userAnswerBytes, 0),
+		own:     fair.NewShare(fair.ShareOptions{Window: userSaved, Namespace: userSaved * readShare / readWindow / 2}),
+		all:     fair.NewShare(fair.ShareOptions{Window: readWindow, Namespace: readShare}),
 	}
 }
 
-// read takes a place for a read of a user, and waits for one. The error is ErrBusy, or that of ctx.
+// everybody is the key of what all users share.
+const everybody = ""
+
+// read takes a place for a read of a user, and waits for one: users take turns, each with one read, and go on as time for reading is there.
+// A user who used up their own time is told when to come again. The error is ErrBusy or one like it, or that of ctx.
 func (l *limits) read(ctx context.Context, u *User) (release func(), err error) {
-	return take(ctx, l.reads, u, 1)
+	if wait := l.own.Wait(u.tenant()); wait > 0 {
+		return nil, busyFor(wait)
+	}
+	if !l.lines.join(u.tenant()) {
+		return nil, ErrBusy
+	}
+	leave, err := take(ctx, l.reads, u, 1)
+	if err != nil {
+		l.lines.leave(u.tenant())
+		return nil, err
+	}
+	end := func() {
+		leave()
+		l.lines.leave(u.tenant())
+	}
+	if err := pass(ctx, l.all.Wait(everybody)); err != nil {
+		end()
+		return nil, err
+	}
+	began := time.Now()
+	return func() {
+		took := time.Since(began)
+		l.own.Spend(u.tenant(), took)
+		l.all.Spend(everybody, min(took, longRead))
+		end()
+	}, nil
+}
+
+// line counts what waits by user. It knows those alone of whom something does.
+type line struct {
+	mu      sync.Mutex
+	waiting map[string]int
+}
+
+// join adds one of a user's, and reports whether there was room for it.
+func (l *line) join(user string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.waiting[user] >= userLine {
+		return false
+	}
+	l.waiting[user]++
+	return true
+}
+
+func (l *line) leave(user string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.waiting[user]--; l.waiting[user] <= 0 {
+		delete(l.waiting, user)
+	}
+}
+
+// busyFor is ErrBusy with a time after which to come again.
+func busyFor(wait time.Duration) *Error {
+	e := *ErrBusy
+	e.RetryAfter = max(wait, time.Second)
+	return &e
+}
+
+// pass waits for a time. The error is that of ctx.
+func pass(ctx context.Context, wait time.Duration) error {
+	if wait <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // watch takes a place for a watch of a user.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -30,6 +31,9 @@ func TestT6AUserReadsAFewThingsAtATime(t *testing.T) {
 		if n := len(w.store.entered); n != userReads {
 			t.Errorf("%d reads of a user at a time", n)
 		}
+		if n := len(codes); n != 20-userLine {
+			t.Errorf("%d of 20 were refused at once", n)
+		}
 		ask("joe")
 		synctest.Wait()
 		if n := len(w.store.entered); n != userReads+1 {
@@ -44,6 +48,58 @@ func TestT6AUserReadsAFewThingsAtATime(t *testing.T) {
 		}
 		close(w.store.hold)
 		asking.Wait()
+		if n := len(w.handler.service.limits.lines.waiting); n != 0 {
+			t.Errorf("%d users are remembered of whom nothing waits", n)
+		}
+	})
+}
+
+// T6. Fails when the time that users read has no bound, when a user who reads much makes another wait for more than a turn, or when who used
+// up their time is not told when to come again.
+func TestT6ReadingHasAShareOfTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const cost = 10 * time.Millisecond
+		w := newWorld(t)
+		w.store.takes = cost
+		var asking sync.WaitGroup
+		codes := make(chan int, 100_000)
+		ask := func(user string) int {
+			return w.ask(user, "GET", "/v1/namespaces/team-a/deliveries", "").Code
+		}
+		const users, lasts = 20, 20 * time.Second
+		end := time.Now().Add(lasts)
+		for i := range users {
+			user := fmt.Sprint("user-", i)
+			w.authority.grant(user, "team-a", reads...)
+			asking.Go(func() {
+				for time.Now().Before(end) {
+					codes <- ask(user)
+					<-time.After(20 * time.Millisecond)
+				}
+			})
+		}
+		w.authority.grant("jane", "team-a", reads...)
+		<-time.After(5 * time.Second)
+		begin := time.Now()
+		if code, took := ask("jane"), time.Since(begin); code != http.StatusOK || took > users*cost*time.Duration(readWindow/readShare)+time.Second/4 {
+			t.Errorf("another user is answered %d after %s", code, took)
+		}
+		asking.Wait()
+		close(codes)
+		read := time.Duration(0)
+		for code := range codes {
+			if code == http.StatusOK {
+				read += cost
+			}
+		}
+		if share := lasts / time.Duration(readWindow/readShare); read > share+share/4 || read < share/2 {
+			t.Errorf("all together read for %s of %s, want %s", read, lasts, share)
+		}
+		w.store.takes = time.Second
+		first, second := ask("jane"), w.ask("jane", "GET", "/v1/namespaces/team-a/deliveries", "")
+		if first != http.StatusOK || second.Code != http.StatusTooManyRequests || second.Header().Get("Retry-After") == "" {
+			t.Errorf("a user who reads for long is answered %d, then %d", first, second.Code)
+		}
 	})
 }
 

@@ -161,10 +161,10 @@ type stream struct {
 	control *http.ResponseController
 }
 
-// newStream begins the answer. The server's time-outs for a request end; each event has one of its own.
+// newStream begins the answer. Each event has a time-out of its own.
 func newStream(w http.ResponseWriter) (*stream, error) {
 	s := &stream{w, http.NewResponseController(w)}
-	if err := errors.Join(s.control.SetReadDeadline(time.Time{}), s.control.SetWriteDeadline(time.Now().Add(sendTimeout))); err != nil {
+	if err := s.control.SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil {
 		return nil, err
 	}
 	header := w.Header()

@@ -52,6 +52,8 @@ type refusal struct {
 	Permanent bool   `json:"permanent,omitempty"`
 	Label     string `json:"label,omitempty"`
 	Reason    string `json:"reason,omitempty"`
+	// RetryAfter is in nanoseconds.
+	RetryAfter time.Duration `json:"retryAfter,omitempty"`
 }
 
 // AskReplay has the worker, whichever replica that is, put deliveries of a namespace on their way again. Without a worker it returns
@@ -99,7 +101,9 @@ func (r *refusal) error() error {
 	case r.Permanent:
 		return event.NewError(event.Permanent, r.Label, r.Reason, nil)
 	}
-	return event.NewError(event.Retry, r.Label, r.Reason, nil)
+	e := event.NewError(event.Retry, r.Label, r.Reason, nil)
+	e.RetryAfter = r.RetryAfter
+	return e
 }
 
 // refusalOf is what an asker is told of an error.
@@ -108,7 +112,7 @@ func refusalOf(err error) *refusal {
 		return &refusal{NotFound: true}
 	}
 	if e, ok := errors.AsType[*event.Error](err); ok {
-		return &refusal{Permanent: e.Class == event.Permanent, Label: e.Label, Reason: e.Reason}
+		return &refusal{Permanent: e.Class == event.Permanent, Label: e.Label, Reason: e.Reason, RetryAfter: e.RetryAfter}
 	}
 	return &refusal{Label: "other", Reason: "the worker could not do it"}
 }

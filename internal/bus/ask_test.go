@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -66,17 +67,21 @@ func TestTheWorkerIsAskedFromAnyReplica(t *testing.T) {
 	if err != nil || test.DeliveryID != "d" || r.test.Value != "v" {
 		t.Errorf("test: %+v (%v)", test, err)
 	}
+	over := event.NewError(event.Retry, "rate", "in ten seconds", nil)
+	over.RetryAfter = 10 * time.Second
 	for _, tc := range []struct {
 		err   error
 		class event.Class
 		text  string
+		after time.Duration
 	}{
-		{event.NewError(event.Permanent, "limited", "wait a minute", errors.New("secret")), event.Permanent, "wait a minute"},
-		{errors.New("secret"), event.Retry, "the worker could not do it"},
+		{event.NewError(event.Permanent, "limited", "wait a minute", errors.New("secret")), event.Permanent, "wait a minute", 0},
+		{over, event.Retry, "in ten seconds", 10 * time.Second},
+		{errors.New("secret"), event.Retry, "the worker could not do it", 0},
 	} {
 		r.err = tc.err
 		_, err := b.AskTest(ctx, "team", view.TestRequest{})
-		if e, ok := errors.AsType[*event.Error](err); !ok || e.Class != tc.class || e.Reason != tc.text {
+		if e, ok := errors.AsType[*event.Error](err); !ok || e.Class != tc.class || e.Reason != tc.text || e.RetryAfter != tc.after {
 			t.Errorf("%v is told as %v", tc.err, err)
 		}
 	}

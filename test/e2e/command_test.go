@@ -16,9 +16,6 @@ import (
 	"testing"
 	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"notifier/test/env"
 )
 
@@ -31,19 +28,11 @@ type shell struct {
 // newShell returns the shell of a service account of the tenant that may do there what the product's roles for owners allow.
 func newShell(s *env.Fixture) *shell {
 	namespace := s.Tenant.Namespace
-	s.Must(s.System.ServiceAccount(s.Ctx, namespace, "owner"))
-	for _, role := range []string{"notifier-view", "notifier-edit"} {
-		binding := &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: role},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: "owner"}},
-		}
-		_, err := s.System.Client.RbacV1().RoleBindings(namespace).Create(s.Ctx, binding, metav1.CreateOptions{})
-		s.Must(err)
-	}
+	_, err := s.System.Owner(s.Ctx, namespace, namespace)
+	s.Must(err)
 	dir := s.T.TempDir()
 	kubeconfig := filepath.Join(dir, "kubeconfig")
-	s.Must(s.System.KubeconfigAs(s.Ctx, namespace, "owner", kubeconfig))
+	s.Must(s.System.KubeconfigAs(s.Ctx, namespace, env.OwnerAccount, kubeconfig))
 	for _, name := range []string{"notifier", "kubectl-notifier"} {
 		s.Must(os.Symlink(s.System.Program, filepath.Join(dir, name)))
 	}

@@ -68,6 +68,7 @@ func (b *bench) steps() []step {
 		{name: "drain of 2,000 waiting deliveries", run: b.drain},
 		{name: "restart with 100,000 deliveries waiting, and their drain", run: b.restartWaiting},
 		{name: "listing deliveries, few and many kept", run: b.listing},
+		{name: "watchers of the API", run: b.watchers},
 		{name: many, run: b.manyAlerts},
 		{name: "memory with 10,000 Alerts and 200,000 events delivered", run: b.memory, needs: many},
 		{name: "start to ready with everything", run: b.startToReady, needs: many},

@@ -1,0 +1,167 @@
+package limits
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"notifier/test/env"
+	"notifier/test/load"
+)
+
+// What the readers of the test below do together: a thousand requests a second, each user as many as one may.
+const (
+	readers      = 25
+	connections  = 20 // of a reader
+	readEvery    = 250 * time.Millisecond
+	readerEvents = 10
+	rounds       = 3
+	deliveries   = 300 // of a round, at rest and under load each
+)
+
+// T6. Fails when reading at the API, a thousand times a second, makes another tenant's deliveries wait: when there is no bound
+// on the time for reading, or when reading and publishing share a connection to the bus.
+func TestT6AThousandReadsASecondAreNotFeltByDeliveries(t *testing.T) {
+	s := alone(t)
+	sink, requests := s.NewSink(), make([][]byte, readers)
+	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
+	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), env.AnyKustomization))
+	group, ctx := errgroup.WithContext(s.Ctx)
+	group.SetLimit(8)
+	for i := range requests {
+		group.Go(func() (err error) {
+			requests[i], err = s.reader(ctx, sink.URL("/readers"))
+			return err
+		})
+	}
+	s.Must(group.Wait())
+	var rest, loaded []load.Sample
+	var read time.Duration
+	answers := load.Answers{}
+	for range rounds {
+		rest = append(rest, s.deliver(sink, deliveries)...)
+		ctx, stop := context.WithCancel(s.Ctx)
+		var reading sync.WaitGroup
+		var mu sync.Mutex
+		for _, request := range requests {
+			for range connections {
+				reading.Go(func() {
+					samples, err := load.Sampler{Base: s.APIURL, Request: request, Every: readEvery}.Run(ctx)
+					mu.Lock()
+					defer mu.Unlock()
+					for _, a := range samples {
+						answers[a.Status]++
+					}
+					if err != nil {
+						answers[0]++
+					}
+				})
+			}
+		}
+		begin := time.Now()
+		s.read(readers * connections) // those who come are known, and their connections open
+		loaded = append(loaded, s.deliver(sink, deliveries)...)
+		stop()
+		reading.Wait()
+		read += time.Since(begin)
+	}
+	before, under := load.Percentile(rest, 0.99), load.Percentile(loaded, 0.99)
+	all := float64(answers[http.StatusOK] + answers[http.StatusTooManyRequests])
+	t.Logf("p99 of deliveries: %s at rest (median %s), %s (median %s) under %.0f reads a second that were answered %v", before,
+		load.Percentile(rest, 0.5), under, load.Percentile(loaded, 0.5), all/read.Seconds(), answers)
+	if under > 2*before {
+		t.Errorf("the p99 of deliveries under reads is %s, at rest %s", under, before)
+	}
+	if answers[http.StatusOK] == 0 || answers[0] > 0 || float64(answers.Total()) > all {
+		t.Errorf("reads were answered %v", answers)
+	}
+}
+
+// deliver has events delivered one after the other, and returns how long each took from its POST to its destination.
+func (s *fixture) deliver(sink *env.Sink, n int) []load.Sample {
+	s.Helper()
+	samples := make([]load.Sample, n)
+	for i := range samples {
+		message := fmt.Sprint("event ", time.Now().UnixNano())
+		begin := time.Now()
+		s.PostEvent(s.Tenant, "Kustomization", "app", "error", "BuildFailed", message, "main@sha1:"+message)
+		got, err := sink.Wait(s.Ctx, func(got []env.Received) bool {
+			return len(got) > 0 && strings.Contains(string(got[len(got)-1].Body), message)
+		})
+		s.Must(err)
+		samples[i].Took = got[len(got)-1].Time.Sub(begin)
+	}
+	return samples
+}
+
+// read waits until the API has answered so many requests more.
+func (s *fixture) read(n int) {
+	s.Helper()
+	const metric = "notifier_api_requests_total"
+	before, err := s.Metric(s.Ctx, metric)
+	s.Must(err)
+	s.Must(env.Eventually(s.Ctx, func(ctx context.Context) error {
+		now, err := s.Metric(ctx, metric)
+		if err == nil && now < before+float64(n) {
+			err = fmt.Errorf("%v of %d were answered", now-before, n)
+		}
+		return err
+	}))
+}
+
+// reader makes a tenant with some deliveries, and returns a request of its account's for a page of them.
+func (s *fixture) reader(ctx context.Context, address string) ([]byte, error) {
+	tenant, err := s.System.Tenant(ctx, "reader-")
+	if err != nil {
+		return nil, err
+	}
+	if err := tenant.Object(ctx, "Kustomization", "app", nil, ""); err != nil {
+		return nil, err
+	}
+	if err := tenant.Alert(ctx, "all", "generic", address, env.AnyKustomization); err != nil {
+		return nil, err
+	}
+	for i := range readerEvents {
+		event, err := tenant.Event(ctx, "Kustomization", "app", "error", "BuildFailed", fmt.Sprint("reader's ", i), fmt.Sprint("main@sha1:", i))
+		if err != nil {
+			return nil, err
+		}
+		body, err := json.Marshal(event)
+		if err != nil {
+			return nil, err
+		}
+		if resp, err := s.Do(ctx, http.MethodPost, s.EventsURL+"/", nil, body); err != nil || resp.Status != http.StatusAccepted {
+			return nil, fmt.Errorf("POST of an event: %d %w", resp.Status, err)
+		}
+	}
+	_, err = tenant.Client.RbacV1().RoleBindings(tenant.Namespace).Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "reader"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "notifier-view"},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: tenant.Namespace, Name: "default"}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, err
+	}
+	as, err := tenant.As(ctx, tenant.Namespace, "default")
+	if err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.APIURL+"/v1/namespaces/"+tenant.Namespace+"/deliveries", http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Authorization", "Bearer "+as.BearerToken)
+	var wire bytes.Buffer
+	err = r.Write(&wire)
+	return wire.Bytes(), err
+}
