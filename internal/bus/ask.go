@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -168,7 +169,7 @@ func serve[Q, A any](ctx context.Context, b *Bus, m *nats.Msg, do func(context.C
 	}
 	var a answer[A]
 	var err error
-	if a.Result, err = do(ctx, q.Namespace, q.Request); err != nil {
+	if a.Result, err = recovered(do)(ctx, q.Namespace, q.Request); err != nil {
 		a.Error = refusalOf(err)
 		b.log.Warn("a request of an owner failed", "namespace", q.Namespace, "request", m.Subject, "error", err)
 	}
@@ -177,4 +178,17 @@ func serve[Q, A any](ctx context.Context, b *Bus, m *nats.Msg, do func(context.C
 		return nil
 	}
 	return body
+}
+
+// recovered is do with a panic as an error: an owner's request must not end the process, with all that it does for others. The value may
+// quote what was asked for, so its type alone is told.
+func recovered[Q, A any](do func(context.Context, string, Q) (A, error)) func(context.Context, string, Q) (A, error) {
+	return func(ctx context.Context, namespace string, q Q) (result A, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("a panic with a value of type %T\n%s", p, debug.Stack())
+			}
+		}()
+		return do(ctx, namespace, q)
+	}
 }

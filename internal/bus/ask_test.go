@@ -29,6 +29,9 @@ func (r *requests) Replay(_ context.Context, namespace string, q view.ReplayRequ
 
 func (r *requests) Test(_ context.Context, namespace string, q view.TestRequest) (view.TestResult, error) {
 	r.namespace, r.test = namespace, q
+	if q.Value == "panic" {
+		panic("secret")
+	}
 	return view.TestResult{DeliveryID: "d"}, r.err
 }
 
@@ -84,6 +87,9 @@ func TestTheWorkerIsAskedFromAnyReplica(t *testing.T) {
 		if e, ok := errors.AsType[*event.Error](err); !ok || e.Class != tc.class || e.Reason != tc.text || e.RetryAfter != tc.after {
 			t.Errorf("%v is told as %v", tc.err, err)
 		}
+	}
+	if _, err := b.AskTest(ctx, "team", view.TestRequest{Value: "panic"}); err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("a panic is told as %v", err)
 	}
 	r.err = view.ErrNotFound
 	if _, err := b.AskTest(ctx, "team", view.TestRequest{}); !errors.Is(err, view.ErrNotFound) {
