@@ -25,8 +25,9 @@ func newFlags() (*pflag.FlagSet, func() app.Options) {
 
 	return fs, func() app.Options {
 		o.RuntimeNamespace = os.Getenv("RUNTIME_NAMESPACE")
-		fs.Visit(func(f *pflag.Flag) {
-			if meaning, ok := legacy[f.Name]; ok {
+		fs.VisitAll(func(f *pflag.Flag) {
+			// Whoever parsed the flags may have had them in a set of its own.
+			if meaning, ok := legacy[f.Name]; ok && f.Changed {
 				o.AcceptedFlags = append(o.AcceptedFlags, app.AcceptedFlag{Name: f.Name, Meaning: meaning})
 			}
 		})

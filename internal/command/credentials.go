@@ -9,7 +9,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 )
 
@@ -83,13 +83,13 @@ func (c *connection) requestToken(ctx context.Context, kube *rest.Config) (strin
 	if err != nil {
 		return "", err
 	}
-	clientset, err := kubernetes.NewForConfig(kube)
+	core, err := corev1client.NewForConfig(kube)
 	if err != nil {
 		return "", fmt.Errorf("kubeconfig: %w", err)
 	}
 	seconds := tokenSeconds
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
-	answer, err := clientset.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, c.serviceAccount, request, metav1.CreateOptions{})
+	answer, err := core.ServiceAccounts(namespace).CreateToken(ctx, c.serviceAccount, request, metav1.CreateOptions{})
 	if err != nil {
 		return "", fmt.Errorf("your kubeconfig has no token, and none was given for service account %s/%s (name another with --service-account): %w",
 			namespace, c.serviceAccount, err)

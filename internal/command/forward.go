@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
@@ -26,7 +26,7 @@ const (
 
 // forward opens a port of this machine that leads to notifier's API, by the API server. It returns the address, and what ends it.
 func forward(ctx context.Context, kube *rest.Config, namespace string) (address string, done func(), err error) {
-	clientset, err := kubernetes.NewForConfig(kube)
+	core, err := corev1client.NewForConfig(kube)
 	if err != nil {
 		return "", nil, fmt.Errorf("kubeconfig: %w", err)
 	}
@@ -34,11 +34,11 @@ func forward(ctx context.Context, kube *rest.Config, namespace string) (address 
 	if namespace != "" {
 		candidates = []string{namespace}
 	}
-	pod, port, err := findPod(ctx, clientset, candidates)
+	pod, port, err := findPod(ctx, core, candidates)
 	if err != nil {
 		return "", nil, err
 	}
-	target := clientset.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("portforward").URL()
+	target := core.RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("portforward").URL()
 	transport, upgrader, err := spdy.RoundTripperFor(kube)
 	if err != nil {
 		return "", nil, fmt.Errorf("port-forward: %w", err)
@@ -67,9 +67,9 @@ func forward(ctx context.Context, kube *rest.Config, namespace string) (address 
 }
 
 // findPod returns a ready Pod of notifier that serves the API, and the API's port.
-func findPod(ctx context.Context, clientset kubernetes.Interface, namespaces []string) (*corev1.Pod, int32, error) {
+func findPod(ctx context.Context, core corev1client.PodsGetter, namespaces []string) (*corev1.Pod, int32, error) {
 	for _, namespace := range namespaces {
-		pods, err := clientset.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: installed})
+		pods, err := core.Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: installed})
 		if apierrors.IsForbidden(err) {
 			return nil, 0, fmt.Errorf("you may not list Pods in namespace %s, so there is no port-forward to notifier", namespace)
 		}
