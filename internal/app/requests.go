@@ -6,15 +6,15 @@ import (
 	"notifier/internal/event/view"
 )
 
-// requests leads what owners ask for to the deliverer, which is wired after those that hear it.
+// requests leads what owners ask for by annotations to the deliverer, which is wired after the controllers that read them.
 type requests struct{ app *App }
 
-// Replay implements bus.Requests and reconcile.Requests.
+// Replay implements reconcile.Requests.
 func (r requests) Replay(ctx context.Context, namespace string, q view.ReplayRequest) (view.ReplayResult, error) {
 	return r.app.deliverer.Replay(ctx, namespace, q)
 }
 
-// Test implements bus.Requests and reconcile.Requests.
+// Test implements reconcile.Requests.
 func (r requests) Test(ctx context.Context, namespace string, q view.TestRequest) (view.TestResult, error) {
 	return r.app.deliverer.Test(ctx, namespace, q)
 }

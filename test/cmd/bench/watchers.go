@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	// watchers are so many users in as many namespaces, with so many watches each.
+	// watchUsers is how many users watch, each in a namespace of its own, and watchesOfOne how many watches each of them has.
 	watchUsers   = 10
 	watchesOfOne = 10
-	// mostOfWatches is what they may cost in all, in MiB.
+	// mostOfWatches is what all watches together may cost, in MiB.
 	mostOfWatches = 20
 )
 
