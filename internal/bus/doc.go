@@ -84,12 +84,12 @@
 // in a bucket decides which, taken and renewed by compare-and-set; with the embedded server the process is the worker at once. The
 // time from taking the lease to losing it is a term. Each consumer has a pinned client as its fence: at the start of a term the worker
 // unpins and resets it, so that a worker that does not know yet that its term is over is refused. Another replica takes over well within
-// a second when the worker has left, which it does after it has drained, and within leaseWait, 3.5 seconds, when it dies.
+// a second when the worker has left, which it does after it has drained, and within leaseWait, 3 seconds, when it dies.
 //
-// A term counts from when the last renewal was sent, and is over 2.75 seconds later, before another may begin, also when the
+// A term counts from when the last renewal was sent, and is over 2.25 seconds later, before another may begin, also when the
 // process was stopped meanwhile. The context of a term ends some milliseconds after such a process goes on, so stages ask event.Owned
 // right before anything that another worker would repeat. Even that is not a lock: a process that is stopped in the middle of a send may
-// finish it afterwards, so sends carry IDs. A server that takes up to 1.3 seconds for a renewal does not end a term.
+// finish it afterwards, so sends carry IDs. A server that takes up to 1.1 seconds for a renewal does not end a term.
 //
 // A worker that lost the server, by a reconnection or by some seconds without a word for a request, takes the consumer over anew in the
 // same term: what was on its way then is handed out again at once, and not when its hold time is over.

@@ -16,8 +16,8 @@ import (
 const (
 	// leaseHold is how long a renewal counts for the worker, from when it was sent. The others wait for leaseWait, from when they read
 	// it, so that a worker that is cut off finds its term over clearly before another begins one.
-	leaseHold  = 2750 * time.Millisecond
-	leaseWait  = 3500 * time.Millisecond
+	leaseHold  = 2250 * time.Millisecond
+	leaseWait  = 3 * time.Second
 	leaseRenew = 500 * time.Millisecond
 	// leasePoll is how often the others read the lease. Reading it again and again, unlike a watch, needs no care when the server is
 	// restarted or the connection changes.

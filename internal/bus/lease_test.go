@@ -85,7 +85,7 @@ func holdLease(t *testing.T, l *lease) (*term, func()) {
 // Fails when a renewal counts from when it is answered.
 func TestARenewalCountsFromWhenItWasSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		kv := &leaseBucket{slow: 600 * time.Millisecond}
+		kv := &leaseBucket{slow: 500 * time.Millisecond}
 		began := time.Now()
 		held, leave := holdLease(t, newTestLease(kv, "one"))
 		if until := held.until.Load().Sub(began); until != leaseHold {
@@ -111,7 +111,7 @@ func TestARenewalCountsFromWhenItWasSent(t *testing.T) {
 // Fails when a renewal may take less than leaseAnswer, or when the pause between two is added to it.
 func TestATermOutlivesASlowServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newTestLease(&leaseBucket{slow: 600 * time.Millisecond}, "one") // and so long until it answers
+		l := newTestLease(&leaseBucket{slow: 500 * time.Millisecond}, "one") // and so long until it answers
 		held, leave := holdLease(t, l)
 		for range 200 {
 			_ = wait(t.Context(), 100*time.Millisecond)
