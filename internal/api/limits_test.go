@@ -21,11 +21,11 @@ func TestT6AUserReadsAFewThingsAtATime(t *testing.T) {
 		w.store.entered, w.store.hold = make(chan string, 100), make(chan struct{})
 		codes := make(chan int, 100)
 		var asking sync.WaitGroup
-		ask := func(user string) {
-			asking.Go(func() { codes <- w.ask(user, "GET", "/v1/namespaces/team-a/deliveries", "").Code })
+		ask := func(user string, limit int) {
+			asking.Go(func() { codes <- w.ask(user, "GET", fmt.Sprint("/v1/namespaces/team-a/deliveries?limit=", limit), "").Code })
 		}
-		for range 20 {
-			ask("jane")
+		for i := range 20 {
+			ask("jane", i+1)
 		}
 		synctest.Wait()
 		if n := len(w.store.entered); n != userReads {
@@ -34,7 +34,7 @@ func TestT6AUserReadsAFewThingsAtATime(t *testing.T) {
 		if n := len(codes); n != 20-userLine {
 			t.Errorf("%d of 20 were refused at once", n)
 		}
-		ask("joe")
+		ask("joe", 1)
 		synctest.Wait()
 		if n := len(w.store.entered); n != userReads+1 {
 			t.Error("another user waits for the first")

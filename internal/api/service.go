@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"notifier/internal/event"
 	"notifier/internal/event/view"
 	"notifier/internal/receiver/limit"
@@ -72,6 +74,8 @@ type Service struct {
 	options    Options
 	limits     *limits
 	namespaces *namespaces
+	// flights are the pages that are about to be read.
+	flights singleflight.Group
 }
 
 // New returns a Service.
@@ -127,17 +131,17 @@ func (s *Service) May(ctx context.Context, u *User, namespace string, r Right) (
 	return s.options.Authority.Allowed(ctx, u, r, namespace)
 }
 
-// enter asks whether a user has all of some rights in a namespace, and then takes a place among those who read. The caller releases it.
-func (s *Service) enter(ctx context.Context, u *User, namespace string, rights ...Right) (release func(), err error) {
+// admit counts a request of a user, and returns why they may not read in a namespace, nil if they have all of some rights there.
+func (s *Service) admit(ctx context.Context, u *User, namespace string, rights ...Right) error {
 	if !s.limits.rate.Allow(u.tenant()) {
-		return nil, ErrBusy
+		return ErrBusy
 	}
 	for _, r := range rights {
 		if err := s.authorize(ctx, u, namespace, r); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return s.limits.read(ctx, u)
+	return nil
 }
 
 // authorize returns why a user may not, nil if they may.
@@ -168,8 +172,17 @@ func (s *Service) visit(u *User, namespace string, rights ...Right) visit {
 
 // guarded runs read for a user who has the rights.
 func guarded[T any](ctx context.Context, v visit, read func(context.Context) (T, error)) (T, error) {
+	if err := v.service.admit(ctx, v.user, v.namespace, v.rights...); err != nil {
+		var none T
+		return none, err
+	}
+	return inTurn(ctx, v, read)
+}
+
+// inTurn runs read when it is the user's turn.
+func inTurn[T any](ctx context.Context, v visit, read func(context.Context) (T, error)) (T, error) {
 	var none T
-	release, err := v.service.enter(ctx, v.user, v.namespace, v.rights...)
+	release, err := v.service.limits.read(ctx, v.user)
 	if err != nil {
 		return none, err
 	}
@@ -185,7 +198,7 @@ func guarded[T any](ctx context.Context, v visit, read func(context.Context) (T,
 
 // Deliveries is a page of the deliveries of a namespace, newest first.
 func (s *Service) Deliveries(ctx context.Context, u *User, namespace string, q view.Query) (view.Page[view.Delivery], error) {
-	return guarded(ctx, s.visit(u, namespace, ListRight(view.Deliveries)), func(ctx context.Context) (view.Page[view.Delivery], error) {
+	return listed(ctx, s.visit(u, namespace), view.Deliveries, q, func(ctx context.Context) (view.Page[view.Delivery], error) {
 		return s.options.Store.ListDeliveries(ctx, namespace, q)
 	})
 }
@@ -202,7 +215,7 @@ func (s *Service) Delivery(ctx context.Context, u *User, namespace, id string) (
 
 // Events is a page of the events of a namespace, newest first. Long messages are cut there, and large metadata are left out.
 func (s *Service) Events(ctx context.Context, u *User, namespace string, q view.Query) (view.Page[view.Event], error) {
-	return guarded(ctx, s.visit(u, namespace, ListRight(view.Events)), func(ctx context.Context) (view.Page[view.Event], error) {
+	return listed(ctx, s.visit(u, namespace), view.Events, q, func(ctx context.Context) (view.Page[view.Event], error) {
 		page, err := s.options.Store.ListEvents(ctx, namespace, q)
 		for i, e := range page.Items {
 			page.Items[i] = shortened(e)
@@ -213,7 +226,7 @@ func (s *Service) Events(ctx context.Context, u *User, namespace string, q view.
 
 // Webhooks is a page of the webhooks that came in for the Receivers of a namespace, newest first.
 func (s *Service) Webhooks(ctx context.Context, u *User, namespace string, q view.Query) (view.Page[view.Webhook], error) {
-	return guarded(ctx, s.visit(u, namespace, ListRight(view.Webhooks)), func(ctx context.Context) (view.Page[view.Webhook], error) {
+	return listed(ctx, s.visit(u, namespace), view.Webhooks, q, func(ctx context.Context) (view.Page[view.Webhook], error) {
 		return s.options.Store.ListWebhooks(ctx, namespace, q)
 	})
 }

@@ -23,9 +23,10 @@ import (
 const (
 	readers      = 25
 	connections  = 20 // of a reader
-	readEvery    = 250 * time.Millisecond
+	readEvery    = 400 * time.Millisecond
+	readsWanted  = 1000 // in a second, of the 1,250 that they send when none has to wait
 	readerEvents = 10
-	rounds       = 3
+	rounds       = 5
 	deliveries   = 300 // of a round, at rest and under load each
 )
 
@@ -45,11 +46,11 @@ func TestT6AThousandReadsASecondAreNotFeltByDeliveries(t *testing.T) {
 		})
 	}
 	s.Must(group.Wait())
-	var rest, loaded []load.Sample
+	var rest, loaded []time.Duration // the p99 of each round
 	var read time.Duration
 	answers := load.Answers{}
 	for range rounds {
-		rest = append(rest, s.deliver(sink, deliveries)...)
+		rest = append(rest, load.Percentile(s.deliver(sink, deliveries), 0.99))
 		ctx, stop := context.WithCancel(s.Ctx)
 		var reading sync.WaitGroup
 		var mu sync.Mutex
@@ -70,20 +71,20 @@ func TestT6AThousandReadsASecondAreNotFeltByDeliveries(t *testing.T) {
 		}
 		begin := time.Now()
 		s.read(readers * connections) // those who come are known, and their connections open
-		loaded = append(loaded, s.deliver(sink, deliveries)...)
+		loaded = append(loaded, load.Percentile(s.deliver(sink, deliveries), 0.99))
 		stop()
 		reading.Wait()
 		read += time.Since(begin)
 	}
-	before, under := load.Percentile(rest, 0.99), load.Percentile(loaded, 0.99)
-	all := float64(answers[http.StatusOK] + answers[http.StatusTooManyRequests])
-	t.Logf("p99 of deliveries: %s at rest (median %s), %s (median %s) under %.0f reads a second that were answered %v", before,
-		load.Percentile(rest, 0.5), under, load.Percentile(loaded, 0.5), all/read.Seconds(), answers)
+	before, under := load.Median(rest), load.Median(loaded)
+	rate := float64(answers[http.StatusOK]) / read.Seconds()
+	t.Logf("p99 of deliveries, the median of rounds: %s of %v at rest, %s of %v under %.0f reads a second; all were answered %v",
+		before, rest, under, loaded, rate, answers)
 	if under > 2*before {
 		t.Errorf("the p99 of deliveries under reads is %s, at rest %s", under, before)
 	}
-	if answers[http.StatusOK] == 0 || answers[0] > 0 || float64(answers.Total()) > all {
-		t.Errorf("reads were answered %v", answers)
+	if other := answers.Total() - answers[http.StatusOK] - answers[http.StatusTooManyRequests]; rate < readsWanted || other > 0 {
+		t.Errorf("%.0f reads a second were served, want %d; all were answered %v", rate, readsWanted, answers)
 	}
 }
 

@@ -132,7 +132,7 @@ func (w *Walker) begin(ctx context.Context) error {
 
 // look reads the window before next.
 func (w *Walker) look(ctx context.Context) error {
-	if !w.floored && w.window > rangeWindow*growth {
+	if !w.floored && w.window > firstWindow {
 		if err := w.findFloor(ctx); err != nil || w.next <= w.floor {
 			return err
 		}

@@ -1,0 +1,34 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"notifier/internal/event/view"
+)
+
+// listed reads a page of a list for a user who has the right to that. Requests of one user for the same page that wait at the same time are one read: a page that is open
+// in many tabs, or asked for again and again, costs no more than one. A request joins a read that still waits for its turn, never one that
+// has begun, so the answer is as new as the request.
+func listed[T any](
+	ctx context.Context, v visit, list view.List, q view.Query, read func(context.Context) (view.Page[T], error),
+) (view.Page[T], error) {
+	if err := v.service.admit(ctx, v.user, v.namespace, ListRight(list)); err != nil {
+		return view.Page[T]{}, err
+	}
+	flights, key := &v.service.flights, fmt.Sprintf("%q %q %q %#v", v.user.tenant(), v.namespace, list, q)
+	for {
+		page, err, _ := flights.Do(key, func() (any, error) {
+			return inTurn(ctx, v, func(ctx context.Context) (view.Page[T], error) {
+				flights.Forget(key)
+				return read(ctx)
+			})
+		})
+		if errors.Is(err, context.Canceled) && ctx.Err() == nil {
+			continue // the client of the request that was to read has gone
+		}
+		p, _ := page.(view.Page[T])
+		return p, err
+	}
+}
