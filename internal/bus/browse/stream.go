@@ -161,7 +161,8 @@ func (s Stream) ranged(ctx context.Context, r request, each func(Message) bool) 
 	if err != nil {
 		return err
 	}
-	sub, err := s.Conn.SubscribeSync(s.Conn.NewInbox())
+	answers := make(chan *nats.Msg, r.Batch+1) // and the end; a subscription's own queue has half a mebibyte
+	sub, err := s.Conn.ChanSubscribe(s.Conn.NewInbox(), answers)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", s.Name, err)
 	}
@@ -170,9 +171,11 @@ func (s Stream) ranged(ctx context.Context, r request, each func(Message) bool) 
 		return fmt.Errorf("read %s: %w", s.Name, err)
 	}
 	for {
-		reply, err := sub.NextMsgWithContext(ctx)
-		if err != nil {
-			return fmt.Errorf("read %s: %w", s.Name, err)
+		var reply *nats.Msg
+		select {
+		case reply = <-answers:
+		case <-ctx.Done():
+			return fmt.Errorf("read %s: %w", s.Name, ctx.Err())
 		}
 		if reply.Header.Get(headerStatus) == statusEnd {
 			return nil
