@@ -94,7 +94,7 @@ func busFlags(fs *pflag.FlagSet, o *app.Options) {
 	fs.DurationVar(&o.RateLimitInterval, "rate-limit-interval", o.RateLimitInterval,
 		"time within which a repeated event is a duplicate and answered 429")
 	fs.DurationVar(&o.HistoryAge, "history-age", o.HistoryAge,
-		"time for which it is kept what was sent, as long as there is room for it; 26h at least")
+		"time for which owners are shown what was sent, as long as there is room for it, 26h at least; 0 is not at all")
 	fs.IntVar(&o.NamespaceQuota, "namespace-quota", o.NamespaceQuota,
 		"notifications of one namespace that may wait, divided evenly among its Providers; beyond it the oldest are dead-lettered")
 	fs.DurationVar(&o.DeadLetterReplay, "dead-letter-replay", o.DeadLetterReplay,

@@ -22,7 +22,9 @@ func TestT6AUserReadsAFewThingsAtATime(t *testing.T) {
 		codes := make(chan int, 100)
 		var asking sync.WaitGroup
 		ask := func(user string, limit int) {
-			asking.Go(func() { codes <- w.ask(user, "GET", fmt.Sprint("/v1/namespaces/team-a/deliveries?limit=", limit), "").Code })
+			asking.Go(func() {
+				codes <- w.ask(user, "GET", fmt.Sprint("/v1/namespaces/team-a/deliveries?limit=", limit), "").Code
+			})
 		}
 		for i := range 20 {
 			ask("jane", i+1)

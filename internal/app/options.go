@@ -226,8 +226,8 @@ func (o Options) validateBus(bad badFlag) {
 	if o.RateLimitInterval < time.Second || o.RateLimitInterval > 24*time.Hour {
 		bad("rate-limit-interval", "%s is not between 1s and 24h", o.RateLimitInterval)
 	}
-	if o.HistoryAge < bus.MinHistoryAge || o.HistoryAge > bus.MaxHistoryAge {
-		bad("history-age", "%s is not between %s and %s", o.HistoryAge, bus.MinHistoryAge, bus.MaxHistoryAge)
+	if o.HistoryAge != 0 && (o.HistoryAge < bus.MinHistoryAge || o.HistoryAge > bus.MaxHistoryAge) {
+		bad("history-age", "%s is neither 0 nor between %s and %s", o.HistoryAge, bus.MinHistoryAge, bus.MaxHistoryAge)
 	}
 	if o.DeadLetterReplay < 0 || o.DeadLetterReplay > 7*24*time.Hour {
 		bad("dead-letter-replay", "%s is not between 0 and 168h", o.DeadLetterReplay)

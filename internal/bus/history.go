@@ -55,7 +55,11 @@ func newHistory(b *Bus) *history {
 // Sent records that d was sent, and returns when the server has the record. The caller acknowledges d after that, so a delivery that comes
 // back after a crash is found to have been sent, unless the crash fell between the destination's answer and the record.
 func (b *Bus) Sent(ctx context.Context, d *event.Delivery) error {
-	record, err := encodeJSON(sentRecord(d, time.Now().UTC()))
+	r := sent{ID: d.ID, Replays: d.Replays}
+	if !b.opts.NoHistory {
+		r = sentRecord(d, time.Now().UTC())
+	}
+	record, err := encodeJSON(r)
 	if err != nil {
 		return fmt.Errorf("record sent delivery: %w", err)
 	}

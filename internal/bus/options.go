@@ -93,6 +93,8 @@ type Options struct {
 	Budgets Budgets
 	// HistoryAge is how long the record of what was sent is kept, if Budgets.History has room for it. It is MinHistoryAge at least.
 	HistoryAge time.Duration
+	// NoHistory has the record of what was sent hold what a restart needs alone: owners are not shown what was sent.
+	NoHistory bool
 	// ReplicaID names this process among its peers. It must not be shared or reused; random when empty.
 	ReplicaID string
 	// Log and Registerer are required.

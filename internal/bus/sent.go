@@ -13,19 +13,19 @@ import (
 const maxAuthored = 4 << 10
 
 // sent is the record of one delivery that succeeded. There is one for every delivery, so it has what its owner is shown of it, and of the
-// message only what EVENTS does not have at Order.
+// message only what EVENTS does not have at Order. With Options.NoHistory it has what a restart needs alone, the ID and the replays.
 type sent struct {
 	ID    string `json:"id"`
 	Alert string `json:"alert,omitempty"`
 	// Object is "kind/namespace/name".
-	Object   string    `json:"object"`
-	Reason   string    `json:"reason"`
+	Object   string    `json:"object,omitempty"`
+	Reason   string    `json:"reason,omitempty"`
 	Severity string    `json:"severity,omitempty"`
 	Order    uint64    `json:"order,omitempty"`
-	Attempts int       `json:"attempts"`
+	Attempts int       `json:"attempts,omitempty"`
 	Replays  int       `json:"replays,omitempty"`
-	Routed   time.Time `json:"routed"`
-	Sent     time.Time `json:"sent"`
+	Routed   time.Time `json:"routed,omitzero"`
+	Sent     time.Time `json:"sent,omitzero"`
 	// Tries are the attempts, if there were several. Of a single one Took is how long it took, in milliseconds.
 	Tries []event.Attempt `json:"tries,omitempty"`
 	Took  int64           `json:"took,omitempty"`
@@ -57,11 +57,11 @@ func sentRecord(d *event.Delivery, at time.Time) sent {
 	return r
 }
 
-// sentRecords returns a message's records, as far as they can be read.
+// sentRecords returns those of a message's records that an owner can be shown.
 func sentRecords(body []byte) (records []sent) {
 	for line := range strings.Lines(string(body)) {
 		var r sent
-		if err := json.Unmarshal([]byte(line), &r); err == nil && r.ID != "" {
+		if err := json.Unmarshal([]byte(line), &r); err == nil && r.ID != "" && r.Object != "" {
 			records = append(records, r)
 		}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -139,7 +140,7 @@ func (b *bench) manyAlerts(ctx context.Context) error {
 }
 
 // second starts another notifier with another control plane.
-func (b *bench) second(ctx context.Context) (n *env.Notifier, stop func(), err error) {
+func (b *bench) second(ctx context.Context, args ...string) (n *env.Notifier, stop func(), err error) {
 	cluster, err := env.StartControlPlane(ctx, env.ClusterOptions{})
 	if err != nil {
 		return nil, nil, err
@@ -148,7 +149,7 @@ func (b *bench) second(ctx context.Context) (n *env.Notifier, stop func(), err e
 	if err != nil {
 		return nil, nil, err
 	}
-	if n, err = w.Start(ctx, env.NotifierOptions{Args: unlimited}); err != nil {
+	if n, err = w.Start(ctx, env.NotifierOptions{Args: slices.Concat(unlimited, args)}); err != nil {
 		return nil, nil, err
 	}
 	return n, func() {

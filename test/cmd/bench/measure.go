@@ -62,6 +62,7 @@ func (b *bench) steps() []step {
 		{name: "each type of Provider against a bare POST", run: b.destinationsAgainst},
 		{name: "events end to end against a bare relay", run: b.endToEnd},
 		{name: "events of two Alerts, and with 1,000 Providers", run: b.fanOut},
+		{name: "events with and without a history", run: b.history},
 		{name: "events, from POST to the sink, idle and at half load", run: b.latency},
 		{name: "events on a disk with slow syncs", run: b.slowDisk},
 		{name: "events' syncs", run: b.syncs},

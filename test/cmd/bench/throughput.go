@@ -149,6 +149,39 @@ func (b *bench) fanOut(ctx context.Context) error {
 	return nil
 }
 
+// history compares two notifiers, each with a control plane of its own: one that keeps for owners what was sent, and one that does not.
+func (b *bench) history(ctx context.Context) error {
+	sink, err := newLedger()
+	if err != nil {
+		return err
+	}
+	var sides []*contender
+	for _, args := range [][]string{nil, {"--history-age", "0"}} {
+		n, stop, err := b.second(ctx, args...)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		other := &bench{system: n.System()}
+		events, err := other.tenants(ctx, "history", sink.url, 1)
+		if err != nil {
+			return err
+		}
+		sides = append(sides, &contender{
+			url: n.EventsURL, pid: n.Process().PID(), sink: sink, connections: mostConnections, events: events, deliveries: 1,
+		})
+	}
+	with, without := sides[0], sides[1]
+	if err := interleave(ctx, manyWindows, manyWindow, with, without); err != nil {
+		return err
+	}
+	b.add(row{
+		name: "events delivered/s with a history", measured: with.String(),
+		baseline: "--history-age=0 " + without.String(), value: with.rate() / without.rate(), bound: 0.95,
+	})
+	return nil
+}
+
 // tenantOfProviders makes a tenant with objects that have a Provider and an Alert each.
 func (b *bench) tenantOfProviders(ctx context.Context, name, url string) (*env.Tenant, error) {
 	t, err := b.system.Tenant(ctx, name)
