@@ -3,7 +3,6 @@ package page
 import (
 	"net/url"
 	"slices"
-	"strings"
 
 	"notifier/internal/api"
 	"notifier/internal/event/view"
@@ -15,7 +14,7 @@ type filter struct {
 }
 
 // option is one of a choice.
-type option struct{ Value, Label string }
+type option struct{ value, label string }
 
 // states and ages are what forms offer for State and for Since.
 var (
@@ -25,12 +24,9 @@ var (
 	}
 )
 
-// States are what the form offers for State.
-func (filter) States() []option { return states }
-
-// Ages are what the form offers for Since, with the filter's own value.
-func (f filter) Ages() []option {
-	if slices.ContainsFunc(ages, func(o option) bool { return o.Value == f.Since }) {
+// ages are what the form offers for Since, with the filter's own value.
+func (f filter) ages() []option {
+	if slices.ContainsFunc(ages, func(o option) bool { return o.value == f.Since }) {
 		return ages
 	}
 	return append(slices.Clone(ages), option{f.Since, f.Since})
@@ -48,8 +44,8 @@ func parseFilter(l view.List, values url.Values) (filter, view.Query, error) {
 	}, q, nil
 }
 
-// Active says that the filter narrows the list.
-func (f filter) Active() bool {
+// active says that the filter narrows the list.
+func (f filter) active() bool {
 	f.Cursor = ""
 	return f != filter{}
 }
@@ -58,7 +54,8 @@ func (f filter) Active() bool {
 func (f filter) values() url.Values {
 	v := url.Values{}
 	for name, value := range map[string]string{
-		"state": f.State, "provider": f.Provider, "alert": f.Alert, "receiver": f.Receiver, "object": f.Object, "since": f.Since, "cursor": f.Cursor,
+		"state": f.State, "provider": f.Provider, "alert": f.Alert, "receiver": f.Receiver, "object": f.Object, "since": f.Since,
+		"cursor": f.Cursor,
 	} {
 		if value != "" {
 			v.Set(name, value)
@@ -68,30 +65,12 @@ func (f filter) values() url.Values {
 }
 
 // watch is the address of the API's stream of what is new in the list. It is of every state: what leaves one is news, too.
-func (f filter) watch(namespace string, l view.List) string {
+func (f filter) watch(namespace string, l view.List) address {
 	if f.Cursor != "" {
 		return "" // an older page has nothing new
 	}
 	f.State, f.Since = "", ""
 	v := f.values()
 	v.Set("watch", "1")
-	return link("/v1/namespaces/"+url.PathEscape(namespace)+"/"+string(l), v)
-}
-
-// link is an address with a query.
-func link(path string, v url.Values) string {
-	if len(v) == 0 {
-		return path
-	}
-	return path + "?" + v.Encode()
-}
-
-// in is the address of a page of a namespace.
-func in(namespace string, parts ...string) string {
-	var address strings.Builder
-	address.WriteString("/ns/" + url.PathEscape(namespace))
-	for _, p := range parts {
-		address.WriteString("/" + url.PathEscape(p))
-	}
-	return address.String()
+	return listIn(namespace, string(l)).with(v)
 }

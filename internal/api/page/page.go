@@ -70,10 +70,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // visit is a request of a user.
 type visit struct {
 	Service
-	request   *http.Request
-	user      *api.User
-	namespace string
-	now       time.Time
+	place
+	request *http.Request
+	user    *api.User
 }
 
 func (v *visit) ctx() context.Context { return v.request.Context() }
@@ -93,7 +92,7 @@ func (h *Handler) page(show show) http.Handler {
 		if r.Method == http.MethodPost {
 			r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 		}
-		v := &visit{Service: h.service, request: r, namespace: r.PathValue("ns"), now: time.Now()}
+		v := &visit{Service: h.service, place: place{namespace: r.PathValue("ns"), now: time.Now()}, request: r}
 		var s *screen
 		var err error
 		if v.user, err = h.service.Authenticate(r.Context(), r); err == nil {
@@ -103,7 +102,7 @@ func (h *Handler) page(show show) http.Handler {
 			s = h.problem(w, r, err)
 		}
 		if s.redirect != "" {
-			http.Redirect(w, r, s.redirect, http.StatusSeeOther)
+			http.Redirect(w, r, string(s.redirect), http.StatusSeeOther)
 			return
 		}
 		h.render(r.Context(), w, v, s)
@@ -112,13 +111,13 @@ func (h *Handler) page(show show) http.Handler {
 
 // render writes a screen, whole or not at all.
 func (h *Handler) render(ctx context.Context, w http.ResponseWriter, v *visit, s *screen) {
-	s.Now, s.Namespace, s.Assets = v.now, v.namespace, assetURLs
+	user := ""
 	if v.user != nil {
-		s.User = v.user.Name
+		user = v.user.Name
 	}
 	var rendered bytes.Buffer
-	if err := templates[s.template].Execute(&rendered, s); err != nil {
-		h.log.ErrorContext(ctx, "a page was not rendered", "page", s.template, "error", err)
+	if err := layout(s, v.namespace, user).Render(&rendered); err != nil {
+		h.log.ErrorContext(ctx, "a page was not rendered", "page", v.request.Pattern, "error", err)
 		http.Error(w, "the page could not be made", http.StatusInternalServerError)
 		return
 	}
@@ -147,17 +146,11 @@ func (h *Handler) problem(w http.ResponseWriter, r *http.Request, err error) *sc
 	}
 	if e.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="notifier"`)
-		return &screen{template: "signin", Title: "Sign in", status: e.Status, Body: r.Header.Get("Authorization") != ""}
+		return &screen{title: "Sign in", status: e.Status, main: signinMain(r.Header.Get("Authorization") != "")}
 	}
-	head, known := heads[e.Status]
+	headline, known := heads[e.Status]
 	if !known {
-		head = "Not available"
+		headline = "Not available"
 	}
-	return &screen{template: "problem", Title: head, status: e.Status, Body: problem{Head: head, Text: e.Text}}
-}
-
-// heads are the titles of problems, by HTTP status.
-var heads = map[int]string{
-	http.StatusBadRequest: "Not a valid address", http.StatusForbidden: "No access", http.StatusNotFound: "Not found",
-	http.StatusConflict: "Not done", http.StatusTooManyRequests: "Too many requests",
+	return problem(e.Status, headline, e.Text)
 }

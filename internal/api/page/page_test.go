@@ -279,7 +279,7 @@ func TestEveryAnswerHasThePolicy(t *testing.T) {
 func TestAssetsAreKeptUnderTheirOwnAddressAlone(t *testing.T) {
 	f := newFixture()
 	for name, own := range assetURLs {
-		for target, want := range map[string]string{own: "public, max-age=31536000, immutable", "/static/" + name + "?v=other": "no-store", "/static/" + name: "no-store"} {
+		for target, want := range map[string]string{string(own): "public, max-age=31536000, immutable", "/static/" + name + "?v=other": "no-store", "/static/" + name: "no-store"} {
 			resp, _ := f.do(t, http.MethodGet, target, "", nil)
 			if got := resp.Header.Get("Cache-Control"); resp.StatusCode != http.StatusOK || got != want {
 				t.Errorf("%s: got %d %q, want 200 %q", target, resp.StatusCode, got, want)

@@ -26,7 +26,7 @@ func clip(s string) string {
 }
 
 // visible writes out the characters of a page that are not seen themselves but change how others are: controls, but for tab and newline,
-// those that override or embed a direction of writing (Unicode Standard Annex 9), and tags. It takes whole pages, whose templates have
+// those that override or embed a direction of writing (Unicode Standard Annex 9), and tags. It takes whole pages, whose own texts have
 // none, so that no text is forgotten.
 func visible(page []byte) []byte {
 	var out []byte

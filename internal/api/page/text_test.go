@@ -1,7 +1,8 @@
 package page
 
 import (
-	"html/template"
+	"bytes"
+	"html"
 	"net/http"
 	"slices"
 	"strings"
@@ -9,36 +10,46 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"golang.org/x/net/html"
+	nethtml "golang.org/x/net/html"
 
 	"notifier/internal/event/view"
 )
 
 // hostile are texts that would be something else than text if they could.
 var hostile = []string{
-	`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `' autofocus onfocus='alert(1)`, `javascript:alert(1)`, `{{.User}}`, `</textarea></style></title><svg/onload=alert(1)>`,
-	"invoice\u202egpj.exe\u202c", "\u2066isolated\u2069", "bell\a\x1b[31m\x00\u0085", "tag\U000e0041\U000e007f", "\xff\xfe\xfd", "../../..", "?state=dead&x=", strings.Repeat("W", 39000),
-	"z\u0300" + strings.Repeat("\u0301", 5000),
+	// Markup.
+	`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `' autofocus onfocus='alert(1)`, `{{.User}}`, `"><script>alert(1)</script>`,
+	`</textarea></style></title><svg/onload=alert(1)>`, "<!--", "]]>", "<plaintext>", "&lt;b&gt;&#34;&quot", "\"'`<>&=/ \t\n",
+	// Addresses.
+	`javascript:alert(1)`, "JaVaScRiPt:alert(1)//", "data:text/html,<script>alert(1)</script>", "//evil.example/x", `\\evil.example`,
+	"../../..", "?state=dead&x=",
+	// Characters that are not seen, or end a line of a script.
+	"invoice\u202egpj.exe\u202c", "\u2066isolated\u2069", "bell\a\x1b[31m\x00\u0085", "tag\U000e0041\U000e007f", "a\u2028b\u2029c",
+	// Invalid UTF-8.
+	"\xff\xfe\xfd", "\xc0\"><script>alert(1)</script>\xe2\x80",
+	// Long ones.
+	strings.Repeat("W", 39000), "z\u0300" + strings.Repeat("\u0301", 5000),
 }
 
 // shape is what a browser takes a page for: its elements, with the names of their attributes and the addresses that they lead to, but for
 // those that the page itself makes of names.
 func shape(t *testing.T, page string) []string {
 	t.Helper()
-	root, err := html.Parse(strings.NewReader(page))
+	root, err := nethtml.Parse(strings.NewReader(page))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var all []string
 	for n := range root.Descendants() {
-		if n.Type != html.ElementNode {
+		if n.Type != nethtml.ElementNode {
 			continue
 		}
 		element := n.Data
 		for _, a := range n.Attr {
 			element += " " + a.Key
-			if (a.Key == "href" || a.Key == "src" || a.Key == "action") && !strings.HasPrefix(a.Val, "/") && a.Val != "#main" {
-				t.Errorf("%s leads to %q", n.Data, a.Val)
+			leads := slices.Contains([]string{"href", "src", "action", "data-watch"}, a.Key) && a.Val != "#main" && a.Val != ""
+			if leads && (!strings.HasPrefix(a.Val, "/") || strings.HasPrefix(a.Val, "//") || strings.Contains(a.Val, `\`)) {
+				t.Errorf("%s leads to %.100q", n.Data, a.Val)
 			}
 		}
 		all = append(all, element)
@@ -96,12 +107,76 @@ func TestHostileTextIsText(t *testing.T) {
 	}
 }
 
+// TestHostileTextIsShownAsItCame fails when a message is shown as another one, apart from what is not seen.
+func TestHostileTextIsShownAsItCame(t *testing.T) {
+	for _, text := range hostile {
+		if !utf8.ValidString(text) || string(visible([]byte(text))) != text {
+			continue
+		}
+		f := newFixture()
+		f.say(text)
+		root, err := nethtml.Parse(strings.NewReader(f.get(t, "/ns/team-a/events/e1", "editor", http.StatusOK)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var shown []string
+		for n := range root.Descendants() {
+			if n.Type == nethtml.TextNode {
+				shown = append(shown, n.Data)
+			}
+		}
+		if !slices.Contains(shown, text) {
+			t.Errorf("%.40q is not shown: %.200q", text, shown)
+		}
+	}
+}
+
+// hostilePage has a text where no fixture can have it: as the name of the user and of namespaces, in filters, notices and cursors.
+func hostilePage(t *testing.T, text string) string {
+	t.Helper()
+	f := filter{State: "dead", Provider: text, Alert: text, Receiver: text, Object: text, Since: text, Cursor: text}
+	p := place{namespace: text, now: time.Now()}
+	here := p.in("deliveries")
+	l := &list[view.Delivery]{
+		place: p, name: view.Deliveries, filter: f, here: here, first: here.with(f.values()), older: here.with(f.values()),
+		items: []view.Delivery{{ID: text, State: view.State(text), Provider: text, Alert: text, Failure: text}},
+	}
+	s := l.screen(
+		l.form(objectField(f.Object), field("Provider", "provider", f.Provider)), replayQuestion(l).dialog(), deliveryTable(l), l.pager(),
+		namespacesMain(&view.Namespaces{Items: []string{text}, Incomplete: true}),
+		p.testCell(1, text), p.objectCell(view.Health{Kind: "Receiver", Name: text}),
+		problem(http.StatusNotFound, text, text).main,
+	)
+	f.Cursor = ""
+	s.title, s.watch = text, f.watch(text, view.Deliveries)
+	s.notice = &notice{failed: true, text: text, lines: []string{text}, link: p.in("deliveries", text), label: text}
+	var page bytes.Buffer
+	if err := layout(s, text, text).Render(&page); err != nil {
+		t.Fatal(err)
+	}
+	return string(visible(page.Bytes()))
+}
+
+// TestHostileNamesAreText fails when the name of a user or a namespace, a filter or an answer to a replay is markup or leads elsewhere.
+func TestHostileNamesAreText(t *testing.T) {
+	plain := shape(t, hostilePage(t, "plain"))
+	for _, text := range hostile {
+		body := hostilePage(t, text)
+		if got := shape(t, body); !slices.Equal(got, plain) {
+			t.Errorf("%.40q is markup:\n%q\n%q", text, got, plain)
+		}
+		if i := strings.IndexFunc(body, unseen); i >= 0 {
+			t.Errorf("%.40q leaves a character that is not seen: %.8q", text, body[i:])
+		}
+	}
+}
+
 // TestALongMessageIsWholeOnItsOwnPageAndShortInLists fails when a long message is cut where it is read, or fills a list.
 func TestALongMessageIsWholeOnItsOwnPageAndShortInLists(t *testing.T) {
 	f := newFixture()
 	long := "a<b " + strings.Repeat("é", 39000)
 	f.kept["team-a"].events[0].Event.Message = long
-	contains(t, f.get(t, "/ns/team-a/events/e1", "viewer", http.StatusOK), template.HTMLEscapeString(long))
+	contains(t, f.get(t, "/ns/team-a/events/e1", "viewer", http.StatusOK), html.EscapeString(long))
 	list := f.get(t, "/ns/team-a/events", "viewer", http.StatusOK)
 	contains(t, list, "é…")
 	if n := strings.Count(list, "é"); n > clipAt {

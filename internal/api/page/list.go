@@ -1,0 +1,117 @@
+package page
+
+import (
+	"context"
+	"net/url"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
+	"notifier/internal/api"
+	"notifier/internal/event/view"
+)
+
+// list is one page of a list of a namespace, as it is shown.
+type list[T any] struct {
+	place
+	name   view.List
+	items  []T
+	filter filter
+	// here is the page's address without a query, older the next page's and first the first page's, empty where this is it.
+	here, older, first address
+}
+
+// reader is how a list is read.
+type reader[T any] func(ctx context.Context, u *api.User, namespace string, q view.Query) (view.Page[T], error)
+
+// listed reads what the query of an address selects.
+func listed[T any](v *visit, name view.List, values url.Values, read reader[T]) (*list[T], error) {
+	f, q, err := parseFilter(name, values)
+	if err != nil {
+		return nil, err
+	}
+	page, err := read(v.ctx(), v.user, v.namespace, q)
+	if err != nil {
+		return nil, err
+	}
+	l := &list[T]{place: v.place, name: name, items: page.Items, filter: f, here: v.in(string(name))}
+	first, older := f, f
+	first.Cursor, older.Cursor = "", page.Next
+	if f.Cursor != "" {
+		l.first = l.here.with(first.values())
+	}
+	if page.Next != "" {
+		l.older = l.here.with(older.values())
+	}
+	return l, nil
+}
+
+// screen is the page of a list.
+func (l *list[T]) screen(main ...g.Node) *screen {
+	name := string(l.name)
+	return &screen{title: label(name), section: name, watch: l.filter.watch(l.namespace, l.name), main: g.Group(main)}
+}
+
+// form narrows the list by fields and by time.
+func (l *list[T]) form(fields ...g.Node) g.Node {
+	return h.Form(
+		h.Class("filter"), h.Method("get"), action(l.here), h.Role("search"), h.Aria("label", "Filter "+string(l.name)),
+		g.Group(fields),
+		choice("Since", "since", l.filter.ages(), l.filter.Since),
+		h.Span(
+			h.Class("doing"),
+			h.Button(h.Class("button"), h.Type("submit"), g.Text("Filter")),
+			g.If(l.filter.active(), h.A(h.Class("plain"), href(l.here), g.Text("Clear"))),
+		),
+	)
+}
+
+// field is a field of a form for a text.
+func field(text, name, value string, attributes ...g.Node) g.Node {
+	return h.Label(g.Text(text+" "), h.Input(
+		h.Name(name), h.Value(value), g.Group(attributes), h.AutoComplete("off"), g.Attr("spellcheck", "false"),
+	))
+}
+
+// objectField is the field for an object.
+func objectField(value string) g.Node {
+	return field("Object", "object", value, h.Placeholder("Kind/name"))
+}
+
+// choice is a field of a form for one of some values.
+func choice(text, name string, options []option, selected string) g.Node {
+	return h.Label(g.Text(text+" "), h.Select(h.Name(name), g.Map(options, func(o option) g.Node {
+		return h.Option(h.Value(o.value), g.If(o.value == selected, h.Selected()), g.Text(o.label))
+	})))
+}
+
+// table shows the items. Where there are none it says so: unmatched where the filter selects none, and none where there is nothing yet.
+func (l *list[T]) table(columns []g.Node, row func(T) g.Node, unmatched, none g.Node) g.Node {
+	switch {
+	case len(l.items) > 0:
+		return sheet(columns, g.Map(l.items, row))
+	case l.older != "":
+		return empty("None among those read", g.Text("Nothing on this page matches the filter. Older "+string(l.name)+" may."))
+	case l.filter.active():
+		return unmatched
+	default:
+		return none
+	}
+}
+
+// empty stands where there is nothing to show, with what there is to do about it.
+func empty(headline string, text ...g.Node) g.Node {
+	return h.Section(h.Class("empty"), h.H2(g.Text(headline)), h.P(text...))
+}
+
+// pager leads to the pages before and after.
+func (l *list[T]) pager() g.Node {
+	if l.first == "" && l.older == "" {
+		return nil
+	}
+	return h.Nav(
+		h.Class("pager"), h.Aria("label", "Pages"),
+		g.If(l.first != "", h.A(h.Class("button"), href(l.first), g.Text("← Newest"))),
+		g.If(l.older != "", h.A(h.Class("button"), href(l.older), h.Rel("next"), g.Text("Older →"))),
+	)
+}

@@ -1,0 +1,152 @@
+package page
+
+import (
+	"time"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+)
+
+// place is where and when a page is made.
+type place struct {
+	namespace string
+	now       time.Time
+}
+
+// in is the address of a page of the namespace.
+func (p place) in(parts ...string) address { return in(p.namespace, parts...) }
+
+// ago is a time, as far as it is from now.
+func (p place) ago(t time.Time) g.Node {
+	m := at(p.now, t)
+	if m.ISO == "" {
+		return muted("–")
+	}
+	return h.Time(h.DateTime(m.ISO), h.Title(m.Exact), g.Text(m.Relative))
+}
+
+// exact is a time, as far as it is from now and as it is.
+func (p place) exact(t time.Time) g.Node {
+	if t.IsZero() {
+		return p.ago(t)
+	}
+	return g.Group{p.ago(t), g.Text(" "), mutedLine(at(p.now, t).Exact)}
+}
+
+// chip is a word of the API in its colour.
+func chip[S ~string](word S) g.Node {
+	return h.Span(h.Class("chip "+tone(word)), g.Text(label(word)))
+}
+
+// muted is a text beside another one that is more important, and mutedLine one that is not broken into lines.
+func muted(text string) g.Node { return h.Span(h.Class("muted"), g.Text(text)) }
+
+func mutedLine(text string) g.Node { return h.Span(h.Class("muted nowrap"), g.Text(text)) }
+
+// why is the reason for something, as a line of its own; bad says that it matters.
+func why(text string, bad bool) g.Node {
+	class := "why"
+	if bad {
+		class = "why bad"
+	}
+	return h.Span(h.Class(class), g.Text(text))
+}
+
+// hidden is the attribute of what the script shows.
+func hidden() g.Node { return g.Attr("hidden") }
+
+// head is the headline of a page, with what is beside it.
+func head(title string, beside ...g.Node) g.Node {
+	return h.Div(h.Class("head"), h.H1(h.TabIndex("-1"), g.Text(title)), g.Group(beside))
+}
+
+// live is where the script says whether the page is renewed by itself.
+func live() g.Node { return h.Span(h.Class("live"), g.Attr("data-live"), hidden(), g.Text("Live")) }
+
+// back leads from an item to its list.
+func back(to address, text string) g.Node {
+	return h.P(h.Class("back"), h.A(href(to), g.Text("← "+text)))
+}
+
+// fact is one line of what is known of an item.
+func fact(name string, value ...g.Node) g.Node { return h.Div(h.Dt(g.Text(name)), h.Dd(value...)) }
+
+// idFact is the fact of an item's ID.
+func idFact(name, id string) g.Node {
+	return h.Div(h.Class("id"), h.Dt(g.Text(name)), h.Dd(h.Code(g.Text(id))))
+}
+
+// section is a part of a page with a headline, whose ID is id.
+func section(id, headline string, children ...g.Node) g.Node {
+	return h.Section(h.Aria("labelledby", id), h.H2(h.ID(id), g.Text(headline)), g.Group(children))
+}
+
+// message is the text of an event with its metadata, in the colour of its severity; name is what the text is called to a screen reader.
+func message(severity, name, text string, pairs []pair, above ...g.Node) g.Node {
+	return h.Article(
+		h.Class("message "+tone(severity)),
+		g.Group(above),
+		h.Div(h.Class("body"), h.TabIndex("0"), h.Role("group"), h.Aria("label", name), h.Dir("auto"), g.Text(text)),
+		g.If(len(pairs) > 0, h.Dl(h.Class("meta"), g.Map(pairs, func(p pair) g.Node {
+			return h.Div(
+				h.Dt(g.Text(p.key), g.If(p.authored, g.Group{g.Text(" "), muted("from the Alert")})),
+				h.Dd(g.Text(p.value)),
+			)
+		}))),
+	)
+}
+
+// question is asked before something is done.
+type question struct {
+	// id is that of the dialog, which a button of [question.button] opens, and headID that of its headline.
+	id, headID string
+	head, text string
+	// to is the address that the form is sent to, with fields, when the user says yes.
+	to     address
+	fields []g.Node
+	yes    string
+}
+
+// button opens the question.
+func (q *question) button(text string, attributes ...g.Node) g.Node {
+	return h.Button(h.Class("button"), h.Type("button"), h.PopoverTarget(q.id), g.Group(attributes), g.Text(text))
+}
+
+// dialog is the question itself.
+func (q *question) dialog() g.Node {
+	return h.Div(
+		h.ID(q.id), h.Class("confirm"), h.Popover(), h.Role("dialog"), h.Aria("labelledby", q.headID),
+		h.H2(h.ID(q.headID), g.Text(q.head)),
+		h.P(g.Text(q.text)),
+		h.Form(
+			h.Method("post"), action(q.to),
+			g.Group(q.fields),
+			h.Span(
+				h.Class("doing"),
+				h.Button(h.Class("button strong"), h.Type("submit"), h.AutoFocus(), g.Text(q.yes)),
+				h.Button(h.Class("plain"), h.Type("button"), h.PopoverTarget(q.id), h.PopoverTargetAction("hide"), g.Text("Cancel")),
+			),
+		),
+	)
+}
+
+// sheet is a table. The roles are those of the elements and written all the same: on a small screen the style sheet shows them as blocks,
+// and an element without the display of a table loses its role.
+func sheet(columns, rows []g.Node) g.Node {
+	return h.Div(h.Class("sheet"), h.Table(
+		h.Role("table"),
+		h.THead(h.Role("rowgroup"), h.Tr(h.Role("row"), g.Group(columns))),
+		h.TBody(h.Role("rowgroup"), g.Group(rows)),
+	))
+}
+
+// column is the head of a column, of a class where it is not empty.
+func column(class string, children ...g.Node) g.Node {
+	return h.Th(h.Role("columnheader"), g.Attr("scope", "col"), g.If(class != "", h.Class(class)), g.Group(children))
+}
+
+func row(children ...g.Node) g.Node { return h.Tr(h.Role("row"), g.Group(children)) }
+
+func cell(class string, children ...g.Node) g.Node {
+	return h.Td(h.Role("cell"), h.Class(class), g.Group(children))
+}

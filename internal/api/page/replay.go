@@ -1,0 +1,83 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+
+	"notifier/internal/api"
+	"notifier/internal/event/view"
+)
+
+// replayOne replays a delivery, and shows it again with what became of it.
+func replayOne(v *visit) (*screen, error) {
+	id := v.request.PathValue("id")
+	result, err := v.Replay(v.ctx(), v.user, v.namespace, view.ReplayRequest{IDs: []string{id}})
+	n := &notice{text: "Put on its way again. Its outcome shows here in a moment."}
+	if why, refused := result.Refused[id]; refused {
+		n = &notice{failed: true, text: "Not replayed: " + why}
+	}
+	return after(err, n, func() (*screen, error) { return deliveryOf(v, id) })
+}
+
+// after shows the page on which something was asked for again, with what became of it: a notice, or the error.
+func after(err error, n *notice, show func() (*screen, error)) (*screen, error) {
+	s, broken := show()
+	if broken != nil {
+		return nil, cmp.Or(err, broken)
+	}
+	s.notice = n
+	if err != nil {
+		e := api.AsError(err)
+		s.status, s.notice = e.Status, &notice{failed: true, text: label(e.Text) + "."}
+	}
+	return s, nil
+}
+
+// replayAll replays the dead deliveries of a Provider, and shows the list again with what became of it.
+func replayAll(v *visit) (*screen, error) {
+	if err := v.request.ParseForm(); err != nil {
+		return nil, &api.Error{Status: http.StatusBadRequest, Text: "the form cannot be read"}
+	}
+	values := v.request.PostForm
+	values.Set("state", string(view.StateDead))
+	f, q, err := parseFilter(view.Deliveries, values)
+	if err != nil {
+		return nil, err
+	}
+	if f.Provider == "" {
+		return nil, &api.Error{Status: http.StatusBadRequest, Text: "name the Provider whose deliveries are to be replayed"}
+	}
+	result, err := v.Replay(v.ctx(), v.user, v.namespace, view.ReplayRequest{
+		Provider: q.Provider, Alert: q.Alert, State: q.State, Since: q.Since, Until: q.Until,
+	})
+	return after(err, replayed(result), func() (*screen, error) { return deliveriesOf(v, values) })
+}
+
+// mostRefused bounds how many refusals a notice lists.
+const mostRefused = 10
+
+// replayed is the notice of a replay's result.
+func replayed(r view.ReplayResult) *notice {
+	n := &notice{failed: len(r.Refused) > 0, text: "Put on their way again: " + count(r.Replayed, "delivery", "deliveries") + "."}
+	if r.More {
+		n.text += " There are more: replay once more for the next ones."
+	}
+	for _, id := range slices.Sorted(maps.Keys(r.Refused)) {
+		if len(n.lines) == mostRefused {
+			n.lines = append(n.lines, fmt.Sprintf("and %d more", len(r.Refused)-mostRefused))
+			break
+		}
+		n.lines = append(n.lines, "Not replayed: "+id+": "+r.Refused[id])
+	}
+	return n
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
