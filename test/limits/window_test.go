@@ -23,8 +23,8 @@ import (
 const (
 	readers      = 25
 	connections  = 20 // of a reader
-	readEvery    = 400 * time.Millisecond
-	readsWanted  = 1000 // in a second, of the 1,250 that they send when none has to wait
+	readEvery    = 370 * time.Millisecond
+	readsWanted  = 1000 // in a second, of the 1,350 that they send when none has to wait
 	readerEvents = 10
 	rounds       = 5
 	deliveries   = 300 // of a round, at rest and under load each
@@ -46,6 +46,8 @@ func TestT6AThousandReadsASecondAreNotFeltByDeliveries(t *testing.T) {
 		})
 	}
 	s.Must(group.Wait())
+	_, err := sink.Wait(s.Ctx, func(got []env.Received) bool { return len(got) == readers*readerEvents }) // deliver looks at the last one
+	s.Must(err)
 	var rest, loaded []time.Duration // the p99 of each round
 	var read time.Duration
 	answers := load.Answers{}
@@ -54,10 +56,12 @@ func TestT6AThousandReadsASecondAreNotFeltByDeliveries(t *testing.T) {
 		ctx, stop := context.WithCancel(s.Ctx)
 		var reading sync.WaitGroup
 		var mu sync.Mutex
-		for _, request := range requests {
-			for range connections {
+		for i, request := range requests {
+			for k := range connections {
 				reading.Go(func() {
-					samples, err := load.Sampler{Base: s.APIURL, Request: request, Every: readEvery}.Run(ctx)
+					// They come evenly: all at one instant they would be a burst of five hundred.
+					after := readEvery * time.Duration(i*connections+k) / (readers * connections)
+					samples, err := load.Sampler{Base: s.APIURL, Request: request, After: after, Every: readEvery}.Run(ctx)
 					mu.Lock()
 					defer mu.Unlock()
 					for _, a := range samples {

@@ -150,8 +150,9 @@ type Sampler struct {
 	Base    string
 	Request []byte
 	From    netip.Addr
-	// Every is the time between two requests, from begin to begin; one that takes longer delays the next.
-	Every time.Duration
+	// Every is the time between two requests, from begin to begin; one that takes longer delays the next. The first one comes Every and After
+	// after the connection.
+	Every, After time.Duration
 }
 
 // Run samples over one keep-alive connection until ctx ends; the request under way then is still sampled.
@@ -166,6 +167,11 @@ func (s Sampler) Run(ctx context.Context) ([]Sample, error) {
 	}
 	defer conn.Close()
 	r := bufio.NewReader(conn)
+	select {
+	case <-ctx.Done():
+		return nil, nil
+	case <-time.After(s.After):
+	}
 	tick := time.NewTicker(s.Every)
 	defer tick.Stop()
 	var samples []Sample
