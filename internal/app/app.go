@@ -76,7 +76,7 @@ func New(ctx context.Context, o Options) (*App, error) {
 	}
 	a.bus, err = bus.Open(ctx, bus.Options{
 		DataDir: o.busDir(), URL: o.NATSURL, Creds: o.NATSCreds, Replicas: o.StreamReplicas,
-		DuplicateWindow: o.RateLimitInterval, HistoryAge: o.HistoryAge,
+		DuplicateWindow: o.RateLimitInterval, HistoryAge: o.HistoryAge, DeadPerProvider: o.DeadPerProvider,
 		Log: a.log.With("component", "bus"), Registerer: a.registry,
 	})
 	if err != nil {
