@@ -99,6 +99,8 @@ func busFlags(fs *pflag.FlagSet, o *app.Options) {
 		"notifications of one namespace that may wait, divided evenly among its Providers; beyond it the oldest are dead-lettered")
 	fs.DurationVar(&o.DeadLetterReplay, "dead-letter-replay", o.DeadLetterReplay,
 		"age up to which dead letters are sent after all when their Provider is mended; 0 never")
+	fs.IntVar(&o.DeadPerProvider, "dead-letters-per-provider", o.DeadPerProvider,
+		"dead letters that are kept of one Provider; beyond it its oldest are dropped")
 	fs.DurationVar(&o.DeliveryMaxAge, "delivery-max-age", o.DeliveryMaxAge,
 		"time for which a notification is tried before it is dead-lettered")
 }

@@ -53,6 +53,30 @@ func TestADeliveryIsTriedForAsLongAsMaxAge(t *testing.T) {
 	}
 }
 
+// TestWhatWaitsForAFailingDestinationDiesOnTime fails when putBack leaves on the schedule for longer than it lives what was never tried.
+func TestWhatWaitsForAFailingDestinationDiesOnTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.maxAge = 15 * time.Second
+		w.destination("chat", sendFunc(func(context.Context, provider.Notification) error {
+			return failure(event.Retry, provider.LabelServer)
+		}))
+		_, stop := w.run()
+		for i := range 100 {
+			w.bus.publish(w.delivery("chat", "app"+itoa(i)))
+		}
+		wait(10 * time.Second)
+		if n := len(w.bus.deadLetters()); n != 0 {
+			t.Errorf("%d died too early", n)
+		}
+		wait(30 * time.Second) // one that was tried lives from then on
+		stop()
+		if n := len(w.bus.deadLetters()); n != 100 || !w.bus.empty() {
+			t.Errorf("%d died", n)
+		}
+	})
+}
+
 // TestAnAgeIsToldInItsLargestUnit fails when inWords rounds.
 func TestAnAgeIsToldInItsLargestUnit(t *testing.T) {
 	for age, want := range map[time.Duration]string{

@@ -224,10 +224,15 @@ func (s *shard) putBack(work context.Context, it *item, now time.Time) {
 	it.unsent = it.unsent || it.fresh()
 	it.d.Reschedules++
 	s.metrics.rescheduled.Inc()
-	s.putAway(work, it, nil, verdict{action: reschedule, at: later(s.expiry(&it.d), now.Add(leastShelved)), onSchedule: true})
+	at := s.expiry(&it.d)
+	if !now.Before(at) {
+		at = now.Add(leastShelved)
+	}
+	s.putAway(work, it, nil, verdict{action: reschedule, at: at, onSchedule: true})
 }
 
-// leastShelved keeps a delivery whose lifetime is over, but whose destination takes it, from coming off the schedule all the time.
+// leastShelved keeps a delivery whose lifetime is over, but whose destination takes it, from coming off the schedule all the time, and the
+// copy of one that is being sent there for longer than the send lasts.
 const leastShelved = time.Minute
 
 // expire gives up an item that could not be sent in its lifetime.

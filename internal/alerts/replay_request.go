@@ -39,8 +39,8 @@ const (
 
 // Replay has deliveries of a namespace sent again, those that were given up and those that were sent, at most view.MaxReplay of them, and
 // returns when they are on the bus. Each has its ID and its place among the deliveries of its object, and is tried anew. It works in the
-// process that serves the shards: elsewhere it returns view.ErrNoWorker. When too much was asked for, it returns an *event.Error with a
-// RetryAfter.
+// process that serves the shards: elsewhere it returns view.ErrNoWorker. When so much was asked for that nothing is replayed now, it
+// returns an *event.Error with a RetryAfter.
 //
 // After a crash in between the same request replays each delivery for the first time, or again with the same ID.
 func (d *Deliverer) Replay(ctx context.Context, namespace string, req view.ReplayRequest) (view.ReplayResult, error) {
@@ -65,8 +65,17 @@ func (d *Deliverer) Replay(ctx context.Context, namespace string, req view.Repla
 			return r.result, err
 		}
 	}
-	if limited > 0 && limited == len(found) {
-		return view.ReplayResult{}, tooOften()
+	if limited > 0 {
+		if r.result.Replayed == 0 {
+			return view.ReplayResult{}, tooOften()
+		}
+		r.result.More = true
+	}
+	if r.result.More {
+		r.result.Until = req.Until
+		if req.Until.IsZero() {
+			r.result.Until = r.now
+		}
 	}
 	return r.result, nil
 }

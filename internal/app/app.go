@@ -77,6 +77,7 @@ func New(ctx context.Context, o Options) (*App, error) {
 	a.bus, err = bus.Open(ctx, bus.Options{
 		DataDir: o.busDir(), URL: o.NATSURL, Creds: o.NATSCreds, Replicas: o.StreamReplicas,
 		DuplicateWindow: o.RateLimitInterval, HistoryAge: max(o.HistoryAge, bus.MinHistoryAge), NoHistory: o.HistoryAge == 0,
+		DeadPerProvider: o.DeadPerProvider,
 		Log: a.log.With("component", "bus"), Registerer: a.registry,
 	})
 	if err != nil {

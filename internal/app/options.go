@@ -54,6 +54,7 @@ type Options struct {
 	RateLimitInterval time.Duration
 	HistoryAge        time.Duration
 	NamespaceQuota    int
+	DeadPerProvider   int
 	DeadLetterReplay  time.Duration
 	DeliveryMaxAge    time.Duration
 	// FeatureGates are those of Flux that were given, of which WorkloadIdentityGate has an effect.
@@ -105,7 +106,7 @@ func DefaultOptions() Options {
 		LogLevel: "info", LogEncoding: "json",
 		NoCrossNamespaceRefs: true, DefaultServiceAccount: "default", WatchAllNamespaces: true,
 		GoogleIssuer: oidc.GoogleIssuer, MaxAlertsPerNamespace: 1000,
-		DataDir: "/data", StreamReplicas: 1, RateLimitInterval: 5 * time.Minute, HistoryAge: bus.DefaultHistoryAge, NamespaceQuota: 10000,
+		DataDir: "/data", StreamReplicas: 1, RateLimitInterval: 5 * time.Minute, HistoryAge: bus.DefaultHistoryAge, NamespaceQuota: 10000, DeadPerProvider: bus.DefaultDeadPerProvider,
 		DeadLetterReplay: alerts.DefaultReplayWindow, DeliveryMaxAge: alerts.DefaultMaxAge, TokenCacheSize: 100, TokenCacheAge: time.Hour,
 		SlackRate: float64(destinations.Slack.Rate), SlackBurst: destinations.Slack.Burst,
 		TriggerInterval: time.Second, ReceiverRate: door.Receiver.Rate, ReceiverBurst: door.Receiver.Burst, NamespaceRate: door.Tenant.Rate,
@@ -234,6 +235,9 @@ func (o Options) validateBus(bad badFlag) {
 	}
 	if o.DeliveryMaxAge < time.Second || o.DeliveryMaxAge > alerts.DefaultMaxAge {
 		bad("delivery-max-age", "%s is not between 1s and %s", o.DeliveryMaxAge, alerts.DefaultMaxAge)
+	}
+	if o.DeadPerProvider < 1 || o.DeadPerProvider > bus.MaxDeadPerProvider {
+		bad("dead-letters-per-provider", "%d is not between 1 and %d", o.DeadPerProvider, bus.MaxDeadPerProvider)
 	}
 	if o.NamespaceQuota < 1 {
 		bad("namespace-quota", "%d is not a positive number", o.NamespaceQuota)

@@ -19,7 +19,7 @@
 //     messages as are free. The deliverer gives up the oldest beyond it. The server cannot refuse here (it allows scheduled messages only
 //     on streams that discard old), so the embedded server's total is the last bound: it refuses.
 //   - TRIGGERS: one message a target, Budgets.Triggers bytes, beyond which new targets are refused with ErrFull.
-//   - DEADLETTERS: 7 days, 1,000 messages a Provider, Budgets.DeadLetters bytes, the oldest go.
+//   - DEADLETTERS: 7 days, Options.DeadPerProvider messages a Provider, Budgets.DeadLetters bytes, the oldest go.
 //   - HISTORY: Options.HistoryAge, Budgets.History bytes, the oldest go. This process remembers the 100,000 to 200,000 deliveries sent last, in
 //     memory; of its last 15 minutes a worker reads them from HISTORY when its term begins. What is not remembered is not recognized.
 //   - WEBHOOKS: 24 hours, 2,880 messages a Receiver, Budgets.Webhooks bytes, the oldest go. Of one namespace RecordWebhooks takes a

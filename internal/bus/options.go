@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"notifier/internal/event/view"
 )
 
 // Defaults of Options.
@@ -20,7 +22,10 @@ const (
 	MinHistoryAge = 26 * time.Hour
 	// MaxHistoryAge is a year.
 	MaxHistoryAge = 365 * 24 * time.Hour
-	maxShards     = 256
+	// DefaultDeadPerProvider and MaxDeadPerProvider bound Options.DeadPerProvider. No replay looks through more.
+	DefaultDeadPerProvider = 1000
+	MaxDeadPerProvider     = 20 * view.MaxReplay
+	maxShards              = 256
 )
 
 const mib = int64(1) << 20
@@ -95,6 +100,9 @@ type Options struct {
 	HistoryAge time.Duration
 	// NoHistory has the record of what was sent hold what a restart needs alone: owners are not shown what was sent.
 	NoHistory bool
+	// DeadPerProvider bounds what one Provider may leave among the dead letters, so that it does not push out the others': beyond it its
+	// oldest go.
+	DeadPerProvider int
 	// ReplicaID names this process among its peers. It must not be shared or reused; random when empty.
 	ReplicaID string
 	// Log and Registerer are required.
@@ -124,6 +132,9 @@ func (o *Options) setDefaults() {
 	if o.HistoryAge == 0 {
 		o.HistoryAge = DefaultHistoryAge
 	}
+	if o.DeadPerProvider == 0 {
+		o.DeadPerProvider = DefaultDeadPerProvider
+	}
 	if o.Shards == 0 {
 		o.Shards = DefaultShards
 	}
@@ -148,6 +159,8 @@ func (o *Options) validate() error {
 	check(o.HistoryAge >= MinHistoryAge && o.HistoryAge <= MaxHistoryAge,
 		"age of the history %s is not within %s and %s", o.HistoryAge, MinHistoryAge, MaxHistoryAge)
 	check(o.Shards >= 1 && o.Shards <= maxShards, "shards must be 1 to %d, not %d", maxShards, o.Shards)
+	check(o.DeadPerProvider >= 1 && o.DeadPerProvider <= MaxDeadPerProvider,
+		"dead letters of a Provider must be 1 to %d, not %d", MaxDeadPerProvider, o.DeadPerProvider)
 	for _, f := range o.Budgets.fields() {
 		check(*f > 0, "a stream's budget must be positive, not %d", *f)
 	}

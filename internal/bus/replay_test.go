@@ -1,6 +1,8 @@
 package bus
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -101,5 +103,34 @@ func TestAReplayOfWhatWasSentTakesNoLetterAway(t *testing.T) {
 	must(t, err)
 	if info.State.Msgs != 1 {
 		t.Errorf("%d messages", info.State.Msgs)
+	}
+}
+
+// TestOneProvidersDeadLettersPushOutItsOwnOldestOnly fails when DeadPerProvider has no effect, or bounds the dead letters of all together.
+func TestOneProvidersDeadLettersPushOutItsOwnOldestOnly(t *testing.T) {
+	for _, n := range []int{-1, MaxDeadPerProvider + 1} {
+		if b, err := Open(testContext(t), testOptions(t.TempDir(), func(o *Options) { o.DeadPerProvider = n })); err == nil {
+			closeBus(t, b)
+			t.Errorf("%d is accepted", n)
+		}
+	}
+	b := open(t, t.TempDir(), func(o *Options) { o.DeadPerProvider = 3 })
+	ctx := testContext(t)
+	for i := range 5 {
+		for _, provider := range []string{"slack", fmt.Sprint("other-", i)} {
+			d := testDelivery(fmt.Sprint(provider, "-", i), "team", provider)
+			must(t, b.DeadLetter(ctx, &d, "expired", "not delivered"))
+		}
+	}
+	for provider, want := range map[string][]string{"slack": {"slack-2", "slack-3", "slack-4"}, "other-0": {"other-0-0"}} {
+		letters, err := b.DeadLetters(ctx, "team", provider, time.Time{})
+		must(t, err)
+		var got []string
+		for _, l := range letters {
+			got = append(got, l.Delivery.ID)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s has %v", provider, got)
+		}
 	}
 }

@@ -35,9 +35,7 @@ var forgetful = []string{streamDeadLetters, streamHistory, streamWebhooks}
 const (
 	eventsMaxAge      = 24 * time.Hour
 	deadLettersMaxAge = 7 * 24 * time.Hour
-	// deadPerProvider bounds what one Provider may leave among the dead letters, so that it does not push out the others'.
-	deadPerProvider = 1000
-	webhooksMaxAge  = 24 * time.Hour
+	webhooksMaxAge    = 24 * time.Hour
 	// webhooksPerReceiver bounds the messages about one Receiver: one every half minute. A flood of forged webhooks is one a minute.
 	webhooksPerReceiver = 2880
 	// deliveryDuplicates is the window in which the stream itself drops a delivery that was routed twice. Beyond it, and after a
@@ -74,7 +72,7 @@ func streamConfigs(o *Options) []jetstream.StreamConfig {
 	}, {
 		Name: streamDeadLetters, Description: "what could not be delivered and why",
 		Subjects: []string{prefixDead + everythingElse}, Retention: jetstream.LimitsPolicy,
-		MaxAge: deadLettersMaxAge, MaxBytes: o.Budgets.DeadLetters, MaxMsgsPerSubject: deadPerProvider, Discard: jetstream.DiscardOld,
+		MaxAge: deadLettersMaxAge, MaxBytes: o.Budgets.DeadLetters, MaxMsgsPerSubject: int64(o.DeadPerProvider), Discard: jetstream.DiscardOld,
 	}, {
 		Name: streamHistory, Description: "what was delivered",
 		Subjects: []string{prefixHistory + everythingElse}, Retention: jetstream.LimitsPolicy,

@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -142,70 +141,4 @@ func showMessage(b *strings.Builder, d *view.DeliveryDetail) {
 	for _, key := range keys {
 		fmt.Fprintf(b, "  %s = %s\n", plain(key), plain(m.Metadata[key]))
 	}
-}
-
-// errSelectNothing says that a replay of everything was not meant.
-var errSelectNothing = errors.New("say what to replay: IDs, or --state, --provider, --alert or --since")
-
-func deliveriesReplay() *cobra.Command {
-	c := &cobra.Command{
-		Use: "replay [ID...]", Short: "Send deliveries again that were given up or sent", Args: cobra.ArbitraryArgs,
-		Example: `  # One delivery
-  notifier deliveries replay 3f1c9a0d5b7e4f62a1d0c9b8e7f6a5b4
-
-  # All that a Provider lost while it was down
-  notifier deliveries replay --state=dead --provider=slack`,
-	}
-	return asking(c, func(fs *pflag.FlagSet, s *session) {
-		fs.StringVar(&s.state, "state", "", "only those in this state: dead or sent")
-		s.deliveryFlags(fs)
-		fs.StringVar(&s.since, "since", "", "only those since then: a duration such as 1h, or a time such as 2026-01-31T12:00:00Z")
-		fs.StringVar(&s.until, "until", "", "only those before then, in the same form")
-	}, replay)
-}
-
-func replay(ctx context.Context, s *session, ids []string) error {
-	namespace, err := s.ns()
-	if err != nil {
-		return err
-	}
-	q := s.query
-	r := view.ReplayRequest{IDs: ids, Provider: q.Provider, Alert: q.Alert, State: q.State, Since: q.Since, Until: q.Until}
-	switch selects := q.State != "" || q.Provider != "" || q.Alert != "" || !q.Since.IsZero(); {
-	case len(ids) == 0 && !selects:
-		return errSelectNothing
-	case len(ids) > 0 && selects:
-		return errors.New("give either IDs or flags that select deliveries")
-	}
-	var total view.ReplayResult
-	for {
-		result, err := s.api.Replay(ctx, namespace, r)
-		if err != nil {
-			return inNamespace(namespace, err)
-		}
-		total.Replayed += result.Replayed
-		total.Refused = result.Refused
-		if !result.More || result.Replayed == 0 || q.State != view.StateDead { // what was sent would be found again
-			total.More = result.More
-			break
-		}
-	}
-	if s.machine() {
-		return s.write(s.out, total)
-	}
-	return showReplay(s, &total)
-}
-
-func showReplay(s *session, r *view.ReplayResult) error {
-	fmt.Fprintf(s.out, "%d deliveries are on their way again.\n", r.Replayed)
-	for id, why := range r.Refused {
-		fmt.Fprintf(s.notes, "not %s: %s\n", plain(id), plain(why))
-	}
-	if r.More {
-		fmt.Fprintln(s.notes, "There are more: narrow the time with --since and --until to replay the others.")
-	}
-	if r.Replayed == 0 && len(r.Refused) > 0 {
-		return errors.New("nothing was replayed")
-	}
-	return nil
 }

@@ -136,7 +136,7 @@ func pages[T any](ctx context.Context, s *session, namespace string, of view.Lis
 		if s.query.Limit == 0 {
 			q.Limit = view.MaxLimit
 		}
-		page, err := client.Page[T](ctx, s.api, namespace, of, q)
+		page, err := patiently(ctx, s, anyRefusal, func() (view.Page[T], error) { return client.Page[T](ctx, s.api, namespace, of, q) })
 		if err != nil {
 			return nil, err
 		}

@@ -26,6 +26,8 @@ type Error struct {
 	Status int
 	// Message says why and what to do.
 	Message string
+	// RetryAfter is when to ask again, zero where the API does not say that.
+	RetryAfter time.Duration
 }
 
 func (e *Error) Error() string {
@@ -165,6 +167,9 @@ func failure(answer *http.Response) error {
 		Error string `json:"error"`
 	}
 	e := &Error{Status: answer.StatusCode}
+	if seconds, err := strconv.ParseUint(answer.Header.Get("Retry-After"), 10, 16); err == nil { // RFC 9110, section 10.2.3
+		e.RetryAfter = time.Duration(seconds) * time.Second
+	}
 	if json.NewDecoder(io.LimitReader(answer.Body, 64<<10)).Decode(&said) == nil {
 		e.Message = said.Error
 	}

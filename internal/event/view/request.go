@@ -23,8 +23,11 @@ type ReplayRequest struct {
 type ReplayResult struct {
 	// Replayed counts the deliveries that were put on their way again.
 	Replayed int `json:"replayed"`
-	// More says that MaxReplay was reached, and that the same request once more replays further ones.
+	// More says that MaxReplay was reached, or that of a Provider too much was asked for, and that the same request once more replays
+	// further ones.
 	More bool `json:"more,omitempty"`
+	// Until, where there are more, is the Until for the next request: what was given up anew since this one is left alone by it.
+	Until time.Time `json:"until,omitzero"`
 	// Refused says of those that were not replayed why, by a delivery's ID. Of very many some are left out.
 	Refused map[string]string `json:"refused,omitempty"`
 }

@@ -1,0 +1,97 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"notifier/internal/event/view"
+)
+
+// errSelectNothing says that a replay of everything was not meant.
+var errSelectNothing = errors.New("say what to replay: IDs, or --state, --provider, --alert or --since")
+
+func deliveriesReplay() *cobra.Command {
+	c := &cobra.Command{
+		Use: "replay [ID...]", Short: "Send deliveries again that were given up or sent", Args: cobra.ArbitraryArgs,
+		Example: `  # One delivery
+  notifier deliveries replay 3f1c9a0d5b7e4f62a1d0c9b8e7f6a5b4
+
+  # All that a Provider lost while it was down
+  notifier deliveries replay --state=dead --provider=slack`,
+	}
+	return asking(c, func(fs *pflag.FlagSet, s *session) {
+		fs.StringVar(&s.state, "state", "", "only those in this state: dead or sent")
+		s.deliveryFlags(fs)
+		fs.StringVar(&s.since, "since", "", "only those since then: a duration such as 1h, or a time such as 2026-01-31T12:00:00Z")
+		fs.StringVar(&s.until, "until", "", "only those before then, in the same form")
+	}, replay)
+}
+
+func replay(ctx context.Context, s *session, ids []string) error {
+	namespace, err := s.ns()
+	if err != nil {
+		return err
+	}
+	q := s.query
+	r := view.ReplayRequest{IDs: ids, Provider: q.Provider, Alert: q.Alert, State: q.State, Since: q.Since, Until: q.Until}
+	switch selects := q.State != "" || q.Provider != "" || q.Alert != "" || !q.Since.IsZero(); {
+	case len(ids) == 0 && !selects:
+		return errSelectNothing
+	case len(ids) > 0 && selects:
+		return errors.New("give either IDs or flags that select deliveries")
+	}
+	total, err := replayAll(ctx, s, namespace, r)
+	if err != nil {
+		return err
+	}
+	if s.machine() {
+		return s.write(s.out, total)
+	}
+	return showReplay(s, &total)
+}
+
+// replayAll asks until all that is dead is on its way again: one request replays view.MaxReplay at most. What dies again meanwhile is left
+// alone. It asks once for what was sent, which would be found again.
+func replayAll(ctx context.Context, s *session, namespace string, r view.ReplayRequest) (total view.ReplayResult, _ error) {
+	repeats := r.State == view.StateDead
+	passes := tooMany
+	if repeats {
+		passes = anyRefusal // what is on its way is not dead any more
+	}
+	for {
+		result, err := patiently(ctx, s, passes, func() (view.ReplayResult, error) { return s.api.Replay(ctx, namespace, r) })
+		if err != nil {
+			if err = inNamespace(namespace, err); total.Replayed > 0 {
+				err = fmt.Errorf("%d deliveries are on their way again, and then: %w", total.Replayed, err)
+			}
+			return total, err
+		}
+		total.Replayed += result.Replayed
+		total.Refused, total.More = result.Refused, result.More
+		if !result.Until.IsZero() {
+			r.Until = result.Until
+		}
+		if !result.More || result.Replayed == 0 || !repeats {
+			return total, nil
+		}
+		fmt.Fprintf(s.notes, "%d deliveries are on their way again so far.\n", total.Replayed)
+	}
+}
+
+func showReplay(s *session, r *view.ReplayResult) error {
+	fmt.Fprintf(s.out, "%d deliveries are on their way again.\n", r.Replayed)
+	for id, why := range r.Refused {
+		fmt.Fprintf(s.notes, "not %s: %s\n", plain(id), plain(why))
+	}
+	if r.More {
+		fmt.Fprintln(s.notes, "There are more: narrow the time with --since and --until to replay the others.")
+	}
+	if r.Replayed == 0 && len(r.Refused) > 0 {
+		return errors.New("nothing was replayed")
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package command
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"notifier/internal/event/view"
+)
+
+// replays is an API that serves one replay after the other as its answers say.
+func replays(t *testing.T, answers ...http.HandlerFunc) (*fakeAPI, *[]view.ReplayRequest) {
+	t.Helper()
+	asked := &[]view.ReplayRequest{}
+	serve := func(w http.ResponseWriter, r *http.Request) {
+		var request view.ReplayRequest
+		_ = json.NewDecoder(r.Body).Decode(&request)
+		*asked = append(*asked, request)
+		answers[min(len(*asked), len(answers))-1](w, r)
+	}
+	return newFakeAPI(t, map[string]any{"POST /v1/namespaces/team-a/deliveries/replay": http.HandlerFunc(serve)}), asked
+}
+
+func refuses(status int, retryAfter string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		if retryAfter != "" {
+			w.Header().Set("Retry-After", retryAfter)
+		}
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(`{"error":"ask again later"}`))
+	}
+}
+
+func does(result view.ReplayResult) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(result) }
+}
+
+// Fails when a refusal that passes ends a replay of which a part is done, when nothing tells how far it has come, or when what dies again
+// is replayed for ever.
+func TestAReplayOfAllThatIsDeadGoesOnByItself(t *testing.T) {
+	until := time.Now().UTC().Truncate(time.Millisecond)
+	api, asked := replays(t,
+		does(view.ReplayResult{Replayed: 1000, More: true, Until: until}), refuses(http.StatusTooManyRequests, "2"),
+		refuses(http.StatusServiceUnavailable, "1"), does(view.ReplayResult{Replayed: 7}))
+	r := call(t, api, "deliveries", "replay", "--state=dead")
+	r.wants(t, "1007 deliveries")
+	if !strings.Contains(r.notes, "1000 deliveries are on their way again so far") || !strings.Contains(r.notes, "in 2s: ask again later") {
+		t.Errorf("notes %s", r.notes)
+	}
+	if len(*asked) != 4 || !(*asked)[0].Until.IsZero() || !(*asked)[1].Until.Equal(until) || !(*asked)[3].Until.Equal(until) {
+		t.Errorf("asked %+v", *asked)
+	}
+}
+
+// Fails when an error hides what was done before it, or when a request of which a part may be done is made again though that would be sent
+// twice.
+func TestAReplayThatEndsEarlySaysWhatItDid(t *testing.T) {
+	api, asked := replays(t, does(view.ReplayResult{Replayed: 1000, More: true}), refuses(http.StatusForbidden, "1"))
+	r := call(t, api, "deliveries", "replay", "--state=dead")
+	if r.err == nil || !strings.Contains(r.err.Error(), "1000 deliveries are on their way again") || len(*asked) != 2 {
+		t.Errorf("asked %d times, error %v", len(*asked), r.err)
+	}
+	api, asked = replays(t, refuses(http.StatusServiceUnavailable, "1"))
+	if r := call(t, api, "deliveries", "replay", "--since=1h"); r.err == nil || len(*asked) != 1 {
+		t.Errorf("asked %d times, error %v", len(*asked), r.err)
+	}
+	api, asked = replays(t, refuses(http.StatusTooManyRequests, ""))
+	if r := call(t, api, "deliveries", "replay", "--state=dead"); r.err == nil || len(*asked) != 1 {
+		t.Errorf("asked %d times, error %v", len(*asked), r.err)
+	}
+}
+
+// Fails when a list ends because its reader is busy.
+func TestAListWaitsForItsTurn(t *testing.T) {
+	looks := 0
+	serve := func(w http.ResponseWriter, r *http.Request) {
+		if looks++; looks == 1 {
+			refuses(http.StatusTooManyRequests, "1")(w, r)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(view.Page[view.Delivery]{Items: []view.Delivery{dead}})
+	}
+	api := newFakeAPI(t, map[string]any{"GET /v1/namespaces/team-a/deliveries?limit=50": http.HandlerFunc(serve)})
+	r := call(t, api, "deliveries", "list")
+	r.wants(t, "3f1c")
+	if r.notes != "" {
+		t.Errorf("notes %s", r.notes)
+	}
+}
