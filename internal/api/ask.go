@@ -53,13 +53,13 @@ func (s *Service) Test(ctx context.Context, u *User, namespace string, r view.Te
 
 // mayAsk returns why a user may not ask the worker for something, nil if they may.
 func (s *Service) mayAsk(ctx context.Context, u *User, namespace string, r Right) error {
-	if !s.limits.rate.Allow(u.tenant()) {
+	if !s.limits.rate.Allow(u.Tenant()) {
 		return ErrBusy
 	}
 	if err := s.authorize(ctx, u, namespace, r); err != nil {
 		return err
 	}
-	if !s.limits.asked.Allow(u.tenant()) {
+	if !s.limits.asked.Allow(u.Tenant()) {
 		return ErrBusy
 	}
 	return nil

@@ -129,7 +129,7 @@ func (s *Service) May(ctx context.Context, u *User, namespace string, r Right) (
 
 // enter asks whether a user has all of some rights in a namespace, and then takes a place among those who read. The caller releases it.
 func (s *Service) enter(ctx context.Context, u *User, namespace string, rights ...Right) (release func(), err error) {
-	if !s.limits.rate.Allow(u.tenant()) {
+	if !s.limits.rate.Allow(u.Tenant()) {
 		return nil, ErrBusy
 	}
 	for _, r := range rights {
@@ -221,7 +221,7 @@ func (s *Service) Webhooks(ctx context.Context, u *User, namespace string, q vie
 // Namespaces are those with Providers, Alerts or Receivers in which a user may list deliveries. The namespace of a service account is
 // the first.
 func (s *Service) Namespaces(ctx context.Context, u *User) (view.Namespaces, error) {
-	if !s.limits.rate.Allow(u.tenant()) {
+	if !s.limits.rate.Allow(u.Tenant()) {
 		return view.Namespaces{}, ErrBusy
 	}
 	return s.namespaces.of(ctx, s.options, u)
@@ -229,6 +229,9 @@ func (s *Service) Namespaces(ctx context.Context, u *User) (view.Namespaces, err
 
 // Health is how the objects of a namespace fare: Providers and Alerts for who may list deliveries, Receivers for who may list webhooks.
 func (s *Service) Health(ctx context.Context, u *User, namespace string) ([]view.Health, error) {
+	if !s.limits.rate.Allow(u.Tenant()) {
+		return nil, ErrBusy
+	}
 	deliveries, err := s.shown(ctx, u, namespace, view.Deliveries)
 	if err != nil {
 		return nil, err
@@ -240,15 +243,18 @@ func (s *Service) Health(ctx context.Context, u *User, namespace string) ([]view
 	if !deliveries && !webhooks {
 		return nil, forbidden(ListRight(view.Deliveries))
 	}
-	return guarded(ctx, s.visit(u, namespace), func(context.Context) ([]view.Health, error) {
-		seen := []view.Health{}
-		for _, h := range s.options.Objects.Health(namespace) {
-			if h.Kind == "Receiver" && webhooks || h.Kind != "Receiver" && deliveries {
-				seen = append(seen, h)
-			}
+	release, err := s.limits.read(ctx, u)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	seen := []view.Health{}
+	for _, h := range s.options.Objects.Health(namespace) {
+		if h.Kind == "Receiver" && webhooks || h.Kind != "Receiver" && deliveries {
+			seen = append(seen, h)
 		}
-		return seen, nil
-	})
+	}
+	return seen, nil
 }
 
 // shown reports whether a user may see a list.
