@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"strconv"
+	"time"
 
 	"notifier/internal/event/view"
 )
@@ -17,6 +18,7 @@ func (s *Service) Replay(ctx context.Context, u *User, namespace string, r view.
 	if err := s.mayAsk(ctx, u, namespace, ReplayDeliveries); err != nil {
 		return view.ReplayResult{}, err
 	}
+	r.Since, r.Until = within(r.Since), within(r.Until)
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	result, err := s.options.Worker.AskReplay(ctx, namespace, r)
@@ -25,6 +27,14 @@ func (s *Service) Replay(ctx context.Context, u *User, namespace string, r view.
 	}
 	s.options.Log.InfoContext(ctx, "deliveries were replayed", "user", u, "namespace", namespace, "count", result.Replayed)
 	return result, nil
+}
+
+// within is a bound of a request that may be none.
+func within(at time.Time) time.Time {
+	if at.IsZero() {
+		return at
+	}
+	return kept(at)
 }
 
 // Test sends one test message through a Provider of a namespace. A request without a value is one of its own.

@@ -32,7 +32,8 @@ type Store interface {
 	ListEvents(ctx context.Context, namespace string, q view.Query) (view.Page[view.Event], error)
 	FindEvent(ctx context.Context, namespace, id string) (*event.Record, error)
 	ListWebhooks(ctx context.Context, namespace string, q view.Query) (view.Page[view.Webhook], error)
-	// Follow calls handle with each new item of a list, a view.Delivery, view.Event or view.Webhook, until ctx ends or handle fails.
+	// Follow calls handle with a view.Begun and then with each new item of a list, a view.Delivery, view.Event or view.Webhook, until ctx
+	// ends or handle fails.
 	Follow(ctx context.Context, namespace string, list view.List, handle func(item any) error) error
 }
 
