@@ -93,6 +93,8 @@ type news struct {
 	items chan any
 	begun chan struct{}
 	done  chan error
+	// since is when they began.
+	since time.Time
 }
 
 // handler is a handler of items that keeps them for a stream, and never waits for it.
@@ -123,6 +125,7 @@ func (n *news) begin(ctx context.Context, stopping <-chan struct{}) error {
 	defer timer.Stop()
 	select {
 	case <-n.begun:
+		n.since = time.Now()
 		return nil
 	case err := <-n.done:
 		return err
@@ -139,9 +142,6 @@ func (n *news) begin(ctx context.Context, stopping <-chan struct{}) error {
 func (h *Handler) pass(ctx context.Context, s *stream, missed *missed, news *news, sent func()) error {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
-	if err := s.comment(); err != nil {
-		return err
-	}
 	for _, event := range missed.events {
 		select {
 		case <-h.stopping:
@@ -156,13 +156,18 @@ func (h *Handler) pass(ctx context.Context, s *stream, missed *missed, news *new
 	}
 	missed.events = nil
 	sent()
+	if err := s.place(news.since); err != nil {
+		return err
+	}
 	for {
 		var err error
 		select {
 		case item := <-news.items:
 			err = s.item(item, missed)
-		case <-beat.C:
-			err = s.comment()
+		case now := <-beat.C:
+			if len(news.items) == 0 {
+				err = s.place(now)
+			}
 		case <-h.stopping:
 			return errStopping
 		case <-ctx.Done():
@@ -292,11 +297,16 @@ func eventOf(item any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return eventText("item", at.UTC().Format(time.RFC3339Nano), data), nil
+	return eventText("item", idOfTime(at), data), nil
 }
 
-// comment sends what clients ignore.
-func (s *stream) comment() error { return s.write([]byte(":\n\n")) }
+// place says that there is nothing new until then: a client that comes back goes on from there. An event without data has its ID remembered,
+// and is told to nobody.
+func (s *stream) place(at time.Time) error {
+	return s.write([]byte("id: " + idOfTime(at) + "\n\n"))
+}
+
+func idOfTime(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) }
 
 // fail says why the stream ends.
 func (s *stream) fail(why error) error {

@@ -99,7 +99,7 @@ func (w *world) open(client *http.Client, user, query string, header http.Header
 	return s
 }
 
-// read reads events, without comments, to the end.
+// read reads events, without those that have an ID alone, to the end.
 func (s *watching) read() {
 	defer close(s.events)
 	var e told
@@ -245,6 +245,23 @@ func TestAWatchMissesNothingBetweenWhatCameAndWhatIsNew(t *testing.T) {
 		for _, want := range []string{"both", "new"} {
 			if _, _, data := s.next(); !strings.Contains(data, want) {
 				t.Errorf("got %s, want %s", data, want)
+			}
+		}
+	})
+}
+
+// Fails when a client that was sent no item cannot come back to where it was: what came in between would be missed.
+func TestAWatchWithoutNewsSaysWhereItIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.authority.grant("jane", "team-a", reads...)
+		s, begun := w.open(w.serve(), "jane", "", nil), time.Now()
+		lines := bufio.NewScanner(s.resp.Body)
+		for _, want := range []time.Time{begun, begun.Add(heartbeat)} {
+			for lines.Scan() && lines.Text() == "" {
+			}
+			if text := lines.Text(); text != "id: "+idOfTime(want) || !time.Now().Equal(want) {
+				t.Errorf("at %s: %q", time.Since(begun), text)
 			}
 		}
 	})

@@ -177,23 +177,35 @@ func replay(ctx context.Context, s *session, ids []string) error {
 	case len(ids) > 0 && selects:
 		return errors.New("give either IDs or flags that select deliveries")
 	}
-	var total view.ReplayResult
+	total, failure := replayAll(ctx, s, namespace, r)
+	if failure != nil && total.Replayed == 0 {
+		return inNamespace(namespace, failure)
+	}
+	if s.machine() {
+		err = s.write(s.out, total)
+	} else {
+		err = showReplay(s, &total)
+	}
+	if failure != nil {
+		return fmt.Errorf("the others were not replayed: %w", inNamespace(namespace, failure))
+	}
+	return err
+}
+
+// replayAll replays what a request selects. An error is of a request that came after those whose result it is.
+func replayAll(ctx context.Context, s *session, namespace string, r view.ReplayRequest) (total view.ReplayResult, err error) {
 	for {
 		result, err := s.api.Replay(ctx, namespace, r)
 		if err != nil {
-			return inNamespace(namespace, err)
+			total.More = true
+			return total, err
 		}
 		total.Replayed += result.Replayed
-		total.Refused = result.Refused
-		if !result.More || result.Replayed == 0 || q.State != view.StateDead { // what was sent would be found again
-			total.More = result.More
-			break
+		total.Refused, total.More = result.Refused, result.More
+		if !result.More || result.Replayed == 0 || r.State != view.StateDead { // what was sent would be found again
+			return total, nil
 		}
 	}
-	if s.machine() {
-		return s.write(s.out, total)
-	}
-	return showReplay(s, &total)
 }
 
 func showReplay(s *session, r *view.ReplayResult) error {
