@@ -332,7 +332,7 @@ func (s *stream) write(text []byte) error {
 	if err := s.control.SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil {
 		return err
 	}
-	if _, err := s.w.Write(text); err != nil {
+	if _, err := s.w.Write(text); err != nil { //nolint:gosec // it is no HTML: text/event-stream, which nosniff has browsers believe
 		return errGone
 	}
 	if err := s.control.Flush(); err != nil {

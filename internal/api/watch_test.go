@@ -258,7 +258,8 @@ func TestAWatchWithoutNewsSaysWhereItIs(t *testing.T) {
 		s, begun := w.open(w.serve(), "jane", "", nil), time.Now()
 		lines := bufio.NewScanner(s.resp.Body)
 		for _, want := range []time.Time{begun, begun.Add(heartbeat)} {
-			for lines.Scan() && lines.Text() == "" {
+			for more := true; more; more = more && lines.Text() == "" {
+				more = lines.Scan()
 			}
 			if text := lines.Text(); text != "id: "+idOfTime(want) || !time.Now().Equal(want) {
 				t.Errorf("at %s: %q", time.Since(begun), text)

@@ -88,9 +88,17 @@ var (
 
 // outcomes are what the output of a line with some text has, at once or in a moment.
 var outcomes = []struct{ line, has string }{
-	{" deliveries show", "HTTP 410"}, {" explain", "yes"}, {" webhooks list", "accepted"}, {" providers test", "accepted the test message"},
-	{"notifier ui", "#token="}, {"state=dead&since", `"state":"dead"`}, {"watch=1", "event: item"},
-	{"get providers,alerts", "provider"}, {".status.recent", "["}, {".status.lastFailure", "410"}, {" annotate", " annotated"},
+	{" deliveries show", "HTTP 410"},
+	{" explain", "yes"},
+	{" webhooks list", "accepted"},
+	{" providers test", "accepted the test message"},
+	{"notifier ui", "#token="},
+	{"state=dead&since", `"state":"dead"`},
+	{"watch=1", "event: item"},
+	{"get providers,alerts", "provider"},
+	{".status.recent", "["},
+	{".status.lastFailure", "410"},
+	{" annotate", " annotated"},
 	{" events --for", "TestSent"},
 }
 
