@@ -9,7 +9,7 @@ export GOTOOLCHAIN ?= local
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 IMAGE   ?= notifier:$(VERSION)
-MODULES := . test test/vendors tools
+MODULES := . test test/kubectl test/vendors tools
 # Pins the programs that the tests run, and has no code of its own to vet.
 PINS    := test/flux
 TOOL    := go tool -modfile=$(CURDIR)/tools/go.mod

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"strconv"
+	"time"
 
 	"notifier/internal/event/view"
 )
@@ -17,6 +18,7 @@ func (s *Service) Replay(ctx context.Context, u *User, namespace string, r view.
 	if err := s.mayAsk(ctx, u, namespace, ReplayDeliveries); err != nil {
 		return view.ReplayResult{}, err
 	}
+	r.Since, r.Until = within(r.Since), within(r.Until)
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	result, err := s.options.Worker.AskReplay(ctx, namespace, r)
@@ -25,6 +27,14 @@ func (s *Service) Replay(ctx context.Context, u *User, namespace string, r view.
 	}
 	s.options.Log.InfoContext(ctx, "deliveries were replayed", "user", u, "namespace", namespace, "count", result.Replayed)
 	return result, nil
+}
+
+// within is a bound of a request that may be none.
+func within(at time.Time) time.Time {
+	if at.IsZero() {
+		return at
+	}
+	return kept(at)
 }
 
 // Test sends one test message through a Provider of a namespace. A request without a value is one of its own.
@@ -53,13 +63,13 @@ func (s *Service) Test(ctx context.Context, u *User, namespace string, r view.Te
 
 // mayAsk returns why a user may not ask the worker for something, nil if they may.
 func (s *Service) mayAsk(ctx context.Context, u *User, namespace string, r Right) error {
-	if !s.limits.rate.Allow(u.tenant()) {
+	if !s.limits.rate.Allow(u.Tenant()) {
 		return ErrBusy
 	}
 	if err := s.authorize(ctx, u, namespace, r); err != nil {
 		return err
 	}
-	if !s.limits.asked.Allow(u.tenant()) {
+	if !s.limits.asked.Allow(u.Tenant()) {
 		return ErrBusy
 	}
 	return nil

@@ -110,6 +110,8 @@ type store struct {
 	result   view.ReplayResult
 	tests    []view.TestRequest
 	follower chan func(any) error
+	// begins, unless nil, holds up what is followed.
+	begins chan struct{}
 	// accepted and ids are those of the last look-up.
 	accepted time.Time
 	ids      []string
@@ -188,6 +190,16 @@ func (s *store) ListWebhooks(ctx context.Context, _ string, _ view.Query) (view.
 }
 
 func (s *store) Follow(ctx context.Context, _ string, _ view.List, handle func(any) error) error {
+	if s.begins != nil {
+		select {
+		case <-s.begins:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	if err := handle(view.Begun{}); err != nil {
+		return err
+	}
 	failed := make(chan error, 1)
 	s.follower <- func(item any) error {
 		err := handle(item)

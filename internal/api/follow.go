@@ -34,7 +34,7 @@ type follower struct {
 
 // follow returns a follower if the user may follow the list, and there is a place.
 func (s *Service) follow(ctx context.Context, u *User, namespace string, l view.List) (*follower, error) {
-	if !s.limits.rate.Allow(u.tenant()) {
+	if !s.limits.rate.Allow(u.Tenant()) {
 		return nil, ErrBusy
 	}
 	if err := s.authorize(ctx, u, namespace, WatchRight(l)); err != nil {

@@ -73,20 +73,20 @@ const everybody = ""
 // read takes a place for a read of a user, and waits for one: users take turns, each with one read, and go on as time for reading is there.
 // A user who used up their own time is told when to come again. The error is ErrBusy or one like it, or that of ctx.
 func (l *limits) read(ctx context.Context, u *User) (release func(), err error) {
-	if wait := l.own.Wait(u.tenant()); wait > 0 {
+	if wait := l.own.Wait(u.Tenant()); wait > 0 {
 		return nil, busyFor(wait)
 	}
-	if !l.lines.join(u.tenant()) {
+	if !l.lines.join(u.Tenant()) {
 		return nil, ErrBusy
 	}
 	leave, err := take(ctx, l.reads, u, 1)
 	if err != nil {
-		l.lines.leave(u.tenant())
+		l.lines.leave(u.Tenant())
 		return nil, err
 	}
 	end := func() {
 		leave()
-		l.lines.leave(u.tenant())
+		l.lines.leave(u.Tenant())
 	}
 	if err := pass(ctx, l.all.Wait(everybody)); err != nil {
 		end()
@@ -95,7 +95,7 @@ func (l *limits) read(ctx context.Context, u *User) (release func(), err error) 
 	began := time.Now()
 	return func() {
 		took := time.Since(began)
-		l.own.Spend(u.tenant(), took)
+		l.own.Spend(u.Tenant(), took)
 		l.all.Spend(everybody, min(took, longRead))
 		end()
 	}, nil
@@ -156,7 +156,7 @@ func (l *limits) watch(ctx context.Context, u *User) (release func(), err error)
 func take(ctx context.Context, c *fair.Capacities[string], u *User, n int64) (release func(), err error) {
 	waiting, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()
-	use, err := c.Acquire(waiting, u.tenant(), n)
+	use, err := c.Acquire(waiting, u.Tenant(), n)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()

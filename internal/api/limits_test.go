@@ -127,6 +127,23 @@ func TestT6AUsersRequestsAreBoundedInRate(t *testing.T) {
 	w.want(http.StatusOK, "joe", "GET", "/v1/namespaces/team-a/webhooks", nil)
 }
 
+// T6. Fails when a user has the Kubernetes API asked without a bound, by any route: what is left of its budget is for all users.
+func TestT6AUserWithoutRightsAsksFewQuestions(t *testing.T) {
+	for _, path := range []string{"health", "deliveries", "deliveries/aa", "events/aa/explain", "deliveries?watch=1"} {
+		synctest.Test(t, func(t *testing.T) { // whose time stands still
+			w := newWorld(t)
+			w.authority.grant("jane", "team-a")
+			codes := map[int]int{}
+			for i := range 3 * userBurst {
+				codes[w.ask("jane", "GET", fmt.Sprintf("/v1/namespaces/team-%d/%s", i, path), "").Code]++
+			}
+			if n := w.authority.questions(); n > 2*userBurst || codes[http.StatusForbidden] != userBurst {
+				t.Errorf("%s: %d questions, answered %v", path, n, codes)
+			}
+		})
+	}
+}
+
 // T6. Fails when a user can have messages sent as often as things are read.
 func TestT6TestsAndReplaysAreFewerThanReads(t *testing.T) {
 	w := newWorld(t)

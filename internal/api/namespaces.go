@@ -42,7 +42,7 @@ func newNamespaces() *namespaces {
 
 // of returns those of a user, one search of a user at a time.
 func (n *namespaces) of(ctx context.Context, o Options, u *User) (view.Namespaces, error) {
-	use, err := n.users.Acquire(ctx, u.tenant(), 1)
+	use, err := n.users.Acquire(ctx, u.Tenant(), 1)
 	if err != nil {
 		return view.Namespaces{}, err
 	}

@@ -111,7 +111,7 @@ func timeOf(name, text string) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	if at, err := time.Parse(time.RFC3339, text); err == nil && at.Year() > 0 && at.Year() <= 9999 {
-		return at, nil
+		return kept(at), nil
 	}
 	ago, err := time.ParseDuration(text)
 	if days, isDays := strings.CutSuffix(text, "d"); isDays && err != nil {
@@ -125,7 +125,22 @@ func timeOf(name, text string) (time.Time, error) {
 	if err != nil || ago <= 0 {
 		return time.Time{}, invalid(name + " is a time as in RFC 3339, or how long ago it was, such as 90s, 1h30m or 7d; a + in it is written %2B")
 	}
-	return time.Now().Add(-ago), nil
+	return kept(time.Now().Add(-ago)), nil
+}
+
+// The first and the last time that are told apart from others: nothing is kept of before or from after them. A time beyond them has no form
+// in nanoseconds, and none in JSON beyond the year 9999.
+var firstTime, lastTime = time.Unix(0, 0).UTC(), time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// kept is a time within those.
+func kept(at time.Time) time.Time {
+	switch {
+	case at.Before(firstTime):
+		return firstTime
+	case at.After(lastTime):
+		return lastTime
+	}
+	return at
 }
 
 // maxDays is beyond what is kept of anything.

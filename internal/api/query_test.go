@@ -31,6 +31,10 @@ func TestAQueryIsWhatItsParametersSay(t *testing.T) {
 			{view.Events, "since=1h30m&until=90s", view.Query{Since: now.Add(-90 * time.Minute), Until: now.Add(-90 * time.Second)}},
 			{view.Events, "since=7d", view.Query{Since: now.Add(-7 * 24 * time.Hour)}},
 			{view.Events, "since=2026-07-01T10:00:00%2B02:00", view.Query{Since: time.Date(2026, 7, 1, 8, 0, 0, 0, time.UTC)}},
+			{
+				view.Events, "since=0002-01-01T00:00:00Z&until=9999-12-31T23:59:59-23:00",
+				view.Query{Since: time.Unix(0, 0).UTC(), Until: time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)},
+			},
 			{view.Events, "watch=1&since=1m&object=a/b", view.Query{Since: now.Add(-time.Minute), Object: "a/b"}},
 		} {
 			values, err := url.ParseQuery(tc.query)
@@ -98,4 +102,24 @@ func FuzzAQueryIsReadOrRefused(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Fails when a time that has no form in JSON, once it is in UTC, is taken for something behind the API that does not answer.
+func TestTimesBeyondAllThatIsKeptAreTaken(t *testing.T) {
+	w := newWorld(t)
+	w.authority.grant("jane", "team-a", append(reads, writes...)...)
+	got := w.ask("jane", "POST", "/v1/namespaces/team-a/deliveries/replay", `{"state":"dead","until":"9999-12-31T23:59:59-23:00"}`)
+	if got.Code != http.StatusOK || w.store.replays[0].Until.UTC().Year() > 9999 {
+		t.Errorf("%d, asked for %+v", got.Code, w.store.replays)
+	}
+}
+
+// Fails when the answer to another method does not say which ones a path takes, however its segments are written.
+func TestAnotherMethodIsToldThoseThatThereAre(t *testing.T) {
+	w := newWorld(t)
+	for path, want := range map[string]string{"/v1/namespaces/a/events": "GET", "/v1/namespaces/a%2Fb/deliveries/replay": "GET, POST"} {
+		if got := w.ask("jane", "DELETE", path, "").Header().Get("Allow"); got != want {
+			t.Errorf("%s: %q", path, got)
+		}
+	}
 }

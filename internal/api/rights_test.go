@@ -187,7 +187,7 @@ func TestTheServiceAccountsOfANamespaceShareTheirLimits(t *testing.T) {
 		"system:serviceaccount:team-a:one": "system:serviceaccounts:team-a", "system:serviceaccount:team-a:two": "system:serviceaccounts:team-a",
 		"jane": "jane", "system:serviceaccount:": "system:serviceaccount:", "system:serviceaccount:a": "system:serviceaccount:a",
 	} {
-		if got := (&User{Name: name}).tenant(); got != want {
+		if got := (&User{Name: name}).Tenant(); got != want {
 			t.Errorf("%s: %s", name, got)
 		}
 	}

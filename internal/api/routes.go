@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -42,7 +43,7 @@ func (h *Handler) router(page http.Handler) chi.Router {
 func (h *Handler) otherMethod(w http.ResponseWriter, r *http.Request, mux chi.Router) {
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
-		if mux.Match(chi.NewRouteContext(), method, r.URL.Path) {
+		if mux.Match(chi.NewRouteContext(), method, cmp.Or(r.URL.RawPath, r.URL.Path)) { // as requests are routed
 			allowed = append(allowed, method)
 		}
 	}

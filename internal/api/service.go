@@ -34,7 +34,8 @@ type Store interface {
 	ListEvents(ctx context.Context, namespace string, q view.Query) (view.Page[view.Event], error)
 	FindEvent(ctx context.Context, namespace, id string) (*event.Record, error)
 	ListWebhooks(ctx context.Context, namespace string, q view.Query) (view.Page[view.Webhook], error)
-	// Follow calls handle with each new item of a list, a view.Delivery, view.Event or view.Webhook, until ctx ends or handle fails.
+	// Follow calls handle with a view.Begun and then with each new item of a list, a view.Delivery, view.Event or view.Webhook, until ctx
+	// ends or handle fails.
 	Follow(ctx context.Context, namespace string, list view.List, handle func(item any) error) error
 }
 
@@ -133,7 +134,7 @@ func (s *Service) May(ctx context.Context, u *User, namespace string, r Right) (
 
 // admit counts a request of a user, and returns why they may not read in a namespace, nil if they have all of some rights there.
 func (s *Service) admit(ctx context.Context, u *User, namespace string, rights ...Right) error {
-	if !s.limits.rate.Allow(u.tenant()) {
+	if !s.limits.rate.Allow(u.Tenant()) {
 		return ErrBusy
 	}
 	for _, r := range rights {
@@ -234,7 +235,7 @@ func (s *Service) Webhooks(ctx context.Context, u *User, namespace string, q vie
 // Namespaces are those with Providers, Alerts or Receivers in which a user may list deliveries. The namespace of a service account is
 // the first.
 func (s *Service) Namespaces(ctx context.Context, u *User) (view.Namespaces, error) {
-	if !s.limits.rate.Allow(u.tenant()) {
+	if !s.limits.rate.Allow(u.Tenant()) {
 		return view.Namespaces{}, ErrBusy
 	}
 	return s.namespaces.of(ctx, s.options, u)
@@ -242,6 +243,9 @@ func (s *Service) Namespaces(ctx context.Context, u *User) (view.Namespaces, err
 
 // Health is how the objects of a namespace fare: Providers and Alerts for who may list deliveries, Receivers for who may list webhooks.
 func (s *Service) Health(ctx context.Context, u *User, namespace string) ([]view.Health, error) {
+	if !s.limits.rate.Allow(u.Tenant()) {
+		return nil, ErrBusy
+	}
 	deliveries, err := s.shown(ctx, u, namespace, view.Deliveries)
 	if err != nil {
 		return nil, err
@@ -253,15 +257,18 @@ func (s *Service) Health(ctx context.Context, u *User, namespace string) ([]view
 	if !deliveries && !webhooks {
 		return nil, forbidden(ListRight(view.Deliveries))
 	}
-	return guarded(ctx, s.visit(u, namespace), func(context.Context) ([]view.Health, error) {
-		seen := []view.Health{}
-		for _, h := range s.options.Objects.Health(namespace) {
-			if h.Kind == "Receiver" && webhooks || h.Kind != "Receiver" && deliveries {
-				seen = append(seen, h)
-			}
+	release, err := s.limits.read(ctx, u)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	seen := []view.Health{}
+	for _, h := range s.options.Objects.Health(namespace) {
+		if h.Kind == "Receiver" && webhooks || h.Kind != "Receiver" && deliveries {
+			seen = append(seen, h)
 		}
-		return seen, nil
-	})
+	}
+	return seen, nil
 }
 
 // shown reports whether a user may see a list.

@@ -17,7 +17,7 @@ func listed[T any](
 	if err := v.service.admit(ctx, v.user, v.namespace, ListRight(list)); err != nil {
 		return view.Page[T]{}, err
 	}
-	flights, key := &v.service.flights, fmt.Sprintf("%q %q %q %#v", v.user.tenant(), v.namespace, list, q)
+	flights, key := &v.service.flights, fmt.Sprintf("%q %q %q %#v", v.user.Tenant(), v.namespace, list, q)
 	for {
 		page, err, _ := flights.Do(key, func() (any, error) {
 			return inTurn(ctx, v, func(ctx context.Context) (view.Page[T], error) {

@@ -30,8 +30,8 @@ func (u *User) Namespace() string {
 	return namespace
 }
 
-// tenant is the key of what a user may use: the name, or for a service account its namespace.
-func (u *User) tenant() string {
+// Tenant is the key of what a user may use: the name, or for a service account its namespace.
+func (u *User) Tenant() string {
 	if namespace := u.Namespace(); namespace != "" {
 		return "system:serviceaccounts:" + namespace
 	}

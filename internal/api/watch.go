@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"hash/maphash"
 	"net/http"
 	"slices"
 	"sync"
@@ -31,53 +32,86 @@ type watchOf struct {
 	query     view.Query
 }
 
+// late is how much earlier than an item that was sent another one may be that is stored after it: items have the time at which they came
+// about, and the streams of a list are read side by side.
+var late = map[view.List]time.Duration{view.Deliveries: 5 * time.Second, view.Events: 5 * time.Second, view.Webhooks: 2 * time.Minute}
+
 // watch answers with server-sent events (the section of that name in the HTML standard): an event "item" for each new item of a list, with
 // its time as the ID, and one "error" where the watch ends before its time. A client that comes back with the last ID is sent what came
-// since, and so is one that asks for a time by since. Both may be sent an item twice.
+// since, and so is one that asks for a time by since. The first may be sent an item again that it has.
 func (h *Handler) watch(w http.ResponseWriter, r *http.Request, u *User, of watchOf) error {
 	if last := r.Header.Get("Last-Event-ID"); last != "" {
 		at, err := time.Parse(time.RFC3339Nano, last)
 		if err != nil {
 			return invalid("Last-Event-ID is not the ID of an item of this list")
 		}
-		of.query.Since = at
+		of.query.Since = kept(at.Add(-late[of.list]))
 	}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	f, err := h.service.follow(ctx, u, of.namespace, of.list)
+	f, err := h.service.follow(r.Context(), u, of.namespace, of.list)
 	if err != nil {
 		return err
 	}
 	defer f.release()
 	h.metrics.watches.Inc()
 	defer h.metrics.watches.Dec()
+	ctx, cancel := context.WithCancel(r.Context())
+	news := &news{items: make(chan any, maxBehind), begun: make(chan struct{}), done: make(chan error, 1)}
+	var running sync.WaitGroup
+	running.Go(func() { news.done <- f.run(ctx, news.handler(of.query)) })
+	defer running.Wait()
+	defer cancel()
+	if err := news.begin(ctx, h.stopping); err != nil {
+		return err
+	}
+	missed, err := h.catchUp(ctx, u, of)
+	if err != nil {
+		return err
+	}
+	sent, err := h.service.Sending(ctx, u, missed.size)
+	if err != nil {
+		return err
+	}
+	defer sent()
+	return h.stream(ctx, w, missed, news, sent)
+}
+
+// stream sends what was missed and then what is new. Once it has begun, the client is told of an error by an event.
+func (h *Handler) stream(ctx context.Context, w http.ResponseWriter, missed *missed, news *news, sent func()) error {
 	s, err := newStream(w)
 	if err != nil {
 		return err
 	}
-	items, done := make(chan any, maxBehind), make(chan error, 1)
-	var running sync.WaitGroup
-	running.Go(func() { done <- f.run(ctx, into(items, of.query)) })
-	failure := h.catchUp(ctx, s, u, of)
-	if failure == nil {
-		failure = h.pass(ctx, s, items, done)
-	}
-	cancel()
-	running.Wait()
+	failure := h.pass(ctx, s, missed, news, sent)
 	if failure != nil && !errors.Is(failure, errGone) {
 		_ = s.fail(failure) // the client is told, or it has gone
 	}
 	return nil
 }
 
-// into is a handler of items that keeps them for a stream, and never waits for it.
-func into(items chan<- any, q view.Query) func(any) error {
+// news are the new items of a watch, and why there are no more.
+type news struct {
+	items chan any
+	begun chan struct{}
+	done  chan error
+	// since is when they began.
+	since time.Time
+}
+
+// handler is a handler of items that keeps them for a stream, and never waits for it.
+func (n *news) handler(q view.Query) func(any) error {
 	return func(item any) error {
+		switch i := item.(type) {
+		case view.Begun:
+			close(n.begun)
+			return nil
+		case view.Event:
+			item = shortened(i)
+		}
 		if !selects(q, item) {
 			return nil
 		}
 		select {
-		case items <- item:
+		case n.items <- item:
 			return nil
 		default:
 			return errBehind
@@ -85,22 +119,60 @@ func into(items chan<- any, q view.Query) func(any) error {
 	}
 }
 
-// pass sends items until the watch ends, and returns why: nil when its time is over.
-func (h *Handler) pass(ctx context.Context, s *stream, items <-chan any, done <-chan error) error {
+// begin waits until all that is stored from then on is among the news.
+func (n *news) begin(ctx context.Context, stopping <-chan struct{}) error {
+	timer := time.NewTimer(readTimeout)
+	defer timer.Stop()
+	select {
+	case <-n.begun:
+		n.since = time.Now()
+		return nil
+	case err := <-n.done:
+		return err
+	case <-timer.C:
+		return errStore
+	case <-stopping:
+		return errStopping
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// pass sends what was missed, and items until the watch ends, and returns why: nil when its time is over. It calls sent after the first.
+func (h *Handler) pass(ctx context.Context, s *stream, missed *missed, news *news, sent func()) error {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
+	for _, event := range missed.events {
+		select {
+		case <-h.stopping:
+			return errStopping
+		case err := <-news.done:
+			return err
+		default:
+		}
+		if err := s.write(event); err != nil {
+			return err
+		}
+	}
+	missed.events = nil
+	sent()
+	if err := s.place(news.since); err != nil {
+		return err
+	}
 	for {
 		var err error
 		select {
-		case item := <-items:
-			err = s.item(item)
-		case <-beat.C:
-			err = s.comment()
+		case item := <-news.items:
+			err = s.item(item, missed)
+		case now := <-beat.C:
+			if len(news.items) == 0 {
+				err = s.place(now)
+			}
 		case <-h.stopping:
 			return errStopping
 		case <-ctx.Done():
 			return errGone
-		case err := <-done:
+		case err := <-news.done:
 			return err
 		}
 		if err != nil {
@@ -116,10 +188,35 @@ var (
 	errGone = errors.New("the client has gone")
 )
 
-// catchUp sends the items since the time that the query names, oldest first. More than a page of them ends the watch.
-func (h *Handler) catchUp(ctx context.Context, s *stream, u *User, of watchOf) error {
+// missed is what came before a watch began, oldest first, as it is sent.
+type missed struct {
+	events [][]byte
+	// size is that of all together, in bytes.
+	size int
+	// seen has a hash of each: what is among the news as well is sent once.
+	seen map[uint64]struct{}
+	seed maphash.Seed
+}
+
+func (m *missed) add(event []byte) {
+	m.events = append(m.events, event)
+	m.size += len(event)
+	m.seen[maphash.Bytes(m.seed, event)] = struct{}{}
+}
+
+// has reports whether an event is one of them, once for each.
+func (m *missed) has(event []byte) bool {
+	key := maphash.Bytes(m.seed, event)
+	_, is := m.seen[key]
+	delete(m.seen, key)
+	return is
+}
+
+// catchUp finds the items since the time that the query names. More than a page of them is an error.
+func (h *Handler) catchUp(ctx context.Context, u *User, of watchOf) (*missed, error) {
+	m := &missed{seen: map[uint64]struct{}{}, seed: maphash.MakeSeed()}
 	if of.query.Since.IsZero() {
-		return s.comment()
+		return m, nil
 	}
 	q := of.query
 	q.Limit = view.MaxLimit
@@ -135,17 +232,19 @@ func (h *Handler) catchUp(ctx context.Context, s *stream, u *User, of watchOf) e
 		items, next, err = pageOf(h.service.Webhooks(ctx, u, of.namespace, q))
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if next != "" {
-		return errGap
+		return nil, errGap
 	}
 	for _, item := range slices.Backward(items) {
-		if err := s.item(item); err != nil {
-			return err
+		event, err := eventOf(item)
+		if err != nil {
+			return nil, err
 		}
+		m.add(event)
 	}
-	return nil
+	return m, nil
 }
 
 func pageOf[T any](p view.Page[T], err error) (items []any, next string, _ error) {
@@ -174,27 +273,40 @@ func newStream(w http.ResponseWriter) (*stream, error) {
 	return s, s.control.Flush()
 }
 
-// item sends an item with its time as the ID.
-func (s *stream) item(item any) error {
+// item sends an item, unless it was among what was missed.
+func (s *stream) item(item any, missed *missed) error {
+	event, err := eventOf(item)
+	if err != nil || missed.has(event) {
+		return err
+	}
+	return s.write(event)
+}
+
+// eventOf is an item as it is sent, with its time as the ID.
+func eventOf(item any) ([]byte, error) {
 	var at time.Time
 	switch i := item.(type) {
 	case view.Delivery:
 		at = i.Time
 	case view.Event:
 		at = i.Accepted
-		item = shortened(i)
 	case view.Webhook:
 		at = i.Time
 	}
 	data, err := json.Marshal(item)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return s.event("item", at.UTC().Format(time.RFC3339Nano), data)
+	return eventText("item", idOfTime(at), data), nil
 }
 
-// comment sends what clients ignore.
-func (s *stream) comment() error { return s.write([]byte(":\n\n")) }
+// place says that there is nothing new until then: a client that comes back goes on from there. An event without data has its ID remembered,
+// and is told to nobody.
+func (s *stream) place(at time.Time) error {
+	return s.write([]byte("id: " + idOfTime(at) + "\n\n"))
+}
+
+func idOfTime(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) }
 
 // fail says why the stream ends.
 func (s *stream) fail(why error) error {
@@ -204,23 +316,23 @@ func (s *stream) fail(why error) error {
 	if err != nil {
 		return err
 	}
-	return s.event("error", "", data)
+	return s.write(eventText("error", "", data))
 }
 
-// event sends one. Data is JSON, which has no line breaks.
-func (s *stream) event(name, id string, data []byte) error {
+// eventText is one event. Data is JSON, which has no line breaks.
+func eventText(name, id string, data []byte) []byte {
 	text := "event: " + name + "\n"
 	if id != "" {
 		text += "id: " + id + "\n"
 	}
-	return s.write(append(append([]byte(text+"data: "), data...), "\n\n"...))
+	return append(append([]byte(text+"data: "), data...), "\n\n"...)
 }
 
 func (s *stream) write(text []byte) error {
 	if err := s.control.SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil {
 		return err
 	}
-	if _, err := s.w.Write(text); err != nil {
+	if _, err := s.w.Write(text); err != nil { //nolint:gosec // it is no HTML: text/event-stream, which nosniff has browsers believe
 		return errGone
 	}
 	if err := s.control.Flush(); err != nil {

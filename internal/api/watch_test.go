@@ -99,7 +99,7 @@ func (w *world) open(client *http.Client, user, query string, header http.Header
 	return s
 }
 
-// read reads events, without comments, to the end.
+// read reads events, without those that have an ID alone, to the end.
 func (s *watching) read() {
 	defer close(s.events)
 	var e told
@@ -179,8 +179,8 @@ func TestAWatchNeedsItsOwnRight(t *testing.T) {
 		w.authority.grant("jane", "team-a", "watch deliveries")
 		w.store.deliveries = []view.Delivery{{ID: "old"}}
 		s := w.watch(w.serve(), "jane", "&since=1h", nil)
-		if got, _, data := s.next(); got != "error" || strings.Contains(data, "old") {
-			t.Errorf("got %s %s", got, data)
+		if got, _, data := s.next(); s.resp.StatusCode != http.StatusForbidden || got != "" {
+			t.Errorf("%d %s %s", s.resp.StatusCode, got, data)
 		}
 	})
 }
@@ -199,7 +199,7 @@ func TestAWatchGoesOnFromTheLastItem(t *testing.T) {
 				t.Errorf("got %s %s, want %s", id, data, want)
 			}
 		}
-		if q := w.store.query; !q.Since.Equal(last) || q.State != view.StateDead || q.Provider != "slack" || q.Limit != view.MaxLimit {
+		if q := w.store.query; !q.Since.Equal(last.Add(-late[view.Deliveries])) || q.State != view.StateDead || q.Provider != "slack" || q.Limit != view.MaxLimit {
 			t.Errorf("asked for %+v", q)
 		}
 		for _, d := range []view.Delivery{
@@ -213,13 +213,87 @@ func TestAWatchGoesOnFromTheLastItem(t *testing.T) {
 			t.Errorf("got %s", data)
 		}
 		w.store.next = "more"
-		if got, _, data := w.watch(client, "jane", "&since=1h", nil).next(); got != "error" || !strings.Contains(data, "list anew") {
-			t.Errorf("of too many: %s %s", got, data)
+		if s := w.watch(client, "jane", "&since=1h", nil); s.resp.StatusCode != http.StatusGone {
+			t.Errorf("of too many: %d", s.resp.StatusCode)
 		}
 		if bad := w.watch(client, "jane", "", http.Header{"Last-Event-Id": {"7"}}); bad.resp.StatusCode != http.StatusBadRequest {
 			t.Errorf("an ID that is none: %d", bad.resp.StatusCode)
 		}
 	})
+}
+
+// Fails when what came since is listed before what is new is kept: something between the two would be missed. Fails when what is in both is
+// sent twice.
+func TestAWatchMissesNothingBetweenWhatCameAndWhatIsNew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.authority.grant("jane", "team-a", reads...)
+		w.store.begins, w.store.entered = make(chan struct{}), make(chan string, 1)
+		both := view.Delivery{ID: "both", Time: time.Now()}
+		w.store.deliveries = []view.Delivery{both}
+		client, opened := w.serve(), make(chan *watching, 1)
+		go func() { opened <- w.watch(client, "jane", "&since=1h", nil) }()
+		synctest.Wait()
+		if len(w.store.entered) > 0 {
+			t.Error("it is listed what came before it is kept what is new")
+		}
+		close(w.store.begins)
+		s := <-opened
+		for _, d := range []view.Delivery{both, {ID: "new", Time: time.Now()}} {
+			must(t, s.send(d))
+		}
+		for _, want := range []string{"both", "new"} {
+			if _, _, data := s.next(); !strings.Contains(data, want) {
+				t.Errorf("got %s, want %s", data, want)
+			}
+		}
+	})
+}
+
+// Fails when a client that was sent no item cannot come back to where it was: what came in between would be missed.
+func TestAWatchWithoutNewsSaysWhereItIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.authority.grant("jane", "team-a", reads...)
+		s, begun := w.open(w.serve(), "jane", "", nil), time.Now()
+		lines := bufio.NewScanner(s.resp.Body)
+		for _, want := range []time.Time{begun, begun.Add(heartbeat)} {
+			for more := true; more; more = more && lines.Text() == "" {
+				more = lines.Scan()
+			}
+			if text := lines.Text(); text != "id: "+idOfTime(want) || !time.Now().Equal(want) {
+				t.Errorf("at %s: %q", time.Since(begun), text)
+			}
+		}
+	})
+}
+
+// Fails when a client that does not read what came before keeps its watch after its right, or when what waits for it has no bound in bytes.
+func TestAClientThatDoesNotReadWhatItMissedIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.authority.grant("jane", "team-a", reads...)
+		for range view.MaxLimit {
+			w.store.deliveries = append(w.store.deliveries, view.Delivery{Failure: strings.Repeat("x", 10_000)})
+		}
+		client := w.serve()
+		first := w.open(client, "jane", "&since=1h", nil)
+		if second := w.open(client, "jane", "&since=1h", nil); first.resp.StatusCode != http.StatusOK || second.resp.StatusCode != http.StatusTooManyRequests {
+			t.Errorf("answered %d, %d", first.resp.StatusCode, second.resp.StatusCode)
+		}
+		w.authority.revoke("jane", "team-a", "watch deliveries")
+		<-time.After(recheckEvery)
+		synctest.Wait()
+		first.read()
+		if n := len(first.events); n > 2 {
+			t.Errorf("%d items after the right has ended", n)
+		}
+	})
+	kept := &news{items: make(chan any, 1)}
+	must(t, kept.handler(view.Query{})(view.Event{Message: strings.Repeat("x", 1<<20), Metadata: map[string]string{"a": strings.Repeat("x", 1<<20)}}))
+	if e := (<-kept.items).(view.Event); len(e.Message) > shortMessage || len(e.Metadata) > 0 {
+		t.Errorf("an event that waits has %d bytes of message", len(e.Message))
+	}
 }
 
 // Fails when a client that does not read holds up who hands the items out, or is not told that it missed some.

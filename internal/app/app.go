@@ -78,7 +78,7 @@ func New(ctx context.Context, o Options) (*App, error) {
 		DataDir: o.busDir(), URL: o.NATSURL, Creds: o.NATSCreds, Replicas: o.StreamReplicas,
 		DuplicateWindow: o.RateLimitInterval, HistoryAge: max(o.HistoryAge, bus.MinHistoryAge), NoHistory: o.HistoryAge == 0,
 		DeadPerProvider: o.DeadPerProvider,
-		Log: a.log.With("component", "bus"), Registerer: a.registry,
+		Log:             a.log.With("component", "bus"), Registerer: a.registry,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("bus: %w", err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -23,13 +24,17 @@ const (
 	// askTime bounds one request, maxAsk its size in bytes.
 	askTime = 30 * time.Second
 	maxAsk  = 512 << 10
-	// maxAnswering is how many requests the worker serves at a time, and maxAsked how many may wait for that. Further ones are not
-	// answered.
-	maxAnswering = 4
+	// maxAnswering is how many requests the worker has at a time, of which Requests serves as many as it likes, and maxAsked how many may
+	// wait for that. Further ones are not answered.
+	maxAnswering = 64
 	maxAsked     = 64
+	// maxAskedEach is how many of one namespace it has at a time. Further ones are told to come again after askAgain.
+	maxAskedEach = 8
+	askAgain     = 2 * time.Second
 )
 
-// Requests is what the worker does when it is asked to. An error that is no *event.Error, nor one of view, is told to nobody but the log.
+// Requests is what the worker does when it is asked to. It is called for many requests at a time, and divides its work among namespaces. An
+// error that is no *event.Error, nor one of view, is told to nobody but the log.
 type Requests interface {
 	Replay(ctx context.Context, namespace string, r view.ReplayRequest) (view.ReplayResult, error)
 	Test(ctx context.Context, namespace string, r view.TestRequest) (view.TestResult, error)
@@ -129,6 +134,7 @@ func (b *Bus) Answer(ctx context.Context, r Requests) error {
 	defer func() { _ = sub.Unsubscribe() }()
 	var serving errgroup.Group
 	serving.SetLimit(maxAnswering)
+	a := &answerer{Bus: b, requests: r, of: map[string]int{}}
 	defer func() { _ = serving.Wait() }()
 	for {
 		select {
@@ -136,48 +142,92 @@ func (b *Bus) Answer(ctx context.Context, r Requests) error {
 			return nil
 		case m := <-asked:
 			serving.Go(func() error {
-				b.answer(ctx, r, m)
+				a.answer(ctx, m)
 				return nil
 			})
 		}
 	}
 }
 
-func (b *Bus) answer(ctx context.Context, r Requests, m *nats.Msg) {
+// answerer is one term of answering.
+type answerer struct {
+	*Bus
+	requests Requests
+
+	mu sync.Mutex
+	of map[string]int // requests that are served or wait for it, by namespace
+}
+
+// join takes a place among a namespace's requests, and reports whether there was one.
+func (a *answerer) join(namespace string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.of[namespace] >= maxAskedEach {
+		return false
+	}
+	a.of[namespace]++
+	return true
+}
+
+func (a *answerer) leave(namespace string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.of[namespace]--; a.of[namespace] == 0 {
+		delete(a.of, namespace)
+	}
+}
+
+func (a *answerer) answer(ctx context.Context, m *nats.Msg) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	var body []byte
 	switch m.Subject {
 	case subjectAsk + askReplay:
-		body = serve(ctx, b, m, r.Replay)
+		body = serve(ctx, a, m, a.requests.Replay)
 	case subjectAsk + askTest:
-		body = serve(ctx, b, m, r.Test)
+		body = serve(ctx, a, m, a.requests.Test)
 	}
 	if body == nil {
 		return
 	}
 	if err := m.Respond(body); err != nil {
-		b.log.Warn("a request of a replica was not answered", "error", err)
+		a.log.Warn("a request of a replica was not answered", "error", err)
 	}
 }
 
 // serve returns the answer to a question, nil for none.
-func serve[Q, A any](ctx context.Context, b *Bus, m *nats.Msg, do func(context.Context, string, Q) (A, error)) []byte {
+func serve[Q, A any](ctx context.Context, a *answerer, m *nats.Msg, do func(context.Context, string, Q) (A, error)) []byte {
 	var q question[Q]
 	if len(m.Data) > maxAsk || json.Unmarshal(m.Data, &q) != nil || q.Namespace == "" || !event.Owned(ctx) {
 		return nil
 	}
-	var a answer[A]
+	var told answer[A]
 	var err error
-	if a.Result, err = recovered(do)(ctx, q.Namespace, q.Request); err != nil {
-		a.Error = refusalOf(err)
-		b.log.Warn("a request of an owner failed", "namespace", q.Namespace, "request", m.Subject, "error", err)
+	if told.Result, err = one(ctx, a, q, do); err != nil {
+		told.Error = refusalOf(err)
+		a.log.Warn("a request of an owner failed", "namespace", q.Namespace, "request", m.Subject, "error", err)
 	}
-	body, err := encodeJSON(a)
+	body, err := encodeJSON(told)
 	if err != nil {
 		return nil
 	}
 	return body
+}
+
+// one has one request done, if its namespace has a place for it.
+func one[Q, A any](ctx context.Context, a *answerer, q question[Q], do func(context.Context, string, Q) (A, error)) (result A, err error) {
+	if !a.join(q.Namespace) {
+		return result, tooMany()
+	}
+	defer a.leave(q.Namespace)
+	return recovered(do)(ctx, q.Namespace, q.Request)
+}
+
+// tooMany is the error of a request of a namespace of which as many as may be are under way.
+func tooMany() *event.Error {
+	e := event.NewError(event.Retry, "busy", "too many replays and tests of this namespace are under way: ask again in some seconds", nil)
+	e.RetryAfter = askAgain
+	return e
 }
 
 // recovered is do with a panic as an error: an owner's request must not end the process, with all that it does for others. The value may

@@ -126,3 +126,58 @@ func TestAWorkerWhoseTermIsOverDoesNothing(t *testing.T) {
 		t.Errorf("asked for %q: %v", r.namespace, err)
 	}
 }
+
+// slowly is a worker's side whose replays of one namespace last until they are let go.
+type slowly struct {
+	requests
+	slow  string
+	began chan struct{}
+	end   chan struct{}
+}
+
+func (s *slowly) Replay(ctx context.Context, namespace string, _ view.ReplayRequest) (view.ReplayResult, error) {
+	if namespace == s.slow {
+		s.began <- struct{}{}
+		select {
+		case <-s.end:
+		case <-ctx.Done():
+		}
+	}
+	return view.ReplayResult{Replayed: 1}, nil
+}
+
+// T6. Fails when the requests of one namespace, which are served one after the other, are in the way of another's, or have no bound.
+func TestT6RequestsOfANamespaceAreInTheWayOfNoOthers(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	r := &slowly{slow: "team-m", began: make(chan struct{}, maxAnswering), end: make(chan struct{})}
+	answering(t, b, r, func() bool { return true })
+	const many = 2 * maxAskedEach
+	told := make(chan error, many)
+	for range many {
+		go func() {
+			_, err := b.AskReplay(ctx, "team-m", view.ReplayRequest{})
+			told <- err
+		}()
+	}
+	for range many - maxAskedEach {
+		if e, ok := errors.AsType[*event.Error](receive(t, told)); !ok || e.Class != event.Retry || e.RetryAfter <= 0 {
+			t.Errorf("one too many is told %v", e)
+		}
+	}
+	for range maxAskedEach {
+		receive(t, r.began)
+	}
+	soon, cancel := context.WithTimeout(ctx, askTime/3)
+	defer cancel()
+	if result, err := b.AskReplay(soon, "team-a", view.ReplayRequest{}); err != nil || result.Replayed != 1 {
+		t.Errorf("another namespace is told %+v, %v", result, err)
+	}
+	close(r.end)
+	for range maxAskedEach {
+		must(t, receive(t, told))
+	}
+	if _, err := b.AskReplay(ctx, "team-m", view.ReplayRequest{}); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}

@@ -24,9 +24,9 @@ const (
 // ErrSlow ends a follower that does not take its items as fast as they come.
 var ErrSlow = errors.New("follower is too slow")
 
-// Follow calls handle with the new items of a list of a namespace, a view.Delivery, view.Event or view.Webhook each, in the order of each
-// stream, until ctx ends, when it returns nil, or handle fails. One that is too slow is ended with ErrSlow. New is what is stored after
-// the call.
+// Follow calls handle with a view.Begun and then with the new items of a list of a namespace, a view.Delivery, view.Event or view.Webhook
+// each, in the order of each stream, until ctx ends, when it returns nil, or handle fails. One that is too slow is ended with ErrSlow. All
+// that is stored from view.Begun on is new, and some of what was stored since the call may be.
 //
 // All followers of this process share one reader for each stream, and nothing is read while there is no follower.
 func (b *Bus) Follow(ctx context.Context, namespace string, list view.List, handle func(item any) error) error {
@@ -35,9 +35,20 @@ func (b *Bus) Follow(ctx context.Context, namespace string, list view.List, hand
 		return fmt.Errorf("follow: there is no list %q", list)
 	}
 	f := &follower{namespace: namespace, items: make(chan any, maxBehind), slow: make(chan struct{})}
+	var begun []<-chan struct{}
 	for _, feed := range feeds {
-		feed.join(ctx, f)
+		begun = append(begun, feed.join(ctx, f))
 		defer feed.leave(f)
+	}
+	for _, begun := range begun {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-begun:
+		}
+	}
+	if err := handle(view.Begun{}); err != nil {
+		return err
 	}
 	for {
 		select {
@@ -83,6 +94,8 @@ type followed struct {
 	changing sync.Mutex
 	stop     context.CancelFunc
 	stopped  chan struct{}
+	// begun is closed when it is known where reading begins.
+	begun chan struct{}
 
 	mu        sync.Mutex
 	followers map[string]map[*follower]struct{} // by namespace
@@ -111,8 +124,8 @@ func anyOf[T any](decode func(browse.Message) []T) func(browse.Message) []any {
 	}
 }
 
-// join adds a follower, and begins to read with the first one.
-func (f *followed) join(ctx context.Context, one *follower) {
+// join adds a follower, and begins to read with the first one. What it returns is closed when all that is stored from then on will be read.
+func (f *followed) join(ctx context.Context, one *follower) (begun <-chan struct{}) {
 	f.changing.Lock()
 	defer f.changing.Unlock()
 	f.mu.Lock()
@@ -123,11 +136,12 @@ func (f *followed) join(ctx context.Context, one *follower) {
 	f.followers[one.namespace][one] = struct{}{}
 	f.mu.Unlock()
 	if !first {
-		return
+		return f.begun
 	}
 	ctx, f.stop = context.WithCancel(context.WithoutCancel(ctx)) // others may follow for longer
-	f.stopped = make(chan struct{})
-	go f.run(ctx, time.Now(), f.stopped)
+	f.stopped, f.begun = make(chan struct{}), make(chan struct{})
+	go f.run(ctx, f.begun, f.stopped)
+	return f.begun
 }
 
 // leave takes a follower off. With the last one it returns when nothing is read any more.
@@ -147,8 +161,8 @@ func (f *followed) leave(one *follower) {
 	}
 }
 
-// run reads what is stored from a time on, until ctx ends. What is read next is kept over an interruption.
-func (f *followed) run(ctx context.Context, from time.Time, stopped chan<- struct{}) {
+// run reads what is stored from now on, until ctx ends. What is read next is kept over an interruption.
+func (f *followed) run(ctx context.Context, begun, stopped chan<- struct{}) {
 	defer close(stopped)
 	var next uint64
 	read := f.read
@@ -156,23 +170,42 @@ func (f *followed) run(ctx context.Context, from time.Time, stopped chan<- struc
 		read = f.poll
 	}
 	for ctx.Err() == nil {
-		if err := read(ctx, from, &next); err != nil && ctx.Err() == nil {
+		err := f.begin(ctx, &next, begun)
+		if err == nil {
+			err = read(ctx, &next)
+		}
+		if err != nil && ctx.Err() == nil {
 			f.reads.bus.log.Warn("following a stream was interrupted", "stream", f.stream, "error", err)
 		}
 		_ = wait(ctx, followRetry)
 	}
 }
 
-func (f *followed) read(ctx context.Context, from time.Time, next *uint64) error {
+// begin finds out where reading begins, unless that is known: behind the last message, whatever the clocks of the replicas say.
+func (f *followed) begin(ctx context.Context, next *uint64, begun chan<- struct{}) error {
+	if *next > 0 {
+		return nil
+	}
+	stream, err := f.reads.stream(f.stream)
+	if err != nil {
+		return err
+	}
+	last, err := stream.Last(ctx, everythingElse)
+	if err != nil && !errors.Is(err, browse.ErrNone) {
+		return err
+	}
+	*next = last.Seq + 1
+	close(begun)
+	return nil
+}
+
+func (f *followed) read(ctx context.Context, next *uint64) error {
 	js, err := f.reads.jetStream()
 	if err != nil {
 		return err
 	}
 	cfg := jetstream.OrderedConsumerConfig{
 		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: *next, InactiveThreshold: feedInactive,
-	}
-	if *next == 0 {
-		cfg.DeliverPolicy, cfg.OptStartSeq, cfg.OptStartTime = jetstream.DeliverByStartTimePolicy, 0, &from
 	}
 	c, err := js.OrderedConsumer(ctx, f.stream, cfg)
 	if err != nil {
@@ -198,15 +231,10 @@ func (f *followed) read(ctx context.Context, from time.Time, next *uint64) error
 }
 
 // poll reads the stream by requests for the next message.
-func (f *followed) poll(ctx context.Context, from time.Time, next *uint64) error {
+func (f *followed) poll(ctx context.Context, next *uint64) error {
 	stream, err := f.reads.stream(f.stream)
 	if err != nil {
 		return err
-	}
-	if *next == 0 {
-		if *next, err = firstSince(ctx, stream, from); err != nil {
-			return err
-		}
 	}
 	for {
 		m, err := stream.Next(ctx, *next, everythingElse)
@@ -220,20 +248,6 @@ func (f *followed) poll(ctx context.Context, from time.Time, next *uint64) error
 			return err
 		}
 	}
-}
-
-// firstSince returns the sequence of the first message that is stored at a time or later, also when there is none yet.
-func firstSince(ctx context.Context, s browse.Stream, from time.Time) (uint64, error) {
-	last, err := s.Last(ctx, everythingElse)
-	switch {
-	case errors.Is(err, browse.ErrNone):
-		return 1, nil
-	case err != nil:
-		return 0, err
-	case last.Time.Before(from):
-		return last.Seq + 1, nil
-	}
-	return s.Since(ctx, from)
 }
 
 // tell hands a message's items to the followers of its namespace. None of them is waited for.

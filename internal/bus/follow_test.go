@@ -14,24 +14,54 @@ import (
 func followTo(t testing.TB, b *Bus, namespace string, list view.List) <-chan any {
 	t.Helper()
 	items := make(chan any, 100)
-	feed := b.reads.feeds[list][0]
-	count := func() int {
-		feed.mu.Lock()
-		defer feed.mu.Unlock()
-		return len(feed.followers[namespace])
-	}
-	before := count()
 	start(t, func(ctx context.Context) error {
 		return b.Follow(ctx, namespace, list, func(item any) error {
 			items <- item
 			return nil
 		})
 	})
-	for ctx := testContext(t); count() == before; {
-		must(t, ctx.Err())
-		must(t, b.nc.Flush())
+	if first := receive(t, items); first != any(view.Begun{}) {
+		t.Fatalf("begins with %+v", first)
 	}
 	return items
+}
+
+// Fails when following is said to have begun before it is known where: what is stored in between would be neither listed nor followed.
+func TestNothingIsMissedBetweenListingAndFollowing(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	items := make(chan any, 10)
+	b.reads.mu.Lock() // so that nothing can be asked of the stream
+	start(t, func(ctx context.Context) error {
+		return b.Follow(ctx, "team", view.Events, func(item any) error {
+			items <- item
+			return nil
+		})
+	})
+	feed := b.reads.feeds[view.Events][0]
+	for joined := 0; joined == 0; {
+		must(t, ctx.Err())
+		feed.mu.Lock()
+		joined = len(feed.followers)
+		feed.mu.Unlock()
+	}
+	published(t, b, "before", "team", "app")
+	if n := len(items); n > 0 {
+		t.Errorf("%d items before it is known where the stream ends", n)
+	}
+	b.reads.mu.Unlock()
+	if first := receive(t, items); first != any(view.Begun{}) {
+		t.Fatalf("begins with %+v", first)
+	}
+	published(t, b, "after", "team", "app")
+	if got := receive(t, items).(view.Event); got.ID != "after" {
+		t.Errorf("followed %+v", got)
+	}
+	page, err := b.ListEvents(ctx, "team", view.Query{})
+	must(t, err)
+	if n := len(page.Items); n != 2 {
+		t.Errorf("%d events are listed", n)
+	}
 }
 
 // Fails when a follower misses what is new in one of the streams, or gets what is old or another namespace's.
@@ -78,7 +108,10 @@ func TestASlowFollowerIsEndedAndHoldsUpNobody(t *testing.T) {
 	items := followTo(t, b, "team", view.Events)
 	stuck, ended, free := make(chan struct{}), make(chan error, 1), make(chan struct{})
 	go func() {
-		ended <- b.Follow(ctx, "team", view.Events, func(any) error {
+		ended <- b.Follow(ctx, "team", view.Events, func(item any) error {
+			if item == any(view.Begun{}) {
+				return nil
+			}
 			select {
 			case stuck <- struct{}{}:
 			case <-free:
@@ -123,8 +156,10 @@ func TestFollowersShareOneReader(t *testing.T) {
 	got := make(chan struct{}, followers)
 	for i := range followers {
 		stops = append(stops, start(t, func(ctx context.Context) error {
-			return b.Follow(ctx, fmt.Sprint("team", i), view.Events, func(any) error {
-				got <- struct{}{}
+			return b.Follow(ctx, fmt.Sprint("team", i), view.Events, func(item any) error {
+				if item != any(view.Begun{}) {
+					got <- struct{}{}
+				}
 				return nil
 			})
 		}))

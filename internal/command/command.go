@@ -44,11 +44,14 @@ func asking(c *cobra.Command, flags func(*pflag.FlagSet, *session), run func(ctx
 		ctx := c.Context()
 		api, done, err := s.open(ctx)
 		if err != nil {
-			return err
+			return shown{err}
 		}
 		defer done()
 		s.api = api
-		return run(ctx, s, args)
+		if err := run(ctx, s, args); err != nil {
+			return shown{err}
+		}
+		return nil
 	}
 	return c
 }

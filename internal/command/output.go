@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 	"unicode"
+	"unicode/utf16"
 
 	"sigs.k8s.io/yaml"
 )
@@ -38,20 +40,54 @@ func (o output) machine() bool { return o.format == formatJSON || o.format == fo
 
 // write writes a result for a program.
 func (o output) write(w io.Writer, result any) error {
-	var text []byte
-	var err error
-	if o.format == formatYAML {
-		text, err = yaml.Marshal(result)
-	} else {
-		text, err = json.MarshalIndent(result, "", "  ")
-		text = append(text, '\n')
-	}
+	document, err := json.MarshalIndent(result, "", "  ")
 	if err != nil {
 		return fmt.Errorf("write result: %w", err)
+	}
+	text := append(escaped(document, jsonEscape), '\n')
+	if o.format == formatYAML {
+		if text, err = inYAML(document); err != nil {
+			return fmt.Errorf("write result: %w", err)
+		}
 	}
 	_, err = w.Write(text)
 	return err
 }
+
+// inYAML is a JSON document in YAML. With a text that steers a terminal it is in the form of JSON, which is YAML too, as YAML's own form has
+// some of these characters as they are.
+func inYAML(document []byte) ([]byte, error) {
+	document = append(escaped(document, yamlEscape), '\n')
+	text, err := yaml.JSONToYAML(document)
+	if err == nil && bytes.IndexFunc(text, func(r rune) bool { return r != '\n' && steers(r) }) >= 0 {
+		return document, nil
+	}
+	return text, err
+}
+
+// escaped is a JSON document in which the characters that steer a terminal are written out. Outside of its texts it has none but line feeds.
+func escaped(document []byte, escape func(rune) string) []byte {
+	var b bytes.Buffer
+	for _, r := range string(document) {
+		if r == '\n' || !steers(r) {
+			b.WriteRune(r)
+			continue
+		}
+		b.WriteString(escape(r))
+	}
+	return b.Bytes()
+}
+
+// jsonEscape writes a character out as RFC 8259, section 7, has it: as one or two units of UTF-16.
+func jsonEscape(r rune) (text string) {
+	for _, unit := range utf16.AppendRune(nil, r) {
+		text += fmt.Sprintf(`\u%04x`, unit)
+	}
+	return text
+}
+
+// yamlEscape writes a character out as YAML 1.2, section 5.7, has it, which knows no pairs of units.
+func yamlEscape(r rune) string { return fmt.Sprintf(`\U%08x`, r) }
 
 // column is one column of a table of items.
 type column[T any] struct {
@@ -92,11 +128,21 @@ func orDash(s string) string {
 	return s
 }
 
-// plain is text on one line that steers no terminal: without control characters, and without characters of the category Cf, which reorder or
-// hide text. Each of them, and each run of white space, is one space.
+// steers reports whether a character is a control character, ends a line, or is of the category Cf, which reorder or hide text.
+func steers(r rune) bool {
+	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r)
+}
+
+// shown is an error as a terminal is shown it: it may quote what the API answered.
+type shown struct{ error }
+
+func (s shown) Error() string { return plain(s.error.Error()) }
+func (s shown) Unwrap() error { return s.error }
+
+// plain is text on one line that steers no terminal. Each character that does, and each run of white space, is one space.
 func plain(text string) string {
 	clean := strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r) {
+		if steers(r) {
 			return ' '
 		}
 		return r

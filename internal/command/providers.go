@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -46,6 +47,9 @@ func providersTest() *cobra.Command {
 	})
 }
 
+// notYet are the answers after which an outcome is asked for again: the delivery is under way, or the API is busy.
+var notYet = []int{http.StatusNotFound, http.StatusTooManyRequests, http.StatusServiceUnavailable}
+
 // outcome waits until a delivery is sent, given up or has failed once, and returns nil if nothing is known of it by then.
 func outcome(ctx context.Context, api *client.Client, namespace, id string, wait time.Duration) (*view.DeliveryDetail, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
@@ -60,8 +64,8 @@ func outcome(ctx context.Context, api *client.Client, namespace, id string, wait
 		d, err := api.Delivery(ctx, namespace, id)
 		var refused *client.Error
 		switch {
-		case errors.As(err, &refused) && refused.Status == http.StatusNotFound, ctx.Err() != nil:
-			continue // it is under way
+		case errors.As(err, &refused) && slices.Contains(notYet, refused.Status), ctx.Err() != nil:
+			continue
 		case err != nil:
 			return nil, err
 		}

@@ -44,18 +44,23 @@ func replay(ctx context.Context, s *session, ids []string) error {
 	case len(ids) > 0 && selects:
 		return errors.New("give either IDs or flags that select deliveries")
 	}
-	total, err := replayAll(ctx, s, namespace, r)
-	if err != nil {
-		return err
+	total, failure := replayAll(ctx, s, namespace, r)
+	if failure != nil && total.Replayed == 0 {
+		return inNamespace(namespace, failure)
 	}
 	if s.machine() {
-		return s.write(s.out, total)
+		err = s.write(s.out, total)
+	} else {
+		err = showReplay(s, &total)
 	}
-	return showReplay(s, &total)
+	if failure != nil {
+		return fmt.Errorf("the others were not replayed: %w", inNamespace(namespace, failure))
+	}
+	return err
 }
 
 // replayAll asks until all that is dead is on its way again: one request replays view.MaxReplay at most. What dies again meanwhile is left
-// alone. It asks once for what was sent, which would be found again.
+// alone. It asks once for what was sent, which would be found again. An error is of a request that came after those whose result it is.
 func replayAll(ctx context.Context, s *session, namespace string, r view.ReplayRequest) (total view.ReplayResult, _ error) {
 	repeats := r.State == view.StateDead
 	passes := tooMany
@@ -65,9 +70,7 @@ func replayAll(ctx context.Context, s *session, namespace string, r view.ReplayR
 	for {
 		result, err := patiently(ctx, s, passes, func() (view.ReplayResult, error) { return s.api.Replay(ctx, namespace, r) })
 		if err != nil {
-			if err = inNamespace(namespace, err); total.Replayed > 0 {
-				err = fmt.Errorf("%d deliveries are on their way again, and then: %w", total.Replayed, err)
-			}
+			total.More = true
 			return total, err
 		}
 		total.Replayed += result.Replayed

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -98,11 +97,35 @@ func list[T any](ctx context.Context, s *session, of view.List, columns []column
 	if err != nil {
 		return err
 	}
-	var items []T
+	columns = columnsFor(columns, s.format == formatWide, s.all)
+	if !s.watch {
+		items, err := listed(ctx, s, namespaces, of, at)
+		if err != nil {
+			return err
+		}
+		return show(s, columns, items)
+	}
+	f, err := follow(ctx, s, namespaces, of, columns) // before, so that nothing between the two is missed
+	if err != nil {
+		return err
+	}
+	defer f.end()
+	items, err := listed(ctx, s, namespaces, of, at)
+	if err != nil {
+		return err
+	}
+	if err := show(s, columns, items); err != nil {
+		return err
+	}
+	return f.show(items)
+}
+
+// listed are the items of a list in some namespaces, newest first.
+func listed[T any](ctx context.Context, s *session, namespaces []string, of view.List, at func(T) time.Time) (items []T, err error) {
 	for _, namespace := range namespaces {
 		found, err := pages[T](ctx, s, namespace, of)
 		if err != nil {
-			return inNamespace(namespace, err)
+			return nil, inNamespace(namespace, err)
 		}
 		items = append(items, found...)
 	}
@@ -110,14 +133,7 @@ func list[T any](ctx context.Context, s *session, of view.List, columns []column
 	if s.query.Limit > 0 && len(items) > s.query.Limit {
 		items = items[:s.query.Limit]
 	}
-	columns = columnsFor(columns, s.format == formatWide, s.all)
-	if err := show(s, columns, items); err != nil {
-		return err
-	}
-	if !s.watch {
-		return nil
-	}
-	return follow(ctx, s, namespaces, of, columns)
+	return items, nil
 }
 
 // inNamespace names the namespace of an error.
@@ -148,31 +164,6 @@ func pages[T any](ctx context.Context, s *session, namespace string, of view.Lis
 	}
 }
 
-// follow shows what comes, until the caller stops it or the API does not answer any more.
-func follow[T any](ctx context.Context, s *session, namespaces []string, of view.List, columns []column[T]) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	q := s.query
-	q.Since, q.Until, q.Limit = time.Time{}, time.Time{}, 0
-	var showing sync.Mutex
-	var watches sync.WaitGroup
-	for _, namespace := range namespaces {
-		watches.Go(func() {
-			err := client.Follow(ctx, s.api, client.Watch{Namespace: namespace, List: of, Query: q}, func(item T) error {
-				showing.Lock()
-				defer showing.Unlock()
-				return showOne(s, columns, item)
-			})
-			cancel(inNamespace(namespace, err))
-		})
-	}
-	watches.Wait()
-	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
-		return err
-	}
-	return nil
-}
-
 // columnsFor are the columns of a table, with those that only a wide one has and with the namespace if they are asked for.
 func columnsFor[T any](all []column[T], wide, namespaced bool) []column[T] {
 	return slices.DeleteFunc(slices.Clone(all), func(c column[T]) bool {
@@ -197,6 +188,7 @@ func show[T any](s *session, columns []column[T], items []T) error {
 		return s.write(s.out, view.Page[T]{Items: append([]T{}, items...)})
 	}
 	if s.watch {
+		items = slices.Clone(items)
 		slices.Reverse(items) // what comes is below them
 	}
 	if len(items) == 0 && !s.watch {
@@ -219,7 +211,12 @@ func (s *session) hint() string {
 func showOne[T any](s *session, columns []column[T], item T) error {
 	switch s.format {
 	case formatJSON:
-		return json.NewEncoder(s.out).Encode(item)
+		text, err := json.Marshal(item)
+		if err != nil {
+			return err
+		}
+		_, err = s.out.Write(append(escaped(text, jsonEscape), '\n'))
+		return err
 	case formatYAML:
 		if _, err := fmt.Fprintln(s.out, "---"); err != nil {
 			return err

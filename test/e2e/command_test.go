@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -15,6 +16,10 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"notifier/test/env"
 )
@@ -33,8 +38,10 @@ func newShell(s *env.Fixture) *shell {
 	dir := s.T.TempDir()
 	kubeconfig := filepath.Join(dir, "kubeconfig")
 	s.Must(s.System.KubeconfigAs(s.Ctx, namespace, env.OwnerAccount, kubeconfig))
-	for _, name := range []string{"notifier", "kubectl-notifier"} {
-		s.Must(os.Symlink(s.System.Program, filepath.Join(dir, name)))
+	kubectl, err := env.BuildPinned(s.Ctx, "kubectl", "notifier/test/kubectl")
+	s.Must(err)
+	for name, program := range map[string]string{"notifier": s.System.Program, "kubectl-notifier": s.System.Program, "kubectl": kubectl} {
+		s.Must(os.Symlink(program, filepath.Join(dir, name)))
 	}
 	return &shell{s, []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "KUBECONFIG=" + kubeconfig, "NOTIFIER_SERVER=" + s.Notifier.APIURL, "HOME=" + dir}}
 }
@@ -72,13 +79,94 @@ func (s *shell) ids(line string) []string {
 	return ids
 }
 
-var commandLine = regexp.MustCompile(`(?m)^\$ (notifier [^#\n]*)`)
+var (
+	// shellBlock is a block of lines that a shell is given, shellLine one of them, and assignment one whose value later ones use.
+	shellBlock = regexp.MustCompile("(?s)```console\n(.*?)```")
+	shellLine  = regexp.MustCompile(`(?m)^\$ (.*)$`)
+	assignment = regexp.MustCompile(`^([A-Z]+)=\$\(`)
+)
 
-// Fails when a command line of docs/deliveries.md does not do what the page says, for a user who has the product's roles for owners in
-// one namespace, or when the command shows that user another namespace.
-func TestEachCommandOfTheDocumentationIsRun(t *testing.T) {
-	s := newShell(setUp(t).Fixture)
-	var up atomic.Bool
+// outcomes are what the output of a line with some text has, at once or in a moment.
+var outcomes = []struct{ line, has string }{
+	{" deliveries show", "HTTP 410"},
+	{" explain", "yes"},
+	{" webhooks list", "accepted"},
+	{" providers test", "accepted the test message"},
+	{"notifier ui", "#token="},
+	{"state=dead&since", `"state":"dead"`},
+	{"watch=1", "event: item"},
+	{"get providers,alerts", "provider"},
+	{".status.recent", "["},
+	{".status.lastFailure", "410"},
+	{" annotate", " annotated"},
+	{" events --for", "TestSent"},
+}
+
+// line runs one line of the page until its output is as it is to be. A line that watches is ended then.
+func (s *shell) line(line string, variables []string) {
+	s.T.Helper()
+	has := ""
+	for _, o := range outcomes {
+		if strings.Contains(line, o.line) {
+			has = o.has
+		}
+	}
+	if strings.Contains(line, "watch=1") {
+		s.watch(line, has, variables)
+		return
+	}
+	again := strings.Contains(line, "kubectl") && !strings.Contains(line, "annotate") // it looks, and status and Events come in a moment
+	s.Must(env.Eventually(s.Ctx, func(context.Context) error {
+		out, err := s.try(line, variables...)
+		if err == nil && !strings.Contains(out, has) {
+			err = fmt.Errorf("%s: the output lacks %q:\n%s", line, has, out)
+		}
+		if err != nil && !again {
+			s.T.Fatal(err)
+		}
+		return err
+	}))
+}
+
+// watch runs a line that has no end until its output has a text, which an event is posted for.
+func (s *shell) watch(line, has string, variables []string) {
+	s.T.Helper()
+	ctx, cancel := context.WithTimeout(s.Ctx, 30*time.Second)
+	defer cancel()
+	c := exec.CommandContext(ctx, "sh", "-ec", "exec "+line)
+	c.Env = append(append([]string{}, s.env...), variables...)
+	out, err := c.StdoutPipe()
+	s.Must(err)
+	s.Must(c.Start())
+	posted, found := false, false
+	for lines := bufio.NewScanner(out); !found && lines.Scan(); found = strings.Contains(lines.Text(), has) {
+		if !posted {
+			s.PostEvent(s.Tenant, "Kustomization", "app", "error", "BuildFailed", "again no such file", "main@sha1:2")
+			posted = true
+		}
+	}
+	cancel()
+	_ = c.Wait() // it was killed
+	if !found {
+		s.T.Errorf("%s: the output lacks %q", line, has)
+	}
+}
+
+// setUpAsThePageSays makes what docs/deliveries.md is about: Provider slack, Alert all, Receiver github, and one delivery that was given up,
+// whose ID is returned. The destination takes nothing until up is set. The tenant's user and the service account default have the role edit,
+// which the page counts with.
+func setUpAsThePageSays(s *shell, up *atomic.Bool) (dead string) {
+	for _, account := range []string{env.OwnerAccount, "default"} {
+		_, err := s.Tenant.Client.RbacV1().RoleBindings(s.Tenant.Namespace).Create(s.Ctx, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: account + "-edit"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
+			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: s.Tenant.Namespace, Name: account}},
+		}, metav1.CreateOptions{})
+		s.Must(err)
+		for _, role := range []string{"notifier-view", "notifier-edit"} {
+			s.Must(s.Tenant.AwaitAllowed(s.Ctx, true, env.ServiceAccountUser(s.Tenant.Namespace, account), s.Tenant.Namespace, added[role]...))
+		}
+	}
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", "app", nil, ""))
 	sink := s.NewSink()
@@ -88,10 +176,14 @@ func TestEachCommandOfTheDocumentationIsRun(t *testing.T) {
 		}
 		return env.Answer{}
 	})
-	s.Must(s.Tenant.Alert(s.Ctx, "slack", "generic", sink.URL("/"), env.AnyKustomization))
+	s.Must(s.Tenant.Provider(s.Ctx, "slack", "generic", sink.URL("/")))
+	s.Must(s.Tenant.Object(s.Ctx, "Alert", "all", nil, `{"providerRef":{"name":"slack"},"eventSources":[`+env.AnyKustomization+`]}`))
+	for kind, name := range map[string]string{"Provider": "slack", "Alert": "all"} {
+		_, err := s.Tenant.WaitCondition(s.Ctx, kind, name, "Serving", metav1.ConditionTrue, "")
+		s.Must(err)
+	}
 	s.Push(s.Receiver(s.Tenant, "github", "token", ""), "token", http.StatusOK)
 	s.PostEvent(s.Tenant, "Kustomization", "app", "error", "BuildFailed", "no such file", "main@sha1:1")
-	dead := ""
 	s.Must(env.Eventually(s.Ctx, func(context.Context) error {
 		if found := s.ids("notifier deliveries list --state=dead"); len(found) == 1 {
 			dead = found[0]
@@ -106,24 +198,40 @@ func TestEachCommandOfTheDocumentationIsRun(t *testing.T) {
 		}
 		return err
 	}))
-	up.Store(true)
-	event := s.ids("notifier events list")[0]
+	return dead
+}
 
+// Fails when a line that docs/deliveries.md gives a shell does not do what the page says, for a user who has the role edit in one namespace, or
+// when the command shows that user another namespace. kubectl is the one of Kubernetes, built from its own repository in the version that
+// test/kubectl pins, and curl the machine's. What is changed in the lines is the name of the namespace.
+func TestEachCommandOfTheDocumentationIsRun(t *testing.T) {
+	s := newShell(setUp(t).Fixture)
+	var up atomic.Bool
+	dead := setUpAsThePageSays(s, &up)
+	event := s.ids("notifier events list")[0]
+	variables := []string{"ID=" + dead, "OTHER=" + strings.Repeat("0", len(dead)), "EVENT=" + event, "API=" + s.APIURL}
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "deliveries.md"))
 	s.Must(err)
-	lines := commandLine.FindAllStringSubmatch(string(page), -1)
-	if len(lines) < 10 {
-		t.Fatalf("the page has %d command lines", len(lines))
-	}
-	for _, line := range lines {
-		out := s.run(line[1], "ID="+dead, "EVENT="+event)
-		for command, want := range map[string]string{
-			"show": "HTTP 410", "explain": "yes", "webhooks": "accepted", "test": "accepted the test message", "ui": "#token=",
-		} {
-			if strings.Contains(line[1], " "+command) && !strings.Contains(out, want) {
-				t.Errorf("%s: the output lacks %q:\n%s", line[1], want, out)
+	ran := map[string]int{}
+	for _, block := range shellBlock.FindAllStringSubmatch(string(page), -1) {
+		for _, found := range shellLine.FindAllStringSubmatch(block[1], -1) {
+			line := strings.ReplaceAll(found[1], "team-a", s.Tenant.Namespace)
+			up.Store(up.Load() || strings.Contains(line, "deliveries replay"))
+			if name := assignment.FindStringSubmatch(line); name != nil {
+				variables = append(variables, name[1]+"="+s.run(line+"\nprintf %s \"$"+name[1]+"\"", variables...))
+			} else {
+				s.line(line, variables)
 			}
+			ran[strings.Fields(line)[0]]++
 		}
+	}
+	if ran["notifier"] < 10 || ran["kubectl"] < 8 || ran["curl"] < 2 {
+		t.Errorf("the page has lines of %v", ran)
+	}
+	provider, err := s.Tenant.Get(s.Ctx, "Provider", "slack")
+	s.Must(err)
+	if last, _, _ := unstructured.NestedString(provider.Object, "status", "lastHandledReplay"); last != "since=1h" {
+		t.Errorf("the last replay that was acted on is %q", last)
 	}
 	other := s.NewTenant()
 	if out, err := s.try("notifier deliveries list -n " + other.Namespace); err == nil || strings.TrimSpace(out) != "" {

@@ -299,7 +299,7 @@ func TestW5ARevokedRoleBindingEndsAccessWithinTenSeconds(t *testing.T) {
 	}
 }
 
-// W3. Fails when a token that is malformed, expired, of another audience or of nobody is taken.
+// W3. Fails when a token that is malformed, expired, of another audience or of nobody is taken, or is told from another such token.
 func TestW3AForeignTokenIsNone(t *testing.T) {
 	s := setUp(t)
 	token, path := s.token(s.Tenant, "viewer"), "/v1/namespaces/"+s.Tenant.Namespace+"/deliveries"
@@ -310,13 +310,26 @@ func TestW3AForeignTokenIsNone(t *testing.T) {
 	parts := strings.Split(token, ".")
 	gone := s.token(s.Tenant, "gone")
 	s.Must(s.Tenant.Client.CoreV1().ServiceAccounts(s.Tenant.Namespace).Delete(s.Ctx, "gone", metav1.DeleteOptions{}))
+	now := time.Now()
+	resigned := func(begins, ends time.Time) string {
+		changed, err := s.System.Resign(token, map[string]any{"iat": begins.Unix(), "nbf": begins.Unix(), "exp": ends.Unix()})
+		s.Must(err)
+		return changed
+	}
+	if resp := s.api(resigned(now.Add(-time.Hour), now.Add(time.Hour)), http.MethodGet, path, ""); resp.Status != http.StatusOK {
+		t.Fatalf("a good token of the key that signs the next ones: %d %s", resp.Status, resp.Body)
+	}
+	refused := s.api("aaaa", http.MethodGet, path, "").Body
 	for name, bad := range map[string]string{
+		"expired": resigned(now.Add(-2*time.Hour), now.Add(-time.Hour)), "not valid yet": resigned(now.Add(time.Hour), now.Add(2*time.Hour)),
 		"none": "", "malformed": "aaaa.bbbb.cccc", "without its signature": parts[0] + "." + parts[1] + ".",
 		"with another's claims": parts[0] + "." + strings.Split(gone, ".")[1] + "." + parts[2],
 		"of another audience":   s.token(s.Tenant, "viewer", "https://vault.example.com"), "of a deleted account": gone,
 	} {
 		if resp := s.api(bad, http.MethodGet, path, ""); resp.Status != http.StatusUnauthorized || !strings.HasPrefix(resp.Header.Get("WWW-Authenticate"), "Bearer ") {
 			t.Errorf("%s: %d %v", name, resp.Status, resp.Header)
+		} else if resp.Body != refused {
+			t.Errorf("%s is answered %s, and another token %s", name, resp.Body, refused)
 		}
 	}
 	for _, piece := range parts {

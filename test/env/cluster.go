@@ -2,6 +2,7 @@ package env
 
 import (
 	"context"
+	"crypto/ecdsa"
 	"errors"
 	"fmt"
 	"os"
@@ -55,6 +56,8 @@ type Cluster struct {
 	Client  *kubernetes.Clientset
 	Dynamic *dynamic.DynamicClient
 	mapper  *restmapper.DeferredDiscoveryRESTMapper
+	// signer signs tokens of service accounts, see Resign; nil when the cluster is not ours.
+	signer *ecdsa.PrivateKey
 }
 
 // ControlPlane returns the cluster that all tests of this process share. Tests keep apart
@@ -93,9 +96,13 @@ func StartControlPlane(ctx context.Context, o ClusterOptions) (*Cluster, error) 
 		Kubeconfig: filepath.Join(out, "kubeconfig"),
 		AuditLog:   filepath.Join(out, "audit.log"),
 	}
+	signer, err := c.newSigner(out)
+	if err != nil {
+		return nil, err
+	}
 	c.Process, err = Start(Command{
 		Path: program,
-		Args: append([]string{"--kubeconfig-out", c.Kubeconfig, "--audit-log", c.AuditLog}, o.Args...),
+		Args: append([]string{"--kubeconfig-out", c.Kubeconfig, "--audit-log", c.AuditLog, "--apiserver-flag", signer}, o.Args...),
 		// Not SIGKILL: it removes its data when it is asked to end.
 		DeathSignal: syscall.SIGTERM,
 	})

@@ -19,10 +19,10 @@ import (
 	"notifier/internal/fair"
 )
 
-// For how long answers are believed. A right is asked about again every three seconds while a watch lasts, and may take three to be told:
-// with these four it is gone ten seconds after it was revoked.
+// For how long answers are believed. A token and a right are asked about again every three seconds while a watch lasts, and may take three
+// to be told: with these four they are gone ten seconds after they were revoked.
 const (
-	userFor    = 9 * time.Second
+	userFor    = 4 * time.Second
 	allowedFor = 4 * time.Second
 	refusedFor = 2 * time.Second
 	// questionTimeout ends a question that the Kubernetes API does not answer.
@@ -41,6 +41,8 @@ const (
 	knownRate, knownBurst     = 200, 400
 	unknownRate, unknownBurst = 50, 100
 	rightRate, rightBurst     = 200, 400
+	// tenantQuestions bounds the questions at a time about rights of one tenant, so that others wait for few of them.
+	tenantQuestions = 8
 	// addressRate and addressBurst bound the tokens that are none from one address.
 	addressRate, addressBurst = 5, 20
 	maxAddresses              = 8192
@@ -70,7 +72,9 @@ type Authority struct {
 	addresses                  *fair.Limiters[netip.Addr]
 	knownBudget, unknownBudget *rate.Limiter
 	rightBudget                *rate.Limiter
-	trouble                    *rate.Limiter
+	// asking has the questions about rights that are under way, by tenant.
+	asking  *fair.Capacities[string]
+	trouble *rate.Limiter
 }
 
 type tokenKey = [sha256.Size]byte
@@ -95,7 +99,8 @@ func New(o Options) (*Authority, error) {
 		denied:      brief.New[question, struct{}](maxRefused),
 		addresses:   fair.NewLimiters[netip.Addr](addressRate, addressBurst, maxAddresses),
 		knownBudget: rate.NewLimiter(knownRate, knownBurst), unknownBudget: rate.NewLimiter(unknownRate, unknownBurst),
-		rightBudget: rate.NewLimiter(rightRate, rightBurst), trouble: rate.NewLimiter(rate.Every(time.Second), 10),
+		rightBudget: rate.NewLimiter(rightRate, rightBurst), asking: fair.NewCapacities[string](nil, tenantQuestions, 0),
+		trouble: rate.NewLimiter(rate.Every(time.Second), 10),
 	}, nil
 }
 

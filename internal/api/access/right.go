@@ -15,11 +15,22 @@ import (
 // Allowed reports whether a user has a right in a namespace, in all for the empty one.
 func (a *Authority) Allowed(ctx context.Context, u *api.User, r api.Right, namespace string) (bool, error) {
 	q := question{u.Key, r, namespace}
-	if _, ok := a.allowed.Get(q); ok {
-		return true, nil
+	if allowed, known := a.known(q); known {
+		return allowed, nil
 	}
-	if _, ok := a.denied.Get(q); ok {
-		return false, nil
+	waiting, cancel := context.WithTimeout(ctx, questionTimeout)
+	defer cancel()
+	use, err := a.asking.Acquire(waiting, u.Tenant(), 1)
+	if err != nil {
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		a.metrics.rights.over.Inc()
+		return false, api.ErrBusy
+	}
+	defer use.Release()
+	if allowed, known := a.known(q); known { // by a question that was under way
+		return allowed, nil
 	}
 	key := fmt.Sprintf("right %x %q %q", q.who, q.right, q.namespace)
 	answer, err := a.shared(ctx, key, func(ctx context.Context) (any, error) { return a.ask(ctx, u, q) })
@@ -27,6 +38,15 @@ func (a *Authority) Allowed(ctx context.Context, u *api.User, r api.Right, names
 		return false, err
 	}
 	return answer.(bool), nil
+}
+
+// known is an answer that is believed still.
+func (a *Authority) known(q question) (allowed, known bool) {
+	if _, ok := a.allowed.Get(q); ok {
+		return true, true
+	}
+	_, ok := a.denied.Get(q)
+	return false, ok
 }
 
 // ask asks within the budget.

@@ -44,7 +44,7 @@ func (a *Authority) review(ctx context.Context, token string, key tokenKey, from
 		Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: a.options.Audiences},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		a.refund(charged, now)
+		refund(charged, now)
 		a.metrics.tokens.failed.Inc()
 		return nil, a.failed(ctx, "TokenReview", err)
 	}
@@ -54,7 +54,7 @@ func (a *Authority) review(ctx context.Context, token string, key tokenKey, from
 		a.unknown.Put(key, struct{}{}, now.Add(refusedFor))
 		return nil, api.ErrUnauthenticated
 	}
-	a.refund(charged, now)
+	refund(charged, now)
 	a.metrics.tokens.granted.Inc()
 	u := userOf(answer.Status.User, key)
 	a.users.Put(key, u, now.Add(userFor))
@@ -62,25 +62,27 @@ func (a *Authority) review(ctx context.Context, token string, key tokenKey, from
 }
 
 // charge takes what a question costs: of the budget of tokens that were good before, or else of those of the others and of the address.
-// What was taken of the address comes back unless the token is none.
-func (a *Authority) charge(key tokenKey, from netip.Addr, now time.Time) (*rate.Reservation, bool) {
+// What was taken of these comes back unless the token is none: to make tokens that are good costs the Kubernetes API more than its answer.
+func (a *Authority) charge(key tokenKey, from netip.Addr, now time.Time) (charged []*rate.Reservation, ok bool) {
 	if a.users.Had(key) {
 		return nil, a.knownBudget.AllowN(now, 1)
 	}
-	charged := a.addresses.Take(from, now)
-	if charged == nil {
+	address := a.addresses.Take(from, now)
+	if address == nil {
 		return nil, false
 	}
-	if !a.unknownBudget.AllowN(now, 1) {
-		a.refund(charged, now)
+	all := a.unknownBudget.ReserveN(now, 1)
+	charged = []*rate.Reservation{address, all}
+	if all.DelayFrom(now) > 0 {
+		refund(charged, now)
 		return nil, false
 	}
 	return charged, true
 }
 
-func (a *Authority) refund(charged *rate.Reservation, at time.Time) {
-	if charged != nil {
-		charged.CancelAt(at)
+func refund(charged []*rate.Reservation, at time.Time) {
+	for _, c := range charged {
+		c.CancelAt(at)
 	}
 }
 

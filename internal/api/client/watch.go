@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"net/http"
 	"time"
 
@@ -18,6 +19,8 @@ const (
 	maxItem = 4 << 20
 	// watchPause is the pause before a stream that ended is begun again.
 	watchPause = time.Second
+	// maxSeen is how many of the last items are known when the API sends them again.
+	maxSeen = 1024
 )
 
 // Watch says which new items are wanted: those of one list of a namespace that a query selects.
@@ -25,23 +28,38 @@ type Watch struct {
 	Namespace string
 	List      view.List
 	Query     view.Query
+	// Opened, unless nil, is called when a stream begins: all that is stored from then on will come.
+	Opened func()
+	// Interrupted, unless nil, is told why a stream is begun again, other than that its time was over.
+	Interrupted func(why error)
 }
 
-// Follow calls handle with each new item of w as it comes; T is the list's type of item. An item may come twice. When the API ends the
-// stream, as it does after some time, it is begun again where it ended. Follow returns when ctx ends, with the error of handle as it is, or
-// when the API refuses.
+// errMissed says that items are left out.
+var errMissed = errors.New("more came meanwhile than a watch sends, and some of it is left out: list it")
+
+// Follow calls handle with each new item of w as it comes; T is the list's type of item. When the API ends the stream, as it does after some
+// time, it is begun again where it ended. Follow returns when ctx ends, with the error of handle as it is, or when the API refuses.
 func Follow[T any](ctx context.Context, c *Client, w Watch, handle func(T) error) error {
-	s := &stream{}
+	s := &stream{seed: maphash.MakeSeed(), seen: map[uint64]int{}}
 	for {
 		err := c.read(ctx, w, s, func(data []byte) error {
+			if s.again(data) {
+				return nil
+			}
 			var item T
 			if err := json.Unmarshal(data, &item); err != nil {
 				return errors.New("the stream has an item that is not of this API")
 			}
 			return handle(item)
 		})
-		if err != nil && !passes(err) {
+		if err != nil && !s.goesOn(err) {
 			return err
+		}
+		if e, ok := errors.AsType[*Error](err); ok && e.Status == http.StatusGone {
+			s.id, s.last, err = "", "", errMissed
+		}
+		if err != nil && w.Interrupted != nil {
+			w.Interrupted(err)
 		}
 		select {
 		case <-time.After(watchPause):
@@ -51,10 +69,18 @@ func Follow[T any](ctx context.Context, c *Client, w Watch, handle func(T) error
 	}
 }
 
-// passes reports whether an error is of an API that is busy or starts anew.
-func passes(err error) bool {
+// goesOn reports whether a stream that was begun once goes on after an error: of an API that is busy, starts anew or does not send all that
+// was missed, or of a proxy before it.
+func (s *stream) goesOn(err error) bool {
 	e, ok := errors.AsType[*Error](err)
-	return ok && (e.Status == http.StatusServiceUnavailable || e.Status == http.StatusTooManyRequests)
+	if !ok || !s.opened {
+		return false
+	}
+	switch e.Status {
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusGatewayTimeout:
+		return true
+	}
+	return e.Status == http.StatusGone && s.last != ""
 }
 
 // read reads one stream to its end.
@@ -76,6 +102,9 @@ func (c *Client) read(ctx context.Context, w Watch, s *stream, item func(data []
 		return err
 	}
 	defer answer.Body.Close()
+	if s.opened = true; w.Opened != nil {
+		w.Opened()
+	}
 	lines := bufio.NewScanner(answer.Body)
 	lines.Buffer(make([]byte, 0, 64<<10), maxItem)
 	for lines.Scan() {
@@ -102,6 +131,27 @@ type stream struct {
 	data []byte
 	// id is that of the event that is read, last that of the last one that was whole.
 	id, last string
+	// opened says that there was an answer.
+	opened bool
+	// seen has a hash of each of the last items, with its place among them in the order of recent: what the API sends again is shown once.
+	seen   map[uint64]int
+	recent [maxSeen]uint64
+	next   int
+	seed   maphash.Seed
+}
+
+// again reports whether an item is one of the last ones, and remembers it.
+func (s *stream) again(data []byte) bool {
+	key := maphash.Bytes(s.seed, data)
+	if _, is := s.seen[key]; is {
+		return true
+	}
+	if old := s.recent[s.next]; s.seen[old] == s.next {
+		delete(s.seen, old)
+	}
+	s.recent[s.next], s.seen[key] = key, s.next
+	s.next = (s.next + 1) % maxSeen
+	return false
 }
 
 // line takes in a line and returns the event that it completes, nil data for none.

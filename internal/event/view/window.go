@@ -10,6 +10,10 @@ const (
 	Webhooks   List = "webhooks"
 )
 
+// Begun is the first item of everything that is followed: what is stored from then on will come. What was stored before is in the lists
+// by then.
+type Begun struct{}
+
 // Namespaces are those of a user.
 type Namespaces struct {
 	Items []string `json:"items"`

@@ -1,0 +1,117 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"notifier/internal/event/view"
+)
+
+// told is an item as a watch tells it.
+func told(t *testing.T, id string, d view.Delivery) string {
+	t.Helper()
+	data, err := json.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("event: item\nid: %s\ndata: %s\n\n", id, data)
+}
+
+// Fails when what comes between the list and the watch is missed, when what is in both is shown twice, when a watch that missed more than the
+// API sends hangs or does not say so, or when what the API sends again is shown again.
+func TestAWatchShowsEachItemOnce(t *testing.T) {
+	between, later := dead, dead
+	between.ID, later.ID = "77aa", "99ff"
+	var asked []string
+	refuse := func(w http.ResponseWriter, status int) { http.Error(w, `{"error":"no more"}`, status) }
+	api := newFakeAPI(t, map[string]any{
+		"GET /v1/namespaces/team-a/deliveries?limit=50": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if asked = append(asked, "list"); len(asked) != 2 {
+				t.Errorf("asked %q", asked)
+			}
+			_ = json.NewEncoder(w).Encode(view.Page[view.Delivery]{Items: []view.Delivery{dead}})
+		}),
+		"GET /v1/namespaces/team-a/deliveries?watch=1": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked = append(asked, "watch since "+r.Header.Get("Last-Event-ID"))
+			switch len(asked) {
+			case 1:
+				fmt.Fprint(w, "id: 6\n\n", told(t, "7", dead), told(t, "8", between))
+				_ = http.NewResponseController(w).Flush()
+			case 3:
+				refuse(w, http.StatusGone)
+			case 4:
+				fmt.Fprint(w, told(t, "8", between), told(t, "9", later))
+			default:
+				refuse(w, http.StatusForbidden)
+			}
+		}),
+	})
+	r := call(t, api, "deliveries", "list", "--watch")
+	if want := []string{"watch since ", "list", "watch since 8", "watch since ", "watch since 9"}; fmt.Sprint(asked) != fmt.Sprint(want) {
+		t.Errorf("asked %q, want %q", asked, want)
+	}
+	for _, id := range []string{dead.ID, between.ID, later.ID} {
+		if n := strings.Count(r.out, id); n != 1 {
+			t.Errorf("%s is shown %d times:\n%s", id, n, r.out)
+		}
+	}
+	if r.err == nil || !strings.Contains(r.err.Error(), "no more") || !strings.Contains(r.notes, "left out") {
+		t.Errorf("error %v, notes %s", r.err, r.notes)
+	}
+}
+
+// Fails when a watch of more namespaces than the API watches for one user waits in silence, or one that is refused at once is tried for ever.
+func TestAWatchThatCannotBeginSaysSo(t *testing.T) {
+	many := view.Namespaces{Items: []string{"team-a"}}
+	for i := range maxWatched {
+		many.Items = append(many.Items, fmt.Sprint("team-", i))
+	}
+	answers := map[string]any{"GET /v1/namespaces": many}
+	for _, namespace := range many.Items {
+		answers["GET /v1/namespaces/"+namespace+"/deliveries?limit=50"] = view.Page[view.Delivery]{}
+		answers["GET /v1/namespaces/"+namespace+"/deliveries?watch=1"] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, `{"error":"too many"}`, http.StatusTooManyRequests)
+		})
+	}
+	api := newFakeAPI(t, answers)
+	for _, line := range [][]string{{"deliveries", "list", "-A", "--watch"}, {"deliveries", "list", "--watch"}} {
+		if r := call(t, api, line...); r.err == nil {
+			t.Errorf("%v: output %s", line, r.out)
+		}
+	}
+}
+
+// Fails when a replay that ended early hides how many deliveries are on their way again, or that there are others.
+func TestAReplayThatEndsEarlySaysWhatWasDone(t *testing.T) {
+	asked := 0
+	api := newFakeAPI(t, map[string]any{"POST /v1/namespaces/team-a/deliveries/replay": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if asked++; asked == 3 {
+			http.Error(w, `{"error":"ask again in ten seconds"}`, http.StatusTooManyRequests)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(view.ReplayResult{Replayed: 1000, More: true})
+	})})
+	r := call(t, api, "deliveries", "replay", "--state=dead", "--provider=slack")
+	if !strings.Contains(r.out, "2000 deliveries") || r.err == nil || !strings.Contains(r.err.Error(), "ask again in ten seconds") {
+		t.Errorf("error %v, output %s", r.err, r.out)
+	}
+}
+
+// Fails when an API that is busy for a moment hides what became of a test message.
+func TestATestsOutcomeOutlastsABusyAPI(t *testing.T) {
+	looks := 0
+	api := newFakeAPI(t, map[string]any{
+		"POST /v1/namespaces/team-a/providers/slack/test": view.TestResult{DeliveryID: "3f1c"},
+		"GET /v1/namespaces/team-a/deliveries/3f1c": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if looks++; looks <= 2 {
+				w.WriteHeader(notYet[looks])
+				return
+			}
+			_ = json.NewEncoder(w).Encode(view.DeliveryDetail{Delivery: view.Delivery{ID: "3f1c", State: view.StateSent}})
+		}),
+	})
+	call(t, api, "providers", "test", "slack").wants(t, "slack accepted the test message")
+}

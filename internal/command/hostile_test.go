@@ -1,0 +1,61 @@
+package command
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"notifier/internal/event/view"
+)
+
+// steering are characters that a terminal takes for more than text.
+const steering = "\x1b]0;owned\x07 \u009b31m \u202e \u200b \U000e0041"
+
+// steered reports whether a text steers a terminal.
+func steered(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool {
+		return r != '\n' && r < ' ' || r >= 0x7f && r < 0xa0 || strings.ContainsRune("\u202e\u200b\U000e0041", r)
+	})
+}
+
+// Fails when an error shows what the API answered, or a namespace that it named, with characters that steer a terminal.
+func TestHostileErrorsSteerNoTerminal(t *testing.T) {
+	api := newFakeAPI(t, map[string]any{
+		"GET /v1/namespaces": view.Namespaces{Items: []string{"team" + steering}},
+		"GET /v1/namespaces/team-a/deliveries?limit=50": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusForbidden)
+			_ = json.NewEncoder(w).Encode(map[string]string{"error": "no" + steering + "\nnotifier: all is well"})
+		}),
+	})
+	for _, line := range [][]string{{"deliveries", "list"}, {"deliveries", "list", "-A"}, {"events", "list", "-A", "--watch"}} {
+		if r := call(t, api, line...); r.err == nil || steered(r.err.Error()) || strings.Contains(r.err.Error(), "\n") || steered(r.notes) {
+			t.Errorf("%v: error %q, notes %q", line, r.err, r.notes)
+		}
+	}
+}
+
+// Fails when the output for programs steers the terminal that it is shown on, or is another text for programs because of that.
+func TestTheOutputForProgramsSteersNoTerminal(t *testing.T) {
+	hostile := dead
+	hostile.Failure = steering
+	api := newFakeAPI(t, map[string]any{
+		"GET /v1/namespaces/team-a/deliveries?limit=50": view.Page[view.Delivery]{Items: []view.Delivery{hostile}},
+	})
+	read := map[string]func([]byte, any) error{
+		"json": json.Unmarshal, "yaml": func(text []byte, into any) error { return yaml.Unmarshal(text, into) },
+	}
+	for format, read := range read {
+		r := call(t, api, "deliveries", "list", "-o", format)
+		r.wants(t)
+		var page view.Page[view.Delivery]
+		if err := read([]byte(r.out), &page); err != nil || len(page.Items) != 1 || page.Items[0].Failure != steering {
+			t.Errorf("%s: error %v, read as %+v", format, err, page)
+		}
+		if steered(r.out) {
+			t.Errorf("%s: %q", format, r.out)
+		}
+	}
+}
