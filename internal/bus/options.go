@@ -22,10 +22,11 @@ const (
 	MinHistoryAge = 26 * time.Hour
 	// MaxHistoryAge is a year.
 	MaxHistoryAge = 365 * 24 * time.Hour
-	// DefaultDeadPerProvider and MaxDeadPerProvider bound Options.DeadPerProvider. No replay looks through more.
-	DefaultDeadPerProvider = 1000
-	MaxDeadPerProvider     = 20 * view.MaxReplay
-	maxShards              = 256
+	// DefaultDeadPerProvider is as many as may wait: all that waited for one destination and died of it can be sent again.
+	DefaultDeadPerProvider = 10_000
+	// MaxDeadPerProvider bounds Options.DeadPerProvider. No replay looks through more.
+	MaxDeadPerProvider = 20 * view.MaxReplay
+	maxShards          = 256
 )
 
 const mib = int64(1) << 20

@@ -39,15 +39,15 @@ const (
 // A destination is down for longer than deliveries live, under a steady load, first with answers that say so and then without any. What
 // died is listed by the command, all of it with the reason, and one more command has all of it delivered: each event once, those of an
 // object in order, and before what comes after them. What waited comes by itself before that, a healthy destination misses nothing, and the
-// statuses count what the destinations' own ledgers have. More die than are kept without --dead-letters-per-provider. Fails when the
-// command leaves out a page or ends at the bound of one request, when the newest are replayed first, or when a count is not kept.
+// statuses count what the destinations' own ledgers have. Fails when the command leaves out a page or ends at the bound of one request, when
+// the newest are replayed first, or when a count is not kept.
 func TestE4AnOutageEndsWithAllThatDiedListedAndSentInOrderByOneCommand(t *testing.T) {
 	s := scoped(t)
 	ctx, cancel := context.WithTimeout(t.Context(), *outageLasts+5*time.Minute)
 	t.Cleanup(cancel)
 	s.Ctx = ctx
 	s.startScoped(env.NotifierOptions{Args: []string{
-		"--delivery-max-age=" + outageMaxAge.String(), "--dead-letter-replay=0", "--dead-letters-per-provider=10000",
+		"--delivery-max-age=" + outageMaxAge.String(), "--dead-letter-replay=0",
 	}})
 	down, healthy := s.NewSink(), s.NewSink()
 	l := s.newOutageLoad(min(outagePace, (*outageLasts-*outageMaxAge)/outageDeaths))
