@@ -26,7 +26,7 @@ const (
 	readEvery    = 370 * time.Millisecond
 	readsWanted  = 1000 // in a second, of the 1,350 that they send when none has to wait
 	readerEvents = 10
-	rounds       = 5
+	rounds       = 9
 	deliveries   = 300 // of a round, at rest and under load each
 )
 
