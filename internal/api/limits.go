@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -49,14 +48,15 @@ type limits struct {
 	reads, watches *fair.Capacities[string]
 	// answers bounds the bytes of answers that are being sent.
 	answers *fair.Capacities[string]
-	lines   line
+	// lines are the reads of each user that are under way or wait for that.
+	lines *fair.Capacities[string]
 	// own is the time that each user reads, all that of all together.
 	own, all *fair.Share
 }
 
 func newLimits() *limits {
 	return &limits{
-		lines:   line{waiting: map[string]int{}},
+		lines:   fair.NewCapacities[string](nil, userLine, 0),
 		rate:    fair.NewLimiters[string](userRate, userBurst, maxUsers),
 		asked:   fair.NewLimiters[string](rate.Limit(askRate), askBurst, maxUsers),
 		reads:   fair.NewCapacities[string](fair.NewCapacity(maxReads), userReads, 0),
@@ -76,17 +76,18 @@ func (l *limits) read(ctx context.Context, u *User) (release func(), err error) 
 	if wait := l.own.Wait(u.Tenant()); wait > 0 {
 		return nil, busyFor(wait)
 	}
-	if !l.lines.join(u.Tenant()) {
+	line, ok := l.lines.TryAcquire(u.Tenant(), 1)
+	if !ok {
 		return nil, ErrBusy
 	}
 	leave, err := take(ctx, l.reads, u, 1)
 	if err != nil {
-		l.lines.leave(u.Tenant())
+		line.Release()
 		return nil, err
 	}
 	end := func() {
 		leave()
-		l.lines.leave(u.Tenant())
+		line.Release()
 	}
 	if err := pass(ctx, l.all.Wait(everybody)); err != nil {
 		end()
@@ -99,31 +100,6 @@ func (l *limits) read(ctx context.Context, u *User) (release func(), err error) 
 		l.all.Spend(everybody, min(took, longRead))
 		end()
 	}, nil
-}
-
-// line counts what waits by user. It knows those alone of whom something does.
-type line struct {
-	mu      sync.Mutex
-	waiting map[string]int
-}
-
-// join adds one of a user's, and reports whether there was room for it.
-func (l *line) join(user string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.waiting[user] >= userLine {
-		return false
-	}
-	l.waiting[user]++
-	return true
-}
-
-func (l *line) leave(user string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.waiting[user]--; l.waiting[user] <= 0 {
-		delete(l.waiting, user)
-	}
 }
 
 // busyFor is ErrBusy with a time after which to come again.

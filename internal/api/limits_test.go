@@ -50,7 +50,7 @@ func TestT6AUserReadsAFewThingsAtATime(t *testing.T) {
 		}
 		close(w.store.hold)
 		asking.Wait()
-		if n := len(w.handler.service.limits.lines.waiting); n != 0 {
+		if n := w.handler.service.limits.lines.Len(); n != 0 {
 			t.Errorf("%d users are remembered of whom nothing waits", n)
 		}
 	})

@@ -48,6 +48,16 @@ func (c *Capacities[K]) Acquire(ctx context.Context, key K, n int64) (KeyUse[K],
 	return KeyUse[K]{use, c, key}, nil
 }
 
+// TryAcquire takes n of a key's capacity, and of what it is within, if there is room now, and reports whether there was.
+func (c *Capacities[K]) TryAcquire(key K, n int64) (KeyUse[K], bool) {
+	use, ok := c.enter(key).TryAcquire(n)
+	if !ok {
+		c.leave(key)
+		return KeyUse[K]{}, false
+	}
+	return KeyUse[K]{use, c, key}, true
+}
+
 // Release gives everything back. Releasing once more does nothing.
 func (u *KeyUse[K]) Release() {
 	if u.of == nil {

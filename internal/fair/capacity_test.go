@@ -215,6 +215,14 @@ func TestCapacitiesWithinNothingAreBoundedAlone(t *testing.T) {
 	if _, err := c.Acquire(ctx, "team-1", 1); err == nil {
 		t.Error("two at once of one key")
 	}
+	if _, ok := c.TryAcquire("team-1", 1); ok {
+		t.Error("two at once of one key, without waiting")
+	}
+	other, ok := c.TryAcquire("other", 1)
+	if !ok || c.Len() != len(held)+1 {
+		t.Errorf("a key that nobody uses: %t, %d keys are in use", ok, c.Len())
+	}
+	other.Release()
 	for i := range held {
 		held[i].Release()
 	}

@@ -17,6 +17,7 @@ import (
 	"notifier/api/v1beta3"
 	"notifier/internal/event"
 	"notifier/internal/event/view"
+	"notifier/internal/fair"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -42,9 +43,11 @@ const (
 )
 
 const (
-	// askWorkers is how many requests of one kind's objects are served at once, askTimeout ends one of them.
-	askWorkers = 2
+	// askWorkers is how many requests of one kind's objects are served at once, one of each namespace. askTimeout ends one of them, askPause is
+	// how long another of its namespace waits before it is looked at again.
+	askWorkers = 8
 	askTimeout = time.Minute
+	askPause   = time.Second
 	// maxRefusalsTold bounds the deliveries of which an Event says why they are not replayed.
 	maxRefusalsTold = 3
 )
@@ -71,13 +74,15 @@ type asks[T subject] struct {
 	// of has a request select an object's deliveries.
 	of    func(r *view.ReplayRequest, name string)
 	queue *kube.Controller[kube.Key]
+	// serving are the namespaces that are served.
+	serving *fair.Capacities[string]
 }
 
 // newAsks wires what acts on the annotations of a kind. The caller says what tells the kinds apart, and watches.
 func newAsks[T subject](r *Reconciler, kind, key string, objects *kube.Informer[T]) *asks[T] {
 	a := &asks[T]{
 		kind: kind, key: key, objects: objects, requests: r.options.Requests, feed: r.options.Health, events: r.options.Events,
-		leading: &r.leading,
+		leading: &r.leading, serving: fair.NewCapacities[string](nil, 1, 0),
 	}
 	a.queue = kube.NewController(kube.ControllerOptions[kube.Key]{
 		Name: kind + " asks", Workers: askWorkers, Parts: kube.Key.Parts, Reconcile: a.reconcile,
@@ -125,6 +130,12 @@ func (a *asks[T]) reconcile(ctx context.Context, k kube.Key) error {
 	if !a.leading.Load() || !ok || o.GetDeletionTimestamp() != nil {
 		return nil // whoever leads next enqueues all
 	}
+	use, free := a.serving.TryAcquire(k.Namespace, 1)
+	if !free {
+		a.queue.EnqueueAfter(k, askPause)
+		return nil
+	}
+	defer use.Release()
 	w := a.wants(o)
 	was, err := a.handled(ctx, k, o)
 	if err != nil {

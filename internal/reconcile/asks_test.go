@@ -203,3 +203,37 @@ func TestWhatIsNotReplayedIsTold(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// slow is askedFor whose replays of team-a take half a minute each.
+type slow struct{ askedFor }
+
+func (s *slow) Replay(ctx context.Context, namespace string, r view.ReplayRequest) (view.ReplayResult, error) {
+	if namespace == "team-a" {
+		<-time.After(30 * time.Second)
+	}
+	return s.askedFor.Replay(ctx, namespace, r)
+}
+
+// TestT6ANamespacesSlowRequestsWaitForEachOther fails when a namespace with many requests that take long holds up another's.
+func TestT6ANamespacesSlowRequestsWaitForEachOther(t *testing.T) {
+	asks := &slow{askedFor{result: view.ReplayResult{Replayed: 1}}}
+	replay := asking(map[string]string{v1.ReplayAnnotation: "dead"})
+	var all []runtime.Object
+	for i := range 3 * askWorkers {
+		all = append(all, newProvider(fmt.Sprint("chat-", i), replay))
+	}
+	play(t, settings{objects: all, change: func(o *Options) { o.Requests = asks }}, func(w *world) {
+		w.apply(v1beta3.ProviderKind, newProvider("chat", replay, func(p *v1beta3.Provider) { p.Namespace = "team-b" }))
+		<-time.After(2 * askPause)
+		w.settle()
+		soon := asks.take()
+		if !slices.Contains(soon, "replay team-b chat  dead 0s []") {
+			t.Errorf("asked %q", soon)
+		}
+		<-time.After(3 * askWorkers * (30*time.Second + askPause))
+		w.settle()
+		if n := len(soon) + len(asks.take()); n != 3*askWorkers+1 {
+			t.Errorf("%d of %d are served after their time", n, 3*askWorkers+1)
+		}
+	})
+}
