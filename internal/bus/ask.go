@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -14,6 +13,7 @@ import (
 
 	"notifier/internal/event"
 	"notifier/internal/event/view"
+	"notifier/internal/fair"
 )
 
 const (
@@ -134,7 +134,7 @@ func (b *Bus) Answer(ctx context.Context, r Requests) error {
 	defer func() { _ = sub.Unsubscribe() }()
 	var serving errgroup.Group
 	serving.SetLimit(maxAnswering)
-	a := &answerer{Bus: b, requests: r, of: map[string]int{}}
+	a := &answerer{Bus: b, requests: r, places: fair.NewCapacities[string](nil, maxAskedEach, 0)}
 	defer func() { _ = serving.Wait() }()
 	for {
 		select {
@@ -153,28 +153,8 @@ func (b *Bus) Answer(ctx context.Context, r Requests) error {
 type answerer struct {
 	*Bus
 	requests Requests
-
-	mu sync.Mutex
-	of map[string]int // requests that are served or wait for it, by namespace
-}
-
-// join takes a place among a namespace's requests, and reports whether there was one.
-func (a *answerer) join(namespace string) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.of[namespace] >= maxAskedEach {
-		return false
-	}
-	a.of[namespace]++
-	return true
-}
-
-func (a *answerer) leave(namespace string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.of[namespace]--; a.of[namespace] == 0 {
-		delete(a.of, namespace)
-	}
+	// places are those of each namespace's requests that are served or wait for it.
+	places *fair.Capacities[string]
 }
 
 func (a *answerer) answer(ctx context.Context, m *nats.Msg) {
@@ -216,10 +196,11 @@ func serve[Q, A any](ctx context.Context, a *answerer, m *nats.Msg, do func(cont
 
 // one has one request done, if its namespace has a place for it.
 func one[Q, A any](ctx context.Context, a *answerer, q question[Q], do func(context.Context, string, Q) (A, error)) (result A, err error) {
-	if !a.join(q.Namespace) {
+	place, free := a.places.TryAcquire(q.Namespace, 1)
+	if !free {
 		return result, tooMany()
 	}
-	defer a.leave(q.Namespace)
+	defer place.Release()
 	return recovered(do)(ctx, q.Namespace, q.Request)
 }
 
