@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"debug/buildinfo"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,16 +31,40 @@ type shell struct {
 	env []string
 }
 
+// buildKubectl builds the kubectl that test/kubectl pins, which takes minutes the first time.
+func buildKubectl(t *testing.T) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), env.OpenTimeout)
+	defer cancel()
+	path, err := env.BuildPinned(ctx, "kubectl", "notifier/test/kubectl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Fails when the kubectl that runs the lines of the documentation is built from anything but a release of Kubernetes.
+func TestTheKubectlIsARelease(t *testing.T) {
+	info, err := buildinfo.ReadFile(buildKubectl(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range info.Deps {
+		if m.Path == "k8s.io/kubectl" && strings.HasPrefix(m.Version, "v0.36.") && m.Sum != "" && m.Replace == nil {
+			return
+		}
+	}
+	t.Error("kubectl is built without a release of k8s.io/kubectl")
+}
+
 // newShell returns the shell of a service account of the tenant that may do there what the product's roles for owners allow.
-func newShell(s *env.Fixture) *shell {
+func newShell(s *env.Fixture, kubectl string) *shell {
 	namespace := s.Tenant.Namespace
 	_, err := s.System.Owner(s.Ctx, namespace, namespace)
 	s.Must(err)
 	dir := s.T.TempDir()
 	kubeconfig := filepath.Join(dir, "kubeconfig")
 	s.Must(s.System.KubeconfigAs(s.Ctx, namespace, env.OwnerAccount, kubeconfig))
-	kubectl, err := env.BuildPinned(s.Ctx, "kubectl", "notifier/test/kubectl")
-	s.Must(err)
 	for name, program := range map[string]string{"notifier": s.System.Program, "kubectl-notifier": s.System.Program, "kubectl": kubectl} {
 		s.Must(os.Symlink(program, filepath.Join(dir, name)))
 	}
@@ -205,7 +230,8 @@ func setUpAsThePageSays(s *shell, up *atomic.Bool) (dead string) {
 // when the command shows that user another namespace. kubectl is the one of Kubernetes, built from its own repository in the version that
 // test/kubectl pins, and curl the machine's. What is changed in the lines is the name of the namespace.
 func TestEachCommandOfTheDocumentationIsRun(t *testing.T) {
-	s := newShell(setUp(t).Fixture)
+	kubectl := buildKubectl(t) // before the time of the test begins
+	s := newShell(setUp(t).Fixture, kubectl)
 	var up atomic.Bool
 	dead := setUpAsThePageSays(s, &up)
 	event := s.ids("notifier events list")[0]
