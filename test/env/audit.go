@@ -60,9 +60,11 @@ func (e AuditEntry) Impersonated() string {
 
 // Audit reads the audit log from the moment it was made.
 type Audit struct {
-	mu      sync.Mutex
-	file    string
-	offset  int64
+	mu     sync.Mutex
+	file   string
+	offset int64
+	// within says that offset is within a line, which was being written when the Audit was made: it is of a request before that.
+	within  bool
 	entries []AuditEntry
 }
 
@@ -72,11 +74,25 @@ func (c *Cluster) Audit() (*Audit, error) {
 	if c.AuditLog == "" {
 		return nil, errors.New("this cluster's audit log is not known; name it in " + auditLogVariable)
 	}
-	info, err := os.Stat(c.AuditLog)
+	return auditOf(c.AuditLog)
+}
+
+func auditOf(file string) (*Audit, error) {
+	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
 	}
-	return &Audit{file: c.AuditLog, offset: info.Size()}, nil
+	defer f.Close()
+	a := &Audit{file: file}
+	if a.offset, err = f.Seek(0, io.SeekEnd); err != nil || a.offset == 0 {
+		return a, err
+	}
+	last := make([]byte, 1)
+	if _, err := f.ReadAt(last, a.offset-1); err != nil {
+		return nil, err
+	}
+	a.within = last[0] != '\n'
+	return a, nil
 }
 
 // Entries returns what was logged so far. A request's entry may be written a moment after
@@ -100,6 +116,11 @@ func (a *Audit) Entries() ([]AuditEntry, error) {
 		}
 		if err != nil {
 			return nil, err
+		}
+		if a.within {
+			a.within = false
+			a.offset += int64(len(line))
+			continue
 		}
 		var e AuditEntry
 		if err := json.Unmarshal(line, &e); err != nil {
