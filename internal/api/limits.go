@@ -32,7 +32,7 @@ const (
 	readWindow = time.Second
 	readShare  = readWindow / 5
 	userSaved  = 10 * readWindow
-	// longRead is what one read is charged at most to all: who waits for their turn does not pay for another's search.
+	// longRead is what one read is charged at most to all: a user that waits for a turn does not pay for another's search.
 	longRead = 50 * time.Millisecond
 	// maxWatches bounds the watches at a time, userWatches those of one user.
 	maxWatches  = 256

@@ -74,7 +74,7 @@ func TestT6AThousandReadsASecondAreNotFeltByDeliveries(t *testing.T) {
 			}
 		}
 		begin := time.Now()
-		s.read(readers * connections) // those who come are known, and their connections open
+		s.read(readers * connections) // the readers are known, and their connections open
 		loaded = append(loaded, load.Percentile(s.deliver(sink, deliveries), 0.99))
 		stop()
 		reading.Wait()

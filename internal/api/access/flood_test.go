@@ -1,0 +1,101 @@
+package access
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"notifier/internal/api"
+)
+
+// T6, T5. Fails when invented tokens are each asked about, when good ones from the same address are held up that were good before, or when
+// those of another address pay for them.
+func TestT6InventedTokensReachTheKubernetesAPISeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, k, _ := newAuthority(t, nil)
+		if _, err := a.Authenticate(t.Context(), "good", here); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 3 * addressBurst { // good ones cost their address nothing
+			if _, err := a.Authenticate(t.Context(), fmt.Sprint("good", i), here); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(time.Second / unknownRate)
+		}
+		before, _ := k.asked()
+		busy := 0
+		for i := range 10_000 {
+			if _, err := a.Authenticate(t.Context(), fmt.Sprint("bad", i), here); errors.Is(err, api.ErrBusy) {
+				busy++
+			}
+		}
+		if after, _ := k.asked(); after-before > addressBurst || busy < 10_000-addressBurst {
+			t.Errorf("10,000 tokens were asked about %d times, %d were told to wait", after-before, busy)
+		}
+		if n := testutil.ToFloat64(a.metrics.tokens.over); n != float64(busy) {
+			t.Errorf("%v are counted", n)
+		}
+		if _, err := a.Authenticate(t.Context(), "good", here); err != nil {
+			t.Errorf("a token that was good before, from the same address: %v", err)
+		}
+		if _, err := a.Authenticate(t.Context(), "good-new", netip.MustParseAddr("192.0.2.2")); err != nil {
+			t.Errorf("a token from another address: %v", err)
+		}
+		for i := range 10_000 { // from ten thousand addresses
+			_, _ = a.Authenticate(t.Context(), fmt.Sprint("worse", i), netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), 1}))
+		}
+		if all, _ := k.asked(); all-before > addressBurst+unknownBurst+3 {
+			t.Errorf("%d questions", all-before)
+		}
+		if _, err := a.Authenticate(t.Context(), "good", here); err != nil {
+			t.Errorf("a token that was good before, during a flood of all addresses: %v", err)
+		}
+	})
+}
+
+// T6. Fails when the tokens of a user who makes many, all of them good, are in the way of another's first one.
+func TestT6ManyGoodTokensAreInNobodysWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _, _ := newAuthority(t, nil)
+		for i := range 3 * unknownBurst {
+			if _, err := a.Authenticate(t.Context(), fmt.Sprint("good", i), here); err != nil {
+				t.Fatal(i, err)
+			}
+		}
+		if _, err := a.Authenticate(t.Context(), "good-other", netip.MustParseAddr("192.0.2.2")); err != nil {
+			t.Errorf("another's first token: %v", err)
+		}
+	})
+}
+
+// T6. Fails when the questions about one tenant's rights are in the way of another's.
+func TestT6QuestionsAboutRightsTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _, _ := newAuthority(t, nil)
+		var asking sync.WaitGroup
+		for account := range 10 { // of one namespace
+			mallory := &api.User{Name: fmt.Sprintf("system:serviceaccount:team-m:%d", account), Key: [32]byte{byte(account)}}
+			for i := range 500 {
+				asking.Go(func() {
+					_, _ = a.Allowed(t.Context(), mallory, api.ListRight("deliveries"), fmt.Sprint("team-", i))
+				})
+			}
+		}
+		synctest.Wait()
+		begin := time.Now()
+		ok, err := a.Allowed(t.Context(), &api.User{Name: "jane"}, api.ListRight("deliveries"), "team-a")
+		if took := time.Since(begin); !ok || err != nil || took > time.Second/4 {
+			t.Errorf("another user is told %t, %v after %s", ok, err, took)
+		}
+		asking.Wait()
+		if n := a.asking.Len(); n != 0 {
+			t.Errorf("%d tenants are remembered about whom nothing is asked", n)
+		}
+	})
+}
