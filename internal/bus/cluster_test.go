@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"os"
@@ -63,10 +64,7 @@ func startCluster(t testing.TB) *cluster {
 	c := &cluster{t: t, cmds: make([]*exec.Cmd, size)}
 	var ports []int
 	for range 2 * size {
-		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-		must(t, err)
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-		defer func() { _ = l.Close() }() // not before all are known, so that they differ
+		ports = append(ports, claimPort(t))
 	}
 	var urls []string
 	for i := range size {
@@ -82,6 +80,30 @@ func startCluster(t testing.TB) *cluster {
 		}
 	})
 	return c
+}
+
+// claimPort returns a port that belongs to this test until it ends, also while a killed server is down: below those that the kernel gives
+// to connections, and with the UDP socket of the same number as the sign for others.
+func claimPort(t testing.TB) int {
+	t.Helper()
+	for range 1000 {
+		port := 10000 + rand.IntN(22768)
+		address := fmt.Sprintf("127.0.0.1:%d", port)
+		claim, err := net.ListenPacket("udp", address)
+		if err != nil {
+			continue
+		}
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			must(t, claim.Close())
+			continue
+		}
+		t.Cleanup(func() { _ = claim.Close() })
+		must(t, l.Close())
+		return port
+	}
+	t.Fatal("no free port")
+	return 0
 }
 
 func (c *cluster) start(i int) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"time"
 )
 
@@ -32,20 +31,4 @@ func Eventually(ctx context.Context, f func(ctx context.Context) error) error {
 		pause = min(pause*2, 100*time.Millisecond)
 		timer.Reset(pause)
 	}
-}
-
-// FreePorts returns n ports of 127.0.0.1, different from each other, on which nobody
-// listens. Use it only for programs that cannot listen on port 0.
-func FreePorts(n int) ([]int, error) {
-	ports := make([]int, 0, n)
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		// Held until all are chosen, so that none is chosen twice.
-		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-	}
-	return ports, nil
 }

@@ -37,7 +37,11 @@ func NewFar(hosts ...string) (*Far, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Far{Sink: newSink(), CA: ca}
+	sink, err := newSink()
+	if err != nil {
+		return nil, err
+	}
+	f := &Far{Sink: sink, CA: ca}
 	for _, host := range hosts {
 		f.hosts = append(f.hosts, net.JoinHostPort(host, "443"))
 	}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -153,12 +155,24 @@ func TestEventuallyReturnsTheLastErrorWhenTimeIsUp(t *testing.T) {
 	}
 }
 
-func TestFreePortsAreDifferent(t *testing.T) {
+// Fails when a port can be given to two, or is one that the kernel gives to connections: it may be taken between two programs on it.
+func TestFreePortsStayWithTheProcessThatAskedForThem(t *testing.T) {
 	ports, err := env.FreePorts(50)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := len(slices.Compact(slices.Sorted(slices.Values(ports)))); got != 50 {
 		t.Errorf("got %d different ports, want 50", got)
+	}
+	runtime.GC()
+	for _, port := range ports {
+		claim, err := net.ListenPacket("udp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			_ = claim.Close()
+			t.Fatalf("port %d can be chosen again", port)
+		}
+		if port >= 32768 {
+			t.Errorf("port %d is one of the kernel's", port)
+		}
 	}
 }

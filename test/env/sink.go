@@ -60,16 +60,23 @@ type Sink struct {
 
 // NewSink starts a sink on a free port; it answers 200 until told otherwise.
 func NewSink() (*Sink, error) {
-	s := newSink()
+	s, err := newSink()
+	if err != nil {
+		return nil, err
+	}
 	return s, s.Up(context.Background())
 }
 
-func newSink() *Sink {
+func newSink() (*Sink, error) {
+	ports, err := FreePorts(1)
+	if err != nil {
+		return nil, fmt.Errorf("sink: %w", err)
+	}
 	return &Sink{
-		addr:    "127.0.0.1:0",
+		addr:    fmt.Sprintf("127.0.0.1:%d", ports[0]),
 		answer:  func(Received) Answer { return Answer{} },
 		changed: make(chan struct{}),
-	}
+	}, nil
 }
 
 // URL is the sink's address with the path appended.
@@ -78,8 +85,7 @@ func (s *Sink) URL(path string) string { return "http://" + s.addr + path }
 // Addr is the sink's host and port; it stays the same when the sink goes down and up.
 func (s *Sink) Addr() string { return s.addr }
 
-// Up makes the sink listen, on the same port as before. It tries until ctx ends, should
-// the port have been taken by a short-lived connection meanwhile.
+// Up makes the sink listen, on the same port as before. It tries until ctx ends.
 func (s *Sink) Up(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +100,6 @@ func (s *Sink) Up(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("sink: %w", err)
 	}
-	s.addr = listener.Addr().String()
 	if s.tls != nil {
 		listener = tls.NewListener(listener, s.tls)
 	}
