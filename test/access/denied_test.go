@@ -1,12 +1,15 @@
 package access
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"notifier/test/env"
 )
@@ -97,6 +100,15 @@ func TestAReviewTakesBackOnlyWhatARoleMends(t *testing.T) {
 ---
 {"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingAdmissionPolicyBinding","metadata":{"name":"frozen-%[1]s"},
 "spec":{"policyName":"frozen-%[1]s","validationActions":["Deny"]}}`, s.Tenant.Namespace)))
+	s.Must(env.Eventually(s.Within(soon), func(ctx context.Context) error { // the API server enforces a policy some time after it has it
+		resource := s.System.Dynamic.Resource(env.Kinds["GitRepository"]).Namespace(s.Tenant.Namespace)
+		_, err := resource.Patch(ctx, "app", types.MergePatchType, []byte(`{"metadata":{"annotations":{"frozen":"yes"}}}`),
+			metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		if err == nil {
+			return errors.New("the policy is not enforced")
+		}
+		return nil
+	}))
 	s.Must(s.Tenant.Grant(s.Ctx, s.Tenant.Namespace, "weak", []string{"patch"}, env.Patchable...))
 	s.cleared("app")
 	push := func() {

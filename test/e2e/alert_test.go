@@ -222,7 +222,7 @@ func TestSlacksOwnWordReachesTheProvider(t *testing.T) {
 	for body, want := range map[string]string{"no_service": "HTTP 404: no_service", "s3cret of the network": "HTTP 404"} {
 		sink.AnswerWith(func(env.Received) env.Answer { return env.Answer{Status: http.StatusNotFound, Body: body} })
 		s.failure("before " + want)
-		s.Must(env.Eventually(s.Within(2*soon), func(context.Context) error { // a status is written at most every 10 s
+		s.Must(env.Eventually(s.Within(soon), func(context.Context) error { // a status is written at most every 10 s
 			c := s.Condition(s.Tenant, "Provider", "chat", "Delivering", metav1.ConditionFalse, "DeliveryFailed")
 			if strings.Contains(c.Message, "s3cret") {
 				t.Fatalf("the answer shows: %s", c.Message)

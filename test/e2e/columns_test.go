@@ -17,7 +17,7 @@ func TestKubectlGetShowsWhatWorksAndWhatWaits(t *testing.T) {
 	sink := s.AlertedSink()
 	shows := func(kind, name string, want map[string]string) {
 		s.Helper()
-		s.Must(env.Eventually(s.Within(2*soon), func(ctx context.Context) error { return s.shows(ctx, kind, name, want) }))
+		s.Must(env.Eventually(s.Within(soon), func(ctx context.Context) error { return s.shows(ctx, kind, name, want) }))
 	}
 	shows("Alert", "all", map[string]string{"Ready": "True", "Matched": "", "Last": "", "Pending": "", "Dead": "", "Problem": ""})
 	shows("Provider", "all", map[string]string{"Ready": "True", "Delivering": "", "Last": "", "Pending": "", "Problem": ""})

@@ -47,7 +47,7 @@ func TestTheLogTellsAStartInOneLineAndWhoseDeliveriesAndWebhooksItTells(t *testi
 		}
 	}
 	s.Must(env.Eventually(s.Within(soon), own("delivery")))
-	s.Must(env.Eventually(s.Within(2*soon), func(ctx context.Context) error { // lines are left out while another test floods
+	s.Must(env.Eventually(s.Within(soon), func(ctx context.Context) error { // lines are left out while another test floods
 		s.Push(path, "token", http.StatusOK)
 		return own("webhook")(ctx)
 	}))
@@ -58,7 +58,7 @@ func TestTheLogTellsAStartInOneLineAndWhoseDeliveriesAndWebhooksItTells(t *testi
 			}
 		}
 	}
-	s.Must(env.Eventually(s.Within(2*soon), func(context.Context) error {
+	s.Must(env.Eventually(s.Within(soon), func(context.Context) error {
 		if n := len(s.logLines("serving")); n != 1 {
 			return fmt.Errorf("%d lines say that it serves, want 1", n)
 		}

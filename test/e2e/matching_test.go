@@ -14,7 +14,7 @@ import (
 // matching waits until the condition Matching has the status and its message holds the text.
 func (s *fixture) matching(kind, name string, status metav1.ConditionStatus, text string) {
 	s.Helper()
-	s.Must(env.Eventually(s.Within(2*soon), func(context.Context) error {
+	s.Must(env.Eventually(s.Within(soon), func(context.Context) error {
 		if c := s.Condition(s.Tenant, kind, name, "Matching", status, ""); !strings.Contains(c.Message, text) {
 			return fmt.Errorf("%s %s says %q, want %q", kind, name, c.Message, text)
 		}
