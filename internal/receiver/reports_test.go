@@ -246,13 +246,13 @@ func TestWhatIsTooOldToCountIsForgotten(t *testing.T) {
 		}
 		r.send(hook, token, "1", "{}")
 		rt := r.table.first(hook.Path)
-		if rt.ledger.seen.seen == nil {
+		if rt.seen.seen == nil {
 			t.Error("nothing is remembered")
 		}
 		elapse(rememberFor)
 		reporter.news(time.Now())
-		if rt.ledger.seen.seen != nil {
-			t.Errorf("remembered is %v", rt.ledger.seen.seen)
+		if rt.seen.seen != nil {
+			t.Errorf("remembered is %v", rt.seen.seen)
 		}
 	})
 }

@@ -37,7 +37,8 @@ type route struct {
 	path   *pathState
 	owner  *owner
 	tenant *tenant
-	ledger *ledger
+	stats  *Stats
+	seen   *redeliveries
 	// targets are TargetNames of the hook's.
 	targets []string
 }
@@ -54,7 +55,9 @@ type owner struct {
 	namespace  string
 	deliveries *rate.Limiter
 	paths      map[string]*pathState
-	ledger     *ledger
+	// stats and seen are those of the object with stats.UID: a Receiver that is made again begins anew.
+	stats *Stats
+	seen  *redeliveries
 }
 
 // tenant is the state of one namespace, kept while it has a Receiver, and until nothing of it is in use: who creates its Receivers
@@ -106,8 +109,8 @@ func (t *Table) Put(key string, hooks ...*Hook) error {
 	defer t.mu.Unlock()
 	o := t.own(key, hooks[0])
 	n := t.tenants[o.namespace]
-	if uid := hooks[0].UID; o.ledger == nil || o.ledger.tally.UID != uid {
-		o.ledger = newLedger(uid, time.Now())
+	if uid := hooks[0].UID; o.stats == nil || o.stats.UID != uid {
+		o.stats, o.seen = NewStats(uid, time.Now()), new(redeliveries)
 	}
 	before := o.paths
 	o.paths = make(map[string]*pathState, len(hooks))
@@ -117,7 +120,9 @@ func (t *Table) Put(key string, hooks ...*Hook) error {
 			l = &pathState{capacity: n.capacity.ofPath(t.limits), failures: t.limits.Failure.Limiter()}
 		}
 		o.paths[h.Path] = l
-		t.claim(h.Path, key, &route{hook: h, path: l, owner: o, tenant: n, ledger: o.ledger, targets: TargetNames(h.Targets)})
+		t.claim(h.Path, key, &route{
+			hook: h, path: l, owner: o, tenant: n, stats: o.stats, seen: o.seen, targets: TargetNames(h.Targets),
+		})
 	}
 	for path := range before {
 		if _, kept := o.paths[path]; !kept {
@@ -195,21 +200,21 @@ func (t *Table) expire(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, o := range t.owners {
-		o.ledger.seen.expire(now)
+		o.seen.expire(now)
 	}
 	for namespace, n := range t.tenants {
 		t.forget(namespace, n, now)
 	}
 }
 
-// Tallies implements Source. It forgets what is too old to count.
-func (t *Table) Tallies() map[string]*Tally {
+// Stats implements Source. It forgets what is too old to count.
+func (t *Table) Stats() map[string]*Stats {
 	t.expire(time.Now())
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	all := make(map[string]*Tally, len(t.owners))
+	all := make(map[string]*Stats, len(t.owners))
 	for key, o := range t.owners {
-		all[key] = o.ledger.tally
+		all[key] = o.stats
 	}
 	return all
 }

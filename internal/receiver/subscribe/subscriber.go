@@ -157,7 +157,7 @@ type watch struct {
 
 // eventOutcome is what became of an event for one Receiver: the answer that a webhook would have had.
 type eventOutcome struct {
-	tally    *receiver.Tally
+	stats    *receiver.Stats
 	answer   *answer.Answer
 	received receiver.Received
 }
@@ -214,7 +214,7 @@ func (w *watch) handle(ctx context.Context, batch []*event.Record) error {
 		return err
 	}
 	for _, o := range w.outcomes {
-		o.tally.Count(o.answer, o.received, now)
+		o.stats.Count(o.answer, o.received, now)
 	}
 	w.outcomes = nil
 	return nil
@@ -225,7 +225,7 @@ func (w *watch) judge(r *event.Record, now time.Time) {
 	for _, s := range w.wanting {
 		if !r.Known {
 			w.metrics.triggers[eventUnknown].Inc()
-			w.outcomes = append(w.outcomes, eventOutcome{s.tally, eventForged, receiver.Received{}})
+			w.outcomes = append(w.outcomes, eventOutcome{s.stats, eventForged, receiver.Received{}})
 			continue
 		}
 		id := subscriber{s.Namespace, s.Name}
@@ -242,10 +242,10 @@ func (w *watch) judge(r *event.Record, now time.Time) {
 		}
 		if triggers {
 			w.trigger(s.Subscription, eventTriggered, now)
-			w.outcomes = append(w.outcomes, eventOutcome{s.tally, eventAccepted, receiver.Received{ID: r.ID, Proved: true, Targets: s.targets}})
+			w.outcomes = append(w.outcomes, eventOutcome{s.stats, eventAccepted, receiver.Received{ID: r.ID, Proved: true, Targets: s.targets}})
 		} else {
 			w.metrics.triggers[eventHeld].Inc()
-			w.outcomes = append(w.outcomes, eventOutcome{s.tally, eventFolded, receiver.Received{ID: r.ID, Proved: true}})
+			w.outcomes = append(w.outcomes, eventOutcome{s.stats, eventFolded, receiver.Received{ID: r.ID, Proved: true}})
 		}
 	}
 }
