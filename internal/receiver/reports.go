@@ -227,7 +227,7 @@ func (r *Reporter) put(ctx context.Context, key string, d Deliveries) error {
 }
 
 // record passes on the results of a Receiver, and reports whether there are none left. Those that could not be recorded wait in memory,
-// the older ones folded, for the next report.
+// the older ones counted, for the next report.
 func (r *Reporter) record(ctx context.Context, e entry) bool {
 	results := e.stats.take()
 	if results == nil {

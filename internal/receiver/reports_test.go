@@ -130,7 +130,7 @@ func TestOneReceiverIsReportedEveryFewSecondsWhileItHasNews(t *testing.T) {
 	})
 }
 
-// Fails when a stranger, who knows no token, causes a report every few seconds; when what it caused is never told; and when it
+// Fails when a sender without the token causes a report every few seconds; when what it caused is never told; and when it
 // delays the report about an authentic webhook.
 func TestRefusalsAloneAreReportedOnceAMinute(t *testing.T) {
 	hook := newHook(t, "team-a/hook")

@@ -101,7 +101,7 @@ func TestWhatFiltersChoseIsListed(t *testing.T) {
 	})
 }
 
-// T5: what a stranger sends is listed by no write but that of a report, of which there is one a minute. Fails when a refusal writes
+// T5: what is not authentic is listed by no write but that of a report, of which there is one a minute. Fails when a refusal writes
 // earlier or twice, when one is not counted, and when one has an ID or costs memory that grows.
 func TestT5AFloodOfForgedWebhooksIsListedOnceAMinute(t *testing.T) {
 	hook := newHook(t, "team-a/hook")

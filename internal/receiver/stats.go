@@ -89,7 +89,7 @@ func (s *Stats) note(a *answer.Answer, of Received, now time.Time) {
 		s.results = &results{}
 	}
 	if !of.Proved {
-		s.results.fold(folded{now, a, 1})
+		s.results.count(counted{now, a, 1})
 		return
 	}
 	one := single{at: now, answer: a, targets: of.Targets, fault: of.Fault}

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// ErrPathCrowded says that a path has as many Receivers as it may have. A namespace that is alone in its choice of
+// ErrPathFull says that a path has as many Receivers as it may have. A namespace that is alone in its choice of
 // names and tokens never meets it.
-var ErrPathCrowded = errors.New("too many Receivers have this webhook path; use another name or token")
+var ErrPathFull = errors.New("too many Receivers have this webhook path; use another name or token")
 
 // Table is what is served: the hooks of all Receivers by path. Looking a path up takes no lock; a change costs what it
 // changes, whatever the number of Receivers.
@@ -26,7 +26,7 @@ type Table struct {
 	mu      sync.Mutex
 	owners  map[string]*owner
 	tenants map[string]*tenant
-	// claims are the hooks that want a path, in the order of their right to it.
+	// claims are the hooks that want a path, by priority.
 	claims map[string][]*route
 }
 
@@ -69,7 +69,7 @@ type tenant struct {
 }
 
 // NewTable returns an empty table. moved is called, from within Put and Delete, with the key of another Receiver that gained or lost a
-// place on a crowded path by the call; it may be nil, and must not call the table.
+// place on a full path by the call; it may be nil, and must not call the table.
 func NewTable(limits Limits, moved func(owner string)) (*Table, error) {
 	if err := limits.validate(); err != nil {
 		return nil, fmt.Errorf("webhook limits: %w", err)
@@ -86,7 +86,7 @@ func NewTable(limits Limits, moved func(owner string)) (*Table, error) {
 
 // Put makes hooks all that the Receiver with this key ("namespace/name") serves, the first under the path that its owner is told,
 // the others under paths on their way out. A path that it served before and still serves is never missing in between.
-// ErrPathCrowded says that the first path has no place left: the claim stands, and is served when another gives its place up. The same
+// ErrPathFull says that the first path has no place left: the claim stands, and is served when another gives its place up. The same
 // holds for the other paths, but is no error: a path that was never served is no loss. With any other error the Receiver serves
 // nothing.
 func (t *Table) Put(key string, hooks ...*Hook) error {
@@ -129,8 +129,8 @@ func (t *Table) Put(key string, hooks ...*Hook) error {
 			t.claim(path, key, nil)
 		}
 	}
-	if t.crowdedOut(hooks[0].Path, key) {
-		return ErrPathCrowded
+	if t.overLimit(hooks[0].Path, key) {
+		return ErrPathFull
 	}
 	return nil
 }

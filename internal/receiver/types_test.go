@@ -244,7 +244,7 @@ func (f reading) Select(_ context.Context, _ map[string]any, document []byte) ([
 }
 
 // Fails when the handler hands filters the body as it came, or keeps it for a filter that does not read it.
-func TestTheDoorHandsFiltersTheDocument(t *testing.T) {
+func TestTheEndpointHandsFiltersTheDocument(t *testing.T) {
 	for _, reads := range []bool{true, false} {
 		var read []string
 		hook := newHook(t, "team-a/hook", func(h *Hook) { h.Filter = reading{reads, &read} })

@@ -141,15 +141,15 @@ func (rt *route) received(d delivery, a *answer.Answer) Received {
 	return of
 }
 
-// judge takes a request on a known path through to its answer, or to the refusal of one that is not authentic. The error is for the
+// process takes a request on a known path through to its answer, or to the refusal of one that is not authentic. The error is for the
 // log.
-func (w *Webhooks) judge(rw http.ResponseWriter, r *http.Request, rt *route) (d delivery, a *answer.Answer, refusal, err error) {
+func (w *Webhooks) process(rw http.ResponseWriter, r *http.Request, rt *route) (d delivery, a *answer.Answer, refusal, err error) {
 	d, a, refusal = w.admit(rw, r, rt)
 	if a != nil || refusal != nil {
 		return d, a, refusal, nil
 	}
 	now := time.Now()
-	// Who is over its own budget takes nothing of its neighbours'.
+	// Who is over its own budget takes nothing of its namespace's.
 	within := rt.owner.deliveries.AllowN(now, 1) && rt.tenant.deliveries.AllowN(now, 1)
 	key, named := keyOf(d.event.Delivery, d.digest)
 	// Whoever sends a webhook again wants it to count again: its objects are asked as for any other, and a flood of repeats is folded.
@@ -197,7 +197,7 @@ func early(r *http.Request) *answer.Answer {
 	return nil
 }
 
-// admit reads and judges a request on a known path. There is neither answer nor refusal for one that is to trigger. What it held in
+// admit reads and verifies a request on a known path. There is neither answer nor refusal for one that is to trigger. What it held in
 // memory is free again when it returns.
 func (w *Webhooks) admit(rw http.ResponseWriter, r *http.Request, rt *route) (d delivery, a *answer.Answer, refusal error) {
 	if a := early(r); a != nil {
