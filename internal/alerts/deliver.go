@@ -26,8 +26,8 @@ type DeliverySource interface {
 	Shards() int
 	// DeliveryShard returns the shard of a Provider's deliveries.
 	DeliveryShard(namespace, provider string) int
-	// Room returns how many deliveries of one namespace may wait on the bus, and how many bytes of them.
-	Room() (deliveries int, bytes int64)
+	// Quota returns how many deliveries of one namespace may wait on the bus, and how many bytes of them.
+	Quota() (deliveries int, bytes int64)
 }
 
 // Schedule puts deliveries away.

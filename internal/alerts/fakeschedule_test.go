@@ -71,7 +71,7 @@ func (s *fakeSession) Backlog(context.Context, int) ([]event.Scheduled, error) {
 
 func (s *fakeSession) DeliveryShard(string, string) int { return 0 }
 
-func (s *fakeSession) Room() (deliveries int, bytes int64) { return math.MaxInt, math.MaxInt64 }
+func (s *fakeSession) Quota() (deliveries int, bytes int64) { return math.MaxInt, math.MaxInt64 }
 
 // Recall reads a message of the schedule.
 func (s *fakeSession) Recall(_ context.Context, _ int, p event.Scheduled) (r event.Recalled, err error) {

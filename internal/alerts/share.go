@@ -108,7 +108,7 @@ var causes = [...]struct{ label, reason string }{
 
 // enforceShare gives up the oldest deliveries of a queue that is over its share.
 func (s *shard) enforceShare(work context.Context, q *queue) {
-	room, bytes := s.Source.Room()
+	room, bytes := s.Source.Quota()
 	quota, kib := min(s.Quota, room), bytes>>10
 	excess, most := q.share.excess(q.entries-q.givenUp, quota, kib)
 	if unknown := q.unknown - max(1, most/unknownShare); unknown > 0 {

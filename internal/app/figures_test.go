@@ -44,7 +44,7 @@ var figures = []struct {
 	{"providers.md", "every other value %v KiB", "maxSecretValue", 1 << 10},
 	{"providers.md", "more slowly, for %v hours", "DefaultMaxAge", int64(time.Hour)},
 	{"operations.md", "read at once, %v KiB each", "BufferSize", 1 << 10},
-	{"operations.md", "in use waits for it, %v s at most", "openPatience", int64(time.Second)},
+	{"operations.md", "in use waits for it, %v s at most", "openTimeout", int64(time.Second)},
 	{"operations.md", "One user has %v requests a second", "userRate", 1},
 	{"operations.md", "requests a second, %v at once, 1 read", "userBurst", 1},
 	{"operations.md", "at once, %v read and", "userReads", 1},
@@ -59,7 +59,7 @@ var figures = []struct {
 	{"operations.md", "keeps the answer for %v seconds", "namespacesFor", int64(time.Second)},
 	{"flux.md", "in order, up to %v hours", "DefaultMaxAge", int64(time.Hour)},
 	{"flux.md", "younger than %v hours", "DefaultMaxAge", int64(time.Hour)},
-	{"flux.md", "nothing; for %v s at most", "openPatience", int64(time.Second)},
+	{"flux.md", "nothing; for %v s at most", "openTimeout", int64(time.Second)},
 }
 
 // Fails when a constant is changed and the documentation is not, or the other way round.

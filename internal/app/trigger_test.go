@@ -92,7 +92,7 @@ func (c *cluster) InNamespace(string) (all []apply.Receiver) { return nil }
 // T4, with the real bus and applier: while a request is under way a trigger comes that was accepted before it, and then a webhook that may
 // ride on that one. Fails when the one that came late is folded into the request under way.
 func TestT4WebhooksThatCoincideEachGetARequest(t *testing.T) {
-	const objects, bursts, patience = 40, 10, 3 * time.Second
+	const objects, bursts, longest = 40, 10, 3 * time.Second
 	c := &cluster{receivers: map[string]apply.Receiver{}, arrived: map[string]chan struct{}{}, stamps: map[string]time.Time{}}
 	server := httptest.NewServer(c)
 	defer server.Close()
@@ -159,7 +159,7 @@ func TestT4WebhooksThatCoincideEachGetARequest(t *testing.T) {
 				<-time.After(rand.N(time.Millisecond)) // the sender's own pace
 				last := time.Now()
 				publish("two", last)
-				object, end := target(i).Name, time.After(patience)
+				object, end := target(i).Name, time.After(longest)
 				for tick := time.NewTicker(5 * time.Millisecond); c.stamp(object).Before(last); {
 					select {
 					case <-tick.C:
@@ -175,7 +175,7 @@ func TestT4WebhooksThatCoincideEachGetARequest(t *testing.T) {
 	senders.Wait()
 	cancel()
 	running.Wait()
-	ctx, cancel = context.WithTimeout(t.Context(), patience)
+	ctx, cancel = context.WithTimeout(t.Context(), longest)
 	defer cancel()
 	if err := b.Close(ctx); err != nil {
 		t.Error(err)

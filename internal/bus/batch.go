@@ -77,7 +77,7 @@ func handleBatch(ctx context.Context, c *consumer, batch []event.Message[*event.
 	}
 	kept, stopKeeping := context.WithCancel(ctx)
 	done := make(chan struct{})
-	go func() { defer close(done); keepHeld(kept, batch) }()
+	go func() { defer close(done); keepInProgress(kept, batch) }()
 	defer func() { stopKeeping(); <-done }()
 	err := c.untilHandled(ctx, len(records), func() error { return handle(ctx, records) }, func(i int) { records[i].Recheck = true })
 	if err != nil {
@@ -87,7 +87,7 @@ func handleBatch(ctx context.Context, c *consumer, batch []event.Message[*event.
 	ctx = context.WithoutCancel(ctx)
 	last := len(batch) - 1
 	for _, h := range batch[:last] {
-		if err := h.Acker.(*hold).ackSoon(); err != nil {
+		if err := h.Acker.(*acker).ackSoon(); err != nil {
 			return err
 		}
 	}
@@ -114,13 +114,13 @@ func (c *consumer) untilHandled(ctx context.Context, n int, handle func() error,
 	}
 }
 
-func keepHeld(ctx context.Context, batch []event.Message[*event.Record]) {
+func keepInProgress(ctx context.Context, batch []event.Message[*event.Record]) {
 	for wait(ctx, keepInterval) == nil {
-		keepOnce(batch)
+		markInProgress(batch)
 	}
 }
 
-func keepOnce(batch []event.Message[*event.Record]) {
+func markInProgress(batch []event.Message[*event.Record]) {
 	for _, h := range batch {
 		_ = h.InProgress() // acknowledged or not connected: either way there is nothing else to do
 	}

@@ -49,7 +49,7 @@ type Bus struct {
 	history          *history
 	reads            *reads
 	webhookShares    *fair.Limiters[string]
-	standing         *standing
+	pendingTriggers  *pendingTriggers
 	recent           *recent
 	stats            *stats
 	progress         *progress
@@ -82,12 +82,12 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 			return nil, err
 		}
 	}
-	patience, cancel := context.WithTimeout(ctx, openPatience)
+	opening, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	if err := b.patiently(patience, b.connect); err != nil {
+	if err := b.untilReachable(opening, b.connect); err != nil {
 		return nil, err
 	}
-	if err := b.setUp(patience); err != nil {
+	if err := b.setUp(opening); err != nil {
 		return nil, err
 	}
 	if b.embedded != nil {
@@ -95,9 +95,9 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 			return nil, err
 		}
 	}
-	b.standing = newStanding(b.embedded != nil)
+	b.pendingTriggers = newPendingTriggers(b.embedded != nil)
 	b.lease = newLease(b.buckets[bucketWorker], b.opts.ReplicaID, b.embedded != nil, b.log)
-	b.lease.begin = b.countDeaths
+	b.lease.begin = b.countCrashes
 	if err := b.answerAlive(); err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 	})
 	b.history = newHistory(b)
 	b.webhookShares = newWebhookShares(b.opts.Budgets.Webhooks)
-	if err := b.patiently(patience, b.stats.refresh); err != nil {
+	if err := b.untilReachable(opening, b.stats.refresh); err != nil {
 		return nil, err
 	}
 	return b, nil
@@ -235,7 +235,7 @@ func (b *Bus) abandon() {
 	}
 }
 
-// MaxPayload is the greatest event body, in bytes of JSON as received, that the door should accept. A body below it can still
+// MaxPayload is the greatest event body, in bytes of JSON as received, that the events endpoint should accept. A body below it can still
 // be refused with ErrTooLarge when it grows in encoding.
 func (b *Bus) MaxPayload() int { return max(int(b.nc.MaxPayload())-payloadHeadroom, payloadHeadroom) }
 

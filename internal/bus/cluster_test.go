@@ -148,7 +148,7 @@ func (c *cluster) replicas() []*Bus {
 }
 
 // Replicas that start together with an empty cluster find no leader at first, then too few peers, and make the same streams at once.
-// Fails when one of these ends a start, or when a request that nobody answered is waited for until the patience is over.
+// Fails when one of these ends a start, or when a request that nobody answered is waited for until the time-out is over.
 //
 // T4 then for a server that is killed, the one that leads a consumer: a trigger is handed out soon after the others have agreed on
 // leaders. An owner that goes on asking the consumer that it hears nothing of doubles the longest wait.

@@ -35,8 +35,8 @@ type committer struct {
 	coalesced func()
 	// pause, if any, is how long the next round has to fill after every round. Its callers can wait, and what waits goes in fewer messages.
 	pause time.Duration
-	// settled, if any, is told of every round, after its entries and before their callers.
-	settled func()
+	// committed, if any, is called after every round, after its entries and before their callers.
+	committed func()
 
 	mu      sync.Mutex
 	waiting *fair.Queue[*pending]
@@ -210,8 +210,8 @@ func (c *committer) send(ctx context.Context, round []*pending) {
 			stored(outcome.ack.Seq)
 		}
 	}
-	if c.settled != nil {
-		c.settled()
+	if c.committed != nil {
+		c.committed()
 	}
 	for _, p := range written {
 		close(p.done)

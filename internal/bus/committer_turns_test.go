@@ -35,8 +35,8 @@ func (w *write) of(namespace string) (n int) {
 	return n
 }
 
-// crowded is a stream with a round on its way.
-func crowded(t *testing.T) (f *fakeStream, round *write) {
+// busyStream is a stream with a round on its way.
+func busyStream(t *testing.T) (f *fakeStream, round *write) {
 	f = newFakeStream()
 	f.join(t.Context(), "round", 1)
 	return f, <-f.started
@@ -62,7 +62,7 @@ func (f *fakeStream) end(seen []*write, callers ...func()) {
 // Invariant T6. Fails when messages wait in the order of their calls, whoever calls, and when a namespace with many gets more turns.
 func TestT6OneNamespacesBacklogIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, round := crowded(t)
+		f, round := busyStream(t)
 		flood := f.backlog(t.Context(), "flood", 20*maxRound, 10)
 		few, some := f.backlog(t.Context(), "few", 3, 10), f.backlog(t.Context(), "some", maxRound, 10)
 		round.finish(nil)
@@ -80,7 +80,7 @@ func TestT6OneNamespacesBacklogIsNotWaitedFor(t *testing.T) {
 // Invariant E4. Fails when a namespace's messages take turns in another order than that of their calls.
 func TestE4MessagesOfANamespaceAreWrittenInTheOrderOfTheirCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, round := crowded(t)
+		f, round := busyStream(t)
 		flood := f.backlog(t.Context(), "flood", maxRound, 10)
 		var want []string
 		for i := range maxRound {
@@ -115,7 +115,7 @@ func TestE4MessagesOfANamespaceAreWrittenInTheOrderOfTheirCalls(t *testing.T) {
 // Fails when a write may be of any size, and when large messages of one namespace keep small ones of another away.
 func TestARoundHasNoMoreBytesThanABatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, round := crowded(t)
+		f, round := busyStream(t)
 		large := f.backlog(t.Context(), "large", 10, maxBatchBytes/2+1)
 		small := f.backlog(t.Context(), "small", 1, 10)
 		round.finish(nil)

@@ -24,10 +24,10 @@ const (
 	pullLow    = pullBatch / 2
 	pullBytes  = 8 << 20
 	pullExpiry = 5 * time.Second
-	// While a request has nothing to give the server says every pullHeartbeat that it is there; after pullPatience without a word the
+	// While a request has nothing to give the server says every pullHeartbeat that it is there; after pullTimeout without a word the
 	// request must be taken for lost.
 	pullHeartbeat = time.Second
-	pullPatience  = 4 * time.Second
+	pullTimeout   = 4 * time.Second
 	pullRetry     = 250 * time.Millisecond
 	keepInterval  = event.AckWait / 3
 
@@ -75,8 +75,8 @@ type consumer struct {
 	role role
 	name string
 	// last is the stream's last sequence at the takeover: what is not newer may have been handled before.
-	last   uint64
-	deaths *deaths
+	last    uint64
+	crashes *crashes
 	// cursor is that of a role that is read by one.
 	cursor *cursor
 }
@@ -126,12 +126,12 @@ func (b *Bus) serveTerm(ctx context.Context, r role, serve func(ctx context.Cont
 	}
 }
 
-// takeOver makes the consumer hand out everything unsettled to this replica, at once and in order. Without it what the last worker held
-// would come back only after its hold time, behind younger messages of the same object (invariant E4).
+// takeOver makes the consumer hand out everything unacknowledged to this replica, at once and in order. Without it what the last worker held
+// would come back only after event.AckWait, behind younger messages of the same object (invariant E4).
 func (b *Bus) takeOver(ctx context.Context, r role) (*consumer, error) {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
-	c := &consumer{bus: b, role: r, name: consumerName(r), deaths: termOf(ctx).deaths}
+	c := &consumer{bus: b, role: r, name: consumerName(r), crashes: termOf(ctx).crashes}
 	s := b.streams[r.stream]
 	if err := c.startOver(ctx, s); err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func (c *consumer) startOver(ctx context.Context, s jetstream.Stream) (err error
 		if c.cursor, err = c.bus.loadCursor(ctx); err != nil {
 			return err
 		}
-		return c.cursor.inherit(ctx, s)
+		return c.cursor.migrate(ctx, s)
 	}
 	if _, err := c.bus.setUpConsumer(ctx, c.role); err != nil {
 		return fmt.Errorf("set up consumer: %w", err)
@@ -167,11 +167,11 @@ func (c *consumer) startOver(ctx context.Context, s jetstream.Stream) (err error
 }
 
 // cautious reports whether earlier workers died at about this message, so that it must be handed out alone.
-func (c *consumer) cautious(seq uint64) bool { return seq <= c.last && c.deaths.cautious(c.name) }
+func (c *consumer) cautious(seq uint64) bool { return seq <= c.last && c.crashes.cautious(c.name) }
 
 // consume serves a consumer that was taken over: a puller on one side, the stage on the other. The channel that serve is given is closed
 // when the term ends, and its context is cancelled; the replica stays the worker until serve returns, so that what it finishes in the
-// meantime is not handed to anyone else. What it leaves unsettled comes back to the next worker.
+// meantime is not handed to anyone else. What it leaves unacknowledged comes back to the next worker.
 func consume[T any](
 	ctx context.Context, c *consumer, decode decoder[T], serve func(ctx context.Context, shard int, in <-chan event.Message[T]) error,
 ) error {

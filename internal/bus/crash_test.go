@@ -164,7 +164,7 @@ func die(b *Bus) {
 
 // A message at which the process dies each time becomes a dead letter after maxDeliveries of them, and what stands beside it does
 // not.
-// Fails when countDeaths does not count (the message then kills for ever).
+// Fails when countCrashes does not count (the message then kills for ever).
 func TestAMessageThatKillsTheProcessBecomesADeadLetter(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -211,7 +211,7 @@ func TestAMessageThatKillsTheProcessBecomesADeadLetter(t *testing.T) {
 }
 
 // E2: an event at which the process dies each time becomes a dead letter, and those beside it are routed. Fails when the reader of EVENTS does
-// not count the deaths at its cursor, or does not hand the event out alone.
+// not count the crashes at its cursor, or does not hand the event out alone.
 func TestE2AnEventThatKillsTheProcessBecomesADeadLetter(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

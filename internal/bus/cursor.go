@@ -22,8 +22,8 @@ const (
 	// are open the oldest are to be put where they need not be open.
 	maxOpen = 8192
 	spillAt = maxOpen / 4 * 3
-	// closePatience is how long the end of a term waits for events that are being handled.
-	closePatience = 3 * time.Second
+	// closeTimeout is how long the end of a term waits for events that are being handled.
+	closeTimeout = 3 * time.Second
 )
 
 // cursor is how far the events are done: all up to and including the floor are. It is kept in a bucket, some cursorInterval old, so after a
@@ -62,8 +62,8 @@ func (b *Bus) loadCursor(ctx context.Context) (*cursor, error) {
 	return c, nil
 }
 
-// inherit takes the place over from the consumer that earlier releases read the events by.
-func (c *cursor) inherit(ctx context.Context, s jetstream.Stream) error {
+// migrate takes the place over from the consumer that earlier releases read the events by.
+func (c *cursor) migrate(ctx context.Context, s jetstream.Stream) error {
 	if c.revision > 0 {
 		return nil
 	}
@@ -114,7 +114,7 @@ func (c *cursor) skipTo(seq uint64) {
 	}
 }
 
-// open returns the hold on the event of a sequence, which is handed out now. Sequences are opened in order.
+// open returns the Acker of the event of a sequence, which is handed out now. Sequences are opened in order.
 func (c *cursor) open(seq uint64) *openEvent {
 	c.skipTo(seq)
 	c.mu.Lock()
@@ -162,7 +162,7 @@ func (c *cursor) save(ctx context.Context) error {
 	return nil
 }
 
-// keep saves the cursor until ctx ends, then once more when what is being handled has ended or closePatience is over. It ends with an error
+// keep saves the cursor until ctx ends, then once more when what is being handled has ended or closeTimeout is over. It ends with an error
 // when another replica has moved the cursor, or when an event was returned: the reader then begins anew at the floor.
 //
 // It tells the gauge how many events are open. None is for long, so a floor that does not move means that none is handled.
@@ -182,7 +182,7 @@ func (c *cursor) keep(ctx context.Context, g *gauge) error {
 			return errInterrupted
 		}
 	}
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closePatience)
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
 	for {
 		if _, _, open := c.counts(); open == 0 {
@@ -211,7 +211,7 @@ func (c *cursor) ended() {
 	}
 }
 
-// openEvent is the hold on an event that was handed out. Ack may be called again and by several.
+// openEvent acknowledges an event that was handed out. Ack may be called again and by several.
 type openEvent struct {
 	cursor *cursor
 	seq    uint64

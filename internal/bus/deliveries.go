@@ -9,8 +9,8 @@ import (
 	"notifier/internal/event"
 )
 
-// maxHeldDeliveries is how many deliveries of one shard the server hands out before any of them is settled.
-const maxHeldDeliveries = 4096
+// maxUnackedDeliveries is how many deliveries of one shard the server hands out before any of them is acknowledged.
+const maxUnackedDeliveries = 4096
 
 // reasonTooLarge is why the bus itself makes a delivery a dead letter.
 const reasonTooLarge = "delivery is larger than the bus carries"
@@ -45,6 +45,6 @@ func (b *Bus) Deliveries(
 func deliverRole(shard int) role {
 	return role{
 		kind: kindDeliver, name: kindDeliver + "." + strconv.Itoa(shard), shard: shard, stream: streamDeliveries,
-		filter: prefixDeliver + strconv.Itoa(shard) + "." + everythingElse, maxAckPending: maxHeldDeliveries,
+		filter: prefixDeliver + strconv.Itoa(shard) + "." + everythingElse, maxAckPending: maxUnackedDeliveries,
 	}
 }

@@ -15,7 +15,7 @@
 //     quarters full and half of it was not routed yet, or not looked at yet for Receivers of type event, so a flood is answered
 //     503 before it pushes out what is owed. The state of the stream is read every two seconds, so a quarter of the budget must
 //     outlast what is published meanwhile.
-//   - DELIVERIES: Room tells how much of one namespace there is room for, and above half of Budgets.Deliveries that is as many average
+//   - DELIVERIES: Quota tells how much of one namespace there is room for, and above half of Budgets.Deliveries that is as many average
 //     messages as are free. The deliverer gives up the oldest beyond it. The server cannot refuse here (it allows scheduled messages only
 //     on streams that discard old), so the embedded server's total is the last bound: it refuses.
 //   - TRIGGERS: one message a target, Budgets.Triggers bytes, beyond which new targets are refused with ErrFull.
@@ -76,7 +76,7 @@
 // The records of a namespace come to route in stream order, one call at a time, a failed batch before anything younger. Namespaces do not
 // wait for each other's records that are heavy. Deliveries of one Provider and triggers of one
 // namespace are in one shard and come in stream order, but for those that were returned or come off the schedule. A new worker
-// starts at the oldest unsettled message at once: what a dead one held comes first, not after its hold time.
+// starts at the oldest unsettled message at once: what a dead one held comes first, not after event.AckWait.
 //
 // # Worker
 //
@@ -92,9 +92,9 @@
 // finish it afterwards, so sends carry IDs. A server that takes up to 1.1 seconds for a renewal does not end a term.
 //
 // A worker that lost the server, by a reconnection or by some seconds without a word for a request, takes the consumer over anew in the
-// same term: what was on its way then is handed out again at once, and not when its hold time is over.
+// same term: what was on its way then is handed out again at once, and not after event.AckWait.
 //
-// A worker that dies leaves its lease behind, and the next one counts. After fifty deaths at one place of a consumer the messages there
+// A worker that dies leaves its lease behind, and the next one counts. After fifty crashes at one place of a consumer the messages there
 // are handed out one at a time and noted first, so that the one that kills the process is known, and after a hundred it is a dead
 // letter.
 //

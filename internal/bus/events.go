@@ -19,7 +19,7 @@ const followRetry = time.Second
 // newEventCommitter commits to EVENTS, and tells the readers of each round together.
 func newEventCommitter(b *Bus) *committer {
 	c := newCommitter(b, func() {}, func(ctx context.Context, msgs []*nats.Msg) []outcome { return b.publishAll(ctx, streamEvents, msgs) })
-	c.settled = b.recent.announce
+	c.committed = b.recent.announce
 	return c
 }
 
@@ -63,7 +63,7 @@ func (b *Bus) publishRecord(r *event.Record, commit func(*nats.Msg) (ack, error)
 	if err := r.Event.Validate(); err != nil {
 		return false, fmt.Errorf("publish event: %w", err)
 	}
-	if err := b.stats.eventsHaveRoom(); err != nil {
+	if err := b.stats.checkEventsQuota(); err != nil {
 		b.metrics.publishErrors.WithLabelValues(streamEvents).Inc()
 		return false, err
 	}

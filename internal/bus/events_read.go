@@ -70,7 +70,7 @@ func (r *eventReader) run(ctx context.Context) error {
 // hand waits until there is room for one more open event, and hands it out.
 func (r *eventReader) hand(ctx context.Context, l logEntry) error {
 	c := r.consumer
-	if err := r.room(ctx); err != nil {
+	if err := r.awaitCapacity(ctx); err != nil {
 		return err
 	}
 	if !event.Owned(ctx) {
@@ -104,8 +104,8 @@ func (r *eventReader) hand(ctx context.Context, l logEntry) error {
 	}
 }
 
-// room waits until fewer than maxOpen events are open, and asks for the oldest to be done before it comes to that.
-func (r *eventReader) room(ctx context.Context) error {
+// awaitCapacity waits until fewer than maxOpen events are open, and asks for the oldest to be done before it comes to that.
+func (r *eventReader) awaitCapacity(ctx context.Context) error {
 	for {
 		floor, window, _ := r.consumer.cursor.counts()
 		if window < spillAt {
@@ -138,7 +138,7 @@ func (r *eventReader) alone(ctx context.Context, seq uint64) (poison bool, err e
 			if err := c.cursor.save(ctx); err != nil { // what was done is no suspect any more
 				return false, err
 			}
-			return c.deaths.suspect(ctx, c.name, seq)
+			return c.crashes.suspect(ctx, c.name, seq)
 		}
 		select {
 		case <-c.cursor.changed:

@@ -237,7 +237,7 @@ func TestAFollowerSeesHowAPostedFailureBegins(t *testing.T) {
 }
 
 // Invariant E2: unrouted events are not pushed out by a flood, the flood is refused.
-// Fails when PublishEvent does not ask eventsHaveRoom: the first events are then gone.
+// Fails when PublishEvent does not ask checkEventsQuota: the first events are then gone.
 func TestAFloodIsRefusedBeforeItPushesOutWhatWasNotRouted(t *testing.T) {
 	b := open(t, t.TempDir(), func(o *Options) { o.Budgets.Events = mib })
 	flood(t, b)

@@ -83,8 +83,8 @@ func (f *feed) atEnd() {
 func (f *feed) follow(ctx context.Context, each func(logEntry) error) error {
 	wake, stop := f.bus.recent.watch()
 	defer stop()
-	patience := time.NewTimer(gapPatience)
-	defer patience.Stop()
+	timeout := time.NewTimer(gapTimeout)
+	defer timeout.Stop()
 	waited := false
 	for ctx.Err() == nil {
 		records, last := f.bus.recent.take(f.next, feedBatch)
@@ -107,8 +107,8 @@ func (f *feed) follow(ctx context.Context, each func(logEntry) error) error {
 		}
 		var gap <-chan time.Time
 		if last >= f.next {
-			patience.Reset(gapPatience)
-			gap = patience.C
+			timeout.Reset(gapTimeout)
+			gap = timeout.C
 		}
 		select {
 		case <-ctx.Done():

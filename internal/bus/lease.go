@@ -25,9 +25,9 @@ const (
 	leaseAnswer = leaseHold / 2 // bounds one request
 	releaseTime = time.Second
 
-	// keyLease and keyDeaths are the entries of the bucket.
-	keyLease  = "lease"
-	keyDeaths = "deaths"
+	// keyLease and keyCrashes are the entries of the bucket.
+	keyLease   = "lease"
+	keyCrashes = "deaths"
 )
 
 // errTermLost says that another replica has taken the lease.
@@ -298,13 +298,13 @@ func (l *lease) read(ctx context.Context) (leaseRecord, error) {
 	defer cancel()
 	e, err := l.kv.Get(ctx, keyLease)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		l.heard()
+		l.noteAnswer()
 		return leaseRecord{}, nil
 	}
 	if err != nil {
 		return leaseRecord{}, fmt.Errorf("read lease: %w", err)
 	}
-	l.heard()
+	l.noteAnswer()
 	var r leaseRecord
 	if json.Unmarshal(e.Value(), &r) != nil {
 		r = leaseRecord{} // an entry that cannot be read holds nobody back
@@ -323,11 +323,11 @@ func (l *lease) write(ctx context.Context, r leaseRecord) (uint64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("write lease: %w", err)
 	}
-	l.heard()
+	l.noteAnswer()
 	return revision, nil
 }
 
-func (l *lease) heard() { l.answered.Store(time.Now().UnixNano()) }
+func (l *lease) noteAnswer() { l.answered.Store(time.Now().UnixNano()) }
 
 // check returns an error when this replica wants to work and the bucket does not answer.
 func (l *lease) check(now time.Time) error {

@@ -44,7 +44,7 @@ const (
 )
 
 // encodeJSON encodes without the escapes that make JSON safe within HTML: they would make a body of '<' six times as long,
-// and an event that the door accepted would not fit the bus.
+// and an event that was accepted would not fit the bus.
 func encodeJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -32,39 +32,39 @@ type decoder[T any] func(m *nats.Msg, seq uint64, recheck bool) (T, error)
 
 // incoming is a decoded message that was not handed out yet.
 type incoming[T any] struct {
-	held event.Message[T]
-	hold *hold
-	msg  *nats.Msg
-	seq  uint64
+	message event.Message[T]
+	acker   *acker
+	msg     *nats.Msg
+	seq     uint64
 	// noted says that a suspect is on record as handed out.
 	noted bool
 }
 
 // puller moves the messages of one consumer from the server to the stage that serves it. It asks for as many as it has
-// room for, so nothing waits in a client's buffer where nobody extends its hold.
+// room for, so nothing waits in a client's buffer where nobody marks it as in progress.
 type puller[T any] struct {
 	c      *consumer
 	decode decoder[T]
 	out    chan event.Message[T]
 
-	inbox   string
-	msgs    chan *nats.Msg
-	pin     string
-	asked   int              // messages that the server still owes
-	heardAt time.Time        // when the server last gave a sign of life for the request, or the request was sent
-	retry   <-chan time.Time // not nil: the server has just refused, ask again then
-	queue   []incoming[T]
-	gauge   *gauge
+	inbox      string
+	msgs       chan *nats.Msg
+	pin        string
+	asked      int              // messages that the server still owes
+	answeredAt time.Time        // when the server last gave a sign of life for the request, or the request was sent
+	retry      <-chan time.Time // not nil: the server has just refused, ask again then
+	queue      []incoming[T]
+	gauge      *gauge
 
-	live    atomic.Int64  // handed out and not settled
-	settled chan struct{} // has room for one: something that was handed out was settled
+	live atomic.Int64  // handed out and not acknowledged or returned
+	done chan struct{} // has room for one: something that was handed out is done
 }
 
 func newPuller[T any](c *consumer, decode decoder[T]) *puller[T] {
 	return &puller[T]{
 		c: c, decode: decode, out: make(chan event.Message[T]), inbox: c.bus.nc.NewInbox(),
 		// Room for the messages of two requests, one of which was given up as lost, and answers: a full channel drops messages.
-		msgs: make(chan *nats.Msg, 2*pullBatch+64), settled: make(chan struct{}, 1),
+		msgs: make(chan *nats.Msg, 2*pullBatch+64), done: make(chan struct{}, 1),
 	}
 }
 
@@ -100,7 +100,7 @@ func (p *puller[T]) run(ctx context.Context) error {
 			err = p.receive(ctx, m)
 		case out <- next:
 			p.queue = p.queue[1:]
-		case <-p.settled:
+		case <-p.done:
 		case <-p.retry:
 			p.retry = nil
 		case <-back:
@@ -119,7 +119,7 @@ func (p *puller[T]) run(ctx context.Context) error {
 // ask requests more messages when there is room and the last request is answered or must be taken for lost.
 func (p *puller[T]) ask() error {
 	p.gauge.waiting(len(p.queue))
-	if p.asked > 0 && len(p.msgs) == 0 && time.Since(p.heardAt) > pullPatience {
+	if p.asked > 0 && len(p.msgs) == 0 && time.Since(p.answeredAt) > pullTimeout {
 		return errInterrupted
 	}
 	if p.asked > 0 || len(p.queue) > pullLow || p.retry != nil {
@@ -139,7 +139,7 @@ func (p *puller[T]) ask() error {
 		p.pause() // not connected; the loop goes on when it is
 		return nil
 	}
-	p.asked, p.heardAt = batch, time.Now()
+	p.asked, p.answeredAt = batch, time.Now()
 	return nil
 }
 
@@ -148,7 +148,7 @@ func (p *puller[T]) pause() { p.retry = time.After(pullRetry) }
 // receive takes a message, or an answer to the request.
 func (p *puller[T]) receive(ctx context.Context, m *nats.Msg) error {
 	p.gauge.answered()
-	p.heardAt = time.Now()
+	p.answeredAt = time.Now()
 	if status := m.Header.Get(headerStatus); status != "" && len(m.Data) == 0 && !strings.HasPrefix(m.Reply, "$JS.ACK.") {
 		return p.status(status, m.Header.Get(headerDesc))
 	}
@@ -162,7 +162,7 @@ func (p *puller[T]) receive(ctx context.Context, m *nats.Msg) error {
 	if err != nil {
 		return err
 	}
-	h := &hold{bus: p.c.bus, reply: m.Reply}
+	h := &acker{bus: p.c.bus, reply: m.Reply}
 	if meta.times > uint64(p.c.bus.poisoning.maxDeliveries) {
 		return p.deadLetter(ctx, h, m, "poison", "handed out too often without an outcome")
 	}
@@ -170,7 +170,7 @@ func (p *puller[T]) receive(ctx context.Context, m *nats.Msg) error {
 	if err != nil {
 		return p.deadLetter(ctx, h, m, "undecodable", err.Error())
 	}
-	p.queue = append(p.queue, incoming[T]{held: event.Message[T]{Value: value, Seq: meta.seq, Acker: h}, hold: h, msg: m, seq: meta.seq})
+	p.queue = append(p.queue, incoming[T]{message: event.Message[T]{Value: value, Seq: meta.seq, Acker: h}, acker: h, msg: m, seq: meta.seq})
 	return nil
 }
 
@@ -200,12 +200,12 @@ func (p *puller[T]) next(ctx context.Context) (chan event.Message[T], event.Mess
 			if p.live.Load() > 0 {
 				return nil, event.Message[T]{}, nil
 			}
-			poison, err := p.c.deaths.suspect(ctx, p.c.name, head.seq)
+			poison, err := p.c.crashes.suspect(ctx, p.c.name, head.seq)
 			if err != nil {
 				return nil, event.Message[T]{}, err
 			}
 			if poison {
-				if err := p.deadLetter(ctx, head.hold, head.msg, "poison", "the process died each time this message was handled"); err != nil {
+				if err := p.deadLetter(ctx, head.acker, head.msg, "poison", "the process died each time this message was handled"); err != nil {
 					return nil, event.Message[T]{}, err
 				}
 				p.queue = p.queue[1:]
@@ -213,29 +213,29 @@ func (p *puller[T]) next(ctx context.Context) (chan event.Message[T], event.Mess
 			}
 			head.noted = true
 		}
-		if head.hold.onSettled == nil {
-			// Counted before the stage can settle it, and only once: the queue's head may be offered many times.
+		if head.acker.onDone == nil {
+			// Counted before the stage can acknowledge it, and only once: the queue's head may be offered many times.
 			p.live.Add(1)
-			head.hold.onSettled = p.onSettled
+			head.acker.onDone = p.onDone
 		}
-		return p.out, head.held, nil
+		return p.out, head.message, nil
 	}
 	return nil, event.Message[T]{}, nil
 }
 
-func (p *puller[T]) onSettled() {
+func (p *puller[T]) onDone() {
 	p.live.Add(-1)
 	p.gauge.moved()
 	select {
-	case p.settled <- struct{}{}:
+	case p.done <- struct{}{}:
 	default:
 	}
 }
 
-// keep extends the holds of what was not handed out yet.
+// keep marks what was not handed out yet as in progress.
 func (p *puller[T]) keep() error {
 	for _, in := range p.queue {
-		if err := in.hold.InProgress(); err != nil {
+		if err := in.acker.InProgress(); err != nil {
 			return nil // not connected: what lapses is handed out again, marked for a recheck
 		}
 	}
@@ -244,7 +244,7 @@ func (p *puller[T]) keep() error {
 
 // deadLetter puts a message that cannot be handled among the dead letters, so that it blocks nobody, and acknowledges it. When the
 // dead letters do not take it, it comes back.
-func (p *puller[T]) deadLetter(ctx context.Context, h *hold, m *nats.Msg, label, reason string) error {
+func (p *puller[T]) deadLetter(ctx context.Context, h *acker, m *nats.Msg, label, reason string) error {
 	b := p.c.bus
 	log := b.log.With("namespace", namespaceOf(m.Subject))
 	log.Error("message cannot be handled and becomes a dead letter", "stream", p.c.role.stream, "label", label, "reason", reason)

@@ -16,8 +16,8 @@ const (
 	// further behind than memory reaches reads the stream, which costs so much that it does not catch up with many publishers.
 	behindMost = recentRecords / 2
 	behindWait = 250 * time.Millisecond
-	// gapPatience is how long a reader waits for a record that is stored and that its publisher does not know of yet.
-	gapPatience = 2 * time.Millisecond
+	// gapTimeout is how long a reader waits for a record that is stored and that its publisher does not know of yet.
+	gapTimeout = 2 * time.Millisecond
 )
 
 // recent keeps the newest records that this process published, by their place in EVENTS. A reader that is not far behind takes them from

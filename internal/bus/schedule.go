@@ -108,7 +108,7 @@ func (b *Bus) Recall(ctx context.Context, shard int, p event.Scheduled) (event.R
 	return event.Recalled{Held: event.Message[event.Delivery]{Value: d, Acker: &rescheduled{bus: b, seq: raw.Sequence}}, At: at}, nil
 }
 
-// rescheduled is the hold on a message of the schedule, which nobody else is handed before its time.
+// rescheduled acknowledges a message of the schedule, which nobody else is handed before its time.
 type rescheduled struct {
 	bus   *Bus
 	seq   uint64

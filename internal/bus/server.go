@@ -19,7 +19,7 @@ const (
 	startTimeout    = 30 * time.Second
 	lockFile        = "lock"
 	// serverSlack is what the server may store beyond the streams' own bounds: DELIVERIES is bounded by its writers and not by
-	// the server (see streams.go), so this is the last wall before the disk is full. The server then refuses, it does not discard.
+	// the server (see streams.go), so this is the last bound before the disk is full. The server then refuses, it does not discard.
 	serverSlack = 256 * mib
 	// unlimited is the limit that the server is started with. It reserves what each stream that it finds was allowed to store, and
 	// when that is more than its limit, as on a disk that has become smaller, it refuses even to lower a bound.
@@ -57,7 +57,7 @@ func startEmbedded(ctx context.Context, o *Options) (_ *embedded, err error) {
 		return nil, fmt.Errorf("measure data directory: %w", err)
 	}
 	wanted := budgets.total()
-	if err := budgets.fit(room(used, free)); err != nil {
+	if err := budgets.fit(capacity(used, free)); err != nil {
 		return nil, err
 	}
 	if budgets.total() < wanted {
@@ -120,13 +120,13 @@ func (e *embedded) stop(ended func()) {
 }
 
 // lockDir keeps other processes from a directory: two servers on one store destroy it. The process before this one may still be about to
-// end, so it waits for that one's lock, for openPatience at most.
+// end, so it waits for that one's lock, for openTimeout at most.
 func lockDir(ctx context.Context, dir string, log *slog.Logger) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open lock of data directory: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, openPatience)
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	for told := false; ; told = true {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -137,7 +137,7 @@ func lockDir(ctx context.Context, dir string, log *slog.Logger) (*os.File, error
 			_ = f.Close()
 			return nil, fmt.Errorf("lock data directory: %w", err)
 		case !told:
-			log.Info("waiting for another process to give the data directory back", "atMost", openPatience.String())
+			log.Info("waiting for another process to give the data directory back", "atMost", openTimeout.String())
 		}
 		if wait(ctx, openRetry) != nil {
 			_ = f.Close()
@@ -167,8 +167,8 @@ func measure(dir string) (used, free int64, err error) {
 	return used, int64(st.Bavail) * st.Bsize, err
 }
 
-// room is how many bytes the streams may take: what they take already, plus what is free, less a tenth and the server's slack.
-func room(used, free int64) int64 {
+// capacity is how many bytes the streams may take: what they take already, plus what is free, less a tenth and the server's slack.
+func capacity(used, free int64) int64 {
 	total := used + free
 	return total - total/10 - min(serverSlack, total/10)
 }

@@ -79,7 +79,7 @@ func (b *Bus) unrouted(ctx context.Context, state jetstream.StreamState) (uint64
 	return state.LastSeq - min(max(c.floor, state.FirstSeq-1), state.LastSeq), nil
 }
 
-// unhandled is how many messages of its stream a role has not settled.
+// unhandled is how many messages of its stream a role has not acknowledged.
 func (b *Bus) unhandled(ctx context.Context, r role, states map[string]jetstream.StreamState) (uint64, error) {
 	c, err := b.streams[r.stream].Consumer(ctx, consumerName(r))
 	if errors.Is(err, jetstream.ErrConsumerNotFound) { // it is made by the first worker; before that nothing was handled
@@ -101,14 +101,14 @@ func (s *stats) age() time.Duration {
 const (
 	// namespaceShare is the part of the budget of DELIVERIES that one namespace may fill.
 	namespaceShare = 8
-	// leastRoom is how many deliveries a namespace may have waiting however full the stream is.
-	leastRoom = 16
+	// minQuota is how many deliveries a namespace may have waiting however full the stream is.
+	minQuota = 16
 )
 
-// Room returns how many deliveries of one namespace, and how many bytes of them, DELIVERIES has room for. Until it is half full that is
+// Quota returns how many deliveries of one namespace, and how many bytes of them, DELIVERIES takes. Until it is half full that is
 // without bound but for the bytes, then as many average messages as are free: with such a threshold any number of floods together leave
 // room, since each may only have as much as is free.
-func (b *Bus) Room() (deliveries int, bytes int64) {
+func (b *Bus) Quota() (deliveries int, bytes int64) {
 	b.stats.mu.Lock()
 	state := b.stats.states[streamDeliveries]
 	b.stats.mu.Unlock()
@@ -117,12 +117,12 @@ func (b *Bus) Room() (deliveries int, bytes int64) {
 		return math.MaxInt, budget / namespaceShare
 	}
 	average := max(used/max(int64(state.Msgs), 1), 1)
-	return max(leastRoom, int(max(budget-used, 0)/average)), budget / namespaceShare
+	return max(minQuota, int(max(budget-used, 0)/average)), budget / namespaceShare
 }
 
-// eventsHaveRoom returns ErrFull when EVENTS is three quarters full and more than half of its records were not handled: a flood, or
+// checkEventsQuota returns ErrFull when EVENTS is three quarters full and more than half of its records were not handled: a flood, or
 // a reader that stands still, must not make the stream forget what it owes (invariant E2).
-func (s *stats) eventsHaveRoom() error {
+func (s *stats) checkEventsQuota() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	state := s.states[streamEvents]

@@ -13,13 +13,13 @@ import (
 	"notifier/internal/event"
 )
 
-// mute is a stream that answers nothing about one consumer.
-type mute struct {
+// silentStream is a stream that answers nothing about one consumer.
+type silentStream struct {
 	jetstream.Stream
 	consumer string
 }
 
-func (s mute) Consumer(ctx context.Context, name string) (jetstream.Consumer, error) {
+func (s silentStream) Consumer(ctx context.Context, name string) (jetstream.Consumer, error) {
 	if name == s.consumer {
 		return nil, context.DeadlineExceeded
 	}
@@ -41,11 +41,11 @@ func muteReader(b *Bus, kind string) (unmute func()) {
 		return func() { b.buckets[bucketWorker] = bucket }
 	}
 	stream := b.streams[streamEvents]
-	b.streams[streamEvents] = mute{stream, consumerName(subscribeRole())}
+	b.streams[streamEvents] = silentStream{stream, consumerName(subscribeRole())}
 	return func() { b.streams[streamEvents] = stream }
 }
 
-// One slow answer must not close the door of events for everybody.
+// One slow answer must not have the events endpoint refuse everybody.
 // Fails when refresh takes any error for a consumer that was never made, or forgets what was published since the last answer.
 func TestAConsumerThatDoesNotAnswerIsNotTakenForOneThatReadNothing(t *testing.T) {
 	for _, r := range []role{routeRole(), subscribeRole()} {
@@ -81,7 +81,7 @@ func TestAConsumerThatDoesNotAnswerIsNotTakenForOneThatReadNothing(t *testing.T)
 				t.Errorf("refresh: %v", err)
 			}
 			unmute()
-			if err := b.stats.eventsHaveRoom(); err != nil {
+			if err := b.stats.checkEventsQuota(); err != nil {
 				t.Errorf("what was read counts as unread: %v", err)
 			}
 			if now := b.stats.unrouted.Load(); published == 0 || now != published {
@@ -91,7 +91,7 @@ func TestAConsumerThatDoesNotAnswerIsNotTakenForOneThatReadNothing(t *testing.T)
 	}
 }
 
-// Both readers of EVENTS can close its door, so each shows how far it is.
+// Both readers of EVENTS can have it refuse, so each shows how far it is.
 // Fails when one of them has no gauge, or has that of the other.
 func TestEachReaderOfTheEventsShowsWhatItHasNotRead(t *testing.T) {
 	registry := prometheus.NewRegistry()

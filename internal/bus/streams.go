@@ -50,7 +50,7 @@ const (
 //
 //   - EVENTS forgets the oldest by age and bytes; PublishEvent refuses before it would forget what was not routed.
 //   - DELIVERIES: the server does not allow scheduled messages on a stream that refuses when full (discard new), and discarding
-//     old would lose deliveries. So it has no bound of its own: Room tells what may be put there.
+//     old would lose deliveries. So it has no bound of its own: Quota tells what may be put there.
 //   - TRIGGERS keeps one message per subject and refuses beyond its bytes: refusing is a 503 that the sender sees, discarding
 //     would be a lost trigger that nobody sees.
 //   - DEADLETTERS, HISTORY and WEBHOOKS forget the oldest.
@@ -107,24 +107,24 @@ func bucketConfigs(o *Options) []jetstream.KeyValueConfig {
 
 // setUp makes or updates streams and buckets, and waits for a server that is away before each.
 func (b *Bus) setUp(ctx context.Context) error {
-	if err := b.patiently(ctx, b.agreeOnShards); err != nil {
+	if err := b.untilReachable(ctx, b.agreeOnShards); err != nil {
 		return err
 	}
 	for _, cfg := range bucketConfigs(&b.opts) {
-		if err := b.patiently(ctx, func(ctx context.Context) error { return b.setUpBucket(ctx, cfg) }); err != nil {
+		if err := b.untilReachable(ctx, func(ctx context.Context) error { return b.setUpBucket(ctx, cfg) }); err != nil {
 			return err
 		}
 	}
 	for _, cfg := range streamConfigs(&b.opts) {
-		if err := b.patiently(ctx, func(ctx context.Context) error { return b.setUpStream(ctx, cfg) }); err != nil {
+		if err := b.untilReachable(ctx, func(ctx context.Context) error { return b.setUpStream(ctx, cfg) }); err != nil {
 			return err
 		}
 	}
-	if err := b.patiently(ctx, b.rewindCursor); err != nil {
+	if err := b.untilReachable(ctx, b.rewindCursor); err != nil {
 		return err
 	}
-	// Made before the doors open: what they accept from now on is not missed, however long it takes until somebody reads.
-	return b.patiently(ctx, func(ctx context.Context) error {
+	// Made before anything is served: what is accepted from now on is not missed, however long it takes until somebody reads.
+	return b.untilReachable(ctx, func(ctx context.Context) error {
 		if _, err := b.setUpConsumer(ctx, subscribeRole()); err != nil {
 			return fmt.Errorf("set up consumer %s: %w", kindSubscribe, err)
 		}

@@ -45,7 +45,7 @@ func (b *Bus) startSyncs(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("read stream: %w", err)
 	}
-	b.standing.stored(info.State.LastSeq)
+	b.pendingTriggers.stored(info.State.LastSeq)
 	return nil
 }
 

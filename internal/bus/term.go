@@ -11,9 +11,9 @@ import (
 
 // term is a time without a gap in which this replica is the worker.
 type term struct {
-	number uint64
-	until  atomic.Pointer[time.Time] // nil in a term that does not lapse
-	deaths *deaths
+	number  uint64
+	until   atomic.Pointer[time.Time] // nil in a term that does not lapse
+	crashes *crashes
 
 	revision uint64         // of the lease
 	ended    chan struct{}  // closed when it is over

@@ -22,13 +22,13 @@ func (b *Bus) PublishTriggers(ctx context.Context, triggers ...event.Trigger) er
 			return errors.New("publish trigger: no namespace or no key")
 		}
 		subject := triggerSubject(b.TriggerShard(t.Namespace), t)
-		if b.standing.covers(subject, t.ReceiverUID) {
+		if b.pendingTriggers.covers(subject, t.ReceiverUID) {
 			b.metrics.folded.Inc()
 			continue
 		}
 		e := entry{
 			msg: newMsg(subject, nil), body: func() ([]byte, error) { return encodeJSON(t) }, namespace: t.Namespace, at: t.Accepted,
-			stored: b.standing.stored,
+			stored: b.pendingTriggers.stored,
 		}
 		e.coalesce = func(waiting *entry) bool { return newest(waiting, e) }
 		entries = append(entries, e)
@@ -58,7 +58,7 @@ func (b *Bus) Triggers(
 ) error {
 	decode := func(m *nats.Msg, _ uint64, _ bool) (event.Trigger, error) { return decodeTrigger(m) }
 	consumeShards(ctx, b, triggerRole, decode, func(ctx context.Context, shard int, in <-chan event.Message[event.Trigger]) error {
-		return b.standing.serve(shard, in, func(in <-chan event.Message[event.Trigger]) error { return serve(ctx, shard, in) })
+		return b.pendingTriggers.serve(shard, in, func(in <-chan event.Message[event.Trigger]) error { return serve(ctx, shard, in) })
 	})
 	return nil
 }

@@ -68,7 +68,7 @@ func replayAll(ctx context.Context, s *session, namespace string, r view.ReplayR
 		passes = anyRefusal // what is on its way is not dead any more
 	}
 	for {
-		result, err := patiently(ctx, s, passes, func() (view.ReplayResult, error) { return s.api.Replay(ctx, namespace, r) })
+		result, err := retried(ctx, s, passes, func() (view.ReplayResult, error) { return s.api.Replay(ctx, namespace, r) })
 		if err != nil {
 			total.More = true
 			return total, err

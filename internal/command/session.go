@@ -152,7 +152,7 @@ func pages[T any](ctx context.Context, s *session, namespace string, of view.Lis
 		if s.query.Limit == 0 {
 			q.Limit = view.MaxLimit
 		}
-		page, err := patiently(ctx, s, anyRefusal, func() (view.Page[T], error) { return client.Page[T](ctx, s.api, namespace, of, q) })
+		page, err := retried(ctx, s, anyRefusal, func() (view.Page[T], error) { return client.Page[T](ctx, s.api, namespace, of, q) })
 		if err != nil {
 			return nil, err
 		}

@@ -15,7 +15,7 @@ const maxOnPath = 8
 // tenant can make a Receiver with the path of another tenant's Receiver: each gets what its own verification accepts, and neither can
 // keep the other from it. It is not changed once it is in the table.
 type pathRoutes struct {
-	// routes are in the order of their right to the path.
+	// routes are by priority.
 	routes []*route
 	// bodies is capacity for bodies that several of them read.
 	bodies *fair.Capacity
@@ -23,7 +23,7 @@ type pathRoutes struct {
 
 // claim replaces the claim of one owner to path, nil to end it, and serves the claims that there are.
 func (t *Table) claim(path, key string, r *route) {
-	out := crowded(t.claims[path])
+	out := excess(t.claims[path])
 	claims := slices.DeleteFunc(slices.Clone(t.claims[path]), func(c *route) bool { return c.owner.key == key })
 	if r != nil {
 		claims = ranked(append(claims, r))
@@ -38,7 +38,7 @@ func (t *Table) claim(path, key string, r *route) {
 	if t.moved == nil {
 		return
 	}
-	is := crowded(claims)
+	is := excess(claims)
 	for _, c := range claims {
 		if slices.Contains(out, c.owner.key) != slices.Contains(is, c.owner.key) && c.owner.key != key {
 			t.moved(c.owner.key)
@@ -71,8 +71,8 @@ func eligible(claims []*route) []*route {
 	return slices.DeleteFunc(slices.Clone(claims), func(r *route) bool { return verify.ProvesByPath(r.hook.Verifier) })
 }
 
-// crowded are the owners of the claims beyond maxOnPath.
-func crowded(claims []*route) []string {
+// excess are the owners of the claims beyond maxOnPath.
+func excess(claims []*route) []string {
 	var keys []string
 	fit := eligible(claims)
 	for _, c := range fit[min(len(fit), maxOnPath):] {
@@ -81,14 +81,14 @@ func crowded(claims []*route) []string {
 	return keys
 }
 
-func (t *Table) crowdedOut(path, key string) bool {
-	return slices.Contains(crowded(t.claims[path]), key)
+func (t *Table) overLimit(path, key string) bool {
+	return slices.Contains(excess(t.claims[path]), key)
 }
 
-// ranked orders claims to one path by right, so that every replica decides alike: one of each namespace, then the next of each, so that
+// ranked orders claims to one path by priority, so that every replica decides alike: one of each namespace, then the next of each, so that
 // a namespace with many claims does not exclude another.
 func ranked(claims []*route) []*route {
-	slices.SortFunc(claims, byRight)
+	slices.SortFunc(claims, byPriority)
 	turn, seen := make(map[*route]int, len(claims)), map[string]int{}
 	for _, c := range claims {
 		turn[c] = seen[c.owner.namespace]
@@ -98,9 +98,9 @@ func ranked(claims []*route) []*route {
 	return claims
 }
 
-// byRight orders claims to one path: the type without a token first, since its name and namespace are enough to choose a token that
+// byPriority orders claims to one path: the type without a token first, since its name and namespace are enough to choose a token that
 // makes its path; then the older Receiver, then by key.
-func byRight(a, b *route) int {
+func byPriority(a, b *route) int {
 	if a, b := verify.NeedsSecret(a.hook.Verifier.Type()), verify.NeedsSecret(b.hook.Verifier.Type()); a != b {
 		if b {
 			return -1

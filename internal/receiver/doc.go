@@ -48,7 +48,7 @@
 //
 // The Reporter tells of a Receiver every five seconds while there is news of it that a sender who knows the token caused, and once a minute
 // of refusals alone, ten Receivers a second at most. With each report go the results of the webhooks since the one before: the newest
-// twenty by senders who know the token one by one, with their IDs and targets, all others counted under their result. So a stranger's
+// twenty by senders who know the token one by one, with their IDs and targets, all others counted under their result. So an unauthenticated
 // webhook is never a write of its own (invariant T5), and nobody's waits for one.
 //
 // # Ownership

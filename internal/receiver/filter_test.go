@@ -85,19 +85,19 @@ func TestAFilterThatFailsIsToldAndStopsNoOther(t *testing.T) {
 			t.Errorf("%s: counted %v, want %v", tc.body, got, tc.failed)
 		}
 	}
-	shown := table.lookupTally(t, hook.Path).Read().LastError
+	shown := table.lookupStats(t, hook.Path).Read().LastError
 	if shown.Result != "filter" || !strings.HasPrefix(shown.Reason, "spec.resources[0].filter reads req, ") || strings.Contains(shown.Reason, "nonsense") {
 		t.Errorf("shown: %+v", shown)
 	}
 }
 
-func (t *Table) lookupTally(tb testing.TB, path string) *Tally {
+func (t *Table) lookupStats(tb testing.TB, path string) *Stats {
 	tb.Helper()
 	rt := t.first(path)
 	if rt == nil {
 		tb.Fatal("the path is not served")
 	}
-	return rt.ledger.tally
+	return rt.stats
 }
 
 // namesOf are the names of the triggers' targets, ordered.

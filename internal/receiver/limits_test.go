@@ -53,7 +53,7 @@ func TestT6AReceiverOverItsBudgetTakesNothingOfItsNamespaces(t *testing.T) {
 	w := newWebhooks(t, newTable(t, limits, loud, quiet), &recorder{})
 	answers(w, loud.Path, 100)
 	if diff := cmp.Diff([]int{200, 200}, answers(w, quiet.Path, 2)); diff != "" {
-		t.Errorf("its neighbour's answers (-want +got):\n%s", diff)
+		t.Errorf("the answers of the other (-want +got):\n%s", diff)
 	}
 }
 

@@ -50,8 +50,8 @@ type Records interface {
 
 // Source has Receivers to report of.
 type Source interface {
-	// Tallies returns what is counted of each Receiver, by "namespace/name".
-	Tallies() map[string]*Tally
+	// Stats returns what is counted of each Receiver, by "namespace/name".
+	Stats() map[string]*Stats
 }
 
 // ReporterOptions are what NewReporter needs. All are required.
@@ -69,7 +69,7 @@ type ReporterOptions struct {
 // is killed has not told yet, the last seconds, nobody tells.
 type Reporter struct {
 	ReporterOptions
-	reported map[*Tally]reported
+	reported map[*Stats]reported
 	broken   bool
 	warned   time.Time
 }
@@ -90,7 +90,7 @@ func NewReporter(o ReporterOptions) (*Reporter, error) {
 	if len(o.Sources) == 0 || o.Reports == nil || o.Records == nil || o.Log == nil || o.Replica == "" || strings.Contains(o.Replica, "/") {
 		return nil, errors.New("delivery reports: Sources, Reports, Records or Log is missing, or Replica is not a name")
 	}
-	return &Reporter{ReporterOptions: o, reported: map[*Tally]reported{}}, nil
+	return &Reporter{ReporterOptions: o, reported: map[*Stats]reported{}}, nil
 }
 
 // Run reports until ctx ends, and then what senders who know a token have caused since.
@@ -113,7 +113,7 @@ func (r *Reporter) Run(ctx context.Context) error {
 // entry is one Receiver of a table.
 type entry struct {
 	key    string // "namespace/name"
-	tally  *Tally
+	stats  *Stats
 	before reported
 	// served is when one of its namespace was told of last.
 	served time.Time
@@ -126,22 +126,22 @@ func (e entry) namespace() string {
 
 // due reports whether there is something to tell of a Receiver, and it is time to.
 func (e entry) due(now time.Time) bool {
-	if e.tally.authentic() == e.before.authentic && now.Sub(e.before.refusalsAt) < refusalGap {
+	if e.stats.authentic() == e.before.authentic && now.Sub(e.before.refusalsAt) < refusalGap {
 		return false
 	}
-	return (e.tally.version() != e.before.version || e.before.unrecorded) && now.Sub(e.before.at) >= reportGap
+	return (e.stats.version() != e.before.version || e.before.unrecorded) && now.Sub(e.before.at) >= reportGap
 }
 
 // news returns the Receivers that are to be told of now, in order.
 func (r *Reporter) news(now time.Time) []entry {
-	known := make(map[*Tally]reported, len(r.reported))
+	known := make(map[*Stats]reported, len(r.reported))
 	served := make(map[string]time.Time) // by namespace
 	var news []entry
 	for _, e := range r.entries() {
-		if e.tally.version() == 0 {
+		if e.stats.version() == 0 {
 			continue
 		}
-		known[e.tally] = e.before
+		known[e.stats] = e.before
 		if namespace := e.namespace(); e.before.at.After(served[namespace]) {
 			served[namespace] = e.before.at
 		}
@@ -155,14 +155,14 @@ func (r *Reporter) news(now time.Time) []entry {
 
 // rest returns the Receivers of which there is more to tell than refusals.
 func (r *Reporter) rest() []entry {
-	return slices.DeleteFunc(r.entries(), func(e entry) bool { return e.tally.authentic() == e.before.authentic && !e.before.unrecorded })
+	return slices.DeleteFunc(r.entries(), func(e entry) bool { return e.stats.authentic() == e.before.authentic && !e.before.unrecorded })
 }
 
 func (r *Reporter) entries() []entry {
 	var all []entry
 	for _, source := range r.Sources {
-		for key, t := range source.Tallies() {
-			all = append(all, entry{key: key, tally: t, before: r.reported[t]})
+		for key, s := range source.Stats() {
+			all = append(all, entry{key: key, stats: s, before: r.reported[s]})
 		}
 	}
 	return all
@@ -190,10 +190,10 @@ func inTurn(news []entry, served map[string]time.Time) []entry {
 // report tells of Receivers. What fails is news still.
 func (r *Reporter) report(ctx context.Context, news []entry) {
 	for _, e := range news {
-		told := reported{version: e.tally.version(), authentic: e.tally.authentic()} // first: what is counted from here on is told of again
+		told := reported{version: e.stats.version(), authentic: e.stats.authentic()} // first: what is counted from here on is told of again
 		var err error
 		if told.version != e.before.version {
-			err = r.put(ctx, DeliveriesPrefix+e.key+"/"+r.Replica, e.tally.Read())
+			err = r.put(ctx, DeliveriesPrefix+e.key+"/"+r.Replica, e.stats.Read())
 		}
 		switch {
 		case err == nil:
@@ -203,7 +203,7 @@ func (r *Reporter) report(ctx context.Context, news []entry) {
 				told.refusalsAt = told.at
 			}
 			told.unrecorded = !r.record(ctx, e)
-			r.reported[e.tally] = told
+			r.reported[e.stats] = told
 		case ctx.Err() != nil:
 			return
 		default:
@@ -227,9 +227,9 @@ func (r *Reporter) put(ctx context.Context, key string, d Deliveries) error {
 }
 
 // record passes on the results of a Receiver, and reports whether there are none left. Those that could not be recorded wait in memory,
-// the older ones folded, for the next report.
+// the older ones counted, for the next report.
 func (r *Reporter) record(ctx context.Context, e entry) bool {
-	results := e.tally.take()
+	results := e.stats.take()
 	if results == nil {
 		return true
 	}
@@ -240,7 +240,7 @@ func (r *Reporter) record(ctx context.Context, e entry) bool {
 	if err == nil {
 		return true
 	}
-	e.tally.restore(results)
+	e.stats.restore(results)
 	if now := time.Now(); now.Sub(r.warned) >= warnGap {
 		r.warned = now
 		r.Log.Warn("results of webhooks are not recorded, it will be tried again", "namespace", namespace, "receiver", name, "error", err)

@@ -130,7 +130,7 @@ func TestOneReceiverIsReportedEveryFewSecondsWhileItHasNews(t *testing.T) {
 	})
 }
 
-// Fails when a stranger, who knows no token, causes a report every few seconds; when what it caused is never told; and when it
+// Fails when a sender without the token causes a report every few seconds; when what it caused is never told; and when it
 // delays the report about an authentic webhook.
 func TestRefusalsAloneAreReportedOnceAMinute(t *testing.T) {
 	hook := newHook(t, "team-a/hook")
@@ -246,13 +246,13 @@ func TestWhatIsTooOldToCountIsForgotten(t *testing.T) {
 		}
 		r.send(hook, token, "1", "{}")
 		rt := r.table.first(hook.Path)
-		if rt.ledger.seen.seen == nil {
+		if rt.seen.seen == nil {
 			t.Error("nothing is remembered")
 		}
 		elapse(rememberFor)
 		reporter.news(time.Now())
-		if rt.ledger.seen.seen != nil {
-			t.Errorf("remembered is %v", rt.ledger.seen.seen)
+		if rt.seen.seen != nil {
+			t.Errorf("remembered is %v", rt.seen.seen)
 		}
 	})
 }

@@ -36,9 +36,9 @@ type Received struct {
 // maxSingle, and all others counted under their result, of which there is a closed set.
 type results struct {
 	// single is in the order of arrival from index oldest on, and from its beginning again.
-	single []single
-	oldest int
-	folded []folded
+	single  []single
+	oldest  int
+	counted []counted
 }
 
 // single is one webhook.
@@ -51,36 +51,36 @@ type single struct {
 	length  int
 }
 
-// folded are several with one result.
-type folded struct {
+// counted are several with one result.
+type counted struct {
 	at     time.Time // of the last one
 	answer *answer.Answer
 	count  int64
 }
 
-// add takes in a webhook by a sender who knows the token, and folds the oldest one where there is no room.
+// add takes in a webhook by a sender who knows the token, and only counts the oldest one where there is no room.
 func (r *results) add(s single) {
 	if len(r.single) < maxSingle {
 		r.single = append(r.single, s)
 		return
 	}
 	old := &r.single[r.oldest]
-	r.fold(folded{old.at, old.answer, 1})
+	r.count(counted{old.at, old.answer, 1})
 	*old = s
 	r.oldest = (r.oldest + 1) % maxSingle
 }
 
-// fold counts webhooks under their result.
-func (r *results) fold(f folded) {
-	i := slices.IndexFunc(r.folded, func(have folded) bool { return have.answer.Result == f.answer.Result })
+// count counts webhooks under their result.
+func (r *results) count(c counted) {
+	i := slices.IndexFunc(r.counted, func(have counted) bool { return have.answer.Result == c.answer.Result })
 	if i < 0 {
-		r.folded = append(r.folded, f)
+		r.counted = append(r.counted, c)
 		return
 	}
-	have := &r.folded[i]
-	have.count += f.count
-	if !have.at.After(f.at) {
-		have.at, have.answer = f.at, f.answer
+	have := &r.counted[i]
+	have.count += c.count
+	if !have.at.After(c.at) {
+		have.at, have.answer = c.at, c.answer
 	}
 }
 
@@ -92,21 +92,21 @@ func (r *results) join(later *results) {
 	for _, s := range later.inOrder() {
 		r.add(s)
 	}
-	for _, f := range later.folded {
-		r.fold(f)
+	for _, c := range later.counted {
+		r.count(c)
 	}
 }
 
 // view tells of them as results of a Receiver, the newest last.
 func (r *results) view(namespace, receiver string) []view.Webhook {
-	all := make([]view.Webhook, 0, len(r.single)+len(r.folded))
+	all := make([]view.Webhook, 0, len(r.single)+len(r.counted))
 	told := func(at time.Time, a *answer.Answer, count int64) view.Webhook {
 		return view.Webhook{
 			Namespace: namespace, Receiver: receiver, Time: at.UTC(), Result: a.Result, Reason: printable(a.Reason, maxFault), Count: count,
 		}
 	}
-	for _, f := range r.folded {
-		all = append(all, told(f.at, f.answer, f.count))
+	for _, c := range r.counted {
+		all = append(all, told(c.at, c.answer, c.count))
 	}
 	for _, s := range r.inOrder() {
 		w := told(s.at, s.answer, 1)

@@ -101,7 +101,7 @@ func TestWhatFiltersChoseIsListed(t *testing.T) {
 	})
 }
 
-// T5: what a stranger sends is listed by no write but that of a report, of which there is one a minute. Fails when a refusal writes
+// T5: what is not authentic is listed by no write but that of a report, of which there is one a minute. Fails when a refusal writes
 // earlier or twice, when one is not counted, and when one has an ID or costs memory that grows.
 func TestT5AFloodOfForgedWebhooksIsListedOnceAMinute(t *testing.T) {
 	hook := newHook(t, "team-a/hook")
@@ -201,19 +201,19 @@ func TestTheEndTellsOfWhatCameInBefore(t *testing.T) {
 
 // Fails when results that are taken back are lost, or in another order than that of arrival.
 func TestResultsThatAreTakenBackKeepTheirOrder(t *testing.T) {
-	tally := NewTally("u", time.Unix(0, 0))
+	stats := NewStats("u", time.Unix(0, 0))
 	count := func(from, to int) {
 		for i := from; i < to; i++ {
-			tally.Count(hookAccepted, Received{ID: fmt.Sprint(i), Proved: true}, time.Unix(int64(i), 0))
-			tally.Count(hookTooLarge, Received{ID: "forged"}, time.Unix(int64(i), 0))
+			stats.Count(hookAccepted, Received{ID: fmt.Sprint(i), Proved: true}, time.Unix(int64(i), 0))
+			stats.Count(hookTooLarge, Received{ID: "forged"}, time.Unix(int64(i), 0))
 		}
 	}
 	count(0, maxSingle+5)
-	taken := tally.take()
+	taken := stats.take()
 	count(maxSingle+5, maxSingle+10)
-	tally.restore(taken)
-	got := tally.take().view("team-a", "hook")
-	if tally.take() != nil {
+	stats.restore(taken)
+	got := stats.take().view("team-a", "hook")
+	if stats.take() != nil {
 		t.Error("results are returned twice")
 	}
 	counts := map[string]int64{}
@@ -235,28 +235,28 @@ func TestResultsThatAreTakenBackKeepTheirOrder(t *testing.T) {
 // T6: fails when what is kept of a Receiver grows with what comes in, or stays when it was told.
 func TestT6ResultsTakeALittleMemoryOfABusyReceiverAndNoneOfAQuietOne(t *testing.T) {
 	const receivers = 200
-	tallies := make([]*Tally, receivers)
-	for i := range tallies {
-		tallies[i] = NewTally("u", time.Unix(0, 0))
+	all := make([]*Stats, receivers)
+	for i := range all {
+		all[i] = NewStats("u", time.Unix(0, 0))
 	}
 	targets := TargetNames(newHook(t, "team-a/hook").Targets)
 	before := heap()
 	for i := range 50 * maxSingle {
-		for _, tally := range tallies {
-			tally.Count(hookAccepted, Received{ID: strings.Repeat("x", 300), Proved: true, Targets: targets}, time.Unix(int64(i), 0))
-			tally.Count(answer.Refused(http.StatusBadRequest, "payload", strings.Repeat("x", 10), ""), Received{ID: "x"}, time.Unix(int64(i), 0))
+		for _, stats := range all {
+			stats.Count(hookAccepted, Received{ID: strings.Repeat("x", 300), Proved: true, Targets: targets}, time.Unix(int64(i), 0))
+			stats.Count(answer.Refused(http.StatusBadRequest, "payload", strings.Repeat("x", 10), ""), Received{ID: "x"}, time.Unix(int64(i), 0))
 		}
 	}
 	if each := (heap() - before) / receivers; each > 8<<10 {
 		t.Errorf("a busy Receiver takes %d bytes", each)
 	}
-	for _, tally := range tallies {
-		tally.take()
+	for _, stats := range all {
+		stats.take()
 	}
 	if each := (heap() - before) / receivers; each > 512 {
 		t.Errorf("a quiet Receiver takes %d bytes", each)
 	}
-	runtime.KeepAlive(tallies)
+	runtime.KeepAlive(all)
 }
 
 func heap() int64 {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// T5: the router is the first decoder that a stranger meets. Whatever the request line says, a path that is not served to the
+// T5: the router is the first decoder of what is not authenticated. Whatever the request line says, a path that is not served to the
 // letter is answered 404 and nothing else, and nothing is published. Fails when a path is cleaned, decoded, or compared in part.
 func FuzzRouter(f *testing.F) {
 	hook := newHook(f, "team-a/hook")

@@ -72,7 +72,7 @@ func (w *Webhooks) serve(rw http.ResponseWriter, r *http.Request, s *pathRoutes)
 		return
 	}
 	rt := s.routes[0]
-	d, a, refusal, err := w.judge(rw, r, rt)
+	d, a, refusal, err := w.process(rw, r, rt)
 	if refusal != nil {
 		a = w.failed(rt, refusal)
 	}

@@ -17,8 +17,8 @@ import (
 // hookPanicked is the answer after a panic, if no other Receiver on the path has a better one.
 var hookPanicked = answer.Silent(http.StatusInternalServerError, "panic", "")
 
-// trial is what one of several Receivers on a path made of a request.
-type trial struct {
+// candidate is one of several Receivers on a path, and what it made of a request.
+type candidate struct {
 	rt           *route
 	delivery     delivery
 	answer       *answer.Answer
@@ -26,11 +26,11 @@ type trial struct {
 }
 
 // undecided reports whether it could not be said whether the request is authentic.
-func (t *trial) undecided() bool {
-	if t.refusal != nil {
-		return errors.Is(t.refusal, oidc.ErrIssuerUnavailable) || errors.Is(t.refusal, limit.ErrNoTurn)
+func (c *candidate) undecided() bool {
+	if c.refusal != nil {
+		return errors.Is(c.refusal, oidc.ErrIssuerUnavailable) || errors.Is(c.refusal, limit.ErrNoTurn)
 	}
-	return !t.delivery.authentic
+	return !c.delivery.authentic
 }
 
 // serveAll serves a request on a path that several Receivers have. They verify it at the same time, each for itself, and those that find
@@ -45,66 +45,66 @@ func (w *Webhooks) serveAll(rw http.ResponseWriter, r *http.Request, s *pathRout
 	}
 	body := &sharedBody{request: r, held: limit.Body{Max: limit.MaxBody, Use: s.bodies.Use(), Wait: w.table.limits.Wait}}
 	defer body.held.Use.Release()
-	trials := w.try(r.Context(), body, s.routes, false)
-	if !slices.ContainsFunc(trials, func(t trial) bool { return t.delivery.authentic || t.undecided() }) {
-		trials = append(trials, w.try(r.Context(), body, s.routes, true)...)
+	candidates := w.try(r.Context(), body, s.routes, false)
+	if !slices.ContainsFunc(candidates, func(c candidate) bool { return c.delivery.authentic || c.undecided() }) {
+		candidates = append(candidates, w.try(r.Context(), body, s.routes, true)...)
 	}
 	body.once.Do(func() { answer.Abandon(rw, r) })
 	if body.err != nil {
 		answer.Abandon(rw, r)
 	}
-	return w.conclude(r, trials)
+	return w.conclude(r, candidates)
 }
 
 // try has Receivers verify a request and act on it: those that take the path for proof, or the others.
-func (w *Webhooks) try(ctx context.Context, body *sharedBody, routes []*route, byPath bool) []trial {
-	trials := make([]trial, 0, len(routes))
+func (w *Webhooks) try(ctx context.Context, body *sharedBody, routes []*route, byPath bool) []candidate {
+	candidates := make([]candidate, 0, len(routes))
 	for _, rt := range routes {
 		if verify.ProvesByPath(rt.hook.Verifier) == byPath && verify.TakesMethod(rt.hook.Verifier.Type(), body.request.Method) {
-			trials = append(trials, trial{rt: rt, answer: hookPanicked})
+			candidates = append(candidates, candidate{rt: rt, answer: hookPanicked})
 		}
 	}
 	var wg sync.WaitGroup
-	for i := range trials {
+	for i := range candidates {
 		wg.Go(func() {
-			t := &trials[i]
+			c := &candidates[i]
 			defer func() {
 				if p := recover(); p != nil {
 					answer.Panicked(p, w.log.Log, w.metrics.panics)
 				}
 			}()
-			t.delivery, t.answer, t.refusal, t.err = w.judge(unanswered{}, body.forOne(ctx), t.rt)
+			c.delivery, c.answer, c.refusal, c.err = w.process(unanswered{}, body.forOne(ctx), c.rt)
 		})
 	}
 	wg.Wait()
-	return trials
+	return candidates
 }
 
 // conclude records what became of a request, and returns the answer: that it was not stored if that is so for one for whom it is
 // authentic, else the best that one of them gives, since what the others lack is their own. Where it is authentic for nobody the sender
 // is to try again if that could not be said, and else hears from the first.
-func (w *Webhooks) conclude(r *http.Request, trials []trial) *answer.Answer {
+func (w *Webhooks) conclude(r *http.Request, candidates []candidate) *answer.Answer {
 	var best *answer.Answer
-	for i := range trials {
-		t := &trials[i]
-		if !t.delivery.authentic {
+	for i := range candidates {
+		c := &candidates[i]
+		if !c.delivery.authentic {
 			continue
 		}
-		w.record(r.Context(), t.rt, t.delivery, t.answer, t.err)
+		w.record(r.Context(), c.rt, c.delivery, c.answer, c.err)
 		switch {
-		case best == nil, t.answer == hookUnavailable, best != hookUnavailable && best.Status >= 300 && t.answer.Status < 300:
-			best = t.answer
+		case best == nil, c.answer == hookUnavailable, best != hookUnavailable && best.Status >= 300 && c.answer.Status < 300:
+			best = c.answer
 		}
 	}
 	if best != nil {
 		return best
 	}
-	t := &trials[max(0, slices.IndexFunc(trials, func(t trial) bool { return t.undecided() }))]
-	if t.refusal != nil {
-		t.answer = w.failed(t.rt, t.refusal)
+	c := &candidates[max(0, slices.IndexFunc(candidates, func(c candidate) bool { return c.undecided() }))]
+	if c.refusal != nil {
+		c.answer = w.failed(c.rt, c.refusal)
 	}
-	w.record(r.Context(), t.rt, t.delivery, t.answer, t.err)
-	return t.answer
+	w.record(r.Context(), c.rt, c.delivery, c.answer, c.err)
+	return c.answer
 }
 
 // sharedBody is the body of a request that several Receivers verify. It is read once, as soon as one of them asks for it, and held

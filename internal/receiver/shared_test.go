@@ -53,7 +53,7 @@ func (c *countingReader) Read(p []byte) (int, error) {
 
 // T1: an older Receiver whose name and namespace make the path of another tenant's, which has no token. Fails when it gets that one's
 // webhooks, keeps them from it, learns that they came, or shows in the answer to anyone.
-func TestT1ASquatterOnAPathWithoutATokenGetsAndHindersNothing(t *testing.T) {
+func TestT1AnAttackerOnAPathWithoutATokenGetsAndHindersNothing(t *testing.T) {
 	path := Path("", "app", "team-a")
 	if path != Path("", "appte", "am-a") {
 		t.Fatal("the paths do not collide")
@@ -79,9 +79,9 @@ func TestT1ASquatterOnAPathWithoutATokenGetsAndHindersNothing(t *testing.T) {
 		return r
 	}
 	victim := newHook(t, "team-a/app", onPath(path), created(2), oidc("org/app"))
-	for name, squatter := range map[string]*Hook{
-		"that has the tokens of others": newHook(t, "am-a/appte", onPath(path), created(1), oidc("org/squatter")),
-		"that is suspended": newHook(t, "am-a/appte", onPath(path), created(1), oidc("org/squatter"), func(h *Hook) {
+	for name, attacker := range map[string]*Hook{
+		"that has the tokens of others": newHook(t, "am-a/appte", onPath(path), created(1), oidc("org/attacker")),
+		"that is suspended": newHook(t, "am-a/appte", onPath(path), created(1), oidc("org/attacker"), func(h *Hook) {
 			h.Suspended = true
 		}),
 		"to whom the path is proof":  newHook(t, "am-a/te", onPath(path), created(1), withType(t, "generic")),
@@ -90,7 +90,7 @@ func TestT1ASquatterOnAPathWithoutATokenGetsAndHindersNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bus := &recorder{}
-			table := newTable(t, unlimited(), squatter, victim)
+			table := newTable(t, unlimited(), attacker, victim)
 			handler := newWebhooks(t, table, bus)
 			for range 3 {
 				if resp := do(handler, request("org/app")); resp.StatusCode != http.StatusOK {
@@ -101,8 +101,8 @@ func TestT1ASquatterOnAPathWithoutATokenGetsAndHindersNothing(t *testing.T) {
 				t.Errorf("triggered in %q", got)
 			}
 			if s, _ := table.lookup(path); len(s.routes) == 2 {
-				other := s.routes[slices.IndexFunc(s.routes, func(r *route) bool { return r.hook == squatter })]
-				if got := other.ledger.tally.version(); got != 0 {
+				other := s.routes[slices.IndexFunc(s.routes, func(r *route) bool { return r.hook == attacker })]
+				if got := other.stats.version(); got != 0 {
 					t.Errorf("%d webhooks of the other tenant are counted", got)
 				}
 			}

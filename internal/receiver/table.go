@@ -10,9 +10,9 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// ErrPathCrowded says that a path has as many Receivers as it may have. A namespace that is alone in its choice of
+// ErrPathFull says that a path has as many Receivers as it may have. A namespace that is alone in its choice of
 // names and tokens never meets it.
-var ErrPathCrowded = errors.New("too many Receivers have this webhook path; use another name or token")
+var ErrPathFull = errors.New("too many Receivers have this webhook path; use another name or token")
 
 // Table is what is served: the hooks of all Receivers by path. Looking a path up takes no lock; a change costs what it
 // changes, whatever the number of Receivers.
@@ -26,7 +26,7 @@ type Table struct {
 	mu      sync.Mutex
 	owners  map[string]*owner
 	tenants map[string]*tenant
-	// claims are the hooks that want a path, in the order of their right to it.
+	// claims are the hooks that want a path, by priority.
 	claims map[string][]*route
 }
 
@@ -37,7 +37,8 @@ type route struct {
 	path   *pathState
 	owner  *owner
 	tenant *tenant
-	ledger *ledger
+	stats  *Stats
+	seen   *redeliveries
 	// targets are TargetNames of the hook's.
 	targets []string
 }
@@ -54,7 +55,9 @@ type owner struct {
 	namespace  string
 	deliveries *rate.Limiter
 	paths      map[string]*pathState
-	ledger     *ledger
+	// stats and seen are those of the object with stats.UID: a Receiver that is made again begins anew.
+	stats *Stats
+	seen  *redeliveries
 }
 
 // tenant is the state of one namespace, kept while it has a Receiver, and until nothing of it is in use: who creates its Receivers
@@ -66,7 +69,7 @@ type tenant struct {
 }
 
 // NewTable returns an empty table. moved is called, from within Put and Delete, with the key of another Receiver that gained or lost a
-// place on a crowded path by the call; it may be nil, and must not call the table.
+// place on a full path by the call; it may be nil, and must not call the table.
 func NewTable(limits Limits, moved func(owner string)) (*Table, error) {
 	if err := limits.validate(); err != nil {
 		return nil, fmt.Errorf("webhook limits: %w", err)
@@ -83,7 +86,7 @@ func NewTable(limits Limits, moved func(owner string)) (*Table, error) {
 
 // Put makes hooks all that the Receiver with this key ("namespace/name") serves, the first under the path that its owner is told,
 // the others under paths on their way out. A path that it served before and still serves is never missing in between.
-// ErrPathCrowded says that the first path has no place left: the claim stands, and is served when another gives its place up. The same
+// ErrPathFull says that the first path has no place left: the claim stands, and is served when another gives its place up. The same
 // holds for the other paths, but is no error: a path that was never served is no loss. With any other error the Receiver serves
 // nothing.
 func (t *Table) Put(key string, hooks ...*Hook) error {
@@ -106,8 +109,8 @@ func (t *Table) Put(key string, hooks ...*Hook) error {
 	defer t.mu.Unlock()
 	o := t.own(key, hooks[0])
 	n := t.tenants[o.namespace]
-	if uid := hooks[0].UID; o.ledger == nil || o.ledger.tally.UID != uid {
-		o.ledger = newLedger(uid, time.Now())
+	if uid := hooks[0].UID; o.stats == nil || o.stats.UID != uid {
+		o.stats, o.seen = NewStats(uid, time.Now()), new(redeliveries)
 	}
 	before := o.paths
 	o.paths = make(map[string]*pathState, len(hooks))
@@ -117,15 +120,17 @@ func (t *Table) Put(key string, hooks ...*Hook) error {
 			l = &pathState{capacity: n.capacity.ofPath(t.limits), failures: t.limits.Failure.Limiter()}
 		}
 		o.paths[h.Path] = l
-		t.claim(h.Path, key, &route{hook: h, path: l, owner: o, tenant: n, ledger: o.ledger, targets: TargetNames(h.Targets)})
+		t.claim(h.Path, key, &route{
+			hook: h, path: l, owner: o, tenant: n, stats: o.stats, seen: o.seen, targets: TargetNames(h.Targets),
+		})
 	}
 	for path := range before {
 		if _, kept := o.paths[path]; !kept {
 			t.claim(path, key, nil)
 		}
 	}
-	if t.crowdedOut(hooks[0].Path, key) {
-		return ErrPathCrowded
+	if t.overLimit(hooks[0].Path, key) {
+		return ErrPathFull
 	}
 	return nil
 }
@@ -195,21 +200,21 @@ func (t *Table) expire(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, o := range t.owners {
-		o.ledger.seen.expire(now)
+		o.seen.expire(now)
 	}
 	for namespace, n := range t.tenants {
 		t.forget(namespace, n, now)
 	}
 }
 
-// Tallies implements Source. It forgets what is too old to count.
-func (t *Table) Tallies() map[string]*Tally {
+// Stats implements Source. It forgets what is too old to count.
+func (t *Table) Stats() map[string]*Stats {
 	t.expire(time.Now())
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	all := make(map[string]*Tally, len(t.owners))
+	all := make(map[string]*Stats, len(t.owners))
 	for key, o := range t.owners {
-		all[key] = o.ledger.tally
+		all[key] = o.stats
 	}
 	return all
 }

@@ -26,7 +26,7 @@ func created(at int64) hookOption   { return func(h *Hook) { h.Created = time.Un
 func onPath(path string) hookOption { return func(h *Hook) { h.Path = path } }
 
 // served are the names of the Receivers behind a path.
-func standing(table *Table, path string) []string {
+func servedOn(table *Table, path string) []string {
 	s, _ := table.lookup(path)
 	if s == nil {
 		return nil
@@ -40,7 +40,7 @@ func standing(table *Table, path string) []string {
 
 // T1: the path's digest does not tell where the name ends and the namespace begins. Fails when one of two Receivers keeps the path from
 // the other, when either is told that there is another, or when their order depends on that of the Puts.
-func TestT1ReceiversWithOnePathAllStandBehindIt(t *testing.T) {
+func TestT1ReceiversWithOnePathAreAllServed(t *testing.T) {
 	path := Path(token, "main", "payments") // = Path(token, "mainpay", "ments")
 	if path != Path(token, "mainpay", "ments") {
 		t.Fatal("the paths do not collide")
@@ -63,7 +63,7 @@ func TestT1ReceiversWithOnePathAllStandBehindIt(t *testing.T) {
 					t.Errorf("Put of %s: %v", key, err)
 				}
 			}
-			if diff := cmp.Diff(tc.want, standing(table, path)); diff != "" {
+			if diff := cmp.Diff(tc.want, servedOn(table, path)); diff != "" {
 				t.Errorf("served (-want +got):\n%s", diff)
 			}
 			before := table.first(path).path
@@ -74,11 +74,11 @@ func TestT1ReceiversWithOnePathAllStandBehindIt(t *testing.T) {
 				t.Error("the budgets did not outlive an edit")
 			}
 			table.Delete(tc.want[0])
-			if diff := cmp.Diff(tc.want[1:], standing(table, path)); diff != "" {
+			if diff := cmp.Diff(tc.want[1:], servedOn(table, path)); diff != "" {
 				t.Errorf("after the first went (-want +got):\n%s", diff)
 			}
 			table.Delete(tc.want[1])
-			if got := standing(table, path); got != nil || len(table.claims) != 0 || len(table.owners) != 0 || len(table.tenants) != 0 {
+			if got := servedOn(table, path); got != nil || len(table.claims) != 0 || len(table.owners) != 0 || len(table.tenants) != 0 {
 				t.Errorf("after both went %q serve; claims %v, owners %v, tenants %v", got, table.claims, table.owners, table.tenants)
 			}
 		})
@@ -95,8 +95,8 @@ func TestT1APathWithoutATokenIsNoProof(t *testing.T) {
 	issuer := oidctest.New(t, "https://issuer.example", "a")
 	verifier := oidcVerifier(t, newIssuers(t, issuer, ""), issuer.URL)
 	victim := newHook(t, "team-a/app", onPath(path), created(2), func(h *Hook) { h.Verifier = verifier })
-	squatter := newHook(t, "am-a/te", onPath(path), created(1), withType(t, "generic"))
-	for name, order := range map[string][]*Hook{"the victim first": {victim, squatter}, "the squatter first": {squatter, victim}} {
+	attacker := newHook(t, "am-a/te", onPath(path), created(1), withType(t, "generic"))
+	for name, order := range map[string][]*Hook{"the victim first": {victim, attacker}, "the attacker first": {attacker, victim}} {
 		t.Run(name, func(t *testing.T) {
 			table := newTable(t, unlimited(), order...)
 			for _, step := range []struct {
@@ -112,7 +112,7 @@ func TestT1APathWithoutATokenIsNoProof(t *testing.T) {
 				}, []string{"team-a/app"}},
 			} {
 				step.do()
-				if diff := cmp.Diff(step.want, standing(table, path)); diff != "" {
+				if diff := cmp.Diff(step.want, servedOn(table, path)); diff != "" {
 					t.Errorf("served (-want +got):\n%s", diff)
 				}
 			}
@@ -138,9 +138,9 @@ func TestT5ThePlacesOnOnePathAreBoundedAndSharedByNamespaces(t *testing.T) {
 	for i := range maxOnPath {
 		put(fmt.Sprintf("many/r%d", i), int64(i), nil)
 	}
-	put("many/last", 100, ErrPathCrowded)
+	put("many/last", 100, ErrPathFull)
 	put("one/young", 200, nil)
-	if got := standing(table, path); len(got) != maxOnPath || got[1] != "one/young" {
+	if got := servedOn(table, path); len(got) != maxOnPath || got[1] != "one/young" {
 		t.Errorf("served: %q", got)
 	}
 	table.Delete("many/r0")
@@ -148,7 +148,7 @@ func TestT5ThePlacesOnOnePathAreBoundedAndSharedByNamespaces(t *testing.T) {
 		t.Errorf("told to look again (-want +got):\n%s", diff)
 	}
 	put("one/young", 200, nil)
-	put("many/last", 100, ErrPathCrowded)
+	put("many/last", 100, ErrPathFull)
 	put("many/last", 0, nil)
 	// A path on its way out that has no place is no error.
 	if err := table.Put("many/two", newHook(t, "many/two", onPath(Path("next", "two", "many"))),

@@ -91,7 +91,7 @@ func TestACRPingIsAnsweredAndTriggersNothing(t *testing.T) {
 
 // What the limits of the work of one namespace are about: how long a webhook waits for its turn, and what is a large event or document.
 const (
-	patience      = 2 * time.Second
+	longest      = 2 * time.Second
 	largeEvent    = 1 << 20 / 160
 	largeDocument = 32 << 20
 )
@@ -119,8 +119,8 @@ func TestT6CDEventsTakeTheirNamespacesTurn(t *testing.T) {
 			status int
 			after  time.Duration
 		}{
-			"a Receiver of the namespace": {one, http.StatusServiceUnavailable, patience},
-			"another of its Receivers":    {two, http.StatusServiceUnavailable, patience},
+			"a Receiver of the namespace": {one, http.StatusServiceUnavailable, longest},
+			"another of its Receivers":    {two, http.StatusServiceUnavailable, longest},
 			"another namespace":           {other, http.StatusOK, 0},
 		} {
 			began := time.Now()
@@ -244,7 +244,7 @@ func (f reading) Select(_ context.Context, _ map[string]any, document []byte) ([
 }
 
 // Fails when the handler hands filters the body as it came, or keeps it for a filter that does not read it.
-func TestTheDoorHandsFiltersTheDocument(t *testing.T) {
+func TestTheEndpointHandsFiltersTheDocument(t *testing.T) {
 	for _, reads := range []bool{true, false} {
 		var read []string
 		hook := newHook(t, "team-a/hook", func(h *Hook) { h.Filter = reading{reads, &read} })

@@ -123,7 +123,7 @@ var (
 
 // record counts and logs what became of a webhook for one Receiver.
 func (w *Webhooks) record(ctx context.Context, rt *route, d delivery, a *answer.Answer, err error) {
-	rt.ledger.tally.Count(a, rt.received(d, a), time.Now())
+	rt.stats.Count(a, rt.received(d, a), time.Now())
 	w.metrics.count(rt.hook.Verifier.Type(), a.Result)
 	logWebhook(ctx, w.log, rt.hook, a, err)
 }
@@ -141,24 +141,24 @@ func (rt *route) received(d delivery, a *answer.Answer) Received {
 	return of
 }
 
-// judge takes a request on a known path through to its answer, or to the refusal of one that is not authentic. The error is for the
+// process takes a request on a known path through to its answer, or to the refusal of one that is not authentic. The error is for the
 // log.
-func (w *Webhooks) judge(rw http.ResponseWriter, r *http.Request, rt *route) (d delivery, a *answer.Answer, refusal, err error) {
+func (w *Webhooks) process(rw http.ResponseWriter, r *http.Request, rt *route) (d delivery, a *answer.Answer, refusal, err error) {
 	d, a, refusal = w.admit(rw, r, rt)
 	if a != nil || refusal != nil {
 		return d, a, refusal, nil
 	}
 	now := time.Now()
-	// Who is over its own budget takes nothing of its neighbours'.
+	// Who is over its own budget takes nothing of its namespace's.
 	within := rt.owner.deliveries.AllowN(now, 1) && rt.tenant.deliveries.AllowN(now, 1)
 	key, named := keyOf(d.event.Delivery, d.digest)
 	// Whoever sends a webhook again wants it to count again: its objects are asked as for any other, and a flood of repeats is folded.
-	repeated := named && rt.ledger.seen.has(key, now)
+	repeated := named && rt.seen.has(key, now)
 	if err := w.trigger(r.Context(), rt, d, now); err != nil {
 		return d, hookUnavailable, nil, err
 	}
 	if named && !repeated {
-		rt.ledger.seen.add(key, now)
+		rt.seen.add(key, now)
 	}
 	a = hookAccepted
 	switch {
@@ -197,7 +197,7 @@ func early(r *http.Request) *answer.Answer {
 	return nil
 }
 
-// admit reads and judges a request on a known path. There is neither answer nor refusal for one that is to trigger. What it held in
+// admit reads and verifies a request on a known path. There is neither answer nor refusal for one that is to trigger. What it held in
 // memory is free again when it returns.
 func (w *Webhooks) admit(rw http.ResponseWriter, r *http.Request, rt *route) (d delivery, a *answer.Answer, refusal error) {
 	if a := early(r); a != nil {
@@ -214,7 +214,7 @@ func (w *Webhooks) admit(rw http.ResponseWriter, r *http.Request, rt *route) (d 
 	if a != nil || refusal != nil {
 		return delivery{}, a, refusal
 	}
-	rt.ledger.tally.proved(rt.hook, time.Now())
+	rt.stats.proved(rt.hook, time.Now())
 	d, a = w.decide(r, rt, proven.claims, proven.body)
 	d.authentic, d.digest = true, proven.digest
 	return d, a, nil
@@ -293,7 +293,7 @@ func (w *Webhooks) decide(r *http.Request, rt *route, claims verify.Claims, body
 		}
 		if failed != nil {
 			w.metrics.filters.Inc()
-			d.fault = rt.ledger.tally.filtered(failed, time.Now())
+			d.fault = rt.stats.filtered(failed, time.Now())
 			d.unfiltered = 1
 		}
 		if failures, ok := errors.AsType[*cel.FilterFailures](failed); ok {

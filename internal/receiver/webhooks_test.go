@@ -14,7 +14,7 @@ import (
 )
 
 // Each row is one answer of doc.go's list, with the result under which it is counted and the triggers it published.
-func TestTheWebhookDoorAnswers(t *testing.T) {
+func TestTheWebhookEndpointAnswers(t *testing.T) {
 	const body = `{"ref":"refs/heads/main"}`
 	path := Path(token, "hook", "team-a")
 	with := func(change func(r *http.Request)) *http.Request {
@@ -78,7 +78,7 @@ func TestTheWebhookDoorAnswers(t *testing.T) {
 			func(h *Hook) { h.Suspended = true }, push(path, token, body), 503, "suspended",
 			`{"reason":"receiver is suspended"}`, 0,
 		},
-		"a suspended Receiver, to a stranger": {
+		"a suspended Receiver, to a sender without the token": {
 			func(h *Hook) { h.Suspended = true }, push(path, "other", body), 400, "unauthentic",
 			`{"reason":"signature mismatch"}`, 0,
 		},

@@ -37,7 +37,7 @@ func (h *hookTable) Put(key string, hooks ...*receiver.Hook) error {
 	}
 	h.hooks[key] = hooks
 	if h.taken[key] {
-		return receiver.ErrPathCrowded
+		return receiver.ErrPathFull
 	}
 	return nil
 }

@@ -264,7 +264,7 @@ func triggerOf(r *v1.Receiver, plan receiverPlan, t event.Target) event.Trigger 
 func (c *receiverController) serve(r *v1.Receiver, hooks []*receiver.Hook, lack lack) {
 	err := c.hooks.Put(kube.KeyOf(r).String(), hooks...)
 	switch {
-	case errors.Is(err, receiver.ErrPathCrowded):
+	case errors.Is(err, receiver.ErrPathFull):
 		// The claim stands: Moved is called when there is a place for this Receiver.
 		c.decide(r, refused(r, fault{reason: v1.PathConflictReason, message: err.Error(), retried: true, event: failedEvent}))
 		return

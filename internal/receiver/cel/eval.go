@@ -50,10 +50,19 @@ var beginnings = []struct {
 
 // Budget is the work that several evaluations may take together, which bounds the memory of their values as well. It is used by one
 // goroutine.
-type Budget struct{ purse purse }
+type Budget struct{ left uint64 }
 
 // NewBudget returns what one evaluation may take by itself.
-func NewBudget() *Budget { return &Budget{purse{left: maxWork}} }
+func NewBudget() *Budget { return &Budget{left: maxWork} }
+
+// spend ends the evaluation when the work is more than what is left. A panic of this type is how the interpreter ends itself
+// over its own limit: an error value could be swallowed by a following "||".
+func (b *Budget) spend(work uint64) {
+	if work > b.left {
+		panic(interpreter.EvalCancelledError{Cause: interpreter.CostLimitExceeded, Message: string(ErrCost)})
+	}
+	b.left -= work
+}
 
 // Eval evaluates the program with a budget of its own. vars has a value for each variable that was declared. The error is a Failure.
 func (p *Program) Eval(ctx context.Context, vars map[string]any) (any, error) {
@@ -83,10 +92,10 @@ func (p *Program) String(ctx context.Context, vars map[string]any) (string, erro
 func (b *Budget) Eval(ctx context.Context, p *Program, vars map[string]any) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()
-	return p.run(&scope{vars: vars, purse: &b.purse, done: ctx.Done()})
+	return p.run(&scope{vars: vars, budget: b, done: ctx.Done()})
 }
 
-// run evaluates the program. An evaluation ends itself with a panic when its purse is empty; any other panic is a fault of the
+// run evaluates the program. An evaluation ends itself with a panic when its budget is empty; any other panic is a fault of the
 // interpreter, which must not end the process.
 func (p *Program) run(s *scope) (value any, err error) {
 	defer func() {

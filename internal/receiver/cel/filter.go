@@ -133,7 +133,7 @@ func (f *Filters) Select(ctx context.Context, claims map[string]any, document []
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit.FilterTime)
 	defer cancel()
 	for i := range f.rules {
-		s.judge(ctx, &f.rules[i])
+		s.selectTriggers(ctx, &f.rules[i])
 	}
 	if s.pending {
 		return nil, ErrPending
@@ -182,8 +182,8 @@ type decision struct {
 	err    error
 }
 
-// judge selects what a rule triggers.
-func (s *filtering) judge(ctx context.Context, r *Rule) {
+// selectTriggers selects what a rule triggers.
+func (s *filtering) selectTriggers(ctx context.Context, r *Rule) {
 	var ofObjects []*Condition
 	for _, c := range r.Conditions {
 		if c.program.Reads(varObject) {
@@ -207,11 +207,11 @@ func (s *filtering) judge(ctx context.Context, r *Rule) {
 		s.choose(r.Trigger)
 		return
 	}
-	s.judgeObjects(ctx, r, ofObjects)
+	s.selectObjects(ctx, r, ofObjects)
 }
 
-// judgeObjects selects those of a rule's objects for which the conditions hold. One that fails keeps no other from it.
-func (s *filtering) judgeObjects(ctx context.Context, r *Rule, conditions []*Condition) {
+// selectObjects selects those of a rule's objects for which the conditions hold. One that fails keeps no other from it.
+func (s *filtering) selectObjects(ctx context.Context, r *Rule, conditions []*Condition) {
 	objects, watched := s.objects.Objects(s.namespace, r.Trigger.Target)
 	if !watched {
 		if s.pending = s.pending || s.objects.Pending(r.Trigger.Target.Kind); !s.pending {

@@ -11,18 +11,6 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// purse is what one evaluation may still spend on calls.
-type purse struct{ left uint64 }
-
-// spend ends the evaluation when the work is more than what is left. A panic of this type is how the interpreter ends itself
-// over its own limit: an error value could be swallowed by a following "||".
-func (p *purse) spend(work uint64) {
-	if work > p.left {
-		panic(interpreter.EvalCancelledError{Cause: interpreter.CostLimitExceeded, Message: string(ErrCost)})
-	}
-	p.left -= work
-}
-
 // call is a call that is charged by the size of its arguments before it is made.
 type call struct {
 	interpreter.InterpretableCall
@@ -38,7 +26,7 @@ func (c *call) Eval(vars interpreter.Activation) ref.Val {
 			return args[i]
 		}
 	}
-	purseOf(vars).spend(1 + c.work(args))
+	budgetOf(vars).spend(1 + c.work(args))
 	return types.LabelErrNode(c.ID(), c.run(args))
 }
 

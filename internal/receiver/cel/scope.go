@@ -2,28 +2,28 @@ package cel
 
 import "github.com/google/cel-go/interpreter"
 
-// Names that no source can write: under purseName an evaluation's purse is found, under interruptedName the interpreter asks in each
+// Names that no source can write: under budgetName an evaluation's budget is found, under interruptedName the interpreter asks in each
 // round of a comprehension whether it has to end.
 const (
-	purseName       = "@purse"
+	budgetName      = "@budget"
 	interruptedName = "#interrupted"
 )
 
 // checkEvery is how many rounds of comprehensions pass between two looks at the context.
 const checkEvery = 32
 
-// scope are the variables of one evaluation, its purse and its end. One goroutine uses it.
+// scope are the variables of one evaluation, its budget and its end. One goroutine uses it.
 type scope struct {
 	vars   map[string]any
-	purse  *purse
+	budget *Budget
 	done   <-chan struct{}
 	rounds uint
 }
 
 func (s *scope) ResolveName(name string) (any, bool) {
 	switch name {
-	case purseName:
-		return s.purse, true
+	case budgetName:
+		return s.budget, true
 	case interruptedName:
 		return true, s.interrupted()
 	}
@@ -45,7 +45,7 @@ func (s *scope) interrupted() bool {
 
 func (*scope) Parent() interpreter.Activation { return nil }
 
-func purseOf(vars interpreter.Activation) *purse {
-	found, _ := vars.ResolveName(purseName)
-	return found.(*purse)
+func budgetOf(vars interpreter.Activation) *Budget {
+	found, _ := vars.ResolveName(budgetName)
+	return found.(*Budget)
 }

@@ -10,7 +10,7 @@ import (
 type constant struct{ interpreter.InterpretableConst }
 
 func (c constant) Eval(vars interpreter.Activation) ref.Val {
-	purseOf(vars).spend(1)
+	budgetOf(vars).spend(1)
 	return c.InterpretableConst.Eval(vars)
 }
 
@@ -18,7 +18,7 @@ func (c constant) Eval(vars interpreter.Activation) ref.Val {
 type nullary struct{ interpreter.InterpretableCall }
 
 func (n nullary) Eval(vars interpreter.Activation) ref.Val {
-	purseOf(vars).spend(1)
+	budgetOf(vars).spend(1)
 	return n.InterpretableCall.Eval(vars)
 }
 
@@ -30,7 +30,7 @@ type literal struct {
 }
 
 func (l *literal) Eval(vars interpreter.Activation) ref.Val {
-	purseOf(vars).spend(l.work)
+	budgetOf(vars).spend(l.work)
 	return l.InterpretableConstructor.Eval(vars)
 }
 
@@ -49,12 +49,12 @@ func (a *attribute) AddQualifier(q interpreter.Qualifier) (interpreter.Attribute
 }
 
 func (a *attribute) Eval(vars interpreter.Activation) ref.Val {
-	purseOf(vars).spend(a.work)
+	budgetOf(vars).spend(a.work)
 	return a.InterpretableAttribute.Eval(vars)
 }
 
 func (a *attribute) Resolve(vars interpreter.Activation) (any, error) {
-	purseOf(vars).spend(a.work)
+	budgetOf(vars).spend(a.work)
 	return a.InterpretableAttribute.Resolve(vars)
 }
 
@@ -82,7 +82,7 @@ func (a *attribute) key(vars interpreter.Activation) (interpreter.Qualifier, err
 	}
 	var work uint64
 	count(value, &work)
-	purseOf(vars).spend(work)
+	budgetOf(vars).spend(work)
 	return a.keys.NewQualifier(nil, a.ID(), value, a.IsOptional())
 }
 
@@ -93,7 +93,7 @@ type fallback struct {
 }
 
 func (f *fallback) Eval(vars interpreter.Activation) ref.Val {
-	purseOf(vars).spend(1)
+	budgetOf(vars).spend(1)
 	value := f.Args()[0].Eval(vars)
 	optional, ok := value.(*types.Optional)
 	switch {

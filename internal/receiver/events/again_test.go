@@ -22,7 +22,7 @@ func TestAFlapInTheSameWordsIsNoDuplicate(t *testing.T) {
 	}
 	bus := &eventLog{}
 	h := newEvents(t, bus, nil)
-	stranger := func(e *event.Event) { e.InvolvedObject.UID = "forged" }
+	unknown := func(e *event.Event) { e.InvolvedObject.UID = "forged" }
 	for i, step := range []struct {
 		request *http.Request
 		want    int
@@ -30,7 +30,7 @@ func TestAFlapInTheSameWordsIsNoDuplicate(t *testing.T) {
 	}{
 		{send("error", "git is down", 0, nil), 202, "the first failure"},
 		{send("error", "git is down", 3*time.Second, nil), 429, "repeated while it stands"},
-		{send("info", "stored", 5*time.Second, stranger), 202, "a recovery that the object's UID does not bear out"},
+		{send("info", "stored", 5*time.Second, unknown), 202, "a recovery that the object's UID does not bear out"},
 		{send("error", "git is down", 6*time.Second, nil), 429, "it is no reason to believe the failure once more"},
 		{send("info", "stored", 10*time.Second, nil), 202, "the recovery"},
 		{send("error", "git is down", 3*time.Second, nil), 429, "the first failure once more, sent before the recovery"},

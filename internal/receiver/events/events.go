@@ -175,7 +175,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	h.answer(w, r, a, record, err)
 }
 
-// take reads, judges and publishes one event. The record is nil when there was no event to speak of.
+// take reads, checks and publishes one event. The record is nil when there was no event to speak of.
 func (h *Handler) take(w http.ResponseWriter, r *http.Request) (*answer.Answer, *event.Record, error) {
 	now := time.Now()
 	var early *answer.Answer

@@ -114,7 +114,7 @@ func post(body string) *http.Request {
 	return r
 }
 
-func TestTheEventsDoorAnswers(t *testing.T) {
+func TestTheEventsEndpointAnswers(t *testing.T) {
 	with := func(change func(*event.Event)) *http.Request { return post(posted(change)) }
 	request := func(change func(*http.Request)) *http.Request {
 		r := post(posted(nil))

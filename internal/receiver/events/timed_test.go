@@ -66,7 +66,7 @@ func TestPostsAreTimedUnderTheNameThatDashboardsKnow(t *testing.T) {
 }
 
 // Fails when an answer of the events endpoint has a status that is no label, and so would be counted as 500.
-func TestEveryStatusOfTheEventsDoorIsALabel(t *testing.T) {
+func TestEveryStatusOfTheEventsEndpointIsALabel(t *testing.T) {
 	for _, a := range []*answer.Answer{
 		postUnknown, postMethod, postLoop, postEncoded, postTooLarge, postUnreadable, postBusy, postStarting, postOverBudget, postUnavailable,
 		postAccepted, postDuplicate,

@@ -21,7 +21,7 @@ func from(peer string, lines ...string) *http.Request {
 	return r
 }
 
-// Fails when the header of a stranger is believed, when the list is read from the left, when only the first of several headers is
+// Fails when the header of another peer than a proxy is believed, when the list is read from the left, when only the first of several headers is
 // read, or when an entry that is no address is skipped.
 func TestTheClientIsTheLastAddressThatIsNoProxys(t *testing.T) {
 	const proxy = "10.0.0.1:1234"
@@ -30,8 +30,8 @@ func TestTheClientIsTheLastAddressThatIsNoProxys(t *testing.T) {
 		want    string
 	}{
 		"no header":                        {from(proxy), "10.0.0.1"},
-		"a stranger":                       {from("192.0.2.1:1"), "192.0.2.1"},
-		"a stranger who names another":     {from("192.0.2.1:1", "198.51.100.7"), "192.0.2.1"},
+		"a client":                         {from("192.0.2.1:1"), "192.0.2.1"},
+		"a client that names another":      {from("192.0.2.1:1", "198.51.100.7"), "192.0.2.1"},
 		"one proxy":                        {from(proxy, "198.51.100.7"), "198.51.100.7"},
 		"what the client said before":      {from(proxy, "203.0.113.9, 198.51.100.7"), "198.51.100.7"},
 		"a client that says it is a proxy": {from(proxy, "10.9.9.9, 198.51.100.7"), "198.51.100.7"},
@@ -76,7 +76,7 @@ func FuzzClient(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, line, before string) {
 		if got := proxies.Client(from("192.0.2.1:1", line)); got.String() != "192.0.2.1" {
-			t.Errorf("a stranger is taken for %s", got)
+			t.Errorf("a client is taken for %s", got)
 		}
 		got := proxies.Client(from("10.0.0.1:1", line))
 		if !got.IsValid() || got.Zone() != "" || got.Is4In6() {

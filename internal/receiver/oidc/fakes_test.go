@@ -39,7 +39,7 @@ func oidcVerifier(tb testing.TB, issuers *Issuers, url string) receiver {
 	return tokensOf(tb, issuers, "", url)
 }
 
-// verify has a receiver judge the token of a request.
+// verify has a receiver verify the token of a request.
 func verify(v receiver, h http.Header, _ string) error {
 	token, err := Token(h)
 	if err != nil {

@@ -193,7 +193,7 @@ func secureClient(t testing.TB, protocols ...string) *http.Client {
 }
 
 // Fails when a listener with a certificate speaks less than HTTP/1 and HTTP/2, or TLS older than 1.2.
-func TestWithACertificateTheDoorIsHTTPSWithBothVersions(t *testing.T) {
+func TestWithACertificateTheListenerIsHTTPSWithBothVersions(t *testing.T) {
 	hook := newHook(t, "team-a/hook")
 	w := newWebhooks(t, receivertest.Stored, hook)
 	var protocol string

@@ -76,10 +76,10 @@ func TestT6AtTheCapTheAddressWithTheMostConnectionsGivesOneUp(t *testing.T) {
 func TestT6AConnectionAtWorkIsNotTakenForOneThatWaits(t *testing.T) {
 	for _, at := range []int{1, 3} { // connections that the victim has, all at work
 		cs := newConns(64, func() {})
-		stranger := func(i int) pipe { return newPipe(fmt.Sprintf("2001:db8:0:%x::1", i)) }
+		client := func(i int) pipe { return newPipe(fmt.Sprintf("2001:db8:0:%x::1", i)) }
 		var first []pipe
 		for i := range 64 - at {
-			first = append(first, stranger(i))
+			first = append(first, client(i))
 			cs.admit(first[i])
 		}
 		var victims []pipe
@@ -88,11 +88,11 @@ func TestT6AConnectionAtWorkIsNotTakenForOneThatWaits(t *testing.T) {
 			cs.state(cs.admit(victims[len(victims)-1]), http.StateActive)
 		}
 		for i := range 1000 {
-			if cs.admit(stranger(1000+i)) == nil {
-				t.Fatal("a stranger is refused while others' connections wait")
+			if cs.admit(client(1000+i)) == nil {
+				t.Fatal("a client is refused while others' connections wait")
 			}
 			if i < len(first) && !*first[i].closed {
-				t.Fatalf("stranger %d waited longest, and is not the one that was given up", i)
+				t.Fatalf("client %d waited longest, and is not the one that was given up", i)
 			}
 		}
 		for i, v := range victims {

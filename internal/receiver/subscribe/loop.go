@@ -83,8 +83,8 @@ func newGuard(s *Subscription) *guard { return &guard{uid: s.UID, generation: s.
 // of reports whether the guard is that of the subscription as it is now.
 func (g *guard) of(s *Subscription) bool { return g.uid == s.UID && g.generation == s.Generation }
 
-// judge says whether an event triggers, and whether what it changed is to be reported.
-func (g *guard) judge(o event.ObjectReference, now time.Time) (triggers, changed bool) {
+// evaluate says whether an event triggers, and whether what it changed is to be reported.
+func (g *guard) evaluate(o event.ObjectReference, now time.Time) (triggers, changed bool) {
 	g.last = now
 	slot := slotOf(o)
 	switch {

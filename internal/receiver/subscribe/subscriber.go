@@ -145,8 +145,8 @@ type watch struct {
 	*Subscriber
 	mu     sync.Mutex
 	guards map[subscriber]*guard
-	// judged is the last event that was: one that is handled again must not count as another round.
-	judged uint64
+	// evaluated is the last event that was: one that is handled again must not count as another round.
+	evaluated uint64
 	// triggers and reports are those that the bus has not confirmed yet.
 	triggers map[triggerID]event.Trigger
 	reports  map[subscriber][]byte
@@ -157,7 +157,7 @@ type watch struct {
 
 // eventOutcome is what became of an event for one Receiver: the answer that a webhook would have had.
 type eventOutcome struct {
-	tally    *receiver.Tally
+	stats    *receiver.Stats
 	answer   *answer.Answer
 	received receiver.Received
 }
@@ -205,27 +205,27 @@ func (w *watch) handle(ctx context.Context, batch []*event.Record) error {
 	defer w.mu.Unlock()
 	now := time.Now()
 	for _, r := range batch {
-		if r.Seq > w.judged {
-			w.judge(r, now)
-			w.judged = r.Seq
+		if r.Seq > w.evaluated {
+			w.evaluate(r, now)
+			w.evaluated = r.Seq
 		}
 	}
 	if err := w.flush(ctx); err != nil {
 		return err
 	}
 	for _, o := range w.outcomes {
-		o.tally.Count(o.answer, o.received, now)
+		o.stats.Count(o.answer, o.received, now)
 	}
 	w.outcomes = nil
 	return nil
 }
 
-func (w *watch) judge(r *event.Record, now time.Time) {
+func (w *watch) evaluate(r *event.Record, now time.Time) {
 	w.wanting = w.Subscriptions.wanting(r, w.wanting[:0])
 	for _, s := range w.wanting {
 		if !r.Known {
 			w.metrics.triggers[eventUnknown].Inc()
-			w.outcomes = append(w.outcomes, eventOutcome{s.tally, eventForged, receiver.Received{}})
+			w.outcomes = append(w.outcomes, eventOutcome{s.stats, eventForged, receiver.Received{}})
 			continue
 		}
 		id := subscriber{s.Namespace, s.Name}
@@ -234,7 +234,7 @@ func (w *watch) judge(r *event.Record, now time.Time) {
 			w.succeed(id, s.Subscription, now)
 			g = w.guards[id]
 		}
-		triggers, changed := g.judge(r.Event.InvolvedObject, now)
+		triggers, changed := g.evaluate(r.Event.InvolvedObject, now)
 		if changed {
 			w.report(id, g)
 			w.Log.Warn("a Receiver seems to trigger its own events, they are held back", "namespace", s.Namespace, "receiver", s.Name,
@@ -242,10 +242,10 @@ func (w *watch) judge(r *event.Record, now time.Time) {
 		}
 		if triggers {
 			w.trigger(s.Subscription, eventTriggered, now)
-			w.outcomes = append(w.outcomes, eventOutcome{s.tally, eventAccepted, receiver.Received{ID: r.ID, Proved: true, Targets: s.targets}})
+			w.outcomes = append(w.outcomes, eventOutcome{s.stats, eventAccepted, receiver.Received{ID: r.ID, Proved: true, Targets: s.targets}})
 		} else {
 			w.metrics.triggers[eventHeld].Inc()
-			w.outcomes = append(w.outcomes, eventOutcome{s.tally, eventFolded, receiver.Received{ID: r.ID, Proved: true}})
+			w.outcomes = append(w.outcomes, eventOutcome{s.stats, eventFolded, receiver.Received{ID: r.ID, Proved: true}})
 		}
 	}
 }

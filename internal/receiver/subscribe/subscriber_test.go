@@ -276,7 +276,7 @@ func TestT1ASubscriptionThatReachesIntoAnotherNamespaceIsNotServed(t *testing.T)
 }
 
 // Invariant E9: an event that anybody may have sent triggers nothing.
-// Fails when judge does not ask Known.
+// Fails when evaluate does not ask Known.
 func TestE9AnEventOfNoKnownObjectTriggersNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, subscription("team/r"))
@@ -328,7 +328,7 @@ func TestABatchTriggersEachTargetOnce(t *testing.T) {
 }
 
 // Invariant E2: an event is acknowledged when its triggers are on disk, and one that is handled again is no round of a loop.
-// Fails when handle drops the error of a publish, or judges an event twice (the eleventh try is then held back).
+// Fails when handle drops the error of a publish, or evaluates an event twice (the eleventh try is then held back).
 func TestAnEventIsHandledAgainUntilItsTriggersAreStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, subscription("team/r"))

@@ -66,7 +66,7 @@ func (s EventSource) selects(o event.ObjectReference, labels map[string]string) 
 // subscribed is a subscription as it is served, with what was counted for its Receiver, which outlives an edit of the spec.
 type subscribed struct {
 	*Subscription
-	tally *receiver.Tally
+	stats *receiver.Stats
 	// targets are receiver.TargetNames of the subscription's.
 	targets []string
 }
@@ -74,7 +74,7 @@ type subscribed struct {
 // youngerThan reports whether the Receiver was made after a time, as far as both clocks, the API server's and this process's, say so.
 // What was accepted before does not trigger it: its namespace may have been another tenant's (invariant E1).
 func (s subscribed) youngerThan(accepted time.Time) bool {
-	return s.Created.After(accepted) && s.tally.Since.After(accepted) && !accepted.IsZero()
+	return s.Created.After(accepted) && s.stats.Since.After(accepted) && !accepted.IsZero()
 }
 
 // Subscriptions holds the Receivers of type event by namespace, so that what an event costs does not depend on other
@@ -102,9 +102,9 @@ func (t *Subscriptions) Put(s *Subscription) error {
 	if t.namespaces[s.Namespace] == nil {
 		t.namespaces[s.Namespace] = map[string]subscribed{}
 	}
-	counts := t.namespaces[s.Namespace][s.Name].tally
+	counts := t.namespaces[s.Namespace][s.Name].stats
 	if counts == nil || counts.UID != s.UID {
-		counts = receiver.NewTally(s.UID, time.Now())
+		counts = receiver.NewStats(s.UID, time.Now())
 	}
 	t.namespaces[s.Namespace][s.Name] = subscribed{s, counts, receiver.TargetNames(s.Targets)}
 	select {
@@ -149,14 +149,14 @@ func (t *Subscriptions) wanting(r *event.Record, into []subscribed) []subscribed
 	return into
 }
 
-// Tallies returns what is counted of each Receiver, by "namespace/name".
-func (t *Subscriptions) Tallies() map[string]*receiver.Tally {
+// Stats returns what is counted of each Receiver, by "namespace/name".
+func (t *Subscriptions) Stats() map[string]*receiver.Stats {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	all := map[string]*receiver.Tally{}
+	all := map[string]*receiver.Stats{}
 	for namespace, of := range t.namespaces {
 		for name, s := range of {
-			all[namespace+"/"+name] = s.tally
+			all[namespace+"/"+name] = s.stats
 		}
 	}
 	return all

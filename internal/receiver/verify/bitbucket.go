@@ -28,7 +28,7 @@ func (b bitbucket) Begin(_ context.Context, h http.Header) (Check, error) {
 	return b.macs.begin(signature)
 }
 
-// Event names no delivery for an unsigned ping: a stranger's ID must not stand for one that Bitbucket is yet to use.
+// Event names no delivery for an unsigned ping: an ID that anybody may send must not stand for one that Bitbucket is yet to use.
 func (bitbucket) Event(h http.Header) Event {
 	e := Event{Name: h.Get("X-Event-Key"), Selects: true, Ping: bitbucketPing(h)}
 	if hubSignature(h) != "" {

@@ -27,7 +27,7 @@ func TestBitbucketAcceptsOnlyWhoKnowsTheToken(t *testing.T) {
 	})
 }
 
-// Fails when a stranger can put a delivery's ID down as seen: the unsigned ping names none.
+// Fails when a sender without the secret can put a delivery's ID down as seen: the unsigned ping names none.
 func TestBitbucketReadsEventAndDelivery(t *testing.T) {
 	reads(t, "bitbucket", map[string]struct {
 		header http.Header

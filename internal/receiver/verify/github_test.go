@@ -81,8 +81,8 @@ func agreesWithGoGitHub(t *testing.T, v Verifier, h http.Header, body string) {
 	}
 }
 
-// Fails when a content type, an algorithm, a spelling or a place of the signature is judged other than Flux judges it.
-func TestHubSignaturesAreJudgedAsGoGitHubJudgesThem(t *testing.T) {
+// Fails when a content type, an algorithm, a spelling or a place of the signature is read other than by Flux.
+func TestHubSignaturesAreCheckedAsGoGitHubChecksThem(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"github", "bitbucket"} {
 		v := verifierOf(t, kind, token)

@@ -43,7 +43,7 @@ func newStandard(secret []byte) (standard, error) {
 	return standard{webhook}, err
 }
 
-// begin judges what the library does not, or only with the body. "id.timestamp.body" is signed, so a dot within the first two
+// begin checks what the library does not, or only with the body. "id.timestamp.body" is signed, so a dot within the first two
 // would let a sender's words move from one part to another, and a timestamp has one spelling.
 func (s standard) begin(h http.Header) (Check, error) {
 	id, timestamp := h.Get(standardwebhooks.HeaderWebhookID), h.Get(standardwebhooks.HeaderWebhookTimestamp)
@@ -68,7 +68,7 @@ func (s standard) begin(h http.Header) (Check, error) {
 	return standardCheck{s.webhook, h}, nil
 }
 
-// standardCheck has judged the time when the headers came.
+// standardCheck has checked the time when the headers came.
 type standardCheck struct {
 	webhook *standardwebhooks.Webhook
 	headers http.Header

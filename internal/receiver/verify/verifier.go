@@ -19,7 +19,7 @@ import (
 type Verifier interface {
 	// Type is the Receiver's spec.type, one of Types.
 	Type() string
-	// Begin judges the headers. Its error is a Refusal. ctx is the request's; only a type that asks an issuer for its keys
+	// Begin checks the headers. Its error is a Refusal. ctx is the request's; only a type that asks an issuer for its keys
 	// waits on it.
 	Begin(ctx context.Context, h http.Header) (Check, error)
 	// Event reads from the headers of an authentic request what happened at the sender.

@@ -175,7 +175,7 @@ func fuzzVerifier(f *testing.F, kind string, proofs, seeds []string, proven func
 	})
 }
 
-// signedBy is fuzzVerifier's judge of HMACs: any of the named headers equals one of these signatures.
+// signedBy is fuzzVerifier's own check of HMACs: any of the named headers equals one of these signatures.
 func signedBy(names []string, signatures func(body string) []string) func(http.Header, string) bool {
 	return func(h http.Header, body string) bool {
 		for _, name := range names {

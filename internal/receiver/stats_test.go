@@ -22,7 +22,7 @@ func (r *redelivery) deliveries(hook *Hook) Deliveries {
 	if rt == nil {
 		r.t.Fatal("not served")
 	}
-	return rt.ledger.tally.Read()
+	return rt.stats.Read()
 }
 
 // Fails when an outcome is counted under another word, when a refused one counts as the last accepted, and when what is counted
@@ -143,9 +143,9 @@ func TestAShownIDIsShortAndPrintable(t *testing.T) {
 		"a\tb\x00c\x7fd é":                     "a?b?c?d ??",
 		strings.Repeat("x", 200):               strings.Repeat("x", maxShownID),
 	} {
-		ta := newLedger("u", time.Unix(0, 0))
-		ta.tally.Count(hookAccepted, Received{ID: id, Proved: true}, time.Unix(1, 0))
-		if got := ta.tally.Read().Last.ID; got != want {
+		stats := NewStats("u", time.Unix(0, 0))
+		stats.Count(hookAccepted, Received{ID: id, Proved: true}, time.Unix(1, 0))
+		if got := stats.Read().Last.ID; got != want {
 			t.Errorf("%q is shown as %q, want %q", id, got, want)
 		}
 	}
@@ -153,10 +153,10 @@ func TestAShownIDIsShortAndPrintable(t *testing.T) {
 
 // Fails when counting makes an object, which a flood would make by the thousand.
 func TestCountingAllocatesNothing(t *testing.T) {
-	l := newLedger("u", time.Unix(0, 0))
+	stats := NewStats("u", time.Unix(0, 0))
 	for name, a := range map[string]*answer.Answer{"accepted": hookAccepted, "duplicate": hookDuplicate, "refused": hookUnlisted, "failed": hookBusy} {
 		if n := testing.AllocsPerRun(100, func() {
-			l.tally.Count(a, Received{ID: "72d3162e-cc78-11e3-81ab-4c9367dc0958", Proved: true}, time.Now())
+			stats.Count(a, Received{ID: "72d3162e-cc78-11e3-81ab-4c9367dc0958", Proved: true}, time.Now())
 		}); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
 		}

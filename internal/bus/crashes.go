@@ -13,40 +13,40 @@ import (
 
 // poisoning is when a message counts as one that kills the process that handles it.
 type poisoning struct {
-	// cautiousAfter is after how many deaths at one and the same message a consumer hands out one message at a time, and
+	// cautiousAfter is after how many crashes at one and the same message a consumer hands out one message at a time, and
 	// maxDeliveries how often a message may be handed out without an outcome before it is dead-lettered.
 	cautiousAfter, maxDeliveries int
 }
 
 // defaultPoisoning has large numbers: a process that is killed from outside again and again, before anything could be settled, must not
-// lose what was promised, and a handler that panics is caught long before it comes to this.
+// lose what was accepted, and a handler that panics is caught long before it comes to this.
 var defaultPoisoning = poisoning{cautiousAfter: 50, maxDeliveries: 100}
 
-// deaths counts how often workers died at the same place of each consumer. It is one entry of the worker's bucket: the reset of
+// crashes counts how often workers died at the same place of each consumer. It is one entry of the worker's bucket: the reset of
 // a consumer at the start of a term forgets how often a message was handed out.
-type deaths struct {
+type crashes struct {
 	kv     jetstream.KeyValue
 	limits poisoning
 
 	mu        sync.Mutex
 	revision  uint64
-	consumers map[string]*deathCount
+	consumers map[string]*crashCount
 }
 
-// deathCount is what is remembered of one consumer.
-type deathCount struct {
-	// Deaths counts the workers in a row that died while the consumer's acknowledgement floor was Floor.
-	Floor  uint64 `json:"floor"`
-	Deaths int    `json:"deaths"`
-	// Suspect is the message that was handed out alone after several deaths, Tries how often.
+// crashCount is what is remembered of one consumer.
+type crashCount struct {
+	// Crashes counts the workers in a row that died while the consumer's acknowledgement floor was Floor.
+	Floor   uint64 `json:"floor"`
+	Crashes int    `json:"deaths"`
+	// Suspect is the message that was handed out alone after several crashes, Tries how often.
 	Suspect uint64 `json:"suspect,omitempty"`
 	Tries   int    `json:"tries,omitempty"`
 }
 
-// countDeaths begins a term: it notes whether the last worker died, and where each consumer stood. It writes at most once.
-func (b *Bus) countDeaths(ctx context.Context, t *term, died bool) error {
-	d := &deaths{kv: b.buckets[bucketWorker], limits: b.poisoning, consumers: map[string]*deathCount{}}
-	t.deaths = d
+// countCrashes begins a term: it notes whether the last worker died, and where each consumer stood. It writes at most once.
+func (b *Bus) countCrashes(ctx context.Context, t *term, died bool) error {
+	d := &crashes{kv: b.buckets[bucketWorker], limits: b.poisoning, consumers: map[string]*crashCount{}}
+	t.crashes = d
 	if err := d.load(ctx); err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (b *Bus) countDeaths(ctx context.Context, t *term, died bool) error {
 		if len(d.consumers) == 0 {
 			return nil
 		}
-		d.consumers = map[string]*deathCount{}
+		d.consumers = map[string]*crashCount{}
 		return d.save(ctx)
 	}
 	floors, err := b.floors(ctx)
@@ -62,16 +62,16 @@ func (b *Bus) countDeaths(ctx context.Context, t *term, died bool) error {
 		return err
 	}
 	before := d.consumers
-	d.consumers = make(map[string]*deathCount, len(floors))
+	d.consumers = make(map[string]*crashCount, len(floors))
 	for name, floor := range floors {
-		c := &deathCount{}
+		c := &crashCount{}
 		if before[name] != nil {
 			c = before[name]
 		}
 		if c.Floor != floor {
-			c.Floor, c.Deaths = floor, 0
+			c.Floor, c.Crashes = floor, 0
 		}
-		c.Deaths++
+		c.Crashes++
 		d.consumers[name] = c
 	}
 	return d.save(ctx)
@@ -99,18 +99,18 @@ func (b *Bus) floors(ctx context.Context) (map[string]uint64, error) {
 }
 
 // cautious reports whether earlier workers died near the consumer's floor, so that its messages must be handed out one at a time.
-func (d *deaths) cautious(consumer string) bool {
+func (d *crashes) cautious(consumer string) bool {
 	if d == nil {
 		return false
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := d.consumers[consumer]
-	return c != nil && c.Deaths >= d.limits.cautiousAfter
+	return c != nil && c.Crashes >= d.limits.cautiousAfter
 }
 
 // suspect notes, on disk, that a message is about to be handed out alone, and reports whether that was tried too often already.
-func (d *deaths) suspect(ctx context.Context, consumer string, seq uint64) (poison bool, err error) {
+func (d *crashes) suspect(ctx context.Context, consumer string, seq uint64) (poison bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := d.consumers[consumer]
@@ -124,30 +124,30 @@ func (d *deaths) suspect(ctx context.Context, consumer string, seq uint64) (pois
 	return false, d.save(ctx)
 }
 
-func (d *deaths) load(ctx context.Context) error {
-	e, err := d.kv.Get(ctx, keyDeaths)
+func (d *crashes) load(ctx context.Context) error {
+	e, err := d.kv.Get(ctx, keyCrashes)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("read deaths: %w", err)
+		return fmt.Errorf("read crashes: %w", err)
 	}
 	d.revision = e.Revision()
 	if json.Unmarshal(e.Value(), &d.consumers) != nil || d.consumers == nil {
-		d.consumers = map[string]*deathCount{} // an entry that cannot be read counts as none
+		d.consumers = map[string]*crashCount{} // an entry that cannot be read counts as none
 	}
 	return nil
 }
 
 // save fails when another worker has written since: then this one's term is over.
-func (d *deaths) save(ctx context.Context) error {
+func (d *crashes) save(ctx context.Context) error {
 	body, err := json.Marshal(d.consumers)
 	if err != nil {
-		return fmt.Errorf("encode deaths: %w", err)
+		return fmt.Errorf("encode crashes: %w", err)
 	}
-	revision, err := d.kv.Update(ctx, keyDeaths, body, d.revision)
+	revision, err := d.kv.Update(ctx, keyCrashes, body, d.revision)
 	if err != nil {
-		return fmt.Errorf("write deaths: %w", err)
+		return fmt.Errorf("write crashes: %w", err)
 	}
 	d.revision = revision
 	return nil

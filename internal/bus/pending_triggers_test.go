@@ -9,8 +9,8 @@ import (
 	"notifier/internal/event"
 )
 
-// T3, T4: a webhook may ride on a trigger that is on disk and waits here, and on nothing else. Fails when Take does not end that,
-// or when covers does not ask for the Receiver, or when who rides on another is not counted.
+// T3, T4: a webhook may be coalesced with a trigger that is on disk and waits here, and on nothing else. Fails when Take does not end that,
+// or when covers does not ask for the Receiver, or when what is coalesced with another is not counted.
 func TestATriggerThatWaitsStandsForLaterOnesUntilItIsTaken(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	held := make(chan event.Message[event.Trigger])
@@ -36,7 +36,7 @@ func TestATriggerThatWaitsStandsForLaterOnesUntilItIsTaken(t *testing.T) {
 		t.Errorf("%d triggers were written, want the first alone", got)
 	}
 	if got := testutil.ToFloat64(b.metrics.folded); got != 10 {
-		t.Errorf("%v triggers are counted as folded, want all that rode on the first", got)
+		t.Errorf("%v triggers are counted as folded, want all that the first stands for", got)
 	}
 	publish("another Receiver", 20)
 	if got := written(); got != 2 {
@@ -57,7 +57,7 @@ func TestATriggerThatWaitsStandsForLaterOnesUntilItIsTaken(t *testing.T) {
 	must(t, third.Nak())
 	publish("another Receiver", 23)
 	if got := written(); got != 4 {
-		t.Errorf("a trigger rode on one that was given back: %d written", got)
+		t.Errorf("a trigger was coalesced with one that was given back: %d written", got)
 	}
 }
 
@@ -106,7 +106,7 @@ func TestATriggerOfBeforeTheStartStandsForLaterOnes(t *testing.T) {
 	receive(t, held)
 	must(t, b.PublishTriggers(testContext(t), testTrigger("team", "k", 2)))
 	if got := testutil.ToFloat64(b.metrics.folded); got != 1 {
-		t.Errorf("%v triggers rode on the one of before, want 1", got)
+		t.Errorf("%v triggers were coalesced with the one of before, want 1", got)
 	}
 }
 

@@ -8,34 +8,34 @@ import (
 )
 
 const (
-	// maxHeldBytes bounds what waits of EVENTS to be handled. A namespace that needs long for its own has so much room before the others
+	// maxBufferedBytes bounds what waits of EVENTS to be handled. A namespace that needs long for its own has so much room before the others
 	// wait for it.
-	maxHeldBytes = 64 << 20
+	maxBufferedBytes = 64 << 20
 	// maxAlone is how many namespaces are handled alone at a time, aloneBatch how many records of one go in one call.
 	maxAlone   = 4
 	aloneBatch = 8
 )
 
-// lanes hand records to a handler in turns. The records of a namespace, and so those of an object (invariant E4), are handled in stream
-// order, one call at a time; those of different namespaces do not wait for each other. What is light goes together, many namespaces in
+// partitions hand records to a handler in turns. The records of a namespace, and so those of an object (invariant E4), are handled in
+// stream order, one call at a time; those of different namespaces do not wait for each other. What is light goes together, many namespaces in
 // one call; a record that its reader takes for heavy goes in a call of its namespace alone, beside the others, so that a tenant with very
 // many Alerts waits for itself (invariant T6).
-type lanes struct {
+type partitions struct {
 	reader *eventReader
 
-	all map[string]*lane
-	// light and alone are the lanes whose turn comes, by what is first in them.
-	light, alone []*lane
+	all map[string]*partition
+	// light and alone are the partitions whose turn comes, by what is first in them.
+	light, alone []*partition
 	bytes        int
 
 	shared   bool // a call of light records is under way
-	calls    int  // of lanes alone
+	calls    int  // of partitions alone
 	finished chan *call
 	running  sync.WaitGroup
 }
 
-// lane is what is in hand of one namespace and not in a call.
-type lane struct {
+// partition is what is in hand of one namespace and not in a call.
+type partition struct {
 	namespace string
 	records   []event.Message[*event.Record]
 	busy      bool
@@ -43,25 +43,25 @@ type lane struct {
 
 // call is one call of the handler.
 type call struct {
-	lanes []*lane
-	batch []event.Message[*event.Record]
-	alone bool
-	err   error
+	partitions []*partition
+	batch      []event.Message[*event.Record]
+	alone      bool
+	err        error
 }
 
 // readTurns has the records that come over a channel handled until ctx ends.
 func readTurns(ctx context.Context, in <-chan event.Message[*event.Record], r *eventReader) error {
-	l := &lanes{reader: r, all: map[string]*lane{}, finished: make(chan *call, 1+maxAlone)}
+	l := &partitions{reader: r, all: map[string]*partition{}, finished: make(chan *call, 1+maxAlone)}
 	ctx, cancel := context.WithCancel(ctx)
 	defer l.running.Wait()
 	defer cancel()
 	return l.run(ctx, in)
 }
 
-func (l *lanes) run(ctx context.Context, in <-chan event.Message[*event.Record]) error {
+func (l *partitions) run(ctx context.Context, in <-chan event.Message[*event.Record]) error {
 	for {
 		take := in
-		if l.bytes >= maxHeldBytes {
+		if l.bytes >= maxBufferedBytes {
 			take = nil
 		}
 		select {
@@ -88,12 +88,12 @@ func (l *lanes) run(ctx context.Context, in <-chan event.Message[*event.Record])
 	}
 }
 
-func (l *lanes) add(h event.Message[*event.Record]) {
+func (l *partitions) add(h event.Message[*event.Record]) {
 	l.bytes += sizeOf(h.Value)
 	namespace := h.Value.Event.InvolvedObject.Namespace
 	of := l.all[namespace]
 	if of == nil {
-		of = &lane{namespace: namespace}
+		of = &partition{namespace: namespace}
 		l.all[namespace] = of
 	}
 	of.records = append(of.records, h)
@@ -102,8 +102,8 @@ func (l *lanes) add(h event.Message[*event.Record]) {
 	}
 }
 
-// queue gives a lane its turn after all others.
-func (l *lanes) queue(of *lane) {
+// queue gives a partition its turn after all others.
+func (l *partitions) queue(of *partition) {
 	if l.reader.handler.Heavy(of.records[0].Value) {
 		l.alone = append(l.alone, of)
 	} else {
@@ -112,7 +112,7 @@ func (l *lanes) queue(of *lane) {
 }
 
 // begin begins the calls that may be.
-func (l *lanes) begin(ctx context.Context) {
+func (l *partitions) begin(ctx context.Context) {
 	for l.calls < maxAlone && len(l.alone) > 0 {
 		of := l.alone[0]
 		l.alone = l.alone[1:]
@@ -138,22 +138,22 @@ func (l *lanes) begin(ctx context.Context) {
 	l.start(ctx, c)
 }
 
-// take moves the first records of a lane into the call.
-func (c *call) take(of *lane, n int) {
+// take moves the first records of a partition into the call.
+func (c *call) take(of *partition, n int) {
 	c.batch = append(c.batch, of.records[:n]...)
 	of.records, of.busy = of.records[n:], true
-	c.lanes = append(c.lanes, of)
+	c.partitions = append(c.partitions, of)
 }
 
-func (l *lanes) start(ctx context.Context, c *call) {
+func (l *partitions) start(ctx context.Context, c *call) {
 	l.running.Go(func() {
 		c.err = l.reader.handle(ctx, c.batch)
 		l.finished <- c // it has room for all calls
 	})
 }
 
-// end gives the lanes of a call their next turn.
-func (l *lanes) end(c *call) {
+// end gives the partitions of a call their next turn.
+func (l *partitions) end(c *call) {
 	if c.alone {
 		l.calls--
 	} else {
@@ -162,7 +162,7 @@ func (l *lanes) end(c *call) {
 	for _, h := range c.batch {
 		l.bytes -= sizeOf(h.Value)
 	}
-	for _, of := range c.lanes {
+	for _, of := range c.partitions {
 		of.busy = false
 		if len(of.records) > 0 {
 			l.queue(of)

@@ -22,13 +22,13 @@ var (
 // errAcked is returned for a second Ack or Nak.
 var errAcked = errors.New("message was acknowledged already")
 
-// hold is a message of a work queue or log that this process has to settle.
-type hold struct {
+// acker acknowledges a message of a work queue that this process was handed.
+type acker struct {
 	bus   *Bus
 	reply string
 	ended atomic.Bool
-	// onSettled is told once, when the message is done or returned.
-	onSettled func()
+	// onDone is called once, when the message is done or returned.
+	onDone func()
 }
 
 // Ack acknowledges the message and returns when the server has confirmed it. After a failure the message may come back, and
@@ -36,7 +36,7 @@ type hold struct {
 //
 // The confirmation is worth its round trip: an acknowledgement that was lost with a connection would bring the message back
 // while its successor is being sent.
-func (h *hold) Ack(ctx context.Context) error {
+func (h *acker) Ack(ctx context.Context) error {
 	if h.ended.Load() {
 		return errAcked
 	}
@@ -51,7 +51,7 @@ func (h *hold) Ack(ctx context.Context) error {
 
 // ackSoon acknowledges without waiting. The server handles acknowledgements of one connection in order, so a later Ack that
 // is confirmed confirms this one.
-func (h *hold) ackSoon() error {
+func (h *acker) ackSoon() error {
 	if err := h.bus.nc.Publish(h.reply, ackDone); err != nil {
 		return fmt.Errorf("acknowledge message: %w", err)
 	}
@@ -60,18 +60,18 @@ func (h *hold) ackSoon() error {
 }
 
 // InProgress restarts the server's clock for this message.
-func (h *hold) InProgress() error {
+func (h *acker) InProgress() error {
 	if h.ended.Load() {
 		return errAcked
 	}
 	if err := h.bus.nc.Publish(h.reply, ackProgress); err != nil {
-		return fmt.Errorf("extend hold: %w", err)
+		return fmt.Errorf("mark message as in progress: %w", err)
 	}
 	return nil
 }
 
 // Nak gives the message back, to be handed out again after nakDelay.
-func (h *hold) Nak() error {
+func (h *acker) Nak() error {
 	if h.ended.Load() {
 		return errAcked
 	}
@@ -82,9 +82,9 @@ func (h *hold) Nak() error {
 	return nil
 }
 
-func (h *hold) end() {
-	if !h.ended.Swap(true) && h.onSettled != nil {
-		h.onSettled()
+func (h *acker) end() {
+	if !h.ended.Swap(true) && h.onDone != nil {
+		h.onDone()
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 
 // deliveries is what was counted for the Receiver "team/name".
 func (s *stage) deliveries(name string) receiver.Deliveries {
-	return s.table.namespaces["team"][name].tally.Read()
+	return s.table.namespaces["team"][name].stats.Read()
 }
 
 // forged is an event about an object that the watchers do not know.
@@ -137,7 +137,7 @@ func TestCountsAreKeptWhileAReceiverIsTheSameObject(t *testing.T) {
 			t.Errorf("of a new Receiver of that name (-want +got):\n%s", diff)
 		}
 		s.table.Delete("team", "r")
-		if left := s.table.Tallies(); len(left) != 0 {
+		if left := s.table.Stats(); len(left) != 0 {
 			t.Errorf("after its deletion: %+v", left)
 		}
 	})

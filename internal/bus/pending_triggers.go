@@ -7,29 +7,29 @@ import (
 	"notifier/internal/event"
 )
 
-// standing knows the triggers that are on disk and wait in this process for their turn. A webhook that asks for the same needs
+// pendingTriggers knows the triggers that are on disk and wait in this process for their turn. A webhook that asks for the same needs
 // no write of its own: the request that the waiting one leads to is stamped when it is made, so it is late enough for both
 // (invariant T4), and after a crash the waiting one is handed out again.
 //
 // It works only for the embedded server, whose one client this process is. With several replicas another one might own the
 // shard by now, and have made the request already. It holds one entry for each trigger that the stage holds.
-type standing struct {
+type pendingTriggers struct {
 	off bool
 
 	mu      sync.Mutex
-	waiting map[string]*standIn // by subject
+	waiting map[string]*pendingTrigger // by subject
 	// synced is the sequence up to which TRIGGERS is known to be on disk. The server hands a trigger out as soon as it is stored, which is
 	// before the sync of its publish.
 	synced uint64
 }
 
-func newStanding(embedded bool) *standing {
-	return &standing{off: !embedded, waiting: map[string]*standIn{}}
+func newPendingTriggers(embedded bool) *pendingTriggers {
+	return &pendingTriggers{off: !embedded, waiting: map[string]*pendingTrigger{}}
 }
 
 // covers reports whether a trigger of the subject, of the same Receiver, is on disk and not yet begun. Another Receiver's does not
 // count, since it would take this one's webhook along if that Receiver were deleted.
-func (s *standing) covers(subject, receiverUID string) bool {
+func (s *pendingTriggers) covers(subject, receiverUID string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	in := s.waiting[subject]
@@ -37,14 +37,14 @@ func (s *standing) covers(subject, receiverUID string) bool {
 }
 
 // stored notes that a sync which began when the stream had the sequence is over: it covered all before that as well.
-func (s *standing) stored(seq uint64) {
+func (s *pendingTriggers) stored(seq uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.synced = max(s.synced, seq)
 }
 
-// serve passes a shard's triggers on to the stage, each known as waiting until the stage takes or settles it.
-func (s *standing) serve(
+// serve passes a shard's triggers on to the stage, each known as waiting until the stage takes, acknowledges or returns it.
+func (s *pendingTriggers) serve(
 	shard int, in <-chan event.Message[event.Trigger], stage func(<-chan event.Message[event.Trigger]) error,
 ) error {
 	if s.off {
@@ -61,7 +61,7 @@ func (s *standing) serve(
 				if !open {
 					return
 				}
-				held.Acker = s.stand(shard, held)
+				held.Acker = s.add(shard, held)
 				select {
 				case out <- held:
 				case <-left: // what was not passed on is left to the next owner
@@ -75,12 +75,12 @@ func (s *standing) serve(
 	err := stage(out)
 	close(left)
 	passing.Wait()
-	s.leave(shard)
+	s.drop(shard)
 	return err
 }
 
-func (s *standing) stand(shard int, held event.Message[event.Trigger]) *standIn {
-	in := &standIn{
+func (s *pendingTriggers) add(shard int, held event.Message[event.Trigger]) *pendingTrigger {
+	in := &pendingTrigger{
 		Acker: held.Acker, table: s, shard: shard, seq: held.Seq,
 		subject: triggerSubject(shard, &held.Value), receiverUID: held.Value.ReceiverUID,
 	}
@@ -90,8 +90,8 @@ func (s *standing) stand(shard int, held event.Message[event.Trigger]) *standIn 
 	return in
 }
 
-// leave forgets what the stage of a shard left behind.
-func (s *standing) leave(shard int) {
+// drop forgets what the stage of a shard left behind.
+func (s *pendingTriggers) drop(shard int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for subject, in := range s.waiting {
@@ -101,17 +101,17 @@ func (s *standing) leave(shard int) {
 	}
 }
 
-// standIn is a held trigger that stands for later ones until it is taken or acknowledged.
-type standIn struct {
+// pendingTrigger is a held trigger that stands for later ones until it is taken or acknowledged.
+type pendingTrigger struct {
 	event.Acker
-	table                *standing
+	table                *pendingTriggers
 	shard                int
 	seq                  uint64 // in TRIGGERS
 	subject, receiverUID string
 }
 
 // Take implements event.Taker.
-func (i *standIn) Take() {
+func (i *pendingTrigger) Take() {
 	i.table.mu.Lock()
 	defer i.table.mu.Unlock()
 	if i.table.waiting[i.subject] == i {
@@ -120,13 +120,13 @@ func (i *standIn) Take() {
 }
 
 // Ack implements event.Acker.
-func (i *standIn) Ack(ctx context.Context) error {
+func (i *pendingTrigger) Ack(ctx context.Context) error {
 	i.Take()
 	return i.Acker.Ack(ctx)
 }
 
 // Nak implements event.Acker.
-func (i *standIn) Nak() error {
+func (i *pendingTrigger) Nak() error {
 	i.Take()
 	return i.Acker.Nak()
 }

@@ -40,17 +40,9 @@ type Outcome struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// ledger is what is remembered of one Receiver, as long as it is the same object. It outlives the Receiver's hooks.
-type ledger struct {
-	tally *Tally
-	seen  redeliveries
-}
-
-func newLedger(uid string, now time.Time) *ledger { return &ledger{tally: NewTally(uid, now)} }
-
-// Tally counts what came in for one Receiver, as long as it is the same object. Counting takes a lock that nobody holds for longer than
+// Stats counts what came in for one Receiver, as long as it is the same object. Counting takes a lock that nobody holds for longer than
 // it takes to copy an ID. It allocates for the first few webhooks after a report, and for no others.
-type Tally struct {
+type Stats struct {
 	UID                                                  string
 	Since                                                time.Time
 	accepted, folded, duplicate, refused, failed, others atomic.Int64
@@ -71,124 +63,124 @@ type Tally struct {
 	results *results
 }
 
-// NewTally counts for the Receiver with this UID from now on.
-func NewTally(uid string, now time.Time) *Tally { return &Tally{UID: uid, Since: now} }
+// NewStats counts for the Receiver with this UID from now on.
+func NewStats(uid string, now time.Time) *Stats { return &Stats{UID: uid, Since: now} }
 
 // Count counts one answer to a request of the Receiver, or what would have been the answer to an event.
-func (t *Tally) Count(a *answer.Answer, of Received, now time.Time) {
-	t.note(a, of, now)
+func (s *Stats) Count(a *answer.Answer, of Received, now time.Time) {
+	s.note(a, of, now)
 	switch {
 	case a.Status == http.StatusServiceUnavailable:
-		t.fail(a, now)
-		t.failed.Add(1)
+		s.fail(a, now)
+		s.failed.Add(1)
 	case a.Status >= http.StatusBadRequest:
-		t.fail(a, now)
-		t.refused.Add(1)
+		s.fail(a, now)
+		s.refused.Add(1)
 	default:
-		t.accept(a, of.ID, now)
+		s.accept(a, of.ID, now)
 	}
 }
 
 // note keeps what became of a webhook until take. It is called before the webhook is counted, so that a report that has the count has this.
-func (t *Tally) note(a *answer.Answer, of Received, now time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.results == nil {
-		t.results = &results{}
+func (s *Stats) note(a *answer.Answer, of Received, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.results == nil {
+		s.results = &results{}
 	}
 	if !of.Proved {
-		t.results.fold(folded{now, a, 1})
+		s.results.count(counted{now, a, 1})
 		return
 	}
-	s := single{at: now, answer: a, targets: of.Targets, fault: of.Fault}
-	s.length = copy(s.id[:], of.ID)
-	t.results.add(s)
+	one := single{at: now, answer: a, targets: of.Targets, fault: of.Fault}
+	one.length = copy(one.id[:], of.ID)
+	s.results.add(one)
 }
 
 // take returns what came in since it was last called, nil for nothing. What could not be told is given back to restore.
-func (t *Tally) take() *results {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	r := t.results
-	t.results = nil
+func (s *Stats) take() *results {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.results
+	s.results = nil
 	return r
 }
 
 // restore takes back what could not be told.
-func (t *Tally) restore(r *results) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.results != nil {
-		r.join(t.results)
+func (s *Stats) restore(r *results) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.results != nil {
+		r.join(s.results)
 	}
-	t.results = r
+	s.results = r
 }
 
-func (t *Tally) accept(a *answer.Answer, id string, now time.Time) {
-	t.mu.Lock()
-	if t.last.at.Before(now) {
-		t.last.at, t.last.answer = now, a
-		t.last.length = copy(t.last.id[:], id)
+func (s *Stats) accept(a *answer.Answer, id string, now time.Time) {
+	s.mu.Lock()
+	if s.last.at.Before(now) {
+		s.last.at, s.last.answer = now, a
+		s.last.length = copy(s.last.id[:], id)
 	}
-	t.mu.Unlock()
+	s.mu.Unlock()
 	if a.Ping {
-		t.others.Add(1)
+		s.others.Add(1)
 		return
 	}
 	if a.Duplicate {
-		t.duplicate.Add(1)
+		s.duplicate.Add(1)
 	}
 	if a.Folded {
-		t.folded.Add(1)
+		s.folded.Add(1)
 	}
-	t.accepted.Add(1)
+	s.accepted.Add(1)
 }
 
-func (t *Tally) fail(a *answer.Answer, now time.Time) {
-	t.faultAt.Store(now.UnixNano())
-	t.fault.Store(a)
+func (s *Stats) fail(a *answer.Answer, now time.Time) {
+	s.faultAt.Store(now.UnixNano())
+	s.fault.Store(a)
 }
 
 // proved notes that a webhook was authentic, whatever is answered. It is called before that answer is counted.
-func (t *Tally) proved(h *Hook, now time.Time) {
+func (s *Stats) proved(h *Hook, now time.Time) {
 	if h.Previous {
-		t.previousAt.Store(now.UnixNano())
+		s.previousAt.Store(now.UnixNano())
 	}
 }
 
 // filtered notes that filters failed for an authentic webhook, and returns why in a form that is safe to show. Filters say it without
 // quoting the webhook.
-func (t *Tally) filtered(failed error, now time.Time) (why string) {
+func (s *Stats) filtered(failed error, now time.Time) (why string) {
 	why = printable(failed.Error(), maxFault)
-	t.fail(&answer.Answer{Result: "filter", Reason: why}, now)
-	t.others.Add(1)
+	s.fail(&answer.Answer{Result: "filter", Reason: why}, now)
+	s.others.Add(1)
 	return why
 }
 
 // version changes with everything that is counted. Counts are made last, so that what one tells of is there to be read.
-func (t *Tally) version() int64 {
-	return t.accepted.Load() + t.refused.Load() + t.failed.Load() + t.others.Load()
+func (s *Stats) version() int64 {
+	return s.accepted.Load() + s.refused.Load() + s.failed.Load() + s.others.Load()
 }
 
 // authentic changes with what is counted of senders who know the token, and with nothing that others can cause.
-func (t *Tally) authentic() int64 { return t.accepted.Load() + t.others.Load() }
+func (s *Stats) authentic() int64 { return s.accepted.Load() + s.others.Load() }
 
 // Read returns what was counted.
-func (t *Tally) Read() Deliveries {
+func (s *Stats) Read() Deliveries {
 	d := Deliveries{
-		UID: t.UID, Since: t.Since.UTC(), Accepted: t.accepted.Load(), Folded: t.folded.Load(), Duplicate: t.duplicate.Load(),
-		Refused: t.refused.Load(), Failed: t.failed.Load(),
+		UID: s.UID, Since: s.Since.UTC(), Accepted: s.accepted.Load(), Folded: s.folded.Load(), Duplicate: s.duplicate.Load(),
+		Refused: s.refused.Load(), Failed: s.failed.Load(),
 	}
-	if a := t.fault.Load(); a != nil {
-		d.LastError = Outcome{Time: time.Unix(0, t.faultAt.Load()).UTC(), Result: a.Result, Reason: a.Reason}
+	if a := s.fault.Load(); a != nil {
+		d.LastError = Outcome{Time: time.Unix(0, s.faultAt.Load()).UTC(), Result: a.Result, Reason: a.Reason}
 	}
-	if at := t.previousAt.Load(); at != 0 {
+	if at := s.previousAt.Load(); at != 0 {
 		d.PreviousToken = time.Unix(0, at).UTC()
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if a := t.last.answer; a != nil {
-		d.Last = Outcome{Time: t.last.at.UTC(), Result: a.Result, ID: printable(string(t.last.id[:t.last.length]), maxShownID)}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a := s.last.answer; a != nil {
+		d.Last = Outcome{Time: s.last.at.UTC(), Result: a.Result, ID: printable(string(s.last.id[:s.last.length]), maxShownID)}
 	}
 	return d
 }

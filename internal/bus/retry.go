@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// openPatience is how long a start waits for a server that is away: one that was started together with this process, restarts or
+	// openTimeout is how long a start waits for a server that is away: one that was started together with this process, restarts or
 	// has no leader yet. After that the process ends, and whoever started it sees why.
-	openPatience = 30 * time.Second
+	openTimeout = 30 * time.Second
 	// openRetry is how long it waits before it asks again.
 	openRetry = 250 * time.Millisecond
 	// firstTry bounds the first try of a step, each further one takes up to twice as long: servers without a leader do not answer.
 	firstTry = time.Second
 )
 
-// patiently repeats a step of the start that may be repeated, while it fails because the server is away and until ctx ends.
-func (b *Bus) patiently(ctx context.Context, step func(context.Context) error) error {
+// untilReachable repeats a step of the start that may be repeated, while it fails because the server is away and until ctx ends.
+func (b *Bus) untilReachable(ctx context.Context, step func(context.Context) error) error {
 	for within := firstTry; ; within = min(2*within, apiTimeout) {
 		try, cancel := context.WithTimeout(ctx, within)
 		err := step(try)

@@ -18,8 +18,8 @@ const (
 	silentWait = time.Second
 )
 
-// patiently calls f again after a refusal that passes, when the API says that it may be asked again. Each time that takes long is told.
-func patiently[T any](ctx context.Context, s *session, passes func(*client.Error) bool, f func() (T, error)) (T, error) {
+// retried calls f, and again after a refusal that passes, when the API says that it may be asked again. Each time that takes long is told.
+func retried[T any](ctx context.Context, s *session, passes func(*client.Error) bool, f func() (T, error)) (T, error) {
 	for waits := 0; ; waits++ {
 		result, err := f()
 		refusal, ok := errors.AsType[*client.Error](err)
