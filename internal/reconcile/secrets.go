@@ -50,7 +50,7 @@ type secrets struct {
 
 	mu      sync.Mutex
 	entries map[kube.Key]*secretEntry
-	held    map[secretUser]map[kube.Key]struct{}
+	held    map[secretUser][]kube.Key
 	// watching begins the watches of entries, and streams are those that were begun.
 	watching *kube.Controller[*secretEntry]
 	streams  sync.WaitGroup
@@ -88,7 +88,7 @@ func newSecrets(o secretsOptions) *secrets {
 		secretsOptions: o,
 		away:           kube.Outage{Log: o.log},
 		entries:        map[kube.Key]*secretEntry{},
-		held:           map[secretUser]map[kube.Key]struct{}{},
+		held:           map[secretUser][]kube.Key{},
 	}
 	s.watching = kube.NewController(kube.ControllerOptions[*secretEntry]{
 		Name: "watches of secrets", Workers: watchBeginners, Log: o.log, Reconcile: s.beginWatch,
@@ -133,7 +133,7 @@ func (s *secrets) Release(user secretUser) { s.refer(user, nil) }
 func (s *secrets) Refresh(ctx context.Context, user secretUser) error {
 	s.mu.Lock()
 	var entries []*secretEntry
-	for k := range s.held[user] {
+	for _, k := range s.held[user] {
 		entries = append(entries, s.entries[k])
 	}
 	s.mu.Unlock()
@@ -150,11 +150,13 @@ func (s *secrets) refer(user secretUser, wants []want) []*secretEntry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.held[user]
-	now := make(map[kube.Key]struct{}, len(wants))
+	now := make([]kube.Key, 0, len(wants))
 	entries := make([]*secretEntry, len(wants))
 	for i, w := range wants {
 		k := kube.Key{Namespace: user.key.Namespace, Name: w.name}
-		now[k] = struct{}{}
+		if !slices.Contains(now, k) {
+			now = append(now, k)
+		}
 		entries[i] = s.entry(k)
 		entries[i].users[user] = struct{}{}
 		for _, key := range w.keys {
@@ -164,8 +166,8 @@ func (s *secrets) refer(user secretUser, wants []want) []*secretEntry {
 			}
 		}
 	}
-	for k := range before {
-		if _, still := now[k]; !still {
+	for _, k := range before {
+		if !slices.Contains(now, k) {
 			s.drop(s.entries[k], user)
 		}
 	}

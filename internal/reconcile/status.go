@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -64,9 +65,10 @@ type statusController[T subject, L runtime.Object] struct {
 	pruned []pruned
 
 	mu sync.Mutex
-	// recorded holds the verdicts that were recorded by an Event in this leadership, so that none is recorded twice: neither when the cache is
-	// behind our own write, nor when the kind has no status to compare with. It has no more entries than there are objects.
-	recorded map[kube.Key]verdict
+	// recorded holds the hashes of the verdicts that were recorded by an Event in this leadership, so that none is recorded twice: neither
+	// when the cache is behind our own write, nor when the kind has no status to compare with. It has no more entries than there are objects.
+	recorded map[kube.Key]uint64
+	seed     maphash.Seed
 	// conditions are those of this leadership, where the kind has no status to compare with.
 	conditions map[kube.Key][]metav1.Condition
 	// found are the objects that were there when this leadership began and were not looked at since. That all is well with one is no
@@ -76,7 +78,7 @@ type statusController[T subject, L runtime.Object] struct {
 
 func newStatusController[T subject, L runtime.Object](o statusOptions[T, L], queue kube.ControllerOptions[kube.Key]) *statusController[T, L] {
 	s := &statusController[T, L]{
-		statusOptions: o, writer: kube.NewStatusWriter(o.resource), recorded: map[kube.Key]verdict{}, found: map[kube.Key]struct{}{},
+		statusOptions: o, writer: kube.NewStatusWriter(o.resource), recorded: map[kube.Key]uint64{}, seed: maphash.MakeSeed(), found: map[kube.Key]struct{}{},
 		conditions: map[kube.Key][]metav1.Condition{}, pruned: make([]pruned, len(o.details)),
 	}
 	s.writer.Kept = s.kept
@@ -221,9 +223,10 @@ func (s *statusController[T, L]) record(o T, v verdict, written bool) {
 	k := kube.KeyOf(o)
 	s.mu.Lock()
 	before, known := s.recorded[k]
-	s.recorded[k] = v
+	now := maphash.Comparable(s.seed, v)
+	s.recorded[k] = now
 	s.mu.Unlock()
-	if known && before == v || !known && !written && v.ready {
+	if known && before == now || !known && !written && v.ready {
 		return
 	}
 	eventType := corev1.EventTypeNormal

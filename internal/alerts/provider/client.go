@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"time"
@@ -41,8 +40,7 @@ type ClientOptions struct {
 // Client is one destination's HTTP client, with connections of its own.
 type Client struct {
 	http    *http.Client
-	base    *http.Transport
-	conns   *conns
+	base    *base
 	address *url.URL
 	timeout time.Duration
 }
@@ -57,42 +55,23 @@ func NewClient(cfg Config, o ClientOptions) (*Client, error) {
 	if err := errors.Join(addressErr, timeoutErr, proxyErr, tlsErr); err != nil {
 		return nil, err
 	}
-	dialer := &net.Dialer{
-		Timeout:  dialTimeout,
-		Resolver: cfg.Network.Resolver,
-		Control:  cfg.Network.control,
-	}
-	open := new(conns)
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	protocols.SetHTTP2(true)
-	base := &http.Transport{
-		Proxy:                  proxy,
-		OnProxyConnectResponse: connectResult,
-		DialContext:            open.dialer(dialer.DialContext),
-		TLSClientConfig:        tlsConfig,
-		TLSHandshakeTimeout:    dialTimeout,
-		IdleConnTimeout:        idleTimeout,
-		MaxIdleConnsPerHost:    idleConns,
-		MaxResponseHeaderBytes: maxHeaders,
-		// An answer is never inflated: it would only defeat the cap on its length.
-		DisableCompression: true,
-		Protocols:          protocols,
-		// Without pings a dead HTTP/2 connection is picked again and again until the kernel gives it up.
-		HTTP2: &http.HTTP2Config{SendPingTimeout: pingInterval, PingTimeout: pingInterval},
-	}
 	t := &transport{
-		base: base, network: cfg.Network, resolves: cfg.Proxy.Address != "",
+		proxy: proxy, network: cfg.Network, resolves: cfg.Proxy.Address != "",
 		host: address.Host, header: o.Header, maxReply: o.MaxReply, word: o.Word, wait: o.Wait,
 		namespace: cfg.Namespace, long: make(chan struct{}, 1),
 	}
+	own := &base{network: &t.network, proxy: proxy}
+	if !cfg.TLS.none() {
+		own.tls = tlsConfig
+	}
+	t.base = own
 	return &Client{
 		http: &http.Client{
 			Transport: t,
 			// The transport has turned a redirect into an error before this is asked; it stands should that ever change.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		base: base, conns: open, address: address, timeout: timeout,
+		base: own, address: address, timeout: timeout,
 	}, nil
 }
 
@@ -102,8 +81,8 @@ func NewClient(cfg Config, o ClientOptions) (*Client, error) {
 func (c *Client) Call(ctx context.Context, send func(ctx context.Context, h *http.Client) error) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	c.conns.begin()
-	defer c.conns.end()
+	c.base.conns.begin()
+	defer c.base.conns.end()
 	if err := send(ctx, c.http); err != nil {
 		return Classify(err)
 	}
@@ -119,8 +98,7 @@ func (c *Client) Host() string { return c.address.Hostname() }
 // Close drops idle connections, and those of sends under way when they end. The client stays usable; from then on a connection
 // serves no longer than the sends that overlap on it.
 func (c *Client) Close() error {
-	c.base.CloseIdleConnections()
-	c.conns.close()
+	c.base.close()
 	return nil
 }
 
@@ -157,9 +135,14 @@ func (c Config) proxyURL() (*url.URL, error) {
 	return u, nil
 }
 
+// none reports whether nothing is said of TLS.
+func (t TLS) none() bool { return len(t.CA)+len(t.Cert)+len(t.Key) == 0 }
+
+func defaultTLS() *tls.Config { return &tls.Config{MinVersion: tls.VersionTLS12} }
+
 // Config returns the TLS of a client. Its errors quote nothing.
 func (t TLS) Config() (*tls.Config, error) {
-	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
+	cfg := defaultTLS()
 	var errs []error
 	if len(t.CA) > 0 {
 		if cfg.RootCAs = poolOf(t.CA); cfg.RootCAs == nil {

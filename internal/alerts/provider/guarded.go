@@ -9,8 +9,9 @@ import (
 // what a destination may have, by the same proxy; the bounds on time and size are its user's. It keeps no connection open.
 func (n Network) Client() *http.Client {
 	dialer := &net.Dialer{Timeout: dialTimeout, Resolver: n.Resolver, Control: n.control}
-	t := &transport{network: n, base: &http.Transport{
-		Proxy: n.proxy(), DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout,
+	proxy := n.proxy()
+	t := &transport{network: n, proxy: proxy, base: &http.Transport{
+		Proxy: proxy, DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout,
 		MaxResponseHeaderBytes: maxHeaders, DisableCompression: true, DisableKeepAlives: true,
 	}}
 	return &http.Client{Transport: guarded{t}}

@@ -29,7 +29,8 @@ const (
 
 // transport makes one request, decides what its answer means and hands on nothing but a short successful answer.
 type transport struct {
-	base    *http.Transport
+	base    http.RoundTripper
+	proxy   func(*http.Request) (*url.URL, error)
 	network Network
 	// resolves says that the proxy is the tenant's, who decides what it resolves.
 	resolves bool
@@ -132,10 +133,10 @@ func StatusOf(err error) int {
 // The environment's is the administrator's: what a tenant's name means here must be allowed, and what has no meaning here is the
 // proxy's to resolve.
 func (t *transport) checkBehindProxy(req *http.Request) error {
-	if t.base.Proxy == nil {
+	if t.proxy == nil {
 		return nil
 	}
-	proxy, err := t.base.Proxy(req)
+	proxy, err := t.proxy(req)
 	if err != nil {
 		return event.NewError(event.Retry, LabelProxy, "proxy address is not valid", err)
 	}

@@ -33,7 +33,7 @@ type Receiver struct {
 	// ServiceAccount is the one named in the spec, or the default.
 	ServiceAccount string
 	Targets        []event.Target
-	index          index
+	index          *index
 }
 
 // Receivers are the live ones, each Indexed.

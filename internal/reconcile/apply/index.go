@@ -1,6 +1,10 @@
 package apply
 
-import "notifier/internal/event"
+import (
+	"sync"
+
+	"notifier/internal/event"
+)
 
 // groupKind is the group and kind of targets. A group that is left out is none of those that are named.
 type groupKind struct {
@@ -21,8 +25,9 @@ type sameness struct {
 func samenessOf(t event.Target) sameness { return sameness{groupKindOf(t), t.Name, t.Selector()} }
 
 // index finds a Receiver's targets without a look at each: a tenant has as many triggers as all its Receivers have targets, and
-// each is resolved over and over.
+// each is resolved over and over. It is filled for the first trigger: most Receivers of a large cluster rest.
 type index struct {
+	once sync.Once
 	// same and keys lead to the first such target in Receiver.Targets; keys are event.TargetKey with the Receiver's account.
 	same map[sameness]int
 	keys map[string]int
@@ -30,20 +35,32 @@ type index struct {
 	selecting map[groupKind][]int
 }
 
-// Indexed returns the Receiver with its targets made ready to be found. It is called once for each state of a Receiver; one that it
-// was not called for asks for nothing.
+// Indexed returns the Receiver with its targets ready to be found. It is called once for each state of a Receiver; one that it was not
+// called for asks for nothing.
 func (r Receiver) Indexed() Receiver {
-	r.index = index{
-		same: make(map[sameness]int, len(r.Targets)), keys: make(map[string]int, len(r.Targets)), selecting: map[groupKind][]int{},
+	r.index = new(index)
+	return r
+}
+
+// targets returns the index of the Receiver's targets.
+func (r *Receiver) targets() *index {
+	if r.index == nil {
+		return &index{}
 	}
+	r.index.once.Do(func() { r.index.fill(r) })
+	return r.index
+}
+
+func (x *index) fill(r *Receiver) {
+	x.same, x.keys = make(map[sameness]int, len(r.Targets)), make(map[string]int, len(r.Targets))
+	x.selecting = map[groupKind][]int{}
 	for i, t := range r.Targets {
-		first(r.index.same, samenessOf(t), i)
-		first(r.index.keys, event.TargetKey(t, r.ServiceAccount), i)
+		first(x.same, samenessOf(t), i)
+		first(x.keys, event.TargetKey(t, r.ServiceAccount), i)
 		if t.Selects() {
-			r.index.selecting[groupKindOf(t)] = append(r.index.selecting[groupKindOf(t)], i)
+			x.selecting[groupKindOf(t)] = append(x.selecting[groupKindOf(t)], i)
 		}
 	}
-	return r
 }
 
 func first[K comparable](m map[K]int, k K, i int) {

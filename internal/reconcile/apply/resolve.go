@@ -36,10 +36,10 @@ func (a *Applier) resolve(w *indexedTrigger) (r Receiver, target event.Target, w
 		if other.Namespace != w.Namespace || other.Created.Add(time.Second).After(w.Accepted) {
 			continue
 		}
-		if i, ok := other.index.keys[w.Key]; ok {
+		if i, ok := other.targets().keys[w.Key]; ok {
 			return other, other.Targets[i], ""
 		}
-		if len(other.index.selecting[w.same.groupKind]) == 0 || event.TargetKey(w.Target, other.ServiceAccount) != w.Key {
+		if len(other.targets().selecting[w.same.groupKind]) == 0 || event.TargetKey(w.Target, other.ServiceAccount) != w.Key {
 			continue
 		}
 		if target, why = a.chosen(other, w); why == "" {
@@ -59,7 +59,7 @@ func (a *Applier) unseen(w *indexedTrigger, why string) bool {
 		return false
 	}
 	named, alive := a.own(w)
-	return !alive || named.Generation < w.Generation || !w.Target.Selects() && len(named.index.selecting[w.same.groupKind]) > 0
+	return !alive || named.Generation < w.Generation || !w.Target.Selects() && len(named.targets().selecting[w.same.groupKind]) > 0
 }
 
 // mend takes back what is shown of refusals to the Receiver whose webhook a trigger was, when resolve found another one, or none,
@@ -100,7 +100,7 @@ func (a *Applier) own(w *indexedTrigger) (Receiver, bool) {
 // asked returns the target that is the same as the one wanted, as the Receiver names it or chose it. Else why is resultRemoved, or
 // resultRefused or resultUnknown when it cannot be known.
 func (a *Applier) asked(r Receiver, w *indexedTrigger) (target event.Target, why string) {
-	if i, ok := r.index.same[w.same]; ok {
+	if i, ok := r.targets().same[w.same]; ok {
 		return r.Targets[i], ""
 	}
 	return a.chosen(r, w)
@@ -113,7 +113,7 @@ func (a *Applier) chosen(r Receiver, w *indexedTrigger) (target event.Target, wh
 		return event.Target{}, resultRemoved
 	}
 	why = resultRemoved
-	for _, i := range r.index.selecting[w.same.groupKind] {
+	for _, i := range r.targets().selecting[w.same.groupKind] {
 		t := r.Targets[i]
 		one := t.Named(w.Target.Name)
 		switch selected, watched := a.opts.Selector.Selects(r.Namespace, t, w.Target.Name); {
