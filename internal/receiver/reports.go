@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"slices"
 	"strings"
@@ -50,8 +51,8 @@ type Records interface {
 
 // Source has Receivers to report of.
 type Source interface {
-	// Stats returns what is counted of each Receiver, by "namespace/name".
-	Stats() map[string]*Stats
+	// Stats yields what is counted of each Receiver, by "namespace/name".
+	Stats() iter.Seq2[string, *Stats]
 }
 
 // ReporterOptions are what NewReporter needs. All are required.
@@ -138,9 +139,6 @@ func (r *Reporter) news(now time.Time) []entry {
 	served := make(map[string]time.Time) // by namespace
 	var news []entry
 	for _, e := range r.entries() {
-		if e.stats.version() == 0 {
-			continue
-		}
 		known[e.stats] = e.before
 		if namespace := e.namespace(); e.before.at.After(served[namespace]) {
 			served[namespace] = e.before.at
@@ -158,11 +156,14 @@ func (r *Reporter) rest() []entry {
 	return slices.DeleteFunc(r.entries(), func(e entry) bool { return e.stats.authentic() == e.before.authentic && !e.before.unrecorded })
 }
 
+// entries returns the Receivers of which anything is counted, few of the many that a large cluster has.
 func (r *Reporter) entries() []entry {
 	var all []entry
 	for _, source := range r.Sources {
 		for key, s := range source.Stats() {
-			all = append(all, entry{key: key, stats: s, before: r.reported[s]})
+			if s.version() != 0 {
+				all = append(all, entry{key: key, stats: s, before: r.reported[s]})
+			}
 		}
 	}
 	return all

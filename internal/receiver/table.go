@@ -3,6 +3,7 @@ package receiver
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -207,14 +208,16 @@ func (t *Table) expire(now time.Time) {
 	}
 }
 
-// Stats implements Source. It forgets what is too old to count.
-func (t *Table) Stats() map[string]*Stats {
-	t.expire(time.Now())
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	all := make(map[string]*Stats, len(t.owners))
-	for key, o := range t.owners {
-		all[key] = o.stats
+// Stats implements Source. It forgets what is too old to count, and is locked until the caller has seen all.
+func (t *Table) Stats() iter.Seq2[string, *Stats] {
+	return func(yield func(string, *Stats) bool) {
+		t.expire(time.Now())
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		for key, o := range t.owners {
+			if !yield(key, o.stats) {
+				return
+			}
+		}
 	}
-	return all
 }

@@ -137,8 +137,8 @@ func TestCountsAreKeptWhileAReceiverIsTheSameObject(t *testing.T) {
 			t.Errorf("of a new Receiver of that name (-want +got):\n%s", diff)
 		}
 		s.table.Delete("team", "r")
-		if left := s.table.Stats(); len(left) != 0 {
-			t.Errorf("after its deletion: %+v", left)
+		for key := range s.table.Stats() {
+			t.Errorf("after its deletion there are statistics of %s", key)
 		}
 	})
 }

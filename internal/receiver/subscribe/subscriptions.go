@@ -3,6 +3,7 @@ package subscribe
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"sync"
 	"time"
@@ -149,15 +150,17 @@ func (t *Subscriptions) wanting(r *event.Record, into []subscribed) []subscribed
 	return into
 }
 
-// Stats returns what is counted of each Receiver, by "namespace/name".
-func (t *Subscriptions) Stats() map[string]*receiver.Stats {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	all := map[string]*receiver.Stats{}
-	for namespace, of := range t.namespaces {
-		for name, s := range of {
-			all[namespace+"/"+name] = s.stats
+// Stats implements receiver.Source, and is locked until the caller has seen all.
+func (t *Subscriptions) Stats() iter.Seq2[string, *receiver.Stats] {
+	return func(yield func(string, *receiver.Stats) bool) {
+		t.mu.RLock()
+		defer t.mu.RUnlock()
+		for namespace, of := range t.namespaces {
+			for name, s := range of {
+				if !yield(namespace+"/"+name, s.stats) {
+					return
+				}
+			}
 		}
 	}
-	return all
 }
