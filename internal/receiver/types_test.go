@@ -91,7 +91,7 @@ func TestACRPingIsAnsweredAndTriggersNothing(t *testing.T) {
 
 // What the limits of the work of one namespace are about: how long a webhook waits for its turn, and what is a large event or document.
 const (
-	longest      = 2 * time.Second
+	longest       = 2 * time.Second
 	largeEvent    = 1 << 20 / 160
 	largeDocument = 32 << 20
 )
