@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"notifier/internal/event"
-
 	"notifier/internal/fair"
 )
 

@@ -19,7 +19,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"notifier/internal/event"
-
 	"notifier/internal/fair"
 )
 

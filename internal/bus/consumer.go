@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"notifier/internal/event"
-
 	"notifier/internal/fair"
 )
 

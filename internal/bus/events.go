@@ -11,7 +11,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"notifier/internal/event"
-
 	"notifier/internal/fair"
 )
 

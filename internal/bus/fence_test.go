@@ -17,7 +17,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"notifier/internal/event"
-
 	"notifier/internal/fair"
 )
 
