@@ -89,7 +89,7 @@ func (l *limits) read(ctx context.Context, u *User) (release func(), err error) 
 		leave()
 		line.Release()
 	}
-	if err := pass(ctx, l.all.Wait(everybody)); err != nil {
+	if err := fair.Sleep(ctx, l.all.Wait(everybody)); err != nil {
 		end()
 		return nil, err
 	}
@@ -107,21 +107,6 @@ func busyFor(wait time.Duration) *Error {
 	e := *ErrBusy
 	e.RetryAfter = max(wait, time.Second)
 	return &e
-}
-
-// pass waits for a time. The error is that of ctx.
-func pass(ctx context.Context, wait time.Duration) error {
-	if wait <= 0 {
-		return nil
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // watch takes a place for a watch of a user.

@@ -199,9 +199,7 @@ func inTurn[T any](ctx context.Context, v visit, read func(context.Context) (T, 
 
 // Deliveries is a page of the deliveries of a namespace, newest first.
 func (s *Service) Deliveries(ctx context.Context, u *User, namespace string, q view.Query) (view.Page[view.Delivery], error) {
-	return listed(ctx, s.visit(u, namespace), view.Deliveries, q, func(ctx context.Context) (view.Page[view.Delivery], error) {
-		return s.options.Store.ListDeliveries(ctx, namespace, q)
-	})
+	return listed(ctx, s.visit(u, namespace), view.Deliveries, q, s.options.Store.ListDeliveries)
 }
 
 // Delivery is all that is kept of one.
@@ -216,20 +214,21 @@ func (s *Service) Delivery(ctx context.Context, u *User, namespace, id string) (
 
 // Events is a page of the events of a namespace, newest first. Long messages are cut there, and large metadata are left out.
 func (s *Service) Events(ctx context.Context, u *User, namespace string, q view.Query) (view.Page[view.Event], error) {
-	return listed(ctx, s.visit(u, namespace), view.Events, q, func(ctx context.Context) (view.Page[view.Event], error) {
-		page, err := s.options.Store.ListEvents(ctx, namespace, q)
-		for i, e := range page.Items {
-			page.Items[i] = shortened(e)
-		}
-		return page, err
-	})
+	return listed(ctx, s.visit(u, namespace), view.Events, q, s.shortEvents)
+}
+
+// shortEvents is ListEvents with each event shortened.
+func (s *Service) shortEvents(ctx context.Context, namespace string, q view.Query) (view.Page[view.Event], error) {
+	page, err := s.options.Store.ListEvents(ctx, namespace, q)
+	for i, e := range page.Items {
+		page.Items[i] = shortened(e)
+	}
+	return page, err
 }
 
 // Webhooks is a page of the webhooks that came in for the Receivers of a namespace, newest first.
 func (s *Service) Webhooks(ctx context.Context, u *User, namespace string, q view.Query) (view.Page[view.Webhook], error) {
-	return listed(ctx, s.visit(u, namespace), view.Webhooks, q, func(ctx context.Context) (view.Page[view.Webhook], error) {
-		return s.options.Store.ListWebhooks(ctx, namespace, q)
-	})
+	return listed(ctx, s.visit(u, namespace), view.Webhooks, q, s.options.Store.ListWebhooks)
 }
 
 // Namespaces are those with Providers, Alerts or Receivers in which a user may list deliveries. The namespace of a service account is

@@ -12,7 +12,7 @@ import (
 // one read: a page that is open in many tabs, or asked for again and again, costs no more than one. A request joins a read that still waits
 // for its turn, never one that has begun, so the answer is as new as the request.
 func listed[T any](
-	ctx context.Context, v visit, list view.List, q view.Query, read func(context.Context) (view.Page[T], error),
+	ctx context.Context, v visit, list view.List, q view.Query, read func(context.Context, string, view.Query) (view.Page[T], error),
 ) (view.Page[T], error) {
 	if err := v.service.admit(ctx, v.user, v.namespace, ListRight(list)); err != nil {
 		return view.Page[T]{}, err
@@ -22,7 +22,7 @@ func listed[T any](
 		page, err, _ := flights.Do(key, func() (any, error) {
 			return inTurn(ctx, v, func(ctx context.Context) (view.Page[T], error) {
 				flights.Forget(key)
-				return read(ctx)
+				return read(ctx, v.namespace, q)
 			})
 		})
 		if errors.Is(err, context.Canceled) && ctx.Err() == nil {

@@ -27,10 +27,10 @@ func (o Options) validateAPI(bad badFlag) {
 	}
 }
 
-// addAPI adds the door of the API, if it is asked for.
-func (a *App) addAPI(doors []door, proxies limit.Proxies) ([]door, error) {
+// addAPI adds the listener of the API, if it is asked for.
+func (a *App) addAPI(all []listener, proxies limit.Proxies) ([]listener, error) {
 	if a.options.APIAddr == "" {
-		return doors, nil
+		return all, nil
 	}
 	log := a.log.With("component", "api")
 	authority, err := access.New(access.Options{
@@ -52,8 +52,8 @@ func (a *App) addAPI(doors []door, proxies limit.Proxies) ([]door, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.doors = append(a.doors, part{"watches", handler.Run})
-	return append(doors, door{
+	a.listeners = append(a.listeners, part{"watches", handler.Run})
+	return append(all, listener{
 		name: "api", addr: a.options.APIAddr, handler: handler, cert: a.options.APITLSCertFile, key: a.options.APITLSKeyFile,
 	}), nil
 }

@@ -24,13 +24,13 @@ import (
 
 // The graces of the stages at shutdown. Together they stay below the 10 seconds that a Pod is given by default here.
 const (
-	doorsDrain = 1500 * time.Millisecond // of the next, requests in progress
-	doorsGrace = 2 * time.Second
-	sendsDrain = 2500 * time.Millisecond // of the next, sends under way
-	workGrace  = 4 * time.Second
-	kubeGrace  = time.Second
-	busGrace   = 500 * time.Millisecond
-	closeGrace = 1500 * time.Millisecond
+	listenersDrain = 1500 * time.Millisecond // of the next, requests in progress
+	listenersGrace = 2 * time.Second
+	sendsDrain     = 2500 * time.Millisecond // of the next, sends under way
+	workGrace      = 4 * time.Second
+	kubeGrace      = time.Second
+	busGrace       = 500 * time.Millisecond
+	closeGrace     = 1500 * time.Millisecond
 )
 
 // App is the process, wired and listening, not yet at work.
@@ -53,7 +53,7 @@ type App struct {
 	deliveries *receiver.Reporter
 	// subscriber triggers the Receivers of type event.
 	subscriber *subscribe.Subscriber
-	doors      []part
+	listeners  []part
 	health     *health
 }
 
@@ -69,7 +69,7 @@ func New(ctx context.Context, o Options) (*App, error) {
 	)
 	reconcile.RouteClientLogs(a.log)
 	reconcile.CountClientRequests(a.registry)
-	tellSettings(a.log, o, os.Getenv)
+	logSettings(a.log, o, os.Getenv)
 	var err error
 	if a.clients, err = newClients(o, a.log.With("component", "api")); err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (o Options) busDir() string {
 // Run starts everything and blocks until ctx ends or a part fails; then it stops everything, within 10 seconds.
 func (a *App) Run(ctx context.Context) error {
 	a.log.Info("starting", "version", a.options.Version, "pid", os.Getpid())
-	// The probe says that the process stops as soon as that is asked for; the doors close right after.
+	// The probe says that the process stops as soon as that is asked for; the listeners close right after.
 	stop := context.AfterFunc(ctx, func() { a.health.stopping.Store(true) })
 	defer stop()
 	failure := runStages(ctx, a.log, []stage{
@@ -122,7 +122,7 @@ func (a *App) Run(ctx context.Context) error {
 			{"applier", a.applier.Run},
 			{"worker", a.work},
 		}},
-		{"doors", doorsGrace, append(a.doors, part{"announcement", a.announce})},
+		{"listeners", listenersGrace, append(a.listeners, part{"announcement", a.announce})},
 	})
 	if err := a.closeBus(ctx); err != nil {
 		a.log.Warn("the bus did not close in order", "error", err)

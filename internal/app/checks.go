@@ -8,7 +8,7 @@ import (
 
 // checks are the conditions of readiness. That the API server answers is none: webhooks and events are accepted without it. Nor is
 // that the Flux objects are read, which takes several times as long as the rest on a large cluster: a request that needs one of them is
-// answered 503 until its kind is read, and Git hosts, which send a webhook once, find the door open. Nor is that service accounts can be
+// answered 503 until its kind is read, and Git hosts, which send a webhook once, are answered. Nor is that service accounts can be
 // impersonated: what is accepted meanwhile is tried for a while, and a Pod that is not ready would mend nothing.
 func (a *App) checks() []check {
 	return []check{

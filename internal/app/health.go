@@ -15,7 +15,7 @@ type check struct {
 	advisory bool
 }
 
-// health answers the probes. Live means that the process serves this request; ready means that it can keep its promises:
+// health answers the probes. Live means that the process serves this request; ready means that it can do its work:
 // every check holds and it is not stopping.
 type health struct {
 	checks   []check

@@ -29,12 +29,12 @@ func TestStagesStopInReverseOrder(t *testing.T) {
 		err := runStages(ctx, discard, []stage{
 			{"bus", time.Second, []part{waits("bus")}},
 			{"work", time.Second, []part{waits("work")}},
-			{"doors", time.Second, []part{waits("doors")}},
+			{"listeners", time.Second, []part{waits("listeners")}},
 		})
 		if err != nil {
 			t.Errorf("got %v after a stop that was asked for, want nil", err)
 		}
-		if diff := cmp.Diff([]string{"doors", "work", "bus"}, ended); diff != "" {
+		if diff := cmp.Diff([]string{"listeners", "work", "bus"}, ended); diff != "" {
 			t.Errorf("order of ends differs (-want +got):\n%s", diff)
 		}
 	})
@@ -45,7 +45,7 @@ func TestAPartThatFailsStopsTheProcessWithItsError(t *testing.T) {
 		lost := errors.New("the disk is full")
 		err := runStages(t.Context(), discard, []stage{
 			{"bus", time.Second, []part{{"bus", func(context.Context) error { return lost }}}},
-			{"doors", time.Second, []part{{"webhooks", func(ctx context.Context) error { <-ctx.Done(); return nil }}}},
+			{"listeners", time.Second, []part{{"webhooks", func(ctx context.Context) error { <-ctx.Done(); return nil }}}},
 		})
 		if !errors.Is(err, lost) || !strings.HasPrefix(err.Error(), "bus: ") {
 			t.Errorf("got %v, want the failure with the name of its part", err)

@@ -37,7 +37,7 @@ func TestEveryMetricIsInTheTableOfTheDocumentation(t *testing.T) {
 	}
 }
 
-// registered are the names of the metrics of a process that was given every door, with or without a value yet.
+// registered are the names of the metrics of a process that was given every listener, with or without a value yet.
 func registered(t *testing.T) map[string]bool {
 	t.Helper()
 	o := DefaultOptions()
@@ -56,8 +56,8 @@ func registered(t *testing.T) map[string]bool {
 	t.Cleanup(func() {
 		ended, cancel := context.WithCancel(context.Background())
 		cancel()
-		for _, door := range a.doors { // which are closed by the end of their run
-			if err := door.run(ended); err != nil {
+		for _, l := range a.listeners { // which are closed by the end of their run
+			if err := l.run(ended); err != nil {
 				t.Error(err)
 			}
 		}

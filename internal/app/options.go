@@ -100,7 +100,7 @@ type AcceptedFlag struct{ Name, Meaning string }
 
 // DefaultOptions are the settings of a process that was given no flag.
 func DefaultOptions() Options {
-	door, destinations := receiver.DefaultLimits(), registry.DefaultLimits()
+	webhooks, destinations := receiver.DefaultLimits(), registry.DefaultLimits()
 	return Options{
 		EventsAddr: ":9090", ReceiverAddr: ":9292", MetricsAddr: ":8080", HealthAddr: ":9440",
 		LogLevel: "info", LogEncoding: "json",
@@ -109,9 +109,9 @@ func DefaultOptions() Options {
 		DataDir: "/data", StreamReplicas: 1, RateLimitInterval: 5 * time.Minute, HistoryAge: bus.DefaultHistoryAge, NamespaceQuota: 10000, DeadPerProvider: bus.DefaultDeadPerProvider,
 		DeadLetterReplay: alerts.DefaultReplayWindow, DeliveryMaxAge: alerts.DefaultMaxAge, TokenCacheSize: 100, TokenCacheAge: time.Hour,
 		SlackRate: float64(destinations.Slack.Rate), SlackBurst: destinations.Slack.Burst,
-		TriggerInterval: time.Second, ReceiverRate: door.Receiver.Rate, ReceiverBurst: door.Receiver.Burst, NamespaceRate: door.Tenant.Rate,
-		ClientFailureRate: door.Unknown.Rate, PathFailureRate: door.Failure.Rate,
-		MaxInFlight: door.Requests.Total, MaxBodiesInFlight: door.Bodies.Total,
+		TriggerInterval: time.Second, ReceiverRate: webhooks.Receiver.Rate, ReceiverBurst: webhooks.Receiver.Burst, NamespaceRate: webhooks.Tenant.Rate,
+		ClientFailureRate: webhooks.Unknown.Rate, PathFailureRate: webhooks.Failure.Rate,
+		MaxInFlight: webhooks.Requests.Total, MaxBodiesInFlight: webhooks.Bodies.Total,
 		EventsClientRate: 2000, EventsNamespaceRate: 500,
 		KubeAPIQPS: 50, KubeAPIBurst: 300, SecretQPS: 500, TriggerQPS: 200, Concurrent: 4,
 		AccessReviewInterval: 5 * time.Minute,
@@ -135,7 +135,7 @@ func (o Options) Validate() error {
 	o.validateTenancy(bad)
 	o.validateBus(bad)
 	o.validateLimits(bad)
-	o.validateDoor(bad)
+	o.validateReceiver(bad)
 	o.validateAPI(bad)
 	return errors.Join(errs...)
 }

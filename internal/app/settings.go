@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// tellSettings logs what was set and does not do what its author may expect.
-func tellSettings(log *slog.Logger, o Options, env func(string) string) {
+// logSettings logs what was set and does not do what its author may expect.
+func logSettings(log *slog.Logger, o Options, env func(string) string) {
 	for _, f := range o.AcceptedFlags {
 		log.Info("a flag of Flux's notification-controller is accepted", "flag", f.Name, "meaning", f.Meaning)
 	}

@@ -22,7 +22,7 @@ func TestAProxyThatIsSetAndNotUsedIsWarnedOfAtStart(t *testing.T) {
 		var log bytes.Buffer
 		o := DefaultOptions()
 		o.EnvironmentProxy = tc.used
-		tellSettings(newLogger(&log, "info", "json"), o, func(name string) string { return tc.env[name] })
+		logSettings(newLogger(&log, "info", "json"), o, func(name string) string { return tc.env[name] })
 		got := log.String()
 		if (got != "") != (tc.warned != "") || strings.Contains(got, "hush") ||
 			tc.warned != "" && (!strings.Contains(got, `"set":"`+tc.warned+`"`) || !strings.Contains(got, "--destinations-use-environment-proxy")) {

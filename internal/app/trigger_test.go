@@ -90,7 +90,7 @@ func (*cluster) Follow(func(namespace, name string))         {}
 func (c *cluster) InNamespace(string) (all []apply.Receiver) { return nil }
 
 // T4, with the real bus and applier: while a request is under way a trigger comes that was accepted before it, and then a webhook that may
-// ride on that one. Fails when the one that came late is folded into the request under way.
+// be coalesced with that one. Fails when the one that came late is folded into the request under way.
 func TestT4WebhooksThatCoincideEachGetARequest(t *testing.T) {
 	const objects, bursts, longest = 40, 10, 3 * time.Second
 	c := &cluster{receivers: map[string]apply.Receiver{}, arrived: map[string]chan struct{}{}, stamps: map[string]time.Time{}}

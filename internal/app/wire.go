@@ -165,7 +165,7 @@ func (a *App) wireAlerts(plane alertPlane) (err error) {
 	return err
 }
 
-// listen makes the doors. They listen now and serve when Run is called.
+// listen makes the listeners. They listen now and serve when Run is called.
 func (a *App) listen(ctx context.Context, hooks *receiver.Table) error {
 	log := a.log.With("component", "receiver")
 	proxies, err := parseProxies(a.options.TrustedProxies)
@@ -187,7 +187,7 @@ func (a *App) listen(ctx context.Context, hooks *receiver.Table) error {
 		return err
 	}
 	a.health = &health{checks: a.checks()}
-	all := doors(a.options, webhooks, events, a.registry, a.health)
+	all := listeners(a.options, webhooks, events, a.registry, a.health)
 	if all, err = a.addAPI(all, proxies); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"notifier/internal/event"
+	"notifier/internal/fair"
 )
 
 const (
@@ -108,14 +109,14 @@ func (c *consumer) untilHandled(ctx context.Context, n int, handle func() error,
 		for i := range n {
 			recheck(i)
 		}
-		if err := wait(ctx, pause); err != nil {
+		if err := fair.Sleep(ctx, pause); err != nil {
 			return err
 		}
 	}
 }
 
 func keepInProgress(ctx context.Context, batch []event.Message[*event.Record]) {
-	for wait(ctx, keepInterval) == nil {
+	for fair.Sleep(ctx, keepInterval) == nil {
 		markInProgress(batch)
 	}
 }

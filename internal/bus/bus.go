@@ -178,7 +178,7 @@ func (b *Bus) Run(ctx context.Context) error {
 }
 
 func (b *Bus) watchLoss(ctx context.Context) error {
-	for wait(ctx, lossInterval) == nil {
+	for fair.Sleep(ctx, lossInterval) == nil {
 		if err := b.lost(); err != nil {
 			return err
 		}

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"notifier/internal/event"
+	"notifier/internal/fair"
 )
 
 // nodeEnv makes the test binary a server of a cluster until it is killed: a node as JSON.
@@ -162,7 +163,7 @@ func TestThreeReplicasStartOnAnEmptyClusterAndOutliveAServer(t *testing.T) {
 	buses := c.replicas()
 	for _, b := range buses {
 		for b.Ready() != nil {
-			must(t, wait(testContext(t), 50*time.Millisecond))
+			must(t, fair.Sleep(testContext(t), 50*time.Millisecond))
 		}
 	}
 	took := time.Since(began)
@@ -176,22 +177,22 @@ func TestThreeReplicasStartOnAnEmptyClusterAndOutliveAServer(t *testing.T) {
 		start(t, func(ctx context.Context) error { return b.Triggers(ctx, w.serve) })
 	}
 	stop := start(t, func(ctx context.Context) error { return w.publish(ctx, buses) })
-	must(t, wait(testContext(t), 2*time.Second))
+	must(t, fair.Sleep(testContext(t), 2*time.Second))
 	consumer, err := buses[0].streams[streamTriggers].Consumer(testContext(t), consumerName(triggerRole(0)))
 	must(t, err)
 	leader := slices.IndexFunc(c.nodes, func(n node) bool { return n.Name == consumer.CachedInfo().Cluster.Leader })
 	c.kill(leader)
 	killed := time.Now()
-	must(t, wait(testContext(t), 2*time.Second))
+	must(t, fair.Sleep(testContext(t), 2*time.Second))
 	c.start(leader)
 	back := time.Now()
-	must(t, wait(testContext(t), 6*time.Second))
+	must(t, fair.Sleep(testContext(t), 6*time.Second))
 	stop()
 	for w.open() > 0 {
 		if time.Since(back) > testTimeout {
 			t.Fatalf("%d triggers were not handed out", w.open())
 		}
-		_ = wait(t.Context(), 50*time.Millisecond)
+		_ = fair.Sleep(t.Context(), 50*time.Millisecond)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -217,7 +218,7 @@ func (w *waits) open() int {
 }
 
 func (w *waits) publish(ctx context.Context, buses []*Bus) error {
-	for i := 0; wait(ctx, 20*time.Millisecond) == nil; i++ {
+	for i := 0; fair.Sleep(ctx, 20*time.Millisecond) == nil; i++ {
 		key := fmt.Sprint(i)
 		w.mu.Lock()
 		w.from[key] = time.Now() // it may be handed out before the publisher hears of it

@@ -183,11 +183,11 @@ func (c *committer) commitAll(ctx context.Context) {
 		c.send(ctx, round)
 		switch {
 		case c.pause > 0:
-			_ = wait(ctx, c.pause)
+			_ = fair.Sleep(ctx, c.pause)
 		case len(round) > 1:
 			// The callers that have just been answered are about to come back. Without a pause they would miss the next round by
 			// microseconds, and rounds would carry half of the callers each.
-			_ = wait(ctx, min(time.Since(began)/gatherShare, gatherMax))
+			_ = fair.Sleep(ctx, min(time.Since(began)/gatherShare, gatherMax))
 		}
 	}
 }

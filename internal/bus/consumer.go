@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"notifier/internal/event"
+	"notifier/internal/fair"
 )
 
 const (
@@ -108,7 +109,7 @@ func (b *Bus) serveTerm(ctx context.Context, r role, serve func(ctx context.Cont
 			if ctx.Err() == nil {
 				log.Warn("cannot take a consumer over", "error", err)
 			}
-			_ = wait(ctx, takeOverRetry)
+			_ = fair.Sleep(ctx, takeOverRetry)
 			continue
 		}
 		log.Debug("consumer taken over") // there are some thirty, and as many lines at every start
@@ -121,7 +122,7 @@ func (b *Bus) serveTerm(ctx context.Context, r role, serve func(ctx context.Cont
 		}
 		if err != nil && ctx.Err() == nil {
 			log.Error("consumer was given up", "error", err)
-			_ = wait(ctx, takeOverBackoff)
+			_ = fair.Sleep(ctx, takeOverBackoff)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"notifier/internal/event"
+	"notifier/internal/fair"
 )
 
 const (
@@ -168,7 +169,7 @@ func (c *cursor) save(ctx context.Context) error {
 // It tells the gauge how many events are open. None is for long, so a floor that does not move means that none is handled.
 func (c *cursor) keep(ctx context.Context, g *gauge) error {
 	last := uint64(0)
-	for wait(ctx, cursorInterval) == nil {
+	for fair.Sleep(ctx, cursorInterval) == nil {
 		floor, _, open := c.counts()
 		if g.queued.Store(int64(open)); open == 0 || floor != last {
 			g.moved()

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"notifier/internal/event"
+	"notifier/internal/fair"
 )
 
 // followRetry is the pause before following is taken up again.
@@ -96,7 +97,7 @@ func (b *Bus) FollowEvents(ctx context.Context, from time.Time, h func(*event.Re
 		if err != nil && ctx.Err() == nil {
 			b.log.Warn("following the events was interrupted", "error", err)
 		}
-		_ = wait(ctx, followRetry)
+		_ = fair.Sleep(ctx, followRetry)
 	}
 	return nil
 }

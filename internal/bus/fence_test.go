@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"notifier/internal/event"
+	"notifier/internal/fair"
 )
 
 // replicaEnv makes the test binary a replica that acts while it is the worker, until it is killed: "<URL of NATS>".
@@ -36,7 +37,7 @@ func replica(url string) int {
 		return 1
 	}
 	go func() {
-		for wait(ctx, 2*time.Millisecond) == nil {
+		for fair.Sleep(ctx, 2*time.Millisecond) == nil {
 			fmt.Fprintln(os.Stdout, running, time.Now().UnixNano())
 		}
 	}()
@@ -46,7 +47,7 @@ func replica(url string) int {
 			if event.Owned(ctx) {
 				fmt.Fprintln(os.Stdout, shard, now.UnixNano())
 			}
-			_ = wait(ctx, 2*time.Millisecond)
+			_ = fair.Sleep(ctx, 2*time.Millisecond)
 		}
 		return nil
 	})

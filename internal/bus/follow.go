@@ -12,6 +12,7 @@ import (
 
 	"notifier/internal/bus/browse"
 	"notifier/internal/event/view"
+	"notifier/internal/fair"
 )
 
 const (
@@ -177,7 +178,7 @@ func (f *followed) run(ctx context.Context, begun, stopped chan<- struct{}) {
 		if err != nil && ctx.Err() == nil {
 			f.reads.bus.log.Warn("following a stream was interrupted", "stream", f.stream, "error", err)
 		}
-		_ = wait(ctx, followRetry)
+		_ = fair.Sleep(ctx, followRetry)
 	}
 }
 
@@ -239,7 +240,7 @@ func (f *followed) poll(ctx context.Context, next *uint64) error {
 	for {
 		m, err := stream.Next(ctx, *next, everythingElse)
 		if errors.Is(err, browse.ErrNone) {
-			err = wait(ctx, followPoll)
+			err = fair.Sleep(ctx, followPoll)
 		} else if err == nil {
 			*next = m.Seq + 1
 			f.tell(m)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"notifier/internal/fair"
 )
 
 const (
@@ -165,7 +167,7 @@ func (l *lease) run(ctx context.Context) {
 func (l *lease) acquire(ctx context.Context) *term {
 	var seen uint64
 	var since time.Time
-	for ; ctx.Err() == nil; _ = wait(ctx, leasePoll) {
+	for ; ctx.Err() == nil; _ = fair.Sleep(ctx, leasePoll) {
 		r, err := l.read(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
@@ -223,7 +225,7 @@ func (l *lease) renew(ctx context.Context, t *term) {
 	}
 	for pause := max(0, time.Until(t.until.Load().Add(leaseRenew-leaseHold))); t.lasts(); {
 		until := *t.until.Load()
-		if wait(ctx, min(pause, time.Until(until))) != nil {
+		if fair.Sleep(ctx, min(pause, time.Until(until))) != nil {
 			return
 		}
 		if !t.lasts() {
@@ -289,7 +291,7 @@ func (l *lease) release(ctx context.Context, t *term) {
 			t.revision = r.revision
 		}
 		l.log.Warn("cannot release the worker's lease, others wait until it lapses", "error", err)
-		_ = wait(ctx, leasePoll)
+		_ = fair.Sleep(ctx, leasePoll)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"notifier/internal/event"
+	"notifier/internal/fair"
 )
 
 // leaseBucket is a bucket with one key. slow is how long a write takes, and its answer as long again.
@@ -48,7 +49,7 @@ func (k *leaseBucket) Get(context.Context, string) (jetstream.KeyValueEntry, err
 }
 
 func (k *leaseBucket) Update(ctx context.Context, _ string, value []byte, revision uint64) (uint64, error) {
-	if err := wait(ctx, k.slow); err != nil {
+	if err := fair.Sleep(ctx, k.slow); err != nil {
 		return 0, err
 	}
 	k.mu.Lock()
@@ -61,7 +62,7 @@ func (k *leaseBucket) Update(ctx context.Context, _ string, value []byte, revisi
 	if revision != now {
 		return 0, &jetstream.APIError{ErrorCode: jetstream.JSErrCodeStreamWrongLastSequence}
 	}
-	return now + 1, wait(ctx, k.slow)
+	return now + 1, fair.Sleep(ctx, k.slow)
 }
 
 func newTestLease(kv jetstream.KeyValue, self string) *lease {
@@ -97,7 +98,7 @@ func TestARenewalCountsFromWhenItWasSent(t *testing.T) {
 				if !held.lasts() {
 					t.Fatal("the term has lapsed")
 				}
-				_ = wait(t.Context(), time.Millisecond)
+				_ = fair.Sleep(t.Context(), time.Millisecond)
 			}
 			if rest := time.Until(*held.until.Load()); rest > leaseHold-2*kv.slow {
 				t.Errorf("after a renewal of %s the term lasts %s", 2*kv.slow, rest)
@@ -114,7 +115,7 @@ func TestATermOutlivesASlowServer(t *testing.T) {
 		l := newTestLease(&leaseBucket{slow: 500 * time.Millisecond}, "one") // and so long until it answers
 		held, leave := holdLease(t, l)
 		for range 200 {
-			_ = wait(t.Context(), 100*time.Millisecond)
+			_ = fair.Sleep(t.Context(), 100*time.Millisecond)
 			if !held.lasts() {
 				t.Fatal("the term has lapsed")
 			}
@@ -131,7 +132,7 @@ func TestATermThatHasLapsedDoesNotGoOn(t *testing.T) {
 		l := newTestLease(kv, "one")
 		held, leave := holdLease(t, l)
 		kv.broken.Store(true)
-		_ = wait(t.Context(), leaseHold)
+		_ = fair.Sleep(t.Context(), leaseHold)
 		synctest.Wait()
 		if held.lasts() || l.held() {
 			t.Error("the term lasts after leaseHold without a renewal")
@@ -142,7 +143,7 @@ func TestATermThatHasLapsedDoesNotGoOn(t *testing.T) {
 			t.Error("the calls of the term are not told that it is over")
 		}
 		kv.broken.Store(false)
-		_ = wait(t.Context(), leaseHold)
+		_ = fair.Sleep(t.Context(), leaseHold)
 		if held.lasts() || l.held() {
 			t.Error("the replica works again before the calls of the old term have returned")
 		}
@@ -226,7 +227,7 @@ type acts struct {
 func (a *acts) work(t *testing.T, b *Bus) {
 	start(t, func(ctx context.Context) error {
 		return b.Work(ctx, func(ctx context.Context) error {
-			for wait(ctx, time.Millisecond) == nil {
+			for fair.Sleep(ctx, time.Millisecond) == nil {
 				a.mu.Lock()
 				if event.Owned(ctx) {
 					a.names = append(a.names, b.Replica())
@@ -328,6 +329,6 @@ func TestAReplicaIsAliveWhileItIsConnected(t *testing.T) {
 	}
 	kill()
 	for one.Alive(ctx, "two") {
-		must(t, wait(ctx, 10*time.Millisecond)) // the server notices that the connection was closed
+		must(t, fair.Sleep(ctx, 10*time.Millisecond)) // the server notices that the connection was closed
 	}
 }

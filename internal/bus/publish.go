@@ -202,15 +202,3 @@ func publishError(err error) error {
 func newMsg(subject string, data []byte) *nats.Msg {
 	return &nats.Msg{Subject: subject, Header: nats.Header{}, Data: data}
 }
-
-// wait blocks for d or until ctx ends.
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"notifier/internal/fair"
 )
 
 const (
@@ -32,7 +34,7 @@ func (b *Bus) untilReachable(ctx context.Context, step func(context.Context) err
 			return err
 		}
 		b.log.Warn("waiting for NATS", "error", err)
-		if wait(ctx, openRetry) != nil {
+		if fair.Sleep(ctx, openRetry) != nil {
 			return err
 		}
 	}

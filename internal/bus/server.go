@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"notifier/internal/fair"
 )
 
 const (
@@ -139,7 +141,7 @@ func lockDir(ctx context.Context, dir string, log *slog.Logger) (*os.File, error
 		case !told:
 			log.Info("waiting for another process to give the data directory back", "atMost", openTimeout.String())
 		}
-		if wait(ctx, openRetry) != nil {
+		if fair.Sleep(ctx, openRetry) != nil {
 			_ = f.Close()
 			return nil, fmt.Errorf("data directory %s is in use by another process", dir)
 		}

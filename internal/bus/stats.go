@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"notifier/internal/fair"
 )
 
 const statsInterval = 2 * time.Second
@@ -30,7 +32,7 @@ type stats struct {
 func newStats(b *Bus) *stats { return &stats{bus: b, states: map[string]jetstream.StreamState{}} }
 
 func (s *stats) run(ctx context.Context) {
-	for wait(ctx, statsInterval) == nil {
+	for fair.Sleep(ctx, statsInterval) == nil {
 		if err := s.refresh(ctx); err != nil && ctx.Err() == nil {
 			s.bus.log.Warn("streams do not answer", "error", err)
 		}

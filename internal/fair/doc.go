@@ -13,5 +13,5 @@
 //     whole allowance again: beyond the bound they admit too much, and refuse nobody for the keys of others. A Share remembers those that
 //     spent something, and none for being asked about. Queue and Capacities hold a key only while something of it waits or is in use.
 //   - All types but Queue can be used by many goroutines at once. A Queue is guarded by the lock of what it is a part of.
-//   - Nothing starts a goroutine or a timer. Time is time.Now, so that testing/synctest governs it.
+//   - Nothing starts a goroutine, and a timer only Sleep. Time is time.Now, so that testing/synctest governs it.
 package fair

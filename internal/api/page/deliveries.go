@@ -39,7 +39,6 @@ func deliveriesOf(v *visit, values url.Values) (*screen, error) {
 		g.If(dead && f.Provider == "" && len(l.items) > 0, h.P(
 			h.Class("muted"), g.Text("Filter by a Provider to replay all of its dead deliveries at once."),
 		)),
-		l.pager(),
 	), nil
 }
 

@@ -23,7 +23,6 @@ func events(v *visit) (*screen, error) {
 				g.Text("An event comes when a Flux object in this namespace becomes ready or fails, or when its controller posts one."),
 			),
 		),
-		l.pager(),
 	), nil
 }
 

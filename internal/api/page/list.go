@@ -46,10 +46,10 @@ func listed[T any](v *visit, name view.List, values url.Values, read reader[T]) 
 	return l, nil
 }
 
-// screen is the page of a list.
+// screen is the page of a list, which ends with what leads to the pages before and after.
 func (l *list[T]) screen(main ...g.Node) *screen {
 	name := string(l.name)
-	return &screen{title: label(name), section: name, watch: l.filter.watch(l.namespace, l.name), main: g.Group(main)}
+	return &screen{title: label(name), section: name, watch: l.filter.watch(l.namespace, l.name), main: g.Group(append(main, l.pager()))}
 }
 
 // form narrows the list by fields and by time.

@@ -142,7 +142,7 @@ func hostilePage(t *testing.T, text string) string {
 		items: []view.Delivery{{ID: text, State: view.State(text), Provider: text, Alert: text, Failure: text}},
 	}
 	s := l.screen(
-		l.form(objectField(f.Object), field("Provider", "provider", f.Provider)), replayQuestion(l).dialog(), deliveryTable(l), l.pager(),
+		l.form(objectField(f.Object), field("Provider", "provider", f.Provider)), replayQuestion(l).dialog(), deliveryTable(l),
 		namespacesMain(&view.Namespaces{Items: []string{text}, Incomplete: true}),
 		p.testCell(1, text), p.objectCell(view.Health{Kind: "Receiver", Name: text}),
 		problem(http.StatusNotFound, text, text).main,

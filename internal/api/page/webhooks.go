@@ -31,7 +31,6 @@ func webhooks(v *visit) (*screen, error) {
 				h.Code(g.Text("kubectl get receivers -n "+l.namespace)), g.Text(" shows it. What comes in, and what is refused, is listed here."),
 			),
 		),
-		l.pager(),
 	), nil
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"runtime"
 	"time"
+
+	"notifier/internal/fair"
 )
 
 // turnWait is how long a webhook waits for its turn and a place.
@@ -80,7 +82,11 @@ func (t Turn) Leave() {
 
 // place takes a place for a turn, and returns the slots that it is in, nil if there was none in time.
 func (r *Share) place(ctx context.Context, t *turn, size int64) *slots {
-	if !pass(ctx, t.wait()) {
+	wait := t.wait()
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < wait {
+		return nil // what waits holds memory, so nothing waits in vain
+	}
+	if fair.Sleep(ctx, wait) != nil {
 		return nil
 	}
 	l := &r.quick
@@ -91,22 +97,4 @@ func (r *Share) place(ctx context.Context, t *turn, size int64) *slots {
 		return nil
 	}
 	return l
-}
-
-// pass waits for a time, and reports whether it passed before ctx ended.
-func pass(ctx context.Context, wait time.Duration) bool {
-	if wait <= 0 {
-		return true
-	}
-	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < wait {
-		return false // what waits holds memory, so nothing waits in vain
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -25,19 +24,7 @@ const token = "dd-s3cret"
 var now = time.Date(2026, 3, 4, 5, 30, 0, 0, time.UTC)
 
 // vendor is the Events API as its documentation has it, and a monitor of events that is grouped by the aggregation key.
-type vendor struct {
-	mu       sync.Mutex
-	alerting map[string]bool
-	log      []string
-}
-
-func newVendor() *vendor { return &vendor{alerting: map[string]bool{}} }
-
-func (v *vendor) events() []string {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return slices.Clone(v.log)
-}
+type vendor struct{ monitors providertest.IncidentLog }
 
 func (v *vendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status, body := http.StatusAccepted, `{"status":"ok","event":{"id":1}}`
@@ -63,9 +50,7 @@ func (v *vendor) take(raw []byte) bool {
 		Source      string `json:"source_type_name"`
 		Happened    *int64 `json:"date_happened"`
 	}
-	d := json.NewDecoder(strings.NewReader(string(raw)))
-	d.DisallowUnknownFields()
-	if d.Decode(&e) != nil || e.Title == "" || e.Text == "" || e.Key == "" ||
+	if providertest.Decode(raw, &e) != nil || e.Title == "" || e.Text == "" || e.Key == "" ||
 		utf8.RuneCountInString(e.Title) > 500 || utf8.RuneCountInString(e.Text) > 4000 || utf8.RuneCountInString(e.Key) > 100 {
 		return false
 	}
@@ -77,19 +62,11 @@ func (v *vendor) take(raw []byte) bool {
 	if slices.ContainsFunc(e.Tags, func(tag string) bool { return utf8.RuneCountInString(tag) > 200 || tag != strings.ToLower(tag) }) {
 		return false
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	switch alerting := v.alerting[e.Key]; e.AlertType {
+	switch e.AlertType {
 	case "error":
-		if !alerting {
-			v.log = append(v.log, "opened")
-		}
-		v.alerting[e.Key] = true
+		v.monitors.Open(e.Key)
 	case "success":
-		if alerting {
-			v.log = append(v.log, "closed")
-		}
-		delete(v.alerting, e.Key)
+		v.monitors.Close(e.Key)
 	case "info":
 	default:
 		return false
@@ -99,43 +76,32 @@ func (v *vendor) take(raw []byte) bool {
 
 func newSender(t *testing.T, address string) *Sender {
 	t.Helper()
-	s, err := New(provider.Config{Type: "datadog", Address: address, Token: token, Network: providertest.Loopback()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	s := providertest.NewSender(t, New, provider.Config{Type: "datadog", Address: address, Token: token, Network: providertest.Loopback()})
 	s.now = func() time.Time { return now }
 	return s
 }
 
 func TestContract(t *testing.T) {
-	build := func(cfg provider.Config) (provider.Sender, error) {
-		s, err := New(cfg)
-		if err != nil {
-			return nil, err
-		}
-		return s, nil
-	}
 	providertest.Run(t, providertest.Subject{
-		New: build, Config: provider.Config{Type: "datadog", Token: token}, Serve: newVendor().ServeHTTP,
+		New: providertest.Build(New), Config: provider.Config{Type: "datadog", Token: token}, Serve: new(vendor).ServeHTTP,
 	})
 }
 
 func TestPayloads(t *testing.T) {
-	sink := providertest.NewSink(t, newVendor().ServeHTTP)
+	sink := providertest.NewSink(t, new(vendor).ServeHTTP)
 	providertest.Golden(t, "datadog", newSender(t, sink.URL+"/ignored?x=y"), sink)
 }
 
 // Fails when the events of one object have several keys, or one that is no recovery ends an alert.
 func TestAMonitorGroupedByTheKeyRecoversWithTheObject(t *testing.T) {
-	v := newVendor()
+	v := new(vendor)
 	sink := providertest.NewSink(t, v.ServeHTTP)
-	providertest.Incidents(t, func() provider.Sender { return newSender(t, sink.URL) }, v.events)
+	providertest.Incidents(t, func() provider.Sender { return newSender(t, sink.URL) }, v.monitors.Log)
 }
 
 // Fails when an event that waited for long, or comes from a clock that is ahead, is refused by Datadog.
 func TestATimeThatDatadogRefusesIsLeftOut(t *testing.T) {
-	sink := providertest.NewSink(t, newVendor().ServeHTTP)
+	sink := providertest.NewSink(t, new(vendor).ServeHTTP)
 	s := newSender(t, sink.URL)
 	for age, stated := range map[time.Duration]bool{
 		0: true, 17 * time.Hour: true, 18 * time.Hour: false, 40 * 24 * time.Hour: false, -time.Minute: true, -3 * time.Hour: false,
@@ -179,13 +145,13 @@ func TestTheWorstEventFits(t *testing.T) {
 	for i := range 40 {
 		n.Event.Metadata[fmt.Sprint(worst, i)] = worst
 	}
-	if err := newSender(t, providertest.NewSink(t, newVendor().ServeHTTP).URL).Send(t.Context(), n); err != nil {
+	if err := newSender(t, providertest.NewSink(t, new(vendor).ServeHTTP).URL).Send(t.Context(), n); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestAKeyIsNeededAndARefusalIsShown(t *testing.T) {
-	sink := providertest.NewSink(t, newVendor().ServeHTTP)
+	sink := providertest.NewSink(t, new(vendor).ServeHTTP)
 	s, err := New(provider.Config{Address: sink.URL, Token: "other", Network: providertest.Loopback()})
 	if err != nil {
 		t.Fatal(err)

@@ -1,14 +1,12 @@
 package github
 
 import (
-	"bytes"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -19,6 +17,8 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
+
+	"notifier/internal/alerts/provider/providertest"
 )
 
 const (
@@ -70,20 +70,6 @@ func answer(w http.ResponseWriter, status int, body any) {
 
 func refuse(w http.ResponseWriter, status int, message string) {
 	answer(w, status, map[string]any{"message": message, "documentation_url": "https://docs.github.com/rest"})
-}
-
-// read decodes a body that has no other fields than those of out.
-func read(r *http.Request, out any) error {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return err
-	}
-	if r.Header.Get("Content-Type") != "application/json" || !utf8.Valid(body) {
-		return fmt.Errorf("no JSON")
-	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	return d.Decode(out)
 }
 
 func (f *fakeGitHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -177,7 +163,7 @@ func (f *fakeGitHub) serveRepository(w http.ResponseWriter, r *http.Request, rou
 
 func (f *fakeGitHub) setStatus(w http.ResponseWriter, r *http.Request, sha string) {
 	var s struct{ State, Context, Description string }
-	err := read(r, &s)
+	err := providertest.DecodeRequest(r, &s)
 	switch {
 	case err != nil:
 		refuse(w, http.StatusBadRequest, "Problems parsing JSON")
@@ -205,7 +191,7 @@ func (f *fakeGitHub) listComments(w http.ResponseWriter, r *http.Request) {
 
 func (f *fakeGitHub) writeComment(w http.ResponseWriter, r *http.Request, id string) {
 	var c struct{ Body string }
-	if err := read(r, &c); err != nil || c.Body == "" || utf8.RuneCountInString(c.Body) > 65_536 {
+	if err := providertest.DecodeRequest(r, &c); err != nil || c.Body == "" || utf8.RuneCountInString(c.Body) > 65_536 {
 		refuse(w, http.StatusUnprocessableEntity, "Validation Failed")
 		return
 	}
@@ -233,7 +219,7 @@ func (f *fakeGitHub) dispatched(w http.ResponseWriter, r *http.Request) {
 		EventType     string         `json:"event_type"`
 		ClientPayload map[string]any `json:"client_payload"`
 	}
-	err := read(r, &d)
+	err := providertest.DecodeRequest(r, &d)
 	if err != nil || d.EventType == "" || utf8.RuneCountInString(d.EventType) > 100 || len(d.ClientPayload) > 10 || r.ContentLength > 65_535 {
 		refuse(w, http.StatusUnprocessableEntity, "Validation Failed")
 		return

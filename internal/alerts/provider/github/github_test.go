@@ -72,30 +72,14 @@ func TestPayloads(t *testing.T) {
 	}
 }
 
-func noted(severity, reason string) provider.Notification {
-	return provider.Notification{DeliveryID: "d1", Event: event.Event{
-		InvolvedObject: event.ObjectReference{Kind: "Kustomization", Namespace: "team-a", Name: "apps"},
-		Severity:       severity, Reason: reason, Message: reason, Metadata: needed, Timestamp: time.Now(),
-	}}
-}
-
-func sendAll(t *testing.T, s provider.Sender, notifications ...provider.Notification) {
-	t.Helper()
-	for _, n := range notifications {
-		if err := s.Send(t.Context(), n); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // Fails when a status is set that is there already, or when one of another name counts.
 func TestAStatusIsSetWhereTheLastOneDiffers(t *testing.T) {
 	f := newFake(t)
 	s, _ := newSender(t, f, provider.Config{Type: "github", Token: fakeToken})
-	bad, good := noted("error", "HealthCheckFailed"), noted("info", "ReconciliationSucceeded")
-	sendAll(t, s, bad)
+	bad, good := providertest.About(needed, "error", "HealthCheckFailed"), providertest.About(needed, "info", "ReconciliationSucceeded")
+	providertest.SendAll(t, s, bad)
 	f.statuses = append(f.statuses, status{State: "success", Context: "ci/tests", Description: "green"})
-	sendAll(t, s, bad, good, good, bad)
+	providertest.SendAll(t, s, bad, good, good, bad)
 	var got []string
 	for _, s := range f.statuses {
 		got = append(got, s.State+" "+s.Context+" "+s.Description)
@@ -115,7 +99,7 @@ func TestANameOfTheProvidersOwnIsUsed(t *testing.T) {
 	s, _ := newSender(t, f, provider.Config{Type: "github", Token: fakeToken, StatusName: func(_ context.Context, n provider.Notification) (string, error) {
 		return "Prod/" + n.Event.InvolvedObject.Name, nil
 	}})
-	sendAll(t, s, noted("error", "X"))
+	providertest.SendAll(t, s, providertest.About(needed, "error", "X"))
 	if f.statuses[0].Context != "Prod/apps" {
 		t.Errorf("got %q", f.statuses[0].Context)
 	}
@@ -132,8 +116,8 @@ func TestOneCommentIsWrittenAndEdited(t *testing.T) {
 		for i := range 120 {
 			f.comments = append(f.comments, map[string]any{"id": i + 1, "body": "LGTM", "user": map[string]any{"login": "reader"}})
 		}
-		bad := noted("error", "HealthCheckFailed")
-		sendAll(t, s, bad, bad, noted("info", "ReconciliationSucceeded"))
+		bad := providertest.About(needed, "error", "HealthCheckFailed")
+		providertest.SendAll(t, s, bad, bad, providertest.About(needed, "info", "ReconciliationSucceeded"))
 		if n := len(f.comments); n != 121 || f.comments[120]["user"].(map[string]any)["login"] != login {
 			t.Fatalf("%d comments, the last %v", n, f.comments[n-1])
 		}
@@ -166,7 +150,7 @@ func TestAnAppIsFoundByTheOwnerOfItsInstallation(t *testing.T) {
 		if len(f.log) != 0 {
 			t.Errorf("%s: the constructor made requests: %v", owner, f.log)
 		}
-		sendAll(t, s, noted("info", "X"))
+		providertest.SendAll(t, s, providertest.About(needed, "info", "X"))
 		if got := strings.Join(f.log, ","); got != want+",POST repos/team-s3cret/apps/dispatches" {
 			t.Errorf("%s: got %s", owner, got)
 		}
@@ -176,7 +160,7 @@ func TestAnAppIsFoundByTheOwnerOfItsInstallation(t *testing.T) {
 	delete(cfg.Values, "githubAppInstallationID")
 	cfg.Values["githubAppInstallationOwner"] = "nobody"
 	s, _ := newSender(t, f, cfg)
-	if err := event.AsError(s.Send(t.Context(), noted("info", "X"))); err.Class != event.Permanent || err.Reason != "HTTP 404: Not Found" {
+	if err := event.AsError(s.Send(t.Context(), providertest.About(needed, "info", "X"))); err.Class != event.Permanent || err.Reason != "HTTP 404: Not Found" {
 		t.Errorf("an owner without an installation: %v", err)
 	}
 }
@@ -188,7 +172,7 @@ func TestTheAppsTokensComeFromTheAPIThatTheSecretNames(t *testing.T) {
 	cfg := appConfig(t, "githubpullrequestcomment")
 	cfg.Values["githubAppBaseURL"] = providertest.NewSink(t, apps.ServeHTTP).URL + "/apps/"
 	s, _ := newSender(t, f, cfg)
-	sendAll(t, s, noted("error", "X"))
+	providertest.SendAll(t, s, providertest.About(needed, "error", "X"))
 	if want := []string{"GET app", "POST app/installations/456/access_tokens"}; !slices.Equal(apps.log, want) {
 		t.Errorf("got %q, want %q", apps.log, want)
 	}
@@ -204,7 +188,7 @@ func TestATokenOfTheAppIsKeptUntilShortlyBeforeItsEnd(t *testing.T) {
 	var sends sync.WaitGroup
 	for range 8 {
 		sends.Go(func() {
-			if err := s.Send(t.Context(), noted("info", "X")); err != nil {
+			if err := s.Send(t.Context(), providertest.About(needed, "info", "X")); err != nil {
 				t.Error(err)
 			}
 		})
@@ -224,9 +208,9 @@ func TestATokenOfTheAppIsKeptUntilShortlyBeforeItsEnd(t *testing.T) {
 func TestATokenOfTheAppThatIsRefusedIsReplacedOnce(t *testing.T) {
 	f := newFake(t)
 	s, _ := newSender(t, f, appConfig(t, "githubdispatch"))
-	sendAll(t, s, noted("info", "X"))
+	providertest.SendAll(t, s, providertest.About(needed, "info", "X"))
 	clear(f.tokens)
-	sendAll(t, s, noted("info", "Y"))
+	providertest.SendAll(t, s, providertest.About(needed, "info", "Y"))
 	if f.minted != 2 || len(f.payloads) != 2 {
 		t.Errorf("%d tokens, %d dispatches; want 2 and 2", f.minted, len(f.payloads))
 	}
@@ -260,7 +244,7 @@ func TestLimitsAreWaitedForAndRefusalsAreNot(t *testing.T) {
 			w.WriteHeader(row.status)
 			_, _ = io.WriteString(w, row.body)
 		}), provider.Config{Type: "github", Token: fakeToken})
-		err := event.AsError(s.Send(t.Context(), noted("error", "X")))
+		err := event.AsError(s.Send(t.Context(), providertest.About(needed, "error", "X")))
 		if err.Class != row.class || err.Reason != row.reason || err.RetryAfter < row.least || row.least == 0 && err.RetryAfter != 0 {
 			t.Errorf("%s: got class %d, %q after %v", name, err.Class, err.Reason, err.RetryAfter)
 		}
@@ -321,16 +305,16 @@ func TestTheWorstEventStillFitsIntoADispatch(t *testing.T) {
 	f := newFake(t)
 	s, _ := newSender(t, f, provider.Config{Type: "githubdispatch", Token: fakeToken})
 	for _, r := range []string{"x", "<", "\x01", "😀", "\xff"} {
-		n := noted("error", strings.Repeat(r, 1000))
+		n := providertest.About(needed, "error", strings.Repeat(r, 1000))
 		n.Event.InvolvedObject.Name = strings.Repeat(r, 253)
 		n.Event.Message = strings.Repeat(r, 3<<20)
 		n.Event.Metadata = map[string]string{}
 		for i := range 2000 {
 			n.Event.Metadata[strings.Repeat(r, 5)+fmt.Sprint(i)] = strings.Repeat(r, 500)
 		}
-		sendAll(t, s, n)
+		providertest.SendAll(t, s, n)
 	}
-	sendAll(t, s, noted("info", "X"))
+	providertest.SendAll(t, s, providertest.About(needed, "info", "X"))
 	last := f.payloads[len(f.payloads)-1]
 	if last["deliveryID"] != "d1" || last["metadata"].(map[string]any)["commit"] != commit || last["message"] != "X" {
 		t.Errorf("got %v", last)
@@ -342,11 +326,11 @@ func TestALateFailureIsNotSetOverANewerSuccess(t *testing.T) {
 	f := newFake(t)
 	cfg := provider.Config{Type: "github", Token: fakeToken}
 	s, _ := newSender(t, f, cfg)
-	late := noted("error", "HealthCheckFailed")
+	late := providertest.About(needed, "error", "HealthCheckFailed")
 	late.Event.Timestamp, late.Replayed = time.Now().Add(-time.Minute), true
-	sendAll(t, s, noted("info", "ReconciliationSucceeded"), late)
+	providertest.SendAll(t, s, providertest.About(needed, "info", "ReconciliationSucceeded"), late)
 	again, _ := newSender(t, f, cfg)
-	sendAll(t, again, late)
+	providertest.SendAll(t, again, late)
 	if len(f.statuses) != 1 || f.statuses[0].State != "success" {
 		t.Errorf("got %+v", f.statuses)
 	}

@@ -1,16 +1,16 @@
 package gitlab
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"notifier/internal/alerts/provider/providertest"
 )
 
 const (
@@ -60,20 +60,6 @@ func refuse(w http.ResponseWriter, status int, message string) {
 	answer(w, status, map[string]any{"message": message})
 }
 
-// read decodes a body that has no other fields than those of out.
-func read(r *http.Request, out any) error {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return err
-	}
-	if r.Header.Get("Content-Type") != "application/json" || !utf8.Valid(body) {
-		return fmt.Errorf("no JSON")
-	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	return d.Decode(out)
-}
-
 func (f *fakeGitLab) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -117,7 +103,7 @@ func (f *fakeGitLab) list(w http.ResponseWriter, r *http.Request) {
 
 func (f *fakeGitLab) set(w http.ResponseWriter, r *http.Request) {
 	var s struct{ State, Name, Description string }
-	err := read(r, &s)
+	err := providertest.DecodeRequest(r, &s)
 	switch {
 	case err != nil, s.State != "success" && s.State != "failed", s.Name == "":
 		refuse(w, http.StatusBadRequest, "400 Bad request")
@@ -141,7 +127,7 @@ func (f *fakeGitLab) serveNotes(w http.ResponseWriter, r *http.Request, id strin
 		}
 		from := min((page-1)*size, len(f.notes))
 		answer(w, http.StatusOK, f.notes[from:min(from+size, len(f.notes))])
-	case read(r, &c) != nil || c.Body == "" || utf8.RuneCountInString(c.Body) > 1_000_000:
+	case providertest.DecodeRequest(r, &c) != nil || c.Body == "" || utf8.RuneCountInString(c.Body) > 1_000_000:
 		refuse(w, http.StatusBadRequest, "400 Bad request")
 	case r.Method == http.MethodPost && id == "":
 		f.notes = append(f.notes, note{ID: len(f.notes) + 1, Body: c.Body, Author: user{1, "project_1_bot"}})

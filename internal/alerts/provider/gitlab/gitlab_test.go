@@ -67,22 +67,6 @@ func TestPayloads(t *testing.T) {
 	}
 }
 
-func noted(severity, reason string) provider.Notification {
-	return provider.Notification{DeliveryID: "d1", Event: event.Event{
-		InvolvedObject: event.ObjectReference{Kind: "Kustomization", Namespace: "team-a", Name: "apps"},
-		Severity:       severity, Reason: reason, Message: reason, Metadata: needed, Timestamp: time.Now(),
-	}}
-}
-
-func sendAll(t *testing.T, s provider.Sender, notifications ...provider.Notification) {
-	t.Helper()
-	for _, n := range notifications {
-		if err := s.Send(t.Context(), n); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // Fails when a status is set that is there already, or when the first that GitLab lists counts as the last.
 func TestAStatusIsSetWhereTheLastOneDiffers(t *testing.T) {
 	for _, ordered := range []bool{false, true} {
@@ -93,10 +77,10 @@ func TestAStatusIsSetWhereTheLastOneDiffers(t *testing.T) {
 func setWhereDifferent(t *testing.T, f *fakeGitLab) {
 	t.Helper()
 	s, _ := newSender(t, f.ServeHTTP, "gitlab")
-	bad, good := noted("error", "HealthCheckFailed"), noted("info", "ReconciliationSucceeded")
-	late := noted("error", "BuildFailed")
+	bad, good := providertest.About(needed, "error", "HealthCheckFailed"), providertest.About(needed, "info", "ReconciliationSucceeded")
+	late := providertest.About(needed, "error", "BuildFailed")
 	late.Replayed, late.Event.Timestamp = true, time.Now().Add(-time.Minute)
-	sendAll(t, s, bad, bad, good, good, bad, bad, good, late)
+	providertest.SendAll(t, s, bad, bad, good, good, bad, bad, good, late)
 	var got []string
 	for _, j := range f.jobs {
 		got = append(got, j.Status+" "+j.Name+" "+j.Description)
@@ -107,7 +91,7 @@ func setWhereDifferent(t *testing.T, f *fakeGitLab) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	again, _ := newSender(t, f.ServeHTTP, "gitlab")
-	if sendAll(t, again, late); len(f.jobs) != 4 {
+	if providertest.SendAll(t, again, late); len(f.jobs) != 4 {
 		t.Errorf("a late failure is set over a newer success: %+v", f.jobs[4])
 	}
 }
@@ -120,8 +104,8 @@ func TestOneCommentIsWrittenAndEdited(t *testing.T) {
 		f.notes = append(f.notes, note{ID: i + 1, Body: mark, Author: user{2, "reader"}})
 	}
 	s, _ := newSender(t, f.ServeHTTP, "gitlabmergerequestcomment")
-	bad := noted("error", "HealthCheckFailed")
-	sendAll(t, s, bad, bad, noted("info", "ReconciliationSucceeded"))
+	bad := providertest.About(needed, "error", "HealthCheckFailed")
+	providertest.SendAll(t, s, bad, bad, providertest.About(needed, "info", "ReconciliationSucceeded"))
 	last := f.notes[len(f.notes)-1]
 	if len(f.notes) != 121 || last.Author.ID != 1 || !strings.HasPrefix(last.Body, mark+"\n") || !strings.Contains(last.Body, "ReconciliationSucceeded") {
 		t.Errorf("%d comments, the last %+v", len(f.notes), last)
@@ -136,11 +120,11 @@ func TestOneCommentIsWrittenAndEdited(t *testing.T) {
 func TestNoTextOfAnEventIsAnOrder(t *testing.T) {
 	f := &fakeGitLab{}
 	s, _ := newSender(t, f.ServeHTTP, "gitlabmergerequestcomment")
-	n := noted("error", "x")
+	n := providertest.About(needed, "error", "x")
 	n.Event.Message = "/merge\n  /approve\r\n\t/close\r/assign @root"
 	n.Event.Metadata = map[string]string{"commit": commit, "change_request": "7", "a\n/merge": "b\n/close", "summary": "c\n/close"}
 	n.Authored = []string{"summary"}
-	sendAll(t, s, n)
+	providertest.SendAll(t, s, n)
 	for line := range strings.Lines(f.notes[0].Body) {
 		if strings.HasPrefix(strings.TrimSpace(line), "/") {
 			t.Errorf("the line %q is an order", line)
@@ -203,7 +187,7 @@ func TestGitLabsOwnWordsAreShownAndNothingElse(t *testing.T) {
 			w.WriteHeader(http.StatusBadRequest)
 			_, _ = io.WriteString(w, body)
 		}, "gitlab")
-		if got := event.AsError(s.Send(t.Context(), noted("error", "X"))); got.Reason != want || got.Class != event.Permanent {
+		if got := event.AsError(s.Send(t.Context(), providertest.About(needed, "error", "X"))); got.Reason != want || got.Class != event.Permanent {
 			t.Errorf("%s: got %q, want %q", body, got.Reason, want)
 		}
 	}

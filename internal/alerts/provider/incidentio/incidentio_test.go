@@ -4,9 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"unicode/utf8"
 
@@ -18,19 +16,7 @@ import (
 const token = "incident-s3cret"
 
 // vendor is an HTTP alert source as its documentation has it: what it does not know is refused.
-type vendor struct {
-	mu   sync.Mutex
-	open map[string]bool
-	log  []string
-}
-
-func newVendor() *vendor { return &vendor{open: map[string]bool{}} }
-
-func (v *vendor) events() []string {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return slices.Clone(v.log)
-}
+type vendor struct{ alerts providertest.IncidentLog }
 
 func (v *vendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status, body := http.StatusAccepted, `{"deduplication_key":"x","message":"Event accepted for processing","status":"success"}`
@@ -51,24 +37,14 @@ func (v *vendor) take(raw []byte) bool {
 		Key                        string         `json:"deduplication_key"`
 		Metadata                   map[string]any `json:"metadata"`
 	}
-	d := json.NewDecoder(strings.NewReader(string(raw)))
-	d.DisallowUnknownFields()
-	if d.Decode(&e) != nil || e.Title == "" || e.Key == "" || utf8.RuneCountInString(e.Title) > 255 {
+	if providertest.Decode(raw, &e) != nil || e.Title == "" || e.Key == "" || utf8.RuneCountInString(e.Title) > 255 {
 		return false
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	switch fires := v.open[e.Key]; e.Status {
+	switch e.Status {
 	case "firing":
-		if !fires {
-			v.log = append(v.log, "opened")
-		}
-		v.open[e.Key] = true
+		v.alerts.Open(e.Key)
 	case "resolved":
-		if fires {
-			v.log = append(v.log, "closed")
-		}
-		delete(v.open, e.Key)
+		v.alerts.Close(e.Key)
 	default:
 		return false
 	}
@@ -77,37 +53,25 @@ func (v *vendor) take(raw []byte) bool {
 
 func newSender(t *testing.T, address string) *Sender {
 	t.Helper()
-	s, err := New(provider.Config{Type: "incident.io", Address: address, Token: token, Network: providertest.Loopback()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s
+	return providertest.NewSender(t, New, provider.Config{Type: "incident.io", Address: address, Token: token, Network: providertest.Loopback()})
 }
 
 func TestContract(t *testing.T) {
-	build := func(cfg provider.Config) (provider.Sender, error) {
-		s, err := New(cfg)
-		if err != nil {
-			return nil, err
-		}
-		return s, nil
-	}
 	providertest.Run(t, providertest.Subject{
-		New: build, Config: provider.Config{Type: "incident.io", Token: token}, Serve: newVendor().ServeHTTP,
+		New: providertest.Build(New), Config: provider.Config{Type: "incident.io", Token: token}, Serve: new(vendor).ServeHTTP,
 	})
 }
 
 func TestPayloads(t *testing.T) {
-	sink := providertest.NewSink(t, newVendor().ServeHTTP)
+	sink := providertest.NewSink(t, new(vendor).ServeHTTP)
 	providertest.Golden(t, "incidentio", newSender(t, sink.URL+"/v2/alert_events/http/01ABC"), sink)
 }
 
 // Fails when the key is not the object's, so that a recovery resolves nothing or a further failure is a further alert.
 func TestARecoveryResolvesWhatTheFailureFired(t *testing.T) {
-	v := newVendor()
+	v := new(vendor)
 	sink := providertest.NewSink(t, v.ServeHTTP)
-	providertest.Incidents(t, func() provider.Sender { return newSender(t, sink.URL) }, v.events)
+	providertest.Incidents(t, func() provider.Sender { return newSender(t, sink.URL) }, v.alerts.Log)
 }
 
 // Fails when the largest event, every character of it escaped, is beyond what is taken, or metadata replaces what says how bad it is.
@@ -119,7 +83,7 @@ func TestTheWorstTextFits(t *testing.T) {
 	for i := range 100 {
 		n.Event.Metadata[strings.Repeat(string(rune('a'+i)), 1000)] = worst
 	}
-	sink := providertest.NewSink(t, newVendor().ServeHTTP)
+	sink := providertest.NewSink(t, new(vendor).ServeHTTP)
 	if err := newSender(t, sink.URL).Send(t.Context(), n); err != nil {
 		t.Error(err)
 	}
@@ -134,7 +98,7 @@ func TestTheWorstTextFits(t *testing.T) {
 
 // Fails when a refusal's own word is lost, or anything else of it is shown.
 func TestARefusalShowsItsKind(t *testing.T) {
-	sink := providertest.NewSink(t, newVendor().ServeHTTP)
+	sink := providertest.NewSink(t, new(vendor).ServeHTTP)
 	s, err := New(provider.Config{Address: sink.URL, Token: "other", Network: providertest.Loopback()})
 	if err != nil {
 		t.Fatal(err)

@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -23,23 +21,13 @@ const key = "genie-s3cret"
 
 // vendor is the Alert API as its documentation has it: what it does not know is refused.
 type vendor struct {
-	mu      sync.Mutex
-	open    map[string]bool
-	log     []string
+	alerts  providertest.IncidentLog
 	missing int // the status that closes of what is not open are answered
 }
 
-func newVendor() *vendor { return &vendor{open: map[string]bool{}, missing: http.StatusAccepted} }
-
-func (v *vendor) events() []string {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return slices.Clone(v.log)
-}
+func newVendor() *vendor { return &vendor{missing: http.StatusAccepted} }
 
 func (v *vendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
 	status := http.StatusNotFound
 	// The kit's path stands for /v2/alerts.
 	base := "/path-s3cret"
@@ -63,9 +51,8 @@ func (v *vendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func strict(body io.Reader, into any) bool {
-	d := json.NewDecoder(body)
-	d.DisallowUnknownFields()
-	return d.Decode(into) == nil
+	raw, err := io.ReadAll(body)
+	return err == nil && providertest.Decode(raw, into) == nil
 }
 
 func within(s string, least, most int) bool {
@@ -89,10 +76,7 @@ func (v *vendor) create(body io.Reader) int {
 	if length > 8000 {
 		return http.StatusUnprocessableEntity
 	}
-	if !v.open[a.Alias] {
-		v.log = append(v.log, "opened")
-	}
-	v.open[a.Alias] = true
+	v.alerts.Open(a.Alias)
 	return http.StatusAccepted
 }
 
@@ -101,11 +85,9 @@ func (v *vendor) close(alias string, r *http.Request) int {
 	if !strict(r.Body, &c) || !within(c.Note, 0, 25000) || !within(c.Source, 0, 100) || r.URL.Query().Get("identifierType") != "alias" {
 		return http.StatusUnprocessableEntity
 	}
-	if !v.open[alias] {
+	if !v.alerts.Close(alias) {
 		return v.missing
 	}
-	delete(v.open, alias)
-	v.log = append(v.log, "closed")
 	return http.StatusAccepted
 }
 
@@ -116,32 +98,15 @@ func config(address string) provider.Config {
 	}
 }
 
-func newSender(t *testing.T, cfg provider.Config) *Sender {
-	t.Helper()
-	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s
-}
-
 func TestContract(t *testing.T) {
-	build := func(cfg provider.Config) (provider.Sender, error) {
-		s, err := New(cfg)
-		if err != nil {
-			return nil, err
-		}
-		return s, nil
-	}
 	providertest.Run(t, providertest.Subject{
-		New: build, Config: provider.Config{Type: "opsgenie", Token: key}, Serve: newVendor().ServeHTTP,
+		New: providertest.Build(New), Config: provider.Config{Type: "opsgenie", Token: key}, Serve: newVendor().ServeHTTP,
 	})
 }
 
 func TestPayloads(t *testing.T) {
 	sink := providertest.NewSink(t, newVendor().ServeHTTP)
-	providertest.Golden(t, "opsgenie", newSender(t, config(sink.URL)), sink)
+	providertest.Golden(t, "opsgenie", providertest.NewSender(t, New, config(sink.URL)), sink)
 }
 
 // Fails when a failure's alias is not that of the recovery, or a recovery of what is not open is a failed send.
@@ -150,7 +115,7 @@ func TestARecoveryClosesWhatTheFailureOpened(t *testing.T) {
 		v := newVendor()
 		v.missing = missing
 		sink := providertest.NewSink(t, v.ServeHTTP)
-		providertest.Incidents(t, func() provider.Sender { return newSender(t, config(sink.URL)) }, v.events)
+		providertest.Incidents(t, func() provider.Sender { return providertest.NewSender(t, New, config(sink.URL)) }, v.alerts.Log)
 	}
 }
 
@@ -184,7 +149,7 @@ func TestTheWorstTextFits(t *testing.T) {
 	sink := providertest.NewSink(t, newVendor().ServeHTTP)
 	for _, severity := range []string{"error", "info"} {
 		n.Event.Severity = severity
-		if err := newSender(t, config(sink.URL)).Send(t.Context(), n); err != nil {
+		if err := providertest.NewSender(t, New, config(sink.URL)).Send(t.Context(), n); err != nil {
 			t.Errorf("%s: %v", severity, err)
 		}
 	}
@@ -216,7 +181,7 @@ func TestRefusals(t *testing.T) {
 			w.WriteHeader(c.status)
 			_, _ = bytes.NewBufferString(c.body).WriteTo(w)
 		})
-		got := event.AsError(newSender(t, config(sink.URL)).Send(t.Context(), providertest.Notifications(t)["error"]))
+		got := event.AsError(providertest.NewSender(t, New, config(sink.URL)).Send(t.Context(), providertest.Notifications(t)["error"]))
 		if diff := cmp.Diff(c.want, got.Reason); diff != "" || got.RetryAfter != c.wait {
 			t.Errorf("%d %s: wait %v (-want +got):\n%s", c.status, c.body, got.RetryAfter, diff)
 		}

@@ -1,7 +1,6 @@
 package pagerduty
 
 import (
-	"bytes"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -23,18 +22,9 @@ const routingKey = "0123456789abcdef0123456789abcdef"
 
 // vendor is the Events API as its documentation has it: what it does not know is refused.
 type vendor struct {
+	alerts  providertest.IncidentLog
 	mu      sync.Mutex
-	open    map[string]bool
-	log     []string // what opened and closed
 	changes []string
-}
-
-func newVendor() *vendor { return &vendor{open: map[string]bool{}} }
-
-func (v *vendor) events() []string {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return slices.Clone(v.log)
 }
 
 func (v *vendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -59,12 +49,6 @@ func (v *vendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.WriteHeader(http.StatusAccepted)
 	_, _ = io.WriteString(w, `{"status":"success","message":"Event processed","dedup_key":"x"}`)
-}
-
-func strict(body []byte, into any) bool {
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	return d.Decode(into) == nil
 }
 
 type wirePayload struct {
@@ -92,14 +76,12 @@ func (v *vendor) enqueue(body []byte) string {
 		Dedup   string `json:"dedup_key"`
 		Payload *wirePayload
 	}
-	if !strict(body, &e) || e.Dedup == "" || utf8.RuneCountInString(e.Dedup) > 255 {
+	if providertest.Decode(body, &e) != nil || e.Dedup == "" || utf8.RuneCountInString(e.Dedup) > 255 {
 		return "event"
 	}
 	if e.Key != routingKey {
 		return "Length of 'routing_key' is incorrect (should be 32 characters)"
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
 	switch e.Action {
 	case "trigger":
 		if e.Payload == nil || !slices.Contains([]string{"critical", "error", "warning", "info"}, e.Payload.Severity) {
@@ -108,15 +90,9 @@ func (v *vendor) enqueue(body []byte) string {
 		if fault := e.Payload.fault(); fault != "" {
 			return fault
 		}
-		if !v.open[e.Dedup] {
-			v.log = append(v.log, "opened")
-		}
-		v.open[e.Dedup] = true
+		v.alerts.Open(e.Dedup)
 	case "resolve":
-		if v.open[e.Dedup] {
-			v.log = append(v.log, "closed")
-		}
-		delete(v.open, e.Dedup)
+		v.alerts.Close(e.Dedup)
 	default:
 		return "'event_action' is invalid"
 	}
@@ -131,7 +107,7 @@ func (v *vendor) change(body []byte) string {
 			Details                    map[string]any `json:"custom_details"`
 		}
 	}
-	if !strict(body, &e) || e.Key != routingKey {
+	if providertest.Decode(body, &e) != nil || e.Key != routingKey {
 		return "event"
 	}
 	v.mu.Lock()
@@ -140,55 +116,37 @@ func (v *vendor) change(body []byte) string {
 	return wirePayload{Summary: e.Payload.Summary, Source: e.Payload.Source, Timestamp: e.Payload.Timestamp}.fault()
 }
 
-func build(cfg provider.Config) (provider.Sender, error) {
-	s, err := New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
 func config(address string) provider.Config {
 	return provider.Config{Type: "pagerduty", Address: address, Channel: routingKey, Network: providertest.Loopback()}
 }
 
-func newSender(t *testing.T, cfg provider.Config) *Sender {
-	t.Helper()
-	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s
-}
-
 func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Subject{
-		New: build, Config: provider.Config{Type: "pagerduty", Channel: routingKey}, Serve: newVendor().ServeHTTP,
+		New: providertest.Build(New), Config: provider.Config{Type: "pagerduty", Channel: routingKey}, Serve: new(vendor).ServeHTTP,
 	})
 }
 
 func TestPayloads(t *testing.T) {
-	sink := providertest.NewSink(t, newVendor().ServeHTTP)
-	providertest.Golden(t, "pagerduty", newSender(t, config(sink.URL+"/ignored?x=y")), sink)
+	sink := providertest.NewSink(t, new(vendor).ServeHTTP)
+	providertest.Golden(t, "pagerduty", providertest.NewSender(t, New, config(sink.URL+"/ignored?x=y")), sink)
 }
 
 // Fails when the key is not the object's, so that a recovery resolves nothing or a further failure pages anew.
 func TestARecoveryResolvesWhatTheFailureOpened(t *testing.T) {
-	v := newVendor()
+	v := new(vendor)
 	sink := providertest.NewSink(t, v.ServeHTTP)
-	providertest.Incidents(t, func() provider.Sender { return newSender(t, config(sink.URL)) }, v.events)
+	providertest.Incidents(t, func() provider.Sender { return providertest.NewSender(t, New, config(sink.URL)) }, v.alerts.Log)
 }
 
 // Fails when the Secret's token does not serve as the key, or wins over the channel, which is Flux's way.
 func TestTheKeyIsTheChannelElseTheToken(t *testing.T) {
-	sink := providertest.NewSink(t, newVendor().ServeHTTP)
+	sink := providertest.NewSink(t, new(vendor).ServeHTTP)
 	for want, cfg := range map[string]provider.Config{
 		"": {Token: routingKey},
 		"HTTP 400: Length of 'routing_key' is incorrect (should be 32 characters)": {Channel: "short", Token: routingKey},
 	} {
 		cfg.Address, cfg.Network = sink.URL, providertest.Loopback()
-		err := newSender(t, cfg).Send(t.Context(), providertest.Notifications(t)["error"])
+		err := providertest.NewSender(t, New, cfg).Send(t.Context(), providertest.Notifications(t)["error"])
 		if got := event.AsError(err); (err != nil || want != "") && got.Reason != want {
 			t.Errorf("got %v, want %q", err, want)
 		}
@@ -213,7 +171,7 @@ func TestAResolutionAndItsChangeAreTwoOutcomes(t *testing.T) {
 				w.WriteHeader(http.StatusServiceUnavailable)
 			}
 		})
-		err := newSender(t, config(sink.URL)).Send(t.Context(), providertest.Notifications(t)["info"])
+		err := providertest.NewSender(t, New, config(sink.URL)).Send(t.Context(), providertest.Notifications(t)["info"])
 		got := event.AsError(err)
 		if got.Reason != want.reason || got.Class != event.Retry || got.RetryAfter != 7*time.Second {
 			t.Errorf("%s refused: got %+v", refused, got)
@@ -237,10 +195,10 @@ func TestTheWorstTextFits(t *testing.T) {
 	for i := range 100 {
 		n.Event.Metadata[strings.Repeat(string(rune('a'+i)), 1000)] = worst
 	}
-	sink := providertest.NewSink(t, newVendor().ServeHTTP)
+	sink := providertest.NewSink(t, new(vendor).ServeHTTP)
 	for _, severity := range []string{"error", "info"} {
 		n.Event.Severity = severity
-		if err := newSender(t, config(sink.URL)).Send(t.Context(), n); err != nil {
+		if err := providertest.NewSender(t, New, config(sink.URL)).Send(t.Context(), n); err != nil {
 			t.Errorf("%s: %v", severity, err)
 		}
 	}
@@ -251,7 +209,7 @@ func TestOnlyPagerDutysOwnHostsAreLimited(t *testing.T) {
 		"https://events.pagerduty.com": true, "https://EVENTS.eu.pagerduty.com./v2": true,
 		"https://pagerduty.com.example.com": false, "https://notpagerduty.com": false,
 	} {
-		if got := newSender(t, config(address)).Limit(); (got.Rate > 0) != limited {
+		if got := providertest.NewSender(t, New, config(address)).Limit(); (got.Rate > 0) != limited {
 			t.Errorf("%s: %+v", address, got)
 		}
 	}

@@ -3,6 +3,8 @@ package providertest
 import (
 	"fmt"
 	"io"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -47,4 +49,45 @@ func Incidents(t *testing.T, build func() provider.Sender, log func() []string) 
 			}
 		}
 	}
+}
+
+// IncidentLog has the incidents that are open at a destination, by key, and what opened and closed, as Incidents compares it. The zero value
+// is ready, and several goroutines may use it.
+type IncidentLog struct {
+	mu   sync.Mutex
+	open map[string]bool
+	log  []string
+}
+
+// Open opens the incident with a key, unless it is open.
+func (l *IncidentLog) Open(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open[key] {
+		return
+	}
+	if l.open == nil {
+		l.open = map[string]bool{}
+	}
+	l.open[key] = true
+	l.log = append(l.log, "opened")
+}
+
+// Close closes the incident with a key, and reports whether it was open.
+func (l *IncidentLog) Close(key string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.open[key] {
+		return false
+	}
+	delete(l.open, key)
+	l.log = append(l.log, "closed")
+	return true
+}
+
+// Log returns what opened and closed.
+func (l *IncidentLog) Log() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.log)
 }

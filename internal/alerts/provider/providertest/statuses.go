@@ -4,10 +4,19 @@ import (
 	"io"
 	"net/http"
 	"testing"
+	"time"
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/event"
 )
+
+// About is a notification about an object at what the metadata say, with a reason that is its message as well.
+func About(metadata map[string]string, severity, reason string) provider.Notification {
+	return provider.Notification{DeliveryID: "d1", Event: event.Event{
+		InvolvedObject: event.ObjectReference{Kind: "Kustomization", Namespace: "team-a", Name: "apps"},
+		Severity:       severity, Reason: reason, Message: reason, Metadata: metadata, Timestamp: time.Now(),
+	}}
+}
 
 // Statuses sends the course of an object at one commit to a Git host that keeps what is written. A status is to be written when it differs
 // from the last one, by its state or its reason, and none while the object is under way. Written returns how many were.

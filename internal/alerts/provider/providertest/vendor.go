@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"notifier/internal/alerts/provider"
 )
@@ -70,4 +71,16 @@ func Worst(t *testing.T) map[string]provider.Notification {
 	blank.Event.Metadata = map[string]string{" ": "", "a": " "}
 	all["blanks"] = blank
 	return all
+}
+
+// DecodeRequest is Decode of the body of a request, which must be JSON in UTF-8.
+func DecodeRequest(r *http.Request, schema any) error {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	if r.Header.Get("Content-Type") != "application/json" || !utf8.Valid(body) {
+		return errors.New("no JSON")
+	}
+	return Decode(body, schema)
 }

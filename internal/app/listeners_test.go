@@ -20,7 +20,7 @@ import (
 )
 
 // Fails when a flag's default is not what the package documents, or when a flag reaches another limit than its own.
-func TestTheFlagsOfTheDoorReachTheirLimits(t *testing.T) {
+func TestTheFlagsOfTheWebhookEndpointReachTheirLimits(t *testing.T) {
 	if diff := cmp.Diff(receiver.DefaultLimits(), DefaultOptions().limits()); diff != "" {
 		t.Errorf("without flags (-want +got):\n%s", diff)
 	}
@@ -85,8 +85,8 @@ func (nothing) LastEvent(context.Context, string, string, string) (*event.Record
 func (nothing) Pending(string) bool                                { return false }
 func (nothing) Lookup(string, string, string) (event.Object, bool) { return event.Object{}, false }
 
-// Fails when one listener answers what belongs to another, such as metrics or events on the port that strangers reach.
-func TestEachDoorAnswersItsOwnRequestsAndNobodyElses(t *testing.T) {
+// Fails when one listener answers what belongs to another, such as metrics or events on the port that is reached from outside.
+func TestEachListenerAnswersItsOwnRequestsAlone(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	table, err := receiver.NewTable(receiver.DefaultLimits(), nil)
 	if err != nil {
@@ -123,15 +123,15 @@ func TestEachDoorAnswersItsOwnRequestsAndNobodyElses(t *testing.T) {
 		{"health", http.MethodGet, "/readyz", ""},
 		{"nobody", http.MethodGet, "/debug/pprof/", ""},
 	} {
-		for _, d := range doors(DefaultOptions(), webhooks, events, registry, &health{}) {
+		for _, d := range listeners(DefaultOptions(), webhooks, events, registry, &health{}) {
 			w := httptest.NewRecorder()
 			d.handler.ServeHTTP(w, httptest.NewRequest(request.method, request.path, strings.NewReader(request.body)))
 			resp := w.Result()
 			if own := d.name == request.owner; own != (resp.StatusCode/100 == 2) {
-				t.Errorf("%s %s at the door for %s: %d", request.method, request.path, d.name, resp.StatusCode)
+				t.Errorf("%s %s at the listener for %s: %d", request.method, request.path, d.name, resp.StatusCode)
 			}
 			if body, _ := io.ReadAll(resp.Body); d.public && d.name != request.owner && len(body) > 0 {
-				t.Errorf("%s %s: the public door says %q", request.method, request.path, body)
+				t.Errorf("%s %s: the public listener says %q", request.method, request.path, body)
 			}
 			if d.public != (d.name == "webhooks") {
 				t.Errorf("%s: public is %v", d.name, d.public)

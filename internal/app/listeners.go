@@ -17,21 +17,21 @@ import (
 	"notifier/internal/receiver/server"
 )
 
-// door is one listener of the process and what answers behind it.
-type door struct {
+// listener is one address of the process and the handler of its requests.
+type listener struct {
 	name, addr string
 	handler    http.Handler
-	// public says that strangers reach it.
+	// public says that it is reached from outside of the cluster.
 	public bool
 	// cert and key are the files of its certificate, empty for none.
 	cert, key string
 }
 
-// doors are all listeners. Each answers its own requests and nobody else's, so that a port can be opened to those it is for.
-func doors(o Options, webhooks, events http.Handler, registry prometheus.Gatherer, h *health) []door {
+// listeners are all listeners of the process. Each answers its own requests and nobody else's, so that a port can be opened to those it is for.
+func listeners(o Options, webhooks, events http.Handler, registry prometheus.Gatherer, h *health) []listener {
 	metrics := http.NewServeMux()
 	metrics.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	return []door{
+	return []listener{
 		{name: "webhooks", addr: o.ReceiverAddr, handler: webhooks, public: true, cert: o.TLSCertFile, key: o.TLSKeyFile},
 		{name: "events", addr: o.EventsAddr, handler: events},
 		{name: "metrics", addr: o.MetricsAddr, handler: metrics},
@@ -39,25 +39,25 @@ func doors(o Options, webhooks, events http.Handler, registry prometheus.Gathere
 	}
 }
 
-// certificate is that of a door, nil for none, and is followed from Run on.
-func (a *App) certificate(d door, log *slog.Logger) (*server.Certificate, error) {
-	if d.cert == "" {
+// certificate is that of a listener, nil for none, and is followed from Run on.
+func (a *App) certificate(l listener, log *slog.Logger) (*server.Certificate, error) {
+	if l.cert == "" {
 		return nil, nil
 	}
-	c, err := server.NewCertificate(d.name, d.cert, d.key, log, a.registry)
+	c, err := server.NewCertificate(l.name, l.cert, l.key, log, a.registry)
 	if err != nil {
-		return nil, fmt.Errorf("certificate of the door for %s: %w", d.name, err)
+		return nil, fmt.Errorf("certificate of the listener for %s: %w", l.name, err)
 	}
-	a.doors = append(a.doors, part{"certificate of " + d.name, c.Run})
+	a.listeners = append(a.listeners, part{"certificate of " + l.name, c.Run})
 	return c, nil
 }
 
-// open makes the server of a door, and listens.
-func (a *App) open(ctx context.Context, d door, log *slog.Logger) error {
+// open makes the server of a listener, and listens.
+func (a *App) open(ctx context.Context, l listener, log *slog.Logger) error {
 	o := server.DefaultOptions()
-	o.Name, o.Addr, o.Handler, o.Drain, o.Log, o.Registerer = d.name, d.addr, d.handler, doorsDrain, log, a.registry
+	o.Name, o.Addr, o.Handler, o.Drain, o.Log, o.Registerer = l.name, l.addr, l.handler, listenersDrain, log, a.registry
 	var err error
-	if o.Certificate, err = a.certificate(d, log); err != nil {
+	if o.Certificate, err = a.certificate(l, log); err != nil {
 		return err
 	}
 	s, err := server.New(o)
@@ -67,7 +67,7 @@ func (a *App) open(ctx context.Context, d door, log *slog.Logger) error {
 	if err := s.Listen(ctx); err != nil {
 		return err
 	}
-	a.doors = append(a.doors, part{d.name, s.Run})
+	a.listeners = append(a.listeners, part{l.name, s.Run})
 	return nil
 }
 
@@ -77,7 +77,7 @@ const (
 	deliverySeconds = 5
 )
 
-func (o Options) validateDoor(bad badFlag) {
+func (o Options) validateReceiver(bad badFlag) {
 	if _, err := parseProxies(o.TrustedProxies); err != nil {
 		bad("trusted-proxies", "%v; it takes CIDRs such as 10.0.0.0/8", err)
 	}
@@ -100,7 +100,7 @@ func validatePair(bad badFlag, prefix, cert, key string) {
 	}
 }
 
-// limits are those of the webhook door.
+// limits are those of the webhook endpoint.
 func (o Options) limits() receiver.Limits {
 	l := receiver.DefaultLimits()
 	l.Unknown = budget(o.ClientFailureRate, failureSeconds)
