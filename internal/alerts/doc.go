@@ -35,7 +35,8 @@
 //     from there, the oldest first, when the queue has room for it (recall.go). So a backlog goes at the pace of its destination,
 //     waiting costs no writes, and the loop waits neither for a destination nor for the bus (E5).
 //   - Shares: what a namespace may have waiting is divided evenly among its Providers that have something waiting; one that is over
-//     its share gives up its oldest (share). For a type that nobody supports nothing is kept.
+//     its share gives up its oldest (share). What memory has room for does not wait until it is put on the schedule: many events at once cost
+//     a destination that takes them nothing. For a type that nobody supports nothing is kept.
 //   - Losses: what is given up for any reason is counted, and told on its Alert and its Provider by a Kubernetes Event and a condition.
 //   - Outcomes: the Ledger has of each Alert and Provider what became of its deliveries in this term, what waits and what is dead. At takeover
 //     what is on the bus is counted anew: of a Provider at once, of an Alert when it was read whose each delivery is. The number of dead letters

@@ -36,6 +36,7 @@ type fakeBus struct {
 	records       map[uint64]*event.Record
 	sent          []event.Delivery // as it was recorded
 	dead          []deadLetter
+	deadCounted   deadCount
 	reschedules   map[string]int // by ID#Reschedules
 	rescheduleLog []parkedAt
 	faults        func(op string) error
@@ -55,6 +56,13 @@ type deadLetter struct {
 	label, reason string
 	at            time.Time
 	seq           uint64
+}
+
+// deadCount is how many of the first n dead letters, the last of them with a sequence, each Provider has.
+type deadCount struct {
+	n    int
+	last uint64
+	by   map[event.ProviderKey]int
 }
 
 type parkedAt struct {

@@ -58,6 +58,8 @@ type notes struct {
 	told   map[string][]Standing
 	all    int
 	events []string
+	// brief says that of each object only what was told last is kept.
+	brief bool
 }
 
 func newNotes() *notes { return &notes{ledger: NewLedger(), told: map[string][]Standing{}} }
@@ -69,6 +71,9 @@ func (n *notes) follow(ctx context.Context) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		key := kind + "/" + namespace + "/" + name
+		if n.brief {
+			n.told[key] = n.told[key][:0]
+		}
 		n.told[key] = append(n.told[key], s)
 	}, func() {
 		n.mu.Lock()
@@ -107,10 +112,14 @@ type world struct {
 	order        uint64
 	quota        int
 	maxAge       time.Duration
+	types        []string // of Providers, that metrics tell apart
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, bus: newFakeBus(), alerts: NewTable(), destinations: NewDestinations(), notes: newNotes(), quota: 10_000}
+	w := &world{
+		t: t, bus: newFakeBus(), alerts: NewTable(), destinations: NewDestinations(), notes: newNotes(), quota: 10_000,
+		types: []string{"generic", "slack"},
+	}
 	w.alert("team-a", "alert", "uid-1", "chat")
 	return w
 }
@@ -156,7 +165,7 @@ func (w *world) deliverer(s *fakeSession) *Deliverer {
 	w.registry = prometheus.NewRegistry()
 	d, err := NewDeliverer(DelivererOptions{
 		Source: s, Schedule: s, History: s, Dead: s, Archive: s, ReplayWindow: DefaultReplayWindow, Alerts: w.alerts, Destinations: w.destinations,
-		Reports: w.notes.ledger, Quota: w.quota, MaxAge: w.maxAge, Recorder: w.notes, Types: []string{"generic", "slack"},
+		Reports: w.notes.ledger, Quota: w.quota, MaxAge: w.maxAge, Recorder: w.notes, Types: w.types,
 		Log: slog.New(slog.DiscardHandler), Registerer: w.registry,
 	})
 	if err != nil {

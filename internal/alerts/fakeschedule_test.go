@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -146,11 +147,21 @@ func (s *fakeSession) DeadProviders(context.Context, int) (found map[event.Provi
 	if s.cut {
 		return nil, errCut
 	}
-	found = map[event.ProviderKey]int{}
-	for _, l := range s.dead {
-		found[event.ProviderKey{Namespace: l.d.Namespace, Provider: l.d.Provider}]++
+	return maps.Clone(s.deadProviders()), nil
+}
+
+// deadProviders counts the dead letters by Provider. It is asked for every minute, so what was counted before is not counted again.
+func (b *fakeBus) deadProviders() map[event.ProviderKey]int {
+	c := &b.deadCounted
+	if c.by == nil || c.n > len(b.dead) || c.n > 0 && b.dead[c.n-1].seq != c.last {
+		*c = deadCount{by: map[event.ProviderKey]int{}}
 	}
-	return found, nil
+	for ; c.n < len(b.dead); c.n++ {
+		l := &b.dead[c.n]
+		c.last = l.seq
+		c.by[event.ProviderKey{Namespace: l.d.Namespace, Provider: l.d.Provider}]++
+	}
+	return c.by
 }
 
 func (s *fakeSession) DeadLetters(_ context.Context, namespace, provider string, since time.Time) (found []event.Dead, err error) {

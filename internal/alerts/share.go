@@ -106,18 +106,35 @@ var causes = [...]struct{ label, reason string }{
 	causeUnverified: {labelUnverified, "too many events are waiting that their objects do not bear out: the oldest are given up"},
 }
 
-// enforceShare gives up the oldest deliveries of a queue that is over its share.
+// enforceShare gives up the oldest deliveries of a queue that is over its share. What passes is not counted: a destination that keeps up
+// loses nothing because more happened at once than its share has room for.
 func (s *shard) enforceShare(work context.Context, q *queue) {
 	room, bytes := s.Source.Quota()
 	quota, kib := min(s.Quota, room), bytes>>10
 	excess, most := q.share.excess(q.entries-q.givenUp, quota, kib)
 	if unknown := q.unknown - max(1, most/unknownShare); unknown > 0 {
 		s.giveUpOldest(work, q, unknown, causeUnverified, func(e *entry) bool { return e.rank == rankUnknown })
-		excess, _ = q.share.excess(q.entries-q.givenUp, quota, kib)
 	}
-	if excess > 0 {
-		s.giveUpOldest(work, q, excess, causeQuota, func(*entry) bool { return true })
+	if excess == 0 {
+		return
 	}
+	if excess, _ = q.share.excess(q.entries-q.givenUp-q.passing(), quota, kib); excess > 0 {
+		s.giveUpOldest(work, q, excess, causeQuota, func(e *entry) bool { return !e.passing() })
+	}
+}
+
+// passing reports whether the delivery is held with its event, which just happened: unless it is sent within spillAfter it is put on the
+// schedule, to wait there.
+func (e *entry) passing() bool { return e.item != nil && e.item.direct }
+
+// passing counts what passes, but for what is being sent: of that there may be a copy on the schedule.
+func (q *queue) passing() (n int) {
+	for _, it := range q.waiting {
+		if it.entry.passing() {
+			n++
+		}
+	}
+	return n
 }
 
 // giveUpOldest gives up the n oldest of a queue's deliveries that match, of those that wait in memory or on the schedule. What is under way or

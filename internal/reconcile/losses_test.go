@@ -1,0 +1,164 @@
+package reconcile
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"notifier/api/v1beta3"
+	"notifier/internal/alerts"
+	"notifier/internal/event"
+)
+
+// givenUp is how many deliveries are given up together, and why.
+type givenUp struct {
+	n             int
+	label, reason string
+}
+
+// TestWhatIsGivenUpIsSaidOnTheAlertAndTheProvider is E5 from where a delivery is given up on, with the numbers of the day that the test of
+// E5 in internal/alerts plays with a quota of 40: the deliverer, its ledger and the Recorder are real. Fails when a loss is not counted in
+// either status, when the condition of either does not say it or says another number, when no Kubernetes Event tells the reason, and when
+// the metric does not count it.
+func TestWhatIsGivenUpIsSaidOnTheAlertAndTheProvider(t *testing.T) {
+	full := givenUp{8621, event.LabelQuota, "the namespace has more deliveries waiting than its quota"}
+	for name, losses := range map[string][]givenUp{
+		"one that hangs":           {full, {19, "expired", "expired: not delivered within 24 hours, last: no answer in time"}},
+		"one that is not ready":    {full, {19, "expired", "expired: not delivered within 24 hours, last: ProviderNotReady"}},
+		"one that nobody supports": {{8640, "unsupported_type", "type odd is not supported"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			registry := prometheus.NewRegistry()
+			var deliverer *alerts.Deliverer
+			var recorder *Recorder
+			s := oneOfEach()
+			s.change = func(o *Options) {
+				ledger := alerts.NewLedger()
+				o.Ledger = ledger
+				deliverer, recorder = losingDeliverer(t, o, ledger, registry)
+			}
+			play(t, s, func(w *world) {
+				recorder.events = w.core.CoreV1()
+				ctx, stop := context.WithCancel(w.t.Context())
+				ended := make(chan error, 1)
+				go func() { ended <- recorder.Run(ctx) }()
+				w.settle()
+				all := 0
+				for _, loss := range losses {
+					for range loss.n {
+						deliverer.Lost(deliveryTo("chat"), loss.label, loss.reason)
+					}
+					all += loss.n
+					at := time.Now()
+					pass(time.Minute)
+					w.says(all, at, loss)
+					if n := counted(t, registry, loss.label); n != loss.n {
+						t.Errorf("the metric counts %d of %q, want %d", n, loss.label, loss.n)
+					}
+					pass(30 * time.Minute) // each object may have an Event again
+				}
+				stop()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// losingDeliverer makes a Deliverer that gives up what it is told to, and the Recorder that it tells.
+func losingDeliverer(t *testing.T, o *Options, l *alerts.Ledger, registry *prometheus.Registry) (*alerts.Deliverer, *Recorder) {
+	t.Helper()
+	recorder := NewRecorder(nil, discard())
+	d, err := alerts.NewDeliverer(alerts.DelivererOptions{
+		Source: noDeliveries{}, Schedule: struct{ alerts.Schedule }{}, History: struct{ alerts.History }{},
+		Dead: struct{ deadLetters }{}, Archive: struct{ alerts.Archive }{},
+		Alerts: o.Alerts, Destinations: o.Destinations, Reports: l, Recorder: recorder, Types: []string{"generic"}, Quota: 40,
+		Log: slog.New(slog.DiscardHandler), Registerer: registry,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d, recorder
+}
+
+// deadLetters has a name that is not also that of its method.
+type deadLetters interface{ alerts.DeadLetters }
+
+// noDeliveries is a source of none.
+type noDeliveries struct{ alerts.DeliverySource }
+
+func (noDeliveries) Shards() int { return 1 }
+
+func deliveryTo(provider string) *event.Delivery {
+	return &event.Delivery{
+		Namespace: "team-a", Alert: "alert", AlertUID: "uid-alert", Provider: provider, ProviderUID: "uid-" + provider,
+		Event: event.Event{
+			InvolvedObject: event.ObjectReference{Kind: "Kustomization", Namespace: "team-a", Name: "app"}, Reason: "ReconciliationSucceeded",
+		},
+	}
+}
+
+// says checks what the Alert and the Provider say when so many were given up, the last at a time.
+func (w *world) says(all int, at time.Time, last givenUp) {
+	w.t.Helper()
+	w.saysOf(v1beta3.AlertKind, "alert", alerts.ReasonDispatchFailed, last)
+	w.saysOf(v1beta3.ProviderKind, "chat", alerts.ReasonGivenUp, last)
+	want := strconv.Itoa(all) + " given up, the last at " + at.UTC().Format(time.RFC3339) + ", about kustomization/app.team-a: " + last.reason
+	for kind, shown := range map[string]v1beta3.DeliveryStatus{
+		v1beta3.AlertKind: w.live("Alert", "alert").(*v1beta3.Alert).Status.DeliveryStatus, v1beta3.ProviderKind: w.shown(),
+	} {
+		name := map[string]string{v1beta3.AlertKind: "alert", v1beta3.ProviderKind: "chat"}[kind]
+		if short, message := w.condition(kind, name, DeliveriesLostCondition); short != "True DeliveryGivenUp" || message != want {
+			w.t.Errorf("the condition of the %s: %q %q, want %q", kind, short, message, want)
+		}
+		if shown.Failed != int64(all) || shown.LastFailure == nil || shown.LastFailure.Class != last.label ||
+			shown.LastFailure.Outcome != "dead" || shown.LastFailure.Failure != last.reason {
+			w.t.Errorf("the status of the %s: failed %d, last failure %+v, want %d of %+v", kind, shown.Failed, shown.LastFailure, all, last)
+		}
+	}
+}
+
+// saysOf checks that a Kubernetes Event on an object tells a reason.
+func (w *world) saysOf(kind, name, reason string, last givenUp) {
+	w.t.Helper()
+	list, err := w.core.CoreV1().Events("team-a").List(w.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, e := range list.Items {
+		if o := e.InvolvedObject; o.Kind == kind && o.Name == name && string(o.UID) == "uid-"+name && e.Type == "Warning" &&
+			e.Reason == reason && strings.HasSuffix(e.Message, last.reason) {
+			return
+		}
+	}
+	w.t.Errorf("no Event on the %s tells %q", kind, last.reason)
+}
+
+// counted returns what the metric counts as given up for a reason.
+func counted(t *testing.T, registry *prometheus.Registry, label string) int {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := 0.0
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			labels := map[string]string{}
+			for _, l := range m.GetLabel() {
+				labels[l.GetName()] = l.GetValue()
+			}
+			if f.GetName() == "notifier_deliveries_total" && labels["outcome"] == "dead" && labels["reason"] == label {
+				sum += m.GetCounter().GetValue()
+			}
+		}
+	}
+	return int(sum)
+}
