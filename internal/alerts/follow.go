@@ -3,6 +3,8 @@ package alerts
 import (
 	"context"
 	"time"
+
+	"notifier/internal/fair"
 )
 
 // followPause is the least time between two looks for news: what comes together is told together.
@@ -28,7 +30,7 @@ func (l *Ledger) Follow(ctx context.Context, changed func(kind, namespace, name 
 			changed(key.kind, key.namespace, key.name)
 		}
 		timer.Reset(max(followPause, time.Until(next)))
-		if !pause(ctx, followPause) {
+		if fair.Sleep(ctx, followPause) != nil {
 			return
 		}
 	}
@@ -54,16 +56,4 @@ func (l *Ledger) publish(now time.Time) (told []objectName, everything bool, nex
 	}
 	everything, l.tell = l.tell, false
 	return told, everything, next
-}
-
-// pause waits and reports whether ctx lasts.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }
