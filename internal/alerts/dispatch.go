@@ -12,18 +12,25 @@ import (
 // beside, so that the events behind it are not handled again after a crash, however long the wait.
 const spillAfter = 30 * time.Second
 
-// Dispatch implements Dispatcher. It waits for shards that nobody serves.
+// Dispatch implements Dispatcher. What is for a shard that is not served yet, since what waits on it is still being read, is kept for it
+// and holds nobody else up; of how much there may be, the events that may be open are the bound.
 func (d *Deliverer) Dispatch(ctx context.Context, ds []event.Message[event.Delivery]) error {
 	for n, batch := range d.byShard(ds) {
 		for taken := false; !taken; {
-			s, err := d.shards.await(ctx, n)
-			if err != nil {
-				return err
+			s := d.shards.getOrKeep(n, early{ctx, batch})
+			taken = s == nil || s.call(ctx, func(work context.Context) { s.admitAll(work, batch) })
+			if !taken && ctx.Err() != nil {
+				return ctx.Err()
 			}
-			taken = s.call(ctx, func(work context.Context) { s.admitAll(work, batch) })
 		}
 	}
 	return nil
+}
+
+// early are deliveries that were dispatched before their shard was served, by a router that works until ctx ends.
+type early struct {
+	ctx   context.Context
+	batch []event.Message[event.Delivery]
 }
 
 // byShard divides deliveries among their shards, in their order.
@@ -65,9 +72,9 @@ func (d *Deliverer) Spill(ctx context.Context, order uint64) {
 
 // serving are the shards that are served here.
 type serving struct {
-	mu      sync.Mutex
-	shards  map[int]*shard
-	changed chan struct{} // closed and replaced when one is added
+	mu     sync.Mutex
+	shards map[int]*shard
+	early  map[int][]early
 	// caught says that what stood among the events at the beginning was dispatched.
 	caught bool
 	// count is how many shards there are, begun how many of them count what they have on the bus for the ledger or have done so.
@@ -76,7 +83,7 @@ type serving struct {
 }
 
 func newServing(count int, l *Ledger) *serving {
-	return &serving{shards: map[int]*shard{}, changed: make(chan struct{}), count: count, ledger: l}
+	return &serving{shards: map[int]*shard{}, early: map[int][]early{}, count: count, ledger: l}
 }
 
 // begin has the ledger begin with the first shard of a term. What a shard counts is given to the ledger after that.
@@ -98,16 +105,17 @@ func (v *serving) end(now time.Time) {
 	}
 }
 
-func (v *serving) add(s *shard) {
+// add takes a shard up, and returns what was dispatched to it before and whether that ends with what stood among the events at the beginning.
+func (v *serving) add(s *shard) (dispatched []early, caughtUp bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.shards[s.number] = s
 	if len(v.shards) == v.count {
 		v.ledger.complete()
 	}
-	s.caughtUp = v.caught
-	close(v.changed)
-	v.changed = make(chan struct{})
+	dispatched = v.early[s.number]
+	delete(v.early, s.number)
+	return dispatched, v.caught
 }
 
 // remove takes a shard away. With returned it gave deliveries back that are to be dispatched again, before its successor is caught up.
@@ -128,21 +136,15 @@ func (v *serving) get(number int) *shard {
 	return v.shards[number]
 }
 
-// await returns the shard of a number once it is served.
-func (v *serving) await(ctx context.Context, number int) (*shard, error) {
-	for {
-		v.mu.Lock()
-		s, changed := v.shards[number], v.changed
-		v.mu.Unlock()
-		if s != nil {
-			return s, nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+// getOrKeep is get, and keeps the deliveries for a shard that is not served.
+func (v *serving) getOrKeep(number int, e early) *shard {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	s := v.shards[number]
+	if s == nil {
+		v.early[number] = append(v.early[number], e)
 	}
+	return s
 }
 
 // caughtUp sets whether shards that are added are caught up from the beginning, and returns those to tell that they are.

@@ -116,7 +116,13 @@ func (s *shard) run(ctx context.Context, in <-chan event.Message[event.Delivery]
 	for _, q := range s.queues {
 		s.sample(q)
 	}
-	s.shards.add(s)
+	dispatched, caughtUp := s.shards.add(s)
+	for _, d := range dispatched {
+		if d.ctx.Err() == nil { // or else these events are routed again
+			s.admitAll(work, d.batch)
+		}
+	}
+	s.caughtUp = caughtUp
 	for _, q := range s.queues {
 		s.pump(work, q)
 	}

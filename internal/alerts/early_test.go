@@ -1,0 +1,86 @@
+package alerts
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"notifier/internal/event"
+)
+
+// twoShards is a bus of two shards, of which the second has so much waiting that to list it takes until listed is closed.
+type twoShards struct {
+	*fakeSession
+	listed chan struct{}
+}
+
+func (s twoShards) Shards() int { return 2 }
+
+func (s twoShards) DeliveryShard(_, providerName string) int {
+	if providerName == "backlogged" {
+		return 1
+	}
+	return 0
+}
+
+func (s twoShards) Backlog(ctx context.Context, shard int) ([]event.Scheduled, error) {
+	if shard == 1 {
+		<-s.listed
+		return nil, nil
+	}
+	return s.fakeSession.Backlog(ctx, shard)
+}
+
+func (s twoShards) Deliveries(
+	ctx context.Context, serve func(context.Context, int, <-chan event.Message[event.Delivery]) error,
+) error {
+	var second sync.WaitGroup
+	defer second.Wait()
+	second.Go(func() { _ = serve(ctx, 1, make(chan event.Message[event.Delivery])) })
+	return s.fakeSession.Deliveries(ctx, serve)
+}
+
+// E5, E4: after a restart the events of a tenant whose hundred thousand deliveries wait are routed before it is known what waits. Fails
+// when Dispatch waits for its shard, and all tenants with it, when what came meanwhile is not sent in order, or when what a router that has
+// ended dispatched is sent, for the next one routes it again.
+func TestE5AShardWhoseBacklogIsBeingReadHoldsUpNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, backlogged, other := newWorld(t), &sink{}, &sink{}
+		w.destination("backlogged", backlogged)
+		w.destination("chat", other)
+		w.alert("team-a", "alert", "uid-1", "backlogged")
+		w.bus.publish(w.delivery("backlogged", "app"), w.delivery("chat", "app"))
+		s := twoShards{w.bus.session(), make(chan struct{})}
+		d := w.deliverer(s.fakeSession)
+		d.Source = s
+		former, end := context.WithCancel(t.Context())
+		if err := d.Dispatch(former, []event.Message[event.Delivery]{{Value: w.delivery("chat", "app")}}); err != nil {
+			t.Error(err)
+		}
+		end()
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- d.Run(ctx) }()
+		time.Sleep(time.Second)
+		w.bus.publish(w.delivery("backlogged", "app"), w.delivery("chat", "app"))
+		time.Sleep(time.Second)
+		if got := other.ids(); !slices.Equal(got, []string{"d2", "d5"}) {
+			t.Errorf("while another shard's backlog is being read: sent %v", got)
+		}
+		if got := backlogged.ids(); len(got) != 0 {
+			t.Errorf("sent %v before it is known what waits", got)
+		}
+		close(s.listed)
+		time.Sleep(time.Second)
+		if got := backlogged.ids(); !slices.Equal(got, []string{"d1", "d4"}) {
+			t.Errorf("once it is known: sent %v", got)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
