@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 	"testing"
-	"time"
 
 	"notifier/test/env"
 )
@@ -27,26 +26,22 @@ func TestE2T4NothingIsLostWhenOneOfTwoReplicasIsKilled(t *testing.T) {
 	fleet := []*env.Notifier{start(ctx, t, w, replica), start(ctx, t, w, replica)}
 	l := prepare(ctx, t, w, sink)
 	l.fleet = fleet
-	for _, target := range l.targets { // every replica serves every Receiver
-		for _, n := range fleet {
-			must(t, env.Eventually(ctx, func(ctx context.Context) error { return serves(ctx, n, target.path) }))
-		}
-	}
+	served(ctx, t, fleet, l.targets)
 
 	trigger := newMoments(sink)
 	l.onAccept = trigger.accepted
 	loadCtx, stopLoad := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() { l.run(loadCtx) })
-	var at []time.Time
+	var at []crash
 	for i := range kills {
 		waitFor(ctx, t, trigger.moment(i))
 		victim := fleet[i%2]
 		must(t, victim.Kill())
-		at = append(at, time.Now())
+		at = append(at, killed())
 		if i == kills/2 { // the bus itself, once
 			must(t, nats.Kill9())
-			at = append(at, time.Now())
+			at = append(at, killed())
 			must(t, nats.Again(ctx))
 		}
 		must(t, victim.Restart(ctx))

@@ -30,7 +30,7 @@ func TestE2T4NothingIsLostOverKillsUnderLoad(t *testing.T) {
 	n := start(ctx, t, w, env.NotifierOptions{})
 	l := prepare(ctx, t, w, sink)
 	l.fleet = []*env.Notifier{n}
-	victim := victims(ctx, t, w, n)
+	victim := victims(ctx, t, w, l.fleet, kills)
 
 	trigger := newMoments(sink)
 	l.onAccept = trigger.accepted
@@ -38,18 +38,19 @@ func TestE2T4NothingIsLostOverKillsUnderLoad(t *testing.T) {
 	var running sync.WaitGroup
 	running.Go(func() { l.run(loadCtx) })
 
-	var at []time.Time
+	var at []crash
 	for i := range kills {
 		l.isUp()
 		lastWebhook := func() { l.webhook(ctx, victim[i], i) } // its only one
 		if i%2 == 0 {
-			lastWebhook = l.busy(ctx, victim[i])
+			stop := l.busy(ctx, victim[i])
+			lastWebhook = func() { stop(); l.webhook(ctx, victim[i], 0) }
 		}
 		waitFor(ctx, t, trigger.moment(i))
 		l.isDown()
 		lastWebhook()
 		must(t, n.Kill())
-		at = append(at, time.Now())
+		at = append(at, killed())
 		must(t, n.Restart(ctx))
 	}
 	stopLoad()
@@ -61,27 +62,36 @@ func TestE2T4NothingIsLostOverKillsUnderLoad(t *testing.T) {
 
 // victims are the targets of one kill each: the last webhook of one is answered as the kill comes. All other targets get more after
 // every kill, which make up for whatever it took.
-func victims(ctx context.Context, t *testing.T, w *env.System, n *env.Notifier) []*target {
+func victims(ctx context.Context, t *testing.T, w *env.System, fleet []*env.Notifier, count int) []*target {
 	t.Helper()
 	tenant, err := w.Tenant(ctx, "victim-")
 	must(t, err)
-	all := make([]*target, kills)
+	all := make([]*target, count)
 	var g errgroup.Group
+	g.SetLimit(2 * kills)
 	for i := range all {
 		g.Go(func() (err error) {
-			if all[i], err = newTarget(ctx, tenant, fmt.Sprintf("app-%d", i)); err != nil {
-				return err
-			}
-			return env.Eventually(ctx, func(ctx context.Context) error { return serves(ctx, n, all[i].path) })
+			all[i], err = newTarget(ctx, tenant, fmt.Sprintf("app-%d", i))
+			return err
 		})
 	}
 	must(t, g.Wait())
+	served(ctx, t, fleet, all)
 	return all
 }
 
-// busy sends so many webhooks to a target that one of them waits for its turn at any time. The function it returns ends that and
-// sends the last one.
-func (l *load) busy(ctx context.Context, t *target) (last func()) {
+// served waits until every replica serves every target.
+func served(ctx context.Context, t *testing.T, fleet []*env.Notifier, targets []*target) {
+	t.Helper()
+	for _, target := range targets {
+		for _, n := range fleet {
+			must(t, env.Eventually(ctx, func(ctx context.Context) error { return serves(ctx, n, target.path) }))
+		}
+	}
+}
+
+// busy sends so many webhooks to a target that one of them waits for its turn at any time. The function it returns ends that.
+func (l *load) busy(ctx context.Context, t *target) (end func()) {
 	const perSecond = 20
 	busy, stop := context.WithCancel(ctx)
 	var sender sync.WaitGroup
@@ -89,7 +99,6 @@ func (l *load) busy(ctx context.Context, t *target) (last func()) {
 	return func() {
 		stop()
 		sender.Wait()
-		l.webhook(ctx, t, 0)
 	}
 }
 

@@ -23,21 +23,22 @@ const (
 	providersPerNamespace = 2 // 20 Providers
 	objectsPerProvider    = 4 // Kustomizations that each of them is told of
 	// leastPerSecond is what must be accepted of each while the notifier is up; senders offer more, since answers take time.
-	leastPerSecond    = 200
-	webhooksPerSecond = 300
-	eventsPerSecond   = 300
-	webhookToken      = "load"
+	leastPerSecond   = 200
+	offeredPerSecond = 300
+	webhookToken     = "load"
 	// retryPause is how long a sender waits after an event was not accepted: none is to keep a dead process's machine busy.
 	retryPause = 200 * time.Millisecond
 )
 
 // load sends webhooks and events to a fleet at a fixed rate and keeps the ledger of what was accepted.
 type load struct {
-	t       *testing.T
-	fleet   []*env.Notifier
-	sink    *env.Sink
-	targets []*target
-	objects []*object
+	t     *testing.T
+	fleet []*env.Notifier
+	// perSecond is how many webhooks are offered, and how many events.
+	perSecond int
+	sink      *env.Sink
+	targets   []*target
+	objects   []*object
 
 	webhooks, events, refused atomic.Int64
 	up                        uptime
@@ -70,7 +71,7 @@ func (o *object) prefix() string { return o.tenant.Namespace + "/" + o.name + " 
 // prepare makes the tenants with their Receivers, Providers and Alerts.
 func prepare(ctx context.Context, t *testing.T, w *env.System, sink *env.Sink) *load {
 	t.Helper()
-	l := &load{t: t, sink: sink, onAccept: func() {}}
+	l := &load{t: t, sink: sink, perSecond: offeredPerSecond, onAccept: func() {}}
 	var mu sync.Mutex
 	var g errgroup.Group
 	for range namespaces {
@@ -135,12 +136,12 @@ func (l *load) run(ctx context.Context) {
 	var senders sync.WaitGroup
 	for i, target := range l.targets {
 		senders.Go(func() {
-			pace(ctx, webhooksPerSecond, len(l.targets), i, func(k int) { l.webhook(ctx, target, k) })
+			pace(ctx, l.perSecond, len(l.targets), i, func(k int) { l.webhook(ctx, target, k) })
 		})
 	}
 	for i, object := range l.objects {
 		senders.Go(func() {
-			pace(ctx, eventsPerSecond, len(l.objects), i, func(k int) { l.event(ctx, object, k) })
+			pace(ctx, l.perSecond, len(l.objects), i, func(k int) { l.event(ctx, object, k) })
 		})
 	}
 	senders.Wait()

@@ -50,5 +50,5 @@
 //   - [Fixture]: what one test starts from; [System]: the cluster with the product; [Tenant]: a namespace and its objects;
 //     [Notifier]: a process and its endpoints.
 //   - [Cluster]: the Kubernetes API as its admin, [Audit] what it was asked for.
-//   - [Sink]: a destination; [NATSServer]; [Disk]: a file system that can be full; [Process]: any other program.
+//   - [Sink]: a destination; [NATSServer], [NATSCluster]; [Disk]: a file system that can be full; [Process]: any other program.
 package env

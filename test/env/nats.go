@@ -23,13 +23,23 @@ type NATSOptions struct {
 // and its data when it is killed and started again.
 type NATSServer struct {
 	// URL for clients.
-	URL     string
-	health  string
+	URL string
+	// monitor is the base of its monitoring endpoints.
+	monitor string
 	process *Process
 }
 
 // StartNATS builds and starts a nats-server and waits until JetStream serves.
 func StartNATS(ctx context.Context, o NATSOptions) (*NATSServer, error) {
+	s, err := launchNATS(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.ready(ctx)
+}
+
+// launchNATS builds and starts a nats-server and does not wait for it.
+func launchNATS(ctx context.Context, o NATSOptions) (*NATSServer, error) {
 	module, err := ModuleDir()
 	if err != nil {
 		return nil, err
@@ -60,14 +70,15 @@ func StartNATS(ctx context.Context, o NATSOptions) (*NATSServer, error) {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
-	s := &NATSServer{
-		URL:    fmt.Sprintf("nats://127.0.0.1:%d", ports[0]),
-		health: fmt.Sprintf("http://127.0.0.1:%d/healthz", ports[1]),
-	}
-	if s.process, err = Start(Command{Path: program, Args: []string{"--config", config}}); err != nil {
+	process, err := Start(Command{Path: program, Args: []string{"--config", config}})
+	if err != nil {
 		return nil, err
 	}
-	return s, s.ready(ctx)
+	return &NATSServer{
+		URL:     fmt.Sprintf("nats://127.0.0.1:%d", ports[0]),
+		monitor: fmt.Sprintf("http://127.0.0.1:%d", ports[1]),
+		process: process,
+	}, nil
 }
 
 // Process is the present process, another one after each Again.
@@ -76,7 +87,8 @@ func (s *NATSServer) Process() *Process { return s.process }
 // Kill9 ends the server as a crash does.
 func (s *NATSServer) Kill9() error { return s.process.Kill9() }
 
-// Again starts the ended server on its port and data, and waits until JetStream serves.
+// Again starts the ended server on its port and data, and waits until JetStream serves. A node of a cluster may still lack what the
+// others stored meanwhile.
 func (s *NATSServer) Again(ctx context.Context) error {
 	process, err := s.process.Again()
 	if err != nil {
@@ -93,7 +105,7 @@ func (s *NATSServer) Stop() error {
 
 // ready leaves no process behind when the server does not get ready.
 func (s *NATSServer) ready(ctx context.Context) error {
-	if err := s.process.Ready(ctx, s.health); err != nil {
+	if err := s.process.Ready(ctx, s.monitor+"/healthz"); err != nil {
 		return errors.Join(err, s.process.Kill9())
 	}
 	return nil

@@ -1,0 +1,95 @@
+package env_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"notifier/test/env"
+)
+
+// A stream of three replicas outlives the kill of the node that leads it, and the node comes back with what was published meanwhile.
+// Fails when the nodes do not find each other, when another than the leader is named, or when a killed node is started without its data
+// and under another name.
+func TestANATSClusterOutlivesItsLeader(t *testing.T) {
+	t.Parallel()
+	// The first build of the server takes a while.
+	ctx := within(t, 5*time.Minute)
+	cluster, err := env.StartNATSCluster(ctx, env.NATSOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cluster.Stop() })
+	conn, err := nats.Connect(cluster.URL, nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	publish := func(id string) {
+		t.Helper()
+		err := env.Eventually(ctx, func(context.Context) error {
+			_, err := js.Publish(ctx, "s", []byte(id), jetstream.WithMsgID(id))
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	stream, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}, Replicas: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	publish("before")
+	leader, err := cluster.Leader(ctx, "S")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name := serverName(t, leader.URL); name != stream.CachedInfo().Cluster.Leader {
+		t.Errorf("%s is said to lead, and %s does", name, stream.CachedInfo().Cluster.Leader)
+	}
+	if err := leader.Kill9(); err != nil {
+		t.Fatal(err)
+	}
+	publish("meanwhile")
+	if err := leader.Again(ctx); err != nil {
+		t.Fatal(err)
+	}
+	err = env.Eventually(ctx, func(ctx context.Context) error {
+		stream, err := js.Stream(ctx, "S")
+		if err != nil {
+			return err
+		}
+		info := stream.CachedInfo()
+		if info.State.Msgs != 2 || len(info.Cluster.Replicas) != 2 {
+			return fmt.Errorf("the stream holds %d messages and has %d followers, want 2 and 2", info.State.Msgs, len(info.Cluster.Replicas))
+		}
+		for _, follower := range info.Cluster.Replicas {
+			if !follower.Current || follower.Offline {
+				return fmt.Errorf("%s is not current", follower.Name)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// serverName is what the server calls itself.
+func serverName(t *testing.T, url string) string {
+	t.Helper()
+	conn, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	return conn.ConnectedServerName()
+}
