@@ -64,9 +64,9 @@ func TestE5AShardWhoseBacklogIsBeingReadHoldsUpNoOther(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- d.Run(ctx) }()
-		time.Sleep(time.Second)
+		wait(time.Second)
 		w.bus.publish(w.delivery("backlogged", "app"), w.delivery("chat", "app"))
-		time.Sleep(time.Second)
+		wait(time.Second)
 		if got := other.ids(); !slices.Equal(got, []string{"d2", "d5"}) {
 			t.Errorf("while another shard's backlog is being read: sent %v", got)
 		}
@@ -74,7 +74,7 @@ func TestE5AShardWhoseBacklogIsBeingReadHoldsUpNoOther(t *testing.T) {
 			t.Errorf("sent %v before it is known what waits", got)
 		}
 		close(s.listed)
-		time.Sleep(time.Second)
+		wait(time.Second)
 		if got := backlogged.ids(); !slices.Equal(got, []string{"d1", "d4"}) {
 			t.Errorf("once it is known: sent %v", got)
 		}
