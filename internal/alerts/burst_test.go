@@ -13,7 +13,7 @@ import (
 )
 
 // TestE5ABurstIsGivenUpOnlyWhereItIsNotTaken is E5 of more events at once than a Provider's share has room for, beside one that fills its
-// own. Fails when enforceShare counts what passes, gives that up for the rest, or gives up nothing, and when excess ignores perProvider.
+// own. Fails when enforceShare counts what is direct, gives that up for the rest, or gives up nothing, and when excess ignores perProvider.
 func TestE5ABurstIsGivenUpOnlyWhereItIsNotTaken(t *testing.T) {
 	t.Parallel()
 	const quota, share = 40, 20

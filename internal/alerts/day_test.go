@@ -47,7 +47,7 @@ const (
 // for, at the end of the day and when what waited then has expired: it waits, or it was given up, the statuses of its Alert and its Provider
 // count it, a Kubernetes Event on each tells it, and the metric counts it by its reason. What waits is not written again.
 //
-// Fails when excess does not look at perProvider, when enforceShare counts and gives up what passes, or gives up nothing; when lost, for any
+// Fails when excess does not look at perProvider, when enforceShare counts and gives up what is direct, or gives up nothing; when lost, for any
 // one label, does not note, does not record, does not count or counts another; when the router does not call Lost; when expire drops;
 // when died or lose does not count; and when putBack reschedules for an hour.
 func TestE5AHealthyProviderLosesNothingBesideBrokenOnes(t *testing.T) {

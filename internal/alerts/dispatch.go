@@ -12,8 +12,8 @@ import (
 // beside, so that the events behind it are not handled again after a crash, however long the wait.
 const spillAfter = 30 * time.Second
 
-// Dispatch implements Dispatcher. What is for a shard that is not served yet, since what waits on it is still being read, is kept for it
-// and holds nobody else up; of how much there may be, the events that may be open are the bound.
+// Dispatch implements Dispatcher. While a shard's backlog is being read its deliveries are kept for it, and those of other shards go on.
+// The bus bounds what is kept: it hands out no more events than may be open.
 func (d *Deliverer) Dispatch(ctx context.Context, ds []event.Message[event.Delivery]) error {
 	for n, batch := range d.byShard(ds) {
 		for taken := false; !taken; {
@@ -105,7 +105,7 @@ func (v *serving) end(now time.Time) {
 	}
 }
 
-// add takes a shard up, and returns what was dispatched to it before and whether that ends with what stood among the events at the beginning.
+// add takes a shard up. It returns what was dispatched to it before, and whether all events that stood on the bus at the beginning were.
 func (v *serving) add(s *shard) (dispatched []early, caughtUp bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

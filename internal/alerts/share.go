@@ -106,11 +106,11 @@ var causes = [...]struct{ label, reason string }{
 	causeUnverified: {labelUnverified, "too many events are waiting that their objects do not bear out: the oldest are given up"},
 }
 
-// enforceShare gives up the oldest deliveries of a queue that is over its share. What passes is not counted: a destination that keeps up
-// loses nothing because more happened at once than its share has room for.
+// enforceShare gives up the oldest deliveries of a queue that is over its share. What is direct is not counted: a destination that keeps
+// up loses nothing because more happened at once than its share has room for.
 func (s *shard) enforceShare(work context.Context, q *queue) {
-	room, bytes := s.Source.Quota()
-	quota, kib := min(s.Quota, room), bytes>>10
+	deliveries, bytes := s.Source.Quota()
+	quota, kib := min(s.Quota, deliveries), bytes>>10
 	excess, most := q.share.excess(q.entries-q.givenUp, quota, kib)
 	if unknown := q.unknown - max(1, most/unknownShare); unknown > 0 {
 		s.giveUpOldest(work, q, unknown, causeUnverified, func(e *entry) bool { return e.rank == rankUnknown })
@@ -118,19 +118,19 @@ func (s *shard) enforceShare(work context.Context, q *queue) {
 	if excess == 0 {
 		return
 	}
-	if excess, _ = q.share.excess(q.entries-q.givenUp-q.passing(), quota, kib); excess > 0 {
-		s.giveUpOldest(work, q, excess, causeQuota, func(e *entry) bool { return !e.passing() })
+	if excess, _ = q.share.excess(q.entries-q.givenUp-q.directs(), quota, kib); excess > 0 {
+		s.giveUpOldest(work, q, excess, causeQuota, func(e *entry) bool { return !e.direct() })
 	}
 }
 
-// passing reports whether the delivery is held with its event, which just happened: unless it is sent within spillAfter it is put on the
-// schedule, to wait there.
-func (e *entry) passing() bool { return e.item != nil && e.item.direct }
+// direct reports whether the delivery holds its event, which just happened: unless it is sent within spillAfter it is put on the schedule,
+// to wait there.
+func (e *entry) direct() bool { return e.item != nil && e.item.direct }
 
-// passing counts what passes, but for what is being sent: of that there may be a copy on the schedule.
-func (q *queue) passing() (n int) {
+// directs counts the direct deliveries that wait. Those that are being sent are left out: of these there may be a copy on the schedule.
+func (q *queue) directs() (n int) {
 	for _, it := range q.waiting {
-		if it.entry.passing() {
+		if it.entry.direct() {
 			n++
 		}
 	}

@@ -14,7 +14,7 @@ import (
 type base struct {
 	network *Network
 	proxy   func(*http.Request) (*url.URL, error)
-	// tls is nil for what every client has.
+	// tls is nil for defaultTLS, which is made with the transport.
 	tls   *tls.Config
 	conns conns
 

@@ -135,7 +135,7 @@ func (c Config) proxyURL() (*url.URL, error) {
 	return u, nil
 }
 
-// none reports whether nothing is said of TLS.
+// none reports whether there is no TLS material.
 func (t TLS) none() bool { return len(t.CA)+len(t.Cert)+len(t.Key) == 0 }
 
 func defaultTLS() *tls.Config { return &tls.Config{MinVersion: tls.VersionTLS12} }

@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"notifier/internal/fair"
 )
 
 // Older reports whether one resource version is known to come before another. Versions that do not compare, as an empty one, are not.
@@ -40,14 +42,5 @@ func Await(ctx context.Context, done <-chan struct{}, atMost time.Duration) bool
 	}
 }
 
-// Sleep waits, and reports whether the time passed before ctx ended.
-func Sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
+// Sleep is fair.Sleep, and reports whether the time passed before ctx ended.
+func Sleep(ctx context.Context, d time.Duration) bool { return fair.Sleep(ctx, d) == nil }
