@@ -32,21 +32,7 @@ func (c *Client) Do(ctx context.Context, h *http.Client, r Request) ([]byte, err
 	if u == nil {
 		u = c.address
 	}
-	var body io.Reader = http.NoBody
-	if r.Body != nil {
-		body = bytes.NewReader(r.Body)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, u.String(), body)
-	if err != nil {
-		return nil, event.NewError(event.Permanent, LabelPayload, "request could not be built", err)
-	}
-	if r.Body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	for name, values := range r.Header {
-		req.Header[http.CanonicalHeaderKey(name)] = values
-	}
-	resp, err := h.Do(req)
+	resp, err := c.request(h, newRequest(ctx, method, u, r))
 	if err != nil {
 		return nil, err
 	}
@@ -59,6 +45,34 @@ func (c *Client) Do(ctx context.Context, h *http.Client, r Request) ([]byte, err
 		return nil, event.NewError(event.Retry, LabelReply, "answer could not be read", err)
 	}
 	return answer, nil
+}
+
+// newRequest is http.NewRequest of a URL that was parsed before.
+func newRequest(ctx context.Context, method string, u *url.URL, r Request) *http.Request {
+	req := &http.Request{Method: method, URL: u, Host: strings.TrimSuffix(u.Host, ":"), Header: make(http.Header, len(r.Header)+2), Body: http.NoBody}
+	if r.Body != nil {
+		open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(r.Body)), nil }
+		req.Body, _ = open()
+		req.GetBody, req.ContentLength = open, int64(len(r.Body))
+		req.Header["Content-Type"] = []string{"application/json"}
+	}
+	for name, values := range r.Header {
+		req.Header[http.CanonicalHeaderKey(name)] = values
+	}
+	return req.WithContext(ctx)
+}
+
+// request makes a request by h. The Client's own only adds copies of the header to what its transport does, for redirects that are not
+// followed and cookies that are not kept, so the transport is called in its place.
+func (c *Client) request(h *http.Client, req *http.Request) (*http.Response, error) {
+	if h != c.http {
+		return h.Do(req)
+	}
+	if user := req.URL.User; user != nil && req.Header.Get("Authorization") == "" {
+		password, _ := user.Password()
+		req.SetBasicAuth(user.Username(), password)
+	}
+	return h.Transport.RoundTrip(req)
 }
 
 // Send makes one request as a whole send, within the timeout, and classifies the outcome.

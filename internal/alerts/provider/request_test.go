@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -93,5 +94,19 @@ func TestTheRootOfAnAddress(t *testing.T) {
 	c := requests(t, ClientOptions{}, func(http.ResponseWriter, *http.Request) {})
 	if got := c.Root("/v2/enqueue"); got.RequestURI() != "/v2/enqueue" || got.User != nil || got.Host == "" {
 		t.Errorf("got %s", got)
+	}
+}
+
+func TestTheUserOfAnAddressSignsInUnlessAHeaderDoes(t *testing.T) {
+	got := make(chan string, 1)
+	c := requests(t, ClientOptions{}, func(_ http.ResponseWriter, r *http.Request) { got <- r.Header.Get("Authorization") })
+	c.address.User = url.UserPassword("user", "pass")
+	for want, header := range map[string]http.Header{"Basic dXNlcjpwYXNz": nil, "Bearer token": {"authorization": {"Bearer token"}}} {
+		if err := c.Post(t.Context(), header, []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+		if sent := <-got; sent != want {
+			t.Errorf("signed in with %q, want %q", sent, want)
+		}
 	}
 }
