@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,16 +16,32 @@ const spillAfter = 30 * time.Second
 // Dispatch implements Dispatcher. While a shard's backlog is being read its deliveries are kept for it, and those of other shards go on.
 // The bus bounds what is kept: it hands out no more events than may be open.
 func (d *Deliverer) Dispatch(ctx context.Context, ds []event.Message[event.Delivery]) error {
-	for n, batch := range d.byShard(ds) {
-		for taken := false; !taken; {
-			s := d.shards.getOrKeep(n, early{ctx, batch})
-			taken = s == nil || s.call(ctx, func(work context.Context) { s.admitAll(work, batch) })
-			if !taken && ctx.Err() != nil {
-				return ctx.Err()
-			}
+	shards := make([]int, len(ds))
+	for i := range ds {
+		shards[i] = d.Source.DeliveryShard(ds[i].Value.Namespace, ds[i].Value.Provider)
+	}
+	if !slices.ContainsFunc(shards, func(n int) bool { return n != shards[0] }) { // most events are one Provider's
+		return d.admit(ctx, shards[0], ds)
+	}
+	for n, batch := range byShard(shards, ds) {
+		if err := d.admit(ctx, n, batch); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// admit hands deliveries to their shard.
+func (d *Deliverer) admit(ctx context.Context, shard int, batch []event.Message[event.Delivery]) error {
+	for {
+		s := d.shards.getOrKeep(shard, early{ctx, batch})
+		if s == nil || s.call(ctx, func(work context.Context) { s.admitAll(work, batch) }) {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
 }
 
 // early are deliveries that were dispatched before their shard was served, by a router that works until ctx ends.
@@ -34,17 +51,12 @@ type early struct {
 }
 
 // byShard divides deliveries among their shards, in their order.
-func (d *Deliverer) byShard(ds []event.Message[event.Delivery]) map[int][]event.Message[event.Delivery] {
-	shards, sizes := make([]int, len(ds)), map[int]int{}
-	for i := range ds {
-		shards[i] = d.Source.DeliveryShard(ds[i].Value.Namespace, ds[i].Value.Provider)
-		sizes[shards[i]]++
+func byShard(shards []int, ds []event.Message[event.Delivery]) map[int][]event.Message[event.Delivery] {
+	sizes := map[int]int{}
+	for _, n := range shards {
+		sizes[n]++
 	}
 	batches := make(map[int][]event.Message[event.Delivery], len(sizes))
-	if len(sizes) == 1 {
-		batches[shards[0]] = ds
-		return batches
-	}
 	for i, n := range shards {
 		if batches[n] == nil {
 			batches[n] = make([]event.Message[event.Delivery], 0, sizes[n])
