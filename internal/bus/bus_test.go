@@ -250,7 +250,7 @@ func publishRecords(t testing.TB, b *Bus, records ...*event.Record) {
 	t.Helper()
 	var msgs []*nats.Msg
 	for _, r := range records {
-		m, err := encodeRecord(r)
+		m, _, err := encodeRecord(r)
 		must(t, err)
 		msgs = append(msgs, m)
 	}

@@ -68,14 +68,15 @@ func (b *Bus) publishRecord(r *event.Record, commit func(*nats.Msg) (ack, error)
 		b.metrics.publishErrors.WithLabelValues(streamEvents).Inc()
 		return false, err
 	}
-	m, err := encodeRecord(r)
+	m, h, err := encodeRecord(r)
 	if err != nil {
 		return false, fmt.Errorf("publish event: %w", err)
 	}
 	a, err := commit(m)
 	if err != nil {
-		return false, fmt.Errorf("publish event: %w", err)
+		return false, fmt.Errorf("publish event: %w", err) // the client may still be sending the message
 	}
+	defer h.release()
 	b.recent.note(a.Seq) // a duplicate is perhaps of a publish whose answer was lost
 	b.stats.unrouted.Add(int64(m.Size()))
 	r.Seq = a.Seq
@@ -84,7 +85,8 @@ func (b *Bus) publishRecord(r *event.Record, commit func(*nats.Msg) (ack, error)
 
 // FollowEvents calls h with every event accepted since from, in stream order, until ctx ends. Every replica that asks sees all
 // events. Of a record's event h may use the object, the reason, the severity, the time, the revision, and of a POSTed failure the first
-// event.MessageStart bytes of the message. Following survives the loss of the connection, and then goes on where it was.
+// event.MessageStart bytes of the message. It may not change the record, nor keep it: others read it, and what is kept of its texts should
+// be copied, or all of the event stays in memory. Following survives the loss of the connection, and then goes on where it was.
 func (b *Bus) FollowEvents(ctx context.Context, from time.Time, h func(*event.Record)) error {
 	f := feed{bus: b, from: from, headers: true}
 	for ctx.Err() == nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -21,23 +20,17 @@ type logEntry struct {
 	msg    *nats.Msg
 }
 
-// brief returns what the headers tell of a record, nil if it is none.
+// brief returns the record, or what the headers tell of it; nil if it is none.
 func (l logEntry) brief() *event.Record {
-	if l.record == nil {
-		r, err := recordFromHeaders(l.msg.Header)
-		if err != nil {
-			return nil // Events makes a dead letter of it
-		}
-		r.Seq = l.seq
-		return r
+	if l.record != nil {
+		return l.record
 	}
-	r := *l.record
-	r.Event.Metadata, r.Event.ReportingController, r.Event.ReportingInstance = nil, "", ""
-	r.Event.Message = strings.Clone(toldMessage(l.record)) // the rest of it is not kept for the caller
-	if revision := toldRevision(l.record); revision != "" {
-		r.Event.SetRevision(revision)
+	r, err := recordFromHeaders(l.msg.Header)
+	if err != nil {
+		return nil // Events makes a dead letter of it
 	}
-	return &r
+	r.Seq = l.seq
+	return r
 }
 
 // feed reads EVENTS in order: from memory what this process published lately, and from the stream all else. With a remote server, where

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -46,13 +47,36 @@ const (
 // encodeJSON encodes without the escapes that make JSON safe within HTML: they would make a body of '<' six times as long,
 // and an event that was accepted would not fit the bus.
 func encodeJSON(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+	e := encoders.Get().(*encoder)
+	defer e.release()
+	if err := e.json.Encode(v); err != nil {
 		return nil, err
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	return bytes.Clone(bytes.TrimSuffix(e.out.Bytes(), []byte("\n"))), nil
+}
+
+// maxEncoder is the largest buffer, in bytes, that an encoder keeps for what is encoded next.
+const maxEncoder = 64 << 10
+
+// encoder is what encodeJSON writes to. It is used again, so that what is encoded is the only garbage.
+type encoder struct {
+	out  bytes.Buffer
+	json *json.Encoder
+}
+
+var encoders = sync.Pool{New: func() any {
+	e := &encoder{}
+	e.json = json.NewEncoder(&e.out)
+	e.json.SetEscapeHTML(false)
+	return e
+}}
+
+func (e *encoder) release() {
+	if e.out.Cap() > maxEncoder {
+		return
+	}
+	e.out.Reset()
+	encoders.Put(e)
 }
 
 // setHeader sets a header to a value from outside. Line breaks, quotes and anything that is not printable ASCII are
@@ -87,14 +111,23 @@ func percentEncode(s string) string {
 // recordHeaders is how many headers a record has at most.
 const recordHeaders = 24
 
-// headers makes the header of a message, all values of which stand in one slice: a header of many costs little more than one.
+// headers makes the header of a record, all values of which stand in one slice: a header of many costs little more than one.
 type headers struct {
 	all    nats.Header
 	values []string
 }
 
-func newHeaders(n int) *headers {
-	return &headers{all: make(nats.Header, n), values: make([]string, 0, n)}
+// headersPool has the headers of records that were published: a map of so many is a tenth of what an event costs.
+var headersPool = sync.Pool{New: func() any {
+	return &headers{all: make(nats.Header, recordHeaders), values: make([]string, 0, recordHeaders)}
+}}
+
+// release lets another message have the header. Neither the message nor its header may be used afterwards.
+func (h *headers) release() {
+	clear(h.all)
+	clear(h.values)
+	h.values = h.values[:0]
+	headersPool.Put(h)
 }
 
 // set is setHeader, of a name that was not set.
@@ -124,17 +157,18 @@ func headerTime(h nats.Header, name string) time.Time {
 	return t
 }
 
-// encodeRecord writes a record as Flux's event JSON, with everything else in headers, so that anyone may read the stream.
-func encodeRecord(r *event.Record) (*nats.Msg, error) {
+// encodeRecord writes a record as Flux's event JSON, with everything else in headers, so that anyone may read the stream. The headers may
+// be released once nobody uses the message any more.
+func encodeRecord(r *event.Record) (*nats.Msg, *headers, error) {
 	if r.ID == "" {
-		return nil, errors.New("record has no ID")
+		return nil, nil, errors.New("record has no ID")
 	}
 	body, err := encodeJSON(r.Event)
 	if err != nil {
-		return nil, fmt.Errorf("encode event: %w", err)
+		return nil, nil, fmt.Errorf("encode event: %w", err)
 	}
 	o := r.Event.InvolvedObject
-	h := newHeaders(recordHeaders)
+	h := headersPool.Get().(*headers)
 	h.set(nats.MsgIdHdr, r.ID)
 	h.set("ce-id", r.ID)
 	h.set("ce-specversion", ceSpecVersion)
@@ -163,14 +197,14 @@ func encodeRecord(r *event.Record) (*nats.Msg, error) {
 	if r.Labels != nil {
 		labels, err := encodeJSON(r.Labels)
 		if err != nil {
-			return nil, fmt.Errorf("encode labels: %w", err)
+			return nil, nil, fmt.Errorf("encode labels: %w", err)
 		}
 		if len(labels) > maxLabels {
 			labels = []byte("{}") // an object that has labels, none of which can be matched
 		}
 		h.set(headerLabels, string(labels))
 	}
-	return &nats.Msg{Subject: eventSubject(o), Header: h.all, Data: body}, nil
+	return &nats.Msg{Subject: eventSubject(o), Header: h.all, Data: body}, h, nil
 }
 
 // toldMessage is what the headers have of a record's message: of a POSTed failure the beginning, which a watcher compares with the object.
@@ -183,7 +217,7 @@ func toldMessage(r *event.Record) string {
 
 // toldRevision is the revision that the headers have of a record, empty if it has none or one that is too long.
 func toldRevision(r *event.Record) string {
-	if revision := r.Event.Revision(); len(revision) <= maxRevision {
+	if revision := r.Event.Revision(); len(revision) <= event.MaxRevision {
 		return revision
 	}
 	return ""
@@ -191,9 +225,6 @@ func toldRevision(r *event.Record) string {
 
 // maxLabels bounds an object's labels as they cross the bus, in bytes of JSON: the server takes 64 KiB of headers.
 const maxLabels = 16 << 10
-
-// maxRevision bounds a revision as headers have it, in bytes.
-const maxRevision = 1 << 10
 
 // recordFromHeaders reads everything but the metadata of the event, of which it reads the revision, and its message, of which it reads the
 // first event.MessageStart bytes where it is a POSTed failure's.

@@ -114,6 +114,9 @@ func (e Event) Validate() error {
 // MessageStart is how many bytes of a POSTed failure's message are told where events are read without their bodies.
 const MessageStart = 512
 
+// MaxRevision is the longest revision, in bytes, that is told and kept of an event beside its body.
+const MaxRevision = 1 << 10
+
 // maxMetadata bounds the metadata of an event, keys and values together, in bytes. An event is copied for every Alert that it
 // matches, so its size is what a tenant can multiply.
 const maxMetadata = 32 << 10

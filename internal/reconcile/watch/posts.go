@@ -2,6 +2,7 @@ package watch
 
 import (
 	"container/list"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,15 +22,19 @@ type post struct {
 	uid      string
 	outcome  event.Outcome
 	accepted time.Time
-	// message is how the event's message begins, revision what it is about if it says so.
+	// message is how the message of a failure begins, revision what the event is about if it says so in no more than event.MaxRevision bytes.
 	message, revision string
 }
 
 func postOf(it item, r *event.Record) post {
-	return post{
-		item: it, uid: r.Event.InvolvedObject.UID, outcome: r.Outcome, accepted: r.Accepted,
-		message: r.Event.Message, revision: r.Event.Revision(),
+	x := post{item: it, uid: r.Event.InvolvedObject.UID, outcome: r.Outcome, accepted: r.Accepted}
+	if x.outcome == event.OutcomeFailed {
+		x.message = strings.Clone(r.Event.Message[:min(len(r.Event.Message), event.MessageStart)]) // the rest of it is not kept
 	}
+	if revision := r.Event.Revision(); len(revision) <= event.MaxRevision {
+		x.revision = revision
+	}
+	return x
 }
 
 // postLead is by how much a POST may be older than the state that it is about: controllers say how a reconciliation ended before they

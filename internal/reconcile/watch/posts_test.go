@@ -227,3 +227,17 @@ func TestALatePostAboutTheLastRevisionDoesNotTellTheNext(t *testing.T) {
 		w.wantTold("failed app r1", "failed app r2")
 	})
 }
+
+// Fails when postOf keeps the event's texts as they are: a post is kept long after its event, and events are up to a megabyte.
+func TestAPostKeepsNoMoreThanWhatItIsComparedBy(t *testing.T) {
+	r := postRecord(event.OutcomeFailed, "uid-1", strings.Repeat("r", event.MaxRevision+1))
+	r.Event.Message = strings.Repeat("y", 1<<20)
+	if x := postOf(item{}, r); len(x.message) != event.MessageStart || x.revision != "" {
+		t.Errorf("kept %d bytes of the message and %d of the revision", len(x.message), len(x.revision))
+	}
+	r = postRecord(event.OutcomeSucceeded, "uid-1", "r1")
+	r.Event.Message = "applied"
+	if x := postOf(item{}, r); x.message != "" || x.revision != "r1" {
+		t.Errorf("kept message %q and revision %q of a success", x.message, x.revision)
+	}
+}
