@@ -13,8 +13,6 @@ import (
 )
 
 const (
-	// maxSend bounds a send whatever its destination's timeout is.
-	maxSend = 5 * time.Minute
 	// busTimeout bounds one call of the bus.
 	busTimeout = 2 * time.Second
 	// A call of the bus that failed is tried again after busGap, doubling up to maxBusGap.
@@ -108,10 +106,9 @@ func (s *shard) wasSent(work context.Context, d *event.Delivery) (bool, error) {
 	return s.History.WasSent(ctx, d)
 }
 
-// send makes one attempt. A panic is a failure like another, but for its label: a Sender must not take the process down.
+// send makes one attempt, which its Sender bounds. A panic is a failure like another, but for its label: a Sender must not take the process
+// down.
 func (s *shard) send(work context.Context, d *event.Delivery, dest *Destination) (err error) {
-	ctx, cancel := context.WithTimeout(work, maxSend)
-	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
 			// The value may quote what the sender worked on; the stack holds no values.
@@ -120,7 +117,7 @@ func (s *shard) send(work context.Context, d *event.Delivery, dest *Destination)
 			err = event.NewError(event.Retry, labelPanic, "internal error in the sender", errPanic)
 		}
 	}()
-	return dest.Sender.Send(ctx, notification(d))
+	return dest.Sender.Send(work, notification(d))
 }
 
 // notification is what a destination is sent of a delivery.

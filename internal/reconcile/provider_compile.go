@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -123,13 +124,16 @@ func (c credentials) version(p *v1beta3.Provider) string {
 	return strings.Join(parts, "/")
 }
 
+// maxTimeout is the longest that a send may take, whatever a Provider's spec says: it has a place among the Provider's sends meanwhile.
+const maxTimeout = 5 * time.Minute
+
 // providerConfig puts spec and Secrets together. Its errors quote nothing of a Secret.
 func providerConfig(p *v1beta3.Provider, c credentials, network provider.Network) (provider.Config, error) {
 	cfg := provider.Config{
 		Type: p.Spec.Type, Namespace: p.Namespace, Name: p.Name, UID: string(p.UID),
 		Address: p.Spec.Address, Channel: p.Spec.Channel, Username: p.Spec.Username,
 		ServiceAccount: p.Spec.ServiceAccountName, JetStream: p.Spec.JetStream,
-		Timeout: p.Timeout(), Network: network, Proxy: provider.Proxy{Address: p.Spec.Proxy},
+		Timeout: min(p.Timeout(), maxTimeout), Network: network, Proxy: provider.Proxy{Address: p.Spec.Proxy},
 	}
 	var errs []error
 	if a := p.Spec.ServiceAccountName; a != "" && len(validation.IsDNS1123Subdomain(a)) > 0 {

@@ -210,6 +210,10 @@ func TestHowSpecAndSecretsAreJoined(t *testing.T) {
 			spec: func(s *v1beta3.ProviderSpec) { s.Timeout = nil },
 			want: with(func(c *provider.Config) { c.Timeout = 15 * time.Second }),
 		},
+		"a timeout is 5 minutes at most, so that a send's place is free again": {
+			spec: func(s *v1beta3.ProviderSpec) { s.Timeout = &metav1.Duration{Duration: 6 * time.Minute} },
+			want: with(func(c *provider.Config) { c.Timeout = 5 * time.Minute }),
+		},
 		"the Secret wins over the spec, trims the address and leaves the token as it is": {
 			given: credentials{main: secretOf("address", " a\n", "username", "u", "password", "p", "token", " t\n", "headers", "A: b\nC: d",
 				"proxy", "http://secret-proxy")},
