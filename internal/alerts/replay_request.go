@@ -54,24 +54,18 @@ func (d *Deliverer) Replay(ctx context.Context, namespace string, req view.Repla
 	if err != nil {
 		return view.ReplayResult{}, fmt.Errorf("find what to replay: %w", err)
 	}
-	limited := 0
-	for _, of := range byProvider(found) {
-		if !d.requests.rate.Allow(destinationKey{namespace, of[0].Provider}) {
-			limited += len(of)
-			r.refuseAll(of, tooOften().Reason)
-			continue
-		}
-		if err := r.provider(ctx, of); err != nil {
+	r.found = byProvider(found)
+	for len(found) > 0 && r.result.Replayed < view.MaxReplay {
+		next := found[:min(len(found), view.MaxReplay-r.result.Replayed)]
+		found = found[len(next):] // of refused ones there may be many in front of others
+		if err := r.replay(ctx, next); err != nil {
 			return r.result, err
 		}
 	}
-	if limited > 0 {
-		if r.result.Replayed == 0 {
-			return view.ReplayResult{}, tooOften()
-		}
-		r.result.More = true
+	if r.limited && r.result.Replayed == 0 {
+		return view.ReplayResult{}, tooOften()
 	}
-	if r.result.More {
+	if r.result.More = r.result.More || r.limited || len(found) > 0; r.result.More {
 		r.result.Until = req.Until
 		if req.Until.IsZero() {
 			r.result.Until = r.now
@@ -86,6 +80,17 @@ type replayed struct {
 	namespace string
 	now       time.Time
 	result    view.ReplayResult
+	// found is all that was found, by Provider, and begun are the Providers that were looked at.
+	found map[string][]view.Delivery
+	begun map[string]*replayedProvider
+	// limited says that a Provider was asked for too often.
+	limited bool
+}
+
+// replayedProvider is a Provider of a request. Letters are those among all that was found for it, by their IDs.
+type replayedProvider struct {
+	allowed bool
+	letters map[string]event.Dead
 }
 
 func (r *replayed) refuse(id, why string) {
@@ -112,9 +117,6 @@ func (r *replayed) find(ctx context.Context, req view.ReplayRequest) (found []vi
 		found, err = r.selected(ctx, req)
 	}
 	slices.SortFunc(found, func(x, y view.Delivery) int { return comparePlaces(x.Order, x.ID, y.Order, y.ID) })
-	if len(found) > view.MaxReplay {
-		found, r.result.More = found[:view.MaxReplay], true
-	}
 	return found, err
 }
 
@@ -171,23 +173,53 @@ func (r *replayed) selected(ctx context.Context, req view.ReplayRequest) (found 
 }
 
 // byProvider divides deliveries by their Providers, each part in the order of the whole.
-func byProvider(found []view.Delivery) [][]view.Delivery {
-	at := map[string]int{}
-	var parts [][]view.Delivery
+func byProvider(found []view.Delivery) map[string][]view.Delivery {
+	parts := map[string][]view.Delivery{}
 	for _, d := range found {
-		i, known := at[d.Provider]
-		if !known {
-			i = len(parts)
-			at[d.Provider] = i
-			parts = append(parts, nil)
-		}
-		parts[i] = append(parts[i], d)
+		parts[d.Provider] = append(parts[d.Provider], d)
 	}
 	return parts
 }
 
-// provider replays deliveries of one Provider.
-func (r *replayed) provider(ctx context.Context, of []view.Delivery) error {
+// replay replays deliveries that were found.
+func (r *replayed) replay(ctx context.Context, found []view.Delivery) error {
+	for name, of := range byProvider(found) {
+		p, err := r.begin(ctx, name)
+		if err != nil {
+			return err
+		}
+		if !p.allowed {
+			r.limited = true
+			r.refuseAll(of, tooOften().Reason)
+			continue
+		}
+		if err := r.provider(ctx, of, p.letters); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begin returns a Provider of the request, which counts once against the Provider's rate of requests.
+func (r *replayed) begin(ctx context.Context, name string) (p *replayedProvider, err error) {
+	if p := r.begun[name]; p != nil {
+		return p, nil
+	}
+	p = &replayedProvider{allowed: r.requests.rate.Allow(destinationKey{r.namespace, name})}
+	if p.allowed {
+		if p.letters, err = r.letters(ctx, r.found[name]); err != nil {
+			return nil, err
+		}
+	}
+	if r.begun == nil {
+		r.begun = map[string]*replayedProvider{}
+	}
+	r.begun[name] = p
+	return p, nil
+}
+
+// provider replays deliveries of one Provider, letters among them.
+func (r *replayed) provider(ctx context.Context, of []view.Delivery, letters map[string]event.Dead) (err error) {
 	name := of[0].Provider
 	dest := r.Destinations.Get(r.namespace, name)
 	switch {
@@ -200,10 +232,6 @@ func (r *replayed) provider(ctx context.Context, of []view.Delivery) error {
 	case dest.Unsupported:
 		r.refuseAll(of, dest.NotReady)
 		return nil
-	}
-	letters, err := r.letters(ctx, of)
-	if err != nil {
-		return err
 	}
 	var ready []event.Dead
 	for i := range of {

@@ -336,6 +336,38 @@ func TestWhatWaitsOrIsNotKnownIsNotReplayed(t *testing.T) {
 	})
 }
 
+// TestWhatIsRefusedLeavesRoomForWhatIsNot fails when as many refused deliveries as a request replays, which are older, end it: then the
+// others are never replayed.
+func TestWhatIsRefusedLeavesRoomForWhatIsNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, dest := newWorld(t), &refusing{}
+		w.version("chat", "1", dest)
+		w.version("other", "1", dest)
+		d, _, stop := w.start()
+		for range view.MaxReplay + 1 {
+			w.bus.publish(w.routed("other", "app"))
+		}
+		var want []string
+		for range 3 {
+			is := w.routed("chat", "app")
+			want = append(want, is.ID)
+			w.bus.publish(is)
+		}
+		wait(time.Minute)
+		dest.mended.Store(true)
+		w.alerts.Delete("team-a/alert-of-other")
+		r := replay(t, d, view.ReplayRequest{State: view.StateDead})
+		wait(time.Minute)
+		if r.Replayed != len(want) || r.More || len(r.Refused) != maxRefused {
+			t.Errorf("%d replayed, %d refused, more: %t", r.Replayed, len(r.Refused), r.More)
+		}
+		if got := dest.ids(); !slices.Equal(got, want) {
+			t.Errorf("%v sent", got)
+		}
+		stop()
+	})
+}
+
 // TestT6ReplaysAreBounded fails when a request has no bound, when the newest come first, or when a Provider has no rate of requests.
 func TestT6ReplaysAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
