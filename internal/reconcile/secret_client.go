@@ -81,7 +81,7 @@ func (c secretClient) Watch(ctx context.Context, key kube.Key, resourceVersion s
 		AllowWatchBookmarks: true,
 		TimeoutSeconds:      &life,
 		Watch:               true,
-	}, scheme.ParameterCodec).Stream(ctx)
+	}, scheme.ParameterCodec).MaxRetries(0).Stream(ctx) // secrets.away tries again
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -136,5 +137,23 @@ func TestStoppingAWatchOfASecretEndsIt(t *testing.T) {
 	w.Stop()
 	if err := <-ended; err == nil {
 		t.Error("Next returned an event")
+	}
+}
+
+// Fails when a watch that the API server cannot begin yet waits by itself, up to half a minute, and not with all others for its return.
+func TestAWatchOfASecretThatIsRefusedForNowEndsAtOnce(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "30")
+		w.WriteHeader(http.StatusTooManyRequests)
+	}))
+	t.Cleanup(server.Close)
+	c, err := newSecretClient(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if _, err := c.Watch(ctx, kube.Key{Namespace: "team-a", Name: "hook"}, "0", time.Minute); ctx.Err() != nil || !kube.IsAway(err) {
+		t.Errorf("after %v: %v", ctx.Err(), err)
 	}
 }

@@ -143,7 +143,10 @@ func (r *run) fill(ctx context.Context, done string) error {
 	}
 	r.Say("the objects are there already")
 	for _, resource := range env.Kinds { // an API server that has just started reads a kind from etcd when it is first asked for
-		if _, err := r.system.Dynamic.Resource(resource).List(ctx, metav1.ListOptions{ResourceVersion: "0"}); err != nil {
+		if err := env.Eventually(ctx, func(ctx context.Context) error {
+			_, err := r.system.Dynamic.Resource(resource).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+			return err
+		}); err != nil {
 			return fmt.Errorf("list %s: %w", resource.Resource, err)
 		}
 	}

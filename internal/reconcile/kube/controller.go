@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 
@@ -91,6 +92,9 @@ func Watch[T Object, K comparable](
 	registration, err := in.shared.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: enqueue,
 		UpdateFunc: func(was, is any) {
+			if same(was.(T), is.(T)) {
+				return // a list after an outage repeats every object
+			}
 			if changed != nil && was.(T).GetUID() == is.(T).GetUID() && !changed(was.(T), is.(T)) {
 				return
 			}
@@ -106,6 +110,11 @@ func Watch[T Object, K comparable](
 	synced := registration.HasSyncedChecker()
 	c.synced = append(c.synced, synced)
 	return synced, nil
+}
+
+// same reports whether an update brings an object in the version that was there.
+func same(was, is metav1.Object) bool {
+	return was.GetResourceVersion() != "" && was.GetResourceVersion() == is.GetResourceVersion() && was.GetUID() == is.GetUID()
 }
 
 // Unwrap returns the object that an informer's handler was given. A deletion that was missed while disconnected arrives as a

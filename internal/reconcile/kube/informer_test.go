@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
 
 	v1 "notifier/api/v1"
@@ -134,6 +135,59 @@ func TestOtherTroubleIsLogged(t *testing.T) {
 		stop()
 		if !strings.Contains(log.String(), "the server is away") {
 			t.Errorf("log: %s", log.String())
+		}
+	})
+}
+
+// Fails when every object is reconciled again, though none changed, because the API server does not know any more what came since the
+// last list: after an outage of a large cluster that is tens of thousands at once.
+func TestAListThatRepeatsWhatIsKnownReconcilesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := newReceiver("a"), newReceiver("b")
+		a.ResourceVersion, b.ResourceVersion = "1", "2"
+		cluster, resource := newCluster(t, a, b)
+		watches := make(chan *watch.FakeWatcher, 2)
+		cluster.PrependWatchReactor("receivers", func(clienttesting.Action) (bool, watch.Interface, error) {
+			w := watch.NewFake()
+			watches <- w
+			return true, w, nil
+		})
+		i, err := kube.NewInformer(resource, "", nil, discard())
+		if err != nil {
+			t.Fatal(err)
+		}
+		reconciled := make(chan kube.Key, 10)
+		c := kube.NewController(kube.ControllerOptions[kube.Key]{
+			Name: "test", Workers: 1, Parts: kube.Key.Parts, Log: discard(),
+			Reconcile: func(_ context.Context, k kube.Key) error {
+				reconciled <- k
+				return nil
+			},
+		})
+		if _, err := kube.Watch(c, i, kube.Self[*v1.Receiver], nil); err != nil {
+			t.Fatal(err)
+		}
+		defer runInformer(t, i)()
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		defer cancel()
+		wg.Go(func() { _ = c.Run(ctx) })
+		first := <-watches
+		synctest.Wait()
+		if n := len(reconciled); n != 2 {
+			t.Errorf("reconciled at first: %d", n)
+		}
+		changed := b.DeepCopy()
+		changed.ResourceVersion = "4"
+		if err := cluster.Tracker.Update(v1.Resource("receivers"), changed, b.Namespace); err != nil {
+			t.Fatal(err)
+		}
+		first.Error(&apierrors.NewResourceExpired("too old").ErrStatus)
+		<-watches // so it was listed again
+		synctest.Wait()
+		if n := len(reconciled); n != 3 {
+			t.Errorf("reconciled after a list that has one change: %d, want the 2 of the first and 1", n)
 		}
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/gentype"
+	"k8s.io/client-go/rest"
 )
 
 // ListFirst is what an informer's cache.ListWatch is given as its client (cache.ToListWatcherWithWatchListSemantics), so that the informer
@@ -91,11 +92,9 @@ type streamingClient[T Object, L runtime.Object] struct {
 // List returns the objects of the namespace, or of all.
 func (c streamingClient[T, L]) List(ctx context.Context, options metav1.ListOptions) (L, error) {
 	list := c.newList()
-	namespace := c.GetNamespace()
 	var body io.ReadCloser
 	if err := c.api.away.Try(ctx, func() (err error) {
-		body, err = c.GetClient().Get().NamespaceIfScoped(namespace, namespace != "").Resource(c.plural).
-			VersionedParams(&options, c.api.codec).Stream(ctx)
+		body, err = c.request(options).Stream(ctx)
 		return err
 	}); err != nil {
 		return list, err
@@ -127,11 +126,19 @@ func (c streamingClient[T, L]) List(ctx context.Context, options metav1.ListOpti
 
 // Watch follows the objects of the namespace, or all.
 func (c streamingClient[T, L]) Watch(ctx context.Context, options metav1.ListOptions) (events watch.Interface, err error) {
+	options.Watch = true
 	err = c.api.away.Try(ctx, func() (err error) {
-		events, err = c.ClientWithList.Watch(ctx, options)
+		events, err = c.request(options).Watch(ctx)
 		return err
 	})
 	return events, err
+}
+
+// request asks for objects of the namespace, or of all. Outage tries it again, not the request itself.
+func (c streamingClient[T, L]) request(options metav1.ListOptions) *rest.Request {
+	namespace := c.GetNamespace()
+	return c.GetClient().Get().NamespaceIfScoped(namespace, namespace != "").Resource(c.plural).
+		VersionedParams(&options, c.api.codec).MaxRetries(0)
 }
 
 // decodeItem decodes the next object. An object that does not fit its Go type is decoded once more, without the parts at fault.

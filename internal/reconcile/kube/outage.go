@@ -18,7 +18,9 @@ const (
 )
 
 // Outage delays all requests of one kind together while the API server does not answer, so that all go on at most two seconds after its
-// return: an informer left to itself would by then wait for up to a minute. Log is required.
+// return: an informer left to itself would by then wait for up to a minute. Requests must not try again by themselves
+// (rest.Request.MaxRetries): an API server that has started answers 429 while it reads a kind from etcd, with a Retry-After that grows
+// exponentially with the time that this takes, 15 s after 45 s of it and up to 30 s, and client-go keeps to that. Log is required.
 type Outage struct {
 	Log *slog.Logger
 

@@ -3,9 +3,11 @@ package kube_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	v1 "notifier/api/v1"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -72,5 +75,42 @@ func TestAnAnswerOfTheAPIServerIsNotWaitedFor(t *testing.T) {
 	})
 	if err == nil || asked != 1 {
 		t.Errorf("asked %d times after the end: %v", asked, err)
+	}
+}
+
+// Fails when a request keeps to the Retry-After of an API server that has started and reads the kind from etcd: up to half a minute beyond
+// the time that it takes.
+func TestAKindThatTheAPIServerIsReadingIsAskedForAgainSoon(t *testing.T) {
+	for name, ask := range map[string]func(context.Context, kube.Client[*v1.Receiver, *v1.ReceiverList]) error{
+		"list": func(ctx context.Context, c kube.Client[*v1.Receiver, *v1.ReceiverList]) error {
+			_, err := c.List(ctx, metav1.ListOptions{ResourceVersion: "7"})
+			return err
+		},
+		"watch": func(ctx context.Context, c kube.Client[*v1.Receiver, *v1.ReceiverList]) error {
+			w, err := c.Watch(ctx, metav1.ListOptions{ResourceVersion: "7"})
+			if err == nil {
+				w.Stop()
+			}
+			return err
+		},
+	} {
+		var asked atomic.Int64
+		resource := realResource(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			if watches := r.URL.Query().Get("watch") != ""; watches != (name == "watch") {
+				t.Errorf("%s: asked for %s", name, r.URL)
+			}
+			if asked.Add(1) == 1 {
+				w.Header().Set("Retry-After", "30")
+				w.WriteHeader(http.StatusTooManyRequests)
+				return
+			}
+			_, _ = fmt.Fprint(w, `{"kind":"ReceiverList","metadata":{"resourceVersion":"9"},"items":[]}`)
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		if err := ask(ctx, resource.In("")); err != nil || asked.Load() != 2 {
+			t.Errorf("%s: asked %d times within 10 s: %v", name, asked.Load(), err)
+		}
+		cancel()
 	}
 }

@@ -53,7 +53,7 @@ func (s *Server) ListerWatcher(kind *Kind, resource schema.GroupVersionResource,
 		if namespace != "" {
 			r = r.Suffix("namespaces", namespace)
 		}
-		return r.Suffix(resource.Resource).SpecificallyVersionedParams(o, optionsCodec, version1)
+		return r.Suffix(resource.Resource).SpecificallyVersionedParams(o, optionsCodec, version1).MaxRetries(0) // stream tries again
 	}
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {

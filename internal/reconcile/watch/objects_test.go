@@ -1,13 +1,16 @@
 package watch
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -86,4 +89,35 @@ func TestObjectsAreReadAsTheAPIServerSendsThem(t *testing.T) {
 	if len(asked) != 2 || !strings.HasPrefix(asked[0], path) || !strings.HasPrefix(asked[1], path) || !strings.Contains(asked[1], "resourceVersion=9") {
 		t.Errorf("asked for %q", asked)
 	}
+}
+
+// Fails when a request keeps to the Retry-After of an API server that has started and reads the kind from etcd: up to half a minute beyond
+// the time that it takes.
+func TestAKindThatTheAPIServerIsReadingIsAskedForAgainSoon(t *testing.T) {
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if asked.Add(1)%2 == 1 {
+			w.Header().Set("Retry-After", "30")
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
+		_, _ = fmt.Fprint(w, `{"kind":"GitRepositoryList","metadata":{"resourceVersion":"9"},"items":[]}`)
+	}))
+	defer server.Close()
+	s, err := NewServer(&rest.Config{Host: server.URL}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	resource := kustomizations.GroupVersion().WithResource("gitrepositories")
+	lw := cache.ToListerWatcherWithContext(s.ListerWatcher(kindNamed("GitRepository"), resource, ""))
+	if _, err := lw.ListWithContext(ctx, metav1.ListOptions{ResourceVersion: "7"}); err != nil || asked.Load() != 2 {
+		t.Errorf("list: asked %d times within 10 s: %v", asked.Load(), err)
+	}
+	w, err := lw.WatchWithContext(ctx, metav1.ListOptions{ResourceVersion: "9"})
+	if err != nil || asked.Load() != 4 {
+		t.Fatalf("watch: asked %d times within 10 s: %v", asked.Load(), err)
+	}
+	w.Stop()
 }
