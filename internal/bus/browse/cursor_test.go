@@ -38,7 +38,7 @@ func TestACursorIsGoodForItsListAlone(t *testing.T) {
 	}
 }
 
-// FuzzCursor decodes forged cursors with a correct check. Fails when one panics or has another number of places than were asked for.
+// FuzzCursor decodes forged cursors with a correct check. Fails when one panics or has another number of places than requested.
 func FuzzCursor(f *testing.F) {
 	f.Add([]byte{3, 1, 0, 1, 0, 1, 0}, "")
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, "x")
