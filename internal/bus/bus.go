@@ -17,8 +17,8 @@ import (
 	"notifier/internal/fair"
 )
 
-// ErrLost is returned by Run when the bus will not recover in this process: the embedded JetStream shut down or cannot write a stream, as
-// on a full disk, or the connection was closed for good. The process should end with an error and be restarted.
+// ErrLost is returned by Run when the bus will not recover in this process. Either the embedded JetStream shut down or cannot write a
+// stream, as on a full disk, or the connection was closed for good. The process should end with an error and be restarted.
 var ErrLost = errors.New("bus is lost")
 
 const (

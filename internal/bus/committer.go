@@ -10,8 +10,8 @@ import (
 	"notifier/internal/fair"
 )
 
-// After a round of several messages the committer waits for the next one to fill: for a fraction of the time that the round took, so that
-// the wait costs little, and for no longer than gatherMax, which a person at a terminal does not notice.
+// After a round of several messages the committer waits for the next one to fill. It waits for a fraction of the time that the round took,
+// so that the wait costs little, and for gatherMax at most, which a person at a terminal does not notice.
 const (
 	gatherShare = 8
 	gatherMax   = 2 * time.Millisecond
@@ -23,11 +23,11 @@ const maxRound = 128
 // committer is the group commit of one stream. While one round is being written, the messages that arrive wait, and are then written
 // together with one sync.
 //
-// One namespace's messages do not wait for all of another's (invariant T6): namespaces take turns, so a message that is its namespace's
+// One namespace's messages do not wait for all of another's (invariant T6): namespaces take turns. So a message that is its namespace's
 // only one waits for the current round and is in the next.
 //
 // A round is sealed before its first message is sent: it acknowledges no later caller. The messages of a namespace reach the stream in the
-// order of their calls. Memory is bounded by the number of callers, who all wait.
+// order of their calls. Memory is bounded by the number of waiting callers.
 type committer struct {
 	write func(ctx context.Context, msgs []*nats.Msg) []outcome
 	work  *sync.WaitGroup

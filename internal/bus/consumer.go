@@ -17,7 +17,7 @@ import (
 
 const (
 	// priorityGroup is the one group of each consumer. Its pinned-client policy is the fence: after a new worker has unpinned and asked, the
-	// server refuses the requests of a worker that does not yet know of the end of its term.
+	// server refuses the requests of a worker whose term has ended unnoticed.
 	priorityGroup = "owner"
 	pinnedTTL     = 15 * time.Second
 	// pullBatch bounds the messages that the worker has taken from the server and not yet handed out; pullBytes bounds large messages.

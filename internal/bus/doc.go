@@ -26,7 +26,7 @@
 //   - WEBHOOKS: 24 hours, 2,880 messages a Receiver, Budgets.Webhooks bytes; the oldest are discarded. Of one namespace RecordWebhooks
 //     takes a sixteenth of these bytes at once and one more a day, and refuses more with ErrFull.
 //
-// The bounds are scaled down together to the size of the disk, but none below the unhandled messages that its stream keeps: a data
+// The bounds are scaled down together to the size of the disk, but none below the unhandled messages that its stream keeps. So a data
 // directory on a disk that has become smaller opens with all of them.
 //
 // When the disk is full nevertheless, JetStream shuts down in this process. Every publish fails, Ready fails, and Run returns ErrLost, so
@@ -36,7 +36,7 @@
 // # Disk
 //
 // The embedded server runs without SyncAlways, which syncs each message and each removal under the stream's lock. It has no group sync of
-// its own: sync_interval is a background sync every two minutes, persist mode "async" acknowledges before anything is written, and an
+// its own. sync_interval is a background sync every two minutes, persist mode "async" acknowledges before a message is written, and an
 // atomic batch is staged in a store of its own, at about seven syncs. So this process syncs the server's files itself. These are on disk:
 //   - EVENTS and TRIGGERS before a publish returns, so before a 2xx;
 //   - DELIVERIES, rescheduled or not, and DEADLETTERS before a publish returns, so before their source message is acknowledged;
@@ -50,7 +50,7 @@
 // directory obs with one for each consumer, and a directory msgs.
 //   - msgs/N.blk are the blocks. A message and a removal's tombstone are appended to the block of the greatest N and written to the file
 //     before the acknowledgement is sent; nothing is buffered in the process. When a block is full (4 or 8 MB, 32 kB of a very small
-//     stream), or when its last message was removed, the server opens a file of a greater number, and never writes to the previous one
+//     stream), or when its last message was removed, the server opens a file of a greater number. It never writes to the previous one
 //     again.
 //   - A block without messages is removed. A block of which more than half was removed is rewritten to N.new and renamed, at a removal or
 //     every sync_interval. Both are done without a sync.
@@ -62,9 +62,9 @@
 // Open finds that the machine was restarted (another boot ID) it puts these blocks back. Messages that were removed in the meantime then
 // exist again. The link is made after the block's sync, without a sync of its own: file systems keep the order of changes of names.
 //
-// A loss of power may lose a message that the server itself moves, when it takes it off the schedule: both the message and its place on the
-// schedule. That needs a file system that writes the newer of two blocks first, in the milliseconds between two rounds. Otherwise a
-// scheduled message that fires is in the block before its tombstone, and a block is read up to its first damaged record.
+// A loss of power may lose a message that the server itself moves off the schedule: both the message and its place on the schedule. That
+// needs a file system that writes the newer of two blocks first, in the milliseconds between two rounds. Otherwise a scheduled message that
+// fires is in the block before its tombstone, and a block is read up to its first damaged record.
 //
 // # Duplicates
 //
@@ -85,9 +85,9 @@
 // Every replica publishes. One replica, the worker, reads: it routes, subscribes, delivers and applies, and runs the functions given to
 // Work. A lease in a bucket decides which replica it is, taken and renewed by compare-and-set; with the embedded server the process is the
 // worker at once. The time from taking the lease to losing it is a term. Each consumer has a pinned client as its fence: at the start of a
-// term the worker unpins and resets it, so that a worker that does not yet know of the end of its term is refused. A worker that leaves
-// first drains, and another replica takes over well within a second after that. When a worker dies another takes over as soon as its lease
-// was not renewed for leaseWait, 3 seconds.
+// term the worker unpins and resets it. So a worker whose term has ended unnoticed is refused. A worker that leaves first drains, and
+// another replica takes over well within a second after that. When a worker dies another takes over as soon as its lease was not renewed
+// for leaseWait, 3 seconds.
 //
 // A term counts from when the last renewal was sent. It is over 2.25 seconds later, before another may begin, also when the process was
 // stopped meanwhile. The context of a term ends some milliseconds after such a process continues, so stages ask event.Owned right before
@@ -95,7 +95,7 @@
 // afterwards, so sends carry IDs. A server that takes up to 1.1 seconds for a renewal does not end a term.
 //
 // A worker that lost the server, by a reconnection or by some seconds without an answer to a request, takes the consumer over anew in the
-// same term: messages that were on their way are handed out again at once, without waiting for event.AckWait.
+// same term. Messages that were on their way are handed out again at once, without waiting for event.AckWait.
 //
 // A worker that dies leaves its lease behind, and the next worker counts the crash. After fifty crashes at one place of a consumer the
 // messages there are handed out one at a time, each recorded first, so that the message that kills the process is known. After a hundred it
@@ -113,8 +113,8 @@
 // Publishing of events, triggers and sent records is a group commit: the messages that arrive during one write share the next one, and both
 // of them a sync. A round has at most 128 messages, and namespaces take turns. So a caller of a namespace that has few waits for two
 // rounds, however many callers there are, and never longer than four seconds. On the embedded server a trigger that is on disk and waits
-// for its turn in this process covers later ones of the same target and Receiver, which are then acknowledged without a write. The server
-// hands a trigger out before it is synced, so until then it covers none.
+// for its turn in this process covers later ones of the same target and Receiver. These are acknowledged without a write. The server hands
+// a trigger out before it is synced, so until then it covers none.
 //
 // # Reading
 //
@@ -122,8 +122,8 @@
 // ListWebhooks), single items (FindDelivery, FindEvent, EventAt), and new items (Follow). Any replica answers, from the streams alone;
 // package browse documents how a stream is read backwards without an index. Reading has a connection of its own and four turns in a
 // process. A page, a search and each request are bounded; the items beyond a page are behind its cursor. Of a namespace with few messages
-// among very many others a page costs the time that the server takes to pass over these: some 200 ns each, and some milliseconds for each
-// block that it does not have in memory.
+// among very many others a page costs the time that the server takes to pass over these. That is some 200 ns each, and some milliseconds
+// for each block that it does not have in memory.
 //
 // The namespace is given by the caller alone. Each message's subject is compared with it, and a cursor has places and nothing else.
 //
@@ -131,5 +131,5 @@
 // long as it is there. The time of a sent delivery is the time when its record was stored, so that each stream is in the order of its
 // times.
 //
-// Actions of the worker alone are asked for by request and reply, on subjects under notifier.ask, and are answered while its fence holds.
+// Actions of the worker alone are requested by request and reply, on subjects under notifier.ask, and are answered while its fence holds.
 package bus

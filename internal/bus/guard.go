@@ -19,7 +19,7 @@ const (
 )
 
 // guard keeps the synced blocks of one stream for as long as their replacements may be lost. The server removes a block when newer messages
-// have replaced its own, and rewrites one that is mostly removed, without a sync of the newer messages or of the rewritten file. A file
+// have replaced its own, and rewrites a mostly removed one, without a sync of the newer messages or of the rewritten file. A file
 // system may make the removal durable first, and a loss of power then loses both. So each synced block has a second link. It is removed
 // when a sync has covered everything that was written before the block was seen to be gone.
 type guard struct{ dir string }

@@ -32,8 +32,8 @@ const (
 )
 
 // history records the deliveries that were sent and recognizes them. HISTORY has one message for the deliveries that were sent to one
-// Provider while the message before it was being written, and for recordPause after that: a line of JSON for each record. It is not synced:
-// after a loss of power the last deliveries may be sent twice.
+// Provider while the message before it was being written, and for recordPause after that. It has a line of JSON for each record. It is not
+// synced: after a loss of power the last deliveries may be sent twice.
 type history struct {
 	bus    *Bus
 	rounds *committer

@@ -316,7 +316,7 @@ func TestWorkThatEndsByItselfIsAnError(t *testing.T) {
 	}
 }
 
-// Fails when a replica that has left counts as alive, or one that runs does not.
+// Fails when a replica that has left counts as alive, or a running one does not.
 func TestAReplicaIsAliveWhileItIsConnected(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

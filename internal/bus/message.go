@@ -216,7 +216,7 @@ func toldMessage(r *event.Record) string {
 	return r.Event.Message[:min(len(r.Event.Message), event.MessageStart)]
 }
 
-// toldRevision returns the revision that the headers have of a record, empty if it has none or one that is too long.
+// toldRevision returns the revision that the headers have of a record, empty if it has none or if that is longer than event.MaxRevision.
 func toldRevision(r *event.Record) string {
 	if revision := r.Event.Revision(); len(revision) <= event.MaxRevision {
 		return revision

@@ -8,8 +8,8 @@ import (
 )
 
 // pendingTriggers has the triggers that are on disk and wait in this process for their turn. A webhook for the same target needs no write
-// of its own. The request that the waiting trigger leads to is stamped when it is made, so it is late enough for both (invariant T4), and
-// after a crash the waiting trigger is handed out again.
+// of its own. The request that the waiting trigger leads to is stamped when it is made, so it is late enough for both (invariant T4). After
+// a crash the waiting trigger is handed out again.
 //
 // It works only for the embedded server, whose one client this process is. With several replicas another one might be the worker by now,
 // and have made the request already. It has one entry for each trigger that the stage has in hand.

@@ -62,7 +62,7 @@ func (b *Bus) publish(ctx context.Context, stream string, m *nats.Msg) (ack, err
 // publishAll writes the messages to stream and returns one outcome for each when all stored ones are on disk, by one sync of the stream's
 // files. It waits for no answer of the server and no sync for longer than publishTimeout.
 //
-// The messages of one subject are in the stream in their order, and none of them after one that failed: later messages may not overtake it
+// The messages of one subject are in the stream in their order, and none of them after a failed one: later messages may not overtake it
 // (invariant E4). A message that is too large fails alone: it will never be in the stream, so no message can overtake it.
 func (b *Bus) publishAll(ctx context.Context, stream string, msgs []*nats.Msg) []outcome {
 	out := make([]outcome, len(msgs))

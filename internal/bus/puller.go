@@ -137,7 +137,7 @@ func (p *puller[T]) ask() error {
 	}
 	subject := "$JS.API.CONSUMER.MSG.NEXT." + p.c.role.stream + "." + p.c.name
 	if err := nc.PublishRequest(subject, p.inbox, request); err != nil {
-		p.pause() // not connected; the loop goes on when it is
+		p.pause() // not connected; the loop continues when it is
 		return nil
 	}
 	p.asked, p.answeredAt = batch, time.Now()

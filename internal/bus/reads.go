@@ -26,7 +26,7 @@ const (
 var ErrBusy = errors.New("too many lists are being read")
 
 // reads serves the owners' lists and lookups. It has a connection of its own: the server answers one connection's requests one after the
-// other, so a publish does not wait while a block of a stream is read for a list.
+// other. So a publish does not wait while a block of a stream is read for a list.
 type reads struct {
 	bus   *Bus
 	slots chan struct{}

@@ -56,8 +56,8 @@ func (b *Bus) Reschedule(ctx context.Context, d *event.Delivery, at time.Time) e
 	return nil
 }
 
-// Backlog lists the deliveries of a shard that are in DELIVERIES, from one listing of its subjects. The server stores a message whose time
-// has come before it removes it from the schedule, so that none is missed in between.
+// Backlog lists the deliveries of a shard that are in DELIVERIES, from one listing of its subjects. When the time of a message has come,
+// the server stores it under its new subject before it removes it from the schedule, so none is missed.
 func (b *Bus) Backlog(ctx context.Context, shard int) ([]event.Scheduled, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*apiTimeout)
 	defer cancel()

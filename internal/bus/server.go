@@ -23,8 +23,8 @@ const (
 	// serverSlack is the number of bytes that the server may store beyond the streams' own bounds. DELIVERIES is bounded by its writers and
 	// not by the server (see streams.go), so this is the last bound before the disk is full. At it the server refuses and does not discard.
 	serverSlack = 256 * mib
-	// unlimited is the limit that the server is started with. It reserves the bytes that each stream that it finds was allowed to store. When
-	// these are more than its limit, as on a disk that has become smaller, it refuses even to lower a bound.
+	// unlimited is the limit that the server is started with. The server reserves the bytes that each stream that it finds was allowed to
+	// store. When these are more than its limit, as on a disk that has become smaller, it refuses even to lower a bound.
 	unlimited = 1 << 50
 )
 
@@ -101,7 +101,7 @@ func (e *embedded) limit(bytes int64) error {
 }
 
 // fault returns the reason why a stream cannot be written, empty for none. After a write error, on a full disk for instance, the server
-// stores nothing more in that stream until it is started again, even with free space, and does not answer its publishers.
+// stores nothing more in that stream until it is started again, even with free space. It does not answer the publishers.
 func (e *embedded) fault() string {
 	health := e.srv.Healthz(&server.HealthzOptions{Details: true})
 	for _, f := range health.Errors {
@@ -118,7 +118,7 @@ func (e *embedded) stop(ended func()) {
 	e.srv.Shutdown()
 	e.srv.WaitForShutdown()
 	ended()
-	_ = e.lock.Close() // the lock goes with the file
+	_ = e.lock.Close() // closing the file releases the lock
 }
 
 // lockDir locks a directory against other processes: two servers on one store destroy it. The process before this one may still be ending,

@@ -115,8 +115,8 @@ func retrySubject(shard int, d *event.Delivery) string {
 	return scheduledSubject(prefixRetry, shard, scheduledOf(d))
 }
 
-// dueSubject returns the subject to which the schedule publishes a delivery when its time has come. It is one subject for each delivery:
-// the message may be behind its successors in the stream, and a new worker must know of it before it sends one of them (invariant E4).
+// dueSubject returns the subject to which the schedule publishes a delivery when its time has come. There is one subject for each delivery.
+// The message may be behind its successors in the stream, and a new worker must know of it before it sends one of them (invariant E4).
 func dueSubject(shard int, d *event.Delivery) string {
 	return scheduledSubject(prefixDeliver, shard, scheduledOf(d))
 }

@@ -48,7 +48,7 @@ func newest(waiting *entry, e entry) bool {
 }
 
 // Triggers calls serve for every shard in each term of this replica as the worker, until ctx ends. All triggers of one namespace are in one
-// shard. A trigger that a newer one of the same target replaced is not handed out, unless it was already on its way, so serve is handed
+// shard. A trigger that a newer one of the same target replaced is not handed out, unless it was already on its way. So serve is handed
 // most of a flood and keeps the newest.
 //
 // The context of serve ends and in is closed when the term ends. serve should then finish or drop the triggers in hand and return soon: the
