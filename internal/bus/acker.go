@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// nakDelay is how soon a message given back is handed out again. It keeps a loop of Nak from spinning.
+// nakDelay is how soon a returned message is handed out again. It keeps a loop of Nak from spinning.
 const nakDelay = time.Second
 
 var (
@@ -22,7 +22,7 @@ var (
 // errAcked is returned for a second Ack or Nak.
 var errAcked = errors.New("message was acknowledged already")
 
-// acker acknowledges a message of a work queue that this process was handed.
+// acker acknowledges a message of a work queue that was handed to this process.
 type acker struct {
 	bus   *Bus
 	reply string
@@ -31,11 +31,11 @@ type acker struct {
 	onDone func()
 }
 
-// Ack acknowledges the message and returns when the server has confirmed it. After a failure the message may come back, and
-// Ack may be called again.
+// Ack acknowledges the message and returns when the server has confirmed it. After a failure the message may be handed out again, and Ack
+// may be called again.
 //
-// The confirmation is worth its round trip: an acknowledgement that was lost with a connection would bring the message back
-// while its successor is being sent.
+// The confirmation is worth its round trip: if an acknowledgement were lost with a connection, the message would be handed out again while
+// its successor is being sent.
 func (h *acker) Ack(ctx context.Context) error {
 	if h.ended.Load() {
 		return errAcked
@@ -49,8 +49,8 @@ func (h *acker) Ack(ctx context.Context) error {
 	return nil
 }
 
-// ackSoon acknowledges without waiting. The server handles acknowledgements of one connection in order, so a later Ack that
-// is confirmed confirms this one.
+// ackSoon acknowledges without waiting. The server handles acknowledgements of one connection in order, so a later confirmed Ack confirms
+// this one.
 func (h *acker) ackSoon() error {
 	if err := h.bus.nc.Publish(h.reply, ackDone); err != nil {
 		return fmt.Errorf("acknowledge message: %w", err)
@@ -70,7 +70,7 @@ func (h *acker) InProgress() error {
 	return nil
 }
 
-// Nak gives the message back, to be handed out again after nakDelay.
+// Nak returns the message to the server, which hands it out again after nakDelay.
 func (h *acker) Nak() error {
 	if h.ended.Load() {
 		return errAcked
@@ -95,7 +95,7 @@ func nak(delay time.Duration) []byte {
 	return append([]byte("-NAK "), body...)
 }
 
-// delivered is what the server says about a message that it hands out.
+// delivered is the server's metadata of a message that it hands out.
 type delivered struct {
 	seq   uint64 // in the stream
 	times uint64 // how often it was handed out, this time included

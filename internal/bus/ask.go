@@ -24,23 +24,24 @@ const (
 	// askTime bounds one request, maxAsk its size in bytes.
 	askTime = 30 * time.Second
 	maxAsk  = 512 << 10
-	// maxAnswering is how many requests the worker has at a time, of which Requests serves as many as it likes, and maxAsked how many may
-	// wait for that. Further ones are not answered.
+	// maxAnswering is how many requests the worker accepts at a time; Requests decides how many of them it serves at once. maxAsked is how
+	// many more may wait. Further ones are not answered.
 	maxAnswering = 64
 	maxAsked     = 64
-	// maxAskedEach is how many of one namespace it has at a time. Further ones are told to come again after askAgain.
+	// maxAskedEach is how many requests of one namespace the worker accepts at a time. Further ones are refused, with askAgain as the time to
+	// wait.
 	maxAskedEach = 8
 	askAgain     = 2 * time.Second
 )
 
-// Requests is what the worker does when it is asked to. It is called for many requests at a time, and divides its work among namespaces. An
-// error that is no *event.Error, nor one of view, is told to nobody but the log.
+// Requests serves the requests that only the worker can serve. It is called for many requests at a time, and divides its work among
+// namespaces. The text of an error that is neither an *event.Error nor view.ErrNotFound is only logged.
 type Requests interface {
 	Replay(ctx context.Context, namespace string, r view.ReplayRequest) (view.ReplayResult, error)
 	Test(ctx context.Context, namespace string, r view.TestRequest) (view.TestResult, error)
 }
 
-// question and answer are what crosses the bus.
+// question and answer are the bodies of a request and its reply.
 type question[T any] struct {
 	Namespace string `json:"namespace"`
 	Request   T      `json:"request"`
@@ -51,9 +52,9 @@ type answer[T any] struct {
 	Error  *refusal `json:"error,omitempty"`
 }
 
-// refusal is an error in a form that may be shown.
+// refusal is an error in a form that may be shown to an owner.
 type refusal struct {
-	// NotFound says that it is view.ErrNotFound.
+	// NotFound is true for view.ErrNotFound.
 	NotFound  bool   `json:"notFound,omitempty"`
 	Permanent bool   `json:"permanent,omitempty"`
 	Label     string `json:"label,omitempty"`
@@ -62,13 +63,13 @@ type refusal struct {
 	RetryAfter time.Duration `json:"retryAfter,omitempty"`
 }
 
-// AskReplay has the worker, whichever replica that is, put deliveries of a namespace on their way again. Without a worker it returns
-// view.ErrNoWorker. After another error that is no *event.Error some of them may be on their way.
+// AskReplay asks the worker, on any replica, to publish deliveries of a namespace again. Without a worker it returns view.ErrNoWorker.
+// After another error that is no *event.Error some of them may have been published.
 func (b *Bus) AskReplay(ctx context.Context, namespace string, r view.ReplayRequest) (view.ReplayResult, error) {
 	return ask[view.ReplayRequest, view.ReplayResult](ctx, b, askReplay, namespace, r)
 }
 
-// AskTest has the worker send a test message through a Provider of a namespace.
+// AskTest asks the worker to send a test message through a Provider of a namespace.
 func (b *Bus) AskTest(ctx context.Context, namespace string, r view.TestRequest) (view.TestResult, error) {
 	return ask[view.TestRequest, view.TestResult](ctx, b, askTest, namespace, r)
 }
@@ -97,7 +98,7 @@ func ask[Q, A any](ctx context.Context, b *Bus, what, namespace string, q Q) (re
 	return a.Result, a.Error.error()
 }
 
-// error returns what a refusal stands for, nil for none.
+// error returns the error that a refusal describes, nil for none.
 func (r *refusal) error() error {
 	switch {
 	case r == nil:
@@ -112,7 +113,7 @@ func (r *refusal) error() error {
 	return e
 }
 
-// refusalOf is what an asker is told of an error.
+// refusalOf returns the refusal that describes an error to the asking replica.
 func refusalOf(err error) *refusal {
 	if errors.Is(err, view.ErrNotFound) {
 		return &refusal{NotFound: true}
@@ -123,8 +124,8 @@ func refusalOf(err error) *refusal {
 	return &refusal{Label: "other", Reason: "the worker could not do it"}
 }
 
-// Answer serves what AskReplay and AskTest ask for until ctx ends. It is for the worker, in its term: a request that comes when the term
-// is over is not answered.
+// Answer serves the requests of AskReplay and AskTest until ctx ends. It is for the worker, in its term: a request that arrives after the
+// term is not answered.
 func (b *Bus) Answer(ctx context.Context, r Requests) error {
 	asked := make(chan *nats.Msg, maxAsked)
 	sub, err := b.nc.ChanSubscribe(subjectAsk+anyToken, asked)
@@ -153,7 +154,7 @@ func (b *Bus) Answer(ctx context.Context, r Requests) error {
 type answerer struct {
 	*Bus
 	requests Requests
-	// places are those of each namespace's requests that are served or wait for it.
+	// places count each namespace's requests that are being served or wait to be.
 	places *fair.Capacities[string]
 }
 
@@ -194,7 +195,7 @@ func serve[Q, A any](ctx context.Context, a *answerer, m *nats.Msg, do func(cont
 	return body
 }
 
-// one has one request done, if its namespace has a place for it.
+// one calls do for one request if its namespace has capacity for it.
 func one[Q, A any](ctx context.Context, a *answerer, q question[Q], do func(context.Context, string, Q) (A, error)) (result A, err error) {
 	place, free := a.places.TryAcquire(q.Namespace, 1)
 	if !free {
@@ -204,15 +205,15 @@ func one[Q, A any](ctx context.Context, a *answerer, q question[Q], do func(cont
 	return recovered(do)(ctx, q.Namespace, q.Request)
 }
 
-// tooMany is the error of a request of a namespace of which as many as may be are under way.
+// tooMany returns the error of a request whose namespace has as many requests under way as it may.
 func tooMany() *event.Error {
 	e := event.NewError(event.Retry, "busy", "too many replays and tests of this namespace are under way: ask again in some seconds", nil)
 	e.RetryAfter = askAgain
 	return e
 }
 
-// recovered is do with a panic as an error: an owner's request must not end the process, with all that it does for others. The value may
-// quote what was asked for, so its type alone is told.
+// recovered returns do with a panic turned into an error: an owner's request must not end the process, which works for others as well. The
+// value may quote the request, so the error has only its type.
 func recovered[Q, A any](do func(context.Context, string, Q) (A, error)) func(context.Context, string, Q) (A, error) {
 	return func(ctx context.Context, namespace string, q Q) (result A, err error) {
 		defer func() {

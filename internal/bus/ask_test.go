@@ -14,7 +14,7 @@ import (
 	"notifier/internal/event/view"
 )
 
-// requests is a worker's side that keeps what it was asked.
+// requests is a worker's side that keeps the requests it was asked to serve.
 type requests struct {
 	namespace string
 	replay    view.ReplayRequest
@@ -47,8 +47,8 @@ func answering(t *testing.T, b *Bus, r Requests, owned func() bool) (stop func()
 	return stop
 }
 
-// Fails when a request or its result does not cross as it is, when an error's safe text is lost or another error's text is told, or when
-// somebody waits for a worker that there is not.
+// Fails when a request or its result does not cross as it is, when an error's safe text is lost or another error's text is shown, or when a
+// request waits although there is no worker.
 func TestTheWorkerIsAskedFromAnyReplica(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)
@@ -105,7 +105,7 @@ func TestTheWorkerIsAskedFromAnyReplica(t *testing.T) {
 	}
 }
 
-// Fails when a worker whose term is over does what it is asked, or when what is no request stops the answering.
+// Fails when a worker whose term is over serves a request, or when a malformed request stops the answering.
 func TestAWorkerWhoseTermIsOverDoesNothing(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	r := &requests{}
@@ -127,7 +127,7 @@ func TestAWorkerWhoseTermIsOverDoesNothing(t *testing.T) {
 	}
 }
 
-// slowly is a worker's side whose replays of one namespace last until they are let go.
+// slowly is a worker's side whose replays of one namespace last until the test ends them.
 type slowly struct {
 	requests
 	slow  string
@@ -146,7 +146,7 @@ func (s *slowly) Replay(ctx context.Context, namespace string, _ view.ReplayRequ
 	return view.ReplayResult{Replayed: 1}, nil
 }
 
-// T6. Fails when the requests of one namespace, which are served one after the other, are in the way of another's, or have no bound.
+// T6. Fails when the requests of one namespace, which are served one after the other, delay another's, or have no bound.
 func TestT6RequestsOfANamespaceAreInTheWayOfNoOthers(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)

@@ -16,10 +16,10 @@ const (
 	maxHandlePause = 5 * time.Second
 )
 
-// handler works on records in stream order. After an error it is given the same ones again.
+// handler handles records in stream order. After an error it is called with the same ones again.
 type handler func(ctx context.Context, batch []*event.Record) error
 
-// readBatches has the records of one consumer handled, batch by batch, until it ends.
+// readBatches passes the records of one consumer to handle, batch by batch, until the consumer ends.
 func readBatches(ctx context.Context, c *consumer, decode decoder[*event.Record], handle handler) error {
 	return consume(ctx, c, decode, func(ctx context.Context, _ int, in <-chan event.Message[*event.Record]) error {
 		for {
@@ -37,7 +37,7 @@ func readBatches(ctx context.Context, c *consumer, decode decoder[*event.Record]
 	})
 }
 
-// gather waits for a record and takes what comes right after it. It returns none when ctx or in ends.
+// gather waits for a record and returns it with the records that follow within gatherTime. It returns none when ctx or in ends.
 func gather(ctx context.Context, in <-chan event.Message[*event.Record]) []event.Message[*event.Record] {
 	select {
 	case <-ctx.Done():
@@ -50,7 +50,7 @@ func gather(ctx context.Context, in <-chan event.Message[*event.Record]) []event
 	}
 }
 
-// gatherAfter returns a record with what comes right after it.
+// gatherAfter returns a record with the records that follow within gatherTime, at most recordBatch in all.
 func gatherAfter(first event.Message[*event.Record], in <-chan event.Message[*event.Record]) []event.Message[*event.Record] {
 	batch := []event.Message[*event.Record]{first}
 	timer := time.NewTimer(gatherTime)
@@ -69,8 +69,8 @@ func gatherAfter(first event.Message[*event.Record], in <-chan event.Message[*ev
 	return batch
 }
 
-// handleBatch has one batch handled until that succeeds. The batch stays in hand meanwhile: returned to the stream, its records
-// would come back behind younger ones of the same objects (invariant E4).
+// handleBatch calls handle for one batch until it succeeds. It keeps the batch meanwhile: returned to the stream, its records would be
+// handed out behind younger ones of the same objects (invariant E4).
 func handleBatch(ctx context.Context, c *consumer, batch []event.Message[*event.Record], handle handler) error {
 	records := make([]*event.Record, len(batch))
 	for i, h := range batch {
@@ -84,7 +84,7 @@ func handleBatch(ctx context.Context, c *consumer, batch []event.Message[*event.
 	if err != nil {
 		return err
 	}
-	// What is handled is acknowledged also when ctx has ended in the meantime, or the next owner would handle it again.
+	// Handled records are acknowledged even if ctx has ended in the meantime, or the next worker would handle them again.
 	ctx = context.WithoutCancel(ctx)
 	last := len(batch) - 1
 	for _, h := range batch[:last] {
@@ -95,7 +95,8 @@ func handleBatch(ctx context.Context, c *consumer, batch []event.Message[*event.
 	return batch[last].Ack(ctx)
 }
 
-// untilHandled calls handle for n records until that succeeds or ctx ends, a little later each time, and recheck for each record in between.
+// untilHandled calls handle until it succeeds or ctx ends, pausing longer each time. After each failure it calls recheck for each of n
+// records.
 func (c *consumer) untilHandled(ctx context.Context, n int, handle func() error, recheck func(i int)) error {
 	for pause := minHandlePause; ; pause = min(2*pause, maxHandlePause) {
 		err := handle()

@@ -59,7 +59,7 @@ func BenchmarkDeliver(b *testing.B) {
 	stop()
 }
 
-// BenchmarkRoute measures events that stand in the stream, to the acknowledgement of the batch.
+// BenchmarkRoute measures events that are in the stream, to the acknowledgement of the batch.
 func BenchmarkRoute(b *testing.B) {
 	bus := open(b, b.TempDir(), func(o *Options) { o.Budgets.Events = 16 << 30 })
 	share(b, 64, func(ctx context.Context, i int64) error {

@@ -19,13 +19,13 @@ const (
 	blocksDir   = "msgs"
 	consumerDir = "obs"
 	blockSuffix = ".blk"
-	// stateFile is the server's index of a stream. It makes it anew from the blocks when there is none.
+	// stateFile is the server's index of a stream. The server rebuilds it from the blocks when it is absent.
 	stateFile = "index.db"
-	// mtimeGrain is more than the time for which the system may give two changes of a directory one time.
+	// mtimeGrain is longer than the time within which the system may give two changes of a directory the same time.
 	mtimeGrain = 20 * time.Millisecond
 )
 
-// streamFiles syncs what the embedded server stores of one stream. It is not safe for concurrent use.
+// streamFiles syncs the files that the embedded server stores of one stream. It is not safe for concurrent use.
 type streamFiles struct {
 	msgs, consumers watchedDir
 	guard           guard
@@ -36,7 +36,7 @@ type streamFiles struct {
 
 // block is one file of messages. The server appends to the last one, and replaces or removes the others.
 type block struct {
-	file   *os.File    // open while it is the last: a write error that happens between two syncs is told to who had it open
+	file   *os.File    // open while it is the last: a write error between two syncs is reported only to a file that was open
 	synced fs.FileInfo // of the file as it was synced
 	closed bool        // it was not the last when it was synced, so all of it is on disk
 }
@@ -78,7 +78,7 @@ func (f *streamFiles) sync() error {
 			return err
 		}
 	}
-	// What replaces the messages of a block that is gone is on disk now.
+	// The messages that replace those of a removed block are on disk now.
 	if err := f.guard.release(gone); err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (f *streamFiles) sync() error {
 	return syncMetadata(f.consumers.path, f.fsync)
 }
 
-// scan looks for blocks that are new or were replaced since the last scan, and returns those that are gone.
+// scan finds the blocks that are new or were replaced since the last scan, and returns the indices of those that are gone.
 func (f *streamFiles) scan() (gone []int, err error) {
 	entries, err := os.ReadDir(f.msgs.path)
 	if err != nil {
@@ -126,12 +126,12 @@ func (f *streamFiles) scan() (gone []int, err error) {
 	return gone, nil
 }
 
-// is reports whether info is of the file that was synced, and of all of it if the server is done with it.
+// is reports whether info is of the file that was synced. For a closed block it must also have the same size and time.
 func (b *block) is(info fs.FileInfo) bool {
 	return b.synced != nil && os.SameFile(b.synced, info) && (!b.closed || b.synced.Size() == info.Size() && b.synced.ModTime().Equal(info.ModTime()))
 }
 
-// close closes the files that are open.
+// close closes the open files.
 func (f *streamFiles) close() {
 	for _, b := range f.blocks {
 		b.close()
@@ -145,7 +145,7 @@ func (b *block) close() {
 	}
 }
 
-// syncBlock syncs one block. A block that is not there any more is not missed: its messages were removed.
+// syncBlock syncs one block. A block that no longer exists is skipped: its messages were removed.
 func (f *streamFiles) syncBlock(index int, b *block) (err error) {
 	path := filepath.Join(f.msgs.path, strconv.Itoa(index)+blockSuffix)
 	if b.file == nil {
@@ -178,11 +178,11 @@ func (f *streamFiles) syncBlock(index int, b *block) (err error) {
 	return nil
 }
 
-// watchedDir tells when a directory's entries have changed.
+// watchedDir reports changes of a directory's entries.
 type watchedDir struct {
 	path     string
 	modified time.Time
-	// certain is that a change after the last look shows as another time of the directory.
+	// certain is true when every change after the last call of changed gives the directory another time.
 	certain bool
 }
 
@@ -199,7 +199,7 @@ func (d *watchedDir) changed() (bool, error) {
 	return changed, nil
 }
 
-// syncMetadata syncs a directory and all below it but blocks of messages, the deepest first.
+// syncMetadata syncs a directory and everything below it except blocks of messages, the deepest first.
 func syncMetadata(dir string, fsync func(*os.File) error) error {
 	var paths []string
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {

@@ -17,18 +17,17 @@ import (
 	"notifier/internal/fair"
 )
 
-// ErrLost is returned by Run when the bus will not come back in this process: the embedded JetStream shut down or cannot write a
-// stream, which is what happens on a full disk, or the connection was closed for good. The process should end with an error and be
-// restarted.
+// ErrLost is returned by Run when the bus will not recover in this process. Either the embedded JetStream shut down or cannot write a
+// stream, as on a full disk, or the connection was closed for good. The process should end with an error and be restarted.
 var ErrLost = errors.New("bus is lost")
 
 const (
 	connectTimeout = 5 * time.Second
 	apiTimeout     = 5 * time.Second
 	lossInterval   = 500 * time.Millisecond
-	// payloadHeadroom is what the headers, labels and an Alert's own metadata may add to an event.
+	// payloadHeadroom is the number of bytes that the headers, labels and an Alert's own metadata may add to an event.
 	payloadHeadroom = 256 << 10
-	// minVersion has scheduled messages and the reset of consumers.
+	// minMajor and minMinor are the first version with scheduled messages and the reset of consumers.
 	minMajor, minMinor = 2, 14
 )
 
@@ -140,13 +139,13 @@ func (b *Bus) connect(context.Context) (err error) {
 	return nil
 }
 
-// dial opens a connection to the server. Operators see what it is for in its name.
+// dial opens a connection to the server. Its use is in its name, for operators.
 func (b *Bus) dial(use string) (*nats.Conn, error) {
 	options := []nats.Option{
 		nats.Name(strings.TrimSpace("notifier " + b.opts.ReplicaID + " " + use)), nats.Timeout(connectTimeout), nats.MaxReconnects(-1),
 		nats.ReconnectWait(250 * time.Millisecond), nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2),
-		// While the connection is away a publish fails at once: the sender gets its 503 now, and nothing that was answered
-		// with an error is published later.
+		// While the connection is lost a publish fails at once: the sender gets its 503 now, and no message that was answered with an error is
+		// published later.
 		nats.ReconnectBufSize(-1),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { b.log.Warn("NATS connection", "error", err) }),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
@@ -169,7 +168,7 @@ func (b *Bus) dial(use string) (*nats.Conn, error) {
 	return nc, nil
 }
 
-// Run keeps the statistics until ctx ends. It returns ErrLost when the bus will not come back.
+// Run refreshes the statistics until ctx ends. It returns ErrLost when the bus will not recover.
 func (b *Bus) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { b.stats.run(ctx); return nil })
@@ -205,8 +204,8 @@ func (b *Bus) lost() error {
 	return nil
 }
 
-// Close ends the connection and the embedded server, after everything that was sent has reached it. The consuming calls must
-// have returned before.
+// Close ends the connection and the embedded server, after every sent message has reached it. The consuming calls must have returned
+// before.
 func (b *Bus) Close(ctx context.Context) error {
 	if b.closed.Swap(true) {
 		return nil
@@ -235,9 +234,9 @@ func (b *Bus) abandon() {
 	}
 }
 
-// MaxPayload is the greatest event body, in bytes of JSON as received, that the events endpoint should accept. A body below it can still
-// be refused with ErrTooLarge when it grows in encoding.
+// MaxPayload returns the size of the largest event body, in bytes of JSON as received, that the events endpoint should accept. A smaller
+// body can still be refused with ErrTooLarge when it grows in encoding.
 func (b *Bus) MaxPayload() int { return max(int(b.nc.MaxPayload())-payloadHeadroom, payloadHeadroom) }
 
-// Shards is the number of shards in use, which the streams were made with.
+// Shards returns the number of shards in use, which is the number that the streams were made with.
 func (b *Bus) Shards() int { return b.opts.Shards }

@@ -44,7 +44,7 @@ func testContext(t testing.TB) context.Context {
 	return ctx
 }
 
-// open opens a bus for a test. The options given are changed as the test wants them.
+// open opens a bus for a test. change, if not nil, changes its options.
 func open(t testing.TB, dir string, change func(*Options)) *Bus {
 	t.Helper()
 	b, err := Open(testContext(t), testOptions(dir, change))
@@ -196,7 +196,7 @@ func ids(n int) []string {
 	return out
 }
 
-// publishDeliveries writes deliveries to DELIVERIES as if their time on the schedule had come.
+// publishDeliveries writes deliveries to DELIVERIES as if they were due on the schedule.
 func publishDeliveries(ctx context.Context, b *Bus, ds []event.Delivery) error {
 	var msgs []*nats.Msg
 	for i := range ds {
@@ -213,7 +213,7 @@ func publishDeliveries(ctx context.Context, b *Bus, ds []event.Delivery) error {
 	return errors.Join(errs...)
 }
 
-// pendingOf counts what DELIVERIES has of a namespace.
+// pendingOf returns the number of messages of a namespace in DELIVERIES.
 func pendingOf(ctx context.Context, b *Bus, namespace string) (int, error) {
 	info, err := b.streams[streamDeliveries].Info(ctx, jetstream.WithSubjectFilter("notifier.*.*."+token(namespace)+".>"))
 	if err != nil {
@@ -222,7 +222,7 @@ func pendingOf(ctx context.Context, b *Bus, namespace string) (int, error) {
 	return len(info.State.Subjects), nil
 }
 
-// handlerOf has records handled by a function, after which they are done.
+// handlerOf returns a handler that calls a function with records and then acknowledges them.
 func handlerOf(heavy func(*event.Record) bool, handle func(context.Context, []*event.Record) error) event.Handler {
 	return event.Handler{
 		Heavy: heavy, CaughtUp: func(context.Context, bool) {}, Spill: func(context.Context, uint64) {},
@@ -244,8 +244,7 @@ func handlerOf(heavy func(*event.Record) bool, handle func(context.Context, []*e
 	}
 }
 
-// light takes no record for heavy.
-// publishRecords writes records to EVENTS in their order, many with one sync, as a test fills the stream.
+// publishRecords writes records to EVENTS in their order, many with one sync, to fill the stream.
 func publishRecords(t testing.TB, b *Bus, records ...*event.Record) {
 	t.Helper()
 	var msgs []*nats.Msg
@@ -260,4 +259,6 @@ func publishRecords(t testing.TB, b *Bus, records ...*event.Record) {
 	}
 }
 
+// light reports that no record is heavy.
+// light reports that no record is heavy.
 func light(*event.Record) bool { return false }

@@ -58,7 +58,7 @@ type cluster struct {
 	urls  string
 }
 
-// startCluster starts them and does not wait for them.
+// startCluster starts them without waiting for them.
 func startCluster(t testing.TB) *cluster {
 	t.Helper()
 	const size = 3
@@ -83,8 +83,8 @@ func startCluster(t testing.TB) *cluster {
 	return c
 }
 
-// claimPort returns a port that belongs to this test until it ends, also while a killed server is down: below those that the kernel gives
-// to connections, and with the UDP socket of the same number as the sign for others.
+// claimPort returns a port that belongs to this test until it ends, also while a killed server is down. It is below those that the kernel
+// gives to connections, and the UDP socket of the same number marks it as taken.
 func claimPort(t testing.TB) int {
 	t.Helper()
 	for range 1000 {
@@ -148,11 +148,11 @@ func (c *cluster) replicas() []*Bus {
 	return buses
 }
 
-// Replicas that start together with an empty cluster find no leader at first, then too few peers, and make the same streams at once.
-// Fails when one of these ends a start, or when a request that nobody answered is waited for until the time-out is over.
+// Replicas that start together with an empty cluster find no leader at first, then too few peers, and make the same streams at once. Fails
+// when one of these ends a start, or when a request without an answer is waited for until the time-out is over.
 //
-// T4 then for a server that is killed, the one that leads a consumer: a trigger is handed out soon after the others have agreed on
-// leaders. An owner that goes on asking the consumer that it hears nothing of doubles the longest wait.
+// T4 for a server that is killed while it leads a consumer: a trigger is handed out soon after the others have agreed on leaders. A worker
+// that continues to ask the silent consumer doubles the longest wait.
 func TestThreeReplicasStartOnAnEmptyClusterAndOutliveAServer(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
@@ -221,11 +221,11 @@ func (w *waits) publish(ctx context.Context, buses []*Bus) error {
 	for i := 0; fair.Sleep(ctx, 20*time.Millisecond) == nil; i++ {
 		key := fmt.Sprint(i)
 		w.mu.Lock()
-		w.from[key] = time.Now() // it may be handed out before the publisher hears of it
+		w.from[key] = time.Now() // it may be handed out before the publisher has its acknowledgement
 		w.mu.Unlock()
 		if buses[i%len(buses)].PublishTriggers(ctx, testTrigger(fmt.Sprint("team", i%16), key, 1)) != nil {
 			w.mu.Lock()
-			delete(w.from, key) // refused, and perhaps there all the same
+			delete(w.from, key) // refused, and perhaps stored nevertheless
 			w.mu.Unlock()
 		}
 	}

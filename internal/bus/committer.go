@@ -10,54 +10,55 @@ import (
 	"notifier/internal/fair"
 )
 
-// After a round with company the committer waits for the next one to fill: a fraction of what the round took, so that it costs
-// little, and no longer than a person at a terminal could notice.
+// After a round of several messages the committer waits for the next one to fill. It waits for a fraction of the time that the round took,
+// so that the wait costs little, and for gatherMax at most, which a person at a terminal does not notice.
 const (
 	gatherShare = 8
 	gatherMax   = 2 * time.Millisecond
 )
 
-// maxRound is the most messages that go in one round. More would save no syncs to speak of, and what comes meanwhile waits for all of it.
+// maxRound is the most messages of one round. More would save hardly any syncs, and messages that arrive meanwhile wait for all of it.
 const maxRound = 128
 
-// committer is the group commit of one stream. While one round is on its way to the disk, the messages that arrive wait, and go
+// committer is the group commit of one stream. While one round is being written, the messages that arrive wait, and are then written
 // together with one sync.
 //
-// One namespace's messages do not wait for all of another's (invariant T6): namespaces take turns, so a message that is its namespace's
-// only one waits for the round on its way and goes with the next.
+// One namespace's messages do not wait for all of another's (invariant T6): namespaces take turns. So a message that is its namespace's
+// only one waits for the current round and is in the next.
 //
-// A round is sealed before its first message is sent: nobody who calls later is acknowledged by it. The messages of a namespace reach
-// the stream in the order of their calls. Memory is bounded by the callers, who all wait.
+// A round is sealed before its first message is sent: it acknowledges no later caller. The messages of a namespace reach the stream in the
+// order of their calls. Memory is bounded by the number of waiting callers.
 type committer struct {
 	write func(ctx context.Context, msgs []*nats.Msg) []outcome
 	work  *sync.WaitGroup
-	// coalesced is told of every entry that is coalesced with another.
+	// coalesced is called for every entry that is coalesced with another.
 	coalesced func()
-	// pause, if any, is how long the next round has to fill after every round. Its callers can wait, and what waits goes in fewer messages.
+	// pause, if any, is the wait after every round for the next one to fill. It is for callers that can wait, and makes fewer, larger
+	// messages.
 	pause time.Duration
 	// committed, if any, is called after every round, after its entries and before their callers.
 	committed func()
 
 	mu      sync.Mutex
 	waiting *fair.Queue[*pending]
-	latest  map[string]*pending // of waiting, the last that others may be coalesced with, by subject
+	latest  map[string]*pending // the last of waiting that others may be coalesced with, by subject
 	busy    bool
 }
 
 // entry is a message to commit.
 type entry struct {
 	msg *nats.Msg
-	// body, if any, makes what msg carries, once it is sure to go: most of a flood is coalesced before.
+	// body, if any, makes the body of msg when its round is sent: most messages of a flood are coalesced before that.
 	body      func() ([]byte, error)
 	namespace string // whose turn it takes
-	// coalesce, if any, is asked to have an entry of the same subject that waits stand for this one as well. It reports whether it does.
+	// coalesce, if any, merges this entry into a waiting one of the same subject, and reports whether it did.
 	coalesce func(waiting *entry) bool
 	at       time.Time // when a trigger was accepted
-	// stored, if any, is told the sequence once the message is on disk, unless it was a duplicate. It must not block.
+	// stored, if any, is called with the sequence once the message is on disk, unless it was a duplicate. It must not block.
 	stored func(seq uint64)
 }
 
-// pending is an entry that waits, and what became of it when done is closed.
+// pending is an entry that waits, with its outcome once done is closed.
 type pending struct {
 	entry
 	callers int
@@ -67,7 +68,7 @@ type pending struct {
 
 func pendingNamespace(p *pending) string { return p.namespace }
 
-// newCommitter commits to one stream by write. Its goroutine runs while there is something to commit, and is waited for in Close.
+// newCommitter returns a committer that writes to one stream by write. Its goroutine runs while entries wait, and Close waits for it.
 func newCommitter(b *Bus, coalesced func(), write func(ctx context.Context, msgs []*nats.Msg) []outcome) *committer {
 	return &committer{
 		write: write, work: &b.work, coalesced: coalesced,
@@ -75,8 +76,8 @@ func newCommitter(b *Bus, coalesced func(), write func(ctx context.Context, msgs
 	}
 }
 
-// commit returns when e, or an entry that e was coalesced with, is written, or with an error within publishTimeout, also when two
-// writes one after the other take longer than that.
+// commit returns when e, or an entry that e was coalesced with, is written. It returns an error within publishTimeout, also when two
+// consecutive writes take longer than that.
 func (c *committer) commit(ctx context.Context, e entry) (ack, error) {
 	c.mu.Lock()
 	p := c.enqueue(ctx, e)
@@ -86,7 +87,7 @@ func (c *committer) commit(ctx context.Context, e entry) (ack, error) {
 	return c.await(ctx, late.C, p)
 }
 
-// commitEach is commit of several entries. Its error is the first.
+// commitEach commits several entries, and returns the first error.
 func (c *committer) commitEach(ctx context.Context, entries []entry) error {
 	if len(entries) == 0 {
 		return nil
@@ -108,7 +109,7 @@ func (c *committer) commitEach(ctx context.Context, entries []entry) error {
 	return failed
 }
 
-// await returns what became of an entry, or gives it up when ctx ends or it is late.
+// await returns the outcome of an entry, or gives it up when ctx ends or late fires.
 func (c *committer) await(ctx context.Context, late <-chan time.Time, p *pending) (ack, error) {
 	var err error
 	select {
@@ -125,7 +126,7 @@ func (c *committer) await(ctx context.Context, late <-chan time.Time, p *pending
 	return ack{}, err
 }
 
-// enqueue adds e to what waits, and sees that it goes. What goes belongs to all its callers, so none of the callers' contexts
+// enqueue adds e to the waiting entries and starts commitAll unless it runs. A round belongs to all its callers, so none of their contexts
 // may end it; publish has its own time-out.
 func (c *committer) enqueue(ctx context.Context, e entry) *pending {
 	if e.coalesce != nil {
@@ -147,8 +148,8 @@ func (c *committer) enqueue(ctx context.Context, e entry) *pending {
 	return p
 }
 
-// seal takes out what goes in the next round, one of each namespace in turn; nothing if nobody waits. What all callers have given up
-// is left out.
+// seal removes and returns the entries of the next round, one of each namespace in turn; none if none waits. Entries that all callers have
+// given up are left out.
 func (c *committer) seal() (round []*pending) {
 	for size := 0; len(round) < maxRound; {
 		p, ok := c.waiting.Peek()
@@ -169,7 +170,7 @@ func (c *committer) seal() (round []*pending) {
 	return round
 }
 
-// commitAll commits rounds until none waits.
+// commitAll commits rounds until no entry waits.
 func (c *committer) commitAll(ctx context.Context) {
 	for {
 		c.mu.Lock()
@@ -185,8 +186,8 @@ func (c *committer) commitAll(ctx context.Context) {
 		case c.pause > 0:
 			_ = fair.Sleep(ctx, c.pause)
 		case len(round) > 1:
-			// The callers that have just been answered are about to come back. Without a pause they would miss the next round by
-			// microseconds, and rounds would carry half of the callers each.
+			// The callers that have just been answered are about to call again. Without a pause they would miss the next round by microseconds, and
+			// rounds would carry half of the callers each.
 			_ = fair.Sleep(ctx, min(time.Since(began)/gatherShare, gatherMax))
 		}
 	}

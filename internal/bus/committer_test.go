@@ -16,7 +16,7 @@ import (
 	"notifier/internal/fair"
 )
 
-// fakeStream is a committer whose writes wait to be let through.
+// fakeStream is a committer whose writes wait until the test finishes them.
 type fakeStream struct {
 	*committer
 	work    sync.WaitGroup
@@ -24,7 +24,7 @@ type fakeStream struct {
 	started chan *write
 }
 
-// write is one that waits.
+// write is a waiting write.
 type write struct {
 	msgs []*nats.Msg
 	end  chan error
@@ -49,13 +49,13 @@ func newFakeStream() *fakeStream {
 	return f
 }
 
-// trigger has the newest of the entries of a subject that wait stand for them all, as triggers do.
+// trigger makes the newest of the waiting entries of a subject replace the others, as triggers do.
 func trigger(e entry) entry {
 	e.coalesce = func(waiting *entry) bool { return newest(waiting, e) }
 	return e
 }
 
-// join commits a foldable message of subject "s" and time at, and reports the answer.
+// join commits a message of a subject and time at that may be coalesced, and returns a channel with the answer.
 func (f *fakeStream) join(ctx context.Context, subject string, at int64) <-chan error {
 	answer := make(chan error, 1)
 	go func() {
@@ -76,8 +76,8 @@ func bodies(msgs []*nats.Msg) (out []string) {
 	return out
 }
 
-// Invariant T3: nobody is acknowledged by a write that began before they called.
-// Fails when commitAll leaves a round open to newcomers while it is written.
+// Invariant T3: no caller is acknowledged by a write that began before its call. Fails when commitAll leaves a round open to newcomers
+// while it is written.
 func TestALatecomerIsAcknowledgedByTheNextWriteOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeStream()
@@ -152,7 +152,7 @@ func TestACallerWhoGivesUpDoesNotEndTheWriteForTheOthers(t *testing.T) {
 	})
 }
 
-// Fails when the first round waits as well, or when no round waits for what comes after the one before it.
+// Fails when the first round waits as well, or when no round waits for messages that arrive after the one before it.
 func TestWhatCanWaitGoesTogetherAfterAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeStream()
@@ -202,7 +202,7 @@ func TestARoundHasNoMoreEntriesThanItMay(t *testing.T) {
 	})
 }
 
-// Fails when what nobody waits for any more is written all the same: under load the backlog would grow without end.
+// Fails when an entry without waiting callers is written nevertheless: under load the backlog would grow without end.
 func TestWhatAllCallersGaveUpIsNotWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeStream()

@@ -11,8 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// backlog has a namespace commit so many messages of size bytes, and returns when they wait. The returned function waits for their
-// callers.
+// backlog has a namespace commit so many messages of size bytes, and returns when they wait. The returned function waits for their callers.
 func (f *fakeStream) backlog(ctx context.Context, namespace string, count, size int) (ended func()) {
 	var wg sync.WaitGroup
 	for i := range count {
@@ -35,14 +34,14 @@ func (w *write) of(namespace string) (n int) {
 	return n
 }
 
-// busyStream is a stream with a round on its way.
+// busyStream returns a stream with a round that is being written.
 func busyStream(t *testing.T) (f *fakeStream, round *write) {
 	f = newFakeStream()
 	f.join(t.Context(), "round", 1)
 	return f, <-f.started
 }
 
-// end lets the writes that were seen and all others through, and waits for their callers.
+// end finishes the writes that were seen and all others, and waits for their callers.
 func (f *fakeStream) end(seen []*write, callers ...func()) {
 	go func() {
 		for w := range f.started {
@@ -59,7 +58,7 @@ func (f *fakeStream) end(seen []*write, callers ...func()) {
 	close(f.started)
 }
 
-// Invariant T6. Fails when messages wait in the order of their calls, whoever calls, and when a namespace with many gets more turns.
+// Invariant T6. Fails when messages of all namespaces wait in the order of their calls, and when a namespace with many gets more turns.
 func TestT6OneNamespacesBacklogIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, round := busyStream(t)

@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// priorityGroup is the one group of each consumer. Its pinned-client policy is the fence: after a new worker has unpinned and
-	// asked, the requests of one that does not know yet that its term is over are refused.
+	// priorityGroup is the one group of each consumer. Its pinned-client policy is the fence: after a new worker has unpinned and asked, the
+	// server refuses the requests of a worker whose term has ended unnoticed.
 	priorityGroup = "owner"
 	pinnedTTL     = 15 * time.Second
-	// pullBatch bounds what the worker has taken from the server and not yet handed out; pullBytes does so for large messages.
+	// pullBatch bounds the messages that the worker has taken from the server and not yet handed out; pullBytes bounds large messages.
 	pullBatch  = 256
 	pullLow    = pullBatch / 2
 	pullBytes  = 8 << 20
 	pullExpiry = 5 * time.Second
-	// While a request has nothing to give the server says every pullHeartbeat that it is there; after pullTimeout without a word the
-	// request must be taken for lost.
+	// While the server has no message for a request it sends a heartbeat every pullHeartbeat. After pullTimeout without an answer the request
+	// counts as lost.
 	pullHeartbeat = time.Second
 	pullTimeout   = 4 * time.Second
 	pullRetry     = 250 * time.Millisecond
@@ -48,14 +48,15 @@ const (
 // errFenced says that another replica took over.
 var errFenced = errors.New("another replica has taken the consumer over")
 
-// errInterrupted says that the connection, or the consumer's leader, was lost. What was on its way then never arrives, and the server
-// would hold it until event.AckWait is over: the consumer is taken over anew, so that it is handed out again at once and in order.
+// errInterrupted says that the connection, or the consumer's leader, was lost. Messages that were on their way then never arrive, and the
+// server would keep them until event.AckWait is over. The consumer is taken over anew, so that they are handed out again at once and in
+// order.
 var errInterrupted = errors.New("server was lost for a moment")
 
 // errStopped says that a stage stopped serving although its replica is the worker.
 var errStopped = errors.New("stage stopped serving")
 
-// role is what one consumer reads.
+// role describes the messages that one consumer reads.
 type role struct {
 	kind, name    string
 	shard         int
@@ -64,9 +65,9 @@ type role struct {
 	maxAckPending int
 	// headersOnly has messages handed out without their bodies.
 	headersOnly bool
-	// logged says that there is no consumer: the stream is read by a cursor.
+	// logged is true when there is no consumer: the stream is read by a cursor.
 	logged bool
-	// fromNow has the consumer begin with what is published after it was first made, not with what the stream has.
+	// fromNow has the consumer begin with messages published after it was first made, not with the older ones of the stream.
 	fromNow bool
 }
 
@@ -75,10 +76,10 @@ type consumer struct {
 	bus  *Bus
 	role role
 	name string
-	// last is the stream's last sequence at the takeover: what is not newer may have been handled before.
+	// last is the stream's last sequence at the takeover: messages up to it may have been handled before.
 	last    uint64
 	crashes *crashes
-	// cursor is that of a role that is read by one.
+	// cursor is the cursor of a logged role, nil for the others.
 	cursor *cursor
 }
 
@@ -95,7 +96,7 @@ func consumerConfig(r role) jetstream.ConsumerConfig {
 // serveOne works in the replica's terms until ctx ends: in each it takes the role's consumer over and calls serve, again when serve has
 // ended before the term. The context of serve ends with the term, and carries its fence.
 func (b *Bus) serveOne(ctx context.Context, r role, serve func(ctx context.Context, c *consumer) error) {
-	_ = b.Work(ctx, func(ctx context.Context) error { // no error but errStopped, and that not before ctx ends
+	_ = b.Work(ctx, func(ctx context.Context) error { // no error: serveTerm returns only when its context ends
 		b.serveTerm(ctx, r, serve)
 		return nil
 	})
@@ -127,8 +128,8 @@ func (b *Bus) serveTerm(ctx context.Context, r role, serve func(ctx context.Cont
 	}
 }
 
-// takeOver makes the consumer hand out everything unacknowledged to this replica, at once and in order. Without it what the last worker held
-// would come back only after event.AckWait, behind younger messages of the same object (invariant E4).
+// takeOver makes the consumer hand out every unacknowledged message to this replica, at once and in order. Without it the messages that the
+// last worker had in hand would be handed out only after event.AckWait, behind younger messages of the same object (invariant E4).
 func (b *Bus) takeOver(ctx context.Context, r role) (*consumer, error) {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
@@ -167,12 +168,12 @@ func (c *consumer) startOver(ctx context.Context, s jetstream.Stream) (err error
 	return nil
 }
 
-// cautious reports whether earlier workers died at about this message, so that it must be handed out alone.
+// cautious reports whether earlier workers died near this message, so that it must be handed out alone.
 func (c *consumer) cautious(seq uint64) bool { return seq <= c.last && c.crashes.cautious(c.name) }
 
-// consume serves a consumer that was taken over: a puller on one side, the stage on the other. The channel that serve is given is closed
-// when the term ends, and its context is cancelled; the replica stays the worker until serve returns, so that what it finishes in the
-// meantime is not handed to anyone else. What it leaves unacknowledged comes back to the next worker.
+// consume serves a consumer that was taken over: it runs a puller and the stage. When the term ends, the channel given to serve is closed
+// and its context is cancelled. The replica stays the worker until serve returns, so that messages it finishes in the meantime are not
+// handed out elsewhere. Messages that it leaves unacknowledged are handed to the next worker.
 func consume[T any](
 	ctx context.Context, c *consumer, decode decoder[T], serve func(ctx context.Context, shard int, in <-chan event.Message[T]) error,
 ) error {

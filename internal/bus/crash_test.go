@@ -51,7 +51,7 @@ func child(dir string) int {
 	return 0
 }
 
-// acknowledged runs a child until it has printed n lines, kills it with SIGKILL, and returns every line it got out.
+// acknowledged runs a child until it has printed n lines, kills it with SIGKILL, and returns every line that it printed.
 func acknowledged(t *testing.T, dir string, n int) []string {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -75,8 +75,8 @@ func acknowledged(t *testing.T, dir string, n int) []string {
 	return lines
 }
 
-// Invariants T3 and E2: what was acknowledged is there after kill -9, and the stream still answers for its duplicates.
-// Fails when the committer closes a round before it has written it.
+// Invariants T3 and E2: an acknowledged message is there after kill -9, and the stream still recognizes its duplicates. Fails when the
+// committer closes a round before it has written it.
 func TestWhatWasAcknowledgedSurvivesKill(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -125,8 +125,8 @@ func TestWhatWasAcknowledgedSurvivesKill(t *testing.T) {
 	}
 }
 
-// Invariant E4 over a crash: what the dead process held is handed out at once and before anything younger.
-// Fails when startOver does not reset the consumer: "1" then comes after event.AckWait, behind "2" and "3".
+// Invariant E4 over a crash: messages that the dead process had in hand are handed out at once and before any younger one. Fails when
+// startOver does not reset the consumer: "1" is then handed out after event.AckWait, behind "2" and "3".
 func TestWhatADeadOwnerHeldComesBackFirst(t *testing.T) {
 	dir := t.TempDir()
 	b := open(t, dir, nil)
@@ -156,15 +156,14 @@ func TestWhatADeadOwnerHeldComesBackFirst(t *testing.T) {
 	}
 }
 
-// die ends the server and the connection under a running bus: nothing is settled, flushed or released.
+// die ends the server and the connection under a running bus: nothing is acknowledged, flushed or released.
 func die(b *Bus) {
 	b.closed.Store(true)
 	b.abandon()
 }
 
-// A message at which the process dies each time becomes a dead letter after maxDeliveries of them, and what stands beside it does
-// not.
-// Fails when countCrashes does not count (the message then kills for ever).
+// A message at which the process dies each time becomes a dead letter after maxDeliveries of them, and the messages beside it do not. Fails
+// when countCrashes does not count (the message then kills for ever).
 func TestAMessageThatKillsTheProcessBecomesADeadLetter(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -210,8 +209,8 @@ func TestAMessageThatKillsTheProcessBecomesADeadLetter(t *testing.T) {
 	}
 }
 
-// E2: an event at which the process dies each time becomes a dead letter, and those beside it are routed. Fails when the reader of EVENTS does
-// not count the crashes at its cursor, or does not hand the event out alone.
+// E2: an event at which the process dies each time becomes a dead letter, and those beside it are routed. Fails when the reader of EVENTS
+// does not count the crashes at its cursor, or does not hand the event out alone.
 func TestE2AnEventThatKillsTheProcessBecomesADeadLetter(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -241,7 +240,7 @@ func TestE2AnEventThatKillsTheProcessBecomesADeadLetter(t *testing.T) {
 		if len(routed) == 2 {
 			break
 		}
-		// The count begins anew when the cursor has passed the first event, which a death may keep from being saved.
+		// The count begins anew when the cursor has passed the first event, and a death may prevent that from being saved.
 		if kills > limits.maxDeliveries+limits.cautiousAfter {
 			t.Fatalf("killed %d times", kills)
 		}

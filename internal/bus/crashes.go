@@ -11,19 +11,19 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// poisoning is when a message counts as one that kills the process that handles it.
+// poisoning has the numbers of crashes and deliveries after which a message counts as the cause of the crashes.
 type poisoning struct {
-	// cautiousAfter is after how many crashes at one and the same message a consumer hands out one message at a time, and
-	// maxDeliveries how often a message may be handed out without an outcome before it is dead-lettered.
+	// cautiousAfter is after how many crashes at the same message a consumer hands out one message at a time. maxDeliveries is how often a
+	// message may be handed out without an outcome before it becomes a dead letter.
 	cautiousAfter, maxDeliveries int
 }
 
-// defaultPoisoning has large numbers: a process that is killed from outside again and again, before anything could be settled, must not
-// lose what was accepted, and a handler that panics is caught long before it comes to this.
+// defaultPoisoning has large numbers: a process that is killed from outside again and again, before it could acknowledge any message, must
+// not lose accepted ones. A handler that panics is noticed long before these numbers are reached.
 var defaultPoisoning = poisoning{cautiousAfter: 50, maxDeliveries: 100}
 
-// crashes counts how often workers died at the same place of each consumer. It is one entry of the worker's bucket: the reset of
-// a consumer at the start of a term forgets how often a message was handed out.
+// crashes counts how often workers died at the same place of each consumer. It is one entry of the worker's bucket: the reset of a consumer
+// at the start of a term forgets how often a message was handed out.
 type crashes struct {
 	kv     jetstream.KeyValue
 	limits poisoning
@@ -33,7 +33,7 @@ type crashes struct {
 	consumers map[string]*crashCount
 }
 
-// crashCount is what is remembered of one consumer.
+// crashCount is the record of one consumer.
 type crashCount struct {
 	// Crashes counts the workers in a row that died while the consumer's acknowledgement floor was Floor.
 	Floor   uint64 `json:"floor"`
@@ -43,7 +43,7 @@ type crashCount struct {
 	Tries   int    `json:"tries,omitempty"`
 }
 
-// countCrashes begins a term: it notes whether the last worker died, and where each consumer stood. It writes at most once.
+// countCrashes begins a term: it records whether the last worker died, and the floor of each consumer. It writes at most once.
 func (b *Bus) countCrashes(ctx context.Context, t *term, died bool) error {
 	d := &crashes{kv: b.buckets[bucketWorker], limits: b.poisoning, consumers: map[string]*crashCount{}}
 	t.crashes = d
@@ -77,7 +77,7 @@ func (b *Bus) countCrashes(ctx context.Context, t *term, died bool) error {
 	return d.save(ctx)
 }
 
-// floors returns the acknowledgement floor of each consumer that the worker serves, the cursor's among them.
+// floors returns the acknowledgement floor of each consumer that the worker serves, and the floor of the cursor.
 func (b *Bus) floors(ctx context.Context) (map[string]uint64, error) {
 	c, err := b.loadCursor(ctx)
 	if err != nil {
@@ -109,7 +109,7 @@ func (d *crashes) cautious(consumer string) bool {
 	return c != nil && c.Crashes >= d.limits.cautiousAfter
 }
 
-// suspect notes, on disk, that a message is about to be handed out alone, and reports whether that was tried too often already.
+// suspect records, on disk, that a message is about to be handed out alone, and reports whether that was tried too often already.
 func (d *crashes) suspect(ctx context.Context, consumer string, seq uint64) (poison bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -139,7 +139,7 @@ func (d *crashes) load(ctx context.Context) error {
 	return nil
 }
 
-// save fails when another worker has written since: then this one's term is over.
+// save writes the counts. It fails when another worker has written since: then this worker's term is over.
 func (d *crashes) save(ctx context.Context) error {
 	body, err := json.Marshal(d.consumers)
 	if err != nil {

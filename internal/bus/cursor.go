@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	// cursorKey is where the place of the reader of EVENTS is kept, cursorInterval how often it is written while it moves.
+	// cursorKey is the key of the place of the reader of EVENTS, cursorInterval how often it is written while it moves.
 	cursorKey      = "events"
 	cursorInterval = 100 * time.Millisecond
-	// maxOpen bounds the events that were handed out and are not done, which a successor handles again after a crash. When spillAt of them
-	// are open the oldest are to be put where they need not be open.
+	// maxOpen bounds the events that were handed out and are not done, which a successor handles again after a crash. When spillAt of them are
+	// open, the handler is asked to store the oldest elsewhere, so that they need not stay open.
 	maxOpen = 8192
 	spillAt = maxOpen / 4 * 3
 	// closeTimeout is how long the end of a term waits for events that are being handled.
 	closeTimeout = 3 * time.Second
 )
 
-// cursor is how far the events are done: all up to and including the floor are. It is kept in a bucket, some cursorInterval old, so after a
-// crash a few come again, for a recheck.
+// cursor records how far the events are done: all up to and including the floor are. It is kept in a bucket, up to some cursorInterval old,
+// so after a crash a few events are handed out again, for a recheck.
 type cursor struct {
 	kv jetstream.KeyValue
 	// changed has a value when events were done or returned since it was last read.
@@ -38,14 +38,14 @@ type cursor struct {
 	floor    uint64
 	next     uint64              // the sequence after the last that was handed out
 	done     map[uint64]struct{} // beyond the floor
-	returned int                 // handed out and given back
+	returned int                 // handed out and given back by Nak
 
 	saving   sync.Mutex
 	saved    uint64 // the floor in the bucket
 	revision uint64
 }
 
-// loadCursor reads where the events are done up to.
+// loadCursor reads the cursor from its bucket.
 func (b *Bus) loadCursor(ctx context.Context) (*cursor, error) {
 	c := &cursor{kv: b.buckets[bucketWorker], changed: make(chan struct{}, 1), done: map[uint64]struct{}{}}
 	e, err := c.kv.Get(ctx, cursorKey)
@@ -63,7 +63,7 @@ func (b *Bus) loadCursor(ctx context.Context) (*cursor, error) {
 	return c, nil
 }
 
-// migrate takes the place over from the consumer that earlier releases read the events by.
+// migrate takes the place over from the consumer by which earlier releases read the events.
 func (c *cursor) migrate(ctx context.Context, s jetstream.Stream) error {
 	if c.revision > 0 {
 		return nil
@@ -86,8 +86,8 @@ func (c *cursor) migrate(ctx context.Context, s jetstream.Stream) error {
 	return nil
 }
 
-// rewindCursor moves a cursor back that is beyond the end of its stream: the stream was made anew, or lost its end with the power. What comes
-// next would else count as done. It is called before this process accepts events.
+// rewindCursor moves a cursor back to the end of its stream if it is beyond it: the stream was made anew, or lost its end in a loss of
+// power. The next events would otherwise count as done. It is called before this process accepts events.
 func (b *Bus) rewindCursor(ctx context.Context) error {
 	info, err := b.streams[streamEvents].Info(ctx)
 	if err != nil {
@@ -102,7 +102,7 @@ func (b *Bus) rewindCursor(ctx context.Context) error {
 	return c.save(ctx)
 }
 
-// skipTo says that there is nothing between the last event that was handed out and seq.
+// skipTo marks the sequences between the last event that was handed out and seq as done: the stream has none of them.
 func (c *cursor) skipTo(seq uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,7 +115,7 @@ func (c *cursor) skipTo(seq uint64) {
 	}
 }
 
-// open returns the Acker of the event of a sequence, which is handed out now. Sequences are opened in order.
+// open returns the Acker of the event of a sequence, which is being handed out. Sequences are opened in order.
 func (c *cursor) open(seq uint64) *openEvent {
 	c.skipTo(seq)
 	c.mu.Lock()
@@ -124,7 +124,7 @@ func (c *cursor) open(seq uint64) *openEvent {
 	return &openEvent{cursor: c, seq: seq}
 }
 
-// conclude notes that an event is done. The lock is held.
+// conclude marks an event as done. The caller holds the lock.
 func (c *cursor) conclude(seq uint64) {
 	if seq != c.floor+1 {
 		c.done[seq] = struct{}{}
@@ -152,7 +152,7 @@ func (c *cursor) save(ctx context.Context) error {
 	if floor == c.saved {
 		return nil
 	}
-	// One that was cut off would leave it open which revision the bucket has.
+	// If ctx ended this write halfway, the revision of the bucket would be unknown.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), apiTimeout)
 	defer cancel()
 	revision, err := c.kv.Update(ctx, cursorKey, strconv.AppendUint(nil, floor, 10), c.revision)
@@ -163,10 +163,11 @@ func (c *cursor) save(ctx context.Context) error {
 	return nil
 }
 
-// keep saves the cursor until ctx ends, then once more when what is being handled has ended or closeTimeout is over. It ends with an error
-// when another replica has moved the cursor, or when an event was returned: the reader then begins anew at the floor.
+// keep saves the cursor until ctx ends, then once more when the events in hand are done or closeTimeout is over. It returns an error when
+// another replica has moved the cursor, or when an event was returned: the reader then begins anew at the floor.
 //
-// It tells the gauge how many events are open. None is for long, so a floor that does not move means that none is handled.
+// It sets the gauge to the number of open events. No event stays open for long, so a floor that does not move means that no event is
+// handled.
 func (c *cursor) keep(ctx context.Context, g *gauge) error {
 	last := uint64(0)
 	for fair.Sleep(ctx, cursorInterval) == nil {
@@ -212,7 +213,7 @@ func (c *cursor) ended() {
 	}
 }
 
-// openEvent acknowledges an event that was handed out. Ack may be called again and by several.
+// openEvent acknowledges an event that was handed out. Ack may be called again and from several goroutines.
 type openEvent struct {
 	cursor *cursor
 	seq    uint64
@@ -221,7 +222,7 @@ type openEvent struct {
 
 var _ event.Acker = (*openEvent)(nil)
 
-// Ack says that the event needs no more work.
+// Ack marks the event as done.
 func (e *openEvent) Ack(context.Context) error {
 	if e.ended.Swap(true) {
 		return nil
@@ -233,10 +234,10 @@ func (e *openEvent) Ack(context.Context) error {
 	return nil
 }
 
-// InProgress does nothing: an event is nobody else's until the term ends.
+// InProgress does nothing: an event is not handed out elsewhere until the term ends.
 func (e *openEvent) InProgress() error { return nil }
 
-// Nak gives the event back: it is handed out again, with all others that are not done.
+// Nak returns the event: it is handed out again, with all others that are not done.
 func (e *openEvent) Nak() error {
 	if e.ended.Swap(true) {
 		return nil

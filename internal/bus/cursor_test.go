@@ -15,7 +15,7 @@ import (
 	"notifier/internal/event"
 )
 
-// heldEvents collects what a reader of EVENTS is handed and does not settle.
+// heldEvents collects the events that a reader of EVENTS is handed and leaves unacknowledged.
 type heldEvents struct {
 	handed chan event.Message[*event.Record]
 	spill  chan uint64
@@ -48,7 +48,7 @@ func describe(h event.Message[*event.Record]) string {
 	return fmt.Sprint(h.Value.ID, " ", h.Value.Seq, " ", h.Value.Recheck)
 }
 
-// E2 and E3: fails when the cursor passes an event that is not done, or does not survive, or when what stands beyond it comes without a
+// E2 and E3: fails when the cursor passes an event that is not done, or is lost, or when later events are handed out again without a
 // recheck.
 func TestE2WhatIsNotDoneComesAgainAfterACrash(t *testing.T) {
 	t.Parallel()
@@ -92,8 +92,8 @@ func TestE2WhatIsNotDoneComesAgainAfterACrash(t *testing.T) {
 	}
 }
 
-// E5: one destination that hangs holds its events, and those of others go on. Fails when it is not asked to let go before there is no room, when
-// more than maxOpen are handed out, or when nothing is once the oldest are done.
+// E5: one destination that hangs keeps its events open, and those of others are routed. Fails when Spill is not called before maxOpen is
+// reached, when more than maxOpen are handed out, or when none is handed out once the oldest are done.
 func TestE5ManyOpenEventsAreToBeDoneBeforeTheyHoldUpOthers(t *testing.T) {
 	t.Parallel()
 	b := open(t, t.TempDir(), nil)
@@ -123,7 +123,7 @@ func TestE5ManyOpenEventsAreToBeDoneBeforeTheyHoldUpOthers(t *testing.T) {
 	}
 }
 
-// E4: fails when an event that was given back comes alone, behind what is younger, or never.
+// E4: fails when a returned event is handed out alone, behind younger ones, or never.
 func TestE4AnEventThatIsReturnedComesAgainWithAllThatIsYounger(t *testing.T) {
 	t.Parallel()
 	b := open(t, t.TempDir(), nil)
@@ -157,7 +157,7 @@ func TestE4AnEventThatIsReturnedComesAgainWithAllThatIsYounger(t *testing.T) {
 	}
 }
 
-// What this process published is taken from memory, in order; what came into the stream otherwise is read from there. Fails when a gap is
+// Records that this process published are read from memory, in order; other messages of the stream are read from there. Fails when a gap is
 // skipped, or read as often as there are publishers.
 func TestAGapInWhatThisProcessPublishedIsReadFromTheStream(t *testing.T) {
 	t.Parallel()
@@ -185,7 +185,7 @@ func TestAGapInWhatThisProcessPublishedIsReadFromTheStream(t *testing.T) {
 	}
 }
 
-// A record that is larger than the memory has room for, and all that were published before the reader began, are read from the stream.
+// A record that is larger than memory takes, and all that were published before the reader began, are read from the stream.
 func TestWhatMemoryHasNoRoomForIsReadFromTheStream(t *testing.T) {
 	t.Parallel()
 	b := open(t, t.TempDir(), nil)
@@ -207,7 +207,7 @@ func TestWhatMemoryHasNoRoomForIsReadFromTheStream(t *testing.T) {
 	}
 }
 
-// E3: fails when the cursor of a reader that was replaced is written over that of its successor.
+// E3: fails when the cursor of a replaced reader overwrites that of its successor.
 func TestE3AReaderThatWasReplacedDoesNotMoveTheCursor(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)
@@ -229,7 +229,7 @@ func TestE3AReaderThatWasReplacedDoesNotMoveTheCursor(t *testing.T) {
 	}
 }
 
-// E3: fails when an upgrade routes once more what an earlier release had acknowledged.
+// E3: fails when an upgrade routes an event again that an earlier release had acknowledged.
 func TestE3TheReaderGoesOnWhereThatOfAnEarlierReleaseEnded(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)
@@ -252,7 +252,7 @@ func TestE3TheReaderGoesOnWhereThatOfAnEarlierReleaseEnded(t *testing.T) {
 	}
 }
 
-// Fails when publishers run away from the reader, so that it must read the stream for good, or wait for one that stands still for long.
+// Fails when publishers outrun the reader, so that it must read the stream for good, or wait long for a reader that makes no progress.
 func TestPublishersWaitForAReaderThatIsFarBehind(t *testing.T) {
 	t.Parallel()
 	b := open(t, t.TempDir(), nil)
@@ -279,7 +279,7 @@ func TestPublishersWaitForAReaderThatIsFarBehind(t *testing.T) {
 	}
 }
 
-// Fails when what this process published is sent back by the server, from an empty stream or from one with events.
+// Fails when a record that this process published is sent back by the server, from an empty stream or from one with events.
 func TestWhatThisProcessPublishedIsNotReadFromTheStream(t *testing.T) {
 	t.Parallel()
 	for _, before := range []int{0, 3} {
@@ -293,7 +293,7 @@ func TestWhatThisProcessPublishedIsNotReadFromTheStream(t *testing.T) {
 		for !receive(t, events.caught) {
 			continue
 		}
-		for following, ctx := 0, testContext(t); following < 2 && ctx.Err() == nil; { // from memory, what comes next
+		for following, ctx := 0, testContext(t); following < 2 && ctx.Err() == nil; { // the next records from memory
 			b.recent.mu.Lock()
 			following = len(b.recent.wake)
 			b.recent.mu.Unlock()
@@ -311,7 +311,7 @@ func TestWhatThisProcessPublishedIsNotReadFromTheStream(t *testing.T) {
 	}
 }
 
-// Fails when a replica counts as not ready because nothing happened in the cluster for a minute.
+// Fails when a replica counts as not ready because no event was published for a minute.
 func TestAReaderWithoutEventsIsReady(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	events := newHeldEvents()
@@ -325,7 +325,7 @@ func TestAReaderWithoutEventsIsReady(t *testing.T) {
 	must(t, b.progress.check(time.Now().Add(2*wedgedAfter)))
 }
 
-// Fails when events that nobody handles do not show in the readiness probe.
+// Fails when unhandled events do not show in the readiness probe.
 func TestAReaderWhoseEventsAreNotHandledIsNotReady(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	events := newHeldEvents()

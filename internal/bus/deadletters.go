@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// maxRawDead bounds what is kept of a message that could not be read, maxDeadMessage what is kept of an event's message when
-	// the dead letter would not fit otherwise.
+	// maxRawDead bounds the bytes that are kept of a message that could not be read. maxDeadMessage bounds those that are kept of an event's
+	// message when the dead letter would not fit otherwise.
 	maxRawDead     = 64 << 10
 	maxDeadMessage = 16 << 10
 )
 
-// DeadLetter writes d to DEADLETTERS with why it ended there, and returns when that is on disk. The caller settles d after that.
-// reason must be safe for the tenant to read.
+// DeadLetter writes d to DEADLETTERS with the reason, and returns when that is on disk. The caller acknowledges d after that. reason must
+// be safe for the tenant to read.
 func (b *Bus) DeadLetter(ctx context.Context, d *event.Delivery, label, reason string) error {
 	err := b.deadLetter(ctx, d, label, reason)
 	if errors.Is(err, ErrTooLarge) {
@@ -55,7 +55,7 @@ func deadMessage(d *event.Delivery, label, reason string) (*nats.Msg, error) {
 	return deadHeaders(m, label, reason), nil
 }
 
-// deadLetterRaw keeps the beginning of a message that nobody can handle.
+// deadLetterRaw writes the beginning of a message that cannot be handled to DEADLETTERS.
 func (b *Bus) deadLetterRaw(ctx context.Context, m *nats.Msg, label, reason string) error {
 	raw := newMsg(deadSubject(namespaceOf(m.Subject), ""), m.Data[:min(len(m.Data), maxRawDead)])
 	setHeader(raw.Header, headerSubject, m.Subject)

@@ -12,19 +12,19 @@ import (
 // maxUnackedDeliveries is how many deliveries of one shard the server hands out before any of them is acknowledged.
 const maxUnackedDeliveries = 4096
 
-// reasonTooLarge is why the bus itself makes a delivery a dead letter.
+// reasonTooLarge is the reason of a dead letter that the bus itself makes of a delivery.
 const reasonTooLarge = "delivery is larger than the bus carries"
 
-// DeliveryShard returns the shard that the deliveries to a Provider are in.
+// DeliveryShard returns the shard of the deliveries to a Provider.
 func (b *Bus) DeliveryShard(namespace, provider string) int {
 	return shardOf(b.opts.Shards, namespace, provider)
 }
 
-// Deliveries calls serve for every shard in each term of this replica as the worker, until ctx ends. It hands out the deliveries that come
-// off the schedule; all of one Provider are in one shard. Each carries Recheck, since a copy of it may be left from before a crash.
+// Deliveries calls serve for every shard in each term of this replica as the worker, until ctx ends. It hands out the deliveries whose time
+// on the schedule has come; all of one Provider are in one shard. Each carries Recheck, since a copy of it may be left from before a crash.
 //
-// The context of serve ends and in is closed when the term ends. serve should then finish or drop what it holds and
-// return soon: until it returns the lease is not released.
+// The context of serve ends and in is closed when the term ends. serve should then finish or drop the deliveries in hand and return soon:
+// the lease is not released until it returns.
 func (b *Bus) Deliveries(
 	ctx context.Context, serve func(ctx context.Context, shard int, in <-chan event.Message[event.Delivery]) error,
 ) error {

@@ -62,8 +62,8 @@ func TestARescheduledDeliveryComesBackAtItsTimeWithItsState(t *testing.T) {
 	}
 }
 
-// Invariant E2: the schedule survives kill -9, with nobody consuming the subjects it stands on.
-// Fails when the retry subjects are not part of the stream, or get a consumer that acknowledges them.
+// Invariant E2: the schedule survives kill -9, without a consumer of its subjects. Fails when the retry subjects are not part of the
+// stream, or get a consumer that acknowledges them.
 func TestTheScheduleSurvivesARestart(t *testing.T) {
 	dir := t.TempDir()
 	oneShard := func(o *Options) { o.Shards = 1 }
@@ -99,7 +99,7 @@ func TestTheScheduleSurvivesARestart(t *testing.T) {
 	}
 }
 
-// Fails when publishSingly drops what shares a batch with a duplicate.
+// Fails when publishAll drops messages that share a batch with a duplicate.
 func TestADeliveryPublishedTwiceIsThereOnce(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)
@@ -236,8 +236,8 @@ func TestOneTargetHasOnePendingTriggerTheNewest(t *testing.T) {
 	}
 }
 
-// Invariant E4: in a batch that the server refuses, nothing overtakes a message of its subject that failed.
-// Fails when publishSingly goes on after a failure, or publishes everything at once.
+// Invariant E4: in a batch that the server refuses, no message overtakes one of its subject that failed. Fails when publishFirsts continues
+// with a subject after a failure, or publishes all messages of a subject at once.
 func TestNothingOvertakesAMessageThatWasRefused(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)
@@ -272,7 +272,7 @@ func TestNothingOvertakesAMessageThatWasRefused(t *testing.T) {
 	}
 }
 
-// What is recalled stays on the schedule until it is done with, and neither a reschedule in between nor a time that has come is an error.
+// A recalled delivery stays on the schedule until it is done, and neither a reschedule in between nor a time that has come is an error.
 func TestARecalledDeliveryStaysOnTheScheduleUntilItIsDone(t *testing.T) {
 	t.Parallel()
 	b := open(t, t.TempDir(), func(o *Options) { o.Shards = 1 })

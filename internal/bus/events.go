@@ -14,21 +14,21 @@ import (
 	"notifier/internal/fair"
 )
 
-// followRetry is the pause before following is taken up again.
+// followRetry is the pause before following is resumed.
 const followRetry = time.Second
 
-// newEventCommitter commits to EVENTS, and tells the readers of each round together.
+// newEventCommitter commits to EVENTS, and wakes the readers once for each round.
 func newEventCommitter(b *Bus) *committer {
 	c := newCommitter(b, func() {}, func(ctx context.Context, msgs []*nats.Msg) []outcome { return b.publishAll(ctx, streamEvents, msgs) })
 	c.committed = b.recent.announce
 	return c
 }
 
-// PublishEvent writes r to EVENTS and returns when the stream has confirmed that it is on disk (invariant E2), and whether it
-// was there already, by its ID, within the duplicate window. It sets r.Seq; of a duplicate that is the first one's.
+// PublishEvent writes r to EVENTS and returns when the stream has confirmed that it is on disk (invariant E2). It reports whether r was
+// there already, by its ID, within the duplicate window. It sets r.Seq; for a duplicate that is the sequence of the first one.
 //
-// It refuses with ErrFull when the records that were not routed yet take most of the stream: publishing more would make the
-// stream discard them. While this process routes and is far behind, it waits, behindWait at most.
+// It refuses with ErrFull when the records that were not yet routed take most of the stream: publishing more would make the stream discard
+// them. While this process routes and is far behind, it waits, behindWait at most.
 func (b *Bus) PublishEvent(ctx context.Context, r *event.Record) (duplicate bool, err error) {
 	b.recent.await(ctx)
 	return b.publishRecord(r, func(m *nats.Msg) (ack, error) {
@@ -36,8 +36,8 @@ func (b *Bus) PublishEvent(ctx context.Context, r *event.Record) (duplicate bool
 	})
 }
 
-// PublishEventAfter is PublishEvent unless EVENTS has got an event of the object since the one at seq, zero for none at all: then it
-// refuses with event.ErrOvertaken, also if that one is r itself, of an attempt whose answer was lost.
+// PublishEventAfter is like PublishEvent, but refuses with event.ErrOvertaken if EVENTS has an event of the object after the one at seq,
+// zero for none at all. It also refuses if that event is r itself, of an attempt whose answer was lost.
 func (b *Bus) PublishEventAfter(ctx context.Context, r *event.Record, seq uint64) (duplicate bool, err error) {
 	return b.publishRecord(r, func(m *nats.Msg) (ack, error) {
 		m.Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(seq, 10))
@@ -50,8 +50,8 @@ func (b *Bus) PublishEventAfter(ctx context.Context, r *event.Record, seq uint64
 	})
 }
 
-// remember returns what puts a copy of r in memory for the readers of EVENTS, once it has its place in the stream. They read it when they
-// are woken.
+// remember returns a function that puts a copy of r, with its place in the stream, in memory for the readers of EVENTS. They read it when
+// they are woken.
 func (b *Bus) remember(r *event.Record) func(seq uint64) {
 	stored := *r
 	return func(seq uint64) {
@@ -74,19 +74,19 @@ func (b *Bus) publishRecord(r *event.Record, commit func(*nats.Msg) (ack, error)
 	}
 	a, err := commit(m)
 	if err != nil {
-		return false, fmt.Errorf("publish event: %w", err) // the client may still be sending the message
+		return false, fmt.Errorf("publish event: %w", err) // headers stay in use: the client may still be sending the message
 	}
 	defer h.release()
-	b.recent.note(a.Seq) // a duplicate is perhaps of a publish whose answer was lost
+	b.recent.note(a.Seq) // of a duplicate, the answer to the first publish may have been lost
 	b.stats.unrouted.Add(int64(m.Size()))
 	r.Seq = a.Seq
 	return a.Duplicate, nil
 }
 
-// FollowEvents calls h with every event accepted since from, in stream order, until ctx ends. Every replica that asks sees all
-// events. Of a record's event h may use the object, the reason, the severity, the time, the revision, and of a POSTed failure the first
-// event.MessageStart bytes of the message. It may not change the record, nor keep it: others read it, and what is kept of its texts should
-// be copied, or all of the event stays in memory. Following survives the loss of the connection, and then goes on where it was.
+// FollowEvents calls h with every event accepted since from, in stream order, until ctx ends. Every replica that follows gets all events.
+// Of a record's event h may use the object, the reason, the severity, the time and the revision, and of a POSTed failure the first
+// event.MessageStart bytes of the message. It must neither change the record nor keep it, since other readers share it. Texts that are kept
+// should be copied, or all of the event stays in memory. After the loss of the connection following resumes at its place.
 func (b *Bus) FollowEvents(ctx context.Context, from time.Time, h func(*event.Record)) error {
 	f := feed{bus: b, from: from, headers: true}
 	for ctx.Err() == nil {
@@ -117,7 +117,7 @@ func (b *Bus) LastEvent(ctx context.Context, namespace, kind, name string) (*eve
 	}
 	r, err := decodeRecord(&nats.Msg{Subject: raw.Subject, Header: raw.Header, Data: raw.Data})
 	if err != nil {
-		return nil, false, nil // not an event of ours: as good as none
+		return nil, false, nil // not an event of ours: counts as none
 	}
 	r.Seq = raw.Sequence
 	return r, true, nil

@@ -13,11 +13,12 @@ func routeRole() role {
 	return role{kind: kindRoute, name: kindRoute, stream: streamEvents, logged: true}
 }
 
-// Events calls h with the records of EVENTS, those of each namespace in stream order, while this replica is the worker, until ctx ends. What is
-// held when the term ends is handed out again to the next worker, for a recheck. A message that is no event becomes a dead letter.
+// Events calls h with the records of EVENTS, those of each namespace in stream order, while this replica is the worker, until ctx ends.
+// Records in hand when the term ends are handed out again to the next worker, for a recheck. A message that is no event becomes a dead
+// letter.
 //
-// Calls for different namespaces may be made at the same time: a record that is heavy, and what comes of its namespace while it is handled,
-// is not waited for by other namespaces.
+// Calls for different namespaces may be made at the same time: namespaces wait neither for another's heavy record nor for the records of
+// that namespace that arrive meanwhile.
 func (b *Bus) Events(ctx context.Context, h event.Handler) error {
 	b.serveOne(ctx, routeRole(), func(ctx context.Context, c *consumer) error { return c.readEvents(ctx, h) })
 	return nil
@@ -46,14 +47,14 @@ func (c *consumer) readEvents(ctx context.Context, h event.Handler) error {
 	return g.Wait()
 }
 
-// eventReader hands the events of a term out.
+// eventReader hands out the events of a term.
 type eventReader struct {
 	consumer *consumer
 	handler  event.Handler
 	out      chan<- event.Message[*event.Record]
-	// spilled is up to where it was last asked to be done.
+	// spilled is the sequence up to which Spill was last called.
 	spilled uint64
-	// behind counts what stood in the stream as the term began and was not handled yet, and one until all of that was handed out.
+	// behind counts the events that were in the stream as the term began and are not yet handled, plus one until all of them were handed out.
 	behind atomic.Int64
 }
 
@@ -67,7 +68,7 @@ func (r *eventReader) run(ctx context.Context) error {
 	})
 }
 
-// hand waits until there is room for one more open event, and hands it out.
+// hand waits until one more event may be open, and hands it out.
 func (r *eventReader) hand(ctx context.Context, l logEntry) error {
 	c := r.consumer
 	if err := r.awaitCapacity(ctx); err != nil {
@@ -104,14 +105,14 @@ func (r *eventReader) hand(ctx context.Context, l logEntry) error {
 	}
 }
 
-// awaitCapacity waits until fewer than maxOpen events are open, and asks for the oldest to be done before it comes to that.
+// awaitCapacity waits until fewer than maxOpen events are open, and before that bound asks the handler to finish the oldest.
 func (r *eventReader) awaitCapacity(ctx context.Context) error {
 	for {
 		floor, window, _ := r.consumer.cursor.counts()
 		if window < spillAt {
 			return nil
 		}
-		if upTo := floor + maxOpen/2; upTo >= r.spilled+maxOpen/8 { // not for each event that is done
+		if upTo := floor + maxOpen/2; upTo >= r.spilled+maxOpen/8 { // once for every maxOpen/8 events
 			r.spilled = upTo
 			r.handler.Spill(ctx, upTo)
 		}
@@ -126,7 +127,7 @@ func (r *eventReader) awaitCapacity(ctx context.Context) error {
 	}
 }
 
-// alone has an event at which earlier owners may have died handed out when no other is open, and noted first. It reports whether that
+// alone delays an event near which earlier workers may have died until no other is open, and records it first. It reports whether that
 // happened too often.
 func (r *eventReader) alone(ctx context.Context, seq uint64) (poison bool, err error) {
 	c := r.consumer
@@ -135,7 +136,7 @@ func (r *eventReader) alone(ctx context.Context, seq uint64) (poison bool, err e
 	}
 	for {
 		if _, _, open := c.cursor.counts(); open == 0 {
-			if err := c.cursor.save(ctx); err != nil { // what was done is no suspect any more
+			if err := c.cursor.save(ctx); err != nil { // finished events are no longer suspects
 				return false, err
 			}
 			return c.crashes.suspect(ctx, c.name, seq)
@@ -148,7 +149,8 @@ func (r *eventReader) alone(ctx context.Context, seq uint64) (poison bool, err e
 	}
 }
 
-// giveUp makes a dead letter of a message that cannot be handled, so that it blocks nothing. While that is not stored the term begins anew.
+// giveUp makes a dead letter of a message that cannot be handled, so that it blocks no other. While that is not stored the term begins
+// anew.
 func (r *eventReader) giveUp(ctx context.Context, l logEntry, label, reason string) error {
 	b := r.consumer.bus
 	b.log.Error("message cannot be handled and becomes a dead letter", "stream", streamEvents, "namespace", namespaceOf(l.msg.Subject),
@@ -159,8 +161,8 @@ func (r *eventReader) giveUp(ctx context.Context, l logEntry, label, reason stri
 	return r.consumer.cursor.open(l.seq).Ack(ctx)
 }
 
-// handle has one batch handled until that succeeds. It stays in hand meanwhile, so that nothing younger of the same objects is handled before it
-// (invariant E4).
+// handle calls the handler for one batch until it succeeds. It keeps the batch meanwhile, so that no younger record of the same objects is
+// handled before it (invariant E4).
 func (r *eventReader) handle(ctx context.Context, batch []event.Message[*event.Record]) error {
 	err := r.consumer.untilHandled(ctx, len(batch), func() error { return r.handler.Handle(ctx, batch) }, func(i int) {
 		again := *batch[i].Value // others read the record as well
@@ -173,7 +175,7 @@ func (r *eventReader) handle(ctx context.Context, batch []event.Message[*event.R
 	return err
 }
 
-// old counts what stood in the stream as the term began.
+// old counts the records that were in the stream as the term began.
 func (r *eventReader) old(batch []event.Message[*event.Record]) int64 {
 	n := int64(0)
 	for _, h := range batch {
@@ -184,7 +186,7 @@ func (r *eventReader) old(batch []event.Message[*event.Record]) int64 {
 	return n
 }
 
-// caughtUp takes n off what is behind.
+// caughtUp subtracts n from behind, and reports to the handler when none is left.
 func (r *eventReader) caughtUp(ctx context.Context, n int64) {
 	if n > 0 && r.behind.Add(-n) == 0 {
 		r.handler.CaughtUp(ctx, true)

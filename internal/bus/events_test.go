@@ -56,7 +56,7 @@ func publishEvents(t testing.TB, b *Bus, ids ...string) {
 	}
 }
 
-// publishOddities publishes to EVENTS what is no event, and then one that says that it is another namespace's.
+// publishOddities publishes to EVENTS a message that is no event, and then an event of another namespace than its subject's.
 func publishOddities(t testing.TB, b *Bus) {
 	t.Helper()
 	foreign, _, err := encodeRecord(testRecord("foreign", "victim", "app"))
@@ -99,13 +99,13 @@ func TestARecordArrivesAsItWasPublished(t *testing.T) {
 	}
 	got := make(chan *event.Record)
 	start(t, routeTo(b, got))
-	want.Recheck = true // it stood in the stream
+	want.Recheck = true // it was in the stream
 	if diff := cmp.Diff(want, receive(t, got)); diff != "" {
 		t.Errorf("routed: %s", diff)
 	}
 }
 
-// Fails when an ID is answered as a duplicate of another namespace's or for a longer time than the window.
+// Fails when an ID counts as a duplicate of another namespace's, or for longer than the window.
 func TestOnlyTheSameIDWithinTheWindowIsADuplicate(t *testing.T) {
 	b := open(t, t.TempDir(), func(o *Options) { o.DuplicateWindow = 100 * time.Millisecond })
 	ctx := testContext(t)
@@ -125,8 +125,8 @@ func TestOnlyTheSameIDWithinTheWindowIsADuplicate(t *testing.T) {
 	}
 }
 
-// Invariants E2 and E4: a batch that fails is routed again, whole and before anything younger.
-// Fails when routeOne returns the batch to the stream, or acknowledges it after an error.
+// Invariants E2 and E4: a batch that fails is routed again, whole and before any younger record. Fails when handle returns the batch to the
+// stream, or when a batch is acknowledged after an error.
 func TestAFailedBatchIsRoutedAgainInOrder(t *testing.T) {
 	t.Parallel()
 	b := open(t, t.TempDir(), nil)
@@ -138,7 +138,7 @@ func TestAFailedBatchIsRoutedAgainInOrder(t *testing.T) {
 		return b.Events(ctx, handlerOf(light, func(_ context.Context, batch []*event.Record) error {
 			if calls++; calls%2 == 1 {
 				for _, r := range batch {
-					r.Recheck = false // all stood in the stream; here only the failure is to mark them
+					r.Recheck = false // all were in the stream; here only the failure is to mark them
 				}
 				return errors.New("no room")
 			}
@@ -159,7 +159,7 @@ func TestAFailedBatchIsRoutedAgainInOrder(t *testing.T) {
 	if diff := cmp.Diff(ids(300), got); diff != "" {
 		t.Error(diff)
 	}
-	// What was acknowledged is not routed by the next owner.
+	// Acknowledged events are not routed by the next worker.
 	publishEvents(t, b, "last")
 	next := make(chan *event.Record)
 	start(t, routeTo(b, next))
@@ -209,7 +209,7 @@ func TestEveryFollowerSeesTheHeadersOfEveryEventSinceItsTime(t *testing.T) {
 			want := testRecord(id, "team", "app")
 			want.Seq = uint64(i + 1)
 			got := *receive(t, from)
-			want.Event.Message, want.Event.ReportingController = got.Event.Message, got.Event.ReportingController // from memory they come with it
+			want.Event.Message, want.Event.ReportingController = got.Event.Message, got.Event.ReportingController // records from memory have them
 			if diff := cmp.Diff(want, &got); diff != "" {
 				t.Errorf("%s follower: %s", name, diff)
 			}
@@ -217,8 +217,8 @@ func TestEveryFollowerSeesTheHeadersOfEveryEventSinceItsTime(t *testing.T) {
 	}
 }
 
-// A watcher compares a POSTed failure with the object by how its message begins, also when the object has no labels. Fails when the headers
-// leave that out, or what was doubted, or take an object without labels for one that is not known.
+// A watcher compares a POSTed failure with the object by the beginning of its message, also when the object has no labels. Fails when the
+// headers lack that or the doubt, or when an object without labels counts as unknown.
 func TestAFollowerSeesHowAPostedFailureBegins(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	record := testRecord("1", "team", "app")
@@ -237,8 +237,8 @@ func TestAFollowerSeesHowAPostedFailureBegins(t *testing.T) {
 	}
 }
 
-// Invariant E2: unrouted events are not pushed out by a flood, the flood is refused.
-// Fails when PublishEvent does not ask checkEventsQuota: the first events are then gone.
+// Invariant E2: a flood is refused, and does not push out unrouted events. Fails when PublishEvent does not call checkEventsQuota: the
+// first events are then gone.
 func TestAFloodIsRefusedBeforeItPushesOutWhatWasNotRouted(t *testing.T) {
 	b := open(t, t.TempDir(), func(o *Options) { o.Budgets.Events = mib })
 	flood(t, b)

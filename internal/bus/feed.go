@@ -15,12 +15,12 @@ import (
 // logEntry is one message of EVENTS, in the order of the stream.
 type logEntry struct {
 	seq uint64
-	// record is what this process published, or nil for what was read from the stream: that is msg.
+	// record is a record that this process published, or nil for a message that was read from the stream: that is msg.
 	record *event.Record
 	msg    *nats.Msg
 }
 
-// brief returns the record, or what the headers tell of it; nil if it is none.
+// brief returns the record, or the part of it that is in the headers; nil if the message is no event.
 func (l logEntry) brief() *event.Record {
 	if l.record != nil {
 		return l.record
@@ -33,23 +33,23 @@ func (l logEntry) brief() *event.Record {
 	return r
 }
 
-// feed reads EVENTS in order: from memory what this process published lately, and from the stream all else. With a remote server, where
-// other replicas publish as well, all of it comes from the stream.
+// feed reads EVENTS in order: from memory the records that this process published lately, and from the stream all others. With a remote
+// server, where other replicas publish as well, it reads all of them from the stream.
 type feed struct {
 	bus *Bus
-	// next is the sequence to read next, zero to begin with what was accepted since from.
+	// next is the sequence to read next, zero to begin with the events accepted since from.
 	next uint64
 	from time.Time
 	// headers has messages of the stream read without their bodies.
 	headers bool
-	// end, unless nil, is called once, when all has been read that stood in the stream as reading began.
+	// end, unless nil, is called once, when all messages that were in the stream as reading began are read.
 	end func()
 }
 
 // feedBatch is how many records are taken from memory at a time.
 const feedBatch = 256
 
-// run calls each with every message until ctx ends or each fails, whose error it returns.
+// run calls each with every message until ctx ends, or until each returns an error, which it returns.
 func (f *feed) run(ctx context.Context, each func(logEntry) error) error {
 	info, err := f.bus.streams[streamEvents].Info(ctx)
 	if err != nil {
@@ -72,7 +72,7 @@ func (f *feed) atEnd() {
 	}
 }
 
-// follow reads from memory as long as that has what comes next.
+// follow reads from memory, and from the stream when memory lacks the next record.
 func (f *feed) follow(ctx context.Context, each func(logEntry) error) error {
 	wake, stop := f.bus.recent.watch()
 	defer stop()
@@ -126,7 +126,7 @@ func (f *feed) read(ctx context.Context, last uint64, each func(logEntry) error)
 		return err
 	}
 	defer msgs.Stop()
-	if last != noEnd && pending == 0 { // what there was up to last has been removed from the stream
+	if last != noEnd && pending == 0 { // the messages up to last have been removed from the stream
 		f.next = last + 1
 		return nil
 	}
@@ -161,10 +161,11 @@ func (f *feed) read(ctx context.Context, last uint64, each func(logEntry) error)
 	return nil
 }
 
-// feedInactive is when the server forgets a consumer that is not read any more. One that waits for its reader is made anew.
+// feedInactive is when the server forgets a consumer that is no longer read. The client makes such a consumer anew for a reader that
+// resumes.
 const feedInactive = 10 * time.Second
 
-// open begins to read the stream at next. It returns how many messages there were from there on.
+// open begins to read the stream at next. It returns the number of messages from there on.
 func (f *feed) open(ctx context.Context) (_ jetstream.MessagesContext, pending uint64, err error) {
 	cfg := jetstream.OrderedConsumerConfig{
 		HeadersOnly: f.headers, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: f.next,

@@ -23,10 +23,10 @@ import (
 // replicaEnv makes the test binary a replica that acts while it is the worker, until it is killed: "<URL of NATS>".
 const replicaEnv = "NOTIFIER_BUS_REPLICA"
 
-// running is in the place of a shard where nothing would be sent.
+// running is printed in place of a shard when nothing would be sent.
 const running = -1
 
-// replica prints a line, "<shard> <nanoseconds>", whenever it would send something now, and lines of running all the time.
+// replica prints a line, "<shard> <nanoseconds>", whenever it would send now, and lines with running all the time.
 func replica(url string) int {
 	ctx := context.Background()
 	b, err := Open(ctx, Options{
@@ -54,8 +54,8 @@ func replica(url string) int {
 	return 0
 }
 
-// E3, T4: a process that was stopped until another took its work over does nothing when it goes on.
-// Fails when Owned asks the context alone, and when a term goes on after it has lapsed: a renewal's answer is read before anybody looks.
+// E3, T4: a process that was stopped until another took its work over does nothing when it continues. Fails when Owned reads the context
+// alone, and when a term continues after it has lapsed: a renewal's answer is read before Owned is called.
 func TestAReplicaThatWasStoppedSendsNothingForWhatItLost(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -89,7 +89,7 @@ func TestAReplicaThatWasStoppedSendsNothingForWhatItLost(t *testing.T) {
 	f.await("other")
 }
 
-// act is what a replica would have sent.
+// act is a message that a replica would have sent.
 type act struct {
 	shard int
 	at    time.Time
@@ -108,7 +108,7 @@ func readActs(out interface{ Read([]byte) (int, error) }, acts chan<- act) {
 }
 
 // E3: a worker that was stopped until another routes runs on for a moment before its context ends. Fails when events are handed out without
-// asking the fence.
+// a call of the fence.
 func TestE3AReaderThatWasReplacedHandsNothingOut(t *testing.T) {
 	t.Parallel()
 	b := open(t, t.TempDir(), nil)

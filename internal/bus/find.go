@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	// maxID bounds the IDs that are looked up.
+	// maxID bounds the IDs that are looked up, in bytes.
 	maxID = 256
-	// soon is within what time most deliveries are sent that are sent at all.
+	// soon is the time after an event was accepted within which most of its sent deliveries are sent.
 	soon = 10 * time.Minute
 )
 
-// searchBudget bounds the search for one ID.
+// searchBudget returns the budget of the search for one ID.
 func searchBudget() *browse.Budget {
 	return &browse.Budget{Messages: 1 << 20, Bytes: 1 << 30, Requests: 1 << 14, Until: time.Now().Add(3 * time.Second)}
 }
 
-// FindDelivery returns what is kept of a delivery, or view.ErrNotFound: of one that waits, else of a dead letter, else of one that was
-// sent. What was sent is found among the newest of its namespace, as far as three seconds of reading reach.
+// FindDelivery returns the record of a delivery, or view.ErrNotFound: of a waiting one, else of a dead letter, else of a sent one. A sent
+// one is looked for among the newest of its namespace, as far as three seconds of reading reach.
 func (b *Bus) FindDelivery(ctx context.Context, namespace, id string) (view.DeliveryDetail, error) {
 	ctx, end, err := b.reads.begin(ctx)
 	if err != nil {
@@ -50,8 +50,8 @@ func (b *Bus) FindDelivery(ctx context.Context, namespace, id string) (view.Deli
 	return detail, nil
 }
 
-// FindDeliveries returns what is kept of deliveries of an event that was accepted at a time, by their IDs. Those that are not found are
-// left out.
+// FindDeliveries returns the records of deliveries of an event that was accepted at the given time, by their IDs. Those that are not found
+// are left out.
 func (b *Bus) FindDeliveries(ctx context.Context, namespace string, accepted time.Time, ids []string) (map[string]view.Delivery, error) {
 	ctx, end, err := b.reads.begin(ctx)
 	if err != nil {
@@ -81,7 +81,7 @@ type finder struct {
 	budget    *browse.Budget
 }
 
-// find looks for what is wanted where it may be. No delivery is older than since, unless that is zero.
+// find looks for the wanted deliveries in each stream. No delivery is older than since, unless that is zero.
 func (f *finder) find(ctx context.Context, since time.Time) error {
 	f.found = map[string]view.DeliveryDetail{}
 	maps.DeleteFunc(f.wanted, func(id string, _ bool) bool { return id == "" || len(id) > maxID })
@@ -113,7 +113,7 @@ func (f *finder) take(d view.DeliveryDetail) {
 	}
 }
 
-// pending looks among what waits, whose subjects tell the IDs.
+// pending looks among the waiting deliveries, whose subjects have the IDs.
 func (f *finder) pending(ctx context.Context) error {
 	stream, err := f.reads.stream(streamDeliveries)
 	if err != nil {
@@ -131,7 +131,7 @@ func (f *finder) pending(ctx context.Context) error {
 		}
 		m, err := stream.Last(ctx, subject)
 		if errors.Is(err, browse.ErrNone) {
-			continue // it has just been taken from there
+			continue // it has just been removed
 		}
 		if err != nil {
 			return err
@@ -177,10 +177,10 @@ func (f *finder) sent(ctx context.Context, since, until time.Time) error {
 	})
 }
 
-// period is a time in which messages were stored, without a bound where one is zero.
+// period is the time within which messages were stored, without a bound where one is zero.
 type period struct{ since, until time.Time }
 
-// search has each message of a filter looked at, newest first, until all is found.
+// search calls look with each message of a filter, newest first, until all wanted deliveries are found.
 func (f *finder) search(ctx context.Context, stream, filter string, p period, look func(browse.Message)) error {
 	w, err := f.reads.walker(stream, f.namespace, filter)
 	if err != nil {
@@ -211,7 +211,7 @@ func search(ctx context.Context, w *browse.Walker, budget *browse.Budget, found 
 	}
 }
 
-// whole is the detail of a delivery that the bus has as it was routed.
+// whole returns the detail of a delivery of which the bus has the event as it was routed.
 func whole(d *event.Delivery, v view.Delivery) view.DeliveryDetail {
 	detail := view.DeliveryDetail{Delivery: v, Tries: d.Tries, Authored: d.Authored}
 	if d.ID != "" {
@@ -221,7 +221,7 @@ func whole(d *event.Delivery, v view.Delivery) view.DeliveryDetail {
 	return detail
 }
 
-// detail is what is kept of a delivery that was sent. Its message has the metadata that the Alert's author wrote, and nothing else.
+// detail returns the detail of a sent delivery. Its message has only the metadata that the Alert's author wrote.
 func (r *sent) detail(namespace, provider string, at time.Time) view.DeliveryDetail {
 	d := view.DeliveryDetail{Delivery: r.view(namespace, provider, at), Tries: r.Tries, Authored: slices.Sorted(maps.Keys(r.Authored))}
 	if n := len(d.Tries); n == 0 || d.Tries[n-1].Class != event.ClassSent {
@@ -234,7 +234,7 @@ func (r *sent) detail(namespace, provider string, at time.Time) view.DeliveryDet
 	return d
 }
 
-// addMessage completes the message of a delivery by the event that it is about, as long as that is kept.
+// addMessage completes the message of a delivery by the event that it is about, as long as EVENTS has that event.
 func (r *reads) addMessage(ctx context.Context, d *view.DeliveryDetail) error {
 	had := d.Message
 	record, err := r.eventAt(ctx, d.Namespace, d.Order)
@@ -268,7 +268,7 @@ func (r *reads) addMessage(ctx context.Context, d *view.DeliveryDetail) error {
 	return nil
 }
 
-// subjects lists the subjects of a filter that a stream has messages of, of very many the first 100,000 that the server tells of.
+// subjects lists the subjects of a filter that a stream has messages of; of very many, the first 100,000 that the server lists.
 func (r *reads) subjects(ctx context.Context, stream, filter string) ([]string, error) {
 	nc, err := r.conn()
 	if err != nil {

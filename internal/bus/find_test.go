@@ -23,8 +23,8 @@ func published(t testing.TB, b *Bus, id, namespace, name string) *event.Record {
 	return r
 }
 
-// Fails when a delivery is not found in one of its states, when its message is not that of its event with what the Alert's author wrote, or
-// when another namespace finds it.
+// Fails when a delivery is not found in one of its states, when its message is not that of its event with the metadata of the Alert's
+// author, or when another namespace finds it.
 func TestADeliveryIsFoundInEachStateWithItsMessage(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)
@@ -65,7 +65,7 @@ func TestADeliveryIsFoundInEachStateWithItsMessage(t *testing.T) {
 			t.Errorf("another namespace finds %s: %v", id, err)
 		}
 	}
-	for _, accepted := range []time.Time{{}, r.Accepted, time.Now().Add(-2 * soon), time.Now().Add(-time.Minute)} { // what was sent came soon, or late
+	for _, accepted := range []time.Time{{}, r.Accepted, time.Now().Add(-2 * soon), time.Now().Add(-time.Minute)} { // sent soon, or late
 		found, err := b.FindDeliveries(ctx, "team", accepted, []string{"sent", "dead", "waits", "", strings.Repeat("x", 1000), "none"})
 		must(t, err)
 		if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, []string{"dead", "sent", "waits"}) {
@@ -124,7 +124,7 @@ func TestEventsAreListedAndFound(t *testing.T) {
 	}
 }
 
-// Fails when a way to look something up does not work through the streams' leaders, which answer in another form.
+// Fails when a lookup does not work through the streams' leaders, which answer in another form.
 func TestLookupsWorkThroughTheLeader(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	indirect(b)
@@ -157,7 +157,7 @@ func TestLookupsWorkThroughTheLeader(t *testing.T) {
 	}
 }
 
-// E3: fails when the history is kept for less than a delivery may wait, or not for as long as was asked for.
+// E3: fails when the history is kept for less time than a delivery may wait, or for less time than the options say.
 func TestE3TheHistoryIsKeptLongEnough(t *testing.T) {
 	dir := t.TempDir()
 	for _, age := range []time.Duration{time.Hour, MinHistoryAge - time.Second, MaxHistoryAge + time.Second, -time.Hour} {

@@ -38,7 +38,7 @@ func startServer(t testing.TB, dir string, port int) *server.Server {
 	return s
 }
 
-// fleet is a set of replicas that serve deliveries and note which of them serves which shard.
+// fleet is a set of replicas that serve deliveries and record which of them serves which shard.
 type fleet struct {
 	t   testing.TB
 	url string
@@ -125,8 +125,8 @@ func (f *fleet) await(name string) time.Duration {
 	}
 }
 
-// One replica serves all shards, and another does when it has left or was killed.
-// Fails when a lease is taken that is renewed (two workers), or when a replica that leaves keeps it (the next waits for leaseWait).
+// One replica serves all shards, and another does when the first has left or was killed. Fails when a renewed lease is taken (two workers),
+// or when a replica that leaves keeps it (the next waits for leaseWait).
 func TestOneReplicaIsTheWorkerAndTheNextTakesOver(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -157,14 +157,14 @@ func TestOneReplicaIsTheWorkerAndTheNextTakesOver(t *testing.T) {
 	leaveOne()
 	left, err := two.lease.read(ctx)
 	must(t, err)
-	if left.Holder == one.Replica() { // nobody else can have taken it by now: that takes leaseWait
+	if left.Holder == one.Replica() { // no other can have taken it by now: that takes leaseWait
 		t.Error("a replica that left keeps the lease")
 	}
 	began := time.Now()
 	for !two.Worker() {
 		must(t, fair.Sleep(ctx, leasePoll/10))
 	}
-	if time.Since(began) > leaseWait/2 { // the second that is promised is measured by test/chaos, on a machine with nothing else to do
+	if time.Since(began) > leaseWait/2 { // test/chaos measures the promised second, on an idle machine
 		t.Error("the takeover took as long as if the lease had not been released")
 	}
 	f.await("two")
@@ -192,8 +192,8 @@ func TestOneReplicaIsTheWorkerAndTheNextTakesOver(t *testing.T) {
 	}
 }
 
-// The next worker does not begin before the last one has drained, however long that takes.
-// Fails when the lease is not renewed while a call that was told to end still runs.
+// The next worker does not begin before the last one has drained, however long that takes. Fails when the lease is not renewed while a call
+// whose context has ended still runs.
 func TestTheNextWorkerWaitsUntilTheLastHasDrained(t *testing.T) {
 	t.Parallel()
 	url := remote(t)
@@ -229,7 +229,7 @@ func TestTheNextWorkerWaitsUntilTheLastHasDrained(t *testing.T) {
 	select {
 	case <-began:
 		t.Error("two serves what one has not drained")
-	case <-time.After(leaseWait + time.Second): // longer than a lease that is not renewed is respected
+	case <-time.After(leaseWait + time.Second): // longer than the others wait for a lease that is not renewed
 	}
 	close(drained)
 	receive(t, leave)
@@ -238,8 +238,8 @@ func TestTheNextWorkerWaitsUntilTheLastHasDrained(t *testing.T) {
 	}
 }
 
-// A stale worker that goes on asking gets nothing once another has taken over.
-// Fails when requests carry no pin, or takeOver does not unpin.
+// A stale worker that continues to ask gets no message once another has taken over. Fails when requests carry no pin, or takeOver does not
+// unpin.
 func TestAWorkerThatMissedItsEndIsFencedOut(t *testing.T) {
 	url := remote(t)
 	connect := func(name string) *Bus {
@@ -277,5 +277,5 @@ func TestAWorkerThatMissedItsEndIsFencedOut(t *testing.T) {
 	if h := receive(t, heldTwo); h.Value.ID != "2" {
 		t.Errorf("the new worker got %s next", h.Value.ID)
 	}
-	must(t, stale.Ack(ctx)) // it was done, by whichever of the two
+	must(t, stale.Ack(ctx)) // it was done, by either of the two
 }

@@ -18,18 +18,18 @@ import (
 const (
 	// maxBehind is how many items may wait for one follower.
 	maxBehind = 1024
-	// followPoll is how often a stream is asked that is polled.
+	// followPoll is how often a polled stream is asked for new messages.
 	followPoll = 500 * time.Millisecond
 )
 
-// ErrSlow ends a follower that does not take its items as fast as they come.
+// ErrSlow ends a follower that takes its items more slowly than they are published.
 var ErrSlow = errors.New("follower is too slow")
 
 // Follow calls handle with a view.Begun and then with the new items of a list of a namespace, a view.Delivery, view.Event or view.Webhook
-// each, in the order of each stream, until ctx ends, when it returns nil, or handle fails. One that is too slow is ended with ErrSlow. All
-// that is stored from view.Begun on is new, and some of what was stored since the call may be.
+// each, in the order of each stream. It returns nil when ctx ends, the error of handle when that fails, and ErrSlow when handle is too
+// slow. All items that are stored from view.Begun on are new, and some of those stored since the call may be included.
 //
-// All followers of this process share one reader for each stream, and nothing is read while there is no follower.
+// All followers of this process share one reader for each stream, and a stream without followers is not read.
 func (b *Bus) Follow(ctx context.Context, namespace string, list view.List, handle func(item any) error) error {
 	feeds := b.reads.feeds[list]
 	if len(feeds) == 0 {
@@ -69,11 +69,11 @@ func (b *Bus) Follow(ctx context.Context, namespace string, list view.List, hand
 type follower struct {
 	namespace string
 	items     chan any
-	slow      chan struct{} // closed when an item had no room
+	slow      chan struct{} // closed when the queue of items was full
 	late      sync.Once
 }
 
-// offer hands an item over, or ends the follower.
+// offer adds an item to the follower's queue, or ends the follower when that is full.
 func (f *follower) offer(item any) {
 	select {
 	case f.items <- item:
@@ -86,12 +86,13 @@ func (f *follower) offer(item any) {
 type followed struct {
 	reads  *reads
 	stream string
-	// polled says that the stream is asked for what is new, in place of a consumer: a work queue has none that acknowledge nothing.
+	// polled is true when the stream is asked for new messages instead of read by a consumer: a work queue allows no consumer without
+	// acknowledgements.
 	polled bool
 	// decode returns the items of a message, oldest first.
 	decode func(browse.Message) []any
 
-	// changing is held while a follower joins or leaves.
+	// changing is locked while a follower joins or leaves.
 	changing sync.Mutex
 	stop     context.CancelFunc
 	stopped  chan struct{}
@@ -125,7 +126,8 @@ func anyOf[T any](decode func(browse.Message) []T) func(browse.Message) []any {
 	}
 }
 
-// join adds a follower, and begins to read with the first one. What it returns is closed when all that is stored from then on will be read.
+// join adds a follower, and begins to read with the first one. The returned channel is closed when all messages stored from then on will be
+// read.
 func (f *followed) join(ctx context.Context, one *follower) (begun <-chan struct{}) {
 	f.changing.Lock()
 	defer f.changing.Unlock()
@@ -145,7 +147,7 @@ func (f *followed) join(ctx context.Context, one *follower) (begun <-chan struct
 	return f.begun
 }
 
-// leave takes a follower off. With the last one it returns when nothing is read any more.
+// leave removes a follower. With the last one it returns when reading has ended.
 func (f *followed) leave(one *follower) {
 	f.changing.Lock()
 	defer f.changing.Unlock()
@@ -162,7 +164,7 @@ func (f *followed) leave(one *follower) {
 	}
 }
 
-// run reads what is stored from now on, until ctx ends. What is read next is kept over an interruption.
+// run reads the messages stored from now on, until ctx ends. After an interruption it resumes at its place.
 func (f *followed) run(ctx context.Context, begun, stopped chan<- struct{}) {
 	defer close(stopped)
 	var next uint64
@@ -182,7 +184,7 @@ func (f *followed) run(ctx context.Context, begun, stopped chan<- struct{}) {
 	}
 }
 
-// begin finds out where reading begins, unless that is known: behind the last message, whatever the clocks of the replicas say.
+// begin finds where reading begins, unless that is known: behind the last message, independently of the clocks of the replicas.
 func (f *followed) begin(ctx context.Context, next *uint64, begun chan<- struct{}) error {
 	if *next > 0 {
 		return nil
@@ -251,7 +253,7 @@ func (f *followed) poll(ctx context.Context, next *uint64) error {
 	}
 }
 
-// tell hands a message's items to the followers of its namespace. None of them is waited for.
+// tell offers a message's items to the followers of its namespace. It waits for none of them.
 func (f *followed) tell(m browse.Message) {
 	f.mu.Lock()
 	followers := maps.Clone(f.followers[namespaceOf(m.Subject)])

@@ -10,7 +10,7 @@ import (
 	"notifier/internal/event/view"
 )
 
-// followTo follows a list and sends its items to a channel. It returns when what is stored from now on is followed.
+// followTo follows a list and sends its items to a channel. It returns when all messages stored from now on are followed.
 func followTo(t testing.TB, b *Bus, namespace string, list view.List) <-chan any {
 	t.Helper()
 	items := make(chan any, 100)
@@ -26,12 +26,12 @@ func followTo(t testing.TB, b *Bus, namespace string, list view.List) <-chan any
 	return items
 }
 
-// Fails when following is said to have begun before it is known where: what is stored in between would be neither listed nor followed.
+// Fails when Follow reports its begin before its place is known: a message stored in between would be neither listed nor followed.
 func TestNothingIsMissedBetweenListingAndFollowing(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)
 	items := make(chan any, 10)
-	b.reads.mu.Lock() // so that nothing can be asked of the stream
+	b.reads.mu.Lock() // so that no request to the stream can be made
 	start(t, func(ctx context.Context) error {
 		return b.Follow(ctx, "team", view.Events, func(item any) error {
 			items <- item
@@ -64,7 +64,7 @@ func TestNothingIsMissedBetweenListingAndFollowing(t *testing.T) {
 	}
 }
 
-// Fails when a follower misses what is new in one of the streams, or gets what is old or another namespace's.
+// Fails when a follower misses new items of one of the streams, or gets old ones or another namespace's.
 func TestFollowersGetWhatIsNewOfTheirNamespace(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)
@@ -101,7 +101,7 @@ func TestFollowersGetWhatIsNewOfTheirNamespace(t *testing.T) {
 	}
 }
 
-// Fails when a follower that does not take its items holds up another one, or is not ended.
+// Fails when a follower that does not take its items delays another one, or is not ended.
 func TestASlowFollowerIsEndedAndHoldsUpNobody(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)
@@ -141,7 +141,7 @@ func TestASlowFollowerIsEndedAndHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// Fails when a stream is read while nobody follows it, or by more than one reader.
+// Fails when a stream without followers is read, or by more than one reader.
 func TestFollowersShareOneReader(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)

@@ -18,13 +18,13 @@ const (
 	bootID   = "/proc/sys/kernel/random/boot_id"
 )
 
-// guard keeps what was synced of one stream for as long as what replaces it may be lost. The server removes a block when newer messages
-// have replaced its own, and rewrites one that is mostly removed, without a sync of the newer messages or of the rewritten file. A
-// file system may make the removal durable first, and a loss of power then takes both. So each synced block has a second link, which goes
+// guard keeps the synced blocks of one stream for as long as their replacements may be lost. The server removes a block when newer messages
+// have replaced its own, and rewrites a mostly removed one, without a sync of the newer messages or of the rewritten file. A file
+// system may make the removal durable first, and a loss of power then loses both. So each synced block has a second link. It is removed
 // when a sync has covered everything that was written before the block was seen to be gone.
 type guard struct{ dir string }
 
-// keep links the block at path, which was synced as info tells, in place of an earlier one of its index. It reports false if the
+// keep links the block at path, which was synced with the given info, in place of an earlier one of its index. It reports false if the
 // server has replaced the block meanwhile.
 func (g guard) keep(index int, path string, info fs.FileInfo) (bool, error) {
 	link := g.link(index)
@@ -61,15 +61,15 @@ func (g guard) release(indices []int) error {
 
 func (g guard) link(index int) string { return filepath.Join(g.dir, strconv.Itoa(index)+blockSuffix) }
 
-// restoreBlocks puts back the synced blocks that the server had removed or rewritten when the machine went down, and begins with
-// empty guards. It is called before the server starts. Messages that were removed from such a block since may be there again.
+// restoreBlocks puts back the synced blocks that the server had removed or rewritten when the machine went down, and makes empty
+// directories for the links. It is called before the server starts. Messages that were removed from such a block since may exist again.
 //
-// While the machine stays up nothing that was written is lost, so after the end of a mere process the blocks are as the server left them.
+// While the machine stays up no written data is lost, so after the end of the process alone the blocks are as the server left them.
 func restoreBlocks(dataDir string, fsync func(*os.File) error, log *slog.Logger) error {
 	dir := filepath.Join(dataDir, guardDir)
 	boot, err := os.ReadFile(bootID)
 	if err != nil {
-		boot = nil // it must be taken for another boot
+		boot = nil // an unreadable ID counts as another boot
 	}
 	before, err := os.ReadFile(filepath.Join(dir, bootFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -86,7 +86,7 @@ func restoreBlocks(dataDir string, fsync func(*os.File) error, log *slog.Logger)
 			}
 		}
 	}
-	// What was restored is on disk before its link goes.
+	// Restored blocks are on disk before their links are removed.
 	if err := syncMetadata(dataDir, fsync); err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func writeBoot(dir string, boot []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// restoreStream restores one stream, and has the server make its index anew if there was something to restore.
+// restoreStream restores one stream. If it restored a block, it removes the server's index, which the server then rebuilds.
 func restoreStream(links, dir string) (restored int, err error) {
 	entries, err := os.ReadDir(links)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -146,7 +146,7 @@ func restoreStream(links, dir string) (restored int, err error) {
 	return restored, nil
 }
 
-// clearGuards removes all links. After an end in order there is nothing to restore.
+// clearGuards removes all links. After an orderly end there is nothing to restore.
 func clearGuards(dataDir string) error {
 	if err := os.RemoveAll(filepath.Join(dataDir, guardDir)); err != nil {
 		return fmt.Errorf("clear guards: %w", err)

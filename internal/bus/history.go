@@ -17,22 +17,23 @@ import (
 )
 
 const (
-	// historyTail is how much of HISTORY, before its newest record, is read when a term begins. What was sent is acknowledged right
-	// after its record, or taken off the schedule, so what comes back after the end of a worker was recorded in its last moments. The
-	// rest is for a worker that could not acknowledge for some time, and for clocks that differ.
+	// historyTail is how much of HISTORY, before its newest record, is read when a term begins. A sent delivery is acknowledged, or taken off
+	// the schedule, right after its record. So a delivery that is handed out again after the end of a worker was recorded in the worker's last
+	// moments. The rest of the time is for a worker that could not acknowledge for a while, and for clocks that differ.
 	historyTail = 15 * time.Minute
 	// maxSentIDs is how many of the deliveries sent last are remembered, half of them at least: 40 bytes each at most.
 	maxSentIDs = 200_000
 	// maxRecords bounds the records of one message, in bytes.
 	maxRecords = 128 << 10
-	// recordPause is how long records wait for others of their Provider after those before them: a message costs as much as a delivery
-	// otherwise. A crash meanwhile means that what these are about is sent once more (invariant E3), and one object's deliveries are as
-	// far from one another, so it is no longer than a send takes.
+	// recordPause is how long records wait, after the records before them, for others of their Provider: a message of one record costs as much
+	// as the delivery itself. After a crash meanwhile their deliveries are sent once more (invariant E3). One object's deliveries are as far
+	// apart, so the pause is no longer than a send takes.
 	recordPause = 5 * time.Millisecond
 )
 
-// history records what was sent and knows it again. HISTORY has one message for what was sent to one Provider while the message before it
-// was on its way, and for recordPause after that: a line of JSON for each record. It is not synced: after a loss of power what was sent last may be sent twice.
+// history records the deliveries that were sent and recognizes them. HISTORY has one message for the deliveries that were sent to one
+// Provider while the message before it was being written, and for recordPause after that. It has a line of JSON for each record. It is not
+// synced: after a loss of power the last deliveries may be sent twice.
 type history struct {
 	bus    *Bus
 	rounds *committer
@@ -52,8 +53,8 @@ func newHistory(b *Bus) *history {
 	return h
 }
 
-// Sent records that d was sent, and returns when the server has the record. The caller acknowledges d after that, so a delivery that comes
-// back after a crash is found to have been sent, unless the crash fell between the destination's answer and the record.
+// Sent records that d was sent, and returns when the server has the record. The caller acknowledges d after that. So a delivery that is
+// handed out again after a crash is recognized as sent, unless the crash fell between the destination's answer and the record.
 func (b *Bus) Sent(ctx context.Context, d *event.Delivery) error {
 	r := sent{ID: d.ID, Replays: d.Replays}
 	if !b.opts.NoHistory {
@@ -80,8 +81,8 @@ func (b *Bus) Sent(ctx context.Context, d *event.Delivery) error {
 	return nil
 }
 
-// WasSent reports whether Sent has recorded d, by this process or by an earlier worker shortly before its end: under any count of its
-// replays or, if it was sent before it was replayed (event.Delivery.Again), under the count that it has.
+// WasSent reports whether Sent has recorded d, by this process or by an earlier worker shortly before its end. Any count of its replays
+// matches, but for a delivery that was replayed after it was sent (event.Delivery.Again) only the count that it has.
 func (b *Bus) WasSent(ctx context.Context, d *event.Delivery) (bool, error) {
 	h := b.history
 	h.loading.Lock()
@@ -110,7 +111,7 @@ func (h *history) add(subject, id string, replays int) {
 	}
 }
 
-// load reads what other workers have recorded. It must be called when a term begins, before anything is sent.
+// load reads the records of other workers. It must be called when a term begins, before anything is sent.
 func (h *history) load(ctx context.Context) error {
 	h.loading.Lock()
 	defer h.loading.Unlock()
@@ -137,7 +138,7 @@ func (h *history) load(ctx context.Context) error {
 	return nil
 }
 
-// readUntil reads the records of HISTORY up to a sequence that was the last one.
+// readUntil reads the records of HISTORY up to the given sequence, which was the last one.
 func (h *history) readUntil(ctx context.Context, cfg jetstream.OrderedConsumerConfig, last uint64) error {
 	c, err := h.bus.js.OrderedConsumer(ctx, streamHistory, cfg)
 	if err != nil {
@@ -168,8 +169,8 @@ func (h *history) readUntil(ctx context.Context, cfg jetstream.OrderedConsumerCo
 	}
 }
 
-// providerSubject returns the subject of HISTORY for a Provider. Before there was one message for several records, each had a subject of
-// its own, with the delivery's ID behind that.
+// providerSubject returns the subject of HISTORY for a Provider. In earlier releases each record was a message with a subject of its own,
+// with the delivery's ID after that of the Provider.
 func providerSubject(subject string) string {
 	if t := strings.Split(subject, "."); len(t) > historyLength {
 		return strings.Join(t[:historyLength], ".")
@@ -177,13 +178,13 @@ func providerSubject(subject string) string {
 	return subject
 }
 
-// sentRun is what of a record tells which delivery was sent.
+// sentRun is the part of a record that identifies the sent delivery.
 type sentRun struct {
 	ID      string `json:"id"`
 	Replays int    `json:"replays"`
 }
 
-// sentIn returns what the records of a message say was sent, as far as they can be read.
+// sentIn returns the deliveries that a message records as sent. It skips records that cannot be read.
 func sentIn(body []byte) (runs []sentRun) {
 	for line := range bytes.Lines(body) {
 		var r sentRun
@@ -194,8 +195,7 @@ func sentIn(body []byte) (runs []sentRun) {
 	return runs
 }
 
-// sentIDs is a set of the IDs that were added last, at least the last half of maxSentIDs and at most all of that. The zero value is ready
-// for use.
+// sentIDs is a set of the IDs that were added last, at least half of maxSentIDs and at most all of that. The zero value is ready for use.
 type sentIDs struct{ young, old map[[16]byte]struct{} }
 
 // digest identifies a delivery by the subject of its Provider in HISTORY and its ID.

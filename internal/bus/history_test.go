@@ -11,7 +11,7 @@ import (
 	"notifier/internal/event"
 )
 
-// Invariant E3: what was sent is known to the next worker, in whatever form it was recorded. Fails when load reads nothing.
+// Invariant E3: the next worker recognizes the sent deliveries, in every form of their records. Fails when load reads nothing.
 func TestE3TheNextWorkerKnowsWhatWasSent(t *testing.T) {
 	dir := t.TempDir()
 	b := open(t, dir, nil)
@@ -35,7 +35,7 @@ func TestE3TheNextWorkerKnowsWhatWasSent(t *testing.T) {
 	}
 }
 
-// Fails when WasSent does not learn at the beginning of a term what another worker sent since this one last looked.
+// Fails when WasSent lacks, at the beginning of a term, the deliveries that another worker sent since this one last read the history.
 func TestE3ATermBeginsWithWhatTheWorkerBeforeSent(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)
@@ -104,7 +104,7 @@ func TestRecordsOfAProviderShareAMessage(t *testing.T) {
 	}
 }
 
-// Fails when sentIDs forgets what was sent last, or grows with what was sent in all.
+// Fails when sentIDs forgets the deliveries sent last, or grows with the number of all sent ones.
 func TestWhatWasSentIsRememberedInAFewMegabytes(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -130,8 +130,8 @@ func TestWhatWasSentIsRememberedInAFewMegabytes(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-// Fails when the streams of the release before, which took atomic batches and kept each record as a message, are refused or lose what they
-// hold.
+// Fails when the streams of the previous release, which took atomic batches and kept each record as a message, are refused or lose their
+// messages.
 func TestTheStreamsOfTheReleaseBeforeAreTakenOver(t *testing.T) {
 	dir := t.TempDir()
 	b := open(t, dir, nil)

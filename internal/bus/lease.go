@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// leaseHold is how long a renewal counts for the worker, from when it was sent. The others wait for leaseWait, from when they read
-	// it, so that a worker that is cut off finds its term over clearly before another begins one.
+	// leaseHold is how long a renewal lasts for the worker, from when it was sent. The others wait for leaseWait, from when they read it, so
+	// that a worker whose connection is cut finds its term over clearly before another begins one.
 	leaseHold  = 2250 * time.Millisecond
 	leaseWait  = 3 * time.Second
 	leaseRenew = 500 * time.Millisecond
-	// leasePoll is how often the others read the lease. Reading it again and again, unlike a watch, needs no care when the server is
-	// restarted or the connection changes.
+	// leasePoll is how often the others read the lease. Repeated reads, unlike a watch, need no care when the server is restarted or the
+	// connection changes.
 	leasePoll   = 250 * time.Millisecond
 	leaseAnswer = leaseHold / 2 // bounds one request
 	releaseTime = time.Second
@@ -35,8 +35,8 @@ const (
 // errTermLost says that another replica has taken the lease.
 var errTermLost = errors.New("another replica is the worker")
 
-// lease decides which replica is the worker. It is one entry of a bucket, taken and renewed by compare-and-set, so that of two
-// replicas that see different things one succeeds. Alone on the embedded server a process takes it at once and never renews it.
+// lease decides which replica is the worker. It is one entry of a bucket, taken and renewed by compare-and-set, so that of two replicas
+// that see different states one succeeds. Alone on the embedded server a process takes it at once and never renews it.
 //
 // Any number of calls work in one term. The lease is sought while there is a call, and released when the last one has returned.
 type lease struct {
@@ -44,7 +44,7 @@ type lease struct {
 	self  string
 	alone bool
 	log   *slog.Logger
-	// begin prepares a term before anybody works in it. died says that the last worker did not release the lease.
+	// begin prepares a term before any call works in it. died is true when the last worker did not release the lease.
 	begin func(ctx context.Context, t *term, died bool) error
 
 	mu      sync.Mutex
@@ -54,7 +54,7 @@ type lease struct {
 	term    *term         // nil while this replica is not the worker
 	changed chan struct{} // closed and replaced when term changes
 
-	// died says that the worker before this replica's next term did not release the lease. Only run uses it.
+	// died is true when the worker before this replica's next term did not release the lease. Only run uses it.
 	died bool
 
 	answered atomic.Int64 // when the bucket last answered, in nanoseconds since the epoch
@@ -78,7 +78,7 @@ func newLease(kv jetstream.KeyValue, self string, alone bool, log *slog.Logger) 
 	return l
 }
 
-// join adds a call that wants to work.
+// join adds a call that works in the terms.
 func (l *lease) join(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,7 +98,7 @@ func (l *lease) join(ctx context.Context) {
 	}()
 }
 
-// leave takes a call off. With the last one it returns when the lease was released.
+// leave removes a call. With the last one it returns when the lease was released.
 func (l *lease) leave() {
 	l.mu.Lock()
 	l.calls--
@@ -110,8 +110,8 @@ func (l *lease) leave() {
 	}
 }
 
-// await returns the term that this replica is the worker in, and counts the caller among those who work in it. It returns nil when ctx
-// ends.
+// await returns the term in which this replica is the worker, and counts the caller among the calls that work in it. It returns nil when
+// ctx ends.
 func (l *lease) await(ctx context.Context) *term {
 	for ctx.Err() == nil {
 		l.mu.Lock()
@@ -145,7 +145,7 @@ func (l *lease) held() bool {
 	return l.term != nil && l.term.lasts()
 }
 
-// run seeks the lease, and keeps it, until ctx ends.
+// run takes the lease, and renews it, until ctx ends.
 func (l *lease) run(ctx context.Context) {
 	for {
 		t := l.acquire(ctx)
@@ -178,7 +178,7 @@ func (l *lease) acquire(ctx context.Context) *term {
 		if r.revision != seen {
 			seen, since = r.revision, time.Now()
 		}
-		// An entry of this replica's own is of a term that is over, or its answer was lost.
+		// An entry of this replica is of a term that is over, or of an attempt whose answer was lost.
 		free := r.Holder == "" || r.Holder == l.self || l.alone
 		if !free && time.Since(since) < leaseWait {
 			continue
@@ -199,7 +199,7 @@ func (l *lease) take(ctx context.Context, r leaseRecord) (*term, error) {
 	ctx, cancel := context.WithTimeout(ctx, leaseHold)
 	defer cancel()
 	sent := time.Now()
-	if r.Holder != l.self { // else an earlier attempt has found out
+	if r.Holder != l.self { // else an earlier attempt has set it
 		l.died = r.Holder != ""
 	}
 	t := &term{number: r.Term + 1, ended: make(chan struct{})}
@@ -217,7 +217,7 @@ func (l *lease) take(ctx context.Context, r leaseRecord) (*term, error) {
 	return t, nil
 }
 
-// renew keeps the lease until ctx ends or the term is over.
+// renew renews the lease until ctx ends or the term is over.
 func (l *lease) renew(ctx context.Context, t *term) {
 	if l.alone {
 		<-ctx.Done()
@@ -246,7 +246,8 @@ func (l *lease) renew(ctx context.Context, t *term) {
 	l.log.Warn("the worker's lease has lapsed")
 }
 
-// renewOnce makes a term that lasts until then longer, unless it is over before the answer comes: what worked in it may have ended.
+// renewOnce prolongs a term that lasts until the given time. It does not if the term is over when the answer arrives: calls in it may have
+// ended.
 func (l *lease) renewOnce(ctx context.Context, t *term, until time.Time) error {
 	sent := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, min(leaseAnswer, time.Until(until)))
@@ -309,7 +310,7 @@ func (l *lease) read(ctx context.Context) (leaseRecord, error) {
 	l.noteAnswer()
 	var r leaseRecord
 	if json.Unmarshal(e.Value(), &r) != nil {
-		r = leaseRecord{} // an entry that cannot be read holds nobody back
+		r = leaseRecord{} // an entry that cannot be read counts as free
 	}
 	r.revision = e.Revision()
 	return r, nil
@@ -331,7 +332,7 @@ func (l *lease) write(ctx context.Context, r leaseRecord) (uint64, error) {
 
 func (l *lease) noteAnswer() { l.answered.Store(time.Now().UnixNano()) }
 
-// check returns an error when this replica wants to work and the bucket does not answer.
+// check returns an error when a call of this replica needs the lease and the bucket does not answer.
 func (l *lease) check(now time.Time) error {
 	l.mu.Lock()
 	wanted := l.calls > 0 && !l.alone

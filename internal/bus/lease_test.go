@@ -19,7 +19,7 @@ import (
 	"notifier/internal/fair"
 )
 
-// leaseBucket is a bucket with one key. slow is how long a write takes, and its answer as long again.
+// leaseBucket is a bucket with one key. slow is how long a write takes, and how long its answer takes after that.
 type leaseBucket struct {
 	jetstream.KeyValue
 	slow time.Duration
@@ -82,8 +82,7 @@ func holdLease(t *testing.T, l *lease) (*term, func()) {
 	}
 }
 
-// A stopped process reads the answers of before when it goes on.
-// Fails when a renewal counts from when it is answered.
+// A stopped process reads earlier answers when it continues. Fails when a renewal counts from when it is answered.
 func TestARenewalCountsFromWhenItWasSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kv := &leaseBucket{slow: 500 * time.Millisecond}
@@ -108,11 +107,11 @@ func TestARenewalCountsFromWhenItWasSent(t *testing.T) {
 	})
 }
 
-// A server that is slow for a moment is not taken for a lost one.
-// Fails when a renewal may take less than leaseAnswer, or when the pause between two is added to it.
+// A server that is slow for a moment does not count as lost. Fails when a renewal may take less than leaseAnswer, or when the pause between
+// two is added to it.
 func TestATermOutlivesASlowServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newTestLease(&leaseBucket{slow: 500 * time.Millisecond}, "one") // and so long until it answers
+		l := newTestLease(&leaseBucket{slow: 500 * time.Millisecond}, "one") // and as long again until it answers
 		held, leave := holdLease(t, l)
 		for range 200 {
 			_ = fair.Sleep(t.Context(), 100*time.Millisecond)
@@ -124,8 +123,8 @@ func TestATermOutlivesASlowServer(t *testing.T) {
 	})
 }
 
-// A term that has lapsed does not go on, although a later renewal would succeed, and the next one of the same replica is another.
-// Fails when renew goes on after the term is over.
+// A term that has lapsed does not continue, although a later renewal would succeed, and the next one of the same replica is another. Fails
+// when renew continues after the term is over.
 func TestATermThatHasLapsedDoesNotGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kv := &brokenBucket{leaseBucket: &leaseBucket{}}
@@ -181,7 +180,7 @@ func (k *brokenBucket) Update(ctx context.Context, key string, value []byte, rev
 // releases is the worker's bucket when the first write that releases the lease fails.
 type releases struct {
 	jetstream.KeyValue
-	// stored says that it is carried out all the same.
+	// stored is true when that write is carried out nevertheless.
 	stored bool
 	failed atomic.Bool
 }
@@ -216,7 +215,7 @@ func TestAReleaseThatFailedOnceIsTriedAgain(t *testing.T) {
 	}
 }
 
-// acts notes which replica acted, in order.
+// acts records which replica acted, in order.
 type acts struct {
 	mu    sync.Mutex
 	names []string
@@ -243,8 +242,8 @@ func (a *acts) work(t *testing.T, b *Bus) {
 	})
 }
 
-// E3, T4: of two replicas at most one acts, also while the network of one is cut, or loses what the server answers.
-// Fails when a term is not over by the worker's own clock, or the lease is taken before that.
+// E3, T4: of two replicas at most one acts, also while the connection of one is cut, or loses the server's answers. Fails when a term is
+// not over by the worker's own clock, or the lease is taken before that.
 func TestTwoReplicasAreNeverTheWorkerAtOnce(t *testing.T) {
 	t.Parallel()
 	for fault, begin := range map[string]func(*link){
@@ -284,7 +283,7 @@ func TestTwoReplicasAreNeverTheWorkerAtOnce(t *testing.T) {
 	}
 }
 
-// Each term of a process with the embedded server costs two writes at most, whatever the number of its consumers.
+// Each term of a process with the embedded server costs two writes at most, independently of the number of its consumers.
 // Fails when a consumer has a record of its own.
 func TestATermBeginsWithTwoWrites(t *testing.T) {
 	t.Parallel()
@@ -305,7 +304,7 @@ func TestATermBeginsWithTwoWrites(t *testing.T) {
 	}
 }
 
-// Fails when a call that ends before its context is taken for one that was told to.
+// Fails when a call that ends before its context counts as one whose context ended.
 func TestWorkThatEndsByItselfIsAnError(t *testing.T) {
 	t.Parallel()
 	b := open(t, t.TempDir(), nil)
@@ -317,7 +316,7 @@ func TestWorkThatEndsByItselfIsAnError(t *testing.T) {
 	}
 }
 
-// Fails when a replica that has gone counts as alive, or one that runs does not.
+// Fails when a replica that has left counts as alive, or a running one does not.
 func TestAReplicaIsAliveWhileItIsConnected(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

@@ -34,8 +34,8 @@ func fill(t testing.TB, b *Bus, n, gap int) {
 	<-b.js.PublishAsyncComplete()
 }
 
-// BenchmarkListDeliveries measures pages of 50 of a namespace with 1,000,000 kept deliveries, and of a small one beside it, of which one
-// in a thousand is. Its baseline is a namespace with 1,000. Command bench of the tests reads its figures.
+// BenchmarkListDeliveries measures pages of 50 of a namespace with 1,000,000 kept deliveries, and of a small one beside it that has one in
+// a thousand of them. Its baseline is a namespace with 1,000. Command bench of the tests reads its figures.
 func BenchmarkListDeliveries(b *testing.B) {
 	for _, kept := range []int{1000, 1_000_000} {
 		bus := open(b, b.TempDir(), func(o *Options) { o.Budgets.History = 2 << 30 })

@@ -12,9 +12,9 @@ import (
 	"notifier/internal/event/view"
 )
 
-// ListDeliveries returns deliveries of a namespace, newest first: those that were sent, those that were given up, and those that wait.
-// One that is being sent for the first time is in no stream yet and is not listed. The time of one that waits is when it was last put
-// where it waits.
+// ListDeliveries returns deliveries of a namespace, newest first: those that were sent, those that were given up, and those that wait. A
+// delivery that is being sent for the first time is in no stream yet and is not listed. The time of a waiting one is when it was last
+// rescheduled.
 func (b *Bus) ListDeliveries(ctx context.Context, namespace string, q view.Query) (view.Page[view.Delivery], error) {
 	ctx, end, err := b.reads.begin(ctx)
 	if err != nil {
@@ -45,7 +45,7 @@ func (b *Bus) ListDeliveries(ctx context.Context, namespace string, q view.Query
 	return page, nil
 }
 
-// deliveries is the list of a namespace's deliveries as a query selects them, those of one event where its order is not 0.
+// deliveries returns the list of a namespace's deliveries as a query selects them. If order is not 0, it has those of one event alone.
 func (b *Bus) deliveries(namespace string, q view.Query, order uint64) (*browse.List[view.Delivery], error) {
 	provider := anyToken
 	if q.Provider != "" {
@@ -79,7 +79,7 @@ func (b *Bus) deliveries(namespace string, q view.Query, order uint64) (*browse.
 	return list, nil
 }
 
-// The subjects of a namespace's deliveries to a Provider, which is a token or any.
+// The filters of a namespace's deliveries to a Provider, which is a token or anyToken.
 func historyFilter(namespace, provider string) string {
 	return prefixHistory + token(namespace) + "." + provider
 }
@@ -92,7 +92,7 @@ func waitingFilter(namespace, provider string) string {
 	return anyDelivery + anyToken + "." + token(namespace) + "." + provider + "." + everythingElse
 }
 
-// takesDelivery reports whether a query selects a delivery, by all but its time and its event.
+// takesDelivery reports whether a query selects a delivery, by all its fields except its time and its event.
 func takesDelivery(q *view.Query, d *view.Delivery) bool {
 	return (q.State == "" || q.State == d.State) &&
 		(q.Provider == "" || q.Provider == d.Provider) &&
@@ -111,7 +111,7 @@ func sentViews(m browse.Message) []view.Delivery {
 
 func deadViews(m browse.Message) []view.Delivery { return []view.Delivery{deadView(m)} }
 
-// deadView is what is shown of a dead letter. Of one that nobody could read that is that there is one.
+// deadView returns the view of a dead letter. Of a message that could not be read it has only the ID, the namespace and the Provider.
 func deadView(m browse.Message) view.Delivery {
 	d, err := decodeDelivery(asMsg(m))
 	if err != nil {
@@ -143,7 +143,7 @@ func pendingView(d *event.Delivery, m browse.Message) view.Delivery {
 	return v
 }
 
-// deliveryView is what is shown of a delivery that was not sent, but for its state.
+// deliveryView returns the view of a delivery that was not sent, without its state.
 func deliveryView(d *event.Delivery) view.Delivery {
 	v := view.Delivery{
 		ID: d.ID, Namespace: d.Namespace, Alert: d.Alert, Provider: d.Provider,

@@ -39,7 +39,7 @@ func (b *Bus) ListEvents(ctx context.Context, namespace string, q view.Query) (v
 	return page, nil
 }
 
-// eventFilter returns the subjects of a namespace's events, those of one object where one is named whose name has one form.
+// eventFilter returns the filter of a namespace's events, or of one object's if object is "kind/name" with a name in lower case.
 func eventFilter(namespace, object string) string {
 	if _, name, ok := strings.Cut(object, "/"); ok && name != "" && name == strings.ToLower(name) {
 		return prefixEvents + token(namespace) + "." + anyToken + "." + token(name)
@@ -67,7 +67,7 @@ func recordOf(m browse.Message) (*event.Record, error) {
 	return r, nil
 }
 
-// FindEvent returns the event of an ID of a namespace, the newest one of several, or view.ErrNotFound.
+// FindEvent returns the event of an ID of a namespace, the newest of several, or view.ErrNotFound.
 func (b *Bus) FindEvent(ctx context.Context, namespace, id string) (*event.Record, error) {
 	ctx, end, err := b.reads.begin(ctx)
 	if err != nil {

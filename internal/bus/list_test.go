@@ -57,7 +57,7 @@ func all(ctx context.Context, t testing.TB, b *Bus, namespace string, q view.Que
 	return nil
 }
 
-// Fails when a stream is left out, when the streams are not merged by time, or when a page repeats or leaves out something at its end.
+// Fails when a stream is left out, when the streams are not merged by time, or when a page repeats or omits an item at its end.
 func TestDeliveriesAreListedNewestFirstOverAllStreams(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)
@@ -79,7 +79,7 @@ func TestDeliveriesAreListedNewestFirstOverAllStreams(t *testing.T) {
 	}
 }
 
-// Fails when a state is not told, or what is told of it.
+// Fails when the state of a delivery, or a field of that state, is not listed.
 func TestAListedDeliveryTellsItsState(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)
@@ -131,7 +131,7 @@ func sparse(ctx context.Context, t testing.TB, b *Bus, n, gap int) (few []string
 	return few
 }
 
-// Fails when a window is left out, read twice or not made smaller where there is much, by either way of reading.
+// Fails when a window is left out, read twice or not made smaller where there are many messages, by either way of reading.
 func TestRareAndDenseDeliveriesAreAllListed(t *testing.T) {
 	const gap = 700
 	for name, tc := range map[string]struct {
@@ -167,8 +167,8 @@ func TestRareAndDenseDeliveriesAreAllListed(t *testing.T) {
 	}
 }
 
-// Fails when messages of a window that are more than are held at a time are left out, which is so behind a place from which on they are
-// rare.
+// Fails when a window has more messages than are kept at a time and the others are left out. That happens behind a place from which on
+// messages are rare.
 func TestAWindowWithMoreThanIsHeldLosesNothing(t *testing.T) {
 	const dense, rare = 1500, 3000
 	for name, change := range map[string]func(*Bus){"directly": func(*Bus) {}, "from the leader": indirect} {
@@ -194,7 +194,7 @@ func TestAWindowWithMoreThanIsHeldLosesNothing(t *testing.T) {
 	}
 }
 
-// Fails when a filter takes what it should not, leaves out what it should take, or when a time bounds the list at another place.
+// Fails when a filter selects a wrong delivery or omits a right one, or when a time bounds the list at another place.
 func TestFiltersSelectDeliveries(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)
@@ -239,7 +239,7 @@ func TestFiltersSelectDeliveries(t *testing.T) {
 	}
 }
 
-// Fails when a cursor leads to another namespace's deliveries, or is good for another list.
+// Fails when a cursor leads to another namespace's deliveries, or is accepted for another list.
 func TestAHostileCursorShowsNothingOfOthers(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)
@@ -291,7 +291,7 @@ func TestAListGoesOnAfterARestart(t *testing.T) {
 	}
 }
 
-// Fails when lists are read without a bound on how many at a time, or one that waits is not refused in the end.
+// Fails when the number of lists that are read at a time has no bound, or a waiting one is not refused in the end.
 func TestOnlySoManyListsAreReadAtATime(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)

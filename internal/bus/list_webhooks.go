@@ -12,10 +12,10 @@ import (
 	"notifier/internal/event/view"
 )
 
-// resultsLate is how long after a webhook was answered its result is stored at most: several are stored together.
+// resultsLate is the longest time from the answer to a webhook until its result is stored: several results are stored together.
 const resultsLate = 2 * time.Minute
 
-// ListWebhooks returns what became of webhooks for a namespace's Receivers, newest first.
+// ListWebhooks returns the results of webhooks for a namespace's Receivers, newest first.
 func (b *Bus) ListWebhooks(ctx context.Context, namespace string, q view.Query) (view.Page[view.Webhook], error) {
 	ctx, end, err := b.reads.begin(ctx)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"notifier/internal/event/view"
 )
 
-// Fails when results are not listed newest first over messages of several, when a page repeats one at its end or takes equal ones for
-// one, or when a result is another namespace's or Receiver's.
+// Fails when results are not listed newest first over messages of several, when a page repeats one at its end or counts equal ones as one,
+// or when a result is another namespace's or Receiver's.
 func TestResultsOfWebhooksAreListed(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)

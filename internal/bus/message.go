@@ -14,8 +14,8 @@ import (
 	"notifier/internal/event"
 )
 
-// Headers of ours. None starts with "Nats-Schedule": the server strips those when a scheduled message fires, and it takes
-// Nats-Msg-Id away as well, which is why a delivery's ID stands in a header of its own.
+// Headers of ours. None starts with "Nats-Schedule": the server strips those when a scheduled message fires. It removes Nats-Msg-Id as
+// well, which is why a delivery's ID is in a header of its own.
 const (
 	headerID        = "Notifier-Id"
 	headerSource    = "Notifier-Source"
@@ -44,8 +44,8 @@ const (
 	ceTypePrefix  = "io.fluxcd.event."
 )
 
-// encodeJSON encodes without the escapes that make JSON safe within HTML: they would make a body of '<' six times as long,
-// and an event that was accepted would not fit the bus.
+// encodeJSON encodes without the escapes that make JSON safe within HTML: they would make a body of '<' six times as long, and an accepted
+// event would not fit the bus.
 func encodeJSON(v any) ([]byte, error) {
 	e := encoders.Get().(*encoder)
 	defer e.release()
@@ -55,10 +55,10 @@ func encodeJSON(v any) ([]byte, error) {
 	return bytes.Clone(bytes.TrimSuffix(e.out.Bytes(), []byte("\n"))), nil
 }
 
-// maxEncoder is the largest buffer, in bytes, that an encoder keeps for what is encoded next.
+// maxEncoder is the largest buffer, in bytes, that an encoder keeps for its next use.
 const maxEncoder = 64 << 10
 
-// encoder is what encodeJSON writes to. It is used again, so that what is encoded is the only garbage.
+// encoder is the buffer and the encoder of encodeJSON. It is reused, so that the encoded value is the only garbage.
 type encoder struct {
 	out  bytes.Buffer
 	json *json.Encoder
@@ -79,8 +79,8 @@ func (e *encoder) release() {
 	encoders.Put(e)
 }
 
-// setHeader sets a header to a value from outside. Line breaks, quotes and anything that is not printable ASCII are
-// percent-encoded, as the CloudEvents binding asks for; an empty value sets nothing.
+// setHeader sets a header to a value from outside. Line breaks, quotes and all characters other than printable ASCII are percent-encoded,
+// as the CloudEvents binding requires. An empty value sets nothing.
 func setHeader(h nats.Header, name, value string) {
 	if value != "" {
 		h.Set(name, percentEncode(value))
@@ -111,18 +111,18 @@ func percentEncode(s string) string {
 // recordHeaders is how many headers a record has at most.
 const recordHeaders = 24
 
-// headers makes the header of a record, all values of which stand in one slice: a header of many costs little more than one.
+// headers makes the header of a record, with all values in one slice: a header with many values costs little more than one with one.
 type headers struct {
 	all    nats.Header
 	values []string
 }
 
-// headersPool has the headers of records that were published: a map of so many is a tenth of what an event costs.
+// headersPool has the headers of published records: allocating a map of that size is a tenth of the cost of an event.
 var headersPool = sync.Pool{New: func() any {
 	return &headers{all: make(nats.Header, recordHeaders), values: make([]string, 0, recordHeaders)}
 }}
 
-// release lets another message have the header. Neither the message nor its header may be used afterwards.
+// release makes the header available for another message. Neither the message nor its header may be used afterwards.
 func (h *headers) release() {
 	clear(h.all)
 	clear(h.values)
@@ -130,7 +130,7 @@ func (h *headers) release() {
 	headersPool.Put(h)
 }
 
-// set is setHeader, of a name that was not set.
+// set is setHeader for a name that was not set.
 func (h *headers) set(name, value string) {
 	if value == "" {
 		return
@@ -158,7 +158,7 @@ func headerTime(h nats.Header, name string) time.Time {
 }
 
 // encodeRecord writes a record as Flux's event JSON, with everything else in headers, so that anyone may read the stream. The headers may
-// be released once nobody uses the message any more.
+// be released once the message is no longer used.
 func encodeRecord(r *event.Record) (*nats.Msg, *headers, error) {
 	if r.ID == "" {
 		return nil, nil, errors.New("record has no ID")
@@ -200,14 +200,15 @@ func encodeRecord(r *event.Record) (*nats.Msg, *headers, error) {
 			return nil, nil, fmt.Errorf("encode labels: %w", err)
 		}
 		if len(labels) > maxLabels {
-			labels = []byte("{}") // an object that has labels, none of which can be matched
+			labels = []byte("{}") // the object has labels, and none of them can be matched
 		}
 		h.set(headerLabels, string(labels))
 	}
 	return &nats.Msg{Subject: eventSubject(o), Header: h.all, Data: body}, h, nil
 }
 
-// toldMessage is what the headers have of a record's message: of a POSTed failure the beginning, which a watcher compares with the object.
+// toldMessage returns the message that the headers have of a record: of a POSTed failure the beginning, which a watcher compares with the
+// object, else none.
 func toldMessage(r *event.Record) string {
 	if r.Source != event.SourcePost || r.Outcome != event.OutcomeFailed {
 		return ""
@@ -215,7 +216,7 @@ func toldMessage(r *event.Record) string {
 	return r.Event.Message[:min(len(r.Event.Message), event.MessageStart)]
 }
 
-// toldRevision is the revision that the headers have of a record, empty if it has none or one that is too long.
+// toldRevision returns the revision that the headers have of a record, empty if it has none or if that is longer than event.MaxRevision.
 func toldRevision(r *event.Record) string {
 	if revision := r.Event.Revision(); len(revision) <= event.MaxRevision {
 		return revision
@@ -223,11 +224,11 @@ func toldRevision(r *event.Record) string {
 	return ""
 }
 
-// maxLabels bounds an object's labels as they cross the bus, in bytes of JSON: the server takes 64 KiB of headers.
+// maxLabels bounds an object's labels in a header, in bytes of JSON: the server takes 64 KiB of headers.
 const maxLabels = 16 << 10
 
-// recordFromHeaders reads everything but the metadata of the event, of which it reads the revision, and its message, of which it reads the
-// first event.MessageStart bytes where it is a POSTed failure's.
+// recordFromHeaders reads a record from its headers. Its event has the revision and no other metadata, and a message only for a POSTed
+// failure: the first event.MessageStart bytes of it.
 func recordFromHeaders(h nats.Header) (*event.Record, error) {
 	r := &event.Record{
 		ID: header(h, nats.MsgIdHdr), Source: event.Source(header(h, headerSource)), Outcome: event.Outcome(header(h, headerOutcome)),
@@ -254,8 +255,8 @@ func recordFromHeaders(h nats.Header) (*event.Record, error) {
 	return r, nil
 }
 
-// decodeRecord reads a message of EVENTS. The subject decides which namespace the event is of, so that whoever may publish to
-// one namespace's subjects alone cannot reach another's Alerts with a body (invariant E1).
+// decodeRecord reads a message of EVENTS. The subject decides which namespace the event is of, so that a publisher that may publish to one
+// namespace's subjects alone cannot reach another's Alerts with a body (invariant E1).
 func decodeRecord(m *nats.Msg) (*event.Record, error) {
 	r, err := recordFromHeaders(m.Header)
 	if err != nil {
@@ -270,7 +271,7 @@ func decodeRecord(m *nats.Msg) (*event.Record, error) {
 	return r, nil
 }
 
-// encodeDelivery is the body of a delivery on every stream: its state travels with it.
+// encodeDelivery writes a delivery with its whole state as a message for any of the streams.
 func encodeDelivery(subject, msgID string, d *event.Delivery) (*nats.Msg, error) {
 	if d.ID == "" {
 		return nil, errors.New("delivery has no ID")

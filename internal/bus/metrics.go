@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics of the bus. The label "stream" has the streams' names as values, of syncs those of syncedStreams, and no others.
+// metrics are the metrics of the bus. The label "stream" has the names of the streams as its only values, for syncs those of syncedStreams.
 type metrics struct {
 	bytes, messages *prometheus.GaugeVec
 	oldest          *prometheus.GaugeVec

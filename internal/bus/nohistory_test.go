@@ -6,8 +6,7 @@ import (
 	"notifier/internal/event/view"
 )
 
-// E3. Fails when an owner is shown something of what was sent although no history is kept, or when what was sent is then not known after a
-// restart.
+// E3. Fails when an owner is shown a sent delivery although no history is kept, or when a sent delivery is not recognized after a restart.
 func TestE3WithoutAHistoryWhatWasSentIsKnownAndNotShown(t *testing.T) {
 	t.Parallel()
 	dir, ctx := t.TempDir(), testContext(t)

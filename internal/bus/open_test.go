@@ -43,8 +43,8 @@ func (l firstLine) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A Deployment that rolls starts a Pod while the one before it still ends. Fails when the second process does not wait for the first
-// one's lock, or ends with an error while it may still come.
+// A Deployment that rolls starts a Pod while the one before it is still ending. Fails when the second process does not wait for the first
+// one's lock, or ends with an error while the lock may still be released.
 func TestTheNextProcessWaitsForTheDataDirectory(t *testing.T) {
 	dir, said := t.TempDir(), make(chan struct{})
 	log := slog.New(slog.NewTextHandler(firstLine{&sync.Once{}, said}, nil))
@@ -67,7 +67,7 @@ func TestTheNextProcessWaitsForTheDataDirectory(t *testing.T) {
 	must(t, <-locked)
 }
 
-// Fails when agreeOnShards is not asked: what waits under the shards 2 to 7 would be read by nobody.
+// Fails when agreeOnShards is not called: messages that wait under the shards 2 to 7 would have no reader.
 func TestTheNumberOfShardsIsThatOfTheFirstStart(t *testing.T) {
 	dir := t.TempDir()
 	b := open(t, dir, func(o *Options) { o.Shards = 8 })
@@ -103,9 +103,9 @@ func TestBudgetsFitTheDiskOrAreRefused(t *testing.T) {
 	}
 }
 
-// A volume that was restored to a smaller disk: the streams' bounds, and what the server reserves for them, are those of the larger
-// one. Fails when the server's own limit is that of the budgets (it then refuses every stream that is larger, smaller bounds
-// included), or when a bound goes below what is owed.
+// A volume was restored to a smaller disk: the streams' bounds, and the bytes that the server reserves for them, are those of the larger
+// one. Fails when the server's own limit is that of the budgets (it then refuses every stream that is larger, smaller bounds included), or
+// when a bound is lowered below the unhandled messages.
 func TestADataDirectoryOnASmallerDiskOpensWithAllThatIsOwed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -124,7 +124,7 @@ func TestADataDirectoryOnASmallerDiskOpensWithAllThatIsOwed(t *testing.T) {
 	b = open(t, dir, func(o *Options) {
 		o.Budgets, o.Log = defaultBudgets(), slog.New(slog.NewTextHandler(log, nil))
 		must(t, o.Budgets.fit(minBudgets))
-		o.Budgets.Events = size // what a larger disk had to be routed has no place within it
+		o.Budgets.Events = size // the unrouted events of a larger disk do not fit within it
 	})
 	if line := receive(t, log); !strings.Contains(line, "more than its bound") {
 		t.Errorf("log: %s", line)
@@ -149,7 +149,7 @@ func TestADataDirectoryOnASmallerDiskOpensWithAllThatIsOwed(t *testing.T) {
 	must(t, b.PublishTriggers(ctx, testTrigger("team", "key", 1)))
 }
 
-// Fails when nothing bounds what the embedded server stores: DELIVERIES has no bound of its own.
+// Fails when the bytes that the embedded server stores have no bound: DELIVERIES has none of its own.
 func TestTheEmbeddedServerRefusesBeyondTheDisk(t *testing.T) {
 	t.Parallel()
 	b := open(t, t.TempDir(), nil)
@@ -160,8 +160,8 @@ func TestTheEmbeddedServerRefusesBeyondTheDisk(t *testing.T) {
 	}
 }
 
-// Run ends with an error when JetStream shuts down in the process, which is what it does on a full disk.
-// Fails when watchLoss does not ask the embedded server.
+// Run ends with an error when JetStream shuts down in the process, as it does on a full disk. Fails when watchLoss does not check the
+// embedded server.
 func TestRunReturnsAnErrorWhenJetStreamShutsDown(t *testing.T) {
 	t.Parallel()
 	b := open(t, t.TempDir(), nil)
@@ -185,7 +185,7 @@ func TestRunReturnsAnErrorWhenJetStreamShutsDown(t *testing.T) {
 	}
 }
 
-// Fails when check ignores how long nothing was taken.
+// Fails when check ignores how long no message was taken.
 func TestAConsumerThatTakesNothingIsNotReady(t *testing.T) {
 	p := newProgress()
 	g := p.start(role{name: "deliver.1"})
@@ -210,7 +210,7 @@ func TestTwoBusesOnOneRegistryAreRefused(t *testing.T) {
 	}
 }
 
-// Fails when a start ends at the first thing that the server does not answer.
+// Fails when a start ends at the first request that the server does not answer.
 func TestAStartWaitsForAServerThatIsAway(t *testing.T) {
 	t.Parallel()
 	address, arrive := absentServer(t)
@@ -238,8 +238,8 @@ func TestAStartWaitsForAServerThatIsAway(t *testing.T) {
 	}
 }
 
-// absentServer returns an address at which nobody answers, until arrive is called: what connects is hung up on before, and led to a
-// server afterwards. It holds its port all the time, so that no other test gets it.
+// absentServer returns an address without a server, until arrive is called: connections are closed before, and forwarded to a server
+// afterwards. It keeps its port all the time, so that no other test gets it.
 func absentServer(t testing.TB) (address string, arrive func()) {
 	t.Helper()
 	var server atomic.Value // its host and port
@@ -275,13 +275,13 @@ func absentServer(t testing.TB) (address string, arrive func()) {
 	return listener.Addr().String(), func() { server.Store(strings.TrimPrefix(remote(t), "nats://")) }
 }
 
-// dialled is what a connection attempt comes to.
+// dialled is a dialer whose attempts all fail with an error.
 type dialled struct{ err error }
 
 func (d dialled) Dial(string, string) (net.Conn, error) { return nil, d.err }
 
-// A NATS that is started together with this process behind a headless Service has no address yet, and then no listener.
-// Fails when away does not take an error of the network, or of a name's lookup, for a server that will come.
+// A NATS that is started together with this process behind a headless Service has no address yet, and then no listener. Fails when away
+// does not take an error of the network, or of a name's lookup, for a server that is not there yet.
 func TestAServerThatCannotBeReachedYetIsWaitedFor(t *testing.T) {
 	dial := func(err error) error { return &net.OpError{Op: "dial", Net: "tcp", Err: err} }
 	noHost := &net.DNSError{Err: "no such host", Name: "nats.nats", IsNotFound: true}
@@ -306,7 +306,7 @@ func TestAServerThatCannotBeReachedYetIsWaitedFor(t *testing.T) {
 	}
 }
 
-// logged takes the lines of a log, as many as it has room for.
+// logged receives the lines of a log, as many as its capacity.
 type logged chan string
 
 func (l logged) Write(line []byte) (int, error) {

@@ -18,11 +18,11 @@ const (
 	DefaultDuplicateWindow = 5 * time.Minute
 	DefaultShards          = 16
 	DefaultHistoryAge      = 7 * 24 * time.Hour
-	// MinHistoryAge is longer than a delivery may wait on the schedule: what was sent must be known until then (invariant E3).
+	// MinHistoryAge is longer than a delivery may wait on the schedule: until then it must be known whether it was sent (invariant E3).
 	MinHistoryAge = 26 * time.Hour
 	// MaxHistoryAge is a year.
 	MaxHistoryAge = 365 * 24 * time.Hour
-	// DefaultDeadPerProvider is as many as may wait: all that waited for one destination and died of it can be sent again.
+	// DefaultDeadPerProvider is as many as may wait: all deliveries that waited for one destination and were given up can be sent again.
 	DefaultDeadPerProvider = 10_000
 	// MaxDeadPerProvider bounds Options.DeadPerProvider. No replay looks through more.
 	MaxDeadPerProvider = 20 * view.MaxReplay
@@ -31,8 +31,8 @@ const (
 
 const mib = int64(1) << 20
 
-// Budgets bound the streams, in bytes on disk of one replica. A zero takes the default. In the embedded server they are scaled
-// down together when the disk has no room for them.
+// Budgets bound the streams, in bytes on disk of one replica. A zero takes the default. In the embedded server they are scaled down
+// together when the disk is too small for them.
 type Budgets struct {
 	Events      int64 // 1 GiB
 	Deliveries  int64 // 2 GiB
@@ -44,7 +44,7 @@ type Budgets struct {
 	Health      int64 // 64 MiB
 }
 
-// minBudgets is the least total with which the embedded server starts: below it one large event could stop everything.
+// minBudgets is the least total, in bytes, with which the embedded server starts: below it one large event could stop everything.
 const minBudgets = 128 * mib
 
 func defaultBudgets() Budgets {
@@ -66,7 +66,7 @@ func (b *Budgets) total() int64 {
 	return sum
 }
 
-// fit scales the budgets down to available bytes.
+// fit scales the budgets down to the available bytes. It returns an error if these are less than minBudgets and than the total.
 func (b *Budgets) fit(available int64) error {
 	total := b.total()
 	if total <= available {
@@ -85,24 +85,24 @@ func (b *Budgets) fit(available int64) error {
 type Options struct {
 	// DataDir is where the embedded server keeps the streams. Exactly one of DataDir and URL is set.
 	DataDir string
-	// URL is that of a NATS server or cluster with JetStream, of version 2.14 or later. Creds is a credentials file for it.
+	// URL is the address of a NATS server or cluster with JetStream, of version 2.14 or later. Creds is a credentials file for it.
 	URL   string
 	Creds string
 	// Replicas is the number of copies of each stream in a cluster; the embedded server has one.
 	Replicas int
 	// DuplicateWindow is how long an event of the same ID is answered as a duplicate.
 	DuplicateWindow time.Duration
-	// Shards is the number of queues that triggers and deliveries are spread over. It is fixed when the streams are first
-	// made: later values are ignored, and the fleet agrees on the first.
+	// Shards is the number of queues that triggers and deliveries are divided among. It is fixed when the streams are first made: later values
+	// are ignored, and all replicas use the first.
 	Shards int
 	// Budgets bound the streams in bytes.
 	Budgets Budgets
-	// HistoryAge is how long the record of what was sent is kept, if Budgets.History has room for it. It is MinHistoryAge at least.
+	// HistoryAge is how long the records of sent deliveries are kept, within Budgets.History. It is at least MinHistoryAge.
 	HistoryAge time.Duration
-	// NoHistory has the record of what was sent hold what a restart needs alone: owners are not shown what was sent.
+	// NoHistory reduces the records of sent deliveries to the fields that a restart needs: owners are not shown the deliveries that were sent.
 	NoHistory bool
-	// DeadPerProvider bounds what one Provider may leave among the dead letters, so that it does not push out the others': beyond it its
-	// oldest go.
+	// DeadPerProvider bounds the dead letters of one Provider, so that they do not push out those of others: beyond it its oldest are
+	// discarded.
 	DeadPerProvider int
 	// ReplicaID names this process among its peers. It must not be shared or reused; random when empty.
 	ReplicaID string
@@ -110,7 +110,7 @@ type Options struct {
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
 
-	// fsync brings a file to the disk. Tests replace it.
+	// fsync writes a file to the disk. Tests replace it.
 	fsync func(*os.File) error
 }
 

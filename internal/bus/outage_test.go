@@ -15,11 +15,11 @@ import (
 	"notifier/internal/event"
 )
 
-// link is a network between a replica and a server that can lose what is on its way.
+// link is a network between a replica and a server that can lose messages on their way.
 type link struct {
 	URL string
 
-	lossy atomic.Bool // swallows what the server sends
+	lossy atomic.Bool // drops the server's messages
 	down  atomic.Bool // accepts no connection
 	mu    sync.Mutex
 	conns []net.Conn
@@ -79,8 +79,8 @@ func (w lossyWriter) Write(b []byte) (int, error) {
 	return w.Conn.Write(b)
 }
 
-// T4: what the server had handed out when a connection broke, and that never arrived, is handed out again when it is back.
-// Fails when a consumer is not taken over anew after a reconnection: the server holds such messages until event.AckWait is over.
+// T4: messages that the server had handed out when a connection broke, and that never arrived, are handed out again after a reconnection.
+// Fails when a consumer is not taken over anew after a reconnection: the server keeps such messages until event.AckWait is over.
 func TestT4WhatWasOnItsWayWhenTheConnectionBrokeComesSoon(t *testing.T) {
 	t.Parallel()
 	url := remote(t)
@@ -119,7 +119,7 @@ func TestT4WhatWasOnItsWayWhenTheConnectionBrokeComesSoon(t *testing.T) {
 	}
 }
 
-// T4: a fleet goes on when its server was restarted. Fails when calls do not find the lease again: nothing is handed out then.
+// T4: a fleet resumes when its server was restarted. Fails when calls do not find the lease again: no message is handed out then.
 func TestTheFleetGoesOnWhenTheServerIsBack(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

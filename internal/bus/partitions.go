@@ -8,23 +8,23 @@ import (
 )
 
 const (
-	// maxBufferedBytes bounds what waits of EVENTS to be handled. A namespace that needs long for its own has so much room before the others
-	// wait for it.
+	// maxBufferedBytes bounds the records of EVENTS that wait to be handled. A namespace whose records take long may use all of it before the
+	// others wait for it.
 	maxBufferedBytes = 64 << 20
-	// maxAlone is how many namespaces are handled alone at a time, aloneBatch how many records of one go in one call.
+	// maxAlone is how many namespaces are handled alone at a time, aloneBatch how many records of one are in one call.
 	maxAlone   = 4
 	aloneBatch = 8
 )
 
-// partitions hand records to a handler in turns. The records of a namespace, and so those of an object (invariant E4), are handled in
-// stream order, one call at a time; those of different namespaces do not wait for each other. What is light goes together, many namespaces in
-// one call; a record that its reader takes for heavy goes in a call of its namespace alone, beside the others, so that a tenant with very
-// many Alerts waits for itself (invariant T6).
+// partitions pass records to a handler in turns. The records of a namespace, and so those of an object (invariant E4), are handled in
+// stream order, one call at a time. Those of different namespaces do not wait for each other. Light records of many namespaces share one
+// call. A record that the handler reports as heavy is in a call of its namespace alone, beside the others. So a tenant with very many
+// Alerts delays only itself (invariant T6).
 type partitions struct {
 	reader *eventReader
 
 	all map[string]*partition
-	// light and alone are the partitions whose turn comes, by what is first in them.
+	// light and alone are the partitions that wait for their turn, by the weight of their first record.
 	light, alone []*partition
 	bytes        int
 
@@ -34,7 +34,7 @@ type partitions struct {
 	running  sync.WaitGroup
 }
 
-// partition is what is in hand of one namespace and not in a call.
+// partition has the records of one namespace that wait and are not in a call.
 type partition struct {
 	namespace string
 	records   []event.Message[*event.Record]
@@ -49,7 +49,7 @@ type call struct {
 	err        error
 }
 
-// readTurns has the records that come over a channel handled until ctx ends.
+// readTurns passes the records of a channel to the handler, until ctx ends or the channel is closed.
 func readTurns(ctx context.Context, in <-chan event.Message[*event.Record], r *eventReader) error {
 	l := &partitions{reader: r, all: map[string]*partition{}, finished: make(chan *call, 1+maxAlone)}
 	ctx, cancel := context.WithCancel(ctx)
@@ -72,7 +72,7 @@ func (l *partitions) run(ctx context.Context, in <-chan event.Message[*event.Rec
 				return nil
 			}
 			l.add(first)
-			for range len(in) { // what has come meanwhile goes together
+			for range len(in) { // records that have arrived meanwhile share the call
 				l.add(<-in)
 			}
 		case c := <-l.finished:
@@ -102,7 +102,7 @@ func (l *partitions) add(h event.Message[*event.Record]) {
 	}
 }
 
-// queue gives a partition its turn after all others.
+// queue adds a partition behind all others.
 func (l *partitions) queue(of *partition) {
 	if l.reader.handler.Heavy(of.records[0].Value) {
 		l.alone = append(l.alone, of)
@@ -111,7 +111,7 @@ func (l *partitions) queue(of *partition) {
 	}
 }
 
-// begin begins the calls that may be.
+// begin begins as many calls as are allowed.
 func (l *partitions) begin(ctx context.Context) {
 	for l.calls < maxAlone && len(l.alone) > 0 {
 		of := l.alone[0]
@@ -148,7 +148,7 @@ func (c *call) take(of *partition, n int) {
 func (l *partitions) start(ctx context.Context, c *call) {
 	l.running.Go(func() {
 		c.err = l.reader.handle(ctx, c.batch)
-		l.finished <- c // it has room for all calls
+		l.finished <- c // it has capacity for all calls
 	})
 }
 

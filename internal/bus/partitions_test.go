@@ -10,9 +10,9 @@ import (
 	"notifier/internal/event"
 )
 
-// T6 and E4: a namespace whose events take long to route is waited for by nobody else, in however many batches the others come, and its
-// own stay in order. Fails when one call is made at a time, when a record that is heavy goes together with others, or when a record goes
-// before the call with the one before it of its namespace has ended.
+// T6 and E4: a namespace whose events take long to route delays no other, in however many batches the others arrive, and its own stay in
+// order. Fails when one call is made at a time, when a heavy record shares a call with others, or when a record is handled before the call
+// with its predecessor of the namespace has ended.
 func TestT6OneNamespacesHeavyEventsAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	b := open(t, t.TempDir(), nil)

@@ -7,12 +7,12 @@ import (
 	"notifier/internal/event"
 )
 
-// pendingTriggers knows the triggers that are on disk and wait in this process for their turn. A webhook that asks for the same needs
-// no write of its own: the request that the waiting one leads to is stamped when it is made, so it is late enough for both
-// (invariant T4), and after a crash the waiting one is handed out again.
+// pendingTriggers has the triggers that are on disk and wait in this process for their turn. A webhook for the same target needs no write
+// of its own. The request that the waiting trigger leads to is stamped when it is made, so it is late enough for both (invariant T4). After
+// a crash the waiting trigger is handed out again.
 //
-// It works only for the embedded server, whose one client this process is. With several replicas another one might own the
-// shard by now, and have made the request already. It holds one entry for each trigger that the stage holds.
+// It works only for the embedded server, whose one client this process is. With several replicas another one might be the worker by now,
+// and have made the request already. It has one entry for each trigger that the stage has in hand.
 type pendingTriggers struct {
 	off bool
 
@@ -27,8 +27,8 @@ func newPendingTriggers(embedded bool) *pendingTriggers {
 	return &pendingTriggers{off: !embedded, waiting: map[string]*pendingTrigger{}}
 }
 
-// covers reports whether a trigger of the subject, of the same Receiver, is on disk and not yet begun. Another Receiver's does not
-// count, since it would take this one's webhook along if that Receiver were deleted.
+// covers reports whether a trigger of the subject, of the same Receiver, is on disk and not yet begun. Another Receiver's does not count:
+// if that Receiver were deleted, this one's webhook would be lost with its trigger.
 func (s *pendingTriggers) covers(subject, receiverUID string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,14 +36,14 @@ func (s *pendingTriggers) covers(subject, receiverUID string) bool {
 	return in != nil && in.receiverUID == receiverUID && in.seq <= s.synced
 }
 
-// stored notes that a sync which began when the stream had the sequence is over: it covered all before that as well.
+// stored records the end of a sync that began when the stream had the sequence: it covered all messages before that as well.
 func (s *pendingTriggers) stored(seq uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.synced = max(s.synced, seq)
 }
 
-// serve passes a shard's triggers on to the stage, each known as waiting until the stage takes, acknowledges or returns it.
+// serve passes a shard's triggers on to the stage, each recorded as waiting until the stage takes, acknowledges or returns it.
 func (s *pendingTriggers) serve(
 	shard int, in <-chan event.Message[event.Trigger], stage func(<-chan event.Message[event.Trigger]) error,
 ) error {
@@ -64,7 +64,7 @@ func (s *pendingTriggers) serve(
 				held.Acker = s.add(shard, held)
 				select {
 				case out <- held:
-				case <-left: // what was not passed on is left to the next owner
+				case <-left: // a trigger that was not passed on is left to the next worker
 					return
 				}
 			case <-left:
@@ -90,7 +90,7 @@ func (s *pendingTriggers) add(shard int, held event.Message[event.Trigger]) *pen
 	return in
 }
 
-// drop forgets what the stage of a shard left behind.
+// drop removes the triggers that the stage of a shard left behind.
 func (s *pendingTriggers) drop(shard int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +101,7 @@ func (s *pendingTriggers) drop(shard int) {
 	}
 }
 
-// pendingTrigger is a held trigger that stands for later ones until it is taken or acknowledged.
+// pendingTrigger is a trigger in hand that covers later ones until it is taken or acknowledged.
 type pendingTrigger struct {
 	event.Acker
 	table                *pendingTriggers

@@ -9,8 +9,8 @@ import (
 	"notifier/internal/event"
 )
 
-// T3, T4: a webhook may be coalesced with a trigger that is on disk and waits here, and on nothing else. Fails when Take does not end that,
-// or when covers does not ask for the Receiver, or when what is coalesced with another is not counted.
+// T3, T4: a webhook may be coalesced only with a trigger that is on disk and waits here. Fails when Take does not end that, when covers
+// does not compare the Receiver, or when a coalesced webhook is not counted.
 func TestATriggerThatWaitsStandsForLaterOnesUntilItIsTaken(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	held := make(chan event.Message[event.Trigger])
@@ -61,7 +61,7 @@ func TestATriggerThatWaitsStandsForLaterOnesUntilItIsTaken(t *testing.T) {
 	}
 }
 
-// T3: the server hands a trigger out as soon as it has stored it, before the sync of its publish. Fails when covers does not ask whether
+// T3: the server hands a trigger out as soon as it has stored it, before the sync of its publish. Fails when covers does not check whether
 // the trigger is on disk.
 func TestT3ATriggerStandsForLaterOnesOnlyOnceItIsOnDisk(t *testing.T) {
 	disk := &heldDisk{}
@@ -94,7 +94,7 @@ func TestT3ATriggerStandsForLaterOnesOnlyOnceItIsOnDisk(t *testing.T) {
 	must(t, trigger.Ack(ctx))
 }
 
-// T3, T4: what stood in the stream at the start is on disk. Fails when only what this process published stands for others.
+// T3, T4: triggers that were in the stream at the start are on disk. Fails when only those that this process published cover others.
 func TestATriggerOfBeforeTheStartStandsForLaterOnes(t *testing.T) {
 	dir := t.TempDir()
 	b := open(t, dir, nil)
@@ -110,7 +110,7 @@ func TestATriggerOfBeforeTheStartStandsForLaterOnes(t *testing.T) {
 	}
 }
 
-// T4: who is handed two triggers of one target ends the first of them only, since the other alone is on disk, whichever was accepted
+// T4: a stage that is handed two triggers of one target ends the first of them only. The other alone is on disk, whichever was accepted
 // first. Fails when the stream keeps more than one message of a subject, or another than the last.
 func TestT4OfOneTargetsTriggersTheLastIsOnDisk(t *testing.T) {
 	b := open(t, t.TempDir(), nil)

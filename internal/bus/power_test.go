@@ -21,12 +21,12 @@ import (
 	"notifier/internal/event"
 )
 
-// powerDisk knows what would be left of a bus's files after a loss of power: of each file what it was when it was last synced, of the
-// directories either what they were when they were last synced, or (a file system may be ahead there) what they are.
+// powerDisk records the files of a bus that a loss of power would leave. Of each file that is its state at the last sync. Of the
+// directories it is either their state at the last sync or (a file system may be ahead there) their present one.
 type powerDisk struct {
 	dir string
 
-	mu     sync.RWMutex // held to write while power is cut
+	mu     sync.RWMutex // locked for writing while power is cut
 	stated sync.Mutex
 	sizes  map[uint64]int64             // of the inodes that were synced
 	kept   map[uint64]string            // links to them
@@ -49,7 +49,7 @@ func inode(info fs.FileInfo) uint64 { return info.Sys().(*syscall.Stat_t).Ino }
 
 func isBlock(path string) bool { return filepath.Ext(path) == blockSuffix }
 
-// fsync notes what is synced. Files that are replaced by renaming keep their content by a link.
+// fsync records the synced state. Files that are replaced by renaming keep their content by a link.
 func (d *powerDisk) fsync(f *os.File) error {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -88,7 +88,7 @@ func (d *powerDisk) fsync(f *os.File) error {
 	return nil
 }
 
-// cut copies to a new directory what a loss of power would leave, after what is done meanwhile without any sync.
+// cut copies the files that a loss of power would leave to a new directory, after meanwhile has run without any sync.
 func (d *powerDisk) cut(t *testing.T, ahead bool, meanwhile func()) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -131,7 +131,7 @@ func (d *powerDisk) cut(t *testing.T, ahead bool, meanwhile func()) (dir string)
 	return dir
 }
 
-// copyInode copies what is synced of a file. A file that was never synced is there, and empty. Links in the new directory stay links.
+// copyInode copies the synced state of a file. A file that was never synced is there, and empty. Links in the new directory stay links.
 func (d *powerDisk) copyInode(t *testing.T, copies map[uint64]string, inode uint64, to string) {
 	t.Helper()
 	if other, copied := copies[inode]; copied {
@@ -148,7 +148,7 @@ func (d *powerDisk) copyInode(t *testing.T, copies map[uint64]string, inode uint
 	must(t, os.WriteFile(to, content, 0o600))
 }
 
-// acknowledgements are what the publishers of a test have been told, by what it is of: the last count.
+// acknowledgements are those that the publishers of a test have received: the last count, by "kind-key".
 type acknowledgements struct {
 	mu    sync.Mutex
 	last  map[string]int64
@@ -213,8 +213,8 @@ func (a *acknowledgements) copy() map[string]int64 {
 
 const powerPublishers = 4
 
-// powerTraffic publishes until ctx ends: each message replaces the one before of its kind, but for events. Bodies are large enough for
-// the server to begin a new block every few dozen messages.
+// powerTraffic publishes until ctx ends: each message replaces the one before of its kind, except events. Bodies are large enough for the
+// server to begin a new block every few dozen messages.
 func powerTraffic(ctx context.Context, b *Bus, a *acknowledgements) {
 	var running sync.WaitGroup
 	padding := strings.Repeat("x", 48<<10)
@@ -301,11 +301,11 @@ func cutNumber(id string) (key string, n int64, err error) {
 	return key, n, err
 }
 
-// Invariants T3, T4, E2 and E6: what was acknowledged is there after a loss of power, whether the file system is ahead with the names of
-// files or not, and the server starts.
+// Invariants T3, T4, E2 and E6: an acknowledged message is there after a loss of power, also when the file system is ahead with the names
+// of files, and the server starts.
 //
-// Fails when durable returns before the sync, when sync leaves the directory of the blocks out or looks for one block after the one
-// it knows, and when guard keeps nothing: a block of acknowledged messages then goes before those that replace them are on disk.
+// Fails when durable returns before the sync, when sync leaves the directory of the blocks out or looks for one block after the one it
+// knows, and when guard keeps nothing. A block of acknowledged messages is then removed before those that replace them are on disk.
 func TestWhatWasAcknowledgedSurvivesALossOfPower(t *testing.T) {
 	for name, ahead := range map[string]bool{"only what was synced": false, "names ahead of contents": true} {
 		t.Run(name, func(t *testing.T) {
@@ -321,7 +321,7 @@ func TestWhatWasAcknowledgedSurvivesALossOfPower(t *testing.T) {
 				a.await(t, int64(600*(cut+1)))
 				var acks map[string]int64
 				dir := disk.cut(t, ahead, func() {
-					a.settle() // nobody may be answered without a sync
+					a.settle() // no publisher may be answered without a sync
 					acks = a.copy()
 				})
 				if len(acks) != 4*powerPublishers {
@@ -335,8 +335,8 @@ func TestWhatWasAcknowledgedSurvivesALossOfPower(t *testing.T) {
 	}
 }
 
-// Invariants T3 and E2: the server removes a block when its last message is replaced, and rewrites one that is mostly removed, before
-// what is there instead is on disk. Fails when guard keeps nothing, and when restoreBlocks restores nothing.
+// Invariants T3 and E2: the server removes a block when its last message is replaced, and rewrites a mostly removed one, before the
+// replacement is on disk. Fails when guard keeps nothing, and when restoreBlocks restores nothing.
 func TestABlockOutlivesWhatReplacesItUntilThatIsSynced(t *testing.T) {
 	disk := newPowerDisk(t)
 	small := func(o *Options) { o.Shards, o.Budgets.Triggers = 1, 120_000 } // blocks of 32 kB

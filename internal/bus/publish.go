@@ -12,7 +12,7 @@ import (
 	"notifier/internal/event"
 )
 
-// ErrFull is returned when a stream's bound leaves no room. What was to be published was not accepted.
+// ErrFull is returned when a stream's bound is reached. The message was not accepted.
 var ErrFull = errors.New("stream is full")
 
 // ErrTooLarge is returned for a message beyond the server's maximal payload. It will never be accepted.
@@ -21,8 +21,8 @@ var ErrTooLarge = errors.New("message is larger than the bus carries")
 const (
 	// publishTimeout bounds one publish: senders of webhooks want an answer within five seconds.
 	publishTimeout = 4 * time.Second
-	// maxBatch and maxBatchBytes bound what is on its way to the server at a time: it refuses beyond 10,000 messages, and a large
-	// batch holds up the stream.
+	// maxBatch and maxBatchBytes bound the messages that are on their way to the server at a time: the server refuses more than 10,000
+	// messages, and a large batch delays the stream.
 	maxBatch      = 1000
 	maxBatchBytes = 4 << 20
 	// maxPublishing is how many messages of this process may be on their way to the server.
@@ -45,7 +45,7 @@ type ack struct {
 	Duplicate bool
 }
 
-// outcome is what became of one message of several.
+// outcome is the result of publishing one message of several.
 type outcome struct {
 	ack ack
 	err error
@@ -59,11 +59,11 @@ func (b *Bus) publish(ctx context.Context, stream string, m *nats.Msg) (ack, err
 	return out[0].ack, out[0].err
 }
 
-// publishAll writes the messages to stream and returns one outcome for each when all that were stored are on disk, by one sync of the
-// stream's files. No answer of the server and no sync is waited for longer than publishTimeout.
+// publishAll writes the messages to stream and returns one outcome for each when all stored ones are on disk, by one sync of the stream's
+// files. It waits for no answer of the server and no sync for longer than publishTimeout.
 //
-// The messages of one subject are in the stream in their order, and none of them after one that failed: what follows it may not
-// overtake it (invariant E4). A message that is too large fails alone: it will never be in the stream, so nothing can overtake it.
+// The messages of one subject are in the stream in their order, and none of them after a failed one: later messages may not overtake it
+// (invariant E4). A message that is too large fails alone: it will never be in the stream, so no message can overtake it.
 func (b *Bus) publishAll(ctx context.Context, stream string, msgs []*nats.Msg) []outcome {
 	out := make([]outcome, len(msgs))
 	for next := bySubject(msgs); len(next) > 0; {
@@ -79,7 +79,7 @@ func (b *Bus) publishAll(ctx context.Context, stream string, msgs []*nats.Msg) [
 	return out
 }
 
-// syncStored has what was stored synced. A duplicate as well: the first one of its ID may still be on its way to the disk.
+// syncStored syncs the stream if a message was stored or was a duplicate: the first message of the same ID may not yet be on disk.
 func (b *Bus) syncStored(ctx context.Context, stream string, out []outcome) {
 	stored := false
 	for i := range out {
@@ -117,8 +117,8 @@ func bySubject(msgs []*nats.Msg) [][]int {
 	return subjects
 }
 
-// publishFirsts publishes the first message of each subject, and returns what is left of the subjects. The messages are sent one right
-// after the other, and their acknowledgements awaited together.
+// publishFirsts publishes the first message of each subject, and returns the remaining messages of the subjects. It sends the messages one
+// right after the other, and then awaits their acknowledgements.
 func (b *Bus) publishFirsts(ctx context.Context, stream string, msgs []*nats.Msg, subjects [][]int, out []outcome) (left [][]int) {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
@@ -178,7 +178,7 @@ func await(ctx context.Context, stream string, future jetstream.PubAckFuture) ou
 	}
 }
 
-// publishError gives what the server or the client answered one of the errors that mean something to callers.
+// publishError translates an answer of the server or the client into one of the errors that mean something to callers.
 func publishError(err error) error {
 	if errors.Is(err, nats.ErrMaxPayload) {
 		return ErrTooLarge

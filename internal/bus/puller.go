@@ -27,7 +27,7 @@ const (
 	headerPin    = "Nats-Pin-Id"
 )
 
-// decoder reads a message; seq is its place in the stream, recheck says that it may have been handled before.
+// decoder reads a message; seq is its place in the stream, recheck is true when it may have been handled before.
 type decoder[T any] func(m *nats.Msg, seq uint64, recheck bool) (T, error)
 
 // incoming is a decoded message that was not handed out yet.
@@ -36,12 +36,12 @@ type incoming[T any] struct {
 	acker   *acker
 	msg     *nats.Msg
 	seq     uint64
-	// noted says that a suspect is on record as handed out.
+	// noted is true when the message is recorded as a suspect that was handed out.
 	noted bool
 }
 
-// puller moves the messages of one consumer from the server to the stage that serves it. It asks for as many as it has
-// room for, so nothing waits in a client's buffer where nobody marks it as in progress.
+// puller moves the messages of one consumer from the server to the stage that serves it. It asks for no more than its queue takes, so no
+// message waits in a client's buffer, where it would not be marked as in progress.
 type puller[T any] struct {
 	c      *consumer
 	decode decoder[T]
@@ -50,25 +50,25 @@ type puller[T any] struct {
 	inbox      string
 	msgs       chan *nats.Msg
 	pin        string
-	asked      int              // messages that the server still owes
-	answeredAt time.Time        // when the server last gave a sign of life for the request, or the request was sent
-	retry      <-chan time.Time // not nil: the server has just refused, ask again then
+	asked      int              // messages that the server has yet to send
+	answeredAt time.Time        // when the server last answered the request, or the request was sent
+	retry      <-chan time.Time // not nil: the server has just refused, ask again when it fires
 	queue      []incoming[T]
 	gauge      *gauge
 
 	live atomic.Int64  // handed out and not acknowledged or returned
-	done chan struct{} // has room for one: something that was handed out is done
+	done chan struct{} // has capacity for one: a message that was handed out is done
 }
 
 func newPuller[T any](c *consumer, decode decoder[T]) *puller[T] {
 	return &puller[T]{
 		c: c, decode: decode, out: make(chan event.Message[T]), inbox: c.bus.nc.NewInbox(),
-		// Room for the messages of two requests, one of which was given up as lost, and answers: a full channel drops messages.
+		// Capacity for the messages of two requests, one of which was given up as lost, and answers: a full channel drops messages.
 		msgs: make(chan *nats.Msg, 2*pullBatch+64), done: make(chan struct{}, 1),
 	}
 }
 
-// run pulls until ctx ends. What it holds then is left to the next worker, whose reset brings it back.
+// run pulls until ctx ends. Messages in its queue are then left to the next worker, whose reset makes the server hand them out again.
 func (p *puller[T]) run(ctx context.Context) error {
 	defer close(p.out)
 	nc := p.c.bus.nc
@@ -105,7 +105,7 @@ func (p *puller[T]) run(ctx context.Context) error {
 			p.retry = nil
 		case <-back:
 			err = errInterrupted
-		case <-pulse.C: // has the request looked at
+		case <-pulse.C: // p.ask checks the request
 		case <-keep.C:
 			err = p.keep()
 		}
@@ -116,7 +116,8 @@ func (p *puller[T]) run(ctx context.Context) error {
 	return err
 }
 
-// ask requests more messages when there is room and the last request is answered or must be taken for lost.
+// ask requests more messages when the queue is half empty and the last request is answered. It returns errInterrupted if that request
+// counts as lost.
 func (p *puller[T]) ask() error {
 	p.gauge.waiting(len(p.queue))
 	if p.asked > 0 && len(p.msgs) == 0 && time.Since(p.answeredAt) > pullTimeout {
@@ -136,7 +137,7 @@ func (p *puller[T]) ask() error {
 	}
 	subject := "$JS.API.CONSUMER.MSG.NEXT." + p.c.role.stream + "." + p.c.name
 	if err := nc.PublishRequest(subject, p.inbox, request); err != nil {
-		p.pause() // not connected; the loop goes on when it is
+		p.pause() // not connected; the loop continues when it is
 		return nil
 	}
 	p.asked, p.answeredAt = batch, time.Now()
@@ -176,7 +177,7 @@ func (p *puller[T]) receive(ctx context.Context, m *nats.Msg) error {
 
 func (p *puller[T]) status(code, description string) error {
 	if code == statusHeartbeat || code == statusConflict && strings.Contains(description, "Batch Completed") {
-		return nil // in the second case all that was asked for has come, and the next request may be on its way already
+		return nil // in the second case the request was fulfilled, and the next one may be on its way already
 	}
 	p.asked = 0
 	switch {
@@ -192,7 +193,7 @@ func (p *puller[T]) status(code, description string) error {
 	return nil
 }
 
-// next returns the head of the queue and the channel to hand it out on, nil when there is nothing to hand out now.
+// next returns the head of the queue and the channel to hand it out on, nil when no message can be handed out now.
 func (p *puller[T]) next(ctx context.Context) (chan event.Message[T], event.Message[T], error) {
 	for len(p.queue) > 0 {
 		head := &p.queue[0]
@@ -232,18 +233,18 @@ func (p *puller[T]) onDone() {
 	}
 }
 
-// keep marks what was not handed out yet as in progress.
+// keep marks the messages that were not handed out yet as in progress.
 func (p *puller[T]) keep() error {
 	for _, in := range p.queue {
 		if err := in.acker.InProgress(); err != nil {
-			return nil // not connected: what lapses is handed out again, marked for a recheck
+			return nil // not connected: messages that lapse are handed out again, marked for a recheck
 		}
 	}
 	return nil
 }
 
-// deadLetter puts a message that cannot be handled among the dead letters, so that it blocks nobody, and acknowledges it. When the
-// dead letters do not take it, it comes back.
+// deadLetter writes a message that cannot be handled to DEADLETTERS, so that it blocks no other, and acknowledges it. When the write fails,
+// the message is returned to the server.
 func (p *puller[T]) deadLetter(ctx context.Context, h *acker, m *nats.Msg, label, reason string) error {
 	b := p.c.bus
 	log := b.log.With("namespace", namespaceOf(m.Subject))

@@ -17,7 +17,7 @@ import (
 const (
 	// maxReads is how many lists and lookups of owners this process makes at a time.
 	maxReads = 4
-	// readTime bounds one of them, and turnTime how long it waits before.
+	// readTime bounds one of them, and turnTime how long it waits before it begins.
 	readTime = 5 * time.Second
 	turnTime = time.Second
 )
@@ -25,8 +25,8 @@ const (
 // ErrBusy says that too many lists are being read, and that the same request may succeed soon.
 var ErrBusy = errors.New("too many lists are being read")
 
-// reads is what serves the owners who look at what the bus keeps. It has a connection of its own: the server answers one connection's
-// requests one after the other, so nothing that is published waits while a block of a stream is read for a list.
+// reads serves the owners' lists and lookups. It has a connection of its own: the server answers one connection's requests one after the
+// other. So a publish does not wait while a block of a stream is read for a list.
 type reads struct {
 	bus   *Bus
 	slots chan struct{}
@@ -57,7 +57,7 @@ func (r *reads) begin(ctx context.Context) (_ context.Context, end func(), err e
 	}
 }
 
-// conn returns the connection, which is made when it is first used.
+// conn returns the connection, which is made at its first use.
 func (r *reads) conn() (_ *nats.Conn, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,7 +82,7 @@ func (r *reads) close() {
 	}
 }
 
-// stream returns what reads a stream.
+// stream returns the reader of a stream.
 func (r *reads) stream(name string) (browse.Stream, error) {
 	nc, err := r.conn()
 	if err != nil {
@@ -99,7 +99,7 @@ func (r *reads) jetStream() (jetstream.JetStream, error) {
 	return jetstream.New(nc, jetstream.WithDefaultTimeout(apiTimeout))
 }
 
-// walker returns what reads a namespace's messages of a filter backwards.
+// walker returns the walker that reads a namespace's messages of a filter backwards.
 func (r *reads) walker(stream, namespace, filter string) (browse.Walker, error) {
 	s, err := r.stream(stream)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// wedgedAfter is how long a stage may take nothing although something waits, or the server may not answer.
+	// wedgedAfter is how long a stage may take no message although one waits, and how long the server may be silent.
 	wedgedAfter = 60 * time.Second
 	// staleAfter is how old the last answer of the streams may be.
 	staleAfter = 5 * statsInterval
@@ -36,10 +36,10 @@ func (b *Bus) Ready() error {
 // Worker reports whether this replica is the worker.
 func (b *Bus) Worker() bool { return b.lease.held() }
 
-// Roles is how many consumers this replica serves: one for each shard of deliveries and triggers, and two of events.
+// Roles returns how many consumers this replica serves: one for each shard of deliveries and triggers, and two of events.
 func (b *Bus) Roles() int { return int(b.roles.Load()) }
 
-// progress knows when each consumer of this process last moved.
+// progress records when each consumer of this process last moved.
 type progress struct {
 	mu     sync.Mutex
 	gauges map[string]*gauge // by role; bounded by the shards
@@ -50,9 +50,9 @@ type gauge struct {
 	owner  *progress
 	name   string
 	queued atomic.Int64 // messages that wait to be handed out
-	move   atomic.Int64 // when something was last taken or settled, or nothing waited
+	move   atomic.Int64 // when a message was last taken or acknowledged, or none waited
 	answer atomic.Int64 // when the server last answered
-	// asks says that the server is asked all the time, so that its silence means something. A reader by a cursor is given what there is.
+	// asks is true when the server is asked all the time, so that its silence means something. A reader by a cursor waits to be sent messages.
 	asks bool
 }
 
@@ -93,7 +93,7 @@ func (p *progress) check(now time.Time) error {
 		if idle := now.Sub(time.Unix(0, g.move.Load())); g.queued.Load() > 0 && idle > wedgedAfter {
 			errs = append(errs, fmt.Errorf("%s has taken nothing for %s", g.name, idle.Truncate(time.Second)))
 		}
-		// The server answers every request in pullExpiry at the latest; a full queue asks nothing.
+		// The server answers every request in pullExpiry at the latest; a full queue sends no request.
 		if silent := now.Sub(time.Unix(0, g.answer.Load())); g.asks && g.queued.Load() == 0 && silent > wedgedAfter {
 			errs = append(errs, fmt.Errorf("%s has had no answer for %s", g.name, silent.Truncate(time.Second)))
 		}

@@ -9,29 +9,30 @@ import (
 )
 
 const (
-	// recentRecords and recentBytes bound what of EVENTS is kept in memory for its readers.
+	// recentRecords and recentBytes bound the records of EVENTS that are kept in memory for its readers.
 	recentRecords = 4096
 	recentBytes   = 16 << 20
-	// behindMost is how far the worker's reader may be behind before publishers wait for it, behindWait for how long at most: a reader that is
-	// further behind than memory reaches reads the stream, which costs so much that it does not catch up with many publishers.
+	// behindMost is how many records the worker's reader may be behind before publishers wait for it, behindWait the longest wait. A reader
+	// that is too far behind for memory reads the stream. That costs so much that it cannot catch up with many publishers.
 	behindMost = recentRecords / 2
 	behindWait = 250 * time.Millisecond
-	// gapTimeout is how long a reader waits for a record that is stored and that its publisher does not know of yet.
+	// gapTimeout is how long a reader waits for a record that is stored but that its publisher has not yet put.
 	gapTimeout = 2 * time.Millisecond
 )
 
 // recent keeps the newest records that this process published, by their place in EVENTS. A reader that is not far behind takes them from
-// here, so that an event which this process accepted is neither sent back by the server nor decoded again. What is not here is read from
-// the stream: what another replica published, what is too old, and what had no room.
+// here, so that an event that this process accepted is neither sent back by the server nor decoded again. All others are read from the
+// stream: records of other replicas, records that are too old, and records that exceeded recentBytes.
 //
 // The records are shared by all readers and must not be changed.
 type recent struct {
 	mu      sync.Mutex
 	records []*event.Record // the record of sequence s is at s modulo their number
 	bytes   int
-	last    uint64 // the newest sequence that was put
+	last    uint64 // the newest sequence that was put or noted
 	wake    map[chan struct{}]struct{}
-	// reading says that this process routes, and next what it reads next. near is closed, and made anew, when it is near enough.
+	// reading is true while this process routes, and next is the sequence that its reader reads next. near is closed, and made anew, when the
+	// reader is near enough.
 	reading bool
 	next    uint64
 	near    chan struct{}
@@ -41,7 +42,7 @@ func newRecent() *recent {
 	return &recent{records: make([]*event.Record, recentRecords), wake: map[chan struct{}]struct{}{}, near: make(chan struct{})}
 }
 
-// put keeps r, which has its place in the stream. Readers that wait go on waiting until announce.
+// put keeps r, which has its place in the stream. Waiting readers are woken by announce alone.
 func (c *recent) put(r *event.Record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -60,14 +61,14 @@ func (c *recent) put(r *event.Record) {
 	}
 }
 
-// announce wakes the readers: once for all that was put together, which they read together.
+// announce wakes the readers, once for all records that were put together, which they read together.
 func (c *recent) announce() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.wakeAll()
 }
 
-// note says that the stream has a message at seq, which may not be here: the answer to its publish was lost, or it was a duplicate.
+// note records that the stream has a message at seq, which recent may lack: the answer to its publish was lost, or it was a duplicate.
 func (c *recent) note(seq uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,7 +78,7 @@ func (c *recent) note(seq uint64) {
 	}
 }
 
-// wakeAll wakes the readers. The lock is held.
+// wakeAll wakes the readers. The caller holds the lock.
 func (c *recent) wakeAll() {
 	for w := range c.wake {
 		select {
@@ -87,7 +88,7 @@ func (c *recent) wakeAll() {
 	}
 }
 
-// take returns up to most records from seq on without a gap, and the newest sequence that was put.
+// take returns up to most records from seq on without a gap, and the newest sequence that was put or noted.
 func (c *recent) take(seq uint64, most int) (found []*event.Record, last uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,7 +102,7 @@ func (c *recent) take(seq uint64, most int) (found []*event.Record, last uint64)
 	return found, c.last
 }
 
-// watch returns a channel that has a value when something was put since it was last read, until stop is called.
+// watch returns a channel that gets a value whenever the readers are woken, until stop is called.
 func (c *recent) watch() (wake <-chan struct{}, stop func()) {
 	w := make(chan struct{}, 1)
 	c.mu.Lock()
@@ -114,7 +115,7 @@ func (c *recent) watch() (wake <-chan struct{}, stop func()) {
 	}
 }
 
-// advance notes that the worker's reader, if it is reading, reads next from a sequence.
+// advance records whether the worker's reader is reading, and the sequence that it reads next.
 func (c *recent) advance(reading bool, next uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,7 +127,7 @@ func (c *recent) advance(reading bool, next uint64) {
 	}
 }
 
-// isFar reports whether the reader is too far behind. The lock is held.
+// isFar reports whether the reader is too far behind. The caller holds the lock.
 func (c *recent) isFar() bool { return c.reading && c.last > c.next+behindMost }
 
 // await waits while the worker's reader in this process is too far behind, behindWait at most.
@@ -146,7 +147,7 @@ func (c *recent) await(ctx context.Context) {
 	}
 }
 
-// sizeOf is about how many bytes of memory a record takes.
+// sizeOf returns about how many bytes of memory a record takes.
 func sizeOf(r *event.Record) int {
 	size := recordOverhead + len(r.Event.Message)
 	for k, v := range r.Event.Metadata {
@@ -155,5 +156,5 @@ func sizeOf(r *event.Record) int {
 	return size
 }
 
-// recordOverhead is what a record takes beside its texts, about.
+// recordOverhead is about how many bytes a record takes besides its texts.
 const recordOverhead = 1 << 10

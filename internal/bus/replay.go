@@ -15,7 +15,7 @@ import (
 	"notifier/internal/event"
 )
 
-// DeadProviders counts the dead letters of each Provider of a shard that has any.
+// DeadProviders returns the number of dead letters of each Provider of a shard that has any.
 func (b *Bus) DeadProviders(ctx context.Context, shard int) (map[event.ProviderKey]int, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*apiTimeout)
 	defer cancel()
@@ -31,7 +31,7 @@ func (b *Bus) DeadProviders(ctx context.Context, shard int) (map[event.ProviderK
 			continue
 		}
 		if f.Provider, err = untoken(provider); err != nil || f.Provider == "" {
-			continue // of a message that nobody could read
+			continue // of a message that could not be read
 		}
 		if shardOf(b.opts.Shards, f.Namespace, f.Provider) == shard {
 			found[f] = int(min(n, math.MaxInt32))
@@ -58,23 +58,23 @@ func (b *Bus) DeadLetters(ctx context.Context, namespace, provider string, since
 		}
 		d, err := decodeDelivery(&nats.Msg{Subject: raw.Subject, Header: raw.Header, Data: raw.Data})
 		if err != nil {
-			continue // what could not be read then cannot be sent now
+			continue // a message that could not be read then cannot be sent now
 		}
 		letters = append(letters, event.Dead{Delivery: d, Label: header(raw.Header, headerLabel), Seq: seq})
 	}
 }
 
-// nextOf returns the first message of a subject that is not before seq.
+// nextOf returns the first message of a subject at seq or later.
 func (b *Bus) nextOf(ctx context.Context, stream jetstream.Stream, seq uint64, subject string) (*jetstream.RawStreamMsg, error) {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
 	return stream.GetMsg(ctx, seq, jetstream.WithGetMsgSubject(subject))
 }
 
-// Replay publishes a delivery anew that was a dead letter, and takes the letter away. The caller has counted up its Replays and
-// its Reschedules. A Seq of 0 stands for a delivery that is no dead letter: it was sent. It is handed out like a delivery off the schedule,
-// so a delivery that was sent after all is found in the history. After a crash in between the letter is still there, and another replay
-// finds the delivery sent or waiting.
+// Replay publishes a delivery that was a dead letter anew, and removes the letter. The caller has incremented its Replays and its
+// Reschedules. A Seq of 0 is for a delivery that is no dead letter: it was sent. A replayed delivery is handed out like one whose time on
+// the schedule has come, so a delivery that was sent after all is found in the history. After a crash in between the letter is still there,
+// and another replay finds the delivery sent or waiting.
 func (b *Bus) Replay(ctx context.Context, letter event.Dead) error {
 	d := &letter.Delivery
 	id := d.Run() + "#due" + strconv.Itoa(d.Reschedules)

@@ -9,14 +9,14 @@ import (
 	"notifier/internal/event"
 )
 
-// replayed is a delivery as it is replayed for the n-th time.
+// replayed returns a delivery as it is replayed for the n-th time.
 func replayed(d event.Delivery, n int, again bool) event.Delivery {
 	d.Replays, d.Reschedules, d.Again = n, d.Reschedules+1, again
 	return d
 }
 
-// TestADeliveryThatWasSentIsKnownByTheCountOfItsReplays fails when a replay of what was sent is taken for sent already, when one that was
-// sent is sent again after a crash, or when a dead letter that was sent after all is.
+// TestADeliveryThatWasSentIsKnownByTheCountOfItsReplays fails when a replay of a sent delivery counts as sent already, when a sent replay
+// is sent again after a crash, or when a dead letter that was sent after all is.
 func TestADeliveryThatWasSentIsKnownByTheCountOfItsReplays(t *testing.T) {
 	dir := t.TempDir()
 	b := open(t, dir, nil)
@@ -42,8 +42,8 @@ func TestADeliveryThatWasSentIsKnownByTheCountOfItsReplays(t *testing.T) {
 	}
 }
 
-// TestWhatIsReplayedFailsLikeAnythingElse is about the stream's own window of duplicates. Fails when a replay is rescheduled, or dies, under
-// the ID of the time before.
+// TestWhatIsReplayedFailsLikeAnythingElse is about the stream's own window of duplicates. Fails when a replay is rescheduled, or becomes a
+// dead letter, under the ID of the time before.
 func TestWhatIsReplayedFailsLikeAnythingElse(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)
@@ -84,7 +84,8 @@ func TestWhatIsReplayedFailsLikeAnythingElse(t *testing.T) {
 	letters(1)
 }
 
-// TestAReplayOfWhatWasSentTakesNoLetterAway fails when Replay removes a message for a delivery that is no dead letter, or publishes it twice.
+// TestAReplayOfWhatWasSentTakesNoLetterAway fails when Replay removes a message for a delivery that is no dead letter, or publishes it
+// twice.
 func TestAReplayOfWhatWasSentTakesNoLetterAway(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)

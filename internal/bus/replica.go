@@ -15,7 +15,7 @@ const subjectReplica = "notifier.replica."
 // aliveTimeout bounds one question.
 const aliveTimeout = time.Second
 
-// Replica names this process among its peers. No process before it had the name, and none will have it after.
+// Replica returns the name of this process among its peers. No earlier or later process has the same name.
 func (b *Bus) Replica() string { return b.lease.self }
 
 // answerAlive answers the other replicas' Alive until the connection is closed.
@@ -27,8 +27,8 @@ func (b *Bus) answerAlive() error {
 	return nil
 }
 
-// Alive reports whether a replica of that name is connected to the bus. It asks the replica; the server knows when no connection of
-// that name is left. An answer that does not come in time says nothing: then Alive returns true.
+// Alive reports whether a replica of that name is connected to the bus. It asks the replica; the server reports when no connection of that
+// name is left. Without an answer in time Alive returns true, since the replica may be connected.
 func (b *Bus) Alive(ctx context.Context, replica string) bool {
 	if replica == b.lease.self {
 		return true

@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// openTimeout is how long a start waits for a server that is away: one that was started together with this process, restarts or
-	// has no leader yet. After that the process ends, and whoever started it sees why.
+	// openTimeout is how long a start waits for a server that is away: because it was started together with this process, restarts or has no
+	// leader yet. After that the process ends with an error.
 	openTimeout = 30 * time.Second
 	// openRetry is how long it waits before it asks again.
 	openRetry = 250 * time.Millisecond
-	// firstTry bounds the first try of a step, each further one takes up to twice as long: servers without a leader do not answer.
+	// firstTry bounds the first try of a step. Each further try takes up to twice as long: servers without a leader do not answer.
 	firstTry = time.Second
 )
 
-// untilReachable repeats a step of the start that may be repeated, while it fails because the server is away and until ctx ends.
+// untilReachable repeats a step of the start, while it fails because the server is away and until ctx ends. The step must be repeatable.
 func (b *Bus) untilReachable(ctx context.Context, step func(context.Context) error) error {
 	for within := firstTry; ; within = min(2*within, apiTimeout) {
 		try, cancel := context.WithTimeout(ctx, within)
@@ -40,10 +40,10 @@ func (b *Bus) untilReachable(ctx context.Context, step func(context.Context) err
 	}
 }
 
-// codeNoPeers is the answer of a cluster that does not know of enough servers, which is so for a moment when it starts.
+// codeNoPeers is the answer of a cluster that does not yet have enough servers, as for a moment at its start.
 const codeNoPeers = 10005
 
-// away says whether an error means that the server, or the leader of a stream, cannot be reached now.
+// away reports whether an error means that the server, or the leader of a stream, cannot be reached now.
 func away(err error) bool {
 	for _, passing := range []error{
 		context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoServers, nats.ErrNoResponders, nats.ErrDisconnected, nats.ErrReconnectBufExceeded,
@@ -53,7 +53,7 @@ func away(err error) bool {
 			return true
 		}
 	}
-	// A name without addresses, and a connection that is refused or cut, are a server that is not there yet or not any more.
+	// A name without addresses, and a connection that is refused or cut, mean a server that is not there yet or no longer.
 	if _, ok := errors.AsType[*net.DNSError](err); ok {
 		return true
 	}

@@ -19,20 +19,21 @@ import (
 const (
 	headerSchedule = "Nats-Schedule"
 	headerTarget   = "Nats-Schedule-Target"
-	// scheduleAt stands before the time in a schedule that fires once.
+	// scheduleAt precedes the time in a schedule that fires once.
 	scheduleAt = "@at "
 )
 
 // codeSequenceNotFound is the server's answer to the removal of a message that is not there.
 const codeSequenceNotFound = 10043
 
-// Reschedule puts d back on the schedule, to come off it at the given time, and returns when that is on disk. The caller then settles
-// the message it holds. Whatever d's fields say then, attempts and last error among them, it will say when it comes back.
+// Reschedule puts d back on the schedule for the given time, and returns when that is on disk. The caller then acknowledges the message
+// that it has in hand. d is handed out again with its present fields, attempts and last error among them.
 //
-// A delivery has one place on the schedule, so a reschedule replaces what is there. One that comes off it so soon that a publish which is tried
-// again could come after it has an ID of its own, d.Run and d.Reschedules, which the caller counts up, so that it is rescheduled once: with the
-// delivery's own ID the stream would take it for a duplicate of the delivery and drop it, with a positive answer. The others have none,
-// since the server keeps each ID in memory. A delivery that has become too large for the bus is a dead letter instead.
+// A delivery has one place on the schedule, so a reschedule replaces an earlier one. A retried publish could arrive after the schedule has
+// fired. If the time is that soon, the message has an ID made of d.Run and d.Reschedules, which the caller increments, so that it is
+// rescheduled once. With the delivery's own ID the stream would take it for a duplicate of the delivery and drop it, with a positive
+// answer. Later messages have no ID, since the server keeps each ID in memory. A delivery that has become too large for the bus becomes a
+// dead letter instead.
 func (b *Bus) Reschedule(ctx context.Context, d *event.Delivery, at time.Time) error {
 	shard, id := b.DeliveryShard(d.Namespace, d.Provider), ""
 	if time.Until(at) < deliveryDuplicates {
@@ -55,8 +56,8 @@ func (b *Bus) Reschedule(ctx context.Context, d *event.Delivery, at time.Time) e
 	return nil
 }
 
-// Backlog lists what of a shard is in DELIVERIES, from one look at its subjects. The server stores a message that comes off the
-// schedule before it removes it there, so that none is missed in between.
+// Backlog lists the deliveries of a shard that are in DELIVERIES, from one listing of its subjects. When the time of a message has come,
+// the server stores it under its new subject before it removes it from the schedule, so none is missed.
 func (b *Bus) Backlog(ctx context.Context, shard int) ([]event.Scheduled, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*apiTimeout)
 	defer cancel()
@@ -78,8 +79,8 @@ func (b *Bus) Backlog(ctx context.Context, shard int) ([]event.Scheduled, error)
 	return backlog, nil
 }
 
-// Recall reads a delivery off the schedule before its time. The message stays there until Ack, so that a process that dies in between
-// loses nothing, and a Reschedule with another count replaces it as ever.
+// Recall reads a delivery off the schedule before its time. The message stays there until Ack, so that a process that dies in between loses
+// nothing. A Reschedule with another count still replaces it.
 func (b *Bus) Recall(ctx context.Context, shard int, p event.Scheduled) (event.Recalled, error) {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
@@ -108,15 +109,15 @@ func (b *Bus) Recall(ctx context.Context, shard int, p event.Scheduled) (event.R
 	return event.Recalled{Held: event.Message[event.Delivery]{Value: d, Acker: &rescheduled{bus: b, seq: raw.Sequence}}, At: at}, nil
 }
 
-// rescheduled acknowledges a message of the schedule, which nobody else is handed before its time.
+// rescheduled acknowledges a message of the schedule, which is not handed out elsewhere before its time.
 type rescheduled struct {
 	bus   *Bus
 	seq   uint64
 	ended atomic.Bool
 }
 
-// Ack takes the message off the schedule. One that is not there any more, since its time has come or a Reschedule has replaced it, is
-// as good.
+// Ack removes the message from the schedule. It succeeds if the message is no longer there, since its time has come or a Reschedule has
+// replaced it.
 func (p *rescheduled) Ack(ctx context.Context) error {
 	if p.ended.Load() {
 		return errAcked
@@ -128,7 +129,7 @@ func (p *rescheduled) Ack(ctx context.Context) error {
 	return nil
 }
 
-// InProgress does nothing: the message is nobody else's before its time.
+// InProgress does nothing: the message is not handed out before its time.
 func (p *rescheduled) InProgress() error { return nil }
 
 // Nak leaves the message on the schedule.
@@ -162,7 +163,7 @@ func (b *Bus) remove(ctx context.Context, stream string, seq uint64) error {
 	return fmt.Errorf("remove message: %w", answer.Error)
 }
 
-// isGone reports whether the server's store has no such message. It has one code for all that a removal may fail with.
+// isGone reports whether the server's store has no such message. The server has one code for all errors of a removal.
 func isGone(err *jetstream.APIError) bool {
 	return strings.Contains(err.Description, "no message found") || strings.Contains(err.Description, "deleted message")
 }

@@ -9,11 +9,12 @@ import (
 	"notifier/internal/event/view"
 )
 
-// maxAuthored bounds what a record keeps of the metadata that the Alert's author wrote, in bytes. Beyond it the keys alone are kept.
+// maxAuthored bounds the metadata of the Alert's author that a record keeps, in bytes. Beyond it only the keys are kept.
 const maxAuthored = 4 << 10
 
-// sent is the record of one delivery that succeeded. There is one for every delivery, so it has what its owner is shown of it, and of the
-// message only what EVENTS does not have at Order. With Options.NoHistory it has what a restart needs alone, the ID and the replays.
+// sent is the record of one delivery that succeeded. There is one for every delivery, so it has only the fields that its owner is shown,
+// and of the message only the part that EVENTS does not have at Order. With Options.NoHistory it has only the fields that a restart needs:
+// the ID and the replays.
 type sent struct {
 	ID    string `json:"id"`
 	Alert string `json:"alert,omitempty"`
@@ -26,7 +27,7 @@ type sent struct {
 	Replays  int       `json:"replays,omitempty"`
 	Routed   time.Time `json:"routed,omitzero"`
 	Sent     time.Time `json:"sent,omitzero"`
-	// Tries are the attempts, if there were several. Of a single one Took is how long it took, in milliseconds.
+	// Tries are the attempts, if there were several. For a single one Took is its duration, in milliseconds.
 	Tries []event.Attempt `json:"tries,omitempty"`
 	Took  int64           `json:"took,omitempty"`
 	// Authored are the keys of the metadata that the Alert's author wrote, with their values if these are short.
@@ -68,8 +69,8 @@ func sentRecords(body []byte) (records []sent) {
 	return records
 }
 
-// view is what a namespace's owner is shown of a delivery to one of its Providers, which was recorded at a time. That is what a list is
-// ordered by: records are stored within milliseconds after the destination's answer, but not in the order of the answers.
+// view returns the view, for a namespace's owner, of a delivery to one of its Providers that was recorded at a time. Lists are ordered by
+// that time: records are stored within milliseconds after the destination's answer, but not in the order of the answers.
 func (r *sent) view(namespace, provider string, at time.Time) view.Delivery {
 	kind, name, _ := strings.Cut(r.Object, "/")
 	_, name, _ = strings.Cut(name, "/")

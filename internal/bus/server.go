@@ -20,23 +20,23 @@ const (
 	embeddedPayload = 8 << 20
 	startTimeout    = 30 * time.Second
 	lockFile        = "lock"
-	// serverSlack is what the server may store beyond the streams' own bounds: DELIVERIES is bounded by its writers and not by
-	// the server (see streams.go), so this is the last bound before the disk is full. The server then refuses, it does not discard.
+	// serverSlack is the number of bytes that the server may store beyond the streams' own bounds. DELIVERIES is bounded by its writers and
+	// not by the server (see streams.go), so this is the last bound before the disk is full. At it the server refuses and does not discard.
 	serverSlack = 256 * mib
-	// unlimited is the limit that the server is started with. It reserves what each stream that it finds was allowed to store, and
-	// when that is more than its limit, as on a disk that has become smaller, it refuses even to lower a bound.
+	// unlimited is the limit that the server is started with. The server reserves the bytes that each stream that it finds was allowed to
+	// store. When these are more than its limit, as on a disk that has become smaller, it refuses even to lower a bound.
 	unlimited = 1 << 50
 )
 
-// embedded is a nats-server within this process. It listens on nothing.
+// embedded is a nats-server within this process. It listens on no address.
 type embedded struct {
 	srv  *server.Server
 	lock *os.File
-	// most is what may be stored in all.
+	// most is the most bytes that may be stored in all.
 	most int64
 }
 
-// startEmbedded takes the data directory for this process alone and starts a server on it. It scales the budgets down to the disk.
+// startEmbedded locks the data directory for this process and starts a server on it. It scales the budgets down to the disk.
 func startEmbedded(ctx context.Context, o *Options) (_ *embedded, err error) {
 	dir, budgets, log := o.DataDir, &o.Budgets, o.Log
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -84,12 +84,12 @@ func startEmbedded(ctx context.Context, o *Options) (_ *embedded, err error) {
 		srv.WaitForShutdown()
 		return nil, errors.New("embedded server did not start: JetStream is not available on the data directory")
 	}
-	// What a larger disk was filled with may be more than the budgets: some of what is free is for bringing that out.
+	// The data of a larger disk may be more than the budgets: half of the free bytes are for handling it.
 	return &embedded{srv: srv, lock: lock, most: max(budgets.total()+serverSlack, used+free/2)}, nil
 }
 
-// limit has the server refuse what would make it store more than so many bytes. It is set when the streams have their bounds:
-// the server checks bounds against it.
+// limit makes the server refuse to store more than so many bytes. It is called when the streams have their bounds, since the server checks
+// bounds against it.
 func (e *embedded) limit(bytes int64) error {
 	err := e.srv.GlobalAccount().UpdateJetStreamLimits(map[string]server.JetStreamAccountLimits{"": {
 		MaxStore: bytes, MaxMemory: -1, MaxStreams: -1, MaxConsumers: -1, MaxAckPending: -1, MemoryMaxStreamBytes: -1, StoreMaxStreamBytes: -1,
@@ -100,8 +100,8 @@ func (e *embedded) limit(bytes int64) error {
 	return nil
 }
 
-// fault says what keeps a stream from being written, empty for nothing. After a write error, on a full disk for instance, the
-// server stores nothing more in that stream until it is started again, though there be space, and does not answer its publishers.
+// fault returns the reason why a stream cannot be written, empty for none. After a write error, on a full disk for instance, the server
+// stores nothing more in that stream until it is started again, even with free space. It does not answer the publishers.
 func (e *embedded) fault() string {
 	health := e.srv.Healthz(&server.HealthzOptions{Details: true})
 	for _, f := range health.Errors {
@@ -112,17 +112,17 @@ func (e *embedded) fault() string {
 	return ""
 }
 
-// stop ends the server. It returns when everything is written: leaving earlier could damage the store. Before it gives the data directory
-// back it calls ended.
+// stop ends the server. It returns when everything is written: leaving earlier could damage the store. It calls ended before it unlocks the
+// data directory.
 func (e *embedded) stop(ended func()) {
 	e.srv.Shutdown()
 	e.srv.WaitForShutdown()
 	ended()
-	_ = e.lock.Close() // the lock goes with the file
+	_ = e.lock.Close() // closing the file releases the lock
 }
 
-// lockDir keeps other processes from a directory: two servers on one store destroy it. The process before this one may still be about to
-// end, so it waits for that one's lock, for openTimeout at most.
+// lockDir locks a directory against other processes: two servers on one store destroy it. The process before this one may still be ending,
+// so lockDir waits for its lock, for openTimeout at most.
 func lockDir(ctx context.Context, dir string, log *slog.Logger) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -159,7 +159,7 @@ func measure(dir string) (used, free int64, err error) {
 			return err
 		}
 		if path == filepath.Join(dir, guardDir) {
-			return fs.SkipDir // links of what is counted elsewhere
+			return fs.SkipDir // links to files that are counted elsewhere
 		}
 		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
 			used += info.Size()
@@ -169,13 +169,13 @@ func measure(dir string) (used, free int64, err error) {
 	return used, int64(st.Bavail) * st.Bsize, err
 }
 
-// capacity is how many bytes the streams may take: what they take already, plus what is free, less a tenth and the server's slack.
+// capacity returns how many bytes the streams may take: those in use, plus those free, less a tenth and the server's slack.
 func capacity(used, free int64) int64 {
 	total := used + free
 	return total - total/10 - min(serverSlack, total/10)
 }
 
-// serverLog is the server's logger. Its lines are attributes, since messages of ours are constant.
+// serverLog is the server's logger. The server's lines are attributes, since our messages are constant.
 type serverLog struct{ log *slog.Logger }
 
 func put(log func(msg string, args ...any), format string, v []any) {

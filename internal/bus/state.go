@@ -8,10 +8,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ErrConflict is returned when a key has another revision than the one that was to be replaced.
+// ErrConflict is returned when a key has another revision than the given one.
 var ErrConflict = errors.New("key was changed meanwhile")
 
-// State is what was last published of each object, shared by all replicas. Keys are any strings, values are the caller's.
+// State has the last published state of each object, shared by all replicas. Keys are any strings, values are the caller's.
 type State struct {
 	kv  jetstream.KeyValue
 	bus *Bus
@@ -33,7 +33,7 @@ func (s *State) Get(ctx context.Context, key string) (value []byte, revision uin
 }
 
 // Put writes a key's value if its revision is still the given one, zero meaning that the key does not exist, and returns when that is on
-// disk. Else it returns ErrConflict.
+// disk. Otherwise it returns ErrConflict.
 func (s *State) Put(ctx context.Context, key string, value []byte, revision uint64) error {
 	var err error
 	if revision == 0 {
@@ -47,12 +47,12 @@ func (s *State) Put(ctx context.Context, key string, value []byte, revision uint
 	return kvError("put state", err)
 }
 
-// Delete removes a key, whatever its revision.
+// Delete removes a key at any revision.
 func (s *State) Delete(ctx context.Context, key string) error {
 	return kvError("delete state", s.kv.Purge(ctx, keyToken(key), jetstream.PurgeTTL(deleteMarkers)))
 }
 
-// All calls each with every key, until it has seen all that existed when it began or each returns false.
+// All calls each with every key, until it has seen all keys that existed when it began or each returns false.
 func (s *State) All(ctx context.Context, each func(key string, value []byte, revision uint64) bool) error {
 	return allKeys(ctx, s.kv, each)
 }
@@ -85,7 +85,7 @@ func allKeys(ctx context.Context, kv jetstream.KeyValue, each func(key string, v
 	}
 }
 
-// Health tells how Providers, Alerts and Receivers fare: the owner of a shard writes, whoever writes status reads.
+// Health has the health of Receivers and the webhooks received for them: each replica writes its reports, and the status writer reads them.
 type Health struct{ kv jetstream.KeyValue }
 
 // Health returns the bucket of health.
@@ -112,7 +112,7 @@ func (h *Health) Put(ctx context.Context, key string, value []byte) error {
 	return kvError("put health", err)
 }
 
-// All calls each with every key and its latest value, until it has seen all that existed when it began.
+// All calls each with every key and its latest value, until it has seen all keys that existed when it began.
 func (h *Health) All(ctx context.Context, each func(key string, value []byte)) error {
 	return allKeys(ctx, h.kv, func(key string, value []byte, _ uint64) bool {
 		each(key, value)
@@ -120,8 +120,8 @@ func (h *Health) All(ctx context.Context, each func(key string, value []byte)) e
 	})
 }
 
-// Watch calls each with all keys and then with every change, the latest value of each key, nil when it was deleted. It returns
-// nil when ctx ends and an error when the watch breaks off; a new Watch starts with all keys again.
+// Watch calls each with all keys and then with every change: the latest value of each key, nil when it was deleted. It returns nil when ctx
+// ends and an error when the watch ends; a new Watch starts with all keys again.
 func (h *Health) Watch(ctx context.Context, each func(key string, value []byte)) error {
 	w, err := h.kv.WatchAll(ctx)
 	if err != nil {

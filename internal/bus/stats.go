@@ -16,13 +16,13 @@ import (
 
 const statsInterval = 2 * time.Second
 
-// stats is what is known of the streams, a few seconds old, with what this process added since.
+// stats has the states of the streams, a few seconds old, with the bytes that this process added since.
 type stats struct {
 	bus *Bus
 
 	mu       sync.Mutex
 	states   map[string]jetstream.StreamState
-	unread   uint64 // records in EVENTS that were not handled by one of those who read all of them
+	unread   uint64 // records in EVENTS that the router, or the subscriber, has not handled: the larger count
 	answered time.Time
 
 	unrouted atomic.Int64 // bytes of events published since the streams last answered
@@ -43,7 +43,7 @@ func (s *stats) refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
 	states := make(map[string]jetstream.StreamState, len(allStreams))
-	// Read before the streams are asked, and taken off when all have answered: what is published meanwhile counts twice rather than never.
+	// Read before the streams are asked, and subtracted when all have answered: bytes published meanwhile count twice instead of not at all.
 	published, queued := s.unrouted.Load(), s.queued.Load()
 	for _, name := range allStreams {
 		info, err := s.bus.streams[name].Info(ctx)
@@ -72,7 +72,7 @@ func (s *stats) refresh(ctx context.Context) error {
 	return nil
 }
 
-// unrouted is how many events are beyond the cursor.
+// unrouted returns how many events are beyond the cursor.
 func (b *Bus) unrouted(ctx context.Context, state jetstream.StreamState) (uint64, error) {
 	c, err := b.loadCursor(ctx)
 	if err != nil {
@@ -81,7 +81,7 @@ func (b *Bus) unrouted(ctx context.Context, state jetstream.StreamState) (uint64
 	return state.LastSeq - min(max(c.floor, state.FirstSeq-1), state.LastSeq), nil
 }
 
-// unhandled is how many messages of its stream a role has not acknowledged.
+// unhandled returns how many messages of its stream a role has not acknowledged.
 func (b *Bus) unhandled(ctx context.Context, r role, states map[string]jetstream.StreamState) (uint64, error) {
 	c, err := b.streams[r.stream].Consumer(ctx, consumerName(r))
 	if errors.Is(err, jetstream.ErrConsumerNotFound) { // it is made by the first worker; before that nothing was handled
@@ -101,15 +101,15 @@ func (s *stats) age() time.Duration {
 }
 
 const (
-	// namespaceShare is the part of the budget of DELIVERIES that one namespace may fill.
+	// namespaceShare divides the budget of DELIVERIES: one namespace may fill the quotient.
 	namespaceShare = 8
-	// minQuota is how many deliveries a namespace may have waiting however full the stream is.
+	// minQuota is how many deliveries of a namespace may wait however full the stream is.
 	minQuota = 16
 )
 
-// Quota returns how many deliveries of one namespace, and how many bytes of them, DELIVERIES takes. Until it is half full that is
-// without bound but for the bytes, then as many average messages as are free: with such a threshold any number of floods together leave
-// room, since each may only have as much as is free.
+// Quota returns how many deliveries of one namespace, and how many bytes of them, DELIVERIES takes. Until it is half full only the bytes
+// are bounded. Above that it takes as many average messages as are free. With such a threshold any number of floods together leave free
+// space, since each is bounded by the space that is free.
 func (b *Bus) Quota() (deliveries int, bytes int64) {
 	b.stats.mu.Lock()
 	state := b.stats.states[streamDeliveries]
@@ -122,8 +122,8 @@ func (b *Bus) Quota() (deliveries int, bytes int64) {
 	return max(minQuota, int(max(budget-used, 0)/average)), budget / namespaceShare
 }
 
-// checkEventsQuota returns ErrFull when EVENTS is three quarters full and more than half of its records were not handled: a flood, or
-// a reader that stands still, must not make the stream forget what it owes (invariant E2).
+// checkEventsQuota returns ErrFull when EVENTS is three quarters full and more than half of its records were not handled. A flood, or a
+// reader that makes no progress, must not make the stream discard unhandled events (invariant E2).
 func (s *stats) checkEventsQuota() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"notifier/internal/event"
 )
 
-// silentStream is a stream that answers nothing about one consumer.
+// silentStream is a stream that does not answer requests about one consumer.
 type silentStream struct {
 	jetstream.Stream
 	consumer string
@@ -33,7 +33,7 @@ func (muteBucket) Get(context.Context, string) (jetstream.KeyValueEntry, error) 
 	return nil, context.DeadlineExceeded
 }
 
-// muteReader has the bus not answer how far one reader of EVENTS is, until the returned function is called.
+// muteReader makes the bus not answer how far one reader of EVENTS is, until the returned function is called.
 func muteReader(b *Bus, kind string) (unmute func()) {
 	if kind == kindRoute {
 		bucket := b.buckets[bucketWorker]
@@ -45,8 +45,8 @@ func muteReader(b *Bus, kind string) (unmute func()) {
 	return func() { b.streams[streamEvents] = stream }
 }
 
-// One slow answer must not have the events endpoint refuse everybody.
-// Fails when refresh takes any error for a consumer that was never made, or forgets what was published since the last answer.
+// One slow answer must not make the events endpoint refuse every POST. Fails when refresh takes any error for a consumer that was never
+// made, or forgets the bytes published since the last answer.
 func TestAConsumerThatDoesNotAnswerIsNotTakenForOneThatReadNothing(t *testing.T) {
 	for _, r := range []role{routeRole(), subscribeRole()} {
 		t.Run(r.name, func(t *testing.T) {
@@ -91,8 +91,8 @@ func TestAConsumerThatDoesNotAnswerIsNotTakenForOneThatReadNothing(t *testing.T)
 	}
 }
 
-// Both readers of EVENTS can have it refuse, so each shows how far it is.
-// Fails when one of them has no gauge, or has that of the other.
+// Both readers of EVENTS can make it refuse, so each has a gauge of its progress. Fails when one of them has no gauge, or has that of the
+// other.
 func TestEachReaderOfTheEventsShowsWhatItHasNotRead(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	b := open(t, t.TempDir(), func(o *Options) { o.Registerer = registry })

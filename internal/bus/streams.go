@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// The streams and buckets. They are what operators see, and their names are the same everywhere.
+// The streams and buckets. Operators see their names, which are the same everywhere.
 const (
 	streamEvents      = "EVENTS"
 	streamDeliveries  = "DELIVERIES"
@@ -23,37 +23,37 @@ const (
 	bucketState  = "object-state"
 	bucketHealth = "owner-health"
 	bucketWorker = "worker"
-	// bucketStream begins the name of the stream that a bucket is kept in.
+	// bucketStream begins the name of a bucket's stream.
 	bucketStream = "KV_"
 )
 
 var allStreams = []string{streamEvents, streamDeliveries, streamTriggers, streamDeadLetters, streamHistory, streamWebhooks}
 
-// forgetful are the streams of which the oldest may always go.
+// forgetful are the streams whose oldest messages may always be discarded.
 var forgetful = []string{streamDeadLetters, streamHistory, streamWebhooks}
 
 const (
 	eventsMaxAge      = 24 * time.Hour
 	deadLettersMaxAge = 7 * 24 * time.Hour
 	webhooksMaxAge    = 24 * time.Hour
-	// webhooksPerReceiver bounds the messages about one Receiver: one every half minute. A flood of forged webhooks is one a minute.
+	// webhooksPerReceiver bounds the messages about one Receiver: one every half minute. A flood of forged webhooks makes one a minute.
 	webhooksPerReceiver = 2880
-	// deliveryDuplicates is the window in which the stream itself drops a delivery that was routed twice. Beyond it, and after a
-	// restart, the HISTORY lookup of rechecked deliveries does.
+	// deliveryDuplicates is the window in which the stream itself drops a delivery that was routed twice. Beyond it, and after a restart, the
+	// HISTORY lookup of rechecked deliveries does so.
 	deliveryDuplicates = 2 * time.Minute
 	// deleteMarkers is how long a bucket keeps the marker of a deleted key for watchers that were away.
 	deleteMarkers = time.Hour
 	shardsKey     = "notifier-shards"
 )
 
-// streamConfigs says what each stream keeps and what it does when full.
+// streamConfigs returns the settings of each stream: the messages that it keeps and its behavior when full.
 //
-//   - EVENTS forgets the oldest by age and bytes; PublishEvent refuses before it would forget what was not routed.
-//   - DELIVERIES: the server does not allow scheduled messages on a stream that refuses when full (discard new), and discarding
-//     old would lose deliveries. So it has no bound of its own: Quota tells what may be put there.
-//   - TRIGGERS keeps one message per subject and refuses beyond its bytes: refusing is a 503 that the sender sees, discarding
-//     would be a lost trigger that nobody sees.
-//   - DEADLETTERS, HISTORY and WEBHOOKS forget the oldest.
+//   - EVENTS discards the oldest by age and bytes; PublishEvent refuses before the stream would discard events that were not routed.
+//   - DELIVERIES: the server does not allow scheduled messages on a stream that refuses when full (discard new), and discarding old ones
+//     would lose deliveries. So it has no bound of its own: Quota returns how many deliveries it takes.
+//   - TRIGGERS keeps one message per subject and refuses beyond its bytes: a refusal is a 503 that the sender sees, a discarded message
+//     would be a lost trigger without a sign.
+//   - DEADLETTERS, HISTORY and WEBHOOKS discard the oldest.
 func streamConfigs(o *Options) []jetstream.StreamConfig {
 	shards := map[string]string{shardsKey: strconv.Itoa(o.Shards)}
 	configs := []jetstream.StreamConfig{{
@@ -85,7 +85,7 @@ func streamConfigs(o *Options) []jetstream.StreamConfig {
 	for i := range configs {
 		configs[i].Storage = jetstream.FileStorage
 		configs[i].Replicas = o.Replicas
-		// A direct read may be answered by a copy that lags behind. What is looked up here decides whether something is sent again.
+		// A direct read may be answered by a copy that lags behind. The lookups here decide whether a delivery is sent again.
 		configs[i].AllowDirect = o.Replicas == 1
 	}
 	return configs
@@ -105,7 +105,7 @@ func bucketConfigs(o *Options) []jetstream.KeyValueConfig {
 	return configs
 }
 
-// setUp makes or updates streams and buckets, and waits for a server that is away before each.
+// setUp makes or updates streams and buckets. Before each it waits for a server that is away.
 func (b *Bus) setUp(ctx context.Context) error {
 	if err := b.untilReachable(ctx, b.agreeOnShards); err != nil {
 		return err
@@ -123,7 +123,7 @@ func (b *Bus) setUp(ctx context.Context) error {
 	if err := b.untilReachable(ctx, b.rewindCursor); err != nil {
 		return err
 	}
-	// Made before anything is served: what is accepted from now on is not missed, however long it takes until somebody reads.
+	// Made before anything is served: no event that is accepted from now on is missed, however late the first reader is.
 	return b.untilReachable(ctx, func(ctx context.Context) error {
 		if _, err := b.setUpConsumer(ctx, subscribeRole()); err != nil {
 			return fmt.Errorf("set up consumer %s: %w", kindSubscribe, err)
@@ -152,8 +152,8 @@ func (b *Bus) setUpBucket(ctx context.Context, cfg jetstream.KeyValueConfig) (er
 	return nil
 }
 
-// keepOwed raises the bound of a stream to what it holds, unless that may be forgotten: the server discards what is beyond a bound
-// that is lowered, which the embedded one's is when its disk has become smaller.
+// keepOwed raises the bound of a stream to the bytes that it stores, unless these may be discarded. The server discards messages beyond a
+// lowered bound, and the embedded server's bounds are lowered when its disk has become smaller.
 func (b *Bus) keepOwed(ctx context.Context, name string, bound *int64) error {
 	if b.embedded == nil || *bound < 0 || slices.Contains(forgetful, name) {
 		return nil
@@ -191,8 +191,8 @@ func (b *Bus) keepOwed(ctx context.Context, name string, bound *int64) error {
 	return nil
 }
 
-// agreeOnShards takes over the number of shards that the streams were made with. With another number, what waits under the
-// old shards' subjects would be read by nobody, and two replicas would send one Provider's deliveries.
+// agreeOnShards adopts the number of shards that the streams were made with. With another number, messages that wait under the old shards'
+// subjects could have no reader, and one Provider's deliveries could be in two shards.
 func (b *Bus) agreeOnShards(ctx context.Context) error {
 	for _, name := range []string{streamDeliveries, streamTriggers} {
 		s, err := b.js.Stream(ctx, name)

@@ -10,7 +10,7 @@ import (
 	"notifier/internal/event"
 )
 
-// The first tokens of every subject. One token after them is the shard where a stream is sharded.
+// The first tokens of every subject. The next token is the shard where a stream is sharded.
 const (
 	prefixEvents    = "notifier.events."
 	prefixDeliver   = "notifier.deliver."
@@ -29,9 +29,8 @@ const (
 	everythingElse  = ">"
 )
 
-// token makes s one subject token. Letters, digits, '-' and '_' stand for themselves; any other byte (dots, wildcards, spaces,
-// the escape itself) becomes '=' and two hex digits, and the empty string a lone '='. So no two strings share a token, and
-// untoken reverses it.
+// token makes s one subject token. Letters, digits, '-' and '_' are kept; any other byte (dots, wildcards, spaces, the escape itself)
+// becomes '=' and two hex digits, and the empty string a single '='. So no two strings share a token, and untoken reverses it.
 func token(s string) string {
 	if s == "" {
 		return unknownToken
@@ -93,7 +92,7 @@ func untoken(t string) (string, error) {
 	return string(out), nil
 }
 
-// keyToken is token for the keys of a bucket, where '/' is an ordinary character.
+// keyToken is like token, for the keys of a bucket, where '/' is an ordinary character.
 func keyToken(key string) string {
 	return escapeBytes(key, func(c byte) bool { return plainByte(c) || c == '/' })
 }
@@ -110,14 +109,14 @@ func triggerSubject(shard int, t *event.Trigger) string {
 	return prefixTrigger + strconv.Itoa(shard) + "." + token(t.Namespace) + "." + token(t.Key)
 }
 
-// retrySubject is a delivery's place on the schedule. It names everything that a new owner of the shard must know to keep the order of
-// one object's deliveries, so that it reads no message for it.
+// retrySubject returns the subject of a delivery on the schedule. It has everything that a new worker needs to keep the order of one
+// object's deliveries, so that the worker reads no message for it.
 func retrySubject(shard int, d *event.Delivery) string {
 	return scheduledSubject(prefixRetry, shard, scheduledOf(d))
 }
 
-// dueSubject is where the schedule puts a delivery when its time has come. It tells deliveries apart: this one may stand behind its
-// successors in the stream, and a new owner must know of it before it sends one of them (invariant E4).
+// dueSubject returns the subject to which the schedule publishes a delivery when its time has come. There is one subject for each delivery.
+// The message may be behind its successors in the stream, and a new worker must know of it before it sends one of them (invariant E4).
 func dueSubject(shard int, d *event.Delivery) string {
 	return scheduledSubject(prefixDeliver, shard, scheduledOf(d))
 }
@@ -132,8 +131,8 @@ func scheduledSubject(prefix string, shard int, p event.Scheduled) string {
 	return fmt.Sprintf("%s%d.%s.%s.%s.%d-%s", prefix, shard, token(p.Namespace), token(p.Provider), p.ObjectKey, p.Order, token(p.ID))
 }
 
-// interned has one copy of each string. There may be very many rescheduled deliveries, of few Providers and objects, and a part of a subject
-// would keep all of the subject in memory.
+// interned has one copy of each string. There may be very many rescheduled deliveries of few Providers and objects, and a part of a subject
+// would keep the whole subject in memory.
 type interned map[string]string
 
 func (s interned) one(part string) string {
@@ -145,7 +144,8 @@ func (s interned) one(part string) string {
 	return same
 }
 
-// parseScheduledSubject reads a subject of scheduledSubject. Its parts that others have as well are in the strings given.
+// parseScheduledSubject reads a subject of scheduledSubject. Its parts that other subjects have as well are shared through the given
+// strings.
 func parseScheduledSubject(subject string, shared interned) (event.Scheduled, error) {
 	t := strings.Split(subject, ".")
 	if len(t) != scheduledLength {
@@ -202,7 +202,7 @@ func namespaceOf(subject string) string {
 	return namespace
 }
 
-// shardOf spreads keys over n shards; every replica and every release must agree on it.
+// shardOf divides keys among n shards. Every replica and every release must agree on it.
 func shardOf(n int, parts ...string) int {
 	h := fnv.New32a()
 	for _, p := range parts {

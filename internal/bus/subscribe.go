@@ -11,8 +11,8 @@ import (
 	"notifier/internal/event"
 )
 
-// subscribeRole reads the headers alone: what triggers is decided by them, and most records trigger nothing. It begins with what
-// is published after its consumer was made, so that an upgrade does not trigger for a day of history.
+// subscribeRole reads the headers alone: they decide whether an event triggers, and most records trigger nothing. It begins with the events
+// that are published after its consumer was made, so that an upgrade does not trigger for a day of history.
 func subscribeRole() role {
 	return role{
 		kind: kindSubscribe, name: kindSubscribe, stream: streamEvents,
@@ -20,12 +20,13 @@ func subscribeRole() role {
 	}
 }
 
-// Subscribe calls serve in each term of this replica as the worker, until ctx ends. The
-// context of serve ends with the term; serve should not return before.
+// Subscribe calls serve in each term of this replica as the worker, until ctx ends. The context of serve ends with the term; serve should
+// not return before.
 //
-// What was accepted since the first start is handed out until it is acknowledged, over any restart, in stream order, with the
-// same rules as by Events. A record is read from its headers: its Event has the object, the reason, the severity and the time, no
-// message, but for a POSTed failure the beginning of it, and no metadata. A message that is no event, of which Events makes a dead letter, comes as a record of no object.
+// Events accepted since the first start are handed out until they are acknowledged, over any restart, in stream order, with the same rules
+// as by Events. A record is read from its headers: its Event has the object, the reason, the severity, the time and the revision, and no
+// other metadata. It has a message only for a POSTed failure, the beginning of it. A message that is no event, of which Events makes a dead
+// letter, is handed out as a record of no object.
 func (b *Bus) Subscribe(ctx context.Context, serve func(ctx context.Context, events event.Reader) error) error {
 	b.serveOne(ctx, subscribeRole(), func(ctx context.Context, c *consumer) error {
 		err := serve(ctx, &reader{consumer: c})
@@ -40,7 +41,7 @@ func (b *Bus) Subscribe(ctx context.Context, serve func(ctx context.Context, eve
 // reader is an event.Reader.
 type reader struct {
 	consumer *consumer
-	// next is the sequence that was last skipped to.
+	// next is the sequence of the last skip.
 	next uint64
 }
 
@@ -69,8 +70,7 @@ func (r *reader) Skip(ctx context.Context, idle func() bool) error {
 	return nil
 }
 
-// decodeHeaders reads a message of EVENTS that comes without its body. As with decodeRecord the subject decides which namespace
-// the event is of.
+// decodeHeaders reads a message of EVENTS that has no body. As with decodeRecord the subject decides which namespace the event is of.
 func decodeHeaders(m *nats.Msg, seq uint64, recheck bool) (*event.Record, error) {
 	r, err := recordFromHeaders(m.Header)
 	if err != nil || m.Subject != eventSubject(r.Event.InvolvedObject) {
@@ -87,7 +87,7 @@ func (b *Bus) setUpConsumer(ctx context.Context, r role) (jetstream.Consumer, er
 	if !r.fromNow {
 		return s.CreateOrUpdateConsumer(ctx, cfg)
 	}
-	// Where it began is part of the configuration and cannot be changed afterwards.
+	// The start sequence is part of the configuration and cannot be changed afterwards.
 	cfg.DeliverPolicy = jetstream.DeliverByStartSequencePolicy
 	made, err := s.Consumer(ctx, cfg.Durable)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {

@@ -19,13 +19,13 @@ func subscribeTo(b *Bus, to chan<- *event.Record) func(ctx context.Context) erro
 	}
 }
 
-// forgetSubscriber takes the consumer away, as if the stream had been made by an earlier version.
+// forgetSubscriber removes the consumer, as if the stream had been made by an earlier version.
 func forgetSubscriber(t testing.TB, b *Bus) {
 	t.Helper()
 	must(t, b.streams[streamEvents].DeleteConsumer(testContext(t), consumerName(subscribeRole())))
 }
 
-// Fails when subscribeRole does not begin from now: "old" then comes first.
+// Fails when subscribeRole does not begin from now: "old" is then read first.
 func TestAnUpgradeDoesNotTriggerForTheHistory(t *testing.T) {
 	dir := t.TempDir()
 	b := open(t, dir, nil)
@@ -42,9 +42,8 @@ func TestAnUpgradeDoesNotTriggerForTheHistory(t *testing.T) {
 	}
 }
 
-// Invariant E2: what was accepted and not acknowledged triggers after a crash, also what came before anybody read.
-// Fails when setUp does not make the consumer, when a new owner begins from now, or when the batch is acknowledged before it was
-// handled.
+// Invariant E2: accepted and unacknowledged events trigger after a crash, also those accepted before the first reader. Fails when setUp
+// does not make the consumer, when a new worker begins from now, or when the batch is acknowledged before it was handled.
 func TestNoEventIsMissedOverACrashBeforeItWasHandled(t *testing.T) {
 	dir := t.TempDir()
 	b := open(t, dir, nil)
@@ -81,7 +80,7 @@ func TestNoEventIsMissedOverACrashBeforeItWasHandled(t *testing.T) {
 		}
 	}
 	stop()
-	// What was acknowledged does not come again.
+	// Acknowledged events are not handed out again.
 	publishEvents(t, b, "4")
 	got = make(chan *event.Record)
 	start(t, subscribeTo(b, got))
@@ -90,7 +89,7 @@ func TestNoEventIsMissedOverACrashBeforeItWasHandled(t *testing.T) {
 	}
 }
 
-// Fails when a failed batch is acknowledged, or when the records are not those of the stream's order.
+// Fails when a failed batch is acknowledged, or when the records are not in the stream's order.
 func TestAFailedBatchIsHandledAgainByTheSubscriber(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	publishEvents(t, b, ids(50)...)
@@ -120,9 +119,9 @@ func TestAFailedBatchIsHandledAgainByTheSubscriber(t *testing.T) {
 	}
 }
 
-// The subscriber reads what decides about a trigger and not the body; what is no event, or says that it is another namespace's
-// (invariant E1), is of no object.
-// Fails when the consumer hands out bodies, or when decodeHeaders does not compare the subject.
+// The subscriber reads the headers that decide about a trigger and not the body. A message that is no event, or that names another
+// namespace than its subject (invariant E1), is of no object. Fails when the consumer hands out bodies, or when decodeHeaders does not
+// compare the subject.
 func TestTheSubscriberReadsHeadersThatTheSubjectBears(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)
@@ -150,7 +149,7 @@ func TestTheSubscriberReadsHeadersThatTheSubjectBears(t *testing.T) {
 	}
 }
 
-// Fails when Skip does not move the consumer ("skipped" is read), or does not ask after it has fixed the place ("kept" is lost).
+// Fails when Skip does not move the consumer ("skipped" is read), or does not call idle after it has fixed the place ("kept" is lost).
 func TestWhatIsSkippedIsNotReadAndWhatComesAfterItIs(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	publishEvents(t, b, "skipped")
@@ -177,8 +176,8 @@ func TestWhatIsSkippedIsNotReadAndWhatComesAfterItIs(t *testing.T) {
 	}
 }
 
-// Invariant E2: the flood is refused before it pushes out what the subscriber has not handled, though all was routed.
-// Fails when refresh asks for the router's consumer alone.
+// Invariant E2: the flood is refused before it pushes out events that the subscriber has not handled, though all were routed. Fails when
+// refresh reads the router's place alone.
 func TestAFloodIsRefusedBeforeItPushesOutWhatDidNotTrigger(t *testing.T) {
 	b := open(t, t.TempDir(), func(o *Options) { o.Budgets.Events = mib })
 	start(t, func(ctx context.Context) error {
@@ -192,8 +191,7 @@ func TestAFloodIsRefusedBeforeItPushesOutWhatDidNotTrigger(t *testing.T) {
 	}
 }
 
-// One replica of the fleet reads, and another goes on where it left.
-// Fails when each replica has a consumer of its own: both then see "1".
+// One replica of the fleet reads, and another resumes at its place. Fails when each replica has a consumer of its own: both then see "1".
 func TestOneReplicaReadsForAllReceivers(t *testing.T) {
 	url := remote(t)
 	connect := func(name string) *Bus {
@@ -224,8 +222,8 @@ func TestOneReplicaReadsForAllReceivers(t *testing.T) {
 	}
 }
 
-// A subscriber that takes nothing is found, and named, by the check of readiness.
-// Fails when the role has no gauge, or its check is left out.
+// A subscriber that takes no message is found, and named, by the check of readiness. Fails when the role has no gauge, or its check is left
+// out.
 func TestASubscriberThatStandsStillIsNotReady(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	publishEvents(t, b, ids(recordBatch+10)...)

@@ -10,15 +10,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// syncedStreams are the streams of the embedded server of which a publish is on disk when it returns. HISTORY need not be, nor need
-// removals: a delivery that is not known to be sent, or a message that is there again after a loss of power, is a duplicate (invariant
-// E3). A lease of before a loss of power is nobody's any more. WEBHOOKS is for reading alone.
+// syncedStreams returns the streams of the embedded server of which a publish is on disk when it returns. HISTORY and removals need no
+// sync: a delivery that is not known to be sent, or a message that exists again after a loss of power, is a duplicate (invariant E3). After
+// a loss of power no process has the lease any more. WEBHOOKS is only read.
 func syncedStreams() []string {
 	return []string{streamEvents, streamTriggers, streamDeliveries, streamDeadLetters, bucketStream + bucketState}
 }
 
-// syncer is the group sync of one stream of the embedded server. While one round is on its way to the disk, whoever asks waits for the
-// next one, which then serves them all.
+// syncer is the group sync of one stream of the embedded server. While one round is being written, further callers wait for the next one,
+// which then serves them all.
 type syncer struct {
 	files *streamFiles
 	work  *sync.WaitGroup
@@ -36,7 +36,7 @@ type syncRound struct {
 	err  error
 }
 
-// startSyncs has the streams on disk as the server found or made them. It is called before this process publishes.
+// startSyncs syncs the streams as the server found or made them. It is called before this process publishes.
 func (b *Bus) startSyncs(ctx context.Context) (err error) {
 	if b.syncers, err = newSyncers(b); err != nil {
 		return err
@@ -49,7 +49,7 @@ func (b *Bus) startSyncs(ctx context.Context) (err error) {
 	return nil
 }
 
-// newSyncers has every stream of syncedStreams on disk as the server found or made it, and returns what syncs them from now on.
+// newSyncers syncs every stream of syncedStreams as the server found or made it, and returns the syncers for later publishes.
 func newSyncers(b *Bus) (map[string]*syncer, error) {
 	if err := syncMetadata(filepath.Join(b.opts.DataDir, serverDir), b.opts.fsync); err != nil {
 		return nil, err
@@ -67,9 +67,9 @@ func newSyncers(b *Bus) (map[string]*syncer, error) {
 	return syncers, nil
 }
 
-// durable returns when everything that the stream acknowledged before the call is on disk, or when ctx ends. A remote server is believed
-// for what it acknowledges. After an error the stream is not written any more, and Run returns ErrLost: the system forgets what it could
-// not write, so a second sync would succeed without it.
+// durable returns when everything that the stream acknowledged before the call is on disk, or when ctx ends. A remote server's
+// acknowledgements are trusted. After an error the stream is no longer written, and Run returns ErrLost: the system forgets the data that
+// it could not write, so a second sync would succeed without it.
 func (b *Bus) durable(ctx context.Context, stream string) error {
 	if s := b.syncers[stream]; s != nil {
 		return s.sync(ctx)
@@ -77,7 +77,7 @@ func (b *Bus) durable(ctx context.Context, stream string) error {
 	return nil
 }
 
-// sync is durable of one stream.
+// sync is durable for one stream.
 func (s *syncer) sync(ctx context.Context) error {
 	s.mu.Lock()
 	if s.next == nil {
@@ -97,7 +97,7 @@ func (s *syncer) sync(ctx context.Context) error {
 	}
 }
 
-// run makes rounds until nobody waits for one.
+// run makes rounds until no caller waits for one.
 func (s *syncer) run() {
 	for {
 		s.mu.Lock()
@@ -129,7 +129,7 @@ func (s *syncer) fault() error {
 	return s.failed
 }
 
-// endSyncs syncs for the last time what the server has left, when it has ended. There is nothing to restore then.
+// endSyncs syncs the files for the last time after the server has ended. After it there is nothing to restore.
 func (b *Bus) endSyncs() {
 	failed := len(b.syncers) == 0
 	for stream, s := range b.syncers {

@@ -18,7 +18,7 @@ import (
 	"notifier/internal/event"
 )
 
-// heldDisk is a disk on which syncs can be held up, and fail.
+// heldDisk is a disk on which syncs can be delayed, and fail.
 type heldDisk struct {
 	gate  chan struct{} // closed while syncs go through
 	fault atomic.Pointer[error]
@@ -34,7 +34,8 @@ func (d *heldDisk) fsync(f *os.File) error {
 	return f.Sync()
 }
 
-// Invariants T3, E2 and E6: what must be on disk before anybody is answered. Fails when one of these does not wait for the sync.
+// Invariants T3, E2 and E6: the messages that must be on disk before a caller is answered. Fails when one of these does not wait for the
+// sync.
 func TestNothingIsAcknowledgedBeforeItsSync(t *testing.T) {
 	d := testDelivery("1", "team", "slack")
 	for name, publish := range map[string]func(context.Context, *Bus) error{
@@ -87,7 +88,7 @@ func syncsWaiting(b *Bus) bool {
 	return false
 }
 
-// Fails when a sync is tried again after an error: the system has forgotten what it could not write, and the second would succeed.
+// Fails when a sync is retried after an error: the system has forgotten the data that it could not write, and the second would succeed.
 func TestAfterAFailedSyncNothingIsAcknowledgedAndTheBusIsLost(t *testing.T) {
 	disk := &heldDisk{}
 	b := open(t, t.TempDir(), func(o *Options) { o.fsync = disk.fsync })
@@ -142,9 +143,9 @@ func TestPublishersShareASync(t *testing.T) {
 	}
 }
 
-// What sync builds on, which an upgrade of the server may change (see the package's documentation): a message is in the last block's file
-// when it is acknowledged; the server begins another block with the next number and does not write to the one before again; a block whose
-// messages are all removed goes, and the next one has a higher number.
+// The behavior of the server that sync relies on, which an upgrade may change (see the package's documentation). A message is in the last
+// block's file when it is acknowledged. The server begins another block with the next number and does not write to the one before again. A
+// block whose messages are all removed is removed, and the next one has a higher number.
 func TestTheServerWritesItsFilesAsSyncExpects(t *testing.T) {
 	dir := t.TempDir()
 	b := open(t, dir, func(o *Options) { o.Shards = 1 })
@@ -197,7 +198,7 @@ func TestTheServerWritesItsFilesAsSyncExpects(t *testing.T) {
 	}
 }
 
-// Fails when the server keeps files that sync does not know of.
+// Fails when the server keeps files that sync does not cover.
 func TestTheServerHasNoOtherFiles(t *testing.T) {
 	dir := t.TempDir()
 	b := open(t, dir, nil)

@@ -20,8 +20,8 @@ type term struct {
 	working  sync.WaitGroup // the calls that work in it
 }
 
-// lasts reports whether no other replica may be the worker yet. It takes no lock: it is asked before every send. A machine that sleeps
-// stops its monotonic clock, so the wall clock is asked as well.
+// lasts reports whether the term is not over, so that no other replica can be the worker. It takes no lock, since it is called before every
+// send. A machine that sleeps stops its monotonic clock, so the wall clock is compared as well.
 func (t *term) lasts() bool {
 	until := t.until.Load()
 	if until == nil {
@@ -47,7 +47,7 @@ func termOf(ctx context.Context) *term {
 // carries the fence (event.Owned); the replica stays the worker until serve returns, as long as it can renew the lease.
 // Events, Deliveries, Triggers and Subscribe work in the same terms.
 //
-// It returns an error only if serve returns before its context ends: that of serve, or errStopped.
+// It returns an error only if serve returns before its context ends: the error of serve, or errStopped.
 func (b *Bus) Work(ctx context.Context, serve func(ctx context.Context) error) error {
 	l := b.lease
 	l.join(ctx)

@@ -10,10 +10,10 @@ import (
 	"notifier/internal/event"
 )
 
-// PublishTriggers writes each trigger to its target's place in TRIGGERS and returns when the stream has confirmed for all of them that a
-// trigger of this target, accepted no earlier, is on disk (invariant T3). Triggers of one target that wait for the disk together become
-// one message, so one hot target costs one message a sync; one whose like is on disk already and waits here for its turn
-// costs nothing. With an error some may be on disk and others not. The triggers must not be changed, even after an error.
+// PublishTriggers writes each trigger to its target's place in TRIGGERS. It returns when the stream has confirmed for all of them that a
+// trigger of this target, accepted no earlier, is on disk (invariant T3). Triggers of one target that wait for the disk together become one
+// message, so one hot target costs one message a sync. A trigger whose like is on disk already and waits here for its turn costs nothing.
+// After an error some may be on disk and others not. The triggers must not be changed, even after an error.
 func (b *Bus) PublishTriggers(ctx context.Context, triggers ...event.Trigger) error {
 	entries := make([]entry, 0, len(triggers))
 	for i := range triggers {
@@ -39,7 +39,7 @@ func (b *Bus) PublishTriggers(ctx context.Context, triggers ...event.Trigger) er
 	return nil
 }
 
-// newest has the trigger that was accepted last stand for both.
+// newest makes the trigger that was accepted last replace the other.
 func newest(waiting *entry, e entry) bool {
 	if e.at.After(waiting.at) {
 		*waiting = e
@@ -47,12 +47,12 @@ func newest(waiting *entry, e entry) bool {
 	return true
 }
 
-// Triggers calls serve for every shard in each term of this replica as the worker, until ctx ends. All triggers of one
-// namespace are in one shard. A trigger that a newer one of the same target replaced is not handed out, unless it was already on
-// its way, so serve sees most of a flood and keeps the newest.
+// Triggers calls serve for every shard in each term of this replica as the worker, until ctx ends. All triggers of one namespace are in one
+// shard. A trigger that a newer one of the same target replaced is not handed out, unless it was already on its way. So serve is handed
+// most of a flood and keeps the newest.
 //
-// The context of serve ends and in is closed when the term ends. serve should then finish or drop what it holds and
-// return soon: until it returns the lease is not released.
+// The context of serve ends and in is closed when the term ends. serve should then finish or drop the triggers in hand and return soon: the
+// lease is not released until it returns.
 func (b *Bus) Triggers(
 	ctx context.Context, serve func(ctx context.Context, shard int, in <-chan event.Message[event.Trigger]) error,
 ) error {
@@ -63,10 +63,10 @@ func (b *Bus) Triggers(
 	return nil
 }
 
-// TriggerShard returns the shard that the triggers of a namespace are in.
+// TriggerShard returns the shard of the triggers of a namespace.
 func (b *Bus) TriggerShard(namespace string) int { return shardOf(b.opts.Shards, namespace) }
 
-// triggerRole has no bound on what is handed out: there is one message a target.
+// triggerRole has no bound on the triggers that are handed out: there is one message a target.
 func triggerRole(shard int) role {
 	return role{
 		kind: kindTrigger, name: fmt.Sprintf("%s.%d", kindTrigger, shard), shard: shard,

@@ -69,7 +69,7 @@ func TestResultsOfWebhooksAreKeptByReceiver(t *testing.T) {
 	}
 }
 
-// T6: fails without the bound for one Receiver, when it is for all of them together, and when the newest go.
+// T6: fails without the bound for one Receiver, when it is for all of them together, and when the newest are discarded.
 func TestT6AReceiversResultsPushOutNoneOfOthers(t *testing.T) {
 	t.Parallel()
 	b := open(t, t.TempDir(), nil)
@@ -115,7 +115,7 @@ func TestT6ANamespacesResultsHaveAShareOfTheStream(t *testing.T) {
 	}
 }
 
-// Fails when results are synced: they are not worth what a sync costs.
+// Fails when results are synced: they are not worth the cost of a sync.
 func TestResultsOfWebhooksAreNotSynced(t *testing.T) {
 	t.Parallel()
 	var syncs atomic.Int64
@@ -131,7 +131,7 @@ func TestResultsOfWebhooksAreNotSynced(t *testing.T) {
 	}
 }
 
-// Fails when the age, or the way to make room, is another, so that recording fails when the stream is full.
+// Fails when the age, or the discarding of the oldest, is another, so that recording fails when the stream is full.
 func TestWebhooksAreKeptForADayAndTheOldestGo(t *testing.T) {
 	t.Parallel()
 	b := open(t, t.TempDir(), func(o *Options) { o.Budgets.Webhooks = mib })

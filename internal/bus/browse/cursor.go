@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	// checkBytes is the length of a cursor's check, maxCursor that of the longest cursor in characters.
+	// checkBytes is the length of a cursor's check, maxCursor the length of the longest cursor in characters.
 	checkBytes = 8
 	maxCursor  = 256
 )
 
-// Place is where a list goes on in one stream.
+// Place is the point where a list resumes in one stream.
 type Place struct {
 	// Below is the sequence of the first message that was listed, 0 when the list has not begun.
 	Below uint64
@@ -22,8 +22,8 @@ type Place struct {
 	Rest uint64
 }
 
-// encodeCursor writes places so that they are read for a list of the same name alone. The check is not a secret: whoever
-// makes a cursor up reads the same list from another place.
+// encodeCursor writes places as a cursor that is accepted only for a list of the same name. The check is not a secret: a forged cursor
+// reads the same list from another place.
 func encodeCursor(list string, places []Place) string {
 	body := binary.AppendUvarint(nil, uint64(len(places)))
 	for _, p := range places {
@@ -33,7 +33,7 @@ func encodeCursor(list string, places []Place) string {
 	return base64.RawURLEncoding.EncodeToString(append(check(list, body), body...))
 }
 
-// decodeCursor reads so many places, or returns view.ErrBadCursor. An empty cursor has places of a list that has not begun.
+// decodeCursor reads n places, or returns view.ErrBadCursor. An empty cursor has the places of a list that has not begun.
 func decodeCursor(list, cursor string, n int) ([]Place, error) {
 	places := make([]Place, n)
 	if cursor == "" {

@@ -10,7 +10,7 @@ import (
 	"notifier/internal/event/view"
 )
 
-// Fails when a cursor does not keep its places, or is taken by another list, after a change or with another number of streams.
+// Fails when a cursor does not keep its places, or is accepted for another list, after a change or for another number of streams.
 func TestACursorIsGoodForItsListAlone(t *testing.T) {
 	places := []Place{{Below: 1 << 40, Rest: 3}, {Below: 1}, {}}
 	cursor := encodeCursor("deliveries team", places)
@@ -38,8 +38,7 @@ func TestACursorIsGoodForItsListAlone(t *testing.T) {
 	}
 }
 
-// FuzzCursor has cursors made up by somebody who knows how the check is computed. Fails when one panics or has more places than were
-// asked for.
+// FuzzCursor decodes forged cursors with a correct check. Fails when one panics or has another number of places than requested.
 func FuzzCursor(f *testing.F) {
 	f.Add([]byte{3, 1, 0, 1, 0, 1, 0}, "")
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, "x")

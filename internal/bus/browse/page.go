@@ -8,7 +8,7 @@ import (
 	"notifier/internal/event/view"
 )
 
-// What one page may cost.
+// The bounds of the work for one page.
 const (
 	pageMessages = 20_000
 	pageBytes    = 24 << 20
@@ -21,27 +21,27 @@ type Source[T any] struct {
 	Walker
 	// Decode returns the items of a message, oldest first.
 	Decode func(Message) []T
-	// Late is how long after the time of an item its message may be stored.
+	// Late is the longest time from an item's time until its message is stored.
 	Late time.Duration
 }
 
-// List is made of what several streams keep, each in the order of its items' times.
+// List is made of the messages of several streams, each in the order of its items' times.
 type List[T any] struct {
-	// Name tells the list from others, its namespace included: a cursor is good for one list.
+	// Name distinguishes the list from others, its namespace included: a cursor is good for one list.
 	Name string
-	// Time and ID are of an item. Of several items of one ID that are in one page, the newest is listed.
+	// Time and ID return the time and the identity of an item. Of several items of one ID in one page, the newest is listed.
 	Time func(T) time.Time
 	ID   func(T) string
-	// Take reports whether a query selects an item, by all but its time.
+	// Take reports whether a query selects an item, by all its fields except its time.
 	Take func(T) bool
-	// Sources are always the same ones in the same order. One whose Filter is empty is left out of a page.
+	// Sources are always the same ones in the same order. A source with an empty Filter is left out of a page.
 	Sources []*Source[T]
 }
 
-// reading is a source as a page is made.
+// reading is the state of a source while a page is made.
 type reading[T any] struct {
 	source *Source[T]
-	// items are those of the message read last that were not listed, oldest first, and place where they are.
+	// items are the items of the message read last that were not listed, oldest first, and place is their place.
 	items []T
 	place Place
 	ended bool
@@ -90,7 +90,7 @@ func (l *List[T]) Page(ctx context.Context, q view.Query) (page view.Page[T], er
 	return page, nil
 }
 
-// next returns the cursor behind what was listed, empty when that was all.
+// next returns the cursor behind the listed items, empty when the list has ended.
 func (l *List[T]) next(readings []*reading[T]) string {
 	places, more := make([]Place, len(readings)), false
 	for i, r := range readings {
@@ -106,7 +106,7 @@ func (l *List[T]) next(readings []*reading[T]) string {
 // Cursor returns the cursor of a place in each of the list's streams.
 func (l *List[T]) Cursor(places ...Place) string { return encodeCursor(l.Name, places) }
 
-// newest returns the source whose next item is the newest, nil when there is no item any more.
+// newest returns the source whose next item is the newest, nil when no source has another item.
 func (l *List[T]) newest(ctx context.Context, readings []*reading[T]) (newest *reading[T], err error) {
 	for _, r := range readings {
 		if err := r.fill(ctx); err != nil {
@@ -134,7 +134,7 @@ func (s *Source[T]) open(p Place, budget *Budget, q view.Query) *reading[T] {
 		s.Until = q.Until.Add(s.Late)
 	}
 	if p.Rest > 0 && p.Below < noSequence {
-		s.Below = p.Below + 1 // some of that message's items are to come
+		s.Below = p.Below + 1 // some of that message's items are not yet listed
 	}
 	return r
 }
@@ -142,7 +142,7 @@ func (s *Source[T]) open(p Place, budget *Budget, q view.Query) *reading[T] {
 // noSequence is beyond every sequence of a stream.
 const noSequence = 1 << 63
 
-// fill reads the next message that has items, unless there are some.
+// fill reads the next message that has items, unless items are left.
 func (r *reading[T]) fill(ctx context.Context) error {
 	for len(r.items) == 0 && !r.ended {
 		m, err := r.source.Prev(ctx)
@@ -173,7 +173,7 @@ func (r *reading[T]) pop() T {
 	return item
 }
 
-// here is where the list goes on.
+// here returns the place where the list resumes.
 func (r *reading[T]) here() Place {
 	p := r.place
 	p.Rest = max(p.Rest, uint64(len(r.items)))

@@ -14,16 +14,16 @@ import (
 // ErrNone says that the stream has no such message.
 var ErrNone = errors.New("no such message")
 
-// Stream reads single messages of a stream. They are read directly from the server's store, or, where that may be a copy that lags
-// behind, by the stream's leader.
+// Stream reads single messages of a stream. It reads directly from the server's store, or from the stream's leader where that store may be
+// a copy that lags behind.
 type Stream struct {
 	Conn *nats.Conn
 	Name string
-	// Direct says that the stream allows direct reads (AllowDirect).
+	// Direct is true when the stream allows direct reads (AllowDirect).
 	Direct bool
 }
 
-// Message is one that a stream keeps. Time is when it was stored.
+// Message is a message of a stream. Time is when it was stored.
 type Message struct {
 	Subject string
 	Seq     uint64
@@ -65,7 +65,7 @@ func (s Stream) At(ctx context.Context, seq uint64) (Message, error) {
 	return s.get(ctx, request{Seq: max(seq, 1)})
 }
 
-// Next returns the first message of a filter that is not before seq, or ErrNone.
+// Next returns the first message of a filter at seq or later, or ErrNone.
 func (s Stream) Next(ctx context.Context, seq uint64, filter string) (Message, error) {
 	return s.get(ctx, request{Seq: max(seq, 1), Next: filter})
 }
@@ -103,7 +103,7 @@ func (s Stream) get(ctx context.Context, r request) (Message, error) {
 	return s.stored(reply.Data)
 }
 
-// direct reads an answer to a direct read, which is the message itself with headers that say where it stood.
+// direct reads an answer to a direct read, which is the message itself with headers for its subject, sequence and time.
 func (s Stream) direct(reply *nats.Msg) (m Message, err error) {
 	switch status := reply.Header.Get(headerStatus); status {
 	case "":
@@ -154,8 +154,8 @@ func (s Stream) stored(reply []byte) (m Message, err error) {
 	return m, nil
 }
 
-// ranged calls each with the messages of the stream from a sequence on, whatever their subject, until there were so many, they have so many
-// bytes together, or each returns false. Direct reads alone can do this.
+// ranged calls each with the messages of the stream from a sequence on, of any subject, until r.Batch messages or r.MaxBytes bytes were
+// read or each returns false. Only direct reads can do this.
 func (s Stream) ranged(ctx context.Context, r request, each func(Message) bool) error {
 	body, err := json.Marshal(r)
 	if err != nil {

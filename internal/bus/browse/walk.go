@@ -7,33 +7,33 @@ import (
 )
 
 const (
-	// firstWindow is how many sequences the first window has, and maxWindow the largest: some 20 MB of the history, which are
-	// three blocks of it.
+	// firstWindow is how many sequences the first window has, and maxWindow the largest: some 20 MB of the history, which are three blocks of
+	// it.
 	firstWindow = 64
 	maxWindow   = 1 << 16
-	// rangeWindow is the largest window of which all messages are read by one request, in place of those of the filter one by one.
+	// rangeWindow is the largest window whose messages are all read by one request; in larger ones those of the filter are read one by one.
 	rangeWindow = 256
 	// rangeBytes bounds the answer to that in bytes.
 	rangeBytes = 1 << 20
-	// maxFound bounds the messages of a window that are held, maxEach those that are read one by one before the window is taken smaller.
+	// maxFound bounds the messages of a window that are kept, maxEach those that are read one by one before the window is made smaller.
 	maxFound = 64
 	maxEach  = 4 * maxFound
-	// growth is by how much a window is larger than one in which nothing was found.
+	// growth is how many times larger the window after an empty one is.
 	growth = 8
 )
 
-// ErrSpent says that a walk has done as much as its Budget allows, and may go on in another one.
+// ErrSpent says that a walk has done as much as its Budget allows, and may continue with another one.
 var ErrSpent = errors.New("the work of one page is done")
 
-// Budget bounds what the walkers of one page do together.
+// Budget bounds the work that the walkers of one page do together.
 type Budget struct {
-	// Messages and Bytes are of messages looked at, Requests are those made of the server.
+	// Messages and Bytes bound the messages read, Requests the requests to the server.
 	Messages, Bytes, Requests int
 	// Until is when the walk ends.
 	Until time.Time
 }
 
-// use takes a message that was looked at off the budget.
+// use subtracts a message that was read from the budget.
 func (b *Budget) use(m Message) {
 	b.Messages--
 	b.Bytes -= len(m.Data)
@@ -46,30 +46,28 @@ func (b *Budget) left() bool {
 // Walker reads the messages of a filter in a stream backwards.
 type Walker struct {
 	Stream Stream
-	// Filter selects the subjects. Match reports whether a subject is one of them; a message for which it is false is passed over, whatever
-	// the server answered.
+	// Filter selects the subjects. Match reports whether a subject is one of them; a message for which it is false is skipped, although the
+	// server returned it.
 	Filter string
 	Match  func(subject string) bool
 	Budget *Budget
-	// Below is the sequence before which the walk begins, 0 for behind the last message. It is kept up to date: everything from there on
+	// Below is the sequence before which the walk begins, 0 for behind the last message. It is kept up to date: every message from there on
 	// was returned.
 	Below uint64
-	// Since and Until, where they are set, bound the time at which the messages returned were stored: Since inclusively, Until exclusively.
+	// Since and Until, where they are set, bound the time at which the returned messages were stored: Since inclusively, Until exclusively.
 	Since, Until time.Time
 
 	began bool
-	// floor is a sequence before which there is nothing of the filter.
+	// floor is a sequence before which there is no message of the filter.
 	floor   uint64
 	floored bool
 	window  uint64
-	// found are messages of the filter, oldest first, that follow each other and were not returned yet. next is where the window
-	// after them ends.
+	// found are consecutive messages of the filter, oldest first, that were not returned yet. next is where the window before them ends.
 	found []Message
 	next  uint64
 }
 
-// Prev returns the message before the one returned last, or ErrNone when there is none. After ErrSpent Below says where another walk goes
-// on.
+// Prev returns the message before the one returned last, or ErrNone when there is none. After ErrSpent another walk can continue at Below.
 func (w *Walker) Prev(ctx context.Context) (Message, error) {
 	if !w.began {
 		if err := w.begin(ctx); err != nil {
@@ -96,7 +94,7 @@ func (w *Walker) Prev(ctx context.Context) (Message, error) {
 	return m, nil
 }
 
-// begin finds where the walk begins and where it ends at the latest.
+// begin finds where the walk begins and the earliest place where it ends.
 func (w *Walker) begin(ctx context.Context) error {
 	w.began, w.window, w.floor = true, firstWindow, 1
 	if w.Below == 0 {
@@ -120,7 +118,7 @@ func (w *Walker) begin(ctx context.Context) error {
 		w.Budget.Requests--
 		seq, err := w.Stream.Since(ctx, bound.at)
 		if errors.Is(err, ErrNone) {
-			seq = w.Below // all is before that time
+			seq = w.Below // all messages are before that time
 		} else if err != nil {
 			return err
 		}
@@ -144,7 +142,7 @@ func (w *Walker) look(ctx context.Context) error {
 	count := 0
 	keep := func(m Message) {
 		count++
-		if len(w.found) == maxFound { // the newest ones are wanted first
+		if len(w.found) == maxFound { // the newest are returned first
 			copy(w.found, w.found[1:])
 			w.found = w.found[:maxFound-1]
 		}
@@ -171,7 +169,7 @@ func (w *Walker) look(ctx context.Context) error {
 	return nil
 }
 
-// adapt chooses the next window by what was found in the last one: half as many messages as are held at a time.
+// adapt chooses the next window by the number of messages found in the last one: for half as many messages as are kept at a time.
 func (w *Walker) adapt(count int) {
 	wanted := w.window * growth
 	if count > 0 {
@@ -229,7 +227,7 @@ func (w *Walker) each(ctx context.Context, from uint64, keep func(Message)) erro
 	return nil
 }
 
-// findFloor asks for the oldest message of the filter, which the server knows the block of.
+// findFloor asks for the oldest message of the filter, whose block the server knows.
 func (w *Walker) findFloor(ctx context.Context) error {
 	w.floored = true
 	w.Budget.Requests--
