@@ -6,7 +6,7 @@ import (
 	"notifier/internal/event"
 )
 
-// State is where a delivery is on its way: pending, sent or dead.
+// State is the state of a delivery: pending, sent or dead.
 type State string
 
 // The states of a delivery.
