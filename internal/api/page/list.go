@@ -86,7 +86,8 @@ func choice(text, name string, options []option, selected string) g.Node {
 	})))
 }
 
-// table returns the items as a table. Without items it returns unmatched if a filter is active, and none otherwise.
+// table returns the items as a table. Without items it names the older pages if there are any. Otherwise it returns unmatched if a
+// filter is active, and none if no filter is.
 func (l *list[T]) table(columns []g.Node, row func(T) g.Node, unmatched, none g.Node) g.Node {
 	switch {
 	case len(l.items) > 0:
