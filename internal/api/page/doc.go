@@ -3,8 +3,8 @@
 // # Rendering
 //
 // Each page is a function of typed arguments that returns its elements (maragu.dev/gomponents), in a file of its name, beside the
-// function that reads its data. parts.go has the parts that pages share, list.go those of lists, layout.go the frame around a page. html/template is
-// not used: its calls of methods by name keep every exported method of the program in the binary.
+// function that reads its data. parts.go has the parts that pages share, list.go those of lists, layout.go the frame
+// around a page. html/template is not used: its calls of methods by name keep every exported method of the program in the binary.
 //
 // One style sheet and one script are embedded. Without the script everything works if the browser's requests already have an
 // Authorization header, as behind a proxy that signs in. The script keeps a token, from the form or from the address's fragment, in
