@@ -18,8 +18,8 @@ const (
 	silentWait = time.Second
 )
 
-// retried calls f, and again after a temporary refusal, after the API's Retry-After or longestWait, whichever is shorter. It notes
-// each long wait. passes reports whether a refusal is temporary.
+// retried calls f, and again after each temporary refusal, at most maxWaits times. It waits for the API's Retry-After, at most
+// longestWait, and notes each long wait. passes reports whether a refusal is temporary.
 func retried[T any](ctx context.Context, s *session, passes func(*client.Error) bool, f func() (T, error)) (T, error) {
 	for waits := 0; ; waits++ {
 		result, err := f()
