@@ -9,7 +9,7 @@ import (
 	"notifier/internal/app"
 )
 
-// newFlags declares the flags of serve. The returned function yields the options once the flags are parsed.
+// newFlags declares the flags of serve. The returned function returns the options once the flags are parsed.
 func newFlags() (*pflag.FlagSet, func() app.Options) {
 	o := app.DefaultOptions()
 	fs := pflag.NewFlagSet("serve", pflag.ContinueOnError)
@@ -26,7 +26,7 @@ func newFlags() (*pflag.FlagSet, func() app.Options) {
 	return fs, func() app.Options {
 		o.RuntimeNamespace = os.Getenv("RUNTIME_NAMESPACE")
 		fs.VisitAll(func(f *pflag.Flag) {
-			// Whoever parsed the flags may have had them in a set of its own.
+			// The caller may have added the flags to another set before parsing.
 			if meaning, ok := legacy[f.Name]; ok && f.Changed {
 				o.AcceptedFlags = append(o.AcceptedFlags, app.AcceptedFlag{Name: f.Name, Meaning: meaning})
 			}
@@ -148,8 +148,8 @@ const otherGates = "has no effect but for the gate " + app.WorkloadIdentityGate
 
 const leaseTimes = "has no effect: the times of the worker's lease are fixed, another replica takes over within 5s of a kill"
 
-// legacyFlags declares the flags of Flux's notification-controller that have nothing left to set here, with what happens
-// instead, so that a Deployment written for Flux starts unchanged.
+// legacyFlags declares the flags of Flux's notification-controller that no longer set anything, so that a Deployment written for
+// Flux starts unchanged. It returns the replacement for each by its name.
 func legacyFlags(fs *pflag.FlagSet) map[string]string {
 	meanings := map[string]string{
 		"export-http-path-metrics":     "has no effect: a hook path is a credential and never becomes a metric label",

@@ -49,7 +49,7 @@ func TestTheDefaultsOfFlagsAreThoseOfTheDocumentation(t *testing.T) {
 	}
 }
 
-// valueOf is what the documentation quotes, as the flag's type writes it.
+// valueOf returns a quoted value in the notation of the flag's type.
 func valueOf(quoted string, f *pflag.Flag) string {
 	if d, err := time.ParseDuration(quoted); err == nil && f.Value.Type() == "duration" {
 		return d.String()
@@ -62,7 +62,7 @@ func valueOf(quoted string, f *pflag.Flag) string {
 	return quoted
 }
 
-// Fails when Flux's gate for workload identity does not get through, or its other gates are taken without a word.
+// Fails when Flux's gate for workload identity is not read, or when its other gates are accepted without a record.
 func TestFluxsFeatureGatesAreRead(t *testing.T) {
 	flags, options := newFlags()
 	if err := flags.Parse([]string{"--feature-gates=ObjectLevelWorkloadIdentity=true,CacheSecretsAndConfigMaps=true"}); err != nil {

@@ -1,5 +1,5 @@
-// Command notifier carries what Flux reconciles to the people who care, and webhooks to the objects of the tenant that they
-// belong to. Its other commands show the owners of a namespace what became of both.
+// Command notifier sends the events of Flux objects to destinations, and webhooks to the objects of the tenants that they are for.
+// Its other commands show the owners of a namespace the results of both.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 	"notifier/internal/command"
 )
 
-// Exit codes: a wrong command line is told apart from a process that could not go on.
+// Exit codes distinguish a wrong command line from a failure of the process.
 const (
 	exitOK    = 0
 	exitError = 1
@@ -52,7 +52,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return exitError
 }
 
-// newRoot returns the command with all below it.
+// newRoot returns the root command with all subcommands.
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use: "notifier", Short: "Multi-tenant notifications and webhooks for Flux", SilenceUsage: true, SilenceErrors: true,
@@ -105,7 +105,7 @@ func newServe() *cobra.Command {
 // version is set by the linker in released builds.
 var version string
 
-// currentVersion falls back to the module version, "(devel)" for a build from a work tree.
+// currentVersion returns version, else the module's version, which is "(devel)" for a build from a work tree.
 func currentVersion() string {
 	if version != "" {
 		return version

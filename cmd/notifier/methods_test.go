@@ -10,7 +10,7 @@ import (
 // program has the linker put the whole program into the binary of these tests.
 var program = main
 
-// called has a method that is called, and uncalled one that nothing calls.
+// The method of called is called, and the method of uncalled is not.
 type (
 	called   struct{}
 	uncalled struct{}
@@ -21,12 +21,11 @@ func (called) Exported() {}
 
 func (uncalled) Exported() {}
 
-// TestTheLinkerDropsMethodsThatNothingCalls fails when the program, or what it imports, looks methods up by names that are known only at
-// run time, as Execute of html/template and text/template does: the linker then keeps every exported method of every type, 23 MB of them.
+// TestTheLinkerDropsMethodsThatNothingCalls fails when the program, or a package that it imports, looks methods up by names that
+// are known only at run time, as Execute of html/template and text/template does. The linker then keeps every exported method of
+// every type, 23 MB of them. This command lists the functions that do so:
 //
 //	go build -ldflags=-dumpdep -o /dev/null ./cmd/notifier 2>&1 | grep ReflectMethod
-//
-// names the functions that do it.
 func TestTheLinkerDropsMethodsThatNothingCalls(t *testing.T) {
 	if program == nil {
 		t.Fatal("the program is not in the binary of the tests")
@@ -48,8 +47,8 @@ func TestTheLinkerDropsMethodsThatNothingCalls(t *testing.T) {
 	}
 }
 
-// hasMethod reports whether the method Exported of a value's type is in a binary, which has the name of each function, ended by a zero. The
-// name is put together here, so that it is there for the function alone.
+// hasMethod reports whether the method Exported of a value's type is in a binary. A binary has the name of each function, ended by
+// a zero. The name is assembled here, so that it occurs for the function alone.
 func hasMethod(binary []byte, value any) bool {
 	t := reflect.TypeOf(value)
 	return bytes.Contains(binary, []byte(t.PkgPath()+"."+t.Name()+".Exported\x00"))

@@ -10,7 +10,7 @@ import (
 	"notifier/internal/event/view"
 )
 
-// Replay puts deliveries of a namespace on their way again.
+// Replay publishes ended deliveries of a namespace again. The error is a refusal or that of the worker.
 func (s *Service) Replay(ctx context.Context, u *User, namespace string, r view.ReplayRequest) (view.ReplayResult, error) {
 	if err := validReplay(r); err != nil {
 		return view.ReplayResult{}, err
@@ -29,7 +29,7 @@ func (s *Service) Replay(ctx context.Context, u *User, namespace string, r view.
 	return result, nil
 }
 
-// within is a bound of a request that may be none.
+// within returns a bound of a request, within the range of kept. Zero, for no bound, stays zero.
 func within(at time.Time) time.Time {
 	if at.IsZero() {
 		return at
@@ -37,7 +37,7 @@ func within(at time.Time) time.Time {
 	return kept(at)
 }
 
-// Test sends one test message through a Provider of a namespace. A request without a value is one of its own.
+// Test sends one test message through a Provider of a namespace. A request without a value gets a unique one.
 func (s *Service) Test(ctx context.Context, u *User, namespace string, r view.TestRequest) (view.TestResult, error) {
 	if !isName(r.Provider) {
 		return view.TestResult{}, invalid("name the Provider")
@@ -61,7 +61,7 @@ func (s *Service) Test(ctx context.Context, u *User, namespace string, r view.Te
 	return result, nil
 }
 
-// mayAsk returns why a user may not ask the worker for something, nil if they may.
+// mayAsk returns nil if a user may send a request to the worker now, and the refusal otherwise.
 func (s *Service) mayAsk(ctx context.Context, u *User, namespace string, r Right) error {
 	if !s.limits.rate.Allow(u.Tenant()) {
 		return ErrBusy
@@ -75,7 +75,8 @@ func (s *Service) mayAsk(ctx context.Context, u *User, namespace string, r Right
 	return nil
 }
 
-// validReplay returns what is wrong with a request. One that selects nothing would be for all there is, which nobody means.
+// validReplay returns the first fault of a request, or nil. A request that selects nothing would mean everything, which is never
+// intended.
 func validReplay(r view.ReplayRequest) error {
 	switch {
 	case len(r.IDs) > view.MaxReplay:

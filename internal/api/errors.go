@@ -9,33 +9,34 @@ import (
 	"notifier/internal/event/view"
 )
 
-// Error is a refusal that its reader may be shown: it quotes no token and tells nothing about a namespace in which they have no right.
+// Error is a refusal that is safe to show to the user. It quotes no token and reveals nothing about a namespace in which the user
+// has no right.
 type Error struct {
 	// Status is the HTTP status.
 	Status int
-	// Text says what is wrong and what to do.
+	// Text names the fault and the remedy.
 	Text string
-	// RetryAfter is when to try again, zero where that changes nothing.
+	// RetryAfter is the time after which a retry may succeed, zero if it cannot.
 	RetryAfter time.Duration
 }
 
 func (e *Error) Error() string { return e.Text }
 
-// The refusals that do not depend on what was asked for.
+// The refusals that do not depend on the request.
 var (
-	// ErrUnauthenticated says that a request has no token that the Kubernetes API takes.
+	// ErrUnauthenticated says that a request has no token that the Kubernetes API accepts.
 	ErrUnauthenticated = &Error{Status: http.StatusUnauthorized, Text: "send a token that the Kubernetes API of this cluster accepts as " +
 		"\"Authorization: Bearer <token>\"; \"kubectl create token <service account>\" makes one"}
-	// ErrUnavailable says that the Kubernetes API does not answer, so that nobody can be known.
+	// ErrUnavailable says that the Kubernetes API does not answer, so no user can be authenticated or authorized.
 	ErrUnavailable = &Error{
 		Status: http.StatusServiceUnavailable, RetryAfter: 2 * time.Second,
 		Text: "the Kubernetes API does not say at the moment who you are and what you may; try again",
 	}
-	// ErrBusy says that a user or an address asks for too much at a time.
+	// ErrBusy says that a user or an address sends too many requests.
 	ErrBusy = &Error{Status: http.StatusTooManyRequests, RetryAfter: time.Second, Text: "too many requests; wait a second and send fewer at a time"}
 )
 
-// The refusals of what lies behind.
+// The refusals of the Store and the Worker.
 var (
 	errNotFound = &Error{Status: http.StatusNotFound, Text: "there is nothing of that name or ID in the namespace, or nothing any more"}
 	errCursor   = &Error{Status: http.StatusBadRequest, Text: "the cursor is not of this list; begin with the first page, without a cursor"}
@@ -47,10 +48,10 @@ var (
 	}
 )
 
-// invalid is a request that cannot be understood.
+// invalid returns the refusal of a request that cannot be understood.
 func invalid(text string) *Error { return &Error{Status: http.StatusBadRequest, Text: text} }
 
-// forbidden says which right is missing. It does not name the namespace, so that it is the same for all.
+// forbidden returns the refusal that names a missing right. It does not name the namespace, so it is the same for all.
 func forbidden(r Right) *Error {
 	return &Error{
 		Status: http.StatusForbidden,
@@ -59,12 +60,12 @@ func forbidden(r Right) *Error {
 	}
 }
 
-// AsError is what an error of a Service's method may be shown as. What is not known to be safe is not quoted.
+// AsError returns the refusal that an error of a Service's method is shown as. It quotes only errors that are known to be safe.
 func AsError(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
-	if e, ok := errors.AsType[*event.Error](err); ok { // whose reason is for the tenant
+	if e, ok := errors.AsType[*event.Error](err); ok { // its reason is for the tenant
 		switch {
 		case e.RetryAfter > 0:
 			return &Error{Status: http.StatusTooManyRequests, Text: e.Reason, RetryAfter: e.RetryAfter}

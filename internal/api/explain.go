@@ -6,10 +6,10 @@ import (
 	"notifier/internal/event/view"
 )
 
-// maxLookups bounds the deliveries that one explanation looks up. Of more Alerts the decisions are told without them.
+// maxLookups bounds the deliveries that one explanation looks up. Decisions beyond it are shown without their deliveries.
 const maxLookups = 200
 
-// Explain is what the Alerts of the namespace, as they are now, decide about an event, and what became of its deliveries.
+// Explain returns an event with the decisions of the namespace's Alerts, as they are now, and the deliveries that are kept of it.
 func (s *Service) Explain(ctx context.Context, u *User, namespace, id string) (view.Explanation, error) {
 	return guarded(ctx, s.visit(u, namespace, GetEvent, GetDelivery), func(ctx context.Context) (view.Explanation, error) {
 		if !isID(id) {
@@ -30,7 +30,7 @@ func (s *Service) Explain(ctx context.Context, u *User, namespace, id string) (v
 	})
 }
 
-// addDeliveries adds what is kept of the deliveries that decisions name: those of Alerts that match first.
+// addDeliveries adds the kept deliveries to their decisions. It looks up those of matching Alerts first.
 func (s *Service) addDeliveries(ctx context.Context, namespace string, told view.Explanation) error {
 	var ids []string
 	for _, matched := range []bool{true, false} {

@@ -25,7 +25,7 @@ type authority struct {
 	tokens map[string]bool
 	rights map[string]bool // "user verb resource namespace"
 	err    error
-	// asked counts the questions about rights.
+	// asked counts the checks of rights.
 	asked int
 }
 
@@ -88,7 +88,7 @@ func (a *authority) Allowed(_ context.Context, u *User, r Right, namespace strin
 	return a.rights[name+" "+r.Verb+" "+r.name()+" "+namespace], nil
 }
 
-// store is a Store in memory, and the other things behind a Service.
+// store is a Store in memory, and also the Worker, Explainer and Objects of a Service.
 type store struct {
 	mu         sync.Mutex
 	deliveries []view.Delivery
@@ -98,21 +98,21 @@ type store struct {
 	health     []view.Health
 	namespaces []string
 	err        error
-	// entered, unless nil, is told of each read, and hold, unless nil, ends one.
+	// entered, unless nil, receives each read. hold, unless nil, delays a read until a value is sent.
 	entered chan string
 	hold    chan struct{}
-	// takes is how long a read takes.
+	// takes is the duration of a read.
 	takes time.Duration
-	// query is that of the last list, replays and tests are what was asked for.
+	// query is the query of the last list, replays and tests are the requests received.
 	query    view.Query
 	next     string
 	replays  []view.ReplayRequest
 	result   view.ReplayResult
 	tests    []view.TestRequest
 	follower chan func(any) error
-	// begins, unless nil, holds up what is followed.
+	// begins, unless nil, delays the start of Follow.
 	begins chan struct{}
-	// accepted and ids are those of the last look-up.
+	// accepted and ids are the arguments of the last look-up.
 	accepted time.Time
 	ids      []string
 }
@@ -262,7 +262,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// reads are the rights of a user who sees all.
+// reads are the rights of a user with all the rights to read.
 var reads = []string{
 	"get deliveries", "list deliveries", "watch deliveries", "get events", "list events", "watch events", "list webhooks", "watch webhooks",
 }
@@ -284,7 +284,7 @@ func (w *world) ask(user, method, path, body string) *httptest.ResponseRecorder 
 	return answer
 }
 
-// want asks, and fails the test unless the answer has a status; its body is read into value unless that is nil.
+// want sends a request, and fails the test unless the answer has a status. It decodes the body into value unless value is nil.
 func (w *world) want(status int, user, method, path string, value any) *httptest.ResponseRecorder {
 	w.Helper()
 	got := w.ask(user, method, path, "")

@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// recheckEvery is how often the right to a watch is asked about again. With the time for which an answer is believed, and that which
-	// the question may take, it is within the ten seconds after which what was revoked must have ended.
+	// recheckEvery is the interval at which the right to a watch is checked again. With the time for which an answer is kept, and the
+	// time of the check, it is within ten seconds. A revoked right must have ended by then.
 	recheckEvery = 3 * time.Second
-	// watchTime is how long a watch lasts at most. A client begins another one then.
+	// watchTime bounds a watch. A client then begins another one.
 	watchTime = 30 * time.Minute
 )
 
-// errWatchEnds ends a watch whose time is over.
+// errWatchEnds ends a watch after watchTime.
 var errWatchEnds = errors.New("the watch's time is over")
 
-// follower is a user who may follow a list, until release.
+// follower is a user with permission to follow a list. release must be called at the end.
 type follower struct {
 	service   *Service
 	user      *User
@@ -32,7 +32,7 @@ type follower struct {
 	release   func()
 }
 
-// follow returns a follower if the user may follow the list, and there is a place.
+// follow returns a follower if the user may follow the list and has fewer watches than the bound.
 func (s *Service) follow(ctx context.Context, u *User, namespace string, l view.List) (*follower, error) {
 	if !s.limits.rate.Allow(u.Tenant()) {
 		return nil, ErrBusy
@@ -47,8 +47,8 @@ func (s *Service) follow(ctx context.Context, u *User, namespace string, l view.
 	return &follower{s, u, namespace, l, release}, nil
 }
 
-// run calls handle with each new item of the list, one at a time, until ctx ends, the user loses the right or their token, or handle fails.
-// After half an hour it returns nil.
+// run calls handle with each new item of the list, one at a time. It ends with an error when ctx ends, the user loses the right or
+// the token, or handle fails. After half an hour it returns nil.
 func (f *follower) run(ctx context.Context, handle func(item any) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return f.service.recheck(ctx, f.user, f.namespace, WatchRight(f.list)) })
@@ -56,7 +56,7 @@ func (f *follower) run(ctx context.Context, handle func(item any) error) error {
 		if err := f.service.options.Store.Follow(ctx, f.namespace, f.list, handle); err != nil {
 			return fmt.Errorf("follow: %w", err)
 		}
-		return errWatchEnds // so that the other ends as well
+		return errWatchEnds // so that recheck ends as well
 	})
 	if err := group.Wait(); !errors.Is(err, errWatchEnds) {
 		return err
@@ -64,7 +64,7 @@ func (f *follower) run(ctx context.Context, handle func(item any) error) error {
 	return nil
 }
 
-// recheck returns when a user must not watch any longer: why, or errWatchEnds.
+// recheck returns once a user must not watch any longer: the refusal, or errWatchEnds after watchTime.
 func (s *Service) recheck(ctx context.Context, u *User, namespace string, r Right) error {
 	ticker := time.NewTicker(recheckEvery)
 	defer ticker.Stop()
@@ -88,7 +88,7 @@ func (s *Service) recheck(ctx context.Context, u *User, namespace string, r Righ
 	}
 }
 
-// selects reports whether an item is one of those of a query, apart from their time.
+// selects reports whether a query selects an item, apart from their times.
 func selects(q view.Query, item any) bool {
 	switch i := item.(type) {
 	case view.Delivery:

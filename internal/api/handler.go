@@ -17,10 +17,10 @@ import (
 	"notifier/internal/receiver/answer"
 )
 
-// HandlerOptions are what a Handler is made of. All but Page are required.
+// HandlerOptions are the parts of a Handler. All but Page are required.
 type HandlerOptions struct {
 	Service *Service
-	// Page answers what is no part of the API.
+	// Page answers requests outside the API.
 	Page       http.Handler
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
@@ -35,7 +35,7 @@ type Handler struct {
 	document []byte
 	routes   chi.Router
 	http     http.Handler
-	// stopping is closed when watches are to end.
+	// stopping is closed to end the watches.
 	stopping chan struct{}
 }
 
@@ -58,7 +58,7 @@ func NewHandler(o HandlerOptions) (*Handler, error) {
 	return h, nil
 }
 
-// Run ends the watches when ctx ends, so that they do not hold up the end of the process.
+// Run ends the watches when ctx ends, so that they do not delay the end of the process.
 func (h *Handler) Run(ctx context.Context) error {
 	<-ctx.Done()
 	close(h.stopping)
@@ -71,7 +71,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.http.ServeHTTP(w, r)
 }
 
-// headers are those of every answer. The page has a policy of its own.
+// headers are in every answer. The page has a policy of its own.
 var headers = http.Header{
 	"Cache-Control":                {"no-store"},
 	"X-Content-Type-Options":       {"nosniff"},
@@ -91,7 +91,7 @@ func (h *Handler) observed(next http.Handler) http.Handler {
 	})
 }
 
-// user answers a request of a user: serve does, or returns the error to answer with.
+// user answers a request of a user. It calls serve, and answers with the error that serve returns.
 func (h *Handler) user(serve func(w http.ResponseWriter, r *http.Request, u *User) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		u, err := h.service.Authenticate(r.Context(), r)
@@ -104,7 +104,7 @@ func (h *Handler) user(serve func(w http.ResponseWriter, r *http.Request, u *Use
 	}
 }
 
-// fail answers with an error. One that is not known is logged, and not told.
+// fail answers with an error. An unknown error is logged and not shown.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	e := AsError(err)
 	if e == errStore && r.Context().Err() == nil && h.trouble.Allow() {
@@ -123,7 +123,7 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}{e.Text})
 }
 
-// challenge is that of RFC 6750, section 3: a request without a token is told no error.
+// challenge returns the value of WWW-Authenticate, as in RFC 6750, section 3: without an error for a request without a token.
 func challenge(r *http.Request) string {
 	if len(r.Header["Authorization"]) == 0 {
 		return `Bearer realm="notifier"`

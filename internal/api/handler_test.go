@@ -20,7 +20,7 @@ import (
 	"notifier/internal/event/view"
 )
 
-// Fails when an answer of any status may be kept, sniffed, framed or read by another origin.
+// Fails when an answer of any status may be stored, sniffed, framed or read by another origin.
 func TestEveryAnswerHasTheHeadersThatKeepItToItsReader(t *testing.T) {
 	w := newWorld(t)
 	w.authority.grant("jane", "team-a", reads...)
@@ -55,7 +55,7 @@ func TestEveryAnswerHasTheHeadersThatKeepItToItsReader(t *testing.T) {
 	}
 }
 
-// Fails when a page of another site can make a browser, behind a proxy that signs its user in, send something.
+// Fails when a page of another site can send a message through a browser, behind a proxy that authenticates the browser's user.
 func TestAnotherSiteSendsNothingInAUsersName(t *testing.T) {
 	w := newWorld(t)
 	w.authority.grant("jane", "team-a", writes...)
@@ -69,7 +69,7 @@ func TestAnotherSiteSendsNothingInAUsersName(t *testing.T) {
 	}
 }
 
-// Fails when an explanation leaves out what became of a delivery, or shows an event of another namespace.
+// Fails when an explanation leaves out the state of a delivery, or shows an event of another namespace.
 func TestAnExplanationTellsWhatBecameOfTheDeliveries(t *testing.T) {
 	w := newWorld(t)
 	w.fill()
@@ -88,7 +88,7 @@ func TestAnExplanationTellsWhatBecameOfTheDeliveries(t *testing.T) {
 	w.want(http.StatusNotFound, "jane", "GET", "/v1/namespaces/team-a/events/none/explain", nil)
 }
 
-// Fails when the number of Alerts decides how much one explanation reads, or those that match are not looked up first.
+// Fails when the number of Alerts decides how much one explanation reads, or when those that match are not looked up first.
 func TestAnExplanationLooksUpABoundedNumberOfDeliveries(t *testing.T) {
 	w := newWorld(t)
 	w.fill()
@@ -106,8 +106,8 @@ func TestAnExplanationLooksUpABoundedNumberOfDeliveries(t *testing.T) {
 	}
 }
 
-// Fails when a request to replay that says nothing, or something else, is taken for one of everything, and when one that selects is not
-// passed on as it is.
+// Fails when a request to replay that selects nothing, or has unknown fields, is taken for a replay of everything. Also fails when
+// a valid request is changed on its way to the worker.
 func TestAReplayIsOfWhatItsRequestNames(t *testing.T) {
 	w := newWorld(t)
 	w.authority.grant("jane", "team-a", writes...)
@@ -139,7 +139,7 @@ func TestAReplayIsOfWhatItsRequestNames(t *testing.T) {
 	}
 }
 
-// Fails when one delivery that is not replayed is answered as if it were.
+// Fails when the refusal to replay one delivery is answered as a success.
 func TestARefusedReplayOfOneDeliveryIsAnError(t *testing.T) {
 	w := newWorld(t)
 	w.authority.grant("jane", "team-a", writes...)
@@ -155,7 +155,7 @@ func TestARefusedReplayOfOneDeliveryIsAnError(t *testing.T) {
 	}
 }
 
-// Fails when two tests are one to the worker, which serves each value once.
+// Fails when two tests are one request to the worker, which serves each value once.
 func TestEachTestIsARequestOfItsOwn(t *testing.T) {
 	w := newWorld(t)
 	w.authority.grant("jane", "team-a", writes...)
@@ -179,7 +179,7 @@ func TestEachTestIsARequestOfItsOwn(t *testing.T) {
 	}
 }
 
-// Fails when the text of an error that nobody found safe is told, or a fault of a request ends the process or is not counted.
+// Fails when the text of an error that is not known to be safe is shown, or when a panic ends the process or is not counted.
 func TestWhatGoesWrongBehindIsNotTold(t *testing.T) {
 	w := newWorld(t)
 	var lines bytes.Buffer
@@ -240,8 +240,8 @@ func TestEventsOfAListAreShort(t *testing.T) {
 	}
 }
 
-// Fails when a user's own namespace is not the first, when one without the right is listed, when many are asked about at a request, or when
-// an answer is kept for more than ten seconds or not at all.
+// Fails when a user's own namespace is not the first, or when one without the right is listed. Also fails when one request checks
+// many namespaces, or when a result is kept for more than ten seconds or not at all.
 func TestNamespacesAreThoseInWhichAUserMayListDeliveries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

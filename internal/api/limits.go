@@ -10,47 +10,48 @@ import (
 )
 
 const (
-	// readTimeout bounds one read, waitTimeout the wait for a place, askTimeout what is asked of the worker.
+	// readTimeout bounds one read, waitTimeout the wait for a place, askTimeout a request to the worker.
 	readTimeout = 10 * time.Second
 	waitTimeout = time.Second
 	askTimeout  = 15 * time.Second
 
-	// userRate and userBurst bound what one user may ask, in requests a second and at once; askRate and askBurst what of it sends.
+	// userRate and userBurst bound the requests of one user, a second and at once; askRate and askBurst those of them that send.
 	userRate  = 50
 	userBurst = 100
 	askRate   = 1
 	askBurst  = 20
-	// maxUsers bounds the users of whom it is remembered how much they asked.
+	// maxUsers bounds the users whose rates are remembered.
 	maxUsers = 8192
 
 	// maxReads bounds the reads at a time, userReads those of one user: reading competes with delivering for processor and disk.
 	maxReads  = 2
 	userReads = 1
-	// userLine bounds the reads of one user that are under way or wait for that. Further ones are refused at once.
+	// userLine bounds the reads of one user that are under way or wait. Further ones are refused at once.
 	userLine = 8
-	// readShare of readWindow is for reading, of which a user has a half, and may have saved up for userSaved.
+	// readShare of each readWindow is for reading. A user may use half of that, and save it up for at most userSaved.
 	readWindow = time.Second
 	readShare  = readWindow / 5
 	userSaved  = 10 * readWindow
-	// longRead is what one read is charged at most to all: a user that waits for a turn does not pay for another's search.
+	// longRead is the most that one read costs the share of all, so another's long search does not delay a waiting user for long.
 	longRead = 50 * time.Millisecond
 	// maxWatches bounds the watches at a time, userWatches those of one user.
 	maxWatches  = 256
 	userWatches = 16
-	// maxAnswerBytes bounds the answers that wait for their readers, userAnswerBytes those of one user. The largest has some two MiB.
+	// maxAnswerBytes bounds the answers that are being sent, userAnswerBytes those of one user. The largest has some two MiB.
 	maxAnswerBytes  = 64 << 20
 	userAnswerBytes = 8 << 20
 )
 
-// limits bound what users may ask. The service accounts of a namespace are one user: a tenant can make any number of them.
+// limits bound the use of the API by users. The service accounts of a namespace count as one user, since a tenant can create any
+// number of them.
 type limits struct {
 	rate, asked    *fair.Limiters[string]
 	reads, watches *fair.Capacities[string]
 	// answers bounds the bytes of answers that are being sent.
 	answers *fair.Capacities[string]
-	// lines are the reads of each user that are under way or wait for that.
+	// lines are the reads of each user that are under way or wait.
 	lines *fair.Capacities[string]
-	// own is the time that each user reads, all that of all together.
+	// own is the reading time of each user, all that of all together.
 	own, all *fair.Share
 }
 
@@ -67,11 +68,11 @@ func newLimits() *limits {
 	}
 }
 
-// everybody is the key of what all users share.
+// everybody is the key under which all users share.
 const everybody = ""
 
-// read takes a place for a read of a user, and waits for one: users take turns, each with one read, and go on as time for reading is there.
-// A user who used up their own time is told when to come again. The error is ErrBusy or one like it, or that of ctx.
+// read waits for the user's turn to read. Users take turns, each with one read, and proceed while time for reading is left. A user
+// with no time left gets the time of the next attempt. The error is ErrBusy, a copy of it with another RetryAfter, or that of ctx.
 func (l *limits) read(ctx context.Context, u *User) (release func(), err error) {
 	if wait := l.own.Wait(u.Tenant()); wait > 0 {
 		return nil, busyFor(wait)
@@ -102,7 +103,7 @@ func (l *limits) read(ctx context.Context, u *User) (release func(), err error) 
 	}, nil
 }
 
-// busyFor is ErrBusy with a time after which to come again.
+// busyFor returns ErrBusy with a RetryAfter of wait, at least a second.
 func busyFor(wait time.Duration) *Error {
 	e := *ErrBusy
 	e.RetryAfter = max(wait, time.Second)

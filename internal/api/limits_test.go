@@ -12,7 +12,8 @@ import (
 	"notifier/internal/event/view"
 )
 
-// T6. Fails when a user's reads at a time have no bound, when they take the places of others, or when who waits in vain is not told 429.
+// T6. Fails when a user's concurrent reads have no bound, when they take the places of others, or when a wait in vain does not end
+// with 429.
 func TestT6AUserReadsAFewThingsAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -56,8 +57,8 @@ func TestT6AUserReadsAFewThingsAtATime(t *testing.T) {
 	})
 }
 
-// T6. Fails when the time that users read has no bound, when a user who reads much makes another wait for more than a turn, or when who used
-// up their time is not told when to come again.
+// T6. Fails when the reading time of users has no bound, or when a user with many reads delays another for more than a turn. Also
+// fails when a user with no time left gets no Retry-After.
 func TestT6ReadingHasAShareOfTheTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const cost = 10 * time.Millisecond
@@ -127,10 +128,10 @@ func TestT6AUsersRequestsAreBoundedInRate(t *testing.T) {
 	w.want(http.StatusOK, "joe", "GET", "/v1/namespaces/team-a/webhooks", nil)
 }
 
-// T6. Fails when a user has the Kubernetes API asked without a bound, by any route: what is left of its budget is for all users.
+// T6. Fails when a user can cause access reviews without a bound, by any route: all users share their budget.
 func TestT6AUserWithoutRightsAsksFewQuestions(t *testing.T) {
 	for _, path := range []string{"health", "deliveries", "deliveries/aa", "events/aa/explain", "deliveries?watch=1"} {
-		synctest.Test(t, func(t *testing.T) { // whose time stands still
+		synctest.Test(t, func(t *testing.T) { // time does not advance in the bubble
 			w := newWorld(t)
 			w.authority.grant("jane", "team-a")
 			codes := map[int]int{}
@@ -144,7 +145,7 @@ func TestT6AUserWithoutRightsAsksFewQuestions(t *testing.T) {
 	}
 }
 
-// T6. Fails when a user can have messages sent as often as things are read.
+// T6. Fails when a user can have messages sent at the rate of reads.
 func TestT6TestsAndReplaysAreFewerThanReads(t *testing.T) {
 	w := newWorld(t)
 	w.authority.grant("jane", "team-a", writes...)
@@ -156,7 +157,7 @@ func TestT6TestsAndReplaysAreFewerThanReads(t *testing.T) {
 	}
 }
 
-// Fails when answers that nobody reads hold memory without a bound.
+// Fails when unread answers take memory without a bound.
 func TestAnswersThatWaitForTheirReadersAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -168,7 +169,7 @@ func TestAnswersThatWaitForTheirReadersAreBounded(t *testing.T) {
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://api/v1/namespaces/team-a/deliveries", http.NoBody)
 			must(t, err)
 			r.Header.Set("Authorization", "Bearer jane")
-			resp, err := client.Do(r) // of which only the beginning is read
+			resp, err := client.Do(r) // the test reads only the beginning
 			must(t, err)
 			t.Cleanup(func() { _ = resp.Body.Close() })
 			codes = append(codes, resp.StatusCode)

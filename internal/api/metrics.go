@@ -32,10 +32,10 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 }
 
-// noRoute is the label of requests that no route of the API took, the page's included.
+// noRoute is the label of requests outside the API's routes, including those of the page.
 const noRoute = "other"
 
-// count counts an answer. Routes and statuses are few; paths are no label.
+// count counts an answer. Routes and statuses are few; a path is never a label.
 func (m *metrics) count(route string, status int, took time.Duration) {
 	if route == "" || route[len(route)-1] == '*' {
 		route = noRoute

@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// maxChecked bounds the namespaces that are asked about for one request.
+	// maxChecked bounds the namespaces that are checked for one request.
 	maxChecked = 500
-	// checksAtOnce bounds the questions at a time of one user, maxChecks those of all.
+	// checksAtOnce bounds the concurrent checks of one user, maxChecks those of all.
 	checksAtOnce = 4
 	maxChecks    = 16
-	// namespacesFor is how long an answer is kept.
+	// namespacesFor is how long a result is kept.
 	namespacesFor = 10 * time.Second
-	// maxAnswers bounds the users whose answer is kept.
+	// maxAnswers bounds the users whose result is kept.
 	maxAnswers = 1024
-	// checkTimeout bounds the time in which namespaces are asked about. Those that were not are left out.
+	// checkTimeout bounds the checks of one request. The request fails when it ends.
 	checkTimeout = 10 * time.Second
 )
 
-// namespaces finds those of users, and keeps what it found for a while.
+// namespaces finds the namespaces of users, and keeps each result for a while.
 type namespaces struct {
 	checks *fair.Capacity
 	users  *fair.Capacities[string]
@@ -40,7 +40,7 @@ func newNamespaces() *namespaces {
 	}
 }
 
-// of returns those of a user, one search of a user at a time.
+// of returns the namespaces of a user. A user has one search at a time.
 func (n *namespaces) of(ctx context.Context, o Options, u *User) (view.Namespaces, error) {
 	use, err := n.users.Acquire(ctx, u.Tenant(), 1)
 	if err != nil {
@@ -73,7 +73,7 @@ func (n *namespaces) search(ctx context.Context, o Options, u *User) (view.Names
 	return found, err
 }
 
-// ownFirst is a list of namespaces with a user's own before the others, whether it is among them or not.
+// ownFirst returns a list of namespaces with a user's own first, even if it was not in the list.
 func ownFirst(all []string, own string) []string {
 	if own == "" {
 		return slices.Clone(all)
@@ -82,7 +82,7 @@ func ownFirst(all []string, own string) []string {
 	return append([]string{own}, rest...)
 }
 
-// check returns the namespaces in which a user may list deliveries, in the order in which they were given.
+// check returns the candidates in which a user may list deliveries, in the order of the candidates.
 func (n *namespaces) check(ctx context.Context, o Options, u *User, candidates []string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 //go:embed openapi.yaml
 var openapi []byte
 
-// openAPI is the description in JSON.
+// openAPI returns the description in JSON.
 func openAPI() ([]byte, error) {
 	document, err := yaml.YAMLToJSON(openapi)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"notifier/internal/event/view"
 )
 
-// document is what of the description the tests compare.
+// document is the part of the description that the tests compare.
 type document struct {
 	Paths      map[string]map[string]json.RawMessage `json:"paths"`
 	Components struct {
@@ -66,7 +66,8 @@ func TestTheDescriptionHasEveryRouteAndNoOther(t *testing.T) {
 	}
 }
 
-// Fails when a field of an answer or a request is added, renamed or removed, or is of another type, and the description is not changed.
+// Fails when a field of an answer or a request is added, renamed or removed, or has another type, and the description is not
+// changed.
 func TestTheDescriptionHasTheFieldsOfTheTypes(t *testing.T) {
 	d, _ := served(t)
 	types := map[string]reflect.Type{
@@ -109,7 +110,7 @@ func TestTheDescriptionHasTheFieldsOfTheTypes(t *testing.T) {
 	}
 }
 
-// fieldsOf are the fields of a type on the wire with their shapes, and those of them that are always there.
+// fieldsOf returns the JSON fields of a type with their shapes, and the names of the required fields.
 func fieldsOf(t reflect.Type) (shape map[string]string, required []string) {
 	shape = map[string]string{}
 	for _, f := range reflect.VisibleFields(t) {
@@ -126,7 +127,7 @@ func fieldsOf(t reflect.Type) (shape map[string]string, required []string) {
 	return shape, required
 }
 
-// shapeOf is a type as the description writes it.
+// shapeOf returns a type in the notation of the description.
 func shapeOf(t reflect.Type) string {
 	switch {
 	case t.Kind() == reflect.Pointer:
@@ -168,12 +169,12 @@ func (s schema) shape() string {
 	case s.Format != "":
 		return s.Format
 	case slices.Equal(s.Enum, []string{"sent", "dead"}):
-		return "State" // without the one that cannot be asked for
+		return "State" // without pending, which cannot be requested
 	}
 	return s.Type
 }
 
-// Fails when the parameters of a list and of its description differ, or a part is named that is not described.
+// Fails when the parameters of a list and of its description differ, or when a named part is not described.
 func TestTheDescriptionHasTheParametersOfTheLists(t *testing.T) {
 	d, text := served(t)
 	for list, own := range filters {

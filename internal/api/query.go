@@ -10,14 +10,14 @@ import (
 	"notifier/internal/event/view"
 )
 
-// filters are the parameters that each list takes beside those that all take.
+// filters are the parameters of each list beside the common ones.
 var filters = map[view.List][]string{
 	view.Deliveries: {"state", "provider", "alert", "object", "event"},
 	view.Events:     {"object"},
 	view.Webhooks:   {"receiver"},
 }
 
-// common are those that all lists take, and watched those of them that make no sense with watch.
+// common are the parameters of all lists, watched the parameters that cannot be used with watch.
 var (
 	common  = []string{"since", "until", "limit", "cursor", "watch"}
 	watched = []string{"until", "limit", "cursor", "event"}
@@ -26,8 +26,8 @@ var (
 // maxCursor bounds a cursor, in bytes.
 const maxCursor = 512
 
-// ParseQuery reads the parameters of a request for a list. Times are as in RFC 3339, or how long ago as a Go duration or in days ("7d").
-// The error is an *Error that says which parameter is wrong.
+// ParseQuery parses the parameters of a request for a list. A time is as in RFC 3339, or an age as a Go duration or in days ("7d").
+// The error is an *Error that names the wrong parameter.
 func ParseQuery(l view.List, values url.Values) (view.Query, error) {
 	known := slices.Concat(filters[l], common)
 	for name, given := range values {
@@ -69,7 +69,7 @@ func validQuery(q view.Query) error {
 	return nil
 }
 
-// bounds reads times and numbers.
+// bounds parses times and numbers.
 func bounds(q *view.Query, values url.Values) error {
 	var err error
 	if q.Since, err = timeOf("since", values.Get("since")); err != nil {
@@ -100,12 +100,12 @@ func bounds(q *view.Query, values url.Values) error {
 	return nil
 }
 
-// isWatch reports whether parameters that ParseQuery took ask for a watch.
+// isWatch reports whether valid parameters ask for a watch.
 func isWatch(values url.Values) bool {
 	return values.Get("watch") == "1" || values.Get("watch") == "true"
 }
 
-// timeOf reads a moment, or how long ago it was.
+// timeOf parses a time, or an age before now.
 func timeOf(name, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -128,11 +128,11 @@ func timeOf(name, text string) (time.Time, error) {
 	return kept(time.Now().Add(-ago)), nil
 }
 
-// The first and the last time that are told apart from others: nothing is kept of before or from after them. A time beyond them has no form
+// firstTime and lastTime bound the times of a query: nothing is kept from before or after them. A time far beyond them has no form
 // in nanoseconds, and none in JSON beyond the year 9999.
 var firstTime, lastTime = time.Unix(0, 0).UTC(), time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// kept is a time within those.
+// kept returns the time between firstTime and lastTime that is nearest to at.
 func kept(at time.Time) time.Time {
 	switch {
 	case at.Before(firstTime):
@@ -143,5 +143,5 @@ func kept(at time.Time) time.Time {
 	return at
 }
 
-// maxDays is beyond what is kept of anything.
+// maxDays is beyond the age of everything that is kept.
 const maxDays = 3650

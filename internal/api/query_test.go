@@ -13,7 +13,7 @@ import (
 	"notifier/internal/event/view"
 )
 
-// Fails when a parameter is not passed on, or a time is read otherwise than it is written.
+// Fails when a parameter is not passed on, or a time is parsed as a different time.
 func TestAQueryIsWhatItsParametersSay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now()
@@ -52,7 +52,7 @@ func TestAQueryIsWhatItsParametersSay(t *testing.T) {
 	})
 }
 
-// badQueries are parameters that a list does not take.
+// badQueries are parameters that a list does not accept.
 var badQueries = map[view.List][]string{
 	view.Deliveries: {
 		"stat=dead", "state=lost", "state=dead&state=sent", "provider=A", "provider=%00", "provider=" + strings.Repeat("a", 254), "alert=../x",
@@ -64,7 +64,7 @@ var badQueries = map[view.List][]string{
 	view.Webhooks: {"state=dead", "object=a/b", "alert=x"},
 }
 
-// Fails when a parameter that is misspelt or senseless is taken for none.
+// Fails when a misspelt or senseless parameter is ignored.
 func TestABadParameterIsRefusedWithWhatToDo(t *testing.T) {
 	w := newWorld(t)
 	w.authority.grant("jane", "team-a", reads...)
@@ -83,7 +83,7 @@ func TestABadParameterIsRefusedWithWhatToDo(t *testing.T) {
 	}
 }
 
-// FuzzAQueryIsReadOrRefused holds that no parameters panic, and that what is taken is within bounds.
+// FuzzAQueryIsReadOrRefused fails when parameters panic, or when an accepted query is out of bounds.
 func FuzzAQueryIsReadOrRefused(f *testing.F) {
 	for _, queries := range badQueries {
 		for _, q := range queries {
@@ -104,7 +104,7 @@ func FuzzAQueryIsReadOrRefused(f *testing.F) {
 	})
 }
 
-// Fails when a time that has no form in JSON, once it is in UTC, is taken for something behind the API that does not answer.
+// Fails when a time that has no form in JSON, once it is in UTC, is answered as a failure of the Store.
 func TestTimesBeyondAllThatIsKeptAreTaken(t *testing.T) {
 	w := newWorld(t)
 	w.authority.grant("jane", "team-a", append(reads, writes...)...)
@@ -114,7 +114,7 @@ func TestTimesBeyondAllThatIsKeptAreTaken(t *testing.T) {
 	}
 }
 
-// Fails when the answer to another method does not say which ones a path takes, however its segments are written.
+// Fails when the answer to another method does not name the methods of a path, in any encoding of its segments.
 func TestAnotherMethodIsToldThoseThatThereAre(t *testing.T) {
 	w := newWorld(t)
 	for path, want := range map[string]string{"/v1/namespaces/a/events": "GET", "/v1/namespaces/a%2Fb/deliveries/replay": "GET, POST"} {

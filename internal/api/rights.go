@@ -2,13 +2,13 @@ package api
 
 import "notifier/internal/event/view"
 
-// Group is the API group of what rights are about. The resources are in no API: they are there for roles to name.
+// Group is the API group of the resources in rights. The resources are in no API: they exist for roles to name.
 const Group = "notification.toolkit.fluxcd.io"
 
-// Right is what an access review asks for, in Group.
+// Right is an action in Group that an access review decides on.
 type Right struct {
 	Verb, Resource, Subresource string
-	// Name is that of the one object, empty for any.
+	// Name is the name of the one object, empty for any.
 	Name string
 }
 
@@ -19,18 +19,18 @@ var (
 	ReplayDeliveries = Right{Verb: "create", Resource: "deliveries", Subresource: "replay"}
 )
 
-// ListRight is to read a list.
+// ListRight returns the right to read a list.
 func ListRight(l view.List) Right { return Right{Verb: "list", Resource: string(l)} }
 
-// WatchRight is to follow a list.
+// WatchRight returns the right to follow a list.
 func WatchRight(l view.List) Right { return Right{Verb: "watch", Resource: string(l)} }
 
-// TestRight is to send a test message through a Provider.
+// TestRight returns the right to send a test message through a Provider.
 func TestRight(provider string) Right {
 	return Right{Verb: "create", Resource: "providers", Subresource: "test", Name: provider}
 }
 
-// name is the resource as a Role names it.
+// name returns the resource as a Role names it.
 func (r Right) name() string {
 	if r.Subresource == "" {
 		return r.Resource

@@ -14,7 +14,7 @@ import (
 	"notifier/internal/event/view"
 )
 
-// routes are those of a namespace: what a request is, its body, and the rights that it needs.
+// routes are the routes of a namespace: the request, its body, and the rights that it needs.
 var routes = []struct {
 	method, path, body string
 	rights             []string
@@ -35,7 +35,7 @@ func (w *world) fill() {
 	w.store.records["bb"] = &event.Record{ID: "bb", Event: event.Event{InvolvedObject: event.ObjectReference{Namespace: "team-a"}}}
 }
 
-// W1. Fails when a route leaves out one of its rights, asks for more than those, or asks in another namespace.
+// W1. Fails when a route leaves out one of its rights, requires more than those, or checks them in another namespace.
 func TestW1EachRouteNeedsItsRightsAndNoOthers(t *testing.T) {
 	for _, r := range routes {
 		t.Run(r.method+r.path, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestW1EachRouteNeedsItsRightsAndNoOthers(t *testing.T) {
 				user := fmt.Sprint("some", i)
 				w.authority.grant(user, "team-a", slices.DeleteFunc(append(slices.Clone(reads), writes...), func(s string) bool { return s == missing })...)
 				got := w.ask(user, r.method, path, r.body)
-				if r.path == "/health" { // who may list webhooks sees Receivers
+				if r.path == "/health" { // the right to list webhooks shows Receivers
 					w.authority.revoke(user, "team-a", "list webhooks")
 					got = w.ask(user, r.method, path, r.body)
 				}
@@ -66,7 +66,8 @@ func TestW1EachRouteNeedsItsRightsAndNoOthers(t *testing.T) {
 	}
 }
 
-// W2. Fails when the answer to a user without a right names the namespace, or depends on what is in it, or when something is read first.
+// W2. Fails when the answer to a user without a right names the namespace, or depends on its content, or when anything is read
+// first.
 func TestW2WithoutARightEveryNamespaceIsAnsweredAlike(t *testing.T) {
 	w := newWorld(t)
 	w.fill()
@@ -96,7 +97,7 @@ func TestW2WithoutARightEveryNamespaceIsAnsweredAlike(t *testing.T) {
 	}
 }
 
-// Fails when Health shows Receivers to who may not list webhooks, or the others to who may not list deliveries.
+// Fails when Health shows Receivers without the right to list webhooks, or the others without the right to list deliveries.
 func TestHealthShowsWhatTheListsOfAUserAreOf(t *testing.T) {
 	w := newWorld(t)
 	w.store.health = []view.Health{{Kind: "Alert", Name: "a"}, {Kind: "Provider", Name: "p", Problem: "broken"}, {Kind: "Receiver", Name: "r", Ready: true}}
@@ -112,7 +113,7 @@ func TestHealthShowsWhatTheListsOfAUserAreOf(t *testing.T) {
 	}
 }
 
-// W3. Fails when a request without one good token passes, when it is told anything else than 401, or when the token is in the answer.
+// W3. Fails when a request without exactly one good token passes, gets another status than 401, or when the token is in the answer.
 func TestW3WithoutATokenThereIsNothing(t *testing.T) {
 	w := newWorld(t)
 	w.fill()
@@ -155,7 +156,7 @@ func TestW3WithoutATokenThereIsNothing(t *testing.T) {
 	}
 }
 
-// W4. Fails when something is shown while nobody can be asked who may see it.
+// W4. Fails when anything is shown while the Kubernetes API cannot authorize users.
 func TestW4WithoutTheKubernetesAPINothingIsShown(t *testing.T) {
 	w := newWorld(t)
 	w.fill()
@@ -169,7 +170,7 @@ func TestW4WithoutTheKubernetesAPINothingIsShown(t *testing.T) {
 	}
 }
 
-// Fails when a user, whose token is a field of theirs, prints it.
+// Fails when a User prints its token.
 func TestAUserPrintsWithoutTheToken(t *testing.T) {
 	u := &User{Name: "jane", token: "stolen-secret"}
 	for _, format := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
@@ -181,7 +182,7 @@ func TestAUserPrintsWithoutTheToken(t *testing.T) {
 	}
 }
 
-// Fails when the service accounts of a namespace are users with limits of their own, or a user takes the name of such a namespace.
+// Fails when the service accounts of a namespace have limits of their own, or when a user gets the key of such a namespace.
 func TestTheServiceAccountsOfANamespaceShareTheirLimits(t *testing.T) {
 	for name, want := range map[string]string{
 		"system:serviceaccount:team-a:one": "system:serviceaccounts:team-a", "system:serviceaccount:team-a:two": "system:serviceaccounts:team-a",

@@ -12,7 +12,7 @@ import (
 	"notifier/internal/event/view"
 )
 
-// router has every route of the API, and what page answers beside them.
+// router returns every route of the API. page answers the other paths.
 func (h *Handler) router(page http.Handler) chi.Router {
 	mux := chi.NewRouter()
 	mux.Get("/openapi.json", func(w http.ResponseWriter, _ *http.Request) { writeBody(w, http.StatusOK, h.document) })
@@ -39,7 +39,7 @@ func (h *Handler) router(page http.Handler) chi.Router {
 	return mux
 }
 
-// otherMethod answers a request of a method that its path does not have.
+// otherMethod answers a request with a method that its path does not have.
 func (h *Handler) otherMethod(w http.ResponseWriter, r *http.Request, mux chi.Router) {
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
@@ -53,7 +53,7 @@ func (h *Handler) otherMethod(w http.ResponseWriter, r *http.Request, mux chi.Ro
 
 func namespaceOf(r *http.Request) string { return chi.URLParam(r, "namespace") }
 
-// idOf is the ID in a path. What is none is not looked for.
+// idOf returns the ID in a path, or errNotFound for a text that cannot be one.
 func idOf(r *http.Request) (string, error) {
 	id := chi.URLParam(r, "id")
 	if !isID(id) {
@@ -62,7 +62,7 @@ func idOf(r *http.Request) (string, error) {
 	return id, nil
 }
 
-// list answers a request for a page of a list, or for a watch of it.
+// list returns the answer to requests for a page of a list, or for a watch of it.
 func list[T any](
 	h *Handler, l view.List, read func(context.Context, *User, string, view.Query) (view.Page[T], error),
 ) func(http.ResponseWriter, *http.Request, *User) error {
@@ -144,7 +144,7 @@ func (h *Handler) replay(w http.ResponseWriter, r *http.Request, u *User) error 
 	return h.send(w, r, u, result)
 }
 
-// replayOne replays one delivery. That it was refused is an error, as its reader would take anything else for done.
+// replayOne replays one delivery. A refusal is an error, since a client would take any other answer for success.
 func (h *Handler) replayOne(w http.ResponseWriter, r *http.Request, u *User) error {
 	id, err := idOf(r)
 	if err != nil {

@@ -17,65 +17,65 @@ import (
 	"notifier/internal/receiver/limit"
 )
 
-// Authority knows whose a token is and who may do what. Its errors are ErrUnauthenticated, ErrUnavailable and ErrBusy.
+// Authority authenticates tokens and authorizes users. Its errors are ErrUnauthenticated, ErrUnavailable and ErrBusy.
 type Authority interface {
-	// Authenticate returns the owner of a token that came from an address.
+	// Authenticate returns the owner of a token that was sent from an address.
 	Authenticate(ctx context.Context, token string, from netip.Addr) (*User, error)
-	// Allowed reports whether a user has a right in a namespace, in all of them for the empty one.
+	// Allowed reports whether a user has a right in a namespace. An empty namespace means all of them.
 	Allowed(ctx context.Context, u *User, r Right, namespace string) (bool, error)
 }
 
-// Store is what is kept of the events, deliveries and webhooks of a namespace.
+// Store has the kept events, deliveries and webhooks of each namespace.
 type Store interface {
 	ListDeliveries(ctx context.Context, namespace string, q view.Query) (view.Page[view.Delivery], error)
 	FindDelivery(ctx context.Context, namespace, id string) (view.DeliveryDetail, error)
-	// FindDeliveries returns what is kept of deliveries of an event that was accepted at a time, by their IDs.
+	// FindDeliveries returns the kept deliveries of an event, by their IDs. accepted is the time at which the event was accepted.
 	FindDeliveries(ctx context.Context, namespace string, accepted time.Time, ids []string) (map[string]view.Delivery, error)
 	ListEvents(ctx context.Context, namespace string, q view.Query) (view.Page[view.Event], error)
 	FindEvent(ctx context.Context, namespace, id string) (*event.Record, error)
 	ListWebhooks(ctx context.Context, namespace string, q view.Query) (view.Page[view.Webhook], error)
-	// Follow calls handle with a view.Begun and then with each new item of a list, a view.Delivery, view.Event or view.Webhook, until ctx
-	// ends or handle fails.
+	// Follow calls handle with a view.Begun and then with each new item of a list, a view.Delivery, view.Event or view.Webhook, until
+	// ctx ends or handle fails.
 	Follow(ctx context.Context, namespace string, list view.List, handle func(item any) error) error
 }
 
-// Worker is the replica at work, which alone sends.
+// Worker sends requests to the replica that is the worker, which alone sends notifications.
 type Worker interface {
 	AskReplay(ctx context.Context, namespace string, r view.ReplayRequest) (view.ReplayResult, error)
 	AskTest(ctx context.Context, namespace string, r view.TestRequest) (view.TestResult, error)
 }
 
-// Explainer says what the Alerts of an event's namespace decide about it. Its decisions have no Delivery.
+// Explainer returns the decisions of the Alerts of an event's namespace. Its decisions have no Delivery.
 type Explainer interface {
 	Explain(ctx context.Context, r *event.Record) []view.Decision
 }
 
-// Objects are the Providers, Alerts and Receivers that there are.
+// Objects has the existing Providers, Alerts and Receivers.
 type Objects interface {
-	// Namespaces are those that have any, in order.
+	// Namespaces returns the namespaces that have any, in order.
 	Namespaces() []string
-	// Health is how those of a namespace fare, by kind and name.
+	// Health returns the state of those of a namespace, by kind and name.
 	Health(namespace string) []view.Health
 }
 
-// Options are what a Service is made of. All but Proxies are required.
+// Options are the parts of a Service. All but Proxies are required.
 type Options struct {
 	Authority Authority
 	Store     Store
 	Worker    Worker
 	Explainer Explainer
 	Objects   Objects
-	// Proxies are in front of the API: the client of a request is whom they name.
+	// Proxies are in front of the API. They name the client of a request.
 	Proxies limit.Proxies
 	Log     *slog.Logger
 }
 
-// Service shows and does for users what they may. AsError tells what its errors may be shown as.
+// Service serves users according to their rights. AsError returns its errors in a form to show.
 type Service struct {
 	options    Options
 	limits     *limits
 	namespaces *namespaces
-	// flights are the pages that are about to be read.
+	// flights are the pages that wait to be read.
 	flights singleflight.Group
 }
 
@@ -90,7 +90,7 @@ func New(o Options) (*Service, error) {
 // maxToken bounds a token, in bytes. Tokens of service accounts have about a thousand.
 const maxToken = 6 << 10
 
-// Authenticate returns the user whose token a request bears. The error is ErrUnauthenticated, ErrUnavailable or ErrBusy.
+// Authenticate returns the user whose token a request has. The error is ErrUnauthenticated, ErrUnavailable or ErrBusy.
 func (s *Service) Authenticate(ctx context.Context, r *http.Request) (*User, error) {
 	token, ok := bearer(r)
 	if !ok {
@@ -105,7 +105,7 @@ func (s *Service) Authenticate(ctx context.Context, r *http.Request) (*User, err
 	return &known, nil
 }
 
-// bearer is the token of a request, in the form of RFC 6750, section 2.1. A request with several is one with none.
+// bearer returns the token of a request, in the form of RFC 6750, section 2.1. A request with several is treated as one without.
 func bearer(r *http.Request) (string, bool) {
 	values := r.Header["Authorization"]
 	if len(values) != 1 {
@@ -124,7 +124,7 @@ func bearer(r *http.Request) (string, bool) {
 
 const tokenCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/"
 
-// May reports whether a user has a right in a namespace, so that a page offers nobody what they may not.
+// May reports whether a user has a right in a namespace, so that a page offers only permitted actions.
 func (s *Service) May(ctx context.Context, u *User, namespace string, r Right) (bool, error) {
 	if !isNamespace(namespace) {
 		return false, nil
@@ -132,7 +132,8 @@ func (s *Service) May(ctx context.Context, u *User, namespace string, r Right) (
 	return s.options.Authority.Allowed(ctx, u, r, namespace)
 }
 
-// admit counts a request of a user, and returns why they may not read in a namespace, nil if they have all of some rights there.
+// admit counts a request of a user and checks some rights in a namespace. It returns nil if the user has all of them, and the
+// refusal otherwise.
 func (s *Service) admit(ctx context.Context, u *User, namespace string, rights ...Right) error {
 	if !s.limits.rate.Allow(u.Tenant()) {
 		return ErrBusy
@@ -145,7 +146,7 @@ func (s *Service) admit(ctx context.Context, u *User, namespace string, rights .
 	return nil
 }
 
-// authorize returns why a user may not, nil if they may.
+// authorize returns nil if a user has a right in a namespace, and the refusal otherwise.
 func (s *Service) authorize(ctx context.Context, u *User, namespace string, r Right) error {
 	if !isNamespace(namespace) {
 		return invalid("a namespace is at most 63 lower-case letters, digits and hyphens")
@@ -159,7 +160,7 @@ func (s *Service) authorize(ctx context.Context, u *User, namespace string, r Ri
 	return nil
 }
 
-// visit is a user in a namespace, with the rights that they need there.
+// visit is a user in a namespace, with the rights that the request needs.
 type visit struct {
 	service   *Service
 	user      *User
@@ -171,7 +172,7 @@ func (s *Service) visit(u *User, namespace string, rights ...Right) visit {
 	return visit{s, u, namespace, rights}
 }
 
-// guarded runs read for a user who has the rights.
+// guarded runs read if the user has the rights.
 func guarded[T any](ctx context.Context, v visit, read func(context.Context) (T, error)) (T, error) {
 	if err := v.service.admit(ctx, v.user, v.namespace, v.rights...); err != nil {
 		var none T
@@ -180,7 +181,7 @@ func guarded[T any](ctx context.Context, v visit, read func(context.Context) (T,
 	return inTurn(ctx, v, read)
 }
 
-// inTurn runs read when it is the user's turn.
+// inTurn runs read in the user's turn.
 func inTurn[T any](ctx context.Context, v visit, read func(context.Context) (T, error)) (T, error) {
 	var none T
 	release, err := v.service.limits.read(ctx, v.user)
@@ -197,12 +198,12 @@ func inTurn[T any](ctx context.Context, v visit, read func(context.Context) (T, 
 	return found, nil
 }
 
-// Deliveries is a page of the deliveries of a namespace, newest first.
+// Deliveries returns a page of the deliveries of a namespace, newest first.
 func (s *Service) Deliveries(ctx context.Context, u *User, namespace string, q view.Query) (view.Page[view.Delivery], error) {
 	return listed(ctx, s.visit(u, namespace), view.Deliveries, q, s.options.Store.ListDeliveries)
 }
 
-// Delivery is all that is kept of one.
+// Delivery returns one delivery with everything that is kept of it.
 func (s *Service) Delivery(ctx context.Context, u *User, namespace, id string) (view.DeliveryDetail, error) {
 	return guarded(ctx, s.visit(u, namespace, GetDelivery), func(ctx context.Context) (view.DeliveryDetail, error) {
 		if !isID(id) {
@@ -212,7 +213,7 @@ func (s *Service) Delivery(ctx context.Context, u *User, namespace, id string) (
 	})
 }
 
-// Events is a page of the events of a namespace, newest first. Long messages are cut there, and large metadata are left out.
+// Events returns a page of the events of a namespace, newest first. Long messages are cut, and large metadata is left out.
 func (s *Service) Events(ctx context.Context, u *User, namespace string, q view.Query) (view.Page[view.Event], error) {
 	return listed(ctx, s.visit(u, namespace), view.Events, q, s.shortEvents)
 }
@@ -226,13 +227,13 @@ func (s *Service) shortEvents(ctx context.Context, namespace string, q view.Quer
 	return page, err
 }
 
-// Webhooks is a page of the webhooks that came in for the Receivers of a namespace, newest first.
+// Webhooks returns a page of the webhooks for the Receivers of a namespace, newest first.
 func (s *Service) Webhooks(ctx context.Context, u *User, namespace string, q view.Query) (view.Page[view.Webhook], error) {
 	return listed(ctx, s.visit(u, namespace), view.Webhooks, q, s.options.Store.ListWebhooks)
 }
 
-// Namespaces are those with Providers, Alerts or Receivers in which a user may list deliveries. The namespace of a service account is
-// the first.
+// Namespaces returns the namespaces with Providers, Alerts or Receivers in which a user may list deliveries. The namespace of a
+// service account is the first, even without such objects.
 func (s *Service) Namespaces(ctx context.Context, u *User) (view.Namespaces, error) {
 	if !s.limits.rate.Allow(u.Tenant()) {
 		return view.Namespaces{}, ErrBusy
@@ -240,7 +241,8 @@ func (s *Service) Namespaces(ctx context.Context, u *User) (view.Namespaces, err
 	return s.namespaces.of(ctx, s.options, u)
 }
 
-// Health is how the objects of a namespace fare: Providers and Alerts for who may list deliveries, Receivers for who may list webhooks.
+// Health returns the state of the objects of a namespace. Providers and Alerts require the right to list deliveries, Receivers the
+// right to list webhooks.
 func (s *Service) Health(ctx context.Context, u *User, namespace string) ([]view.Health, error) {
 	if !s.limits.rate.Allow(u.Tenant()) {
 		return nil, ErrBusy

@@ -8,9 +8,9 @@ import (
 	"notifier/internal/event/view"
 )
 
-// listed reads a page of a list for a user who has the right to that. Requests of one user for the same page that wait at the same time are
-// one read: a page that is open in many tabs, or asked for again and again, costs no more than one. A request joins a read that still waits
-// for its turn, never one that has begun, so the answer is as new as the request.
+// listed reads a page of a list if the user has the right. Concurrent waiting requests of one user for the same page are one
+// read, so a page in many tabs, or a page that is requested again and again, costs one. A request joins a waiting read, never a read
+// that has begun, so the answer is as new as the request.
 func listed[T any](
 	ctx context.Context, v visit, list view.List, q view.Query, read func(context.Context, string, view.Query) (view.Page[T], error),
 ) (view.Page[T], error) {
@@ -26,7 +26,7 @@ func listed[T any](
 			})
 		})
 		if errors.Is(err, context.Canceled) && ctx.Err() == nil {
-			continue // the client of the request that was to read has gone
+			continue // the client of the request that was to read has disconnected
 		}
 		p, _ := page.(view.Page[T])
 		return p, err

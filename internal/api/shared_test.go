@@ -11,8 +11,8 @@ import (
 	"notifier/internal/event/view"
 )
 
-// T6. Fails when each of a user's requests for one page costs a read, when one is answered by a read that began before it, or when another
-// user, namespace, list or query has a part in that.
+// T6. Fails when each of a user's requests for one page costs a read, or when a request is answered by a read that began before it.
+// Also fails when requests for another user, namespace, list or query share the read.
 func TestT6RequestsForOnePageThatWaitAreOneRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -50,7 +50,7 @@ func TestT6RequestsForOnePageThatWaitAreOneRead(t *testing.T) {
 	})
 }
 
-// Fails when the requests that wait with one are told that its client has gone.
+// Fails when waiting requests that share a read fail because the client of one of them has disconnected.
 func TestARequestOutlivesTheClientWithWhomItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

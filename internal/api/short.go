@@ -7,13 +7,14 @@ import (
 	"notifier/internal/event/view"
 )
 
-// An event in a list has at most so much of its message and its metadata, in bytes: a page has five hundred. An explanation has all of it.
+// shortMessage and shortMetadata bound the message and the metadata of an event in a list, in bytes: a page has five hundred
+// events. An explanation has all of both.
 const (
 	shortMessage  = 1024
 	shortMetadata = 2048
 )
 
-// shortened is an event as a list has it.
+// shortened returns an event as it is in a list.
 func shortened(e view.Event) view.Event {
 	e.Message = short(e.Message, shortMessage)
 	left := shortMetadata
@@ -29,7 +30,7 @@ func shortened(e view.Event) view.Event {
 	return e
 }
 
-// short cuts a text to at most n bytes, at a character, and marks it.
+// short cuts a text to at most n bytes, between characters, and marks the cut.
 func short(text string, n int) string {
 	const mark = "…"
 	if len(text) <= n {

@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// User is the owner of a token, as the Kubernetes API knows them.
+// User is the owner of a token, as the Kubernetes API describes the user.
 type User struct {
 	Name, UID string
 	Groups    []string
 	Extra     map[string][]string
-	// Key is the digest of the token, under which what is known of the user is kept.
+	// Key is the digest of the token. Results about the user are kept under it.
 	Key [sha256.Size]byte
 	// token is the bearer token, reviewed again while a watch lasts.
 	token secret
-	// from is the address that the token came from.
+	// from is the address from which the token was sent.
 	from netip.Addr
 }
 
-// Namespace is that of a service account, empty for other users.
+// Namespace returns the namespace of a service account, empty for other users.
 func (u *User) Namespace() string {
 	rest, ok := strings.CutPrefix(u.Name, "system:serviceaccount:")
 	namespace, _, both := strings.Cut(rest, ":")
@@ -30,7 +30,7 @@ func (u *User) Namespace() string {
 	return namespace
 }
 
-// Tenant is the key of what a user may use: the name, or for a service account its namespace.
+// Tenant returns the key of a user's limits: the name, or for a service account its namespace.
 func (u *User) Tenant() string {
 	if namespace := u.Namespace(); namespace != "" {
 		return "system:serviceaccounts:" + namespace
@@ -38,16 +38,16 @@ func (u *User) Tenant() string {
 	return u.Name
 }
 
-// String is the user's name.
+// String returns the user's name.
 func (u *User) String() string { return u.Name }
 
-// GoString is the user's name.
+// GoString returns the user's name.
 func (u *User) GoString() string { return u.Name }
 
-// LogValue is the user's name.
+// LogValue returns the user's name.
 func (u *User) LogValue() slog.Value { return slog.StringValue(u.Name) }
 
-// secret is a token, which prints as nothing.
+// secret is a token. It prints as an empty text.
 type secret string
 
 func (secret) String() string       { return "" }

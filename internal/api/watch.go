@@ -14,31 +14,31 @@ import (
 )
 
 const (
-	// heartbeat is how often a watch without news says that it is there.
+	// heartbeat is the interval at which a watch without news sends a sign of life.
 	heartbeat = 15 * time.Second
 	// sendTimeout bounds the sending of one item.
 	sendTimeout = 10 * time.Second
-	// maxBehind is how many items a watch may be behind. One that is more ends, and its client lists anew.
+	// maxBehind bounds the items that a watch has not sent yet. Beyond it the watch ends, and its client lists anew.
 	maxBehind = 256
 )
 
 // errBehind ends a watch whose client reads too slowly.
 var errBehind = &Error{Status: http.StatusTooManyRequests, Text: "the watch was read too slowly; list anew and watch again"}
 
-// watchOf is what a watch is of.
+// watchOf is the subject of a watch.
 type watchOf struct {
 	namespace string
 	list      view.List
 	query     view.Query
 }
 
-// late is how much earlier than an item that was sent another one may be that is stored after it: items have the time at which they came
-// about, and the streams of a list are read side by side.
+// late is how much older than a sent item a later stored item may be. An item has the time at which it happened, and the streams of
+// a list are read concurrently.
 var late = map[view.List]time.Duration{view.Deliveries: 5 * time.Second, view.Events: 5 * time.Second, view.Webhooks: 2 * time.Minute}
 
-// watch answers with server-sent events (the section of that name in the HTML standard): an event "item" for each new item of a list, with
-// its time as the ID, and one "error" where the watch ends before its time. A client that comes back with the last ID is sent what came
-// since, and so is one that asks for a time by since. The first may be sent an item again that it has.
+// watch answers with server-sent events (the section of that name in the HTML standard). Each new item of a list is an event "item"
+// with its time as the ID. An event "error" is sent if the watch ends early. A client that returns with the last ID receives the
+// items since then, and so does a client that names a time by since. With the last ID some items may be sent twice.
 func (h *Handler) watch(w http.ResponseWriter, r *http.Request, u *User, of watchOf) error {
 	if last := r.Header.Get("Last-Event-ID"); last != "" {
 		at, err := time.Parse(time.RFC3339Nano, last)
@@ -75,7 +75,7 @@ func (h *Handler) watch(w http.ResponseWriter, r *http.Request, u *User, of watc
 	return h.stream(ctx, w, missed, news, sent)
 }
 
-// stream sends what was missed and then what is new. Once it has begun, the client is told of an error by an event.
+// stream sends the missed items and then the new ones. Once it has begun, it reports an error as an event.
 func (h *Handler) stream(ctx context.Context, w http.ResponseWriter, missed *missed, news *news, sent func()) error {
 	s, err := newStream(w)
 	if err != nil {
@@ -83,21 +83,21 @@ func (h *Handler) stream(ctx context.Context, w http.ResponseWriter, missed *mis
 	}
 	failure := h.pass(ctx, s, missed, news, sent)
 	if failure != nil && !errors.Is(failure, errGone) {
-		_ = s.fail(failure) // the client is told, or it has gone
+		_ = s.fail(failure) // a write error means that the client has disconnected
 	}
 	return nil
 }
 
-// news are the new items of a watch, and why there are no more.
+// news are the new items of a watch, and the reason for its end.
 type news struct {
 	items chan any
 	begun chan struct{}
 	done  chan error
-	// since is when they began.
+	// since is the time from which they are complete.
 	since time.Time
 }
 
-// handler is a handler of items that keeps them for a stream, and never waits for it.
+// handler returns a handler that keeps selected items for a stream, and never waits for the stream.
 func (n *news) handler(q view.Query) func(any) error {
 	return func(item any) error {
 		switch i := item.(type) {
@@ -119,7 +119,7 @@ func (n *news) handler(q view.Query) func(any) error {
 	}
 }
 
-// begin waits until all that is stored from then on is among the news.
+// begin waits until all items stored from then on are among the news.
 func (n *news) begin(ctx context.Context, stopping <-chan struct{}) error {
 	timer := time.NewTimer(readTimeout)
 	defer timer.Stop()
@@ -138,7 +138,8 @@ func (n *news) begin(ctx context.Context, stopping <-chan struct{}) error {
 	}
 }
 
-// pass sends what was missed, and items until the watch ends, and returns why: nil when its time is over. It calls sent after the first.
+// pass sends the missed items, and then new ones until the watch ends. It returns nil after watchTime, and the reason for any other
+// end. It calls sent after the missed items.
 func (h *Handler) pass(ctx context.Context, s *stream, missed *missed, news *news, sent func()) error {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
@@ -184,16 +185,16 @@ func (h *Handler) pass(ctx context.Context, s *stream, missed *missed, news *new
 var (
 	errStopping = &Error{Status: http.StatusServiceUnavailable, Text: "this replica stops; watch again", RetryAfter: time.Second}
 	errGap      = &Error{Status: http.StatusGone, Text: "more came since then than a watch sends; list anew and watch from now on"}
-	// errGone ends a watch whose client has gone.
+	// errGone ends a watch whose client has disconnected.
 	errGone = errors.New("the client has gone")
 )
 
-// missed is what came before a watch began, oldest first, as it is sent.
+// missed are the items before the start of a watch, oldest first, in the form in which they are sent.
 type missed struct {
 	events [][]byte
-	// size is that of all together, in bytes.
+	// size is the size of all events together, in bytes.
 	size int
-	// seen has a hash of each: what is among the news as well is sent once.
+	// seen has a hash of each event, so that an item that is also among the news is sent once.
 	seen map[uint64]struct{}
 	seed maphash.Seed
 }
@@ -212,7 +213,7 @@ func (m *missed) has(event []byte) bool {
 	return is
 }
 
-// catchUp finds the items since the time that the query names. More than a page of them is an error.
+// catchUp returns the items since the time in the query. More than a page of them is an error.
 func (h *Handler) catchUp(ctx context.Context, u *User, of watchOf) (*missed, error) {
 	m := &missed{seen: map[uint64]struct{}{}, seed: maphash.MakeSeed()}
 	if of.query.Since.IsZero() {
@@ -260,7 +261,7 @@ type stream struct {
 	control *http.ResponseController
 }
 
-// newStream begins the answer. Each event has a time-out of its own.
+// newStream begins the answer. Each event has its own write deadline.
 func newStream(w http.ResponseWriter) (*stream, error) {
 	s := &stream{w, http.NewResponseController(w)}
 	if err := s.control.SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil {
@@ -268,12 +269,12 @@ func newStream(w http.ResponseWriter) (*stream, error) {
 	}
 	header := w.Header()
 	header.Set("Content-Type", "text/event-stream")
-	header.Set("X-Accel-Buffering", "no") // proxies that know it pass each event on at once
+	header.Set("X-Accel-Buffering", "no") // proxies that know it forward each event at once
 	w.WriteHeader(http.StatusOK)
 	return s, s.control.Flush()
 }
 
-// item sends an item, unless it was among what was missed.
+// item sends an item, unless it was among the missed ones.
 func (s *stream) item(item any, missed *missed) error {
 	event, err := eventOf(item)
 	if err != nil || missed.has(event) {
@@ -282,7 +283,7 @@ func (s *stream) item(item any, missed *missed) error {
 	return s.write(event)
 }
 
-// eventOf is an item as it is sent, with its time as the ID.
+// eventOf returns an item as an event, with its time as the ID.
 func eventOf(item any) ([]byte, error) {
 	var at time.Time
 	switch i := item.(type) {
@@ -300,15 +301,15 @@ func eventOf(item any) ([]byte, error) {
 	return eventText("item", idOfTime(at), data), nil
 }
 
-// place says that there is nothing new until then: a client that comes back goes on from there. An event without data has its ID remembered,
-// and is told to nobody.
+// place reports that nothing is new until at, so that a client that returns continues from there. Browsers remember the ID of an
+// event without data and pass the event to no listener.
 func (s *stream) place(at time.Time) error {
 	return s.write([]byte("id: " + idOfTime(at) + "\n\n"))
 }
 
 func idOfTime(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) }
 
-// fail says why the stream ends.
+// fail sends the reason for the end of the stream.
 func (s *stream) fail(why error) error {
 	data, err := json.Marshal(struct {
 		Error string `json:"error"`
@@ -319,7 +320,7 @@ func (s *stream) fail(why error) error {
 	return s.write(eventText("error", "", data))
 }
 
-// eventText is one event. Data is JSON, which has no line breaks.
+// eventText returns one event. The data is JSON, which has no line breaks.
 func eventText(name, id string, data []byte) []byte {
 	text := "event: " + name + "\n"
 	if id != "" {

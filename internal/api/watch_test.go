@@ -59,9 +59,9 @@ func (w *world) serve() *http.Client {
 type watching struct {
 	*testing.T
 	resp *http.Response
-	// events are what was read, once something reads.
+	// events are the events read, once a reader runs.
 	events chan told
-	// send hands the watch an item.
+	// send passes an item to the watch.
 	send func(any) error
 }
 
@@ -76,7 +76,7 @@ func (w *world) watch(client *http.Client, user, query string, header http.Heade
 	return s
 }
 
-// open opens a watch that nobody reads.
+// open opens a watch and does not read it.
 func (w *world) open(client *http.Client, user, query string, header http.Header) *watching {
 	w.Helper()
 	r, err := http.NewRequestWithContext(w.Context(), http.MethodGet, "http://api/v1/namespaces/team-a/deliveries?watch=1"+query, http.NoBody)
@@ -99,7 +99,7 @@ func (w *world) open(client *http.Client, user, query string, header http.Header
 	return s
 }
 
-// read reads events, without those that have an ID alone, to the end.
+// read reads events to the end, without those that have only an ID.
 func (s *watching) read() {
 	defer close(s.events)
 	var e told
@@ -120,13 +120,13 @@ func (s *watching) read() {
 	}
 }
 
-// next is the next event: its name, ID and data. All are empty at the end.
+// next returns the next event: its name, ID and data. All are empty at the end.
 func (s *watching) next() (name, id, data string) {
 	e := <-s.events
 	return e.name, e.id, e.data
 }
 
-// W5. Fails when a watch outlives a right, or a token, by more than ten seconds, and when it does not say why it ends.
+// W5. Fails when a watch outlives a right, or a token, by more than ten seconds, or when it ends without a reason.
 func TestW5AWatchEndsWithTheRightToIt(t *testing.T) {
 	for name, end := range map[string]func(*authority){
 		"the right is revoked": func(a *authority) { a.revoke("jane", "team-a", "watch deliveries") },
@@ -141,7 +141,7 @@ func TestW5AWatchEndsWithTheRightToIt(t *testing.T) {
 				if kind := s.resp.Header.Get("Content-Type"); kind != "text/event-stream" {
 					t.Fatalf("%d %s", s.resp.StatusCode, kind)
 				}
-				<-time.After(61 * time.Second) // beyond every time-out of a request, and between two looks
+				<-time.After(61 * time.Second) // beyond every time-out of a request, and between two checks
 				must(t, s.send(view.Delivery{ID: "aa", Time: time.Now()}))
 				if got, id, data := s.next(); got != "item" || id == "" || !strings.Contains(data, `"id":"aa"`) {
 					t.Fatalf("got %q %q %q", got, id, data)
@@ -151,7 +151,7 @@ func TestW5AWatchEndsWithTheRightToIt(t *testing.T) {
 				if got, _, data := s.next(); got != "error" || !strings.Contains(data, `"error"`) {
 					t.Errorf("got %q %q", got, data)
 				}
-				if took := time.Since(revoked); took > 3*time.Second { // as package access counts with
+				if took := time.Since(revoked); took > 3*time.Second { // package access relies on this bound
 					t.Errorf("it took %s", took)
 				}
 				if got, _, _ := s.next(); got != "" {
@@ -169,7 +169,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// Fails when a watch begins for who may list but not watch, or watches when the right to list is missing for what came before.
+// Fails when a watch begins with the right to list but without the right to watch. Also fails when it sends earlier items without
+// the right to list.
 func TestAWatchNeedsItsOwnRight(t *testing.T) {
 	w := newWorld(t)
 	w.authority.grant("jane", "team-a", "list deliveries")
@@ -185,7 +186,7 @@ func TestAWatchNeedsItsOwnRight(t *testing.T) {
 	})
 }
 
-// Fails when a client that comes back is not sent what it missed, in order, or a query's names and state do not select.
+// Fails when a returning client does not receive the missed items in order, or when a query's names and state do not select.
 func TestAWatchGoesOnFromTheLastItem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -222,8 +223,8 @@ func TestAWatchGoesOnFromTheLastItem(t *testing.T) {
 	})
 }
 
-// Fails when what came since is listed before what is new is kept: something between the two would be missed. Fails when what is in both is
-// sent twice.
+// Fails when the earlier items are listed before new ones are kept: an item between the two would be missed. Also fails when an
+// item in both is sent twice.
 func TestAWatchMissesNothingBetweenWhatCameAndWhatIsNew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -250,7 +251,7 @@ func TestAWatchMissesNothingBetweenWhatCameAndWhatIsNew(t *testing.T) {
 	})
 }
 
-// Fails when a client that was sent no item cannot come back to where it was: what came in between would be missed.
+// Fails when a client that received no item cannot continue from its place: the items in between would be missed.
 func TestAWatchWithoutNewsSaysWhereItIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -268,7 +269,8 @@ func TestAWatchWithoutNewsSaysWhereItIs(t *testing.T) {
 	})
 }
 
-// Fails when a client that does not read what came before keeps its watch after its right, or when what waits for it has no bound in bytes.
+// Fails when a client that does not read the missed items keeps its watch after its right, or when the unsent items have no bound
+// in bytes.
 func TestAClientThatDoesNotReadWhatItMissedIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -296,7 +298,7 @@ func TestAClientThatDoesNotReadWhatItMissedIsBounded(t *testing.T) {
 	}
 }
 
-// Fails when a client that does not read holds up who hands the items out, or is not told that it missed some.
+// Fails when a client that does not read delays Follow, or gets no error that it missed items.
 func TestASlowClientEndsItsOwnWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -318,7 +320,8 @@ func TestASlowClientEndsItsOwnWatch(t *testing.T) {
 	})
 }
 
-// Fails when an open watch holds up the end of the process, when one that lasted half an hour does not end, or when its client must guess.
+// Fails when an open watch delays the end of the process, when a watch does not end after half an hour, or when it ends without a
+// reason.
 func TestWatchesEndWithTheProcessAndWithTheirTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -340,7 +343,7 @@ func TestWatchesEndWithTheProcessAndWithTheirTime(t *testing.T) {
 	})
 }
 
-// Fails when the watches of one user are without a bound, or take those of another.
+// Fails when the watches of one user have no bound, or take those of another.
 func TestT6WatchesOfAUserAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

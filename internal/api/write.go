@@ -11,7 +11,7 @@ import (
 	"strconv"
 )
 
-// send answers with a value. How many bytes of answers wait for their readers at a time is bounded.
+// send answers with a value. It waits while too many bytes of answers are being sent.
 func (h *Handler) send(w http.ResponseWriter, r *http.Request, u *User, value any) error {
 	body, err := json.Marshal(value)
 	if err != nil {
@@ -26,11 +26,11 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, u *User, value an
 	return nil
 }
 
-// writeJSON answers with a value that encodes.
+// writeJSON answers with a value that can be encoded.
 func writeJSON(w http.ResponseWriter, status int, value any) {
 	body, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // it is one of ours, of texts alone
+		panic(err) // the values are ours and have only texts
 	}
 	writeBody(w, status, body)
 }
@@ -40,13 +40,13 @@ func writeBody(w http.ResponseWriter, status int, body []byte) {
 	header.Set("Content-Type", "application/json")
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // the client has gone
+	_, _ = w.Write(body) // an error means that the client has disconnected
 }
 
-// maxBody bounds the body of a request, in bytes: a thousand IDs have some forty thousand.
+// maxBody bounds the body of a request, in bytes. A thousand IDs have some forty thousand.
 const maxBody = 128 << 10
 
-// readJSON reads the body of a request, which is one JSON document of known fields.
+// readJSON decodes the body of a request, which is one JSON document of known fields.
 func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return &Error{Status: http.StatusUnsupportedMediaType, Text: "send a JSON document with \"Content-Type: application/json\""}
@@ -66,8 +66,8 @@ func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
 	return nil
 }
 
-// Sending takes the place of an answer of so many bytes, until release says that its reader has them. How many wait for their readers is
-// bounded for each user and for all.
+// Sending waits for capacity to send an answer of n bytes. The caller calls release once it is sent. The bytes that are being sent
+// are bounded for each user and for all.
 func (s *Service) Sending(ctx context.Context, u *User, n int) (release func(), err error) {
 	return take(ctx, s.limits.answers, u, int64(n))
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// pluginName begins the name of the binary where it is a plugin of kubectl.
+// pluginName begins the name of the binary if it is a plugin of kubectl.
 const pluginName = "kubectl-"
 
-// Add adds the commands that ask the API to root.
+// Add adds the commands that call the API to root.
 func Add(root *cobra.Command) {
 	if name := filepath.Base(os.Args[0]); strings.HasPrefix(name, pluginName) {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl " + strings.TrimPrefix(name, pluginName)}
@@ -29,7 +29,7 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	return c
 }
 
-// asking returns a command that asks the API. run is given its arguments.
+// asking returns a command that calls the API. run receives the session and the arguments.
 func asking(c *cobra.Command, flags func(*pflag.FlagSet, *session), run func(ctx context.Context, s *session, args []string) error) *cobra.Command {
 	s := &session{}
 	s.connection.flags(c.Flags())
@@ -56,7 +56,7 @@ func asking(c *cobra.Command, flags func(*pflag.FlagSet, *session), run func(ctx
 	return c
 }
 
-// flags declares how results are written.
+// flags declares the flag for the form of results.
 func (o *output) flags(fs *pflag.FlagSet) {
 	fs.StringVarP(&o.format, "output", "o", formatTable, fmt.Sprintf("form of the output: one of %s", strings.Join(formats, ", ")))
 }

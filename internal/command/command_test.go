@@ -28,7 +28,7 @@ func TestAListShowsAllPagesUpToItsLimit(t *testing.T) {
 		"AGE", "3h", "dead", "Kustomization/apps", "HealthCheckFailed", "all", "slack", "3f1c", "77aa", "the destination answered 503")
 }
 
-// Fails when -A asks for one namespace only, or does not say of which namespace an item is.
+// Fails when -A asks for one namespace only, or does not show the namespace of an item.
 func TestAllNamespacesAreThoseThatTheCallerMayList(t *testing.T) {
 	other := dead
 	other.Namespace, other.ID = "team-b", "99ff"
@@ -40,7 +40,7 @@ func TestAllNamespacesAreThoseThatTheCallerMayList(t *testing.T) {
 	call(t, api, "deliveries", "list", "-A").wants(t, "NAMESPACE", "team-a", "team-b", "3f1c", "99ff")
 }
 
-// Fails when the output for programs is not what the API answered.
+// Fails when the output for programs differs from the API's answer.
 func TestTheOutputForProgramsIsWhatTheAPIAnswered(t *testing.T) {
 	api := newFakeAPI(t, map[string]any{
 		"GET /v1/namespaces/team-a/deliveries?limit=50": view.Page[view.Delivery]{Items: []view.Delivery{dead}},
@@ -56,7 +56,7 @@ func TestTheOutputForProgramsIsWhatTheAPIAnswered(t *testing.T) {
 	}
 }
 
-// Fails when a text that Git or a stranger wrote reaches the terminal with characters that steer it.
+// Fails when a text from Git or from a stranger reaches the terminal with characters that control it.
 func TestHostileTextSteersNoTerminal(t *testing.T) {
 	hostile := dead
 	hostile.Object.Name = "\x1b]0;owned\x07\x1b[2Japps"
@@ -80,7 +80,7 @@ func TestHostileTextSteersNoTerminal(t *testing.T) {
 	}
 }
 
-// Fails when what came is not shown, when a stream that ended is not begun again where it ended, or when the end of a right is not told.
+// Fails when a new item is not shown, when an ended stream is not continued from its end, or when a revoked right is not reported.
 func TestAWatchShowsWhatComesAndEndsWithTheRight(t *testing.T) {
 	item, err := json.Marshal(dead)
 	if err != nil {
@@ -117,7 +117,8 @@ func TestAnExplanationNamesTheFieldThatDecided(t *testing.T) {
 	call(t, api, "events", "explain", "9b2e").wants(t, "errors", "yes", "dead 3f1c", "infos", "no", "spec.eventSeverity", "takes errors only")
 }
 
-// Fails when a replay of everything is asked for by a command line that selects nothing, or more is asked for than was selected.
+// Fails when a command line that selects nothing requests a replay of everything, or when a request selects more than its command
+// line.
 func TestAReplayAsksForWhatWasSelected(t *testing.T) {
 	var asked []view.ReplayRequest
 	more := true
@@ -141,7 +142,7 @@ func TestAReplayAsksForWhatWasSelected(t *testing.T) {
 	}
 }
 
-// Fails when a test's outcome is told before it is known, or a failure is taken for a success.
+// Fails when a test's outcome is shown before it is known, or when a failure is shown as a success.
 func TestATestTellsWhatBecameOfIt(t *testing.T) {
 	looks := 0
 	outcome := view.StateSent

@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	// serverVariable is the environment's --server.
+	// serverVariable is the environment variable for --server.
 	serverVariable = "NOTIFIER_SERVER"
 	// dialTimeout bounds a TLS handshake, answerTimeout the time until an answer begins.
 	dialTimeout   = 10 * time.Second
 	answerTimeout = 30 * time.Second
 )
 
-// connection says which API is asked, and as whom.
+// connection selects the API to call, and the identity of the caller.
 type connection struct {
 	kubeconfig, context, namespace string
 	server, serverCA               string
@@ -35,7 +35,7 @@ type connection struct {
 	install                        string
 
 	loaded clientcmd.ClientConfig
-	// address is where the API was found, and token says who asks.
+	// address is the address of the API, and token returns the caller's token.
 	address string
 	token   func(context.Context) (string, error)
 }
@@ -52,7 +52,7 @@ func (c *connection) flags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.install, "install-namespace", "", "namespace of notifier, for the port-forward; the default is the first of "+fmt.Sprint(installs))
 }
 
-// config is the kubeconfig as the flags narrow it.
+// config returns the kubeconfig, narrowed by the flags.
 func (c *connection) config() clientcmd.ClientConfig {
 	if c.loaded == nil {
 		rules := clientcmd.NewDefaultClientConfigLoadingRules()
@@ -64,7 +64,7 @@ func (c *connection) config() clientcmd.ClientConfig {
 	return c.loaded
 }
 
-// ns is the namespace that is asked about.
+// ns returns the namespace of the command.
 func (c *connection) ns() (string, error) {
 	namespace, _, err := c.config().Namespace()
 	if err != nil {
@@ -73,7 +73,7 @@ func (c *connection) ns() (string, error) {
 	return namespace, nil
 }
 
-// open returns a client of the API. close ends what it holds open.
+// open returns a client of the API. close releases its resources.
 func (c *connection) open(ctx context.Context) (api *client.Client, close func(), err error) {
 	kube, err := c.config().ClientConfig()
 	if err != nil {
@@ -98,7 +98,7 @@ func (c *connection) open(ctx context.Context) (api *client.Client, close func()
 	return api, done, nil
 }
 
-// transport sends requests to notifier's API with the caller's token.
+// transport returns a transport that sends requests to notifier's API with the caller's token.
 func (c *connection) transport(ctx context.Context, kube *rest.Config, server string) (http.RoundTripper, error) {
 	if err := confidential(server); err != nil {
 		return nil, err
@@ -119,11 +119,11 @@ func (c *connection) transport(ctx context.Context, kube *rest.Config, server st
 	return c.credentials(ctx, kube, base)
 }
 
-// confidential reports an error for a server that the token would reach in the clear.
+// confidential returns an error for a server that would receive the token in the clear.
 func confidential(server string) error {
 	u, err := url.Parse(server)
 	if err != nil || u.Scheme != "http" {
-		return nil // client.New says what is wrong
+		return nil // client.New reports the fault
 	}
 	if addr, err := netip.ParseAddr(u.Hostname()); err == nil && addr.IsLoopback() || u.Hostname() == "localhost" {
 		return nil

@@ -13,17 +13,17 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// tokenSeconds is how long a token that is requested lives, in seconds.
+// tokenSeconds is the lifetime of a requested token, in seconds.
 const tokenSeconds = int64(3600)
 
-// credentials adds the caller's token to each request that base sends: the one that the kubeconfig has or its plugin makes, else one that
-// is requested for a service account. A certificate is of no use to notifier, which cannot check it, and is not sent.
+// credentials returns a transport that adds the caller's token to each request and sends it by base. The token is from the
+// kubeconfig or its plugin, else it is requested for a service account. A certificate is not sent, since notifier cannot check it.
 func (c *connection) credentials(ctx context.Context, kube *rest.Config, base http.RoundTripper) (http.RoundTripper, error) {
 	if kube.Impersonate.UserName != "" {
 		return nil, errors.New("the kubeconfig impersonates another user, which notifier's API does not do: use a context without \"as\"")
 	}
 	own := rest.CopyConfig(kube)
-	own.Username, own.Password = "", "" // of the API server alone
+	own.Username, own.Password = "", "" // for the API server alone
 	own.UserAgent = ""
 	adding, err := rest.HTTPWrappersForConfig(own, base)
 	if err != nil {
@@ -44,7 +44,7 @@ func (c *connection) credentials(ctx context.Context, kube *rest.Config, base ht
 	return bearer{token, base}, nil
 }
 
-// errSeen ends a request that is made to see its headers.
+// errSeen ends a request that is made only for its headers.
 var errSeen = errors.New("seen")
 
 // seen is a RoundTripper that sends nothing and keeps the header Authorization.
@@ -55,7 +55,7 @@ func (s *seen) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, errSeen
 }
 
-// configured returns the token that a configuration has or its plugin makes, empty for none.
+// configured returns the token of a configuration or of its plugin, empty for none.
 func configured(ctx context.Context, config *rest.Config) (string, error) {
 	s := &seen{}
 	adding, err := rest.HTTPWrappersForConfig(config, s)
@@ -77,7 +77,7 @@ func configured(ctx context.Context, config *rest.Config) (string, error) {
 	return token, nil
 }
 
-// requestToken asks the API server for a token of the service account.
+// requestToken requests a token of the service account from the API server.
 func (c *connection) requestToken(ctx context.Context, kube *rest.Config) (string, error) {
 	namespace, err := c.ns()
 	if err != nil {

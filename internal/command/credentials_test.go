@@ -33,7 +33,7 @@ func TestTheTokenGoesToTheAPIAlone(t *testing.T) {
 	}
 }
 
-// Fails when the API server's password or a certificate is sent, or an impersonation is passed over.
+// Fails when the API server's password or a certificate is sent, or an impersonation is ignored.
 func TestOnlyATokenIsSent(t *testing.T) {
 	api := newFakeAPI(t, nil)
 	for _, user := range []string{"{username: admin, password: secret}", "{token: " + token + ", as: other}"} {
@@ -44,7 +44,7 @@ func TestOnlyATokenIsSent(t *testing.T) {
 	}
 }
 
-// Fails when a caller without a token is not given one of the service account, or one with a plugin is asked for one.
+// Fails when a caller without a token gets none for the service account, or when a token is requested for a caller with a plugin.
 func TestACallerWithoutATokenAsksForOne(t *testing.T) {
 	api := newFakeAPI(t, map[string]any{"GET /v1/namespaces/team-a/events?limit=50": view.Page[view.Event]{}})
 	var path string
@@ -69,7 +69,7 @@ func TestACallerWithoutATokenAsksForOne(t *testing.T) {
 	callWith(t, append(line, kubeconfig(t, "https://127.0.0.1:1", user))).wants(t)
 }
 
-// Fails when the link does not sign in, or the token stands where a server or a log would see it.
+// Fails when the link does not sign in, or when the token is in a part that a server or a log sees.
 func TestTheLinkHasTheTokenBehindTheHash(t *testing.T) {
 	api := newFakeAPI(t, nil)
 	r := call(t, api, "ui")

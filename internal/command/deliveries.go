@@ -55,7 +55,7 @@ func deliveriesList() *cobra.Command {
 	})
 }
 
-// deliveryFlags declares those that select deliveries.
+// deliveryFlags declares the flags that select deliveries.
 func (s *selection) deliveryFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&s.query.Provider, "provider", "", "only those to this Provider")
 	fs.StringVar(&s.query.Alert, "alert", "", "only those of this Alert")
@@ -122,7 +122,7 @@ func status(code int) string {
 	return strconv.Itoa(code)
 }
 
-// showMessage writes what the destination is told.
+// showMessage writes the message to the destination.
 func showMessage(b *strings.Builder, d *view.DeliveryDetail) {
 	m := d.Message
 	if m == nil {

@@ -1,7 +1,7 @@
-// Package command is what a tenant or an administrator types: deliveries, events, webhooks and providers of a namespace, as a command of
-// its own or as a plugin of kubectl. It reads the caller's kubeconfig for who the caller is, and asks the API of notifier, which decides
-// what the caller may see.
+// Package command has the commands for tenants and administrators: deliveries, events, webhooks and providers of a namespace, as a
+// program of its own or as a plugin of kubectl. It takes the caller's identity from the kubeconfig and calls the API of notifier,
+// which authorizes the caller.
 //
-// The caller's token goes to that API alone: over HTTPS, or over a connection to this machine, and never after a redirect. What the API
-// answers is shown without the characters that steer a terminal, since it quotes what Git and strangers said.
+// The caller's token is sent to that API alone: over HTTPS, or over a connection to this machine, and never after a redirect.
+// Answers are shown without the characters that control a terminal, since they quote texts from Git and from strangers.
 package command

@@ -76,7 +76,7 @@ func yesNo(yes bool) string {
 	return "no"
 }
 
-// deliveryOf names the delivery of a decision and its state.
+// deliveryOf returns the state and the ID of a decision's delivery, empty if nothing is kept of it.
 func deliveryOf(d view.Decision) string {
 	if d.Delivery == nil {
 		return ""

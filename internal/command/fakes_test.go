@@ -14,10 +14,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// token is the caller's in the kubeconfig of the tests.
+// token is the caller's token in the kubeconfig of the tests.
 const token = "the-callers-token"
 
-// fakeAPI answers each path with what it is given, to callers with the token.
+// fakeAPI answers each path with its given answer, to callers with the token.
 type fakeAPI struct {
 	*httptest.Server
 	asked []*http.Request
@@ -49,7 +49,7 @@ func newFakeAPI(t *testing.T, answers map[string]any) *fakeAPI {
 	return f
 }
 
-// kubeconfig writes one whose user has the given fields, in YAML, for an API server at an address.
+// kubeconfig writes a kubeconfig whose user has the given fields, in YAML, for an API server at an address.
 func kubeconfig(t *testing.T, server, user string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
@@ -66,7 +66,7 @@ users: [{name: u, user: ` + user + `}]
 	return path
 }
 
-// result is what a command wrote and returned.
+// result is the output and the error of a command.
 type result struct {
 	out, notes string
 	err        error

@@ -12,25 +12,25 @@ import (
 	"notifier/internal/event/view"
 )
 
-// maxWatched is how many namespaces are watched at a time: the API allows a user no more.
+// maxWatched bounds the namespaces that are watched at a time: the API allows a user no more.
 const maxWatched = 16
 
-// following are the watches of a list.
+// following has the watches of a list.
 type following[T any] struct {
 	session *session
 	columns []column[T]
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	watches sync.WaitGroup
-	// listed is closed when what there was is shown. What comes before waits for it.
+	// listed is closed once the listed items are shown. New items wait for it.
 	listed chan struct{}
 
 	mu sync.Mutex
-	// seen are the items that were listed, in JSON, but for those that came as well.
+	// seen has the listed items, in JSON, except those that a watch has sent since.
 	seen map[string]bool
 }
 
-// follow begins to watch some namespaces. It returns when all that is stored from then on will come.
+// follow begins to watch some namespaces. It returns once all watches have begun: items stored from then on will be shown.
 func follow[T any](ctx context.Context, s *session, namespaces []string, of view.List, columns []column[T]) (*following[T], error) {
 	if n := len(namespaces); n > maxWatched {
 		return nil, fmt.Errorf("--watch takes at most %d namespaces, and you may list %d: name one with -n", maxWatched, n)
@@ -52,7 +52,7 @@ func follow[T any](ctx context.Context, s *session, namespaces []string, of view
 	return f, nil
 }
 
-// watch watches one namespace until the watches end. It says once that it has begun.
+// watch watches one namespace until the watches end. It sends to opened once, when it has begun.
 func (f *following[T]) watch(namespace string, of view.List, opened chan<- struct{}) error {
 	q := f.session.query
 	q.Since, q.Until, q.Limit = time.Time{}, time.Time{}, 0
@@ -86,7 +86,7 @@ func (f *following[T]) note(text string) {
 	fmt.Fprintln(f.session.notes, plain(text))
 }
 
-// show shows what comes beside the items that were listed, until the caller stops it or the API does not answer any more.
+// show shows the new items beside the listed ones, until the caller stops it or the API no longer answers.
 func (f *following[T]) show(listed []T) error {
 	f.seen = map[string]bool{}
 	for _, item := range listed {
@@ -103,7 +103,7 @@ func (f *following[T]) end() {
 	f.watches.Wait()
 }
 
-// cause is why the watches ended, nil if the caller stopped them.
+// cause returns the reason for the end of the watches, nil if the caller stopped them.
 func (f *following[T]) cause() error {
 	if err := context.Cause(f.ctx); !errors.Is(err, context.Canceled) {
 		return err
@@ -111,8 +111,8 @@ func (f *following[T]) cause() error {
 	return nil
 }
 
-// keyOf tells an item from others.
+// keyOf returns a text that is equal for equal items.
 func keyOf(item any) string {
-	text, _ := json.Marshal(item) // what came in JSON has a form in it
+	text, _ := json.Marshal(item) // an item from JSON can be encoded
 	return string(text)
 }

@@ -10,7 +10,7 @@ import (
 	"notifier/internal/event/view"
 )
 
-// told is an item as a watch tells it.
+// told returns an item as a watch sends it.
 func told(t *testing.T, id string, d view.Delivery) string {
 	t.Helper()
 	data, err := json.Marshal(d)
@@ -20,8 +20,8 @@ func told(t *testing.T, id string, d view.Delivery) string {
 	return fmt.Sprintf("event: item\nid: %s\ndata: %s\n\n", id, data)
 }
 
-// Fails when what comes between the list and the watch is missed, when what is in both is shown twice, when a watch that missed more than the
-// API sends hangs or does not say so, or when what the API sends again is shown again.
+// Fails when an item between the list and the watch is missed, or when an item in both is shown twice. Fails when a watch that
+// missed more than the API sends hangs or does not report it. Fails when an item that the API sends again is shown again.
 func TestAWatchShowsEachItemOnce(t *testing.T) {
 	between, later := dead, dead
 	between.ID, later.ID = "77aa", "99ff"
@@ -63,7 +63,7 @@ func TestAWatchShowsEachItemOnce(t *testing.T) {
 	}
 }
 
-// Fails when a watch of more namespaces than the API watches for one user waits in silence, or one that is refused at once is tried for ever.
+// Fails when a watch of more namespaces than the API allows one user waits silently, or when a refused watch is retried for ever.
 func TestAWatchThatCannotBeginSaysSo(t *testing.T) {
 	many := view.Namespaces{Items: []string{"team-a"}}
 	for i := range maxWatched {
@@ -84,7 +84,7 @@ func TestAWatchThatCannotBeginSaysSo(t *testing.T) {
 	}
 }
 
-// Fails when a replay that ended early hides how many deliveries are on their way again, or that there are others.
+// Fails when a replay that ended early hides how many deliveries were replayed, or that there are others.
 func TestAReplayThatEndsEarlySaysWhatWasDone(t *testing.T) {
 	asked := 0
 	api := newFakeAPI(t, map[string]any{"POST /v1/namespaces/team-a/deliveries/replay": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -100,7 +100,7 @@ func TestAReplayThatEndsEarlySaysWhatWasDone(t *testing.T) {
 	}
 }
 
-// Fails when an API that is busy for a moment hides what became of a test message.
+// Fails when an API that is briefly busy hides the outcome of a test message.
 func TestATestsOutcomeOutlastsABusyAPI(t *testing.T) {
 	looks := 0
 	api := newFakeAPI(t, map[string]any{

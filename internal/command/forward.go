@@ -15,16 +15,17 @@ import (
 	"k8s.io/client-go/transport/spdy"
 )
 
-// installs are the namespaces in which notifier is looked for: of its own installation, and of the one in Flux's place.
+// installs are the namespaces in which notifier is searched: that of its own installation, and that of the one in Flux's place.
 var installs = []string{"notification-system", "flux-system"}
 
 const (
-	// installed selects notifier's Pods, portName names the API's port of theirs.
+	// installed selects notifier's Pods, portName is the name of their port for the API.
 	installed = "app.kubernetes.io/name=notifier"
 	portName  = "http-api"
 )
 
-// forward opens a port of this machine that leads to notifier's API, by the API server. It returns the address, and what ends it.
+// forward opens a port of this machine that leads to notifier's API through the API server. It returns the address, and a function
+// that closes the port.
 func forward(ctx context.Context, kube *rest.Config, namespace string) (address string, done func(), err error) {
 	core, err := corev1client.NewForConfig(kube)
 	if err != nil {

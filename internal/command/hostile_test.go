@@ -11,17 +11,17 @@ import (
 	"notifier/internal/event/view"
 )
 
-// steering are characters that a terminal takes for more than text.
+// steering are characters that control a terminal.
 const steering = "\x1b]0;owned\x07 \u009b31m \u202e \u200b \U000e0041"
 
-// steered reports whether a text steers a terminal.
+// steered reports whether a text controls a terminal.
 func steered(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool {
 		return r != '\n' && r < ' ' || r >= 0x7f && r < 0xa0 || strings.ContainsRune("\u202e\u200b\U000e0041", r)
 	})
 }
 
-// Fails when an error shows what the API answered, or a namespace that it named, with characters that steer a terminal.
+// Fails when an error shows a text of the API's answer, or a namespace in it, with characters that control a terminal.
 func TestHostileErrorsSteerNoTerminal(t *testing.T) {
 	api := newFakeAPI(t, map[string]any{
 		"GET /v1/namespaces": view.Namespaces{Items: []string{"team" + steering}},
@@ -37,7 +37,7 @@ func TestHostileErrorsSteerNoTerminal(t *testing.T) {
 	}
 }
 
-// Fails when the output for programs steers the terminal that it is shown on, or is another text for programs because of that.
+// Fails when the output for programs controls the terminal, or when escaping changes its meaning for programs.
 func TestTheOutputForProgramsSteersNoTerminal(t *testing.T) {
 	hostile := dead
 	hostile.Failure = steering

@@ -25,7 +25,7 @@ const (
 
 var formats = []string{formatTable, formatWide, formatJSON, formatYAML}
 
-// output says how results are written.
+// output selects the form of results.
 type output struct{ format string }
 
 func (o output) check() error {
@@ -54,8 +54,8 @@ func (o output) write(w io.Writer, result any) error {
 	return err
 }
 
-// inYAML is a JSON document in YAML. With a text that steers a terminal it is in the form of JSON, which is YAML too, as YAML's own form has
-// some of these characters as they are.
+// inYAML returns a JSON document in YAML. A document with characters that control a terminal stays in the form of JSON, which is
+// also YAML, since YAML's own form leaves some of these characters unescaped.
 func inYAML(document []byte) ([]byte, error) {
 	document = append(escaped(document, yamlEscape), '\n')
 	text, err := yaml.JSONToYAML(document)
@@ -65,7 +65,8 @@ func inYAML(document []byte) ([]byte, error) {
 	return text, err
 }
 
-// escaped is a JSON document in which the characters that steer a terminal are written out. Outside of its texts it has none but line feeds.
+// escaped returns a JSON document with escapes for the characters that control a terminal. Outside of texts a document has none but
+// line feeds.
 func escaped(document []byte, escape func(rune) string) []byte {
 	var b bytes.Buffer
 	for _, r := range string(document) {
@@ -78,7 +79,7 @@ func escaped(document []byte, escape func(rune) string) []byte {
 	return b.Bytes()
 }
 
-// jsonEscape writes a character out as RFC 8259, section 7, has it: as one or two units of UTF-16.
+// jsonEscape returns the escape of a character by RFC 8259, section 7: one or two units of UTF-16.
 func jsonEscape(r rune) (text string) {
 	for _, unit := range utf16.AppendRune(nil, r) {
 		text += fmt.Sprintf(`\u%04x`, unit)
@@ -86,7 +87,7 @@ func jsonEscape(r rune) (text string) {
 	return text
 }
 
-// yamlEscape writes a character out as YAML 1.2, section 5.7, has it, which knows no pairs of units.
+// yamlEscape returns the escape of a character by YAML 1.2, section 5.7, which has no pairs of units.
 func yamlEscape(r rune) string { return fmt.Sprintf(`\U%08x`, r) }
 
 // column is one column of a table of items.
@@ -128,18 +129,20 @@ func orDash(s string) string {
 	return s
 }
 
-// steers reports whether a character is a control character, ends a line, or is of the category Cf, which reorder or hide text.
+// steers reports whether a character controls a terminal: a control character, the end of a line, or a character of the category
+// Cf, which reorders or hides text.
 func steers(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r)
 }
 
-// shown is an error as a terminal is shown it: it may quote what the API answered.
+// shown is an error in the form for a terminal: it may quote an answer of the API.
 type shown struct{ error }
 
 func (s shown) Error() string { return plain(s.error.Error()) }
 func (s shown) Unwrap() error { return s.error }
 
-// plain is text on one line that steers no terminal. Each character that does, and each run of white space, is one space.
+// plain returns text on one line that controls no terminal. It replaces each character that does, and each run of white space, by
+// one space.
 func plain(text string) string {
 	clean := strings.Map(func(r rune) rune {
 		if steers(r) {
@@ -162,7 +165,7 @@ func short(text string) string {
 	return string(r[:maxCell-1]) + "…"
 }
 
-// age is how long ago t was, in the largest unit that gives at least 2, as kubectl shows it.
+// age returns the time since t in the largest unit that gives at least 2, in the form of kubectl.
 func age(t, now time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -19,7 +19,7 @@ func providers() *cobra.Command {
 	return group("providers", "Destinations", providersTest())
 }
 
-// lookEvery is the pause between two looks at a test's delivery.
+// lookEvery is the pause between two queries for a test's delivery.
 const lookEvery = 300 * time.Millisecond
 
 func providersTest() *cobra.Command {
@@ -47,10 +47,10 @@ func providersTest() *cobra.Command {
 	})
 }
 
-// notYet are the answers after which an outcome is asked for again: the delivery is under way, or the API is busy.
+// notYet are the statuses after which the delivery is queried again: it is under way, or the API is busy.
 var notYet = []int{http.StatusNotFound, http.StatusTooManyRequests, http.StatusServiceUnavailable}
 
-// outcome waits until a delivery is sent, given up or has failed once, and returns nil if nothing is known of it by then.
+// outcome waits until a delivery is sent, is a dead letter or has failed once. It returns nil if nothing is known of it by then.
 func outcome(ctx context.Context, api *client.Client, namespace, id string, wait time.Duration) (*view.DeliveryDetail, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()

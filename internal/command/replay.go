@@ -11,7 +11,7 @@ import (
 	"notifier/internal/event/view"
 )
 
-// errSelectNothing says that a replay of everything was not meant.
+// errSelectNothing refuses a replay without a selection, which would replay everything.
 var errSelectNothing = errors.New("say what to replay: IDs, or --state, --provider, --alert or --since")
 
 func deliveriesReplay() *cobra.Command {
@@ -59,13 +59,14 @@ func replay(ctx context.Context, s *session, ids []string) error {
 	return err
 }
 
-// replayAll asks until all that is dead is on its way again: one request replays view.MaxReplay at most. What dies again meanwhile is left
-// alone. It asks once for what was sent, which would be found again. An error is of a request that came after those whose result it is.
+// replayAll sends requests until no selected dead letter is left or a request replays none: one request replays at most
+// view.MaxReplay. Deliveries that become dead letters meanwhile are left alone. Unless the state is dead it sends one request, since
+// another would select replayed deliveries again. With an error it also returns the result of the requests before.
 func replayAll(ctx context.Context, s *session, namespace string, r view.ReplayRequest) (total view.ReplayResult, _ error) {
 	repeats := r.State == view.StateDead
 	passes := tooMany
 	if repeats {
-		passes = anyRefusal // what is on its way is not dead any more
+		passes = anyRefusal // a replayed delivery is no longer dead
 	}
 	for {
 		result, err := retried(ctx, s, passes, func() (view.ReplayResult, error) { return s.api.Replay(ctx, namespace, r) })

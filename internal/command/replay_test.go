@@ -10,7 +10,7 @@ import (
 	"notifier/internal/event/view"
 )
 
-// replays is an API that serves one replay after the other as its answers say.
+// replays returns an API that serves one replay after the other with its answers.
 func replays(t *testing.T, answers ...http.HandlerFunc) (*fakeAPI, *[]view.ReplayRequest) {
 	t.Helper()
 	asked := &[]view.ReplayRequest{}
@@ -37,8 +37,8 @@ func does(result view.ReplayResult) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(result) }
 }
 
-// Fails when a refusal that passes ends a replay of which a part is done, when nothing tells how far it has come, or when what dies again
-// is replayed for ever.
+// Fails when a temporary refusal ends a replay of which a part is done, or when its progress is not shown. Also fails when
+// deliveries that fail again are replayed for ever.
 func TestAReplayOfAllThatIsDeadGoesOnByItself(t *testing.T) {
 	until := time.Now().UTC().Truncate(time.Millisecond)
 	api, asked := replays(t,
@@ -54,7 +54,7 @@ func TestAReplayOfAllThatIsDeadGoesOnByItself(t *testing.T) {
 	}
 }
 
-// Fails when an error hides what was done before it, or when a request of which a part may be done is made again though that would be sent
+// Fails when an error hides the replays before it, or when a request is repeated of which a part may be done and would be sent
 // twice.
 func TestAReplayThatEndsEarlySaysWhatItDid(t *testing.T) {
 	api, asked := replays(t, does(view.ReplayResult{Replayed: 1000, More: true}), refuses(http.StatusForbidden, "1"))
@@ -72,7 +72,7 @@ func TestAReplayThatEndsEarlySaysWhatItDid(t *testing.T) {
 	}
 }
 
-// Fails when a list ends because its reader is busy.
+// Fails when a list ends because the API is busy.
 func TestAListWaitsForItsTurn(t *testing.T) {
 	looks := 0
 	serve := func(w http.ResponseWriter, r *http.Request) {

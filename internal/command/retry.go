@@ -11,14 +11,15 @@ import (
 )
 
 const (
-	// maxWaits is how often in a row the same is asked for again, and longestWait bounds the wait before each time.
+	// maxWaits bounds the retries of one request, longestWait the wait before each.
 	maxWaits    = 10
 	longestWait = time.Minute
-	// silentWait is the longest wait of which nothing is told.
+	// silentWait is the longest wait without a note.
 	silentWait = time.Second
 )
 
-// retried calls f, and again after a refusal that passes, when the API says that it may be asked again. Each time that takes long is told.
+// retried calls f, and again after each temporary refusal, at most maxWaits times. It waits for the API's Retry-After, at most
+// longestWait, and notes each long wait. passes reports whether a refusal is temporary.
 func retried[T any](ctx context.Context, s *session, passes func(*client.Error) bool, f func() (T, error)) (T, error) {
 	for waits := 0; ; waits++ {
 		result, err := f()
@@ -38,8 +39,8 @@ func retried[T any](ctx context.Context, s *session, passes func(*client.Error) 
 	}
 }
 
-// tooMany reports whether a request was refused because of those before it, so that nothing of it was done.
+// tooMany reports whether a request was refused because of earlier ones, so that no part of it was done.
 func tooMany(e *client.Error) bool { return e.Status == http.StatusTooManyRequests }
 
-// anyRefusal reports whether a request was refused because of the time at which it came. Some of it may have been done.
+// anyRefusal reports whether a refusal is temporary. A part of the request may have been done.
 func anyRefusal(e *client.Error) bool { return tooMany(e) || e.Status == http.StatusServiceUnavailable }

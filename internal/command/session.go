@@ -15,7 +15,7 @@ import (
 	"notifier/internal/event/view"
 )
 
-// session is one call of a command: its flags, the API and where results go.
+// session is one run of a command: its flags, the API and the outputs.
 type session struct {
 	connection
 	output
@@ -28,7 +28,7 @@ func (s *session) check() error {
 	return errors.Join(s.output.check(), s.selection.check())
 }
 
-// selection says which items of a list are shown.
+// selection selects the items of a list.
 type selection struct {
 	query        view.Query
 	state        string
@@ -36,7 +36,7 @@ type selection struct {
 	all, watch   bool
 }
 
-// flags declares those that every list has.
+// flags declares the flags of every list.
 func (s *selection) flags(fs *pflag.FlagSet) {
 	fs.StringVar(&s.since, "since", "", "only items since then: a duration such as 1h, or a time such as 2026-01-31T12:00:00Z")
 	fs.StringVar(&s.until, "until", "", "only items before then, in the same form")
@@ -64,7 +64,7 @@ func (s *selection) check() (err error) {
 	return errors.Join(errs...)
 }
 
-// parseTime reads a duration before now or a time, zero for an empty text.
+// parseTime parses a time, or a duration before now. It returns zero for an empty text.
 func parseTime(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -78,7 +78,7 @@ func parseTime(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is neither a duration such as 1h nor a time such as 2026-01-31T12:00:00Z", text)
 }
 
-// namespaces are those that are asked about.
+// namespaces returns the namespaces of the command.
 func (s *session) namespaces(ctx context.Context) ([]string, error) {
 	if s.all {
 		found, err := s.api.Namespaces(ctx)
@@ -91,7 +91,7 @@ func (s *session) namespaces(ctx context.Context) ([]string, error) {
 	return []string{namespace}, err
 }
 
-// list shows a list of the namespaces asked about, newest first, and then what comes if that was asked for.
+// list shows the items of a list, newest first, and then new items if the flags ask for them.
 func list[T any](ctx context.Context, s *session, of view.List, columns []column[T], at func(T) time.Time) error {
 	namespaces, err := s.namespaces(ctx)
 	if err != nil {
@@ -105,7 +105,7 @@ func list[T any](ctx context.Context, s *session, of view.List, columns []column
 		}
 		return show(s, columns, items)
 	}
-	f, err := follow(ctx, s, namespaces, of, columns) // before, so that nothing between the two is missed
+	f, err := follow(ctx, s, namespaces, of, columns) // before the list, so that no item between the two is missed
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func list[T any](ctx context.Context, s *session, of view.List, columns []column
 	return f.show(items)
 }
 
-// listed are the items of a list in some namespaces, newest first.
+// listed returns the items of a list in some namespaces, newest first.
 func listed[T any](ctx context.Context, s *session, namespaces []string, of view.List, at func(T) time.Time) (items []T, err error) {
 	for _, namespace := range namespaces {
 		found, err := pages[T](ctx, s, namespace, of)
@@ -136,12 +136,12 @@ func listed[T any](ctx context.Context, s *session, namespaces []string, of view
 	return items, nil
 }
 
-// inNamespace names the namespace of an error.
+// inNamespace adds the namespace to an error.
 func inNamespace(namespace string, err error) error {
 	return fmt.Errorf("namespace %s: %w", namespace, err)
 }
 
-// pages reads as many pages of a list as its limit asks for.
+// pages reads a list page by page, up to the limit.
 func pages[T any](ctx context.Context, s *session, namespace string, of view.List) (items []T, err error) {
 	q := s.query
 	for {
@@ -164,17 +164,17 @@ func pages[T any](ctx context.Context, s *session, namespace string, of view.Lis
 	}
 }
 
-// columnsFor are the columns of a table, with those that only a wide one has and with the namespace if they are asked for.
+// columnsFor returns the columns of a table. Wide columns and the namespace are left out unless they are asked for.
 func columnsFor[T any](all []column[T], wide, namespaced bool) []column[T] {
 	return slices.DeleteFunc(slices.Clone(all), func(c column[T]) bool {
 		return c.wide && !wide || c.name == namespaceColumn && !namespaced
 	})
 }
 
-// namespaceColumn is shown when there may be several namespaces.
+// namespaceColumn is shown if there may be several namespaces.
 const namespaceColumn = "NAMESPACE"
 
-// show writes the items that a list has now.
+// show writes the listed items.
 func show[T any](s *session, columns []column[T], items []T) error {
 	if s.machine() {
 		if s.watch {
@@ -189,7 +189,7 @@ func show[T any](s *session, columns []column[T], items []T) error {
 	}
 	if s.watch {
 		items = slices.Clone(items)
-		slices.Reverse(items) // what comes is below them
+		slices.Reverse(items) // new items follow below them
 	}
 	if len(items) == 0 && !s.watch {
 		_, err := fmt.Fprintln(s.notes, "Nothing found. "+s.hint())
@@ -198,7 +198,7 @@ func show[T any](s *session, columns []column[T], items []T) error {
 	return table(s.out, columns, items, true)
 }
 
-// hint says where else to look.
+// hint suggests another place to look.
 func (s *session) hint() string {
 	if s.all {
 		return "Nothing of that kind is kept in the namespaces that you may list."
@@ -207,7 +207,7 @@ func (s *session) hint() string {
 	return fmt.Sprintf("Nothing that was asked for is kept in namespace %s; -A looks in all that you may list.", namespace)
 }
 
-// showOne writes an item that came.
+// showOne writes a new item.
 func showOne[T any](s *session, columns []column[T], item T) error {
 	switch s.format {
 	case formatJSON:

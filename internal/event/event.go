@@ -21,8 +21,8 @@ const (
 // MetadataPrefix marks the metadata keys (and object annotations) that a user attached to an object for its alerts.
 const MetadataPrefix = "event.toolkit.fluxcd.io/"
 
-// Event is one occurrence in the life of a Kubernetes object, in the JSON form of Flux's event API
-// (event.toolkit.fluxcd.io v1beta1). Unknown fields are ignored when decoding, so senders of later versions are understood.
+// Event is one occurrence in the life of a Kubernetes object, in the JSON form of Flux's event API (event.toolkit.fluxcd.io
+// v1beta1). Decoding ignores unknown fields, so events of later versions are accepted.
 type Event struct {
 	InvolvedObject      ObjectReference   `json:"involvedObject"`
 	Severity            string            `json:"severity"`
@@ -34,7 +34,7 @@ type Event struct {
 	ReportingInstance   string            `json:"reportingInstance,omitempty"`
 }
 
-// ObjectReference names the object an event is about, with the field names of Kubernetes' core/v1 ObjectReference.
+// ObjectReference names the object of an event, with the field names of Kubernetes' core/v1 ObjectReference.
 type ObjectReference struct {
 	Kind            string `json:"kind,omitempty"`
 	Namespace       string `json:"namespace,omitempty"`
@@ -54,12 +54,12 @@ func (r ObjectReference) Group() string {
 	return group
 }
 
-// String returns the object as "kind/name.namespace" with a lower-case kind, the form in which Flux writes it in messages.
+// String returns the object as "kind/name.namespace" with a lower-case kind, the form that Flux uses in messages.
 func (r ObjectReference) String() string {
 	return strings.ToLower(r.Kind) + "/" + r.Name + "." + r.Namespace
 }
 
-// HasLabels reports whether all wanted labels are among those of an object.
+// HasLabels reports whether labels include all the wanted labels.
 func HasLabels(labels, wanted map[string]string) bool {
 	for key, want := range wanted {
 		if got, ok := labels[key]; !ok || got != want {
@@ -69,7 +69,7 @@ func HasLabels(labels, wanted map[string]string) bool {
 	return true
 }
 
-// Decode reads one event as a Flux controller POSTs it. The error never quotes the input.
+// Decode parses one event as a Flux controller POSTs it. The time is truncated to seconds. The error never quotes the input.
 func Decode(body []byte) (Event, error) {
 	var e Event
 	if err := json.Unmarshal(body, &e); err != nil {
@@ -79,16 +79,16 @@ func Decode(body []byte) (Event, error) {
 		return Event{}, err
 	}
 	e.Timestamp = e.Timestamp.UTC().Truncate(time.Second)
-	if year := e.Timestamp.Year(); year < 0 || year > 9999 { // as its zone may make it; no such time can be encoded again
+	if year := e.Timestamp.Year(); year < 0 || year > 9999 { // a zone can move it there; such a time cannot be encoded again
 		return Event{}, errors.New("timestamp is outside the years 0 to 9999")
 	}
 	return e, nil
 }
 
-// maxNameLength bounds the parts of an object's identity: Kubernetes allows 253 characters for a name, 63 for a namespace.
+// maxNameLength bounds the parts of an object's identity. Kubernetes allows 253 characters for a name and 63 for a namespace.
 const maxNameLength = 253
 
-// Validate reports whether the event names an object well enough to be routed.
+// Validate returns an error if the event does not name an object that it can be routed by.
 func (e Event) Validate() error {
 	o := e.InvolvedObject
 	for _, part := range []struct{ name, value string }{
@@ -111,17 +111,17 @@ func (e Event) Validate() error {
 	return nil
 }
 
-// MessageStart is how many bytes of a POSTed failure's message are told where events are read without their bodies.
+// MessageStart is the number of bytes of a POSTed failure's message that are kept beside the body, for readers of headers alone.
 const MessageStart = 512
 
-// MaxRevision is the longest revision, in bytes, that is told and kept of an event beside its body.
+// MaxRevision is the length, in bytes, of the longest revision that is kept of an event beside its body.
 const MaxRevision = 1 << 10
 
-// maxMetadata bounds the metadata of an event, keys and values together, in bytes. An event is copied for every Alert that it
-// matches, so its size is what a tenant can multiply.
+// maxMetadata bounds the metadata of an event, keys and values together, in bytes. An event is copied for every matching Alert, so
+// a tenant can multiply its size.
 const maxMetadata = 32 << 10
 
-// TrimMetadata drops what is beyond the bound on metadata: the largest entries first, since the small ones say what happened.
+// TrimMetadata drops the largest entries until the metadata is within its bound. The small entries say most about the event.
 func (e *Event) TrimMetadata() {
 	total := 0
 	for key, value := range e.Metadata {
@@ -144,10 +144,10 @@ func (e *Event) TrimMetadata() {
 	e.Metadata = kept
 }
 
-// Revision returns the revision the event is about, which the reporting controller puts under "<API group>/revision".
+// Revision returns the event's revision, which the reporting controller puts under "<API group>/revision".
 func (e Event) Revision() string { return e.Metadata[e.revisionKey()] }
 
-// SetRevision sets what Revision returns.
+// SetRevision sets the result of Revision.
 func (e *Event) SetRevision(revision string) {
 	if e.Metadata == nil {
 		e.Metadata = map[string]string{}

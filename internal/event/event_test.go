@@ -66,7 +66,7 @@ func TestEventKeepsTheJSONFormOfFlux(t *testing.T) {
 	}
 }
 
-// E9: fails when PostID leaves out the UID, since a forged POST would then make the genuine one a duplicate.
+// E9: fails when PostID leaves out the UID, since a forged POST would then make the genuine event a duplicate.
 func TestPostIDTellsEventsApart(t *testing.T) {
 	base := event.PostID(sample())
 	if again := event.PostID(sample()); again != base {
@@ -176,7 +176,7 @@ func TestASelectorHasOneForm(t *testing.T) {
 	}
 }
 
-// E7: fails when Error prints its cause, which may hold a webhook address.
+// E7: fails when Error prints its cause, which may contain a webhook address.
 func TestErrorNeverPrintsItsCause(t *testing.T) {
 	cause := errors.New("Post https://hooks.example/secret: refused")
 	err := error(event.NewError(event.Retry, "connect", "connection refused", cause))
@@ -191,7 +191,8 @@ func TestErrorNeverPrintsItsCause(t *testing.T) {
 	}
 }
 
-// One event is copied for each Alert it matches, so what a tenant writes into annotations is bounded. Fails without the bound.
+// Fails without a bound on the metadata. One event is copied for each matching Alert, so the annotations of a tenant must be
+// bounded.
 func TestMetadataIsTrimmedFromItsLargestEntries(t *testing.T) {
 	shared := map[string]string{"a/revision": "main@sha1:abc", "a/large": strings.Repeat("x", 40<<10), "a/half": strings.Repeat("y", 20<<10)}
 	e := event.Event{Metadata: shared}
@@ -204,7 +205,8 @@ func TestMetadataIsTrimmedFromItsLargestEntries(t *testing.T) {
 	}
 }
 
-// Fails when a delivery forgets on the bus what the Alert's author wrote, or when one of before that was kept says that he wrote something.
+// Fails when a delivery loses on the bus the keys that the Alert's author wrote, or when a stored delivery without the field has
+// some.
 func TestADeliveryKeepsWhatTheAlertsAuthorWrote(t *testing.T) {
 	body, err := json.Marshal(event.Delivery{ID: "1", Event: sample(), Authored: []string{"summary"}})
 	if err != nil {

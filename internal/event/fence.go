@@ -4,18 +4,17 @@ import "context"
 
 type fenceKey struct{}
 
-// WithFence returns a context for work that one replica at a time may do. owned reports whether this replica still is the one; it is
-// cheap, and counts the time that the process was stopped.
+// WithFence returns a context for work that only one replica at a time may do. owned reports whether this replica still may do it.
+// It is cheap, and counts the time during which the process was stopped.
 func WithFence(ctx context.Context, owned func() bool) context.Context {
 	return context.WithValue(ctx, fenceKey{}, owned)
 }
 
-// Owned reports whether this replica still owns the work that ctx was given for. It is to be asked right before anything that another
-// replica would repeat: a process that was stopped for a while runs on for some milliseconds before ctx ends. Where there is no fence
-// there is no other replica.
+// Owned reports whether this replica still owns the work of ctx. Call it right before any action that another replica would repeat:
+// a process that was stopped for a while runs on for some milliseconds before ctx ends. A context without a fence is always owned.
 func Owned(ctx context.Context) bool { return FenceOf(ctx)() }
 
-// FenceOf returns what Owned asks, for work that goes on under another context.
+// FenceOf returns the function behind Owned, for work that continues under another context.
 func FenceOf(ctx context.Context) func() bool {
 	if owned, ok := ctx.Value(fenceKey{}).(func() bool); ok {
 		return owned

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// hashFields returns so many bytes of a hash of a kind and fields, in hexadecimal. No two different lists of fields collide: each is
-// preceded by its length.
+// hashFields returns the first bytes of a hash of a kind and fields, in hexadecimal. Each field is preceded by its length, so two
+// different lists of fields never have the same input.
 func hashFields(bytes int, kind string, fields ...string) string {
 	var room [hashedAtOnce]byte
 	text := append(appendLength(room[:0], kind), kind...)
@@ -24,9 +24,9 @@ func hashFields(bytes int, kind string, fields ...string) string {
 }
 
 const (
-	// hashedAtOnce is how long fields may be, in bytes, to be hashed without a copy in memory: those of most events are shorter.
+	// hashedAtOnce bounds the fields, in bytes, that are hashed without an allocation. Those of most events are shorter.
 	hashedAtOnce = 1 << 10
-	// maxLength is the longest that appendLength appends, in bytes.
+	// maxLength is the most that appendLength appends, in bytes.
 	maxLength = 21
 )
 
@@ -34,23 +34,23 @@ func appendLength(text []byte, s string) []byte {
 	return append(strconv.AppendInt(text, int64(len(s)), 10), ':')
 }
 
-// hashLong is hashFields of fields of any length, one after the other.
+// hashLong is hashFields for fields of any length, written one after the other.
 func hashLong(bytes int, kind string, fields []string) string {
 	h, room := sha256.New(), make([]byte, 0, maxLength)
 	for _, f := range append([]string{kind}, fields...) {
 		h.Write(appendLength(room, f))
-		_, _ = io.WriteString(h, f) // a hash never fails
+		_, _ = io.WriteString(h, f) // a hash returns no error
 	}
 	return hex.EncodeToString(h.Sum(nil)[:bytes])
 }
 
-// idBytes is the length of an ID before encoding: 128 bits, beyond accidental and practical deliberate collision here,
-// since nobody gains from colliding with themselves and the namespace is among the hashed fields.
+// idBytes is the length of an ID before encoding. 128 bits rule out accidental collisions. A deliberate one gains nothing: the
+// namespace is among the hashed fields, so it would hit its own author.
 const idBytes = 16
 
-// PostID is the identity of a POSTed event. It covers the fields by which Flux tells duplicates apart (object, message,
-// revision, origin revision, token) and also UID, severity and reason, so that a sender who does not know the object's
-// UID cannot occupy the identity of a genuine event (invariant E9).
+// PostID returns the identity of a POSTed event. It covers the fields by which Flux recognizes duplicates: object, message,
+// revision, origin revision and token. It also covers UID, severity and reason, so a sender without the object's UID cannot occupy
+// the identity of a genuine event (invariant E9).
 func PostID(e Event) string {
 	o := e.InvolvedObject
 	group := o.Group()
@@ -60,25 +60,24 @@ func PostID(e Event) string {
 	)
 }
 
-// AgainID is the identity of a POSTed event that says once more what the one with an ID said, after the event with the ID since has told
-// the opposite.
+// AgainID returns the identity of a POSTed event that repeats the event id after the event since has reported the opposite outcome.
 func AgainID(id, since string) string { return hashFields(idBytes, "again", id, since) }
 
-// TransitionID is the identity of a transition that a watcher tells: the object's UID, the outcome, the time of the
-// transition, and ordinal, the number of transitions of this object told before, which tells two within one second apart.
+// TransitionID returns the identity of a transition that a watcher publishes. It covers the object's UID, the outcome and the time
+// of the transition. ordinal is the number of transitions of this object published before; it distinguishes two within one second.
 func TransitionID(namespace, uid string, outcome Outcome, at time.Time, ordinal uint64) string {
 	return hashFields(idBytes, "transition",
 		namespace, uid, string(outcome), at.UTC().Format(time.RFC3339), strconv.FormatUint(ordinal, 10))
 }
 
-// DeliveryID is the identity of one event's delivery for one Alert to one Provider: stable over redeliveries of the record,
-// different for a later record of the same content.
+// DeliveryID returns the identity of one event's delivery for one Alert to one Provider. It is the same over redeliveries of the
+// record, and different for a later record of the same content.
 func DeliveryID(r *Record, alertUID, providerName string) string {
 	return hashFields(idBytes, "delivery",
 		r.Event.InvolvedObject.Namespace, r.ID, strconv.FormatUint(r.Seq, 10), alertUID, providerName)
 }
 
-// TestID is the identity of a test message that was asked for under a value, through the Provider of a UID.
+// TestID returns the identity of a test message through the Provider with a UID. value identifies the request for it.
 func TestID(namespace, providerUID, value string) string {
 	return hashFields(idBytes, "test", namespace, providerUID, value)
 }

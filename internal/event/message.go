@@ -6,30 +6,30 @@ import (
 	"time"
 )
 
-// AckWait is how long a message may be held without a sign of work before the bus hands it out again.
+// AckWait is the time after which the bus redelivers a message that was neither acknowledged nor reported as in progress.
 const AckWait = 30 * time.Second
 
-// Acker is the bus's side of one message that a stage holds. Exactly one of Ack and Nak ends the hold; until then
-// InProgress keeps the bus from handing the message to anyone else.
+// Acker ends one message of the bus. Exactly one of Ack and Nak ends it. Until then InProgress keeps the bus from redelivering the
+// message to another consumer.
 type Acker interface {
-	// Ack says that the message needs no more work; it returns when the bus has confirmed that.
+	// Ack says that the message needs no more work. It returns once the bus has confirmed that.
 	Ack(ctx context.Context) error
-	// InProgress says that the message is still held. It must be called more often than every AckWait.
+	// InProgress says that work on the message continues. It must be called more often than every AckWait.
 	InProgress() error
-	// Nak gives the message back, to be handed out again soon.
+	// Nak asks the bus to redeliver the message soon.
 	Nak() error
 }
 
-// Message is a value that came off the bus and must be acknowledged.
+// Message is a value that was read from the bus and must be acknowledged.
 type Message[T any] struct {
 	Value T
-	// Seq is the message's place in its stream, zero when it was not handed out in the stream's order.
+	// Seq is the message's place in its stream, zero if it was not read in the stream's order.
 	Seq uint64
 	Acker
 }
 
-// Divide returns n Ackers that stand for s together: s is acknowledged when each of them is, and given back when one is. Ack and Nak of each may be
-// called again, and do nothing then.
+// Divide returns n Ackers that together represent s. s is acknowledged when each of them is, and nakked when one is. A second Ack
+// or Nak of the same Acker does nothing.
 func Divide(s Acker, n int) []Acker {
 	if n == 1 {
 		return []Acker{&undivided{Acker: s}}
@@ -45,7 +45,7 @@ func Divide(s Acker, n int) []Acker {
 	return ackers
 }
 
-// undivided stands for an Acker alone, as for most events.
+// undivided is the only Acker of its message, as for most events.
 type undivided struct {
 	Acker
 	ended atomic.Bool
@@ -96,14 +96,14 @@ func (p *part) Nak() error {
 	return p.whole.Nak()
 }
 
-// Taker is a Acker whose message, while it waits, may stand for later ones that ask for the same: the bus then accepts those
-// without writing them, since what they ask for is on disk already.
+// Taker is an Acker whose message, while it waits, may represent later ones with the same request. The bus then accepts those
+// without writing them, since the request is on disk already.
 type Taker interface {
-	// Take ends that. It must be called before the work on the message begins: what is accepted afterwards is a message of its own.
+	// Take ends that. It must be called before the work on the message begins: a message accepted afterwards is separate.
 	Take()
 }
 
-// Take says that the work on the value begins.
+// Take says that the work on the value begins. It does nothing unless the Acker is a Taker.
 func (h Message[T]) Take() {
 	if t, ok := h.Acker.(Taker); ok {
 		t.Take()

@@ -7,7 +7,7 @@ import (
 	"notifier/internal/event"
 )
 
-// counting counts what becomes of a message.
+// counting counts the acks and naks of a message.
 type counting struct{ acks, naks int }
 
 func (c *counting) Ack(context.Context) error { c.acks++; return nil }
@@ -16,7 +16,8 @@ func (c *counting) InProgress() error { return nil }
 
 func (c *counting) Nak() error { c.naks++; return nil }
 
-// Fails when a part ends the whole before the others have, or ends it twice: its event would be done with a delivery on its way (E2).
+// Fails when a part ends the whole before the others have, or ends it twice: its event would then be done while a delivery is
+// unsent (E2).
 func TestAMessageIsDoneWithTheLastOfItsParts(t *testing.T) {
 	for n := 1; n <= 3; n++ {
 		whole := &counting{}

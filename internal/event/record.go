@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// ErrOvertaken says that an event was not published because a newer one of its object had been.
+// ErrOvertaken says that an event was not published because a newer event of its object had been published.
 var ErrOvertaken = errors.New("a newer event of the object was published")
 
-// Source tells which of the two ways into the bus an event took.
+// Source says which of the two sources an event is from.
 type Source string
 
 // The two sources of events.
@@ -29,8 +29,8 @@ const (
 	OutcomeFailed    Outcome = "failed"
 )
 
-// unsettled are the reasons under which a controller reports that it is still at work, so that neither a condition nor an
-// event that carries one says how the work ended.
+// unsettled has the reasons under which a controller reports that it is still at work. A condition or an event with such a reason
+// does not say how the work ended.
 var unsettled = map[string]bool{
 	"DependencyNotReady":   true,
 	"Progressing":          true,
@@ -53,40 +53,39 @@ func OutcomeOf(e Event) Outcome {
 	}
 }
 
-// Object is what the watchers' cache knows of an object.
+// Object is the entry of an object in the watchers' cache.
 type Object struct {
 	UID string
 	// Labels are not nil.
 	Labels map[string]string
-	// Outcome is how the object's last reconciliation ended, none while one is under way.
+	// Outcome is how the object's last reconciliation ended, OutcomeNone while one is under way.
 	Outcome Outcome
-	// Version is another one after every change of the object.
+	// Version differs after every change of the object.
 	Version string
 }
 
-// Record is an event as it stands on the bus, with what the watchers' cache knew of its object at the door.
+// Record is an event as it is on the bus, with the entry that the watchers' cache had of its object when the event was accepted.
 type Record struct {
 	// ID is the identity of the fact. Two records with one ID within the stream's duplicate window are one.
 	ID    string
 	Event Event
-	// Source is the door the event came through, Outcome the terminal state it reports.
+	// Source is the endpoint or the watcher that the event is from, Outcome the terminal state that it reports.
 	Source  Source
 	Outcome Outcome
-	// Known says that kind, namespace, name and UID matched an object in the watchers' cache. Only then may the event
-	// count for anything beyond being delivered (invariant E9).
+	// Known says that kind, namespace, name and UID matched an object in the watchers' cache. Only then may the event count for
+	// anything beyond being delivered (invariant E9).
 	Known bool
-	// Doubted says of a POST about a known object that nothing bore it out at the door: it contradicted the object's state, and was not
-	// the first to do so, or came beside very many. It is delivered after what is not doubted, within a share of its own, and does not
-	// count as telling a transition.
+	// Doubted says that nothing confirmed a POST about a known object when it was accepted. It contradicted the object's state and was
+	// not the first to do so, or it was one of very many. It is delivered after events that are not doubted, within a share of its
+	// own, and does not count as a published transition.
 	Doubted bool
 	// Labels are the object's labels, nil when the object was not found in the cache.
 	Labels map[string]string
-	// Accepted is the time at the door.
+	// Accepted is the time at which the event was accepted.
 	Accepted time.Time
 
-	// Seq is the record's place in the stream; zero until it was published.
+	// Seq is the record's place in the stream, zero until it is published.
 	Seq uint64
-	// Recheck says that this record may have been handled before: it was redelivered, or stood in the stream when its
-	// reader took over.
+	// Recheck says that this record may have been handled before: it was redelivered, or was in the stream when its reader took over.
 	Recheck bool
 }

@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Fails when a text is longer than its limit, is cut within a character, or loses its mark; and when one that fits is changed.
+// Fails when a text is longer than its limit, is cut within a character, or loses its mark. Also fails when a short text is
+// changed.
 func TestATextIsCutBetweenCharacters(t *testing.T) {
 	for _, tc := range []struct {
 		text, mark string
@@ -49,7 +50,7 @@ func FuzzTruncate(f *testing.F) {
 	})
 }
 
-// E7: fails when a token that serves the transport is shown, however it is written.
+// E7: fails when a token that serves the transport is shown, in any spelling of its key.
 func TestE7KeysThatServeTheTransportAreInternal(t *testing.T) {
 	for key, want := range map[string]bool{"token": true, "Token": true, "CHECKSUM": true, "digest": true, "revision": false, "": false} {
 		if got := IsInternalKey(key); got != want {

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Failed notes an attempt that failed, and when the next one is due, zero for never. Copies of the delivery keep the Tries that they have.
+// Failed adds a failed attempt, and the time at which the next one is due, zero for never. Copies of the delivery keep their Tries.
 func (d *Delivery) Failed(began time.Time, took time.Duration, failure *Error, next time.Time) {
 	d.note(Attempt{
 		Time: began.UTC(), Millis: took.Milliseconds(), Class: failure.Label, Status: failure.Status, Failure: failure.Reason, Next: inUTC(next),
 	})
 }
 
-// Succeeded notes the attempt that the destination accepted. It is among the Tries only if others are: of a delivery that was accepted at
-// once, Took says all that there is to know.
+// Succeeded adds the attempt that the destination accepted. It is among the Tries only if others are: Took describes a delivery
+// that was accepted at once.
 func (d *Delivery) Succeeded(began time.Time, took time.Duration) {
 	d.Attempts++
 	d.Took = took
@@ -22,16 +22,16 @@ func (d *Delivery) Succeeded(began time.Time, took time.Duration) {
 	}
 }
 
-// note keeps an attempt. The first half of MaxTries stays, since it tells how the trouble began; after it the last ones are kept.
+// note adds an attempt. Beyond MaxTries the first half stays, since it shows how the trouble began, followed by the last ones.
 func (d *Delivery) note(a Attempt) {
 	kept := d.Tries
 	if len(kept) >= MaxTries {
 		kept = slices.Concat(kept[:MaxTries/2], kept[len(kept)-MaxTries/2+1:])
 	}
-	d.Tries = append(slices.Clip(kept), a) // in memory of its own, for the copies
+	d.Tries = append(slices.Clip(kept), a) // a new array, since copies share the old one
 }
 
-// inUTC keeps a zero time zero.
+// inUTC returns t in UTC. A zero time stays zero.
 func inUTC(t time.Time) time.Time {
 	if t.IsZero() {
 		return t

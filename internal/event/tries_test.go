@@ -10,7 +10,7 @@ import (
 	"notifier/internal/event"
 )
 
-// Fails when note keeps the newest attempts alone, keeps all, or changes what a copy of the delivery has.
+// Fails when note keeps only the newest attempts, keeps all, or changes the attempts of a copy of the delivery.
 func TestOfManyAttemptsTheFirstAndTheLastAreKept(t *testing.T) {
 	const all = 50
 	began := time.Date(2026, 3, 1, 10, 0, 0, 0, time.FixedZone("", 3600))
@@ -40,7 +40,7 @@ func TestOfManyAttemptsTheFirstAndTheLastAreKept(t *testing.T) {
 	}
 }
 
-// Fails when the attempt that was accepted is not counted, is left out after failures, or when its duration is lost.
+// Fails when the accepted attempt is not counted, is left out after failures, or loses its duration.
 func TestTheAttemptThatWasAcceptedEndsTheTries(t *testing.T) {
 	at := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 	refusal := event.NewError(event.Retry, "http_5xx", "HTTP 503", nil)
@@ -57,7 +57,7 @@ func TestTheAttemptThatWasAcceptedEndsTheTries(t *testing.T) {
 	}
 }
 
-// Fails when a delivery that is accepted at once gets a list of its one attempt.
+// Fails when a delivery that is accepted at once allocates a list for its one attempt.
 func TestADeliveryThatIsAcceptedAtOnceAllocatesNothing(t *testing.T) {
 	var d event.Delivery
 	now := time.Now()
@@ -66,7 +66,7 @@ func TestADeliveryThatIsAcceptedAtOnceAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Fails when an error that is classified anew, as a proxy's is, loses the status of the answer.
+// Fails when an error that is classified anew, such as a proxy's, loses the status of the answer.
 func TestTheStatusOfAnAnswerOutlivesANewClassification(t *testing.T) {
 	refusal := event.NewError(event.Permanent, "http_4xx", "HTTP 404", nil)
 	refusal.Status = 404

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// BenchmarkLimitersAllow has all goroutines ask about one key, about their own keys, and each time about another key.
+// BenchmarkLimitersAllow calls Allow from all goroutines: with one key, with keys of their own, and with a new key each time.
 func BenchmarkLimitersAllow(b *testing.B) {
 	const size = 4096
 	names := make([]string, 8*size)
@@ -36,7 +36,7 @@ func BenchmarkLimitersAllow(b *testing.B) {
 	}
 }
 
-// BenchmarkCapacityAcquire takes and releases one place of three levels that are there, and of a key's capacity.
+// BenchmarkCapacityAcquire acquires and releases one place at three existing levels, and of a key's capacity.
 func BenchmarkCapacityAcquire(b *testing.B) {
 	all := NewCapacity(1 << 20)
 	team := all.Within(1<<20, 8)

@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// maxSpare bounds the capacities of keys no longer in use that are kept for the next keys.
+// maxSpare bounds the unused capacities that are kept for the next keys.
 const maxSpare = 64
 
-// Capacities are one capacity for each key. There is one only while it is in use or waited for, so their number is bounded by that of the
-// callers, whatever keys they use.
+// Capacities have one Capacity for each key. A key has one only while some of it is in use or waited for, so their number is
+// bounded by the number of callers, for any keys.
 type Capacities[K comparable] struct {
 	within        *Capacity
 	size, reserve int64
@@ -19,26 +19,26 @@ type Capacities[K comparable] struct {
 	spare []*keyCapacity
 }
 
-// keyCapacity is one key's. Capacities.mu guards users.
+// keyCapacity is the Capacity of one key. Capacities.mu protects users.
 type keyCapacity struct {
 	*Capacity
 	users int
 }
 
-// NewCapacities returns capacities of a size within another one, or with no bound on all keys together when that is nil. See
+// NewCapacities returns capacities of a size within another one. If within is nil, all keys together have no bound. See
 // Capacity.Within for the reserve.
 func NewCapacities[K comparable](within *Capacity, size, reserve int64) *Capacities[K] {
 	return &Capacities[K]{within: within, size: size, reserve: reserve, keys: map[K]*keyCapacity{}}
 }
 
-// KeyUse is what is in use of a key's capacity.
+// KeyUse is the part of a key's capacity that one caller uses. Its owner releases it once.
 type KeyUse[K comparable] struct {
 	Use
 	of  *Capacities[K]
 	key K
 }
 
-// Acquire takes n of a key's capacity, and of what it is within, waiting until ctx ends. The error is that of ctx.
+// Acquire takes n of a key's capacity, and of those around it. It waits until ctx ends and then returns the error of ctx.
 func (c *Capacities[K]) Acquire(ctx context.Context, key K, n int64) (KeyUse[K], error) {
 	use, err := c.enter(key).Acquire(ctx, n)
 	if err != nil {
@@ -48,7 +48,7 @@ func (c *Capacities[K]) Acquire(ctx context.Context, key K, n int64) (KeyUse[K],
 	return KeyUse[K]{use, c, key}, nil
 }
 
-// TryAcquire takes n of a key's capacity, and of what it is within, if there is room now, and reports whether there was.
+// TryAcquire takes n of a key's capacity, and of those around it, if they have as much free now. It reports whether they had.
 func (c *Capacities[K]) TryAcquire(key K, n int64) (KeyUse[K], bool) {
 	use, ok := c.enter(key).TryAcquire(n)
 	if !ok {
@@ -58,7 +58,7 @@ func (c *Capacities[K]) TryAcquire(key K, n int64) (KeyUse[K], bool) {
 	return KeyUse[K]{use, c, key}, true
 }
 
-// Release gives everything back. Releasing once more does nothing.
+// Release gives everything back. A second Release does nothing.
 func (u *KeyUse[K]) Release() {
 	if u.of == nil {
 		return
@@ -68,7 +68,7 @@ func (u *KeyUse[K]) Release() {
 	*u = KeyUse[K]{}
 }
 
-// Len returns for how many keys something is in use or waited for.
+// Len returns the number of keys whose capacity is in use or waited for.
 func (c *Capacities[K]) Len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,30 +6,30 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// maxLevels is how many capacities can be nested.
+// maxLevels is the number of capacities that can be nested.
 const maxLevels = 3
 
-// Capacity bounds how much is in use at once: places, or bytes. Capacities nest (Within): what is in use of one is in use of all that it
-// is within, up to the one of the whole process. So each level has a bound, and no path takes what its namespace has, nor a namespace
-// what all have.
+// Capacity bounds the use of a resource at any time: places, or bytes. Capacities nest (Within): use of one is also use of all
+// capacities around it, up to that of the whole process. So each level has a bound: no path takes the whole of its namespace, and
+// no namespace takes the whole of the process.
 type Capacity struct {
 	size   int64
 	shared *semaphore.Weighted
-	// extra is where the growth of one Use goes that finds no room in shared.
+	// extra is for the growth of one Use for which shared has too little.
 	extra *semaphore.Weighted
-	// reserve is what does not count at parent.
+	// reserve does not count at parent.
 	reserve *semaphore.Weighted
 	parent  *Capacity
 	level   int
 }
 
-// NewCapacity returns the outermost capacity, of a size.
+// NewCapacity returns an outermost capacity of a size.
 func NewCapacity(size int64) *Capacity {
 	return &Capacity{size: size, shared: semaphore.NewWeighted(size), extra: semaphore.NewWeighted(1)}
 }
 
-// Within returns a capacity of a size that is a part of c. The first reserve of it does not count at c: it is there also when all of c is
-// in use by others. Within nil it is an outermost one. It panics beyond three levels.
+// Within returns a capacity of a size that is a part of c. Its first reserve does not count at c, so it is free even when others
+// use all of c. Within a nil c it is an outermost one. It panics beyond three levels.
 func (c *Capacity) Within(size, reserve int64) *Capacity {
 	inner := NewCapacity(size)
 	if c == nil {
@@ -45,22 +45,23 @@ func (c *Capacity) Within(size, reserve int64) *Capacity {
 	return inner
 }
 
-// Use is what is in use of a capacity. Its owner, one goroutine at a time, releases it once. The zero value is nothing in use.
+// Use is the part of a capacity that one caller uses. Its owner, one goroutine at a time, releases it once. The zero value uses
+// nothing.
 type Use struct {
 	of     *Capacity
 	levels [maxLevels]used // from of outwards
 }
 
-// used is what is in use at one level.
+// used is the use at one level.
 type used struct {
 	shared, reserved int64
 	extra            bool
 }
 
-// Use returns a use of the capacity that grows from nothing.
+// Use returns an empty use of the capacity, which can grow.
 func (c *Capacity) Use() Use { return Use{of: c} }
 
-// TryAcquire takes n if there is room at every level now, and reports whether there was.
+// TryAcquire takes n if every level has as much free now, and reports whether it did.
 func (c *Capacity) TryAcquire(n int64) (Use, bool) {
 	u := c.Use()
 	for i, level := 0, c; level != nil; i, level = i+1, level.parent {
@@ -76,8 +77,8 @@ func (c *Capacity) TryAcquire(n int64) (Use, bool) {
 	return u, true
 }
 
-// Acquire takes n at every level, from the innermost outwards, and waits for it at each in the order of the calls. The error is that of
-// ctx, and nothing is in use then.
+// Acquire takes n at every level, from the innermost outwards. At each level callers wait in the order of their calls. On an error,
+// which is that of ctx, nothing is in use.
 func (c *Capacity) Acquire(ctx context.Context, n int64) (Use, error) {
 	u := c.Use()
 	for i, level := 0, c; level != nil; i, level = i+1, level.parent {
@@ -93,7 +94,7 @@ func (c *Capacity) Acquire(ctx context.Context, n int64) (Use, error) {
 	return u, nil
 }
 
-// fromReserve takes n from the reserve of a level, so that those further out are not asked.
+// fromReserve takes n from the reserve of a level and reports whether it did. The outer levels are then not charged.
 func (u *Use) fromReserve(i int, level *Capacity, n int64) bool {
 	if level.reserve == nil || !level.reserve.TryAcquire(n) {
 		return false
@@ -102,9 +103,10 @@ func (u *Use) fromReserve(i int, level *Capacity, n int64) bool {
 	return true
 }
 
-// Grow takes n more. Uses that grow piece by piece could all end up waiting for what the others hold, so each level has, beside its size,
-// room for all further growth of one use at a time: who finds no room waits for that. The error is that of ctx, and what was taken is
-// released with the rest.
+// Grow takes n more. On an error, which is that of ctx, Release also gives back the part that was taken.
+//
+// Uses that grow piece by piece could all wait for each other. So each level has, beyond its size, capacity for all further growth
+// of one use at a time. A use that finds too little free waits for that.
 func (u *Use) Grow(ctx context.Context, n int64) error {
 	for i, level := 0, u.of; level != nil; i, level = i+1, level.parent {
 		switch held := &u.levels[i]; {
@@ -123,8 +125,8 @@ func (u *Use) Grow(ctx context.Context, n int64) error {
 	return nil
 }
 
-// exceed takes the extra room of a level, and before that of all within it: a use that has a level's extra room never waits for that of an
-// inner one, so no two wait for each other.
+// exceed takes the extra capacity of a level, after that of all levels within it. A use with a level's extra capacity therefore
+// never waits for that of an inner level, so no two uses wait for each other.
 func (u *Use) exceed(ctx context.Context, outermost int) error {
 	for i, level := 0, u.of; i <= outermost; i, level = i+1, level.parent {
 		if u.levels[i].extra {
@@ -138,7 +140,7 @@ func (u *Use) exceed(ctx context.Context, outermost int) error {
 	return nil
 }
 
-// Release gives everything back. Releasing once more does nothing.
+// Release gives everything back. A second Release does nothing.
 func (u *Use) Release() {
 	for i, level := 0, u.of; level != nil; i, level = i+1, level.parent {
 		held := u.levels[i]

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Fails when a level has no bound, or when what is in use of one level does not count at those further out.
+// Fails when a level has no bound, or when use at one level does not count at the outer levels.
 func TestT6EachLevelOfACapacityHasItsBound(t *testing.T) {
 	all := NewCapacity(4)
 	team, other := all.Within(3, 0), all.Within(3, 0)
@@ -42,7 +42,7 @@ func TestT6EachLevelOfACapacityHasItsBound(t *testing.T) {
 	}
 }
 
-// Fails when a flood that takes all there is takes what another namespace needs to begin with.
+// Fails when a flood that takes everything also takes the reserve of another namespace.
 func TestT6TheReserveIsThereWhenAllElseIsInUse(t *testing.T) {
 	all := NewCapacity(10)
 	flood, quiet := all.Within(100, 2).Within(100, 0), all.Within(100, 2).Within(100, 0)
@@ -71,7 +71,7 @@ func TestT6TheReserveIsThereWhenAllElseIsInUse(t *testing.T) {
 	second.Release()
 }
 
-// Fails when who waits is not given what is released, in order, or keeps something when it gives up.
+// Fails when a waiting caller does not get released capacity in order, or keeps some after it has given up.
 func TestACapacityIsWaitedForInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := NewCapacity(1)
@@ -106,7 +106,7 @@ func TestACapacityIsWaitedForInOrder(t *testing.T) {
 	})
 }
 
-// Fails when uses that grow piece by piece all wait for what the others hold.
+// Fails when uses that grow piece by piece all wait for each other's pieces.
 func TestUsesThatGrowNeverWaitForEachOtherForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const pieces, piece, uses = 10, 10, 16
@@ -141,7 +141,7 @@ func TestUsesThatGrowNeverWaitForEachOtherForEver(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		// 100 and the growth of one use beside that, for each of the seven capacities, and the reserve.
+		// 100 and the growth of one use beyond that, for each of the seven capacities, and the reserve.
 		if bound := 100 + 20 + 7*pieces*piece; most > bound {
 			t.Errorf("%d were in use, more than %d", most, bound)
 		}
@@ -153,7 +153,7 @@ func TestUsesThatGrowNeverWaitForEachOtherForEver(t *testing.T) {
 	})
 }
 
-// Fails when a Use has no place to note what is in use at a level.
+// Fails when a Use has no entry for a level.
 func TestCapacitiesNestThreeDeep(t *testing.T) {
 	defer func() {
 		if recover() == nil {
@@ -163,7 +163,7 @@ func TestCapacitiesNestThreeDeep(t *testing.T) {
 	NewCapacity(1).Within(1, 0).Within(1, 0).Within(1, 0)
 }
 
-// Fails when keys share a capacity, when one waits for another's, or when keys that are no longer in use are remembered.
+// Fails when keys share a capacity, when one waits for another's, or when unused keys are remembered.
 func TestT6EachKeyHasItsOwnCapacityWhileItIsInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := NewCapacity(1000)
@@ -199,7 +199,7 @@ func TestT6EachKeyHasItsOwnCapacityWhileItIsInUse(t *testing.T) {
 	})
 }
 
-// Fails when keys that have no bound together wait for each other.
+// Fails when keys without a common bound wait for each other.
 func TestCapacitiesWithinNothingAreBoundedAlone(t *testing.T) {
 	c := NewCapacities[string](nil, 1, 0)
 	var held []KeyUse[string]
@@ -231,7 +231,7 @@ func TestCapacitiesWithinNothingAreBoundedAlone(t *testing.T) {
 	}
 }
 
-// Fails when a capacity that is there costs memory to use.
+// Fails when a use of an existing capacity allocates memory.
 func TestAcquireOfAKnownKeyDoesNotAllocate(t *testing.T) {
 	c := NewCapacities[string](NewCapacity(10), 5, 2)
 	if n := testing.AllocsPerRun(1000, func() {

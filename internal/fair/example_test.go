@@ -12,12 +12,12 @@ import (
 	"notifier/internal/fair"
 )
 
-// message is what the examples queue.
+// message is an item of the example queues.
 type message struct{ namespace, text string }
 
 func namespaceOf(m message) string { return m.namespace }
 
-// A batch taker: each batch has something of every namespace, and one that is too large for the rest of the batch begins the next.
+// A consumer of batches: each batch has an item of every namespace. An item that is too large for the batch begins the next one.
 func ExampleQueue() {
 	q := fair.NewQueue(namespaceOf)
 	for _, text := range []string{"one", "two", "three", "four"} {
@@ -41,7 +41,7 @@ func ExampleQueue() {
 	// four
 }
 
-// A consumer that waits for the next item, as one does for a channel: a lock and a condition around the queue.
+// A consumer that waits for the next item, as for a channel: a lock and a condition around the queue.
 func ExampleQueue_consumer() {
 	var mu sync.Mutex
 	more := sync.NewCond(&mu)
@@ -86,7 +86,7 @@ func ExampleLimiters() {
 	// true
 }
 
-// A quarter of a processor for each namespace, of which it may use a second at once.
+// A quarter of a processor for each namespace, which may use a second of it at once.
 func ExampleShare() {
 	share := fair.NewShare(fair.ShareOptions{Window: 4 * time.Second, Namespace: time.Second})
 	share.Spend("team-a", 3*time.Second)
@@ -97,7 +97,7 @@ func ExampleShare() {
 	// team-b waits 0s
 }
 
-// Four requests at once, and one more of each namespace whatever the others have in use.
+// Four requests at once, and one more of each namespace however many the others have in use.
 func ExampleCapacity() {
 	all := fair.NewCapacity(4)
 	flood, team := all.Within(6, 1), all.Within(6, 1)

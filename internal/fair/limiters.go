@@ -8,9 +8,9 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Limiters are token buckets by key, of one rate and burst, for at most a number of keys. The key that was used longest ago is forgotten
-// for a new one; when it comes back its bucket is full. So keys from outside cost bounded memory, and a key is never refused because of
-// others.
+// Limiters are token buckets by key, with one rate and burst, for a bounded number of keys. A new key beyond the bound replaces the
+// key that was used longest ago. A forgotten key that is used again has a full bucket. So keys from outside cost bounded memory,
+// and a key is never refused because of others.
 type Limiters[K comparable] struct {
 	limit rate.Limit
 	burst int
@@ -19,25 +19,26 @@ type Limiters[K comparable] struct {
 	keys *simplelru.LRU[K, *rate.Limiter]
 }
 
-// NewLimiters returns limiters of limit events a second and burst at once, for at most size keys. A limit of rate.Inf allows everything
-// and remembers nothing.
+// NewLimiters returns limiters of limit events a second and burst at once, for at most size keys. A limit of rate.Inf allows
+// everything and remembers nothing.
 func NewLimiters[K comparable](limit rate.Limit, burst, size int) *Limiters[K] {
 	keys, err := simplelru.NewLRU[K, *rate.Limiter](max(1, size), nil)
 	if err != nil {
-		panic(err) // it has no other fault than a size that is not positive
+		panic(err) // its only error is a size that is not positive
 	}
 	return &Limiters[K]{limit: limit, burst: burst, keys: keys}
 }
 
-// Allow takes a token of the key's bucket, and reports whether there was one.
+// Allow takes a token of the key's bucket, and reports whether it had one.
 func (l *Limiters[K]) Allow(key K) bool { return l.AllowN(key, 1) }
 
-// AllowN takes n tokens of the key's bucket, all or none, and reports whether there were as many.
+// AllowN takes n tokens of the key's bucket, all or none, and reports whether it had as many.
 func (l *Limiters[K]) AllowN(key K, n int) bool {
 	return l.limit == rate.Inf || l.of(key).AllowN(time.Now(), n)
 }
 
-// Take takes a token that can be given back: the reservation's CancelAt with the same time does so. It is nil when there was no token.
+// Take takes a token that can be given back, by CancelAt of the reservation with the same time. It returns nil if the bucket is
+// empty.
 func (l *Limiters[K]) Take(key K, now time.Time) *rate.Reservation {
 	taken := l.of(key).ReserveN(now, 1)
 	if !taken.OK() || taken.DelayFrom(now) > 0 {
@@ -47,14 +48,14 @@ func (l *Limiters[K]) Take(key K, now time.Time) *rate.Reservation {
 	return taken
 }
 
-// Len returns for how many keys there is a bucket.
+// Len returns the number of keys that have a bucket.
 func (l *Limiters[K]) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.keys.Len()
 }
 
-// of returns the key's bucket, a full one for a key that is not known.
+// of returns the key's bucket, a full one for an unknown key.
 func (l *Limiters[K]) of(key K) *rate.Limiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()

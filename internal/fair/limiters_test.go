@@ -9,7 +9,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// pass lets a time go by, in the bubble of a test.
+// pass waits for d, in the bubble of a test.
 func pass(d time.Duration) { <-time.After(d) }
 
 // Fails when a key shares its bucket with another, or when a bucket fills too fast or never.
@@ -32,7 +32,7 @@ func TestEachKeyHasItsOwnBucket(t *testing.T) {
 	})
 }
 
-// Fails when keys from outside are remembered without a bound, or when a key that is in use is forgotten for one that is not.
+// Fails when keys from outside are remembered without a bound, or when a key in use is forgotten before an idle key.
 func TestT6AFloodOfKeysIsBoundedAndForgetsTheIdleFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiters[string](1, 1, 100)
@@ -54,7 +54,7 @@ func TestT6AFloodOfKeysIsBoundedAndForgetsTheIdleFirst(t *testing.T) {
 	})
 }
 
-// Fails when a token cannot be given back, or is when there was none.
+// Fails when a token cannot be given back, or when a refused Take uses one up.
 func TestATokenCanBeGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiters[int](1, 1, 10)
@@ -74,7 +74,7 @@ func TestATokenCanBeGivenBack(t *testing.T) {
 	})
 }
 
-// Fails when a limit of none is one, or remembers keys.
+// Fails when rate.Inf limits events, or remembers keys.
 func TestNoLimitRemembersNothing(t *testing.T) {
 	l := NewLimiters[int](rate.Inf, 0, 10)
 	for i := range 100 {
@@ -87,7 +87,7 @@ func TestNoLimitRemembersNothing(t *testing.T) {
 	}
 }
 
-// Fails when an event of a known key costs memory.
+// Fails when an event of a known key allocates memory.
 func TestAllowOfAKnownKeyDoesNotAllocate(t *testing.T) {
 	l := NewLimiters[string](1e9, 1e9, 10)
 	if n := testing.AllocsPerRun(1000, func() { l.Allow("team-a") }); n > 0.1 {

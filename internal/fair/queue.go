@@ -1,25 +1,25 @@
 package fair
 
-// Queue holds items that wait and hands them out in turns: one of each namespace, over and over, and those of one namespace in the order
-// in which they were pushed. It has the methods that a workqueue of client-go wants of a queue.
+// Queue keeps waiting items and returns them in turns: one item of each namespace, over and over. The items of one namespace keep
+// the order in which they were pushed. It has the methods that a workqueue of client-go requires of a queue.
 //
-// Its methods must not be called at the same time. It holds a namespace only while it has items or is held.
+// Its methods must not be called at the same time. It remembers a namespace only while it has items or is held.
 type Queue[T any] struct {
 	namespace func(T) string
-	// order has the namespaces whose turn will come, the next one first.
+	// order lists the namespaces that have a turn, the next one first.
 	order    []string
 	backlogs map[string]*backlog[T]
 	n        int
 }
 
-// backlog is what waits of one namespace.
+// backlog has the waiting items of one namespace.
 type backlog[T any] struct {
 	items []T
-	// held says that none may go, ordered that the namespace is in Queue.order.
+	// held says that no item may be popped, ordered that the namespace is in Queue.order.
 	held, ordered bool
 }
 
-// NewQueue returns an empty queue of items, of which namespace tells the namespaces.
+// NewQueue returns an empty queue of items. namespace returns the namespace of an item.
 func NewQueue[T any](namespace func(T) string) *Queue[T] {
 	return &Queue[T]{namespace: namespace, backlogs: map[string]*backlog[T]{}}
 }
@@ -33,7 +33,7 @@ func (q *Queue[T]) Push(item T) {
 	q.enter(namespace, b)
 }
 
-// Pop removes and returns the item whose turn it is. It panics when Peek finds none.
+// Pop removes and returns the next item. It panics if Peek finds none.
 func (q *Queue[T]) Pop() T {
 	if _, ok := q.Peek(); !ok {
 		panic("fair: no item may go")
@@ -41,7 +41,7 @@ func (q *Queue[T]) Pop() T {
 	namespace := q.order[0]
 	b := q.backlogs[namespace]
 	item := b.items[0]
-	b.items[0] = *new(T) // what was handed out does not live on in the slice
+	b.items[0] = *new(T) // so that the slice does not keep the item in memory
 	b.items = b.items[1:]
 	q.n--
 	q.order, b.ordered = q.order[1:], false
@@ -50,7 +50,7 @@ func (q *Queue[T]) Pop() T {
 	return item
 }
 
-// Peek returns what Pop would, and false when there is no item, or only items of namespaces that are held.
+// Peek returns the item that Pop would return. It returns false if there is no item, or only items of held namespaces.
 func (q *Queue[T]) Peek() (item T, ok bool) {
 	for len(q.order) > 0 {
 		b := q.backlogs[q.order[0]]
@@ -62,16 +62,17 @@ func (q *Queue[T]) Peek() (item T, ok bool) {
 	return item, false
 }
 
-// Len returns how many items wait, those of namespaces that are held included.
+// Len returns the number of waiting items, including those of held namespaces.
 func (q *Queue[T]) Len() int { return q.n }
 
-// Touch leaves an item in its place that is pushed while it waits. A workqueue calls it in place of Push.
+// Touch leaves a waiting item in its place when it is pushed again. A workqueue then calls it in place of Push.
 func (q *Queue[T]) Touch(T) {}
 
-// Hold keeps all items of a namespace back until Release: what was popped of it is under way, and must be over before the next goes.
+// Hold keeps all items of a namespace in the queue until Release. It lets the caller finish an item before it pops the next one of
+// the same namespace.
 func (q *Queue[T]) Hold(namespace string) { q.backlog(namespace).held = true }
 
-// Release ends Hold. The namespace's next turn comes after those of all others that wait.
+// Release ends Hold. The namespace's next turn is after those of all others that wait.
 func (q *Queue[T]) Release(namespace string) {
 	if b := q.backlogs[namespace]; b != nil && b.held {
 		b.held = false
@@ -89,7 +90,7 @@ func (q *Queue[T]) backlog(namespace string) *backlog[T] {
 	return b
 }
 
-// enter gives a namespace its turn after all others, if it has something that may go and no turn yet.
+// enter gives a namespace its turn after all others, if it has an item, is not held and has no turn yet.
 func (q *Queue[T]) enter(namespace string, b *backlog[T]) {
 	if !b.ordered && !b.held && len(b.items) > 0 {
 		b.ordered = true

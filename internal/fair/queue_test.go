@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// namespaceOf is that of an item such as "team-a/1".
+// namespaceOf returns the namespace of an item such as "team-a/1".
 func namespaceOf(item string) string {
 	namespace, _, _ := strings.Cut(item, "/")
 	return namespace
@@ -22,7 +22,7 @@ func popAll(q *Queue[string]) (all []string) {
 	}
 }
 
-// T6: fails when a namespace waits behind all that another has pushed before, or when one has no order of its own.
+// T6: fails when a namespace waits behind the whole backlog of another, or when the items of one namespace lose their order.
 func TestT6NamespacesTakeTurns(t *testing.T) {
 	q := NewQueue(namespaceOf)
 	for i := range 100 {
@@ -42,7 +42,7 @@ func TestT6NamespacesTakeTurns(t *testing.T) {
 	}
 }
 
-// Fails when an item of a namespace goes while the one before it is under way, when others wait for that, or when it is forgotten.
+// Fails when an item of a held namespace is popped, when other namespaces wait for it, or when the namespace is forgotten.
 func TestANamespaceThatIsHeldWaitsAlone(t *testing.T) {
 	q := NewQueue(namespaceOf)
 	for _, item := range []string{"a/0", "b/0", "a/1", "b/1"} {
@@ -64,7 +64,7 @@ func TestANamespaceThatIsHeldWaitsAlone(t *testing.T) {
 	}
 }
 
-// Fails when Pop of nothing returns something that nobody pushed.
+// Fails when Pop of an empty queue returns an item.
 func TestPopOfNothingPanics(t *testing.T) {
 	q := NewQueue(namespaceOf)
 	q.Push("a/0")

@@ -7,54 +7,53 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// maxSharing bounds the namespaces whose use of a Share is remembered. One that is forgotten has its whole share again.
+// maxSharing bounds the namespaces whose use of a Share is remembered. A forgotten namespace has its whole share again.
 const maxSharing = 1 << 14
 
 // ShareOptions say how much processor time may be used. All are times within a Window.
 type ShareOptions struct {
-	// Window is the time over which use is counted. What was used is forgiven evenly: a Namespace of 1s in a Window of 4s is a quarter of
-	// one processor.
+	// Window is the time over which use counts. Use expires evenly: a Namespace of 1s in a Window of 4s is a quarter of one processor.
 	Window time.Duration
-	// Namespace is what one namespace may use, also at once.
+	// Namespace bounds the use of one namespace, also at once.
 	Namespace time.Duration
-	// Total is what all namespaces together may use. Zero means no bound.
+	// Total bounds the use of all namespaces together. Zero means no bound.
 	Total time.Duration
-	// Reserve is what a namespace may use although Total is used up: a namespace that needs no more is not the cause.
+	// Reserve is the use that a namespace has even when Total is used up: a namespace that needs no more is not the cause.
 	Reserve time.Duration
 }
 
-// Share divides processor time among namespaces. The work itself is the caller's: ask Left for how long it may run, or Wait for when, run
-// it, and tell Spend how long it took. What is under way at the same time is not counted until it is spent, so where that matters work
-// runs one at a time, or within a Capacity.
+// Share divides processor time among namespaces. The caller does the work: it asks Left for how long the work may run, or Wait for
+// the delay before it, and reports the time to Spend. Work that is still running does not count. Where that matters, run one piece
+// of work at a time, or within a Capacity.
 type Share struct {
 	options ShareOptions
 
 	mu sync.Mutex
-	// each has the namespaces that have spent something: to ask about others leaves no trace.
+	// each has the namespaces that have spent something. A query about another namespace leaves no trace.
 	each  *simplelru.LRU[string, account]
 	total account
 }
 
-// account is how much was used and not forgiven by a time.
+// account is the use that had not expired at a time.
 type account struct {
 	used time.Duration
 	at   time.Time
 }
 
-// NewShare returns a share that is not used. It panics without a Window or a time for each Namespace, and when the Reserve is more than
-// that.
+// NewShare returns an unused share. It panics without a Window or a time for each Namespace, and if the Reserve exceeds the
+// Namespace.
 func NewShare(o ShareOptions) *Share {
 	if o.Window <= 0 || o.Namespace <= 0 || o.Total < 0 || o.Reserve < 0 || o.Reserve > o.Namespace {
 		panic("fair: a share needs a window, a time for each namespace, and a reserve within that")
 	}
 	each, err := simplelru.NewLRU[string, account](maxSharing, nil)
 	if err != nil {
-		panic(err) // it has no other fault than a size that is not positive
+		panic(err) // its only error is a size that is not positive
 	}
 	return &Share{options: o, each: each}
 }
 
-// Left returns for how long work of a namespace may run now. It is zero or less when the share is used up.
+// Left returns for how long work of a namespace may run now. It is zero or less if the share is used up.
 func (s *Share) Left(namespace string) time.Duration {
 	own, total := s.used(namespace)
 	if s.options.Total > 0 && total >= s.options.Total {
@@ -63,7 +62,7 @@ func (s *Share) Left(namespace string) time.Duration {
 	return s.options.Namespace - own
 }
 
-// Wait returns how long it takes until Left is above zero, if nothing is spent meanwhile.
+// Wait returns the time until Left is above zero, if nothing is spent meanwhile.
 func (s *Share) Wait(namespace string) time.Duration {
 	o := s.options
 	own, total := s.used(namespace)
@@ -74,8 +73,8 @@ func (s *Share) Wait(namespace string) time.Duration {
 	return wait
 }
 
-// Spend counts what work of a namespace took. One piece of work counts for at most a Window, so that a machine that stood still is
-// forgiven.
+// Spend adds the time that work of a namespace took. One piece of work counts for at most a Window, so a pause of the machine costs
+// no more than that.
 func (s *Share) Spend(namespace string, took time.Duration) {
 	took = max(0, min(took, s.options.Window))
 	s.mu.Lock()
@@ -86,20 +85,20 @@ func (s *Share) Spend(namespace string, took time.Duration) {
 	s.total = account{total + took, now}
 }
 
-// Heavy reports whether a namespace has lately used more than its Reserve.
+// Heavy reports whether the use of a namespace, as far as it has not expired, is more than its Reserve.
 func (s *Share) Heavy(namespace string) bool {
 	own, _ := s.used(namespace)
 	return own > s.options.Reserve
 }
 
-// used returns what a namespace, and all together, have used and are not forgiven yet.
+// used returns the use of a namespace, and of all together, that has not expired.
 func (s *Share) used(namespace string) (own, total time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.usedBy(namespace, time.Now())
 }
 
-// usedBy is used at a time. The caller holds the lock.
+// usedBy is used at the time now. The caller has locked mu.
 func (s *Share) usedBy(namespace string, now time.Time) (own, total time.Duration) {
 	if a, known := s.each.Get(namespace); known {
 		own = s.options.unforgiven(a, now, s.options.Namespace)
@@ -107,12 +106,12 @@ func (s *Share) usedBy(namespace string, now time.Time) (own, total time.Duratio
 	return own, s.options.unforgiven(s.total, now, s.options.Total)
 }
 
-// unforgiven is what of an account is not forgiven yet, when so much is in each Window.
+// unforgiven returns the part of an account that has not expired, if forgiven expires in each Window.
 func (o ShareOptions) unforgiven(a account, now time.Time, forgiven time.Duration) time.Duration {
 	return max(0, a.used-scaled(now.Sub(a.at), forgiven, o.Window))
 }
 
-// until is how long it takes until less than allowed is left of what was used, when so much is forgiven in each Window.
+// until returns the time until used is less than allowed, if forgiven expires in each Window.
 func (o ShareOptions) until(used, allowed, forgiven time.Duration) time.Duration {
 	if used < allowed {
 		return 0
@@ -120,7 +119,7 @@ func (o ShareOptions) until(used, allowed, forgiven time.Duration) time.Duration
 	return scaled(used-allowed+time.Microsecond, o.Window, forgiven)
 }
 
-// scaled is t * by / of.
+// scaled returns t * by / of.
 func scaled(t, by, of time.Duration) time.Duration {
 	return time.Duration(float64(t) * float64(by) / float64(of))
 }

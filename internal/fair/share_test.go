@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// near reports whether two times differ by no more than the rounding of a bucket.
+// near reports whether two times differ by at most the rounding of a share.
 func near(a, b time.Duration) bool { return max(a-b, b-a) <= 10*time.Microsecond }
 
-// Fails when a namespace pays for another, or when what it has used is forgiven at another pace than the window's.
+// Fails when one namespace's use counts for another, or when use expires at another pace than the window's.
 func TestT6ANamespaceUsesUpItsOwnShareAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewShare(ShareOptions{Window: 4 * time.Second, Namespace: time.Second})
@@ -35,7 +35,7 @@ func TestT6ANamespaceUsesUpItsOwnShareAlone(t *testing.T) {
 	})
 }
 
-// Fails when a namespace gets more than its share over time by working whenever it has any left.
+// Fails when a namespace gets more than its share over time by working whenever any of it is left.
 func TestT6OverTimeANamespaceUsesNoMoreThanItsShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const piece, passes = 100 * time.Millisecond, 5 * time.Minute
@@ -52,7 +52,7 @@ func TestT6OverTimeANamespaceUsesNoMoreThanItsShare(t *testing.T) {
 	})
 }
 
-// Fails when namespaces together use more than there is for all, or when those that need little pay for the others.
+// Fails when all namespaces together use more than the total, or when namespaces that need little are stopped by the others.
 func TestT6TheReserveIsThereWhenTheTotalIsUsedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewShare(ShareOptions{
@@ -66,7 +66,7 @@ func TestT6TheReserveIsThereWhenTheTotalIsUsedUp(t *testing.T) {
 				t.Errorf("%s has %v left, heavy %v", flood, left, s.Heavy(flood))
 			}
 		}
-		if wait := s.Wait("a"); !near(wait, 800*time.Millisecond) { // until the total is there again
+		if wait := s.Wait("a"); !near(wait, 800*time.Millisecond) { // until the total is available again
 			t.Errorf("to be waited for %v", wait)
 		}
 		if left := s.Left("quiet"); !near(left, 50*time.Millisecond) || s.Heavy("quiet") || s.Wait("quiet") != 0 {
@@ -79,7 +79,7 @@ func TestT6TheReserveIsThereWhenTheTotalIsUsedUp(t *testing.T) {
 	})
 }
 
-// Fails when a machine that stood still during a piece of work costs its namespace more than a window.
+// Fails when a pause of the machine during a piece of work costs its namespace more than a window.
 func TestAPieceOfWorkCountsForAWindowAtMost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewShare(ShareOptions{Window: 4 * time.Second, Namespace: time.Second})
@@ -90,8 +90,7 @@ func TestAPieceOfWorkCountsForAWindowAtMost(t *testing.T) {
 	})
 }
 
-// Fails when namespaces that used nothing are remembered for being asked about: names from outside would have those forgotten that used
-// something.
+// Fails when a query about an unused namespace is remembered: names from outside would then evict namespaces that used something.
 func TestT6ToAskAShareLeavesNoTrace(t *testing.T) {
 	s := NewShare(ShareOptions{Window: time.Hour, Namespace: time.Second, Total: time.Minute, Reserve: time.Millisecond})
 	s.Spend("flood", 2*time.Second)

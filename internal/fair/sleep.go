@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Sleep waits for what a Share or a back-off asks for. It returns nil when that has passed, at once if it is not positive, and the error
-// of ctx when ctx ends before.
+// Sleep waits for d, such as the result of Share.Wait or a backoff. It returns nil after d, at once if d is not positive, and the
+// error of ctx if ctx ends first.
 func Sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil

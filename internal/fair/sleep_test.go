@@ -10,7 +10,7 @@ import (
 	"notifier/internal/fair"
 )
 
-// Fails when Sleep returns early or late, outlives its context, or waits for what has passed.
+// Fails when Sleep returns early or late, outlives its context, or waits for a time that is not positive.
 func TestSleepEndsWithTheTimeOrTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -1,7 +1,8 @@
-// Package patterns compiles the regular expressions of tenants within bounds on what a match may cost.
+// Package patterns compiles the regular expressions of tenants within bounds on the cost of a match.
 //
-// Go matches in time linear in pattern and text, but the pattern's part is the size of its program: a short pattern with nested
-// repetitions can cost seconds on a long text. So that size is bounded, and told to who has to bound a match as well.
+// Go matches in time linear in pattern and text. The pattern's part is the size of its program, so a short pattern with nested
+// repetitions can cost seconds on a long text. The size is therefore bounded, and is returned for callers that bound a match as
+// well.
 package patterns
 
 import (
@@ -16,15 +17,16 @@ import (
 const (
 	// sizeCeiling ends the counting long before the numbers overflow.
 	sizeCeiling = 1 << 30
-	// classRunes are the bounds of ranges in a character class that take as much memory as an instruction.
+	// classRunes is the number of range bounds in a character class that take as much memory as an instruction.
 	classRunes = 16
 )
 
-// Bounds are what a pattern may be.
+// Bounds bound a pattern.
 type Bounds struct {
 	// Source bounds the source in bytes.
 	Source int
-	// Size bounds the instructions of the compiled program. Less than two for a byte of Source refuse long patterns without repetitions.
+	// Size bounds the instructions of the compiled program. Fewer than two for each byte of Source refuse long patterns without
+	// repetitions.
 	Size int
 }
 
@@ -33,7 +35,8 @@ type LimitError string
 
 func (e LimitError) Error() string { return string(e) }
 
-// Compile returns a pattern and its Size. The error quotes the source alone; it is a LimitError for a pattern that is beyond the bounds.
+// Compile returns the compiled pattern and its Size. The error quotes only the source. It is a LimitError for a pattern beyond the
+// bounds.
 func (b Bounds) Compile(source string) (*regexp.Regexp, int, error) {
 	size, err := b.Measure(source)
 	if err != nil {
@@ -46,8 +49,8 @@ func (b Bounds) Compile(source string) (*regexp.Regexp, int, error) {
 	return re, size, nil
 }
 
-// live has the patterns that are in use, by their source: tenants write the same few, such as those of Flux's guides, into thousands of
-// Alerts, and each compiled program takes kilobytes. A pattern goes with its last user.
+// live has the patterns in use, by their source. Tenants write the same few, such as those of Flux's guides, into thousands of
+// Alerts, and each compiled program takes kilobytes. A pattern is removed after its last use.
 var live sync.Map // of weak.Pointer[regexp.Regexp]
 
 // one returns the compiled pattern of a source.
@@ -67,7 +70,7 @@ func one(source string) (*regexp.Regexp, error) {
 	return re, nil
 }
 
-// Measure returns how many instructions a pattern compiles to, estimated from above, or why it is not compiled. It is measured on the
+// Measure returns an upper estimate of the number of instructions of a pattern, or the reason for refusing it. It measures the
 // tree, since compiling a program of the worst size would itself take hundreds of megabytes.
 func (b Bounds) Measure(source string) (int, error) {
 	if len(source) > b.Source {
@@ -84,7 +87,7 @@ func (b Bounds) Measure(source string) (int, error) {
 	return size, nil
 }
 
-// instructions estimates the Size of a tree whose repetitions are not written out yet.
+// instructions estimates the Size of a tree whose repetitions are not expanded yet.
 func instructions(tree *syntax.Regexp) int {
 	sub := 0
 	for _, part := range tree.Sub {

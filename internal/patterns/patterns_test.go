@@ -29,14 +29,14 @@ func TestProgramSizeIsAnUpperBound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Every program has a fail and a match instruction beside.
+		// Every program has a fail and a match instruction in addition.
 		if n := len(prog.Inst) - 2; n > size+1 {
 			t.Errorf("%q: estimated %d, compiled %d", source, size, n)
 		}
 	}
 }
 
-// Fails when a long pattern without repetitions is counted as more than its bytes come to.
+// Fails when a long pattern without repetitions is counted as more than its bytes.
 func TestALongPatternWithoutRepetitionsIsAccepted(t *testing.T) {
 	words := strings.Repeat("failed|", bounds.Source/7)
 	for _, source := range []string{words + "x", strings.Repeat("a", bounds.Source), strings.Repeat("[a-z]", bounds.Source/5)} {
@@ -46,7 +46,8 @@ func TestALongPatternWithoutRepetitionsIsAccepted(t *testing.T) {
 	}
 }
 
-// Fails when Compile does not measure, when what a class takes is not counted, or when a bound is told like a fault of the pattern.
+// Fails when Compile does not measure, when the ranges of a class are not counted, or when a pattern beyond a bound is reported as
+// not valid.
 func TestAPatternBeyondABoundIsRefused(t *testing.T) {
 	for source, want := range map[string]string{
 		strings.Repeat("a", bounds.Source+1): "longer than",
@@ -64,7 +65,7 @@ func TestAPatternBeyondABoundIsRefused(t *testing.T) {
 	}
 }
 
-// Fails when each user of a pattern has a program of its own, or when a program is kept without a user.
+// Fails when each user of a pattern has its own program, or when a program without a user is kept.
 func TestAPatternIsKeptOnceAndNoLongerThanItIsUsed(t *testing.T) {
 	const source = "^only in this test$"
 	func() {

@@ -19,46 +19,46 @@ import (
 	"notifier/internal/fair"
 )
 
-// For how long answers are believed. A token and a right are asked about again every three seconds while a watch lasts, and may take three
-// to be told: with these four they are gone ten seconds after they were revoked.
+// The times for which answers are kept. During a watch the token and the right are reviewed again every three seconds, and a review
+// may take three. With these four a revoked token or right ends within ten seconds.
 const (
 	userFor    = 4 * time.Second
 	allowedFor = 4 * time.Second
 	refusedFor = 2 * time.Second
-	// questionTimeout ends a question that the Kubernetes API does not answer.
+	// questionTimeout bounds a review.
 	questionTimeout = 3 * time.Second
 )
 
-// How many answers are kept. Refusals have places of their own, so that inventing tokens and namespaces pushes out no good answer.
+// The bounds on kept answers. Refusals have bounds of their own, so invented tokens and namespaces evict no positive answer.
 const (
 	maxUsers   = 4096
 	maxAllowed = 16384
 	maxRefused = 8192
 )
 
-// What the Kubernetes API is asked, in questions a second and at once: about tokens that were good before, about others, and about rights.
+// The rates of reviews, a second and at once: of tokens that were good before, of other tokens, and of rights.
 const (
 	knownRate, knownBurst     = 200, 400
 	unknownRate, unknownBurst = 50, 100
 	rightRate, rightBurst     = 200, 400
-	// tenantQuestions bounds the questions at a time about rights of one tenant, so that others wait for few of them.
+	// tenantQuestions bounds the concurrent reviews for one tenant, so that others wait for few of them.
 	tenantQuestions = 8
-	// addressRate and addressBurst bound the tokens that are none from one address.
+	// addressRate and addressBurst bound the invalid tokens from one address.
 	addressRate, addressBurst = 5, 20
 	maxAddresses              = 8192
 )
 
-// Options are what an Authority is made of. All but Audiences are required.
+// Options are the parts of an Authority. All but Audiences are required.
 type Options struct {
 	Tokens authentication.TokenReviewInterface
 	Rights authorization.SubjectAccessReviewInterface
-	// Audiences are those for one of which a token must have been issued, empty for those of the API server.
+	// Audiences are the accepted audiences of tokens; a token must be for one of them. Empty means those of the API server.
 	Audiences  []string
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
 }
 
-// Authority is an api.Authority.
+// Authority is an api.Authority that reviews tokens and rights by the Kubernetes API.
 type Authority struct {
 	options Options
 	metrics *metrics
@@ -72,14 +72,14 @@ type Authority struct {
 	addresses                  *fair.Limiters[netip.Addr]
 	knownBudget, unknownBudget *rate.Limiter
 	rightBudget                *rate.Limiter
-	// asking has the questions about rights that are under way, by tenant.
+	// asking has the access reviews that are under way or waited for, by tenant.
 	asking  *fair.Capacities[string]
 	trouble *rate.Limiter
 }
 
 type tokenKey = [sha256.Size]byte
 
-// question is whether the owner of a token has a right in a namespace.
+// question is a right of the owner of a token in a namespace.
 type question struct {
 	who       tokenKey
 	right     api.Right
@@ -104,7 +104,7 @@ func New(o Options) (*Authority, error) {
 	}, nil
 }
 
-// shared asks once for all who ask the same at a time. The question goes on when one of them gives up.
+// shared calls ask once for all concurrent callers with the same key. The call continues when a caller gives up.
 func (a *Authority) shared(ctx context.Context, key string, ask func(context.Context) (any, error)) (any, error) {
 	answer := a.flights.DoChan(key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), questionTimeout)
@@ -119,7 +119,7 @@ func (a *Authority) shared(ctx context.Context, key string, ask func(context.Con
 	}
 }
 
-// failed counts and logs a question that was not answered, without a word of the question.
+// failed logs a failed review without any part of the request, and returns api.ErrUnavailable.
 func (a *Authority) failed(ctx context.Context, what string, err error) error {
 	if a.trouble.Allow() {
 		a.options.Log.WarnContext(ctx, "the Kubernetes API did not answer a review", "review", what, "error", reason(err))

@@ -22,14 +22,14 @@ import (
 	"notifier/internal/api"
 )
 
-// kubernetes answers reviews as its functions say.
+// kubernetes answers reviews by its functions.
 type kubernetes struct {
 	mu     sync.Mutex
 	token  func(authenticationv1.TokenReviewSpec) (authenticationv1.TokenReviewStatus, error)
 	right  func(authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error)
 	tokens []authenticationv1.TokenReviewSpec
 	rights []authorizationv1.SubjectAccessReviewSpec
-	// takes is how long it takes to answer.
+	// takes is the duration of a review.
 	takes time.Duration
 }
 
@@ -64,7 +64,7 @@ func (k *kubernetes) answer(ctx context.Context, err error) error {
 	}
 }
 
-// lists reports how many questions there were.
+// asked returns the numbers of token reviews and of access reviews.
 func (k *kubernetes) asked() (tokens, rights int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -78,7 +78,7 @@ func (k *kubernetes) set(change func()) {
 	change()
 }
 
-// owner is an answer about a token of jane's.
+// owner is the status of a valid token of jane's.
 var owner = authenticationv1.TokenReviewStatus{Authenticated: true, User: authenticationv1.UserInfo{
 	Username: "jane", UID: "7", Groups: []string{"devs"}, Extra: map[string]authenticationv1.ExtraValue{"scopes": {"a", "b"}},
 }}
@@ -110,7 +110,7 @@ func newAuthority(t *testing.T, change func(*Options)) (*Authority, *kubernetes,
 
 var here = netip.MustParseAddr("192.0.2.1")
 
-// Fails when a part of who a user is is left out of the question about a right: an authorizer could decide by any of them.
+// Fails when an access review leaves out a part of the user's identity: an authorizer could decide by any of them.
 func TestARightIsAskedAboutForAllThatAUserIs(t *testing.T) {
 	a, k, _ := newAuthority(t, nil)
 	u, err := a.Authenticate(t.Context(), "good", here)
@@ -134,8 +134,8 @@ func TestARightIsAskedAboutForAllThatAUserIs(t *testing.T) {
 	}
 }
 
-// Fails when an answer is believed for more than ten seconds, or not at all; when one that took its time is believed from its end on; or when
-// one user's right is taken for another's, for that to another verb, or for that in another namespace.
+// Fails when an answer is kept for more than ten seconds, or not at all, or is kept from the end of its review on. Also fails when
+// a right counts for another user, verb or namespace.
 func TestAnswersAreBelievedForSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, k, _ := newAuthority(t, nil)
@@ -174,7 +174,7 @@ func TestAnswersAreBelievedForSeconds(t *testing.T) {
 				t.Error("a right is another's", err)
 			}
 		}
-		<-time.After(allowedFor - time.Second) // the question took a second
+		<-time.After(allowedFor - time.Second) // the review took a second
 		if ok, _ := a.Allowed(t.Context(), u, list, "team-a"); ok {
 			t.Error("a right is believed for longer than from the question on")
 		}
@@ -184,7 +184,7 @@ func TestAnswersAreBelievedForSeconds(t *testing.T) {
 	})
 }
 
-// Fails when a right, or a token, that is revoked as a watch was told that it holds can last for more than ten seconds.
+// Fails when a right, or a token, that is revoked just after a watch was authorized can last for more than ten seconds.
 func TestW5WhatIsRevokedEndsWithinTenSeconds(t *testing.T) {
 	for what, believed := range map[string]time.Duration{"right": allowedFor, "token": userFor} {
 		if longest := believed + questionTimeout + 3*time.Second; longest > 10*time.Second { // 3 s is api.recheckEvery
@@ -193,7 +193,7 @@ func TestW5WhatIsRevokedEndsWithinTenSeconds(t *testing.T) {
 	}
 }
 
-// Fails when a refusal is kept for as long as a right: who was just given one would wait for it.
+// Fails when a refusal is kept for as long as a right: a user would wait for a right that was just granted.
 func TestARefusalIsKeptForAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, k, _ := newAuthority(t, nil)
@@ -218,7 +218,8 @@ func TestARefusalIsKeptForAMoment(t *testing.T) {
 	})
 }
 
-// W3. Fails when a token of another audience is taken, or one of an authenticator that knows no audiences where one was asked for.
+// W3. Fails when a token for another audience is accepted. Also fails when an audience is configured and a token is accepted from
+// an authenticator that knows no audiences.
 func TestW3ATokenIsForTheAudienceThatWasAskedFor(t *testing.T) {
 	for _, tc := range []struct {
 		asked, told []string
@@ -253,8 +254,8 @@ func TestW3ATokenIsForTheAudienceThatWasAskedFor(t *testing.T) {
 	}
 }
 
-// W4. Fails when a user or a right is granted, or refused, without an answer, or the error of the Kubernetes API reaches a user or the log
-// with what it quotes.
+// W4. Fails when a user or a right is granted, or refused, without an answer. Also fails when the error of the Kubernetes API, with
+// its quotes, reaches a user or the log.
 func TestW4WithoutAnAnswerNothingIsKnown(t *testing.T) {
 	for name, cause := range map[string]error{
 		"refused": errors.New("dial tcp 10.0.0.1: good-secret"), "denied": apierrors.NewForbidden(authenticationv1.Resource("tokenreviews"), "", errors.New("good-secret")),
@@ -284,7 +285,7 @@ func TestW4WithoutAnAnswerNothingIsKnown(t *testing.T) {
 	}
 }
 
-// Fails when a question that hangs is waited for, or is given up for all because one who asked has gone.
+// Fails when a review that hangs is waited for, or when it is cancelled for all callers because one of them has left.
 func TestAQuestionIsSharedAndBoundedInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, k, _ := newAuthority(t, nil)

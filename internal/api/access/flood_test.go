@@ -14,15 +14,15 @@ import (
 	"notifier/internal/api"
 )
 
-// T6, T5. Fails when invented tokens are each asked about, when good ones from the same address are held up that were good before, or when
-// those of another address pay for them.
+// T6, T5. Fails when each invented token is reviewed, or when they delay known good tokens from the same address. Also fails when
+// they use up the budget of another address.
 func TestT6InventedTokensReachTheKubernetesAPISeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, k, _ := newAuthority(t, nil)
 		if _, err := a.Authenticate(t.Context(), "good", here); err != nil {
 			t.Fatal(err)
 		}
-		for i := range 3 * addressBurst { // good ones cost their address nothing
+		for i := range 3 * addressBurst { // good tokens cost their address nothing
 			if _, err := a.Authenticate(t.Context(), fmt.Sprint("good", i), here); err != nil {
 				t.Fatal(err)
 			}
@@ -59,7 +59,7 @@ func TestT6InventedTokensReachTheKubernetesAPISeldom(t *testing.T) {
 	})
 }
 
-// T6. Fails when the tokens of a user who makes many, all of them good, are in the way of another's first one.
+// T6. Fails when a user with many good tokens delays the first token of another user.
 func TestT6ManyGoodTokensAreInNobodysWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _, _ := newAuthority(t, nil)
@@ -74,7 +74,7 @@ func TestT6ManyGoodTokensAreInNobodysWay(t *testing.T) {
 	})
 }
 
-// T6. Fails when the questions about one tenant's rights are in the way of another's.
+// T6. Fails when the access reviews for one tenant delay those for another.
 func TestT6QuestionsAboutRightsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _, _ := newAuthority(t, nil)

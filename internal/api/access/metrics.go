@@ -5,7 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// results count what became of one kind of question.
+// results count the results of one kind of review.
 type results struct{ granted, refused, failed, over prometheus.Counter }
 
 type metrics struct{ tokens, rights results }

@@ -12,7 +12,7 @@ import (
 	"notifier/internal/api"
 )
 
-// Allowed reports whether a user has a right in a namespace, in all for the empty one.
+// Allowed reports whether a user has a right in a namespace. An empty namespace means all of them.
 func (a *Authority) Allowed(ctx context.Context, u *api.User, r api.Right, namespace string) (bool, error) {
 	q := question{u.Key, r, namespace}
 	if allowed, known := a.known(q); known {
@@ -29,7 +29,7 @@ func (a *Authority) Allowed(ctx context.Context, u *api.User, r api.Right, names
 		return false, api.ErrBusy
 	}
 	defer use.Release()
-	if allowed, known := a.known(q); known { // by a question that was under way
+	if allowed, known := a.known(q); known { // by a review that was under way
 		return allowed, nil
 	}
 	key := fmt.Sprintf("right %x %q %q", q.who, q.right, q.namespace)
@@ -40,7 +40,7 @@ func (a *Authority) Allowed(ctx context.Context, u *api.User, r api.Right, names
 	return answer.(bool), nil
 }
 
-// known is an answer that is believed still.
+// known returns a kept answer, and whether there is one.
 func (a *Authority) known(q question) (allowed, known bool) {
 	if _, ok := a.allowed.Get(q); ok {
 		return true, true
@@ -49,7 +49,7 @@ func (a *Authority) known(q question) (allowed, known bool) {
 	return false, ok
 }
 
-// ask asks within the budget.
+// ask makes an access review within the budget.
 func (a *Authority) ask(ctx context.Context, u *api.User, q question) (bool, error) {
 	if err := a.rightBudget.Wait(ctx); err != nil {
 		a.metrics.rights.over.Inc()
@@ -88,7 +88,7 @@ func specOf(u *api.User, q question) authorizationv1.SubjectAccessReviewSpec {
 	return spec
 }
 
-// reason is an error of the Kubernetes API without what it quotes.
+// reason returns the reason of an error of the Kubernetes API without the text of the error.
 func reason(err error) string {
 	if r := apierrors.ReasonForError(err); r != metav1.StatusReasonUnknown {
 		return string(r)

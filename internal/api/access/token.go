@@ -14,7 +14,7 @@ import (
 	"notifier/internal/api"
 )
 
-// Authenticate returns the owner of a token that came from an address.
+// Authenticate returns the owner of a token that was sent from an address.
 func (a *Authority) Authenticate(ctx context.Context, token string, from netip.Addr) (*api.User, error) {
 	key := sha256.Sum256([]byte(token))
 	if u, ok := a.users.Get(key); ok {
@@ -32,7 +32,7 @@ func (a *Authority) Authenticate(ctx context.Context, token string, from netip.A
 	return asked.(*api.User), nil
 }
 
-// review asks about a token within the budgets.
+// review makes a token review within the budgets.
 func (a *Authority) review(ctx context.Context, token string, key tokenKey, from netip.Addr) (*api.User, error) {
 	now := time.Now()
 	charged, ok := a.charge(key, from, now)
@@ -61,8 +61,9 @@ func (a *Authority) review(ctx context.Context, token string, key tokenKey, from
 	return u, nil
 }
 
-// charge takes what a question costs: of the budget of tokens that were good before, or else of those of the others and of the address.
-// What was taken of these comes back unless the token is none: to make tokens that are good costs the Kubernetes API more than its answer.
+// charge takes the cost of a review: from the budget of tokens that were good before, or else from the common budget and that of
+// the address. The latter two are refunded unless the token is invalid: creating good tokens costs the Kubernetes API more than
+// reviewing them.
 func (a *Authority) charge(key tokenKey, from netip.Addr, now time.Time) (charged []*rate.Reservation, ok bool) {
 	if a.users.Had(key) {
 		return nil, a.knownBudget.AllowN(now, 1)
@@ -86,8 +87,8 @@ func refund(charged []*rate.Reservation, at time.Time) {
 	}
 }
 
-// good reports whether a token is one, for the audiences that were asked for. An authenticator that knows no audiences tells none, and its
-// tokens are for the API server alone.
+// good reports whether a token is valid for the configured audiences. An authenticator that knows no audiences returns none, and
+// its tokens are for the API server alone.
 func (a *Authority) good(s authenticationv1.TokenReviewStatus) bool {
 	if !s.Authenticated || s.User.Username == "" {
 		return false

@@ -1,5 +1,5 @@
-// Package brief keeps answers for a short time: for a bounded number of keys, each until a time of its own. The key that was used longest
-// ago is forgotten for a new one.
+// Package brief keeps answers for a short time: for a bounded number of keys, each until a time of its own. Beyond the bound, a new
+// key replaces the key that was used longest ago.
 package brief
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// Answers are kept by key. They can be used by many goroutines at once.
+// Answers are values by key. They can be used by many goroutines at once.
 type Answers[K comparable, V any] struct {
 	mu   sync.Mutex
 	kept *simplelru.LRU[K, answer[V]]
@@ -24,12 +24,12 @@ type answer[V any] struct {
 func New[K comparable, V any](size int) *Answers[K, V] {
 	kept, err := simplelru.NewLRU[K, answer[V]](max(1, size), nil)
 	if err != nil {
-		panic(err) // it has no other fault than a size that is not positive
+		panic(err) // its only error is a size that is not positive
 	}
 	return &Answers[K, V]{kept: kept}
 }
 
-// Get returns the answer of a key, if there is one whose time is not over.
+// Get returns the answer of a key, if there is one and it has not expired.
 func (a *Answers[K, V]) Get(key K) (value V, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -40,7 +40,7 @@ func (a *Answers[K, V]) Get(key K) (value V, ok bool) {
 	return found.value, true
 }
 
-// Had reports whether there is an answer of a key, though its time may be over.
+// Had reports whether a key has an answer, expired or not.
 func (a *Answers[K, V]) Had(key K) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Fails when an answer outlives its time, when one is forgotten before a key that was used longer ago, or when there is no bound.
+// Fails when an answer outlives its time, when a key is forgotten before a less recently used one, or when there is no bound.
 func TestAnswersAreKeptForTheirTimeAndForABoundedNumberOfKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := New[int, string](2)

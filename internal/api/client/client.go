@@ -17,16 +17,16 @@ import (
 	"notifier/internal/event/view"
 )
 
-// maxAnswer bounds an answer in bytes: a page of events with messages is some megabytes.
+// maxAnswer bounds an answer in bytes: a page of events with messages has some megabytes.
 const maxAnswer = 64 << 20
 
-// Error is an answer of the API that says that it did not do what it was asked for.
+// Error is an answer of the API to a request that was not served.
 type Error struct {
 	// Status is the HTTP status.
 	Status int
-	// Message says why and what to do.
+	// Message names the reason and the remedy.
 	Message string
-	// RetryAfter is when to ask again, zero where the API does not say that.
+	// RetryAfter is the time after which to retry, zero if the API does not give one.
 	RetryAfter time.Duration
 }
 
@@ -43,8 +43,8 @@ type Client struct {
 	http *http.Client
 }
 
-// New returns a Client of the API at base, such as https://notifier.example.com. The transport must add the caller's credentials, which
-// are the reason why no redirect is followed.
+// New returns a Client of the API at base, such as https://notifier.example.com. The transport must add the caller's credentials.
+// Because of them the Client follows no redirect.
 func New(base string, transport http.RoundTripper) (*Client, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -55,14 +55,14 @@ func New(base string, transport http.RoundTripper) (*Client, error) {
 	}}, nil
 }
 
-// Namespaces returns the namespaces in which the caller may list deliveries, as far as the API looks.
+// Namespaces returns the namespaces in which the caller may list deliveries, as far as the API checks.
 func (c *Client) Namespaces(ctx context.Context) (view.Namespaces, error) {
 	var found view.Namespaces
 	err := c.do(ctx, http.MethodGet, c.url("v1", "namespaces"), nil, &found)
 	return found, err
 }
 
-// Page reads one page of a list of a namespace; T is the list's type of item.
+// Page returns one page of a list of a namespace. T is the list's type of item.
 func Page[T any](ctx context.Context, c *Client, namespace string, list view.List, q view.Query) (view.Page[T], error) {
 	var page view.Page[T]
 	u := c.url("v1", "namespaces", namespace, string(list))
@@ -71,35 +71,35 @@ func Page[T any](ctx context.Context, c *Client, namespace string, list view.Lis
 	return page, err
 }
 
-// Delivery returns what is kept of one delivery.
+// Delivery returns one delivery with everything that is kept of it.
 func (c *Client) Delivery(ctx context.Context, namespace, id string) (view.DeliveryDetail, error) {
 	var d view.DeliveryDetail
 	err := c.do(ctx, http.MethodGet, c.url("v1", "namespaces", namespace, "deliveries", id), nil, &d)
 	return d, err
 }
 
-// Explain returns what became of an event.
+// Explain returns an event with the decisions of its namespace's Alerts.
 func (c *Client) Explain(ctx context.Context, namespace, id string) (view.Explanation, error) {
 	var x view.Explanation
 	err := c.do(ctx, http.MethodGet, c.url("v1", "namespaces", namespace, "events", id, "explain"), nil, &x)
 	return x, err
 }
 
-// Replay asks for deliveries to be put on their way again.
+// Replay requests that deliveries be sent again.
 func (c *Client) Replay(ctx context.Context, namespace string, r view.ReplayRequest) (view.ReplayResult, error) {
 	var result view.ReplayResult
 	err := c.do(ctx, http.MethodPost, c.url("v1", "namespaces", namespace, "deliveries", "replay"), r, &result)
 	return result, err
 }
 
-// Test asks for one test message to be sent through a Provider.
+// Test requests that one test message be sent through a Provider.
 func (c *Client) Test(ctx context.Context, namespace string, r view.TestRequest) (view.TestResult, error) {
 	var result view.TestResult
 	err := c.do(ctx, http.MethodPost, c.url("v1", "namespaces", namespace, "providers", r.Provider, "test"), r, &result)
 	return result, err
 }
 
-// url returns the address of a path of the API; each part is one segment, whatever it holds.
+// url returns the address of a path of the API. Each part is one segment, with any characters.
 func (c *Client) url(parts ...string) *url.URL {
 	u := *c.base
 	escaped := make([]string, len(parts))
@@ -111,7 +111,7 @@ func (c *Client) url(parts ...string) *url.URL {
 	return &u
 }
 
-// do makes one request and decodes its answer into result.
+// do sends one request and decodes its answer into result.
 func (c *Client) do(ctx context.Context, method string, u *url.URL, body, result any) error {
 	r, err := newRequest(ctx, method, u, body)
 	if err != nil {
@@ -148,7 +148,7 @@ func newRequest(ctx context.Context, method string, u *url.URL, body any) (*http
 	return r, nil
 }
 
-// send sends a request. The answer is a success, and its body must be closed.
+// send sends a request. The answer has a status of success, and its body must be closed.
 func (c *Client) send(r *http.Request) (*http.Response, error) {
 	answer, err := c.http.Do(r)
 	if err != nil {
@@ -161,7 +161,7 @@ func (c *Client) send(r *http.Request) (*http.Response, error) {
 	return nil, failure(answer)
 }
 
-// failure is the error that an answer says.
+// failure returns the error in an answer.
 func failure(answer *http.Response) error {
 	var said struct {
 		Error string `json:"error"`
@@ -176,7 +176,7 @@ func failure(answer *http.Response) error {
 	return e
 }
 
-// values are the parameters of a query.
+// values returns the parameters of a query.
 func values(q view.Query) url.Values {
 	v := url.Values{}
 	for name, value := range map[string]string{

@@ -19,26 +19,27 @@ const (
 	maxItem = 4 << 20
 	// watchPause is the pause before a stream that ended is begun again.
 	watchPause = time.Second
-	// maxSeen is how many of the last items are known when the API sends them again.
+	// maxSeen bounds the last items that are recognized when the API sends them again.
 	maxSeen = 1024
 )
 
-// Watch says which new items are wanted: those of one list of a namespace that a query selects.
+// Watch selects the items to follow: those of one list of a namespace that a query selects.
 type Watch struct {
 	Namespace string
 	List      view.List
 	Query     view.Query
-	// Opened, unless nil, is called when a stream begins: all that is stored from then on will come.
+	// Opened, unless nil, is called when a stream begins. All items stored from then on will follow.
 	Opened func()
-	// Interrupted, unless nil, is told why a stream is begun again, other than that its time was over.
+	// Interrupted, unless nil, receives the reason why a stream is begun again, unless it is only that its time was over.
 	Interrupted func(why error)
 }
 
 // errMissed says that items are left out.
 var errMissed = errors.New("more came meanwhile than a watch sends, and some of it is left out: list it")
 
-// Follow calls handle with each new item of w as it comes; T is the list's type of item. When the API ends the stream, as it does after some
-// time, it is begun again where it ended. Follow returns when ctx ends, with the error of handle as it is, or when the API refuses.
+// Follow calls handle with each new item of w. T is the list's type of item. When the API ends the stream, as it does after some
+// time, Follow begins it again where it ended. Follow returns when ctx ends, when the API refuses, or with the unchanged error of
+// handle.
 func Follow[T any](ctx context.Context, c *Client, w Watch, handle func(T) error) error {
 	s := &stream{seed: maphash.MakeSeed(), seen: map[uint64]int{}}
 	for {
@@ -69,8 +70,8 @@ func Follow[T any](ctx context.Context, c *Client, w Watch, handle func(T) error
 	}
 }
 
-// goesOn reports whether a stream that was begun once goes on after an error: of an API that is busy, starts anew or does not send all that
-// was missed, or of a proxy before it.
+// goesOn reports whether a stream that was begun once continues after an error. It does if the API is busy, restarts or refuses to
+// send all the missed items, and after the error of a proxy before the API.
 func (s *stream) goesOn(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || !s.opened {
@@ -110,7 +111,7 @@ func (c *Client) read(ctx context.Context, w Watch, s *stream, item func(data []
 	for lines.Scan() {
 		name, data := s.line(lines.Bytes())
 		if name != "item" || data == nil {
-			continue // a heartbeat, or the reason of the end: whether it lasts, the next stream tells
+			continue // a heartbeat, or the reason of the end: the next stream shows whether the reason lasts
 		}
 		if err := item(data); err != nil {
 			return err
@@ -125,15 +126,15 @@ func (c *Client) read(ctx context.Context, w Watch, s *stream, item func(data []
 	return nil
 }
 
-// stream reads server-sent events (the section of that name in the HTML standard) line by line.
+// stream parses server-sent events (the section of that name in the HTML standard) line by line.
 type stream struct {
 	name string
 	data []byte
-	// id is that of the event that is read, last that of the last one that was whole.
+	// id is the ID of the current event, last that of the last complete one.
 	id, last string
-	// opened says that there was an answer.
+	// opened says that an answer has begun.
 	opened bool
-	// seen has a hash of each of the last items, with its place among them in the order of recent: what the API sends again is shown once.
+	// seen has a hash of each of the last items, with its index in recent, so that an item that the API sends again is shown once.
 	seen   map[uint64]int
 	recent [maxSeen]uint64
 	next   int
@@ -154,7 +155,7 @@ func (s *stream) again(data []byte) bool {
 	return false
 }
 
-// line takes in a line and returns the event that it completes, nil data for none.
+// line parses a line and returns the event that it completes, nil data for none.
 func (s *stream) line(line []byte) (name string, data []byte) {
 	if len(line) == 0 {
 		name, data = s.name, s.data

@@ -8,25 +8,25 @@ import (
 	h "maragu.dev/gomponents/html"
 )
 
-// address is what a link, a form, an image or the script leads to: always a path of this origin. It is made in this file and nowhere else,
-// of segments and values that are escaped, so that no text from outside can be one.
+// address is the target of a link, a form, an image or the script: always a path of this origin. Only this file makes addresses,
+// from escaped segments and values, so a text from outside cannot be one.
 type address string
 
 const (
-	// home is the first page, and top is where the content of a page begins.
+	// home is the first page, and top the beginning of a page's content.
 	home address = "/"
 	top  address = "#main"
 )
 
-// in is the address of a page of a namespace.
+// in returns the address of a page of a namespace.
 func in(namespace string, parts ...string) address {
 	return path("/ns", append([]string{namespace}, parts...))
 }
 
-// listIn is the address of a list of the API.
+// listIn returns the address of a list of the API.
 func listIn(namespace, list string) address { return path("/v1/namespaces", []string{namespace, list}) }
 
-// file is the address of one of the page's own files, of which digest is the content's.
+// file returns the address of one of the page's own files. digest is the digest of its content.
 func file(name, digest string) address {
 	return path("/static", []string{name}).with(url.Values{"v": {digest}})
 }
@@ -40,7 +40,7 @@ func path(root string, segments []string) address {
 	return address(b.String())
 }
 
-// with is an address with a query.
+// with returns the address with a query.
 func (a address) with(v url.Values) address {
 	if len(v) == 0 {
 		return a
@@ -48,7 +48,7 @@ func (a address) with(v url.Values) address {
 	return a + address("?"+v.Encode())
 }
 
-// href, action and src are the attributes that lead somewhere. The source of views names them in no other way.
+// href, action and src are the attributes that lead somewhere. Views write them in no other way.
 func href(to address) g.Node { return h.Href(string(to)) }
 
 func action(to address) g.Node { return h.Action(string(to)) }

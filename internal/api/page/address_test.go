@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// TestAddressesStayInTheirPlace fails when a name changes what an address leads to: its origin, its path up to the name, or its query.
+// TestAddressesStayInTheirPlace fails when a name changes the target of an address: its origin, its path up to the name, or its
+// query.
 func TestAddressesStayInTheirPlace(t *testing.T) {
 	for _, name := range append(slices.Clone(hostile), "/", "https://evil.example/", "#main", "a b+c&d=e;f%2e", "\r\nSet-Cookie: a=b") {
 		a := in(name, "deliveries", name, "replay").with(url.Values{"provider": {name}})
@@ -36,8 +37,8 @@ func TestAddressesStayInTheirPlace(t *testing.T) {
 	}
 }
 
-// TestViewsMakeNoMarkupAndNoAddress fails when a view could take a text for markup, an address, a script or a style: when it uses what
-// escapes nothing, an attribute by a name that is not known here, or makes an address itself.
+// TestViewsMakeNoMarkupAndNoAddress fails when a view could render a text as markup, an address, a script or a style. A view must
+// not use functions that do not escape, attributes by an unknown name, or addresses of its own.
 func TestViewsMakeNoMarkupAndNoAddress(t *testing.T) {
 	entries, err := os.ReadDir(".")
 	if err != nil {
@@ -67,14 +68,15 @@ func TestViewsMakeNoMarkupAndNoAddress(t *testing.T) {
 }
 
 var (
-	// escaping is what views may use of gomponents.
+	// escaping are the names of gomponents that views may use.
 	escaping = []string{"Node", "Group", "Text", "Attr", "If", "Iff", "Map"}
 	// attributes are those that views write by name: none of them leads anywhere or runs anything.
 	attributes = []string{
 		"hidden", "scope", "spellcheck", "autocapitalize", "data-live", "data-signin", "data-signout",
 		"hidden=h.Aria", "label=h.Aria", "labelledby=h.Aria", "describedby=h.Aria", "current=h.Aria", "item=h.Data", "watch=h.Data",
 	}
-	// leading are functions that make an attribute or an element which leads somewhere or runs something, with the file that may use each.
+	// leading are functions that make an attribute or an element which leads somewhere or runs something, with the file that may use
+	// each.
 	leading = map[string]string{
 		"Href": "address.go", "Action": "address.go", "Src": "address.go", "Script": "layout.go", "FormAction": "", "SrcSet": "", "Poster": "",
 		"CiteAttr": "", "Style": "", "StyleAttr": "", "StyleEl": "", "Base": "", "IFrame": "", "Object": "", "Embed": "", "SVG": "",
@@ -82,7 +84,7 @@ var (
 	}
 )
 
-// faults are the uses in a file that [TestViewsMakeNoMarkupAndNoAddress] is against.
+// faults returns the uses in a file that [TestViewsMakeNoMarkupAndNoAddress] forbids.
 func faults(t *testing.T, name, source string) (found []string) {
 	t.Helper()
 	files := token.NewFileSet()
@@ -117,7 +119,7 @@ func faults(t *testing.T, name, source string) (found []string) {
 	return found
 }
 
-// byName is the function of a call that makes an attribute by its name, empty for any other.
+// byName returns the function of a call that makes an attribute by its name, empty for any other call.
 func byName(n *ast.CallExpr) string {
 	s, _ := n.Fun.(*ast.SelectorExpr)
 	if s == nil {
@@ -133,7 +135,7 @@ func byName(n *ast.CallExpr) string {
 	return ""
 }
 
-// attribute is the attribute that a call makes, as attributes names it; "?" where its name is no constant.
+// attribute returns the attribute that a call makes, in the notation of attributes. It is "?" if the name is no constant.
 func attribute(n *ast.CallExpr, by string) string {
 	l, ok := n.Args[0].(*ast.BasicLit)
 	if !ok {

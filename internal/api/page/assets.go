@@ -13,7 +13,8 @@ import (
 //go:embed static
 var files embed.FS
 
-// assets are the style sheet, the script and the icon, by file, and assetURLs their addresses, which have the digest of the content.
+// assets are the style sheet, the script and the icon, by file. assetURLs are their addresses, which have the digest of the
+// content.
 var assets, assetURLs = readAssets()
 
 func readAssets() (contents map[string][]byte, urls map[string]address) {
@@ -26,13 +27,13 @@ func readAssets() (contents map[string][]byte, urls map[string]address) {
 		contents[e.Name()], urls[e.Name()] = content, file(e.Name(), hex.EncodeToString(sum[:8]))
 	}
 	if err != nil {
-		panic(err) // they are embedded
+		panic(err) // the files are embedded
 	}
 	return contents, urls
 }
 
-// asset serves one file. It is kept by the browser only under the address of its own content: beside a replica of another version, the
-// same file may have another one.
+// asset serves one file. The browser may store it only under the address with the digest of its content: a replica of another
+// version may have a different file of that name.
 func asset(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("file")
 	content, ok := assets[name]

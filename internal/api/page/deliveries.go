@@ -42,7 +42,7 @@ func deliveriesOf(v *visit, values url.Values) (*screen, error) {
 	), nil
 }
 
-// replayQuestion offers to replay the dead deliveries of a Provider that the filter selects.
+// replayQuestion returns the offer to replay the dead deliveries of a Provider that the filter selects.
 func replayQuestion(l *list[view.Delivery]) *question {
 	f := l.filter
 	text := "They are sent again in order, with the IDs that they had"
@@ -62,7 +62,7 @@ func replayQuestion(l *list[view.Delivery]) *question {
 	}
 }
 
-// hiddenField is a field of a form that the user does not see.
+// hiddenField returns a field of a form that the user does not see.
 func hiddenField(name, value string) g.Node {
 	return h.Input(h.Type("hidden"), h.Name(name), h.Value(value))
 }
@@ -113,10 +113,10 @@ func (p place) deliveryRow(d view.Delivery) g.Node {
 	)
 }
 
-// reason is the reason of an event, beside its object.
+// reason returns the reason of an event, beside its object.
 func reason(text string) g.Node { return h.Span(h.Class("reason"), g.Text(text)) }
 
-// failure says why a delivery was not sent, as far as a list has room for it.
+// failure returns the failure of an unsent delivery, cut to the length for a list.
 func failure(d *view.Delivery, bad bool) g.Node {
 	return g.If(d.Failure != "" && d.State != view.StateSent, why(clip(d.Failure), bad))
 }

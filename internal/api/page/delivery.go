@@ -17,7 +17,7 @@ import (
 	"notifier/internal/event/view"
 )
 
-// pair is a key of an event's metadata.
+// pair is a key of an event's metadata with its value.
 type pair struct {
 	key, value string
 	// authored says that the Alert's author wrote it.
@@ -53,7 +53,8 @@ func deliveryOf(v *visit, id string) (*screen, error) {
 	}, nil
 }
 
-// notYet is the screen for a delivery that is not found. One that was just made is not found before it was tried: the page shows it then.
+// notYet returns the screen for a delivery that is not found. A new delivery is not found before its first attempt. The page shows
+// it then.
 func notYet(v *visit) *screen {
 	s := problem(
 		http.StatusNotFound, "Not found",
@@ -104,12 +105,12 @@ func deliveryFacts(p place, d *view.DeliveryDetail) g.Node {
 	)
 }
 
-// filtered leads to a list of the namespace that is narrowed.
+// filtered returns a link to a filtered list of the namespace.
 func (p place) filtered(list string, f filter, text string) g.Node {
 	return h.A(href(p.in(list).with(f.values())), g.Text(text))
 }
 
-// happened is the time line of a delivery.
+// happened returns the time line of a delivery.
 func happened(p place, d *view.DeliveryDetail) g.Node {
 	omitted := d.Attempts - len(d.Tries)
 	return section(
@@ -152,7 +153,7 @@ type step struct {
 	facts            []string
 }
 
-// steps is a delivery's time line.
+// steps returns a delivery's time line.
 func steps(d *view.DeliveryDetail) []step {
 	all := []step{{time: d.Routed, tone: "start", head: "Routed", text: "The event was taken for " + taker(d) + "."}}
 	for i, a := range d.Tries {
@@ -189,7 +190,7 @@ func taker(d *view.DeliveryDetail) string {
 	return "Alert " + d.Alert + " and Provider " + d.Provider
 }
 
-// number is which attempt the i-th kept one was. Where some of the middle are not kept, those of the second half are counted from the end.
+// number returns the number of the i-th kept attempt. If some of the middle are left out, it counts the second half from the end.
 func number(d *view.DeliveryDetail, i int) int {
 	if omitted := d.Attempts - len(d.Tries); omitted > 0 && i >= event.MaxTries/2 {
 		return i + 1 + omitted

@@ -41,7 +41,7 @@ func eventMain(p place, x *view.Explanation) g.Node {
 	}
 }
 
-// decisions are what the Alerts decide, those first that take the event.
+// decisions returns the decisions of the Alerts, those that match first.
 func decisions(p place, all []view.Decision) g.Node {
 	if len(all) == 0 {
 		return section("alerts", "No Alert to take it", h.P(
@@ -79,7 +79,7 @@ func (p place) decisionItem(d view.Decision) g.Node {
 	)
 }
 
-// outcome is what became of the delivery of a decision.
+// outcome returns the state of a decision's delivery.
 func (p place) outcome(d *view.Decision) g.Node {
 	switch {
 	case d.Delivery != nil:

@@ -17,18 +17,18 @@ import (
 	"notifier/internal/event/view"
 )
 
-// fixture is the API with the page, over what is kept in memory. A token is a user's name.
+// fixture is the API with the page, over lists in memory. A token is a user's name.
 type fixture struct {
 	mu sync.Mutex
-	// rights are those of each user, each "namespace verb resource"; a namespace of "*" is any.
+	// rights are those of each user, each "namespace verb resource". The namespace "*" is any.
 	rights map[string][]string
-	// kept are the namespaces, order is their names.
+	// kept are the contents of each namespace by its name.
 	kept map[string]*kept
-	// err is what every read fails with, and result is what replays are answered with.
+	// err is the error of every read, and result the answer to replays.
 	err error
-	// refusal is what every replay and test fails with.
+	// refusal is the error of every replay and test.
 	refusal error
-	// full is why no answer is sent.
+	// full is the error of every Sending.
 	full   error
 	result view.ReplayResult
 
@@ -37,7 +37,7 @@ type fixture struct {
 	tests   []view.TestRequest
 }
 
-// kept is what there is in one namespace.
+// kept is the content of one namespace.
 type kept struct {
 	deliveries []view.DeliveryDetail
 	events     []event.Record
@@ -56,7 +56,7 @@ var (
 	edit = append(slices.Clone(see), "team-a create deliveries/replay", "team-a create providers/test")
 )
 
-// newFixture has two users of team-a: viewer and editor.
+// newFixture returns a fixture with two users of team-a: viewer and editor.
 func newFixture() *fixture {
 	return &fixture{
 		rights: map[string][]string{"viewer": see, "editor": edit},
@@ -64,7 +64,7 @@ func newFixture() *fixture {
 	}
 }
 
-// handler is the API's handler with the page.
+// handler returns the API's handler with the page.
 func (f *fixture) handler(t testing.TB) http.Handler {
 	t.Helper()
 	service, err := api.New(api.Options{Authority: f, Store: f, Worker: f, Explainer: f, Objects: f, Log: slog.New(slog.DiscardHandler)})
@@ -80,7 +80,7 @@ func (f *fixture) handler(t testing.TB) http.Handler {
 	return h
 }
 
-// sending is a Service that has room for answers, or has none.
+// sending is a Service whose Sending can fail.
 type sending struct {
 	Service
 	err error
@@ -223,7 +223,7 @@ func (f *fixture) Namespaces() []string { return []string{"team-a", "team-b"} }
 
 func (f *fixture) Health(namespace string) []view.Health { return f.kept[namespace].health }
 
-// teamA is a namespace with one of everything.
+// teamA returns a namespace with one of everything.
 func teamA(now time.Time) *kept {
 	record := event.Record{
 		ID: "e1", Source: event.SourcePost, Accepted: now.Add(-5 * time.Minute), Seq: 7,

@@ -8,15 +8,15 @@ import (
 	"notifier/internal/event/view"
 )
 
-// filter is the query of an address: what a list is narrowed to, as it was written.
+// filter is the query of a list's address, with the values as they were written.
 type filter struct {
 	State, Provider, Alert, Receiver, Object, Since, Cursor string
 }
 
-// option is one of a choice.
+// option is one value of a choice.
 type option struct{ value, label string }
 
-// states and ages are what forms offer for State and for Since.
+// states and ages are the choices for State and for Since.
 var (
 	states = []option{{"", "Any state"}, {"pending", "Pending"}, {"sent", "Sent"}, {"dead", "Dead"}}
 	ages   = []option{
@@ -24,7 +24,7 @@ var (
 	}
 )
 
-// ages are what the form offers for Since, with the filter's own value.
+// ages returns the choices for Since, including the filter's own value.
 func (f filter) ages() []option {
 	if slices.ContainsFunc(ages, func(o option) bool { return o.value == f.Since }) {
 		return ages
@@ -32,7 +32,7 @@ func (f filter) ages() []option {
 	return append(slices.Clone(ages), option{f.Since, f.Since})
 }
 
-// parseFilter reads the query of a list's address, which is that of the list in the API.
+// parseFilter parses the query of a list's address. It has the same parameters as the list in the API.
 func parseFilter(l view.List, values url.Values) (filter, view.Query, error) {
 	q, err := api.ParseQuery(l, values)
 	if err != nil {
@@ -44,13 +44,13 @@ func parseFilter(l view.List, values url.Values) (filter, view.Query, error) {
 	}, q, nil
 }
 
-// active says that the filter narrows the list.
+// active reports whether the filter narrows the list.
 func (f filter) active() bool {
 	f.Cursor = ""
 	return f != filter{}
 }
 
-// values is the filter as the query of an address.
+// values returns the filter as the query of an address.
 func (f filter) values() url.Values {
 	v := url.Values{}
 	for name, value := range map[string]string{
@@ -64,7 +64,8 @@ func (f filter) values() url.Values {
 	return v
 }
 
-// watch is the address of the API's stream of what is new in the list. It is of every state: what leaves one is news, too.
+// watch returns the address of the API's stream of new items of the list. It covers every state, so that the page also notices an
+// item that leaves a state.
 func (f filter) watch(namespace string, l view.List) address {
 	if f.Cursor != "" {
 		return "" // an older page has nothing new

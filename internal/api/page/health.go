@@ -11,13 +11,13 @@ import (
 	"notifier/internal/event/view"
 )
 
-// group is the objects of one kind on the page of the health.
+// group is the objects of one kind on the health page.
 type group struct {
 	kind string
-	// lack says what there is to do about it that there are none.
+	// lack is the advice to show when there are none.
 	lack    string
 	objects []view.Health
-	// test says that each may be tested.
+	// test says that the user may test each of them.
 	test bool
 }
 
@@ -40,7 +40,7 @@ func health(v *visit) (*screen, error) {
 	}
 	groups[0].test = len(groups[0].objects) > 0 && v.may(api.TestRight(""))
 	if len(groups[2].objects) == 0 && !v.may(api.ListRight(view.Webhooks)) {
-		groups = groups[:2] // that there are none is not known
+		groups = groups[:2] // the user may not know that there are none
 	}
 	return &screen{section: "health", title: "Health", main: healthMain(v.place, groups)}, nil
 }
@@ -70,7 +70,7 @@ func (p place) groupSection(of group) g.Node {
 	)
 }
 
-// objectCell names an object, with a link to what it did and with what is wrong with it.
+// objectCell returns the name of an object, with a link to its deliveries or webhooks and with its problem.
 func (p place) objectCell(o view.Health) g.Node {
 	list, f := "deliveries", filter{Provider: o.Name}
 	switch o.Kind {
@@ -82,7 +82,7 @@ func (p place) objectCell(o view.Health) g.Node {
 	return cell("main", p.filtered(list, f, o.Name), g.If(o.Problem != "", why(o.Problem, !o.Ready)))
 }
 
-// testCell offers to test the Provider in the i-th row.
+// testCell returns the offer to test the Provider in the i-th row.
 func (p place) testCell(i int, name string) g.Node {
 	n := strconv.Itoa(i)
 	test := &question{
@@ -93,7 +93,7 @@ func (p place) testCell(i int, name string) g.Node {
 	return cell("num act", test.button("Test…", h.Aria("label", "Test Provider "+name)), test.dialog())
 }
 
-// state is how an object fares, in words.
+// state returns the state of an object in words.
 func state(o view.Health) string {
 	switch {
 	case !o.Ready:
@@ -107,7 +107,7 @@ func state(o view.Health) string {
 
 func toHealth(v *visit) (*screen, error) { return &screen{redirect: v.in("health")}, nil }
 
-// test sends a test message through a Provider, and shows the health again with a link to the outcome.
+// test sends a test message through a Provider, and shows the health page again with a link to the outcome.
 func test(v *visit) (*screen, error) {
 	name := v.request.PathValue("provider")
 	result, err := v.Test(v.ctx(), v.user, v.namespace, view.TestRequest{Provider: name})

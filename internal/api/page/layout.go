@@ -5,7 +5,7 @@ import (
 	h "maragu.dev/gomponents/html"
 )
 
-// layout is the whole document of a screen. The namespace and the user are empty where there is none.
+// layout returns the whole document of a screen. The namespace and the user are empty if there is none.
 func layout(s *screen, namespace, user string) g.Node {
 	title := s.title + " · notifier"
 	if s.section != "" {
@@ -35,7 +35,7 @@ func layout(s *screen, namespace, user string) g.Node {
 	))
 }
 
-// bar says where the user is and who that is.
+// bar returns the bar with the namespace and the user.
 func bar(s *screen, namespace, user string) g.Node {
 	return h.Div(
 		h.Class("wide"),
@@ -52,7 +52,7 @@ func bar(s *screen, namespace, user string) g.Node {
 	)
 }
 
-// tabs lead to the pages of a namespace.
+// tabs returns the links to the pages of a namespace.
 func tabs(s *screen, namespace string) g.Node {
 	return h.Nav(
 		h.Class("wide tabs"), h.Aria("label", "Namespace"),
@@ -62,7 +62,7 @@ func tabs(s *screen, namespace string) g.Node {
 	)
 }
 
-// part is a notice on its page, nothing where there is none.
+// part returns a notice on its page, nothing for a nil notice.
 func (n *notice) part() g.Node {
 	if n == nil {
 		return nil

@@ -11,20 +11,21 @@ import (
 	"notifier/internal/event/view"
 )
 
-// list is one page of a list of a namespace, as it is shown.
+// list is one page of a list of a namespace.
 type list[T any] struct {
 	place
 	name   view.List
 	items  []T
 	filter filter
-	// here is the page's address without a query, older the next page's and first the first page's, empty where this is it.
+	// here is the page's address without a query. older and first are those of the next and the first page, empty if this page is that
+	// one.
 	here, older, first address
 }
 
-// reader is how a list is read.
+// reader reads a page of a list.
 type reader[T any] func(ctx context.Context, u *api.User, namespace string, q view.Query) (view.Page[T], error)
 
-// listed reads what the query of an address selects.
+// listed reads the items that the query of an address selects.
 func listed[T any](v *visit, name view.List, values url.Values, read reader[T]) (*list[T], error) {
 	f, q, err := parseFilter(name, values)
 	if err != nil {
@@ -46,13 +47,13 @@ func listed[T any](v *visit, name view.List, values url.Values, read reader[T]) 
 	return l, nil
 }
 
-// screen is the page of a list, which ends with what leads to the pages before and after.
+// screen returns the page of a list, which ends with the links to other pages.
 func (l *list[T]) screen(main ...g.Node) *screen {
 	name := string(l.name)
 	return &screen{title: label(name), section: name, watch: l.filter.watch(l.namespace, l.name), main: g.Group(append(main, l.pager()))}
 }
 
-// form narrows the list by fields and by time.
+// form returns the form that filters the list by fields and by time.
 func (l *list[T]) form(fields ...g.Node) g.Node {
 	return h.Form(
 		h.Class("filter"), h.Method("get"), action(l.here), h.Role("search"), h.Aria("label", "Filter "+string(l.name)),
@@ -66,26 +67,27 @@ func (l *list[T]) form(fields ...g.Node) g.Node {
 	)
 }
 
-// field is a field of a form for a text.
+// field returns a field of a form for a text.
 func field(text, name, value string, attributes ...g.Node) g.Node {
 	return h.Label(g.Text(text+" "), h.Input(
 		h.Name(name), h.Value(value), g.Group(attributes), h.AutoComplete("off"), g.Attr("spellcheck", "false"),
 	))
 }
 
-// objectField is the field for an object.
+// objectField returns the field for an object.
 func objectField(value string) g.Node {
 	return field("Object", "object", value, h.Placeholder("Kind/name"))
 }
 
-// choice is a field of a form for one of some values.
+// choice returns a field of a form for one of some values.
 func choice(text, name string, options []option, selected string) g.Node {
 	return h.Label(g.Text(text+" "), h.Select(h.Name(name), g.Map(options, func(o option) g.Node {
 		return h.Option(h.Value(o.value), g.If(o.value == selected, h.Selected()), g.Text(o.label))
 	})))
 }
 
-// table shows the items. Where there are none it says so: unmatched where the filter selects none, and none where there is nothing yet.
+// table returns the items as a table. Without items it names the older pages if there are any. Otherwise it returns unmatched if a
+// filter is active, and none if no filter is.
 func (l *list[T]) table(columns []g.Node, row func(T) g.Node, unmatched, none g.Node) g.Node {
 	switch {
 	case len(l.items) > 0:
@@ -99,12 +101,12 @@ func (l *list[T]) table(columns []g.Node, row func(T) g.Node, unmatched, none g.
 	}
 }
 
-// empty stands where there is nothing to show, with what there is to do about it.
+// empty returns the text for a list without items, with advice.
 func empty(headline string, text ...g.Node) g.Node {
 	return h.Section(h.Class("empty"), h.H2(g.Text(headline)), h.P(text...))
 }
 
-// pager leads to the pages before and after.
+// pager returns the links to the first and the next page.
 func (l *list[T]) pager() g.Node {
 	if l.first == "" && l.older == "" {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"notifier/internal/event/view"
 )
 
-// namespaces is the first page: where the user may look.
+// namespaces returns the first page: the namespaces of the user.
 func namespaces(v *visit) (*screen, error) {
 	found, err := v.Namespaces(v.ctx(), v.user)
 	if err != nil {

@@ -15,14 +15,14 @@ import (
 	"notifier/internal/event/view"
 )
 
-// policy is the Content-Security-Policy of every answer: nothing but what this origin serves, and no script or style within a page.
+// policy is the Content-Security-Policy of every answer: only content of this origin, and no script or style within a page.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 // maxForm bounds the body of a POST in bytes.
 const maxForm = 16 << 10
 
-// Handler serves the page. It leaves it to the API's handler, whose part it is, to refuse what other sites POST.
+// Handler serves the page. It relies on the API's handler to refuse POSTs of other sites.
 type Handler struct {
 	service Service
 	log     *slog.Logger
@@ -30,7 +30,7 @@ type Handler struct {
 	mux     *http.ServeMux
 }
 
-// New makes a Handler over a service.
+// New returns a Handler over a service.
 func New(service Service, log *slog.Logger) *Handler {
 	h := &Handler{service: service, log: log, trouble: rate.NewLimiter(1, 10), mux: http.NewServeMux()}
 	h.mux.HandleFunc("GET /static/{file}", asset)
@@ -55,7 +55,7 @@ func New(service Service, log *slog.Logger) *Handler {
 	return h
 }
 
-// ServeHTTP answers a request for the page or for what it consists of.
+// ServeHTTP answers a request for the page or for one of its files.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Content-Security-Policy", policy)
@@ -77,16 +77,16 @@ type visit struct {
 
 func (v *visit) ctx() context.Context { return v.request.Context() }
 
-// may reports whether an action is offered. Whether it is done is decided when it is asked for.
+// may reports whether to offer an action. The Service checks the right again when the action is requested.
 func (v *visit) may(r api.Right) bool {
 	allowed, err := v.May(v.ctx(), v.user, v.namespace, r)
 	return err == nil && allowed
 }
 
-// show makes the screen that a visit gets.
+// show makes the screen for a visit.
 type show func(*visit) (*screen, error)
 
-// page is the handler of one kind of page, for users who are signed in.
+// page returns the handler of one kind of page, for authenticated users.
 func (h *Handler) page(show show) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
@@ -135,7 +135,7 @@ func (h *Handler) render(ctx context.Context, w http.ResponseWriter, v *visit, s
 	_, _ = w.Write(page)
 }
 
-// problem is the screen for an error.
+// problem returns the screen for an error.
 func (h *Handler) problem(w http.ResponseWriter, r *http.Request, err error) *screen {
 	e := api.AsError(err)
 	if e.Status >= http.StatusInternalServerError && r.Context().Err() == nil && h.trouble.Allow() {

@@ -42,7 +42,7 @@ func answered(t *testing.T, h http.Handler, r *http.Request) (*http.Response, st
 	return w.Result(), string(body)
 }
 
-// get is the page at an address for a user.
+// get returns the page at an address for a user.
 func (f *fixture) get(t *testing.T, target, user string, status int) string {
 	t.Helper()
 	resp, body := f.do(t, http.MethodGet, target, user, nil)
@@ -70,7 +70,7 @@ func lacks(t *testing.T, body string, unwanted ...string) {
 	}
 }
 
-// TestEachPageShowsWhatItIsFor fails when a page leaves out what its reader came for.
+// TestEachPageShowsWhatItIsFor fails when a page leaves out its main content.
 func TestEachPageShowsWhatItIsFor(t *testing.T) {
 	for target, want := range map[string][]string{
 		"/":                        {`href="/ns/team-a/deliveries"`},
@@ -118,7 +118,8 @@ func TestAPageOfNoneThatHasAnOlderOneSaysSo(t *testing.T) {
 	}
 }
 
-// TestWithoutATokenThereIsNothingButSignIn fails when a page shows anything to a request of nobody, or fails to say that a token was refused.
+// TestWithoutATokenThereIsNothingButSignIn fails when a page shows anything without a valid token, or does not report a refused
+// token.
 func TestWithoutATokenThereIsNothingButSignIn(t *testing.T) {
 	f := newFixture()
 	for _, target := range []string{"/", "/ns/team-a/deliveries", "/ns/team-a/deliveries/d1", "/ns/none/health", "/nowhere"} {
@@ -127,7 +128,7 @@ func TestWithoutATokenThereIsNothingButSignIn(t *testing.T) {
 		lacks(t, body, "team-a", "not accepted")
 		contains(t, f.get(t, target, "stranger", http.StatusUnauthorized), "The token was not accepted")
 	}
-	// The field has no name and its form is hidden, so that no browser without the script sends what is typed there.
+	// The field has no name and its form is hidden, so that no browser without the script sends the typed text.
 	body := f.get(t, "/", "", http.StatusUnauthorized)
 	contains(t, body, "<form data-signin hidden>", "<noscript>")
 	if _, field, _ := strings.Cut(body, `<input id="token"`); strings.Contains(field[:strings.Index(field, ">")], "name=") {
@@ -135,7 +136,7 @@ func TestWithoutATokenThereIsNothingButSignIn(t *testing.T) {
 	}
 }
 
-// TestANamespaceOfOthersIsNotToldFromNone fails when a user can tell from any page whether a namespace exists.
+// TestANamespaceOfOthersIsNotToldFromNone fails when any page reveals to a user without rights whether a namespace exists.
 func TestANamespaceOfOthersIsNotToldFromNone(t *testing.T) {
 	f := newFixture()
 	for _, path := range []string{
@@ -153,7 +154,7 @@ func TestANamespaceOfOthersIsNotToldFromNone(t *testing.T) {
 	}
 }
 
-// TestActionsAreOfferedToWhoMay fails when a button is there for a user without the right, or is missing for one with it.
+// TestActionsAreOfferedToWhoMay fails when a user without the right sees a button, or a user with the right does not.
 func TestActionsAreOfferedToWhoMay(t *testing.T) {
 	for target, button := range map[string]string{
 		"/ns/team-a/deliveries/d1":                             `action="/ns/team-a/deliveries/d1/replay"`,
@@ -163,7 +164,7 @@ func TestActionsAreOfferedToWhoMay(t *testing.T) {
 		contains(t, newFixture().get(t, target, "editor", http.StatusOK), button)
 		lacks(t, newFixture().get(t, target, "viewer", http.StatusOK), "<form method=\"post\"", "popover")
 	}
-	// A pending delivery is on its way, and a list that a replay would not select as it is shown offers none.
+	// Nothing is offered for a pending delivery, nor for a list that a replay would not select as it is shown.
 	for _, target := range []string{
 		"/ns/team-a/deliveries/d3", "/ns/team-a/deliveries?provider=slack-main", "/ns/team-a/deliveries?state=dead",
 		"/ns/team-a/deliveries?state=dead&provider=slack-main&object=Kustomization/app",
@@ -172,7 +173,7 @@ func TestActionsAreOfferedToWhoMay(t *testing.T) {
 	}
 }
 
-// TestActionsDoWhatTheySay fails when a POST asks for something else than its form says, or does not tell the outcome.
+// TestActionsDoWhatTheySay fails when a POST requests something else than its form says, or does not show the outcome.
 func TestActionsDoWhatTheySay(t *testing.T) {
 	f := newFixture()
 	f.result = view.ReplayResult{Replayed: 1}
@@ -203,7 +204,7 @@ func TestActionsDoWhatTheySay(t *testing.T) {
 	}
 }
 
-// TestWhatWasNotDoneIsSaidWhereItWasAskedFor fails when a user loses the page, or is not told, because nothing was replayed.
+// TestWhatWasNotDoneIsSaidWhereItWasAskedFor fails when a failed request hides the page, or does not show that nothing was done.
 func TestWhatWasNotDoneIsSaidWhereItWasAskedFor(t *testing.T) {
 	for target, still := range map[string]string{
 		"/ns/team-a/deliveries/d1/replay": "What happened", "/ns/team-a/deliveries/replay": "Kustomization/app", "/ns/team-a/providers/teams/test": "Providers",
@@ -221,7 +222,7 @@ func TestWhatWasNotDoneIsSaidWhereItWasAskedFor(t *testing.T) {
 	}
 }
 
-// TestReplayingAllNeedsAProvider fails when a form without fields replays all that is dead in the namespace.
+// TestReplayingAllNeedsAProvider fails when a form without fields replays all dead letters of the namespace.
 func TestReplayingAllNeedsAProvider(t *testing.T) {
 	f := newFixture()
 	for _, form := range []url.Values{{}, {"provider": {""}}, {"provider": {"UPPER"}}, {"provider": {"x"}, "object": {"no-slash"}}} {
@@ -234,7 +235,8 @@ func TestReplayingAllNeedsAProvider(t *testing.T) {
 	}
 }
 
-// TestAnotherSiteCannotAct fails when a form of another site is obeyed with what a proxy in front adds to the browser's requests.
+// TestAnotherSiteCannotAct fails when a form of another site is served with the credentials that a proxy adds to the browser's
+// requests.
 func TestAnotherSiteCannotAct(t *testing.T) {
 	f := newFixture()
 	for _, header := range []http.Header{
@@ -259,7 +261,7 @@ func TestAnotherSiteCannotAct(t *testing.T) {
 	}
 }
 
-// TestEveryAnswerHasThePolicy fails when an answer may run a script of others, be framed or be kept.
+// TestEveryAnswerHasThePolicy fails when an answer may run a foreign script, be framed or be stored.
 func TestEveryAnswerHasThePolicy(t *testing.T) {
 	f := newFixture()
 	for target, user := range map[string]string{"/": "viewer", "/ns/team-a/deliveries": "", "/ns/team-b/health": "viewer", "/nowhere": "viewer", "/static/none": ""} {
@@ -275,7 +277,7 @@ func TestEveryAnswerHasThePolicy(t *testing.T) {
 	}
 }
 
-// TestAssetsAreKeptUnderTheirOwnAddressAlone fails when a browser would keep a file of one version under the address of another.
+// TestAssetsAreKeptUnderTheirOwnAddressAlone fails when a browser would store a file of one version under the address of another.
 func TestAssetsAreKeptUnderTheirOwnAddressAlone(t *testing.T) {
 	f := newFixture()
 	for name, own := range assetURLs {
@@ -289,20 +291,20 @@ func TestAssetsAreKeptUnderTheirOwnAddressAlone(t *testing.T) {
 	f.get(t, "/static/..%2fpage.go", "", http.StatusNotFound)
 }
 
-// TestAnAnswerWaitsForRoom fails when pages are sent beyond the bytes that may wait for their readers.
+// TestAnAnswerWaitsForRoom fails when pages are sent beyond the bytes that may be sent at the same time.
 func TestAnAnswerWaitsForRoom(t *testing.T) {
 	f := newFixture()
 	f.full = api.ErrBusy
 	lacks(t, f.get(t, "/ns/team-a/deliveries", "viewer", http.StatusTooManyRequests), "slack-main")
 }
 
-// TestAWatchSeesWhatLeavesAState fails when a list of one state, or of a time, would not hear that an item left it.
+// TestAWatchSeesWhatLeavesAState fails when a list of one state, or of a time, would not notice that an item left it.
 func TestAWatchSeesWhatLeavesAState(t *testing.T) {
 	body := newFixture().get(t, "/ns/team-a/deliveries?state=dead&since=1h&provider=slack-main", "viewer", http.StatusOK)
 	contains(t, body, `data-watch="/v1/namespaces/team-a/deliveries?provider=slack-main&amp;watch=1"`)
 }
 
-// TestReceiversAreNotCalledMissingToWhoMayNotSeeThem fails when a user without the right is told that there are no Receivers.
+// TestReceiversAreNotCalledMissingToWhoMayNotSeeThem fails when a user without the right is shown that there are no Receivers.
 func TestReceiversAreNotCalledMissingToWhoMayNotSeeThem(t *testing.T) {
 	f := newFixture()
 	f.rights["sender"] = []string{"team-a list deliveries"}
@@ -311,7 +313,7 @@ func TestReceiversAreNotCalledMissingToWhoMayNotSeeThem(t *testing.T) {
 	lacks(t, body, "Receiver")
 }
 
-// TestAttemptsAreCountedWhereTheMiddleIsLeftOut fails when an attempt has another number than it had.
+// TestAttemptsAreCountedWhereTheMiddleIsLeftOut fails when an attempt has a wrong number.
 func TestAttemptsAreCountedWhereTheMiddleIsLeftOut(t *testing.T) {
 	f := newFixture()
 	d := &f.kept["team-a"].deliveries[0]
@@ -321,7 +323,7 @@ func TestAttemptsAreCountedWhereTheMiddleIsLeftOut(t *testing.T) {
 	lacks(t, body, "Attempt 11<", "Attempt 20<")
 }
 
-// TestProblemsHaveTheStatusAndNoInnards fails when an error is answered as if it were a page, or its text is shown.
+// TestProblemsHaveTheStatusAndNoInnards fails when an error has the status of a page, or its text is shown.
 func TestProblemsHaveTheStatusAndNoInnards(t *testing.T) {
 	for status, err := range map[int]error{
 		http.StatusNotFound: view.ErrNotFound, http.StatusBadRequest: view.ErrBadCursor, http.StatusServiceUnavailable: errors.New("nats: secret detail"),

@@ -7,16 +7,16 @@ import (
 	h "maragu.dev/gomponents/html"
 )
 
-// place is where and when a page is made.
+// place is the namespace and the time of a page.
 type place struct {
 	namespace string
 	now       time.Time
 }
 
-// in is the address of a page of the namespace.
+// in returns the address of a page of the namespace.
 func (p place) in(parts ...string) address { return in(p.namespace, parts...) }
 
-// ago is a time, as far as it is from now.
+// ago returns a time relative to now.
 func (p place) ago(t time.Time) g.Node {
 	m := at(p.now, t)
 	if m.ISO == "" {
@@ -25,7 +25,7 @@ func (p place) ago(t time.Time) g.Node {
 	return h.Time(h.DateTime(m.ISO), h.Title(m.Exact), g.Text(m.Relative))
 }
 
-// exact is a time, as far as it is from now and as it is.
+// exact returns a time, relative to now and in full.
 func (p place) exact(t time.Time) g.Node {
 	if t.IsZero() {
 		return p.ago(t)
@@ -33,17 +33,17 @@ func (p place) exact(t time.Time) g.Node {
 	return g.Group{p.ago(t), g.Text(" "), mutedLine(at(p.now, t).Exact)}
 }
 
-// chip is a word of the API in its colour.
+// chip returns a word of the API in its colour.
 func chip[S ~string](word S) g.Node {
 	return h.Span(h.Class("chip "+tone(word)), g.Text(label(word)))
 }
 
-// muted is a text beside another one that is more important, and mutedLine one that is not broken into lines.
+// muted returns a less important text beside another. mutedLine returns one without line breaks.
 func muted(text string) g.Node { return h.Span(h.Class("muted"), g.Text(text)) }
 
 func mutedLine(text string) g.Node { return h.Span(h.Class("muted nowrap"), g.Text(text)) }
 
-// why is the reason for something, as a line of its own; bad says that it matters.
+// why returns a reason, as a line of its own. bad marks it as a fault.
 func why(text string, bad bool) g.Node {
 	class := "why"
 	if bad {
@@ -52,36 +52,37 @@ func why(text string, bad bool) g.Node {
 	return h.Span(h.Class(class), g.Text(text))
 }
 
-// hidden is the attribute of what the script shows.
+// hidden returns the attribute of elements that only the script shows.
 func hidden() g.Node { return g.Attr("hidden") }
 
-// head is the headline of a page, with what is beside it.
+// head returns the headline of a page, with the elements beside it.
 func head(title string, beside ...g.Node) g.Node {
 	return h.Div(h.Class("head"), h.H1(h.TabIndex("-1"), g.Text(title)), g.Group(beside))
 }
 
-// live is where the script says whether the page is renewed by itself.
+// live returns the place where the script shows whether the page renews itself.
 func live() g.Node { return h.Span(h.Class("live"), g.Attr("data-live"), hidden(), g.Text("Live")) }
 
-// back leads from an item to its list.
+// back returns the link from an item to its list.
 func back(to address, text string) g.Node {
 	return h.P(h.Class("back"), h.A(href(to), g.Text("← "+text)))
 }
 
-// fact is one line of what is known of an item.
+// fact returns one property of an item.
 func fact(name string, value ...g.Node) g.Node { return h.Div(h.Dt(g.Text(name)), h.Dd(value...)) }
 
-// idFact is the fact of an item's ID.
+// idFact returns the fact of an item's ID.
 func idFact(name, id string) g.Node {
 	return h.Div(h.Class("id"), h.Dt(g.Text(name)), h.Dd(h.Code(g.Text(id))))
 }
 
-// section is a part of a page with a headline, whose ID is id.
+// section returns a part of a page with a headline, whose ID is id.
 func section(id, headline string, children ...g.Node) g.Node {
 	return h.Section(h.Aria("labelledby", id), h.H2(h.ID(id), g.Text(headline)), g.Group(children))
 }
 
-// message is the text of an event with its metadata, in the colour of its severity; name is what the text is called to a screen reader.
+// message returns the text of an event with its metadata, in the colour of its severity. A screen reader announces the text as
+// name.
 func message(severity, name, text string, pairs []pair, above ...g.Node) g.Node {
 	return h.Article(
 		h.Class("message "+tone(severity)),
@@ -96,23 +97,23 @@ func message(severity, name, text string, pairs []pair, above ...g.Node) g.Node 
 	)
 }
 
-// question is asked before something is done.
+// question is a dialog that asks the user to confirm an action.
 type question struct {
-	// id is that of the dialog, which a button of [question.button] opens, and headID that of its headline.
+	// id is the ID of the dialog, which a button of [question.button] opens, and headID that of its headline.
 	id, headID string
 	head, text string
-	// to is the address that the form is sent to, with fields, when the user says yes.
+	// to is the address that the form is sent to, with fields, when the user confirms.
 	to     address
 	fields []g.Node
 	yes    string
 }
 
-// button opens the question.
+// button returns the button that opens the dialog.
 func (q *question) button(text string, attributes ...g.Node) g.Node {
 	return h.Button(h.Class("button"), h.Type("button"), h.PopoverTarget(q.id), g.Group(attributes), g.Text(text))
 }
 
-// dialog is the question itself.
+// dialog returns the dialog.
 func (q *question) dialog() g.Node {
 	return h.Div(
 		h.ID(q.id), h.Class("confirm"), h.Popover(), h.Role("dialog"), h.Aria("labelledby", q.headID),
@@ -130,8 +131,8 @@ func (q *question) dialog() g.Node {
 	)
 }
 
-// sheet is a table. The roles are those of the elements and written all the same: on a small screen the style sheet shows them as blocks,
-// and an element without the display of a table loses its role.
+// sheet returns a table. The roles are those of the elements, and explicit. On a small screen the style sheet shows the elements as
+// blocks, and an element without the display of a table loses its role.
 func sheet(columns, rows []g.Node) g.Node {
 	return h.Div(h.Class("sheet"), h.Table(
 		h.Role("table"),
@@ -140,7 +141,7 @@ func sheet(columns, rows []g.Node) g.Node {
 	))
 }
 
-// column is the head of a column, of a class where it is not empty.
+// column returns the head of a column, with a class unless it is empty.
 func column(class string, children ...g.Node) g.Node {
 	return h.Th(h.Role("columnheader"), g.Attr("scope", "col"), g.If(class != "", h.Class(class)), g.Group(children))
 }

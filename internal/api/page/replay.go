@@ -11,7 +11,7 @@ import (
 	"notifier/internal/event/view"
 )
 
-// replayOne replays a delivery, and shows it again with what became of it.
+// replayOne replays a delivery, and shows it again with the result.
 func replayOne(v *visit) (*screen, error) {
 	id := v.request.PathValue("id")
 	result, err := v.Replay(v.ctx(), v.user, v.namespace, view.ReplayRequest{IDs: []string{id}})
@@ -22,7 +22,7 @@ func replayOne(v *visit) (*screen, error) {
 	return after(err, n, func() (*screen, error) { return deliveryOf(v, id) })
 }
 
-// after shows the page on which something was asked for again, with what became of it: a notice, or the error.
+// after shows the page of an action again, with its result: a notice, or the error.
 func after(err error, n *notice, show func() (*screen, error)) (*screen, error) {
 	s, broken := show()
 	if broken != nil {
@@ -36,7 +36,7 @@ func after(err error, n *notice, show func() (*screen, error)) (*screen, error) 
 	return s, nil
 }
 
-// replayAll replays the dead deliveries of a Provider, and shows the list again with what became of it.
+// replayAll replays the dead deliveries of a Provider, and shows the list again with the result.
 func replayAll(v *visit) (*screen, error) {
 	if err := v.request.ParseForm(); err != nil {
 		return nil, &api.Error{Status: http.StatusBadRequest, Text: "the form cannot be read"}
@@ -56,10 +56,10 @@ func replayAll(v *visit) (*screen, error) {
 	return after(err, replayed(result), func() (*screen, error) { return deliveriesOf(v, values) })
 }
 
-// mostRefused bounds how many refusals a notice lists.
+// mostRefused bounds the refusals that a notice lists.
 const mostRefused = 10
 
-// replayed is the notice of a replay's result.
+// replayed returns the notice of a replay's result.
 func replayed(r view.ReplayResult) *notice {
 	n := &notice{failed: len(r.Refused) > 0, text: "Put on their way again: " + count(r.Replayed, "delivery", "deliveries") + "."}
 	if r.More {

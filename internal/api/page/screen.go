@@ -7,32 +7,32 @@ import (
 	h "maragu.dev/gomponents/html"
 )
 
-// screen is one page, or the address to go to instead.
+// screen is one page, or the address of a redirect.
 type screen struct {
 	status   int
 	redirect address
 
 	title string
-	// section is the tab that the page belongs to, empty outside a namespace.
+	// section is the tab of the page, empty outside a namespace.
 	section string
-	// watch is the address of the stream that says when something on the page is new, empty where nothing will be.
+	// watch is the address of the stream that reports new items on the page, empty if there will be none.
 	watch  address
 	notice *notice
 	main   g.Node
 }
 
-// notice says what became of what the user asked for.
+// notice is the result of an action.
 type notice struct {
-	// failed says that all or some of it was not done.
+	// failed says that all or a part of it was not done.
 	failed bool
 	text   string
 	lines  []string
-	// link leads to the outcome, and is empty where that is on the page.
+	// link leads to the outcome. It is empty if the outcome is on the page.
 	link  address
 	label string
 }
 
-// problem is the screen for what cannot be shown.
+// problem returns the screen for an error.
 func problem(status int, head, text string) *screen {
 	return &screen{
 		status: status, title: head,

@@ -8,7 +8,7 @@ import (
 	"notifier/internal/event/view"
 )
 
-// Service is what the page shows and does, for a user and as far as that user may: an [api.Service].
+// Service reads and acts for a user, within the user's rights: an [api.Service].
 type Service interface {
 	Authenticate(ctx context.Context, r *http.Request) (*api.User, error)
 	May(ctx context.Context, u *api.User, namespace string, r api.Right) (bool, error)

@@ -5,7 +5,7 @@ import (
 	h "maragu.dev/gomponents/html"
 )
 
-// signinMain asks for a token. Its field has no name and its form is hidden: without the script nothing is sent of what is typed there.
+// signinMain returns the form for a token. Its field has no name and its form is hidden: without the script no typed text is sent.
 func signinMain(refused bool) g.Node {
 	return h.Section(
 		h.Class("signin"),

@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// clipAt bounds what a list shows of a message, in characters.
+// clipAt bounds a message in a list, in characters.
 const clipAt = 240
 
-// clip is the beginning of a text.
+// clip returns the beginning of a text.
 func clip(s string) string {
 	if len(s) <= clipAt {
 		return s
@@ -25,9 +25,9 @@ func clip(s string) string {
 	return s
 }
 
-// visible writes out the characters of a page that are not seen themselves but change how others are: controls, but for tab and newline,
-// those that override or embed a direction of writing (Unicode Standard Annex 9), and tags. It takes whole pages, whose own texts have
-// none, so that no text is forgotten.
+// visible writes invisible characters that change the display of others as code points. These are control characters except tab,
+// line feed and carriage return, characters that override or embed a direction of writing (Unicode Standard Annex 9), and tags. It
+// takes whole pages, so that it covers every text. The page's own texts have no such characters.
 func visible(page []byte) []byte {
 	var out []byte
 	done := 0
@@ -62,10 +62,10 @@ func unseen(r rune) bool {
 	}
 }
 
-// moment is a time as it is shown: how long ago, with the exact one at hand.
+// moment is a time in the forms that a page shows: relative, and exact.
 type moment struct{ ISO, Exact, Relative string }
 
-// at is the moment of a time, empty for the zero time.
+// at returns the moment of a time, empty for the zero time.
 func at(now, t time.Time) moment {
 	if t.IsZero() {
 		return moment{}
@@ -74,7 +74,7 @@ func at(now, t time.Time) moment {
 	return moment{ISO: t.Format(time.RFC3339), Exact: t.Format("2006-01-02 15:04:05 UTC"), Relative: relative(now, t)}
 }
 
-// relative says in words how far a time is from now. The script says it in the same words as time goes by.
+// relative returns the distance of a time from now in words. The script uses the same words as time passes.
 func relative(now, t time.Time) string {
 	d := now.Sub(t)
 	ahead := d < 0
@@ -100,7 +100,7 @@ func relative(now, t time.Time) string {
 	return text + " ago"
 }
 
-// millis is a duration as people read it.
+// millis returns a duration in a form for people.
 func millis(ms int64) string {
 	if ms < 1000 {
 		return fmt.Sprintf("%d ms", ms)

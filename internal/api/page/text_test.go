@@ -15,7 +15,7 @@ import (
 	"notifier/internal/event/view"
 )
 
-// hostile are texts that would be something else than text if they could.
+// hostile are texts that are harmful unless they are shown as text.
 var hostile = []string{
 	// Markup.
 	`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `' autofocus onfocus='alert(1)`, `{{.User}}`, `"><script>alert(1)</script>`,
@@ -23,16 +23,16 @@ var hostile = []string{
 	// Addresses.
 	`javascript:alert(1)`, "JaVaScRiPt:alert(1)//", "data:text/html,<script>alert(1)</script>", "//evil.example/x", `\\evil.example`,
 	"../../..", "?state=dead&x=",
-	// Characters that are not seen, or end a line of a script.
+	// Invisible characters, and characters that end a line of a script.
 	"invoice\u202egpj.exe\u202c", "\u2066isolated\u2069", "bell\a\x1b[31m\x00\u0085", "tag\U000e0041\U000e007f", "a\u2028b\u2029c",
 	// Invalid UTF-8.
 	"\xff\xfe\xfd", "\xc0\"><script>alert(1)</script>\xe2\x80",
-	// Long ones.
+	// Long texts.
 	strings.Repeat("W", 39000), "z\u0300" + strings.Repeat("\u0301", 5000),
 }
 
-// shape is what a browser takes a page for: its elements, with the names of their attributes and the addresses that they lead to, but for
-// those that the page itself makes of names.
+// shape returns the structure of a page in a browser: its elements, the names of their attributes, and the addresses that they lead
+// to. It leaves out the addresses that the page itself makes of names.
 func shape(t *testing.T, page string) []string {
 	t.Helper()
 	root, err := nethtml.Parse(strings.NewReader(page))
@@ -57,7 +57,7 @@ func shape(t *testing.T, page string) []string {
 	return all
 }
 
-// say has every text that comes from outside be this one.
+// say replaces every text from outside with text.
 func (f *fixture) say(text string) {
 	k := f.kept["team-a"]
 	r := &k.events[0]
@@ -107,7 +107,7 @@ func TestHostileTextIsText(t *testing.T) {
 	}
 }
 
-// TestHostileTextIsShownAsItCame fails when a message is shown as another one, apart from what is not seen.
+// TestHostileTextIsShownAsItCame fails when a message is changed, apart from its invisible characters.
 func TestHostileTextIsShownAsItCame(t *testing.T) {
 	for _, text := range hostile {
 		if !utf8.ValidString(text) || string(visible([]byte(text))) != text {
@@ -131,7 +131,8 @@ func TestHostileTextIsShownAsItCame(t *testing.T) {
 	}
 }
 
-// hostilePage has a text where no fixture can have it: as the name of the user and of namespaces, in filters, notices and cursors.
+// hostilePage returns a page with text where no fixture can have it: as the name of the user and of namespaces, in filters, notices
+// and cursors.
 func hostilePage(t *testing.T, text string) string {
 	t.Helper()
 	f := filter{State: "dead", Provider: text, Alert: text, Receiver: text, Object: text, Since: text, Cursor: text}
@@ -157,7 +158,8 @@ func hostilePage(t *testing.T, text string) string {
 	return string(visible(page.Bytes()))
 }
 
-// TestHostileNamesAreText fails when the name of a user or a namespace, a filter or an answer to a replay is markup or leads elsewhere.
+// TestHostileNamesAreText fails when the name of a user or a namespace, a filter or an answer to a replay is markup or leads
+// elsewhere.
 func TestHostileNamesAreText(t *testing.T) {
 	plain := shape(t, hostilePage(t, "plain"))
 	for _, text := range hostile {
@@ -171,7 +173,8 @@ func TestHostileNamesAreText(t *testing.T) {
 	}
 }
 
-// TestALongMessageIsWholeOnItsOwnPageAndShortInLists fails when a long message is cut where it is read, or fills a list.
+// TestALongMessageIsWholeOnItsOwnPageAndShortInLists fails when the page of an event cuts its message, or when a list shows it
+// whole.
 func TestALongMessageIsWholeOnItsOwnPageAndShortInLists(t *testing.T) {
 	f := newFixture()
 	long := "a<b " + strings.Repeat("é", 39000)
@@ -184,7 +187,7 @@ func TestALongMessageIsWholeOnItsOwnPageAndShortInLists(t *testing.T) {
 	}
 }
 
-// TestVisible fails when a character that changes how others are seen is left, or one that is seen is not.
+// TestVisible fails when a character that changes the display of others is left, or when a visible one is changed.
 func TestVisible(t *testing.T) {
 	for in, want := range map[string]string{
 		"plain\n\ttext":    "plain\n\ttext",
@@ -201,7 +204,7 @@ func TestVisible(t *testing.T) {
 	}
 }
 
-// TestClip fails when a cut text is not text any more, or longer than its bound.
+// TestClip fails when a cut text is not valid text, or longer than its bound.
 func TestClip(t *testing.T) {
 	for _, in := range []string{"", "short", strings.Repeat("é", clipAt), strings.Repeat("é", clipAt+1), strings.Repeat("\xff", 1000)} {
 		got := clip(in)
@@ -214,7 +217,7 @@ func TestClip(t *testing.T) {
 	}
 }
 
-// TestRelative fails when a time is told wrongly.
+// TestRelative fails when a time is shown wrongly.
 func TestRelative(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for ago, want := range map[time.Duration]string{
@@ -230,7 +233,7 @@ func TestRelative(t *testing.T) {
 	}
 }
 
-// FuzzVisible fails when a text leaves a character that is not seen.
+// FuzzVisible fails when an invisible character is left in a text.
 func FuzzVisible(f *testing.F) {
 	for _, text := range hostile {
 		f.Add([]byte(text))

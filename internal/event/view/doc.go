@@ -1,3 +1,3 @@
-// Package view is what the owners of a namespace are shown of their events, deliveries and webhooks: by the API, by the command and on the
-// page. Each type is also its own form on the wire, in JSON. Nothing in them is secret.
+// Package view has the events, deliveries and webhooks as the owners of a namespace see them: in the API, in the command and on the
+// page. Each type is encoded as JSON by its field tags. None of them contains a secret.
 package view

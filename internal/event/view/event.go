@@ -14,28 +14,28 @@ type Event struct {
 	// Time is when the event happened, Accepted when it was accepted here.
 	Time     time.Time `json:"time"`
 	Accepted time.Time `json:"accepted"`
-	// Source is how it came in: "post" from a controller, "watch" from the object's state.
+	// Source is the event's source: "post" for a controller, "watch" for the object's state.
 	Source string `json:"source"`
 	// Order is its place in the stream of events.
 	Order uint64 `json:"order"`
 }
 
-// Decision is whether an Alert takes an event, and which of its fields decided.
+// Decision says whether an Alert matches an event, and names the field that decided.
 type Decision struct {
 	Alert    string `json:"alert"`
 	Provider string `json:"provider"`
 	Matched  bool   `json:"matched"`
-	// Field is the field of the Alert or of its Provider that decided, such as "spec.eventSources". It is empty when the event was taken.
+	// Field is the field of the Alert or of its Provider that decided, such as "spec.eventSources". It is empty if the event matched.
 	Field string `json:"field,omitempty"`
-	// Why says it in a sentence.
+	// Why is the reason, as a sentence.
 	Why string `json:"why"`
-	// DeliveryID is that of the delivery that the event became, or would have become.
+	// DeliveryID is the ID of the delivery that the event became, or would have become.
 	DeliveryID string `json:"deliveryID,omitempty"`
-	// Delivery is what is kept of it, nil when nothing is.
+	// Delivery is the delivery as far as it is kept, nil if nothing of it is.
 	Delivery *Delivery `json:"delivery,omitempty"`
 }
 
-// Explanation is what became of an event: what each Alert of the namespace, as it is now, decides about it.
+// Explanation is an event with the decision of each Alert of its namespace, as the Alert is now.
 type Explanation struct {
 	Event     Event      `json:"event"`
 	Decisions []Decision `json:"decisions"`

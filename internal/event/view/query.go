@@ -12,26 +12,27 @@ const (
 )
 
 var (
-	// ErrNotFound says that there is nothing of that name or ID in the namespace, or nothing any more.
+	// ErrNotFound says that the namespace has no item with the name or ID, or has it no longer.
 	ErrNotFound = errors.New("not found")
-	// ErrBadCursor says that a cursor was not made by a page of the same list.
+	// ErrBadCursor says that a cursor is not from a page of the same list.
 	ErrBadCursor = errors.New("cursor is not of this list")
-	// ErrNoWorker says that no replica is at work at the moment, so that what only the worker does cannot be asked for.
+	// ErrNoWorker says that no replica is the worker at the moment, so a request to the worker cannot be served.
 	ErrNoWorker = errors.New("no replica is at work")
 )
 
-// Query selects items of one list of one namespace. An empty field selects all. A field that the list's items do not have is ignored.
+// Query selects items of one list of one namespace. An empty field selects all. A field that the list's items do not have is
+// ignored.
 type Query struct {
 	State State
 	// Provider, Alert and Receiver are names.
 	Provider, Alert, Receiver string
-	// Object is "Kind/name", without regard to case.
+	// Object is "Kind/name". Case is ignored.
 	Object string
 	// Event is an event's ID.
 	Event string
 	// Since and Until bound the time of an item: Since inclusively, Until exclusively.
 	Since, Until time.Time
-	// Limit bounds the items of the page, DefaultLimit where it is 0.
+	// Limit bounds the items of the page. 0 means DefaultLimit.
 	Limit int
 	// Cursor is the Next of the page before, empty for the first page.
 	Cursor string
@@ -40,7 +41,7 @@ type Query struct {
 // Page is a part of a list, newest first.
 type Page[T any] struct {
 	Items []T `json:"items"`
-	// Next is the cursor of the next page, empty when this page is the last. A page that has a Next may have fewer items than its limit,
-	// or none: reading is bounded, and a query may select few of the items read.
+	// Next is the cursor of the next page, empty on the last page. A page with a Next may have fewer items than its limit, or none:
+	// reading is bounded, and a query may select few of the items read.
 	Next string `json:"next,omitempty"`
 }

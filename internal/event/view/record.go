@@ -2,7 +2,7 @@ package view
 
 import "notifier/internal/event"
 
-// EventOf is what is shown of a record.
+// EventOf returns the view of a record.
 func EventOf(r *event.Record) Event {
 	o := r.Event.InvolvedObject
 	return Event{

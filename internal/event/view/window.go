@@ -10,24 +10,23 @@ const (
 	Webhooks   List = "webhooks"
 )
 
-// Begun is the first item of everything that is followed: what is stored from then on will come. What was stored before is in the lists
-// by then.
+// Begun is the first item of every followed list. Items stored from then on follow it. Earlier items are in the lists by then.
 type Begun struct{}
 
-// Namespaces are those of a user.
+// Namespaces are the namespaces of a user.
 type Namespaces struct {
 	Items []string `json:"items"`
-	// Incomplete says that there are more namespaces than were looked at.
+	// Incomplete says that there are more namespaces than were checked.
 	Incomplete bool `json:"incomplete,omitempty"`
 }
 
-// Health is how a Provider, an Alert or a Receiver fares.
+// Health is the state of a Provider, an Alert or a Receiver.
 type Health struct {
 	Kind string `json:"kind"`
 	Name string `json:"name"`
-	// Ready says that all that the object asks for is in use.
+	// Ready says that everything the object asks for is in use.
 	Ready bool `json:"ready"`
-	// Problem is the first thing that is wrong and what its owner can do about it, empty when nothing is. An object that is ready may have
-	// one, such as a destination that does not answer.
+	// Problem is the first fault and its remedy for the owner, empty if there is none. A ready object may have a problem, such as a
+	// destination that does not answer.
 	Problem string `json:"problem,omitempty"`
 }
