@@ -20,7 +20,7 @@ GOTEST  := go test -count=1 -timeout=20m
 # load a machine as far as it goes, so they run after the others and one after the other. What takes longest begins first. The packages that
 # play what Flux does with its times run before those that load the machine, and Flux's controllers, the destinations and kubectl, whose
 # compiling takes all processors for minutes, are compiled before that.
-ALONE := ^Test(E2T4NothingIsLost|T6AFloodIsNotFeltByAnotherTenant|T6AThousandReadsASecond|T4E3AReplicaThatWasStopped|AnotherReplicaTakesOverInTime|TheProgramMeasuresASmallCluster)
+ALONE := ^Test(E2T4NothingIsLost|T6AFloodIsNotFeltByAnotherTenant|T6AThousandReadsASecond|T4E3AReplicaThatWasStopped|AnotherReplicaTakesOverInTime)
 
 # The race detector needs cgo and a C compiler; without one the tests run all the same.
 RACE := $(shell command -v "$$(go env CC)" >/dev/null 2>&1 && [ "$$(go env CGO_ENABLED)" = 1 ] && echo -race)
@@ -40,7 +40,7 @@ test: ## Run every test, end-to-end tests on a real control plane included.
 	cd test && $(GOTEST) -p 1 -run '^Test(TheControllersAreReleasesOfFlux|TheVendorsAreReleases|TheKubectlIsARelease)$$' ./gitops ./destinations ./e2e
 	cd test && $(GOTEST) -p 2 -parallel 8 ./replay ./gitops
 	cd test && $(GOTEST) -p 3 -parallel 8 -skip '$(ALONE)' ./limits ./e2e ./controlplane $$(go list ./... | grep -v -e /replay$$ -e /gitops$$)
-	cd test && $(GOTEST) -p 1 -run '$(ALONE)' ./chaos ./limits ./cmd/scale
+	cd test && $(GOTEST) -p 1 -run '$(ALONE)' ./chaos ./limits
 
 .PHONY: bench
 bench: ## Measure, and print one table of ratios (ROWS=<regexp> takes some measurements only).

@@ -16,13 +16,13 @@ import (
 )
 
 // What Flux tells of a namespace in a day: each object at every interval, and all of them together once an hour, as after a push to the
-// repository that they share, some of them twice.
+// repository that they share, each of them twice and some once more.
 const (
-	dayObjects = 50
+	dayObjects = 25
 	interval   = 10 * time.Minute
 	dayStep    = interval / dayObjects
 	pushEvery  = time.Hour
-	pushEvents = dayObjects + 10
+	pushEvents = 2*dayObjects + 10
 	dayEvents  = int(24*time.Hour/dayStep) + 24*pushEvents
 )
 
@@ -52,7 +52,7 @@ const (
 // when died or lose does not count; and when putBack reschedules for an hour.
 func TestE5AHealthyProviderLosesNothingBesideBrokenOnes(t *testing.T) {
 	t.Parallel()
-	for _, quota := range []int{40, 10_000} {
+	for _, quota := range []int{40, 5_000} {
 		t.Run(fmt.Sprint("quota ", quota), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {

@@ -75,7 +75,7 @@ func TestTheWorstTextStillFits(t *testing.T) {
 	for _, r := range []string{"x", "[", "@a ", "😀", "\xff", "\n", "/\n", "\x01", "    a\n"} {
 		n := bad
 		n.Event.InvolvedObject = event.ObjectReference{Kind: strings.Repeat(r, 253), Name: strings.Repeat(r, 253), Namespace: strings.Repeat(r, 253)}
-		n.Event.Message = strings.Repeat(r, 1<<20)
+		n.Event.Message = strings.Repeat(r, 128<<10) // twice what a comment takes
 		n.Event.Metadata = map[string]string{}
 		for i := range 100 {
 			n.Event.Metadata[strings.Repeat(r, 400)+fmt.Sprint(i)] = strings.Repeat(r, 2000)

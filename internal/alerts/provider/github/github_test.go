@@ -307,9 +307,9 @@ func TestTheWorstEventStillFitsIntoADispatch(t *testing.T) {
 	for _, r := range []string{"x", "<", "\x01", "😀", "\xff"} {
 		n := providertest.About(needed, "error", strings.Repeat(r, 1000))
 		n.Event.InvolvedObject.Name = strings.Repeat(r, 253)
-		n.Event.Message = strings.Repeat(r, 3<<20)
+		n.Event.Message = strings.Repeat(r, 128<<10) // several times what is kept of it, and of the metadata
 		n.Event.Metadata = map[string]string{}
-		for i := range 2000 {
+		for i := range 400 {
 			n.Event.Metadata[strings.Repeat(r, 5)+fmt.Sprint(i)] = strings.Repeat(r, 500)
 		}
 		providertest.SendAll(t, s, n)

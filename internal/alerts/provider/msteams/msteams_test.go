@@ -79,10 +79,10 @@ func TestTheWorstTextStillFits(t *testing.T) {
 	for name, r := range map[string]string{"letters": "x", "entities": "&", "controls": "\x01", "emoji": "😀", "bytes": "\xff", "links": "]("} {
 		e := event.Event{
 			InvolvedObject: event.ObjectReference{Kind: strings.Repeat(r, 250), Name: strings.Repeat(r, 250), Namespace: strings.Repeat(r, 250)},
-			Message:        strings.Repeat(r, 3<<20),
+			Message:        strings.Repeat(r, 128<<10), // several times what a card takes
 			Metadata:       map[string]string{},
 		}
-		for i := range 1000 {
+		for i := range 150 {
 			e.Metadata[strings.Repeat(r, 500)+fmt.Sprint(i)] = strings.Repeat(r, 2000)
 		}
 		for _, connector := range []bool{true, false} {

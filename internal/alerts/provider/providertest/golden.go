@@ -7,11 +7,13 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -31,22 +33,36 @@ const DeliveryID = "0123456789abcdef0123456789abcdef"
 // AlertUID is the UID of the Alert of every notification of the kit.
 const AlertUID = "5a3f1d3e-8a43-4bd5-9d0c-6a2f6f1f5c11"
 
-// Notifications returns the events that every type is shown, by name.
+// Notifications returns the events that every type is shown, by name. What it returns is the caller's to change.
 func Notifications(t *testing.T) map[string]provider.Notification {
 	t.Helper()
+	all, err := decoded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all = maps.Clone(all)
+	for name, n := range all {
+		n.Event.Metadata = maps.Clone(n.Event.Metadata)
+		all[name] = n
+	}
+	return all
+}
+
+// decoded decodes the events once: the contract asks for one of them before each of its hundreds of sends.
+var decoded = sync.OnceValues(func() (map[string]provider.Notification, error) {
 	all := map[string]provider.Notification{}
 	files, err := fs.Glob(events, "testdata/*.json")
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	for _, f := range files {
 		raw, err := events.ReadFile(f)
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		e, err := event.Decode(raw)
 		if err != nil {
-			t.Fatalf("%s: %v", f, err)
+			return nil, fmt.Errorf("%s: %w", f, err)
 		}
 		all[strings.TrimSuffix(filepath.Base(f), ".json")] = provider.Notification{Event: e, DeliveryID: DeliveryID, Alert: "on-call", AlertUID: AlertUID}
 	}
@@ -57,8 +73,8 @@ func Notifications(t *testing.T) map[string]provider.Notification {
 	all["empty"] = provider.Notification{
 		Event: event.Event{InvolvedObject: long.Event.InvolvedObject}, DeliveryID: DeliveryID, Alert: "on-call", AlertUID: AlertUID,
 	}
-	return all
-}
+	return all, nil
+})
 
 // Golden sends every notification of the kit and compares the requests with testdata/<name>/<notification>.golden of the calling
 // package; with -update it writes them. Each is sent several times, since an order taken from a map would differ.

@@ -42,7 +42,14 @@ func Decode(body []byte, schema any) error {
 	return nil
 }
 
-// Worst returns notifications of the most characters that an event can have of each kind, and one of blanks, for tests of a destination's
+// worstMessage and worstEntries are beyond what any destination takes, the greatest of which takes 64 KiB and 100 parts of a message, and what
+// an event can have as metadata: more would be cut at the same place.
+const (
+	worstMessage = 128 << 10 // bytes
+	worstEntries = 150
+)
+
+// Worst returns notifications of more characters than any destination takes of each kind, and one of blanks, for tests of a destination's
 // limits.
 func Worst(t *testing.T) map[string]provider.Notification {
 	t.Helper()
@@ -55,10 +62,11 @@ func Worst(t *testing.T) map[string]provider.Notification {
 		n := Notifications(t)["error"]
 		long := strings.Repeat(s, 253)
 		n.Event.InvolvedObject.Kind, n.Event.InvolvedObject.Name, n.Event.InvolvedObject.Namespace = long, long, long
-		n.Event.Message, n.Event.ReportingController, n.Event.Reason = strings.Repeat(s, 1<<20/len(s)), long, long
+		n.Event.Message, n.Event.ReportingController, n.Event.Reason = strings.Repeat(s, worstMessage/len(s)), long, long
 		n.Event.Metadata = map[string]string{}
-		for i := range 1000 {
-			n.Event.Metadata[strings.Repeat(s, 500)+fmt.Sprint(i)] = strings.Repeat(s, 2000)
+		key, value := strings.Repeat(s, 500), strings.Repeat(s, 2000)
+		for i := range worstEntries {
+			n.Event.Metadata[key+fmt.Sprint(i)] = value
 		}
 		all[name] = n
 		for key := range n.Event.Metadata {
