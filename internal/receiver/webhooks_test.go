@@ -190,7 +190,7 @@ func TestAnUnknownPathIs503UntilEveryReceiverIsCompiled(t *testing.T) {
 	}
 }
 
-// Fails when the check comes after the budget: an attacker who used the budget up would shut out who knows the token.
+// Fails when the budget is charged before the check: an attacker that used the budget up would exclude a sender that knows the token.
 func TestFailuresOverTheirBudgetAre429AndTheRightTokenStillWorks(t *testing.T) {
 	limits := DefaultLimits()
 	limits.Failure = limit.Budget{Rate: 0.1, Burst: 2}
