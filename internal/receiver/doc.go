@@ -40,7 +40,7 @@
 //
 // The filters and CDEvents of one namespace's webhooks take turns and may use a quarter of a processor; beyond it they are 503. Slow ones,
 // and those with a large document, wait only for each other. Expressions are compiled at a quarter of the processors, at least one. A
-// namespace has a quarter of that once it has used up some seconds.
+// namespace that has used up some seconds may use a quarter of one processor for them.
 //
 // Budgets are token buckets. Of the buckets per address 8192 are kept, and the least recently used is evicted. The others live as long as
 // their path, Receiver or namespace, and an edit refills none of them. A namespace's bucket lives until it is full, even if its Receivers
