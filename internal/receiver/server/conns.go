@@ -59,7 +59,7 @@ func newConns(limit int, onEvict func()) *conns {
 func (cs *conns) admit(nc net.Conn) *conn {
 	c, evicted := cs.place(nc)
 	if evicted != nil {
-		_ = evicted.Close() // it is evicted, whatever Close returns
+		_ = evicted.Close() // it is evicted even if Close fails
 	}
 	if evicted != nil || c == nil {
 		cs.onEvict()

@@ -170,7 +170,7 @@ func (s *Server) Run(ctx context.Context) error {
 	defer cancel()
 	if err := s.http.Shutdown(drain); err != nil {
 		s.options.Log.WarnContext(ctx, "requests were cut off at the end", "listener", s.options.Name)
-		_ = s.http.Close() // the connections are closed, whatever it returns
+		_ = s.http.Close() // the connections are closed even if Close fails
 	}
 	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("%s server: %w", s.options.Name, err)
