@@ -184,7 +184,7 @@ func (o Options) validateTenancy(bad badFlag) {
 	}
 }
 
-// isIssuer reports whether the URL of an issuer can be trusted: https, or http on a loopback address, so that nobody on the way can answer
+// isIssuer reports whether the URL of an issuer can be trusted: https, or http on a loopback address, so that no host on the way can answer
 // for it.
 func isIssuer(text string) bool {
 	u, err := url.Parse(text)

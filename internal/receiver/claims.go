@@ -99,8 +99,8 @@ func ranked(claims []*route) []*route {
 	return claims
 }
 
-// byPriority orders claims to one path: the type without a token first, since its name and namespace are enough to choose a token that
-// makes its path; then the older Receiver; then by key.
+// byPriority orders claims to one path. The type without a token is first, since its name and namespace are enough to choose a token that
+// makes its path. Then the older Receiver is first, then the lesser key.
 func byPriority(a, b *route) int {
 	if a, b := verify.NeedsSecret(a.hook.Verifier.Type()), verify.NeedsSecret(b.hook.Verifier.Type()); a != b {
 		if b {

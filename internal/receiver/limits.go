@@ -25,7 +25,7 @@ type Limits struct {
 	// Bodies caps the bytes of bodies that are kept at once, beyond the first 16 KiB of each, for types and filters that read them. At each
 	// level the rest of one body may be kept in addition, so that bodies never wait for each other.
 	Bodies Caps
-	// Wait is how long a webhook waits for capacity before it is refused with 503.
+	// Wait is the time after which a webhook that waits for capacity is refused with 503.
 	Wait time.Duration
 }
 
@@ -41,7 +41,7 @@ func share(total, least int64) Caps {
 	return Caps{Path: max(total/16, least), Namespace: max(total/4, least), Total: total}
 }
 
-// requestReserve is how many webhooks each namespace may send at once when all others take the rest.
+// requestReserve is the number of webhooks that each namespace may send at once when all others take the rest.
 const requestReserve = 8
 
 // RequestCaps returns the caps for total webhooks being read at once, 0 for no cap.

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// rememberFor is how long an accepted webhook is recognised when it is sent again.
+	// rememberFor is the time for which an accepted webhook is recognised when it is sent again.
 	rememberFor = 5 * time.Minute
 	// maxRemembered bounds the webhooks that are remembered of one Receiver; the oldest is evicted first. At 40 bytes each that is 10 KiB for
 	// a busy Receiver, and nothing for a Receiver that was quiet for rememberFor.
@@ -37,8 +37,8 @@ func keyOf(id string, digest bodyDigest) (deliveryKey, bool) {
 	return deliveryKey(sum[:16]), true
 }
 
-// redeliveries remembers the accepted webhooks of one Receiver. A webhook that it does not know, because it was evicted or because another
-// replica accepted it, is not reported as a duplicate.
+// redeliveries remembers the accepted webhooks of one Receiver. A repeat of a webhook that it lacks, because it was evicted or because
+// another replica accepted it, is not reported as a duplicate.
 type redeliveries struct {
 	mu sync.Mutex
 	// seen is a ring in the order of acceptance: it begins at index oldest.

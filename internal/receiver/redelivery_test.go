@@ -34,7 +34,7 @@ func newRedelivery(t *testing.T, limits Limits, hooks ...*Hook) *redelivery {
 	return &redelivery{t, newWebhooks(t, table, bus), table, bus}
 }
 
-// send sends a push with a delivery's ID and returns the answer and the number of triggers that it published.
+// send sends a push with a webhook's ID and returns the answer and the number of triggers that it published.
 func (r *redelivery) send(hook *Hook, key, id, body string) (answer string, published int) {
 	r.t.Helper()
 	before := r.bus.Count()

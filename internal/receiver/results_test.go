@@ -36,8 +36,8 @@ func (b *reportStore) setFull(full bool) {
 	b.full = full
 }
 
-// Fails when a webhook is listed under another word, without the targets that it triggered or with others, or under the ID of a sender that
-// did not prove itself; and when an authentic webhook is not a single result.
+// Fails when a webhook is listed under another word, or without the targets that it triggered, or with others. Also fails when it has the
+// ID of a sender that did not prove itself, and when an authentic webhook is not a single result.
 func TestEachWebhookIsListedWithWhatBecameOfIt(t *testing.T) {
 	hook := newHook(t, "team-a/hook", withEvents("push"), withTargets("app", "db"))
 	hook.RateLimit = limit.Budget{Rate: 0.001, Burst: 3}

@@ -27,7 +27,7 @@ type Deliveries struct {
 	Failed    int64     `json:"failed,omitempty"`
 	Last      Outcome   `json:"last,omitzero"`
 	LastError Outcome   `json:"lastError,omitzero"`
-	// PreviousToken is when the last authentic webhook came over the path of a previous token.
+	// PreviousToken is the time of the last authentic webhook over the path of a previous token.
 	PreviousToken time.Time `json:"previousToken,omitzero"`
 }
 
@@ -98,7 +98,7 @@ func (s *Stats) note(a *answer.Answer, of Received, now time.Time) {
 	s.results.add(one)
 }
 
-// take returns the results since the last call, nil for none. Results that could not be recorded are given back with restore.
+// take returns the results since the last call, nil for none. The caller restores results that could not be recorded.
 func (s *Stats) take() *results {
 	s.mu.Lock()
 	defer s.mu.Unlock()

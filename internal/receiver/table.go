@@ -69,7 +69,7 @@ type tenant struct {
 }
 
 // NewTable returns an empty table. moved is called, from within Put and Delete, with the key of another Receiver that gained or lost a
-// place on a full path by the call; it may be nil, and must not call the table.
+// place on a full path by the call. It may be nil, and must not call the table.
 func NewTable(limits Limits, moved func(owner string)) (*Table, error) {
 	if err := limits.validate(); err != nil {
 		return nil, fmt.Errorf("webhook limits: %w", err)

@@ -171,7 +171,7 @@ func (w *Webhooks) process(rw http.ResponseWriter, r *http.Request, rt *route) (
 	return d, a.Failing(d.unfiltered), nil, nil
 }
 
-// delivery is the knowledge about one webhook.
+// delivery is one webhook as far as it was read.
 type delivery struct {
 	// authentic says that the sender has proved its identity.
 	authentic bool

@@ -172,7 +172,7 @@ func TestAnUnknownPathIs503UntilEveryReceiverIsCompiled(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newWebhooks(t, table, &recorder{})
-	for range 1000 { // no budget counts these: a full ingress of them comes from one address
+	for range 1000 { // no budget counts these: all webhooks of an ingress have one address
 		resp := do(w, push(unknown, token, "{}"))
 		if resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" || bodyOf(t, resp) != "" {
 			t.Fatalf("before: %d, Retry-After %q", resp.StatusCode, resp.Header.Get("Retry-After"))

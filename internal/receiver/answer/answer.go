@@ -93,7 +93,7 @@ func (a *Answer) Write(w http.ResponseWriter) {
 // drainTime bounds the time in which a refused request may send the unread rest of its body.
 const drainTime = time.Second
 
-// Abandon bounds the time in which the server drains the body of a request that was refused before it was read: else a slow body would
+// Abandon bounds the time in which the server drains the body of a request that was refused before it was read. Else a slow body would
 // occupy its connection for the whole read time-out. It must be called before the answer is written, because net/http drains first.
 func Abandon(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {

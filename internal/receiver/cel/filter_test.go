@@ -93,8 +93,8 @@ func chosen(t testing.TB, triggers []event.Trigger) string {
 	return strings.Join(names, " ")
 }
 
-// Fails when either of the two filters does not count, when a filter that reads no object is decided for each object, when a selector stays
-// one although its objects are decided, or when one failure ends the rest.
+// Fails when either of the two filters does not count, or when a filter that reads no object is decided for each object. Also fails when a
+// selector stays one although its objects are decided, or when one failure ends the rest.
 func TestAFilterDecidesWhatIsTriggered(t *testing.T) {
 	for name, tc := range map[string]struct {
 		all    string

@@ -22,8 +22,8 @@ func (n nullary) Eval(vars interpreter.Activation) ref.Val {
 	return n.InterpretableCall.Eval(vars)
 }
 
-// literal is a list or map in the expression, which every evaluation creates anew. It is charged by its memory: comprehensions create many,
-// and a result may contain them all.
+// literal is a list or map in the expression, which every evaluation creates again. It is charged by its memory: comprehensions create
+// many, and a result may contain them all.
 type literal struct {
 	interpreter.InterpretableConstructor
 	work uint64

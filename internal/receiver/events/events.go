@@ -60,7 +60,7 @@ type Options struct {
 	MaxBody int
 	// TooLarge is the error with which Events refuses an event for good because of its size.
 	TooLarge error
-	// DuplicateWindow is how long the stream remembers an event; the answer to a duplicate names it.
+	// DuplicateWindow is the time for which the stream remembers an event; the answer to a duplicate names it.
 	DuplicateWindow time.Duration
 	// Held bounds the bytes of all bodies at once beyond the first 16 KiB of each, which the connection cap bounds: ordinary events need none
 	// of it. HeldWait bounds the wait of a body for capacity.

@@ -263,8 +263,8 @@ func TestE9OnlyAnEventWithTheObjectsUIDIsKnown(t *testing.T) {
 	}
 }
 
-// Fails when a budget answers 429, which an emitter takes for success and so drops the event; and, E9, when forged events of a namespace
-// use up the budget of events that know its objects.
+// Fails when a budget answers 429, which an emitter takes for success and so drops the event. E9: fails when forged events of a namespace
+// use up the budget of events about its known objects.
 func TestE9ABudgetIs503AndForgersHaveTheirOwn(t *testing.T) {
 	bus := &eventLog{}
 	h := newEvents(t, bus, func(o *Options) { o.Namespace = limit.Budget{Rate: 0.001, Burst: 2} })

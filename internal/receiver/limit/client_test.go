@@ -21,8 +21,8 @@ func from(peer string, lines ...string) *http.Request {
 	return r
 }
 
-// Fails when the header of a peer that is not a proxy is trusted, when the list is read from the left, when only the first of several
-// headers is read, or when an entry that is no address is skipped.
+// Fails when the header of a peer that is not a proxy is trusted, or when the list is read from the left. Also fails when only the first of
+// several headers is read, or when an entry that is no address is skipped.
 func TestTheClientIsTheLastAddressThatIsNoProxys(t *testing.T) {
 	const proxy = "10.0.0.1:1234"
 	for name, tc := range map[string]struct {

@@ -15,7 +15,7 @@ const (
 	timeShare = 4
 	// quickTime is a hundred times the duration of most work of a webhook. Longer work is slow.
 	quickTime = 20 * time.Millisecond
-	// maxPast bounds the namespaces whose past work is remembered; the one that worked longest ago is evicted.
+	// maxPast bounds the namespaces whose past work is remembered; the longest idle one is evicted.
 	maxPast = 1 << 14
 )
 
@@ -40,7 +40,7 @@ type past struct {
 func newTurns(atOnce time.Duration) *turns {
 	all, err := simplelru.NewLRU[string, past](maxPast, nil)
 	if err != nil {
-		panic(err) // it has no other fault than a size that is not positive
+		panic(err) // only for a size that is not positive
 	}
 	return &turns{
 		working: fair.NewCapacities[string](nil, 1, 0),

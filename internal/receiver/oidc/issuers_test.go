@@ -49,8 +49,8 @@ func TestT5ForgedTokensCostOneFetchInTenSeconds(t *testing.T) {
 	})
 }
 
-// Fails when a new key is not fetched, when it is fetched without end, and when a dropped key, or the keys of an issuer that no longer
-// answers, are used for longer than documented.
+// Fails when a new key is not fetched, and when it is fetched without end. Also fails when a dropped key, or the keys of an issuer that no
+// longer answers, are used for longer than documented.
 func TestKeysFollowTheirIssuer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		issuer := oidctest.New(t, issuerURL, "old")

@@ -29,8 +29,8 @@ func (p pipe) Close() error {
 
 func newPipe(from string) pipe { return pipe{from: from, closed: new(bool)} }
 
-// T6 for connections: fails when the cap makes every client wait or refuses every new one, instead of evicting from the address with the
-// most; and when a connection that serves a request is evicted before a waiting one.
+// T6 for connections: at the cap the address with the most connections loses one. Fails when the cap makes every client wait or refuses
+// every new one, and when a connection that serves a request is evicted before a waiting one.
 func TestT6AtTheCapTheAddressWithTheMostConnectionsGivesOneUp(t *testing.T) {
 	const flooder, victim = "192.0.2.1", "192.0.2.2"
 	refused := 0
@@ -71,7 +71,7 @@ func TestT6AtTheCapTheAddressWithTheMostConnectionsGivesOneUp(t *testing.T) {
 }
 
 // T6: clients with one connection and an address each evict each other. Fails when among equals the newest connection is evicted, or one
-// that serves a request; and when an address with a few more connections counts as the heaviest while all of them serve requests.
+// that serves a request. Also fails when an address with a few more connections counts as the heaviest while all of them serve requests.
 func TestT6AConnectionAtWorkIsNotTakenForOneThatWaits(t *testing.T) {
 	for _, at := range []int{1, 3} { // the victim's connections, all of which serve requests
 		cs := newConns(64, func() {})

@@ -45,7 +45,7 @@ func answerOn(c net.Conn) (int, error) {
 	return resp.StatusCode, resp.Body.Close()
 }
 
-// closed waits until the server has closed c and returns how long that took.
+// closed waits until the server has closed c and returns the time until then.
 func closed(t testing.TB, c net.Conn) time.Duration {
 	t.Helper()
 	begin := time.Now()

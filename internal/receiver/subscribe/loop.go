@@ -12,8 +12,8 @@ import (
 // same object has another event, over and over. A loop whose rounds are longer than loopWindow is not stopped: it triggers less often than
 // once in loopWindow.
 const (
-	// loopRounds is how often in a row one object's events may trigger, each within loopWindow after the one before, until they count as a
-	// loop.
+	// loopRounds is the number of times in a row that one object's events may trigger, each within loopWindow after the one before, until they
+	// count as a loop.
 	loopRounds = 10
 	loopWindow = time.Minute
 	// loopRound is the time within which an object's events are of one round: one reconcile causes several.
