@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// pathInDocs finds what looks like a path of this repository in backquotes or a link.
+// pathInDocs matches anything like a path of this repository in backquotes or a link.
 var pathInDocs = regexp.MustCompile("[`(]((?:api|cmd|config|docs|internal|test|tools)(?:/[\\w./-]*)?)[`)]")
 
-// Documents for those who change the code rot unless they are tested.
+// Documents for contributors become outdated unless they are tested.
 func TestEveryPathThatAgentsMdNamesExists(t *testing.T) {
 	root := filepath.Join("..", "..")
 	text, err := os.ReadFile(filepath.Join(root, "AGENTS.md"))

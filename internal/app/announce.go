@@ -6,13 +6,13 @@ import (
 )
 
 const (
-	// announceEvery is how often a start is looked at.
+	// announceEvery is the interval between two checks of a start.
 	announceEvery = 200 * time.Millisecond
-	// announceLate is how long a start takes until what it waits for is logged.
+	// announceLate is the duration of a start after which the missing condition is logged.
 	announceLate = 30 * time.Second
 )
 
-// announce logs one line when the process serves, and one that says what it waits for when that takes long.
+// announce logs one line when the process serves, and, if that takes long, one line with the condition that it waits for.
 func (a *App) announce(ctx context.Context) error {
 	began := time.Now()
 	tick := time.NewTicker(announceEvery)

@@ -27,7 +27,7 @@ func (o Options) validateAPI(bad badFlag) {
 	}
 }
 
-// addAPI adds the listener of the API, if it is asked for.
+// addAPI adds the listener of the API, unless it is off.
 func (a *App) addAPI(all []listener, proxies limit.Proxies) ([]listener, error) {
 	if a.options.APIAddr == "" {
 		return all, nil

@@ -22,18 +22,18 @@ import (
 	"notifier/internal/reconcile/watch"
 )
 
-// The graces of the stages at shutdown. Together they stay below the 10 seconds that a Pod is given by default here.
+// The graces of the stages at shutdown. Together they stay below 10 seconds; the Deployment gives a Pod 20.
 const (
-	listenersDrain = 1500 * time.Millisecond // of the next, requests in progress
+	listenersDrain = 1500 * time.Millisecond // of listenersGrace, requests in progress
 	listenersGrace = 2 * time.Second
-	sendsDrain     = 2500 * time.Millisecond // of the next, sends under way
+	sendsDrain     = 2500 * time.Millisecond // of workGrace, sends in progress
 	workGrace      = 4 * time.Second
 	kubeGrace      = time.Second
 	busGrace       = 500 * time.Millisecond
 	closeGrace     = 1500 * time.Millisecond
 )
 
-// App is the process, wired and listening, not yet at work.
+// App is the process: wired and listening, and idle until Run.
 type App struct {
 	options  Options
 	log      *slog.Logger
@@ -44,12 +44,12 @@ type App struct {
 	recorder  *reconcile.Recorder
 	reconcile *reconcile.Reconciler
 	watcher   *watch.Watcher
-	// definitions knows whether the cluster's definitions of the three kinds are whole.
+	// definitions reports whether the cluster's definitions of the three kinds are complete.
 	definitions *reconcile.Definitions
 	applier     *apply.Applier
 	router      *alerts.Router
 	deliverer   *alerts.Deliverer
-	// deliveries tells what came in for Receivers.
+	// deliveries reports the webhooks and events of Receivers.
 	deliveries *receiver.Reporter
 	// subscriber triggers the Receivers of type event.
 	subscriber *subscribe.Subscriber
@@ -57,7 +57,7 @@ type App struct {
 	health     *health
 }
 
-// New opens the bus, wires every part and listens on every address. The options were validated.
+// New opens the bus, wires every part and listens on every address. The options must have passed Validate.
 func New(ctx context.Context, o Options) (*App, error) {
 	a := &App{options: o, log: newLogger(o.LogOutput, o.LogLevel, o.LogEncoding), registry: prometheus.NewRegistry()}
 	setGCPercent(startPercent)
@@ -89,7 +89,7 @@ func New(ctx context.Context, o Options) (*App, error) {
 	return a, nil
 }
 
-// busDir is the embedded server's directory; with an external one there is none.
+// busDir returns the embedded server's directory, empty with an external server.
 func (o Options) busDir() string {
 	if o.NATSURL != "" {
 		return ""
@@ -97,10 +97,10 @@ func (o Options) busDir() string {
 	return o.DataDir
 }
 
-// Run starts everything and blocks until ctx ends or a part fails; then it stops everything, within 10 seconds.
+// Run starts every part and blocks until ctx ends or a part fails; then it stops every part, within 10 seconds.
 func (a *App) Run(ctx context.Context) error {
 	a.log.Info("starting", "version", a.options.Version, "pid", os.Getpid())
-	// The probe says that the process stops as soon as that is asked for; the listeners close right after.
+	// The probe reports that the process stops as soon as ctx ends; the listeners close right after.
 	stop := context.AfterFunc(ctx, func() { a.health.stopping.Store(true) })
 	defer stop()
 	failure := runStages(ctx, a.log, []stage{
@@ -133,8 +133,8 @@ func (a *App) Run(ctx context.Context) error {
 	return failure
 }
 
-// work watches, writes status and does what owners ask for while this replica is the worker, as the other parts of its stage route, deliver and apply then. A
-// replica that has not compiled everything yet does not seek to be the worker.
+// work watches, writes status and answers the requests of owners while this replica is the worker. Meanwhile the other parts of its stage
+// route, deliver and apply. A replica becomes the worker only after it has compiled everything.
 func (a *App) work(ctx context.Context) error {
 	select {
 	case <-a.reconcile.Complete():
@@ -150,7 +150,7 @@ func (a *App) work(ctx context.Context) error {
 	})
 }
 
-// closeBus closes the bus, which keeps what is on disk in any case, and does not wait for it beyond its grace.
+// closeBus closes the bus, and waits for that at most its grace. In any case the bus keeps everything on disk.
 func (a *App) closeBus(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeGrace)
 	defer cancel()

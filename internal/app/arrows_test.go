@@ -9,12 +9,12 @@ import (
 
 const module = "notifier/"
 
-// TestImportArrows holds the architecture's arrows: who may reach what, over any number of imports.
-// Fails when, for instance, internal/receiver imports internal/bus.
+// TestImportArrows checks the architecture's arrows: the packages that each package may reach, over any number of imports. Fails when, for
+// instance, internal/receiver imports internal/bus.
 func TestImportArrows(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pkg string
-		// internal are the packages of this module that may be reached, by prefix; forbidden are modules that may not.
+		// internal are the packages of this module that may be reached, by prefix; forbidden are modules that must not be.
 		internal, forbidden []string
 	}{
 		"the vocabulary knows nobody": {
@@ -98,7 +98,7 @@ func TestImportArrows(t *testing.T) {
 			forbidden: []string{"github.com/nats-io/", "github.com/go-chi/"},
 		},
 		"the Kubernetes side fills the tables and knows no bus": {
-			// It builds destinations, of which one speaks NATS; TestOnlyTheBusAndADestinationSpeakNATS holds it to that.
+			// It builds destinations, one of which uses NATS; TestOnlyTheBusAndADestinationSpeakNATS allows no other use.
 			pkg:      "internal/reconcile",
 			internal: []string{"api/", "internal/event", "internal/fair", "internal/patterns", "internal/alerts", "internal/receiver", "internal/reconcile/"},
 		},
@@ -117,9 +117,8 @@ func TestImportArrows(t *testing.T) {
 	}
 }
 
-// TestOnlyTheBusAndADestinationSpeakNATS holds what reaches NATS to the process's own bus, with the packages below it, and the destination of
-// that type.
-// Fails when, for instance, internal/reconcile imports nats.go.
+// TestOnlyTheBusAndADestinationSpeakNATS checks that only the process's own bus, with the packages below it, and the destination of that
+// type import NATS. Fails when, for instance, internal/reconcile imports nats.go.
 func TestOnlyTheBusAndADestinationSpeakNATS(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, module+"...").CombinedOutput()
 	if err != nil {

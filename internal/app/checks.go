@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// checks are the conditions of readiness. That the API server answers is none: webhooks and events are accepted without it. Nor is
-// that the Flux objects are read, which takes several times as long as the rest on a large cluster: a request that needs one of them is
-// answered 503 until its kind is read, and Git hosts, which send a webhook once, are answered. Nor is that service accounts can be
-// impersonated: what is accepted meanwhile is tried for a while, and a Pod that is not ready would mend nothing.
+// checks returns the conditions of readiness. An unavailable API server is none: webhooks and events are accepted without it. Nor are Flux
+// objects that are still being read, which takes several times as long as the rest on a large cluster. A request that needs one of them is
+// answered 503 until its kind is read, while Git hosts, which send a webhook only once, get an answer. Nor is a refused impersonation of
+// service accounts: accepted triggers are retried for a while, and an unready Pod would not help.
 func (a *App) checks() []check {
 	return []check{
 		{name: "bus", test: a.bus.Ready},

@@ -16,18 +16,18 @@ import (
 	"notifier/internal/reconcile/watch"
 )
 
-// clients are the ways to the API server. Each has the budget that its work needs, so that none waits behind another's.
+// clients are the clients of the API server. Each has the budget that its work needs, so that none waits for another's.
 type clients struct {
 	kinds    reconcile.Clients     // --kube-api-qps, Secrets by --secret-read-qps
 	core     *kubernetes.Clientset // Events, within --kube-api-qps
 	accounts *kubernetes.Clientset // service accounts of Providers and their tokens, a budget as large as --kube-api-qps
-	// reviews asks about the users of the API, within the budgets of internal/api/access. It is nil where there is no API.
+	// reviews reviews the users of the API, within the budgets of internal/api/access. It is nil if the API is off.
 	reviews  *kubernetes.Clientset
 	metadata metadata.Interface
 	server   *watch.Server
 	apply    *apply.Client // --trigger-qps
 	access   *apply.Access
-	// catalogue knows what the cluster serves, by requests of server.
+	// catalogue has the kinds that the cluster serves, by requests of server.
 	catalogue *kube.Catalogue
 }
 
@@ -38,7 +38,7 @@ func newClients(o Options, log *slog.Logger) (clients, error) {
 	}
 	config.UserAgent = "notifier/" + o.Version
 	config.QPS, config.Burst = o.KubeAPIQPS, o.KubeAPIBurst
-	// Reads by watch and discovery are few, and bounded by what the cluster serves.
+	// Reads by watch and discovery are few, and bounded by the kinds that the cluster serves.
 	unlimited := rest.CopyConfig(config)
 	unlimited.QPS = -1
 
@@ -61,7 +61,7 @@ func newClients(o Options, log *slog.Logger) (clients, error) {
 	return c, nil
 }
 
-// kubeConfig finds the API server: the file that was named, else the cluster that this process runs in, else KUBECONFIG.
+// kubeConfig returns the configuration of the API server: from file, else from the cluster of this process, else from KUBECONFIG.
 func kubeConfig(file string) (*rest.Config, error) {
 	if file == "" {
 		config, err := rest.InClusterConfig()

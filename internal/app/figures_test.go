@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// figures are the numbers of constants that the documentation quotes. The %v of a phrase stands for the number, in the unit. A constant is
-// named with its package where others of the name exist.
+// figures are the numbers of constants that the documentation quotes. The %v of a phrase stands for the number, in the unit. A constant has
+// its package's name if others have its name.
 var figures = []struct {
 	page, phrase string
 	constant     string
@@ -85,7 +85,7 @@ func TestTheFiguresOfTheDocumentationAreThoseOfTheCode(t *testing.T) {
 	}
 }
 
-// thousands writes a number as the documentation does.
+// thousands formats a number as the documentation does.
 func thousands(n int64) string {
 	if n < 1000 {
 		return fmt.Sprint(n)
@@ -93,8 +93,8 @@ func thousands(n int64) string {
 	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
 }
 
-// constants are the numbers of package-level constants below a directory, by name and by package and name, such as "cel.maxDepth".
-// Those that need more than literals and package time are left out.
+// constants returns the numbers of package-level constants below a directory, by name and by package and name, such as "cel.maxDepth".
+// Constants that need more than literals and package time are left out.
 func constants(t *testing.T, root string) map[string][]int64 {
 	t.Helper()
 	clock, err := importer.ForCompiler(token.NewFileSet(), "source", nil).Import("time")
@@ -131,7 +131,7 @@ func constants(t *testing.T, root string) map[string][]int64 {
 	return all
 }
 
-// declared are the constants of a file, at package level, that have an expression of their own.
+// declared returns the package-level constants of a file that have an expression of their own.
 func declared(file *ast.File) map[string]ast.Expr {
 	all := map[string]ast.Expr{}
 	for _, d := range file.Decls {

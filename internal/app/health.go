@@ -7,16 +7,16 @@ import (
 	"sync/atomic"
 )
 
-// check is one condition of readiness; it returns nil when it holds.
+// check is one condition of readiness; test returns nil if the condition is true.
 type check struct {
 	name string
 	test func() error
-	// advisory says that a probe shows the condition and is ready without it.
+	// advisory says that a probe shows the condition, and that readiness does not need it.
 	advisory bool
 }
 
-// health answers the probes. Live means that the process serves this request; ready means that it can do its work:
-// every check holds and it is not stopping.
+// health answers the probes. Live means that the process serves this request. Ready means that it can do its work: every check but the
+// advisory ones passes, and the process is not stopping.
 type health struct {
 	checks   []check
 	stopping atomic.Bool
@@ -31,7 +31,7 @@ func (h *health) handler() http.Handler {
 	return mux
 }
 
-// unready returns the first check that keeps the process from being ready, nil if all hold.
+// unready returns the first failure of a check that readiness needs, nil if there is none.
 func (h *health) unready() error {
 	for _, c := range h.checks {
 		if err := c.test(); err != nil && !c.advisory {

@@ -7,11 +7,10 @@ import (
 	"notifier/internal/reconcile"
 )
 
-// WorkloadIdentityGate is the feature gate, as Flux names it, with which Providers log in at a cloud as a service account of their
-// namespace.
+// WorkloadIdentityGate is Flux's name of the feature gate with which Providers log in to a cloud as a service account of their namespace.
 const WorkloadIdentityGate = "ObjectLevelWorkloadIdentity"
 
-// workloadIdentity reports whether the gate is open.
+// workloadIdentity reports whether the gate is enabled.
 func (o Options) workloadIdentity() (bool, error) {
 	value, ok := o.FeatureGates[WorkloadIdentityGate]
 	if !ok {
@@ -32,7 +31,7 @@ func (o Options) validateIdentity(bad badFlag) {
 	}
 }
 
-// identities are the service accounts of Providers, nil while the gate is closed.
+// identities returns the service accounts of Providers, nil while the gate is disabled.
 func (a *App) identities() (*reconcile.Identities, error) {
 	if open, err := a.options.workloadIdentity(); err != nil || !open {
 		return nil, err

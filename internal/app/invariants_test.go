@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Fails when a test is renamed or removed that docs/invariants.md names.
+// Fails when a test that docs/invariants.md names is renamed or removed.
 func TestTheTestsThatHoldTheInvariantsExist(t *testing.T) {
 	root := filepath.Join("..", "..")
 	function := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)

@@ -13,12 +13,12 @@ import (
 // stage is a set of parts that run together and end together. Stages start in order and stop in reverse.
 type stage struct {
 	name string
-	// grace bounds the time the parts of the stage get to end.
+	// grace bounds the time in which the parts of the stage end.
 	grace time.Duration
 	parts []part
 }
 
-// part is one blocking piece of the process: it returns when its context ends, and an error when it cannot go on.
+// part is one blocking piece of the process: it returns when its context ends, and an error if it cannot go on.
 type part struct {
 	name string
 	run  func(context.Context) error
@@ -31,9 +31,9 @@ type running struct {
 	done   chan struct{} // closed when every part has returned
 }
 
-// runStages starts the stages in order, waits until ctx ends or a part fails, and stops them in reverse order. It returns the
-// first part's failure, nil after a stop that was asked for. A part that outlives its stage's grace is left behind and named
-// in the log: the process is about to end, and the bus keeps what the part had not finished.
+// runStages starts the stages in order, waits until ctx ends or a part fails, and stops them in reverse order. It returns the first part's
+// failure, nil if ctx ended. A part that outlives its stage's grace is left behind, and its stage is named in the log: the process is about
+// to end, and the bus keeps the part's unfinished messages.
 func runStages(ctx context.Context, log *slog.Logger, stages []stage) error {
 	failed := make(chan error, 1)
 	var started []running
@@ -62,7 +62,7 @@ func start(ctx context.Context, s stage, failed chan<- error) running {
 			err := p.run(ctx)
 			switch {
 			case ctx.Err() != nil:
-				return // asked to stop: how it ended no longer matters
+				return // stopped by ctx: its result no longer matters
 			case err == nil:
 				err = errors.New("ended by itself")
 			}

@@ -21,13 +21,14 @@ import (
 type listener struct {
 	name, addr string
 	handler    http.Handler
-	// public says that it is reached from outside of the cluster.
+	// public says that it is reachable from outside of the cluster.
 	public bool
 	// cert and key are the files of its certificate, empty for none.
 	cert, key string
 }
 
-// listeners are all listeners of the process. Each answers its own requests and nobody else's, so that a port can be opened to those it is for.
+// listeners returns the listeners of the process without the API's. Each answers only its own requests, so that each port can be opened to
+// its own clients.
 func listeners(o Options, webhooks, events http.Handler, registry prometheus.Gatherer, h *health) []listener {
 	metrics := http.NewServeMux()
 	metrics.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
@@ -39,7 +40,7 @@ func listeners(o Options, webhooks, events http.Handler, registry prometheus.Gat
 	}
 }
 
-// certificate is that of a listener, nil for none, and is followed from Run on.
+// certificate returns that of a listener, nil for none. Run follows its files.
 func (a *App) certificate(l listener, log *slog.Logger) (*server.Certificate, error) {
 	if l.cert == "" {
 		return nil, nil
@@ -71,7 +72,7 @@ func (a *App) open(ctx context.Context, l listener, log *slog.Logger) error {
 	return nil
 }
 
-// The burst of a budget whose flag sets only the rate: what comes in so many seconds may come at once.
+// The burst of a budget whose flag sets only the rate: the requests of this many seconds may arrive at once.
 const (
 	failureSeconds  = 10
 	deliverySeconds = 5
@@ -90,7 +91,7 @@ func (o Options) validateReceiver(bad badFlag) {
 	validatePair(bad, "", o.TLSCertFile, o.TLSKeyFile)
 }
 
-// validatePair reports that one of two files is missing, whose flags have a prefix.
+// validatePair reports a missing one of two files, whose flags have a prefix.
 func validatePair(bad badFlag, prefix, cert, key string) {
 	switch {
 	case cert == "" && key != "":
@@ -100,7 +101,7 @@ func validatePair(bad badFlag, prefix, cert, key string) {
 	}
 }
 
-// limits are those of the webhook endpoint.
+// limits returns those of the webhook endpoint.
 func (o Options) limits() receiver.Limits {
 	l := receiver.DefaultLimits()
 	l.Unknown = budget(o.ClientFailureRate, failureSeconds)
@@ -112,14 +113,14 @@ func (o Options) limits() receiver.Limits {
 	return l
 }
 
-// maxBurst keeps a burst within an int, whatever the rate.
+// maxBurst keeps a burst of any rate within an int.
 const maxBurst = 1 << 30
 
 func budget(rate, seconds float64) limit.Budget {
 	return limit.Budget{Rate: rate, Burst: int(math.Ceil(min(rate*seconds, maxBurst)))}
 }
 
-// parseProxies reads the networks of trusted proxies.
+// parseProxies parses the networks of trusted proxies.
 func parseProxies(cidrs []string) (limit.Proxies, error) {
 	var proxies limit.Proxies
 	for _, cidr := range cidrs {

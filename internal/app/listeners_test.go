@@ -19,7 +19,7 @@ import (
 	"notifier/internal/receiver/verify"
 )
 
-// Fails when a flag's default is not what the package documents, or when a flag reaches another limit than its own.
+// Fails when a flag's default differs from the package's documented one, or when a flag sets another limit than its own.
 func TestTheFlagsOfTheWebhookEndpointReachTheirLimits(t *testing.T) {
 	if diff := cmp.Diff(receiver.DefaultLimits(), DefaultOptions().limits()); diff != "" {
 		t.Errorf("without flags (-want +got):\n%s", diff)
@@ -62,7 +62,7 @@ func TestWhateverIsAValidOptionIsAValidLimit(t *testing.T) {
 	}
 }
 
-// Fails when a network is taken that would let clients choose their address, or that no address is ever in.
+// Fails when a network is accepted that would let clients choose their address, or that contains no address.
 func TestProxiesAreNetworks(t *testing.T) {
 	for cidr, ok := range map[string]bool{
 		"10.0.0.0/8": true, "10.1.2.3/8": true, "192.0.2.1/32": true, "2001:db8::/32": true,
@@ -74,7 +74,7 @@ func TestProxiesAreNetworks(t *testing.T) {
 	}
 }
 
-// nothing is a bus that takes all, and a cache that knows nothing.
+// nothing is a bus that accepts everything, and an empty cache.
 type nothing struct{}
 
 func (nothing) PublishTriggers(context.Context, ...event.Trigger) error   { return nil }
@@ -85,7 +85,7 @@ func (nothing) LastEvent(context.Context, string, string, string) (*event.Record
 func (nothing) Pending(string) bool                                { return false }
 func (nothing) Lookup(string, string, string) (event.Object, bool) { return event.Object{}, false }
 
-// Fails when one listener answers what belongs to another, such as metrics or events on the port that is reached from outside.
+// Fails when one listener answers another's requests, such as metrics or events on the public port.
 func TestEachListenerAnswersItsOwnRequestsAlone(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	table, err := receiver.NewTable(receiver.DefaultLimits(), nil)

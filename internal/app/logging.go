@@ -14,7 +14,7 @@ import (
 	"notifier/api/v1beta3"
 )
 
-// parseLevel reads the levels that Flux names; warn is allowed as well.
+// parseLevel parses the levels of Flux; warn is allowed as well.
 func parseLevel(level string) (slog.Level, error) {
 	switch level {
 	case "trace", "debug":
@@ -29,8 +29,8 @@ func parseLevel(level string) (slog.Level, error) {
 	return 0, fmt.Errorf("%q is not one of debug, info, warn, error", level)
 }
 
-// newLogger writes to w; both arguments were validated. The lines are those of Flux's controllers, for flux logs and for whatever else
-// reads them: ts, level, msg and error, and controllerKind, name and namespace of the object that a line is about.
+// newLogger returns a logger that writes to w; level and encoding must be valid. The lines are those of Flux's controllers, for flux logs
+// and other readers: ts, level, msg and error, and controllerKind, name and namespace of the object that a line is about.
 func newLogger(w io.Writer, level, encoding string) *slog.Logger {
 	lowest, err := parseLevel(level)
 	if err != nil {
@@ -43,7 +43,7 @@ func newLogger(w io.Writer, level, encoding string) *slog.Logger {
 	return slog.New(aboutHandler{Handler: slog.NewJSONHandler(w, o)})
 }
 
-// The keys of a line that more than one function here knows.
+// The keys of a line that several functions here use.
 const (
 	keyError     = "error"
 	keyKind      = "kind"
@@ -54,15 +54,15 @@ const (
 // timeFormat is ISO 8601 in milliseconds.
 const timeFormat = "2006-01-02T15:04:05.000Z07:00"
 
-// maxLogValue bounds one value of a line, in which a byte may be written as six, maxLogStack a stack: flux logs ends at a line of more
+// maxLogValue bounds one value of a line, in which a byte may be written as six, and maxLogStack a stack: flux logs ends at a line of more
 // than 64 KiB.
 const (
 	maxLogValue = 4 << 10
 	maxLogStack = 24 << 10
 )
 
-// asFlux gives an attribute the key and the form that it has in Flux's logs. flux logs ends at a line where one of the keys that it
-// reads has a value other than a string.
+// asFlux gives an attribute its key and form in Flux's logs. flux logs ends at a line where one of the keys that it reads has a value other
+// than a string.
 func asFlux(groups []string, a slog.Attr) slog.Attr {
 	if len(groups) == 0 {
 		switch a.Key {
@@ -94,7 +94,7 @@ func asFlux(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// levelName is one of the three levels that Flux's logs and flux logs --level know: what is a warning here is an error there.
+// levelName returns one of the three levels that Flux's logs and flux logs --level have: a warning here is an error there.
 func levelName(l slog.Level) string {
 	switch {
 	case l < slog.LevelInfo:
@@ -125,11 +125,11 @@ func bounded(s string, most int) string {
 	return s[:end] + " (cut)"
 }
 
-// about is the object that a line is about.
+// about names the object that a line is about.
 type about struct{ kind, name string }
 
-// take looks at one attribute. A kind and a name that a line gives itself go before those of a Receiver, Alert or Provider in it, and an
-// Alert before the Provider that it names.
+// take reads one attribute. A line's own kind and name have priority over those of a Receiver, Alert or Provider in it, and an Alert over
+// the Provider that it names.
 func (o *about) take(a slog.Attr, owners map[string]string) {
 	switch a.Key {
 	case keyKind:
@@ -141,15 +141,15 @@ func (o *about) take(a slog.Attr, owners map[string]string) {
 	}
 }
 
-// ownerKinds are the attributes that name one of our objects, in the order in which they count.
+// ownerKinds are the attributes that name one of our objects, in the order of their priority.
 var ownerKinds = []struct{ key, kind string }{
 	{"receiver", v1.ReceiverKind}, {"alert", v1beta3.AlertKind}, {"provider", v1beta3.ProviderKind},
 }
 
-// aboutHandler adds to each line about an object the keys under which Flux's controllers name theirs.
+// aboutHandler adds to each line about an object the keys with which Flux's controllers name theirs.
 type aboutHandler struct {
 	slog.Handler
-	// attrs are those that the logger was given, groups whether it has a group: what is in one says nothing about the line.
+	// attrs are those of the logger; groups says that it has a group, whose attributes say nothing about the line.
 	attrs  []slog.Attr
 	groups bool
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fluxLine is what flux logs decodes a line into.
+// fluxLine is a line as flux logs decodes it.
 type fluxLine struct {
 	Timestamp string `json:"ts"`
 	Level     string `json:"level"`
@@ -25,7 +25,7 @@ type fluxLine struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// written are the lines that log writes, read as flux logs reads them, without their times.
+// written returns the lines that log writes, read as flux logs reads them, without their times.
 func written(t *testing.T, log func(*slog.Logger)) []fluxLine {
 	t.Helper()
 	var out bytes.Buffer
@@ -50,7 +50,7 @@ func written(t *testing.T, log func(*slog.Logger)) []fluxLine {
 	return lines
 }
 
-// Fails when a line is not found under the object that it is about, or has a level that flux logs --level does not know.
+// Fails when a line is not found under the object that it is about, or has a level that flux logs --level does not have.
 func TestALineIsReadByFluxLogsUnderTheObjectThatItIsAbout(t *testing.T) {
 	got := written(t, func(log *slog.Logger) {
 		log.Debug("d")
@@ -75,8 +75,8 @@ func TestALineIsReadByFluxLogsUnderTheObjectThatItIsAbout(t *testing.T) {
 	}
 }
 
-// flux logs ends at the first line that it cannot decode or that is longer than 64 KiB. Fails when a value of a key that it reads is
-// written as another type than a string, or a long one is written whole.
+// flux logs ends at the first line that it cannot decode or that is longer than 64 KiB. Fails when a value of a key that it reads is not
+// written as a string, or when a long value is not cut.
 func TestNoLineEndsFluxLogs(t *testing.T) {
 	long := strings.Repeat("\x01é", 100_000)
 	got := written(t, func(log *slog.Logger) {

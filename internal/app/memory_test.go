@@ -2,7 +2,7 @@ package app
 
 import "testing"
 
-// Fails when the garbage is a share of what lives again, so that a process of which little lives collects all the time.
+// Fails when the garbage is again a share of the live heap, so that a process with a small heap collects all the time.
 func TestTheGarbageIsBoundedInBytes(t *testing.T) {
 	for live, want := range map[uint64]int{0: 400, 10 << 20: 400, 32 << 20: 200, 64 << 20: 100, 160 << 20: 40, 1 << 30: 15} {
 		if got := percentFor(live); got != want {
@@ -11,8 +11,7 @@ func TestTheGarbageIsBoundedInBytes(t *testing.T) {
 	}
 }
 
-// Fails when what a burst left is kept for as long as nothing happens, or a process that is at work or has hardly any garbage is stopped
-// to be trimmed.
+// Fails when a burst's memory is kept during idle time, or when a process that is busy or has hardly any garbage is stopped to be trimmed.
 func TestAQuietProcessIsTrimmed(t *testing.T) {
 	before := heap{allocated: 1 << 30, live: 100 << 20, there: 110 << 20}
 	for name, tc := range map[string]struct {
@@ -29,7 +28,7 @@ func TestAQuietProcessIsTrimmed(t *testing.T) {
 	}
 }
 
-// Fails when the collector may fill all that the container has, or a limit that somebody chose is changed.
+// Fails when the collector may fill all the container's memory, or when a limit in the environment is changed.
 func TestATenthOfTheContainersMemoryIsLeft(t *testing.T) {
 	for variable, want := range map[string]int64{"1073741824": 966367642, "10": 9, "920MiB": 0, "": 0, "off": 0, "-5": 0} {
 		got, ok := memoryLimit(variable)

@@ -17,10 +17,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metricName finds a metric of ours, or one under a name that others know, in the documentation and in what a registry says of itself.
+// metricName matches the metrics of this process, also those under known names of others, in the documentation and in a registry's
+// descriptions.
 var metricName = regexp.MustCompile(`\b(notifier|gotk|rest_client)_[a-z_]+`)
 
-// Fails when a metric is added, renamed or dropped and the table of the documentation is not.
+// Fails when a metric is added, renamed or dropped and the table of the documentation is not changed.
 func TestEveryMetricIsInTheTableOfTheDocumentation(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations.md"))
 	if err != nil {
@@ -37,7 +38,7 @@ func TestEveryMetricIsInTheTableOfTheDocumentation(t *testing.T) {
 	}
 }
 
-// registered are the names of the metrics of a process that was given every listener, with or without a value yet.
+// registered returns the names of the metrics of a process with every listener, with or without a value yet.
 func registered(t *testing.T) map[string]bool {
 	t.Helper()
 	o := DefaultOptions()
@@ -56,7 +57,7 @@ func registered(t *testing.T) map[string]bool {
 	t.Cleanup(func() {
 		ended, cancel := context.WithCancel(context.Background())
 		cancel()
-		for _, l := range a.listeners { // which are closed by the end of their run
+		for _, l := range a.listeners { // the end of their run closes them
 			if err := l.run(ended); err != nil {
 				t.Error(err)
 			}
@@ -80,7 +81,7 @@ func registered(t *testing.T) map[string]bool {
 	return names
 }
 
-// certificateFiles writes a certificate and its key, as --tls-cert-file and --tls-key-file take them.
+// certificateFiles writes a certificate and its key for --tls-cert-file and --tls-key-file.
 func certificateFiles(t *testing.T) (certificate, key string) {
 	t.Helper()
 	s := httptest.NewTLSServer(http.NotFoundHandler())

@@ -28,7 +28,7 @@ type Options struct {
 	ReceiverAddr string
 	MetricsAddr  string
 	HealthAddr   string
-	// APIAddr is empty where the API is off.
+	// APIAddr is empty if the API is off.
 	APIAddr        string
 	APITLSCertFile string
 	APITLSKeyFile  string
@@ -43,7 +43,7 @@ type Options struct {
 	RuntimeNamespace      string
 	AllowDestinations     []string
 	EnvironmentProxy      bool
-	// GoogleIssuer is who signs the tokens of type gcr.
+	// GoogleIssuer is the issuer of the tokens of type gcr.
 	GoogleIssuer          string
 	MaxAlertsPerNamespace int
 
@@ -57,12 +57,12 @@ type Options struct {
 	DeadPerProvider   int
 	DeadLetterReplay  time.Duration
 	DeliveryMaxAge    time.Duration
-	// FeatureGates are those of Flux that were given, of which WorkloadIdentityGate has an effect.
+	// FeatureGates are the given gates of Flux. Only WorkloadIdentityGate has an effect.
 	FeatureGates map[string]string
-	// TokenCacheSize and TokenCacheAge bound the tokens of service accounts that are kept.
+	// TokenCacheSize and TokenCacheAge bound the cached tokens of service accounts.
 	TokenCacheSize int
 	TokenCacheAge  time.Duration
-	// SlackRate and SlackBurst hold for Providers on slack.com that name no limit.
+	// SlackRate and SlackBurst apply to Providers on slack.com without a limit of their own.
 	SlackRate  float64
 	SlackBurst int
 
@@ -86,19 +86,19 @@ type Options struct {
 	SecretQPS    float32
 	TriggerQPS   float32
 	Concurrent   int
-	// AccessReviewInterval is how often the API server is asked what service accounts may.
+	// AccessReviewInterval is the interval of the reviews of service accounts' permissions by the API server.
 	AccessReviewInterval time.Duration
 
-	// AcceptedFlags are flags of Flux that were given and set nothing here.
+	// AcceptedFlags are the given flags of Flux that set nothing here.
 	AcceptedFlags []AcceptedFlag
 	LogOutput     io.Writer
 	Version       string
 }
 
-// AcceptedFlag is a flag of Flux's notification-controller that is accepted for compatibility, and what it does here.
+// AcceptedFlag is a flag of Flux's notification-controller that is accepted for compatibility, with its effect here.
 type AcceptedFlag struct{ Name, Meaning string }
 
-// DefaultOptions are the settings of a process that was given no flag.
+// DefaultOptions returns the settings of a process without flags.
 func DefaultOptions() Options {
 	webhooks, destinations := receiver.DefaultLimits(), registry.DefaultLimits()
 	return Options{
@@ -125,7 +125,7 @@ var (
 	subdomain = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 )
 
-// Validate reports every bad setting, each by the name of its flag.
+// Validate returns an error that lists every bad setting by the name of its flag, nil if there is none.
 func (o Options) Validate() error {
 	var errs []error
 	bad := func(flag, format string, args ...any) {
@@ -176,7 +176,7 @@ func (o Options) validateTenancy(bad badFlag) {
 		bad("allow-destinations", "%v; it takes CIDRs such as 10.0.0.0/8", err)
 	}
 	if !isIssuer(o.GoogleIssuer) {
-		bad("google-issuer", "is neither https://host nor http://<loopback address>:port") // not quoted: it may hold a password
+		bad("google-issuer", "is neither https://host nor http://<loopback address>:port") // not quoted: it may contain a password
 	}
 	o.validateIdentity(bad)
 	if o.MaxAlertsPerNamespace < 0 {
@@ -184,7 +184,8 @@ func (o Options) validateTenancy(bad badFlag) {
 	}
 }
 
-// isIssuer reports whether tokens may be trusted to come from a URL: one that nobody on the way can answer for.
+// isIssuer reports whether the URL of an issuer can be trusted: https, or http on a loopback address, so that no host on the way can answer
+// for it.
 func isIssuer(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -209,7 +210,7 @@ func (o Options) validateBus(bad badFlag) {
 		}
 		parsed, err := url.Parse(strings.TrimSpace(u))
 		if err != nil || parsed.Host == "" || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, parsed.Scheme) {
-			bad("nats-url", "is not a list of URLs such as nats://nats.nats:4222") // not quoted: it may hold a password
+			bad("nats-url", "is not a list of URLs such as nats://nats.nats:4222") // not quoted: it may contain a password
 			break
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"notifier/internal/event/view"
 )
 
-// requests leads what owners ask for by annotations to the deliverer, which is wired after the controllers that read them.
+// requests passes the requests in owners' annotations to the deliverer, which is wired after the controllers that read them.
 type requests struct{ app *App }
 
 // Replay implements reconcile.Requests.

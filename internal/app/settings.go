@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// logSettings logs what was set and does not do what its author may expect.
+// logSettings logs settings that have another effect than their author may expect.
 func logSettings(log *slog.Logger, o Options, env func(string) string) {
 	for _, f := range o.AcceptedFlags {
 		log.Info("a flag of Flux's notification-controller is accepted", "flag", f.Name, "meaning", f.Meaning)
@@ -13,7 +13,7 @@ func logSettings(log *slog.Logger, o Options, env func(string) string) {
 	var set []string
 	for _, name := range []string{"HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"} {
 		if env(name) != "" {
-			set = append(set, name) // not its value, which may hold a password
+			set = append(set, name) // without its value, which may contain a password
 		}
 	}
 	if len(set) > 0 && !o.EnvironmentProxy {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Fails when a proxy in the environment is ignored in silence, when its address, which may hold a password, is logged, and when the warning
-// comes although there is no proxy or it is used.
+// Fails when an unused proxy in the environment causes no warning, and when the warning is logged although there is no proxy or it is used.
+// Also fails when the proxy's address, which may contain a password, is logged.
 func TestAProxyThatIsSetAndNotUsedIsWarnedOfAtStart(t *testing.T) {
 	for name, tc := range map[string]struct {
 		env    map[string]string

@@ -23,7 +23,7 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// cluster is an API server that knows the last stamp of each object, and the Receivers of one namespace.
+// cluster is an API server with the last stamp of each object, and the Receivers of one namespace.
 type cluster struct {
 	receivers map[string]apply.Receiver
 	arrived   map[string]chan struct{} // by object
@@ -40,7 +40,7 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	name := path.Base(r.URL.Path)
-	select { // a webhook comes while the request is under way
+	select { // a webhook arrives while the request is in flight
 	case c.arrived[name] <- struct{}{}:
 	default:
 	}
@@ -89,8 +89,8 @@ func (*cluster) Namespaces() []string                        { return nil }
 func (*cluster) Follow(func(namespace, name string))         {}
 func (c *cluster) InNamespace(string) (all []apply.Receiver) { return nil }
 
-// T4, with the real bus and applier: while a request is under way a trigger comes that was accepted before it, and then a webhook that may
-// be coalesced with that one. Fails when the one that came late is folded into the request under way.
+// T4, with the real bus and applier: while a request is in flight, a trigger arrives that was accepted before it, and then a webhook that
+// may be coalesced with that trigger. Fails when the late webhook is coalesced into the request in flight.
 func TestT4WebhooksThatCoincideEachGetARequest(t *testing.T) {
 	const objects, bursts, longest = 40, 10, 3 * time.Second
 	c := &cluster{receivers: map[string]apply.Receiver{}, arrived: map[string]chan struct{}{}, stamps: map[string]time.Time{}}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Fails when a function is renamed or removed that a walk of docs/architecture.md names.
+// Fails when a function that a walk of docs/architecture.md names is renamed or removed.
 func TestTheWalksNameFunctionsThatExist(t *testing.T) {
 	root := filepath.Join("..", "..")
 	text, err := os.ReadFile(filepath.Join(root, "docs", "architecture.md"))
@@ -36,7 +36,7 @@ func TestTheWalksNameFunctionsThatExist(t *testing.T) {
 	}
 }
 
-// functions are the functions below a directory, each as "name", and methods as "Type.name" as well. Those of interfaces are among them.
+// functions returns the functions below a directory by "name", and methods by "Type.name" as well, including those of interfaces.
 func functions(t *testing.T, dir string) map[string]bool {
 	t.Helper()
 	exists, current := map[string]bool{}, ""

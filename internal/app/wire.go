@@ -22,7 +22,7 @@ import (
 	"notifier/internal/reconcile/watch"
 )
 
-// wire makes every part over the bus and the clients. The tables are between the parts: the controllers fill them, the edge and
+// wire makes every part over the bus and the clients. The tables connect the parts: the controllers fill them, and the webhook endpoint and
 // the alert plane read them.
 func (a *App) wire(ctx context.Context) error {
 	hooks, err := receiver.NewTable(a.options.limits(), func(owner string) { a.reconcile.Moved(owner) })
@@ -49,7 +49,7 @@ func (a *App) wire(ctx context.Context) error {
 	return nil
 }
 
-// namespace is the only one served, empty for all.
+// namespace returns the only served namespace, empty for all.
 func (a *App) namespace() string {
 	if a.options.WatchAllNamespaces {
 		return ""
@@ -57,7 +57,7 @@ func (a *App) namespace() string {
 	return a.options.RuntimeNamespace
 }
 
-// alertPlane is what stands between the controllers and the alert plane: two tables that the controllers fill, and the ledger that they read.
+// alertPlane connects the controllers and the alert plane: two tables that the controllers fill, and the ledger that they read.
 type alertPlane struct {
 	alerts       *alerts.Table
 	destinations *alerts.Destinations
@@ -89,7 +89,7 @@ func (a *App) wireReconcile(hooks *receiver.Table, subscriptions *subscribe.Subs
 	return err
 }
 
-// kindNames are the names of the kinds that are watched.
+// kindNames returns the names of the watched kinds.
 func kindNames() []string {
 	var names []string
 	for _, k := range watch.Kinds() {
@@ -138,7 +138,7 @@ func (a *App) wireSubscriber(subscriptions *subscribe.Subscriptions) (err error)
 	return err
 }
 
-// wireReports makes what carries to the status writer what came in for Receivers.
+// wireReports makes the Reporter, which carries the counts of Receivers to the status writer.
 func (a *App) wireReports(hooks *receiver.Table, subscriptions *subscribe.Subscriptions) (err error) {
 	a.deliveries, err = receiver.NewReporter(receiver.ReporterOptions{
 		Sources: []receiver.Source{hooks, subscriptions}, Reports: a.bus.Health(), Records: a.bus, Replica: a.bus.Replica(),

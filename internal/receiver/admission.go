@@ -8,8 +8,8 @@ import (
 	"notifier/internal/receiver/limit"
 )
 
-// capacity is what there is at one level, of a path, of its namespace or of all, for requests that are being read: their number, and the
-// bytes that are kept of their bodies. What is in use of one level is in use of those that it is within, so that no sender can take it all.
+// capacity bounds the requests that are being read at one level, of a path, of its namespace or of all: their number, and the bytes that
+// are kept of their bodies. Use at one level counts at the levels around it, so that no sender can take everything.
 type capacity struct{ requests, bodies *fair.Capacity }
 
 func newCapacity(l Limits) capacity {
@@ -26,14 +26,14 @@ func (c capacity) ofPath(l Limits) capacity {
 	return capacity{c.requests.Within(l.Requests.Path, 0), c.bodies.Within(l.Bodies.Path, 0)}
 }
 
-// permit is what a request that is being read has in use: its place, and what is kept of its body.
+// permit is the capacity that one request uses while it is read: its place, and the kept bytes of its body.
 type permit struct {
 	place fair.Use
 	body  limit.Body
 }
 
-// enter takes a place for a request, and reports whether there was one in time. A request that finds none waits, in order: reading takes
-// well under a millisecond unless a sender dawdles. The body waits as long each time that it grows.
+// enter takes a place for a request, and reports whether one was free in time. Requests wait for a place in order: reading takes well under
+// a millisecond unless the sender is slow. The body waits up to the same time whenever it grows.
 func (c capacity) enter(ctx context.Context, wait time.Duration) (p permit, ok bool) {
 	p.body = limit.Body{Max: limit.MaxBody, Use: c.bodies.Use(), Wait: wait}
 	if p.place, ok = c.requests.TryAcquire(1); ok {

@@ -20,7 +20,7 @@ import (
 	"notifier/internal/receiver/receivertest"
 )
 
-// bareHandler checks the HMAC and answers, and that is all: what the handler is measured against.
+// bareHandler only checks the HMAC and answers. It is the reference that the handler is measured against.
 func bareHandler() http.Handler {
 	mux := chi.NewRouter()
 	mux.Post("/hook/{digest}", func(w http.ResponseWriter, r *http.Request) {
@@ -41,7 +41,7 @@ func bareHandler() http.Handler {
 	return mux
 }
 
-// benchBody is about what GitHub sends for a push.
+// benchBody has about the size of GitHub's body for a push.
 var benchBody = `{"ref":"refs/heads/main","pad":"` + strings.Repeat("x", 8<<10) + `"}`
 
 // BenchmarkHandler measures the handlers alone, without net/http.
@@ -70,8 +70,8 @@ func BenchmarkHandler(b *testing.B) {
 	}
 }
 
-// BenchmarkRatio measures, over 64 keep-alive connections in one process and in interleaved windows, how many webhooks per second
-// the handler accepts for one hot Receiver against the bare handler. Both share the machine with the senders.
+// BenchmarkRatio measures how many webhooks per second the handler accepts for one hot Receiver, relative to the bare handler. It uses 64
+// keep-alive connections in one process and interleaved windows. Both handlers share the machine with the senders.
 func BenchmarkRatio(b *testing.B) {
 	hook := newHook(b, "team-a/hook")
 	bare, _ := serveReal(b, bareHandler(), nil)
@@ -124,8 +124,8 @@ func BenchmarkRatio(b *testing.B) {
 	b.ReportMetric(handlerSum/float64(b.N), "handler/s")
 }
 
-// BenchmarkP99UnderFlood measures the 99th percentile of one tenant's valid webhooks while 32 connections flood the same listener
-// with what is refused, against the bare handler under the same flood (T6: at most 2).
+// BenchmarkP99UnderFlood measures the 99th percentile of one tenant's valid webhooks while 32 connections flood the same listener with
+// refused webhooks, relative to the bare handler under the same flood (T6: at most 2).
 func BenchmarkP99UnderFlood(b *testing.B) {
 	mine, theirs := newHook(b, "team-a/hook"), newHook(b, "team-b/hook")
 	bare, _ := serveReal(b, bareHandler(), nil)
@@ -171,8 +171,8 @@ func BenchmarkP99UnderFlood(b *testing.B) {
 	}
 }
 
-// BenchmarkAdmission takes and gives back what a webhook has in use while it is read, at all three levels: alone, and with a body of 64 KiB
-// that is kept.
+// BenchmarkAdmission takes and releases the capacity of a webhook that is being read, at all three levels: alone, and with a kept body of
+// 64 KiB.
 func BenchmarkAdmission(b *testing.B) {
 	hook := newHook(b, "team-a/hook")
 	rt := newTable(b, DefaultLimits(), hook).first(hook.Path)

@@ -12,7 +12,7 @@ import (
 	"notifier/internal/receiver/limit"
 )
 
-// Fails when bodies that arrive at once wait for capacity that they hold against each other.
+// Fails when bodies that arrive at once wait for capacity that they keep from each other.
 func TestBodiesThatArriveTogetherAreAllTakenThoughTheRoomHasOne(t *testing.T) {
 	const senders, step = 16, 64 << 10
 	synctest.Test(t, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestBodiesThatArriveTogetherAreAllTakenThoughTheRoomHasOne(t *testing.T) {
 	})
 }
 
-// readerFunc is a reader that is a function.
+// readerFunc is a function as a reader.
 type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }

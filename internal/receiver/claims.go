@@ -8,20 +8,20 @@ import (
 	"notifier/internal/receiver/verify"
 )
 
-// maxOnPath bounds the Receivers behind one path, each of which verifies every webhook that comes there.
+// maxOnPath bounds the Receivers of one path, each of which verifies every webhook on that path.
 const maxOnPath = 8
 
-// pathRoutes are the Receivers of one path, nearly always one. The digest of a path does not separate the parts of its input (Path), so a
-// tenant can make a Receiver with the path of another tenant's Receiver: each gets what its own verification accepts, and neither can
-// keep the other from it. It is not changed once it is in the table.
+// pathRoutes are the Receivers of one path, nearly always one. The digest of a path does not separate the parts of its input (see Path), so
+// a tenant can make a Receiver with the path of another tenant's Receiver. Each gets the webhooks that its own verification accepts, and
+// neither can take them from the other. A pathRoutes is not changed once it is in the table.
 type pathRoutes struct {
 	// routes are by priority.
 	routes []*route
-	// bodies is capacity for bodies that several of them read.
+	// bodies is the capacity for bodies that several of them read.
 	bodies *fair.Capacity
 }
 
-// claim replaces the claim of one owner to path, nil to end it, and serves the claims that there are.
+// claim replaces one owner's claim to path, nil to end it, and updates the Receivers served there.
 func (t *Table) claim(path, key string, r *route) {
 	out := excess(t.claims[path])
 	claims := slices.DeleteFunc(slices.Clone(t.claims[path]), func(c *route) bool { return c.owner.key == key })
@@ -46,7 +46,7 @@ func (t *Table) claim(path, key string, r *route) {
 	}
 }
 
-// served are those of the claims that are served.
+// served returns the claims to a path that are served.
 func (t *Table) served(path string, claims []*route) *pathRoutes {
 	fit := eligible(claims)
 	s := &pathRoutes{routes: fit[:min(len(fit), maxOnPath)]}
@@ -62,8 +62,9 @@ func (t *Table) served(path string, claims []*route) *pathRoutes {
 	return s
 }
 
-// eligible are the claims that may be served. The path of a Receiver without a token can be computed from its name and namespace, so it
-// proves nothing there, and a Receiver that takes the path for proof is left out. Its owner is not told: that would tell of the other.
+// eligible returns the claims that may be served. The path of a Receiver without a token can be computed from its name and namespace. There
+// the path proves nothing, so a Receiver that takes the path for proof is left out. Its owner is not informed: that would disclose the
+// other Receiver.
 func eligible(claims []*route) []*route {
 	if !slices.ContainsFunc(claims, func(r *route) bool { return !verify.NeedsSecret(r.hook.Verifier.Type()) }) {
 		return claims
@@ -71,7 +72,7 @@ func eligible(claims []*route) []*route {
 	return slices.DeleteFunc(slices.Clone(claims), func(r *route) bool { return verify.ProvesByPath(r.hook.Verifier) })
 }
 
-// excess are the owners of the claims beyond maxOnPath.
+// excess returns the owners of the claims beyond maxOnPath.
 func excess(claims []*route) []string {
 	var keys []string
 	fit := eligible(claims)
@@ -85,8 +86,8 @@ func (t *Table) overLimit(path, key string) bool {
 	return slices.Contains(excess(t.claims[path]), key)
 }
 
-// ranked orders claims to one path by priority, so that every replica decides alike: one of each namespace, then the next of each, so that
-// a namespace with many claims does not exclude another.
+// ranked orders claims to one path by priority, the same on every replica: one of each namespace, then the next of each, so that a
+// namespace with many claims does not exclude another.
 func ranked(claims []*route) []*route {
 	slices.SortFunc(claims, byPriority)
 	turn, seen := make(map[*route]int, len(claims)), map[string]int{}
@@ -98,8 +99,8 @@ func ranked(claims []*route) []*route {
 	return claims
 }
 
-// byPriority orders claims to one path: the type without a token first, since its name and namespace are enough to choose a token that
-// makes its path; then the older Receiver, then by key.
+// byPriority orders claims to one path. The type without a token is first, since its name and namespace are enough to choose a token that
+// makes its path. Then the older Receiver is first, then the lesser key.
 func byPriority(a, b *route) int {
 	if a, b := verify.NeedsSecret(a.hook.Verifier.Type()), verify.NeedsSecret(b.hook.Verifier.Type()); a != b {
 		if b {

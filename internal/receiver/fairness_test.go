@@ -12,8 +12,8 @@ import (
 	"notifier/internal/event"
 )
 
-// T6: fails when a failure is charged to the address on a known path, or before the check. One Git host's or ingress's address
-// carries every tenant's webhooks.
+// T6: fails when a failure on a known path is charged to the address, or before the check. One Git host's or ingress's address carries
+// every tenant's webhooks.
 func TestT6AValidWebhookFromAnAddressThatFailedTenThousandTimes(t *testing.T) {
 	mine, theirs := newHook(t, "team-a/hook"), newHook(t, "team-b/hook")
 	bus := &recorder{}
@@ -26,14 +26,14 @@ func TestT6AValidWebhookFromAnAddressThatFailedTenThousandTimes(t *testing.T) {
 	if answers[429] < 9000 || answers[200]+answers[503] != 0 {
 		t.Errorf("the failures were answered %v", answers)
 	}
-	for _, path := range []string{mine.Path, theirs.Path} { // the one that was attacked, and another tenant's
+	for _, path := range []string{mine.Path, theirs.Path} { // the attacked path, and another tenant's
 		if resp := do(w, push(path, token, "{}")); resp.StatusCode != http.StatusOK {
 			t.Errorf("a valid webhook: %d, want 200", resp.StatusCode)
 		}
 	}
 }
 
-// dawdling is a body that does not end before it is told to.
+// dawdling is a body that ends only with its context.
 type dawdling struct {
 	ctx  context.Context
 	once sync.Once
@@ -58,13 +58,12 @@ func smallLimits() Limits {
 	return l
 }
 
-// T6: fails without the cap on a path, without the one on a namespace, without a namespace's reserve, or when capacity is
-// not given back.
+// T6: fails without the cap on a path, without the cap on a namespace, without a namespace's reserve, or when capacity is not released.
 func TestT6WhoFloodsWithSlowBodiesRefusesOnlyItself(t *testing.T) {
 	for name, tc := range map[string]struct {
 		floods []string // each by 20 slow requests
-		free   string   // answers 200 without waiting for capacity,
-		atOnce int      // to this many that are read at the same time
+		free   string   // answers 200 without a wait for capacity,
+		atOnce int      // while this many requests are being read
 	}{
 		"one path leaves its namespace's others": {[]string{"team-a/one"}, "team-a/two", 4},
 		"one namespace leaves the others": {
@@ -134,7 +133,7 @@ func TestT6WhoFloodsWithSlowBodiesRefusesOnlyItself(t *testing.T) {
 	}
 }
 
-// Fails when there is no waiting for capacity (a burst of valid webhooks would be refused), or when it has no end.
+// Fails when webhooks do not wait for capacity (a burst of valid webhooks would be refused), or when the wait has no end.
 func TestAWebhookWaitsForRoomAndIs503WhenThereIsNoneInTime(t *testing.T) {
 	for name, tc := range map[string]struct {
 		holds  time.Duration
@@ -175,8 +174,8 @@ func TestAWebhookWaitsForRoomAndIs503WhenThereIsNoneInTime(t *testing.T) {
 	}
 }
 
-// T4 and T6 over real connections: a thousand valid webhooks at once for one Receiver are all accepted, and each is stamped when it came,
-// while the bus takes its time. Fails when waiting for the bus counts against the caps on reading.
+// T4 and T6 over real connections: a thousand valid webhooks at once for one Receiver are all accepted while the bus is slow, each stamped
+// with its arrival. Fails when the wait for the bus counts against the caps on reading.
 func TestT4AThousandWebhooksAtOnceAreAcceptedAndNoneRefused(t *testing.T) {
 	hook := newHook(t, "team-a/hook")
 	var mu sync.Mutex
@@ -215,7 +214,7 @@ func TestT4AThousandWebhooksAtOnceAreAcceptedAndNoneRefused(t *testing.T) {
 	}
 }
 
-// Fails when a webhook whose sender has gone waits for the bus: who hangs up again and again would hold ever more.
+// Fails when a webhook waits for the bus after its sender has hung up: a sender that hangs up again and again would use ever more.
 func TestT6AWebhookWhoseSenderHasGoneWaitsForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook := newHook(t, "team-a/hook")

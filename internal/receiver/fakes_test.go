@@ -18,7 +18,7 @@ import (
 
 const token = receivertest.Token
 
-// The fakes and helpers that other packages' tests have as well.
+// The fakes and helpers that other packages' tests use too.
 type (
 	triggersFunc = receivertest.TriggersFunc
 	recorder     = receivertest.Recorder
@@ -82,7 +82,7 @@ func withType(t testing.TB, kind string) hookOption {
 	}
 }
 
-// unlimited are the default limits without budgets, for tests of something else.
+// unlimited returns the default limits without budgets, for tests of something else.
 func unlimited() Limits {
 	l := DefaultLimits()
 	l.Unknown, l.Failure, l.Receiver, l.Tenant = limit.Budget{}, limit.Budget{}, limit.Budget{}, limit.Budget{}
@@ -130,7 +130,7 @@ func serveReal(t testing.TB, h http.Handler, change func(*server.Options)) (url 
 	return receivertest.Serve(t, s), s
 }
 
-// first returns the route of the Receiver that has the most right to a path, nil for none.
+// first returns the route of the Receiver with the highest priority on a path, nil for none.
 func (t *Table) first(path string) *route {
 	s, _ := t.lookup(path)
 	if s == nil {

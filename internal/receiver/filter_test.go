@@ -16,7 +16,7 @@ import (
 	"notifier/internal/receiver/limit"
 )
 
-// twoObjects are the watchers' cache: two objects of each kind.
+// twoObjects stands for the watchers' cache: two objects of each kind.
 type twoObjects struct{}
 
 func (twoObjects) Pending(string) bool { return false }
@@ -34,7 +34,7 @@ func (twoObjects) Objects(string, event.Target) (iter.Seq2[string, map[string]an
 // rule is an entry of a Receiver's resources with its own filter, empty for none.
 type rule struct{ name, filter string }
 
-// newFilters are those of the Receiver "team-a/app".
+// newFilters returns filters of the Receiver "team-a/app".
 func newFilters(t *testing.T, share *limit.Share, rules ...rule) *cel.Filters {
 	t.Helper()
 	var compiled []cel.Rule
@@ -53,7 +53,7 @@ func newFilters(t *testing.T, share *limit.Share, rules ...rule) *cel.Filters {
 	return cel.NewFilters("team-a", compiled, twoObjects{}, share)
 }
 
-// Fails when a failure refuses the webhook or keeps its siblings from being triggered, and when it is not told, counted and kept
+// Fails when a filter's failure refuses the webhook or keeps its siblings from triggering, and when it is not reported, counted and kept
 // for the Receiver's status.
 func TestAFilterThatFailsIsToldAndStopsNoOther(t *testing.T) {
 	bus := &recorder{}
@@ -100,7 +100,7 @@ func (t *Table) lookupStats(tb testing.TB, path string) *Stats {
 	return rt.stats
 }
 
-// namesOf are the names of the triggers' targets, ordered.
+// namesOf returns the names of the triggers' targets, sorted.
 func namesOf(triggers []event.Trigger) string {
 	all := make([]string, len(triggers))
 	for i, t := range triggers {
@@ -110,7 +110,7 @@ func namesOf(triggers []event.Trigger) string {
 	return strings.Join(all, " ")
 }
 
-// Fails when what is over a budget or repeated does not say that its filters failed.
+// Fails when the answer to a webhook over a budget, or to a repeated one, does not report that its filters failed.
 func TestAFoldedWebhookTellsOfItsFiltersToo(t *testing.T) {
 	limits := unlimited()
 	limits.Receiver = limit.Budget{Rate: 0.001, Burst: 1}
@@ -127,7 +127,7 @@ func TestAFoldedWebhookTellsOfItsFiltersToo(t *testing.T) {
 	}
 }
 
-// T4: fails when a webhook whose filters could not begin is told that it was accepted.
+// T4: fails when a webhook whose filters could not begin is answered as accepted.
 func TestT4AWebhookThatFindsNoRoomForItsFiltersIsNotAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bus := &recorder{}
@@ -149,7 +149,7 @@ func TestT4AWebhookThatFindsNoRoomForItsFiltersIsNotAccepted(t *testing.T) {
 	})
 }
 
-// T1: fails when validate does not look at what a filter would trigger.
+// T1: fails when validate does not check the triggers of a filter.
 func TestT1AFilterOverAnotherNamespaceIsNotServed(t *testing.T) {
 	filters := newFilters(t, nil, rule{"one", `true`}) // of team-a
 	hook := newHook(t, "team-b/app", func(h *Hook) { h.Filter = filters })

@@ -14,12 +14,13 @@ import (
 	"notifier/internal/receiver/verify"
 )
 
-// Hook is what one Receiver serves at one path. It is not changed once it was given to a Table.
+// Hook is one Receiver as it is served at one path. It is not changed once it is in a Table.
 type Hook struct {
 	Namespace string
 	Name      string
 	UID       string
-	// Created is the Receiver's creation time: of too many Receivers with one path the older are served, first those without a token.
+	// Created is the Receiver's creation time. If too many Receivers have one path, those without a token are served first, then the older
+	// ones.
 	Created time.Time
 	// Path is Path of the token, name and namespace.
 	Path     string
@@ -28,22 +29,22 @@ type Hook struct {
 	Events map[string]bool
 	// Targets are the triggers that an accepted webhook publishes, complete but for Accepted.
 	Targets []event.Trigger
-	// RateLimit is the Receiver's own budget of authentic deliveries, below the one of Limits. A Rate of 0 is none.
+	// RateLimit is the Receiver's own budget of authentic webhooks, at most that of Limits. A Rate of 0 is none.
 	RateLimit limit.Budget
-	// Previous says that Path and Verifier are of the token before the present one, which still counts while senders change over.
+	// Previous marks Path and Verifier as those of the previous token, which is still accepted while senders change over.
 	Previous bool
 	// Filter narrows Targets down for each webhook; nil triggers all of them.
 	Filter Filter
-	// Suspended hooks verify and then refuse, so that only who knows the token learns of it.
+	// Suspended hooks verify and then refuse, so that only senders that know the token learn of the suspension.
 	Suspended bool
 }
 
-// Filter decides which triggers follow from one authentic webhook.
+// Filter selects the triggers of one authentic webhook.
 type Filter interface {
 	// ReadsBody reports whether Select needs the webhook's document, which is then kept in memory within Limits.
 	ReadsBody() bool
-	// Select returns the triggers, complete but for Accepted, of the targets that pass. A target whose filter fails is left out
-	// and does not keep the others from being selected; failed says why, without quoting the webhook.
+	// Select returns the triggers, complete but for Accepted, of the targets that pass. A target whose filter fails is left out, and the
+	// others are still selected; failed is the reason, without quotes of the webhook.
 	Select(ctx context.Context, claims map[string]any, document []byte) (selected []event.Trigger, failed error)
 }
 
@@ -53,7 +54,7 @@ func (h *Hook) keepsBody() bool {
 	return parses || h.Filter != nil && h.Filter.ReadsBody()
 }
 
-// EventSet returns a Receiver's spec.events in the form of Hook.Events, in which case does not count.
+// EventSet returns a Receiver's spec.events in the form of Hook.Events, where case does not count.
 func EventSet(names []string) map[string]bool {
 	if len(names) == 0 {
 		return nil
@@ -70,7 +71,7 @@ func (h *Hook) listed(e verify.Event) bool {
 	return len(h.Events) == 0 || !e.Selects || h.Events[strings.ToLower(e.Name)]
 }
 
-// validate reports what makes the hook unfit to be served.
+// validate returns the errors for which the hook cannot be served.
 func (h *Hook) validate() error {
 	var errs []error
 	if h.Namespace == "" || h.Name == "" {
@@ -90,8 +91,8 @@ func (h *Hook) validate() error {
 	return errors.Join(append(errs, CheckNamespace(h.Namespace, triggers))...)
 }
 
-// CheckNamespace reports the targets that are of another namespace than the Receiver. They are stopped here: nothing that reaches the
-// bus from a Receiver may name one (invariant T1).
+// CheckNamespace returns an error that names the targets of other namespaces than the Receiver's. They are refused here: no trigger that a
+// Receiver publishes may name another namespace (invariant T1).
 func CheckNamespace(namespace string, triggers []event.Trigger) error {
 	var errs []error
 	for _, t := range triggers {

@@ -79,7 +79,7 @@ func TestT3AWebhookThatWasNotStoredIs503(t *testing.T) {
 	}
 }
 
-// T4: fails when a delivery over the Receiver's budget is refused, or answered without a publish.
+// T4: fails when a webhook over the Receiver's budget is refused, or answered without a publish.
 func TestT4OverItsBudgetADeliveryIsFoldedAndStillPublished(t *testing.T) {
 	limits := DefaultLimits()
 	limits.Receiver = limit.Budget{Rate: 0.001, Burst: 3}
@@ -102,7 +102,7 @@ func TestT4OverItsBudgetADeliveryIsFoldedAndStillPublished(t *testing.T) {
 	}
 }
 
-// T4: fails when the trigger carries the time of a template, or one before the webhook came.
+// T4: fails when the trigger carries the time of a template, or a time before the webhook's arrival.
 func TestT4TheTriggerSaysWhenTheWebhookWasAccepted(t *testing.T) {
 	hook := newHook(t, "team-a/hook")
 	bus := &recorder{}
@@ -120,8 +120,8 @@ func TestT4TheTriggerSaysWhenTheWebhookWasAccepted(t *testing.T) {
 	}
 }
 
-// T5: fails when an answer to a path that is not served depends on the path, the method, the headers or the body: of a Receiver
-// that was deleted, of one that was refused, of one in another namespace, of none.
+// T5: fails when an answer to a path that is not served depends on the path, the method, the headers or the body. The paths are those of a
+// deleted Receiver, of a refused one, of one in another namespace, and of none.
 func TestT5EveryPathThatIsNotServedIsAnsweredAlike(t *testing.T) {
 	deleted := newHook(t, "team-a/deleted")
 	refused := newHook(t, "team-b/refused", func(h *Hook) { h.Targets[0].Namespace = "team-a" })
@@ -156,8 +156,8 @@ func TestT5EveryPathThatIsNotServedIsAnsweredAlike(t *testing.T) {
 	}
 }
 
-// T5: fails when a rejected webhook reaches the publisher or keeps its body: the handler's own share of a rejection is bounded in
-// allocations and in bytes, whatever the size of the body.
+// T5: fails when a rejected webhook reaches the publisher or keeps its body: the handler's own cost of a rejection is bounded in
+// allocations and in bytes, for any size of the body.
 func TestT5ARejectedWebhookIsCheap(t *testing.T) {
 	hook := newHook(t, "team-a/hook")
 	w := newWebhooks(t, newTable(t, DefaultLimits(), hook), triggersFunc(func(context.Context, event.Trigger) error {
@@ -179,7 +179,7 @@ func TestT5ARejectedWebhookIsCheap(t *testing.T) {
 			w.ServeHTTP(nothing, r)
 		}
 		reject()         // fills the pools
-		const runs = 300 // the race detector has pools forget a quarter of what they are given
+		const runs = 300 // with the race detector, pools lose a quarter of their objects
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		for range runs {
@@ -200,7 +200,7 @@ func (discard) Header() http.Header         { return make(http.Header) }
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
 func (discard) WriteHeader(int)             {}
 
-// E7: fails when a line carries the path, the signature or the body, or when a flood writes a line a request.
+// E7: fails when a line contains the path, the signature or the body, or when a flood writes one line per request.
 func TestE7TheLogHoldsNoSecretAndDoesNotGrowWithAFlood(t *testing.T) {
 	var lines receivertest.Buffer
 	limits := DefaultLimits()

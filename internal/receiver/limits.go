@@ -9,32 +9,31 @@ import (
 	"notifier/internal/receiver/limit"
 )
 
-// Limits bound what senders may ask of the webhook endpoint. A rate is in events per second; a rate of 0 switches its budget off.
+// Limits bound the use of the webhook endpoint by senders. A rate is in events per second; a rate of 0 switches its budget off.
 type Limits struct {
 	// Unknown is the budget of unknown paths per client address.
 	Unknown limit.Budget
 	// Failure is the budget of failed authentications per path.
 	Failure limit.Budget
-	// Receiver is the budget of authentic deliveries per Receiver, the ceiling of every Hook.RateLimit. Beyond it they are
-	// answered 202 and still trigger.
+	// Receiver is the budget of authentic webhooks per Receiver, the ceiling of every Hook.RateLimit. Webhooks beyond it are answered 202 and
+	// still trigger.
 	Receiver limit.Budget
-	// Tenant is the same per namespace, for the deliveries that were within their Receiver's.
+	// Tenant is the same per namespace, for the webhooks that were within their Receiver's.
 	Tenant limit.Budget
 	// Requests caps the webhooks that are being read at once. One costs 16 KiB.
 	Requests Caps
-	// Bodies caps in bytes what is kept at once of bodies beyond the first 16 KiB of each, for types and filters that read them. At
-	// each level the rest of one body may be kept beside that, so that bodies never wait for each other.
+	// Bodies caps the bytes of bodies that are kept at once, beyond the first 16 KiB of each, for types and filters that read them. At each
+	// level the rest of one body may be kept in addition, so that bodies never wait for each other.
 	Bodies Caps
-	// Wait is how long a webhook waits for capacity before it is refused with 503.
+	// Wait is the time after which a webhook that waits for capacity is refused with 503.
 	Wait time.Duration
 }
 
-// Caps share what there is at once: Path is the most that one path may have, Namespace one namespace, and Total all. Reserve is
-// what each namespace may have even when Total is used up.
+// Caps bound concurrent use: Path is the most for one path, Namespace for one namespace, and Total for all. Reserve is for each namespace
+// even when Total is used up.
 type Caps struct{ Path, Namespace, Total, Reserve int64 }
 
-// share divides total: a namespace may have a quarter of it, a path a sixteenth, and neither less than least. A total of 0 is
-// no cap.
+// share divides total: a namespace may have a quarter of it, a path a sixteenth, and neither less than least. A total of 0 is no cap.
 func share(total, least int64) Caps {
 	if total == 0 {
 		return Caps{Path: math.MaxInt64, Namespace: math.MaxInt64, Total: math.MaxInt64}
@@ -42,21 +41,21 @@ func share(total, least int64) Caps {
 	return Caps{Path: max(total/16, least), Namespace: max(total/4, least), Total: total}
 }
 
-// requestReserve is how many webhooks each namespace may send at once when all others take the rest.
+// requestReserve is the number of webhooks that each namespace may send at once when all others take the rest.
 const requestReserve = 8
 
-// RequestCaps are the caps for so many webhooks being read at once, 0 for no cap.
+// RequestCaps returns the caps for total webhooks being read at once, 0 for no cap.
 func RequestCaps(total int64) Caps {
 	c := share(total, 1)
 	c.Reserve = requestReserve
 	return c
 }
 
-// BodyCaps are the caps for so many bytes of bodies, 0 for no cap. A path has capacity for one body at least.
+// BodyCaps returns the caps for total bytes of bodies, 0 for no cap. A path has capacity for at least one body.
 func BodyCaps(total int64) Caps { return share(total, limit.MaxBody) }
 
-// DefaultLimits are the limits of a stock install: 256 webhooks being read at once on one path, 1024 in one namespace, 4096 in
-// all and 8 more for each namespace, which is 64 MiB and 128 KiB a namespace; and 64 MiB of bodies.
+// DefaultLimits returns the limits of a stock install: 256 webhooks being read at once on one path, 1024 in one namespace, 4096 in all and
+// 8 more for each namespace. That is 64 MiB, and 128 KiB a namespace. The limit of bodies is 64 MiB.
 func DefaultLimits() Limits {
 	return Limits{
 		Unknown:  limit.Budget{Rate: 10, Burst: 100},

@@ -27,8 +27,8 @@ func answers(w http.Handler, path string, n int) []int {
 	return codes
 }
 
-// T4, T6: fails when a delivery over its namespace's budget is refused or not published, when a namespace has a budget a
-// Receiver, or when two namespaces share one.
+// T4, T6: fails when a webhook over its namespace's budget is refused or not published, when a namespace has one budget per Receiver, or
+// when two namespaces share one.
 func TestT4OverItsNamespacesBudgetADeliveryIsFoldedAndStillPublished(t *testing.T) {
 	limits := unlimited()
 	limits.Tenant = limit.Budget{Rate: 0.001, Burst: 3}
@@ -45,7 +45,7 @@ func TestT4OverItsNamespacesBudgetADeliveryIsFoldedAndStillPublished(t *testing.
 	}
 }
 
-// T6: fails when what is over a Receiver's budget takes of its namespace's.
+// T6: fails when a webhook over its Receiver's budget takes from its namespace's.
 func TestT6AReceiverOverItsBudgetTakesNothingOfItsNamespaces(t *testing.T) {
 	limits := unlimited()
 	limits.Receiver, limits.Tenant = limit.Budget{Rate: 0.001, Burst: 2}, limit.Budget{Rate: 0.001, Burst: 4}
@@ -57,7 +57,7 @@ func TestT6AReceiverOverItsBudgetTakesNothingOfItsNamespaces(t *testing.T) {
 	}
 }
 
-// Fails when the Receiver's own limit opens the installation's, or is ignored.
+// Fails when the Receiver's own limit raises the installation's, or is ignored.
 func TestAReceiversOwnRateLimitHoldsBelowTheInstallations(t *testing.T) {
 	for name, tc := range map[string]struct {
 		own, ceiling    limit.Budget
@@ -96,7 +96,7 @@ func TestAReceiversOwnRateLimitHoldsBelowTheInstallations(t *testing.T) {
 	}
 }
 
-// Fails when a change of the Receiver's limit makes its bucket anew, or is not followed.
+// Fails when a change of the Receiver's limit makes a new bucket, or has no effect.
 func TestAChangeOfItsRateLimitRefillsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limited := func(b limit.Budget) *Hook { return newHook(t, "team-a/hook", func(h *Hook) { h.RateLimit = b }) }
@@ -123,7 +123,7 @@ func TestAChangeOfItsRateLimitRefillsNothing(t *testing.T) {
 	})
 }
 
-// Fails when a 0 closes a budget or a cap instead of switching it off.
+// Fails when a 0 sets a budget or a cap to nothing instead of switching it off.
 func TestALimitOfZeroIsOff(t *testing.T) {
 	limits := Limits{Requests: RequestCaps(0), Bodies: BodyCaps(0)}
 	hook := newHook(t, "team-a/hook", keeping)
@@ -154,13 +154,13 @@ func (k keepBodies) Select(context.Context, map[string]any, []byte) ([]event.Tri
 	return k.targets, nil
 }
 
-// T6: fails without the cap on bodies at any of the three levels, when it counts what fits the first buffer, or when a body's
-// capacity is not given back.
+// T6: fails without the cap on bodies at any of the three levels, when it counts bytes that fit the first buffer, or when a body's capacity
+// is not released.
 func TestT6BodiesThatAreKeptHaveTheirShareAndNoMore(t *testing.T) {
 	const mib = 1 << 20
 	for name, tc := range map[string]struct {
 		caps   Caps
-		floods []string // each by one body of 2 MiB that does not end: one in the shared capacity, one in the capacity beside it
+		floods []string // each by one endless body of 2 MiB: one within the shared capacity, one in addition
 		free   map[string]int
 	}{
 		"of a path": {

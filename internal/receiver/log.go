@@ -11,7 +11,7 @@ import (
 func logWebhook(ctx context.Context, l *answer.Log, h *Hook, a *answer.Answer, err error) {
 	level := a.Level()
 	if a == hookSuspended {
-		level = slog.LevelDebug // its owner asked for it
+		level = slog.LevelDebug // the owner suspended it
 	}
 	left, ok := l.Admit(ctx, level)
 	if !ok {

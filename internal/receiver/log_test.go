@@ -9,7 +9,8 @@ import (
 	"notifier/internal/receiver/answer"
 )
 
-// Fails when one tenant's flood, which is refused for being one or for want of its issuer, takes the lines that tell of what was not stored of another.
+// Fails when a tenant's flood, refused as a flood or for want of its issuer, uses up the log lines about another tenant's unstored
+// webhooks.
 func TestAFloodDoesNotHideWhatWasNotStored(t *testing.T) {
 	var lines bytes.Buffer
 	log := answer.NewLog(slog.New(slog.NewTextHandler(&lines, nil)))

@@ -18,7 +18,7 @@ var hookResults = []string{
 	"suspended", "too_large", "unauthentic", "unavailable", "unknown", "unknown_over_budget", "unreadable",
 }
 
-// webhookMetrics has all label sets made beforehand: type and result are closed sets.
+// webhookMetrics creates all label sets at the start: type and result are closed sets.
 type webhookMetrics struct {
 	webhooks map[string]map[string]prometheus.Counter // type → result
 	filters  prometheus.Counter
@@ -55,5 +55,5 @@ func newWebhookMetrics(reg prometheus.Registerer, inFlight *atomic.Int64) *webho
 	return m
 }
 
-// count counts one request. Both labels are from the closed sets, which a test holds.
+// count counts one request. Both labels are of the closed sets; a test checks that.
 func (m *webhookMetrics) count(kind, result string) { m.webhooks[kind][result].Inc() }

@@ -11,9 +11,9 @@ const (
 	hookLength = len(hookPrefix) + 2*sha256.Size
 )
 
-// Path is the path a Receiver serves: "/hook/" and the SHA-256 of token, name and namespace, joined without separator. The
-// formula is Flux's own, and its command line computes it too. Whoever knows the path and the name may guess tokens offline,
-// so it is a secret of the Receiver's namespace.
+// Path returns the path that a Receiver serves: "/hook/" and the SHA-256 of token, name and namespace, joined without separator. The
+// formula is Flux's own, and its command line computes it too. With the path and the name a token can be guessed offline, so the path is a
+// secret of the Receiver's namespace.
 func Path(token, name, namespace string) string {
 	sum := sha256.Sum256([]byte(token + name + namespace))
 	return hookPrefix + hex.EncodeToString(sum[:])

@@ -9,7 +9,7 @@ import (
 	"notifier/internal/receiver/limit"
 )
 
-// Fails when the budget of unknown paths counts by the proxy, or by what the client says of itself.
+// Fails when the budget of unknown paths counts by the proxy, or by the client's own claim.
 func TestUnknownPathsBehindAProxyAreChargedToTheClient(t *testing.T) {
 	limits := DefaultLimits()
 	limits.Unknown = limit.Budget{Rate: 0.001, Burst: 1}

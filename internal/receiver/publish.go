@@ -9,8 +9,8 @@ import (
 )
 
 // publish puts triggers on the bus, accepted at the given time, and returns when all are acknowledged or one has failed. It ends when the
-// sender goes away, so that a sender that hangs up holds nothing: what was not answered was not promised. A panic is an error like others:
-// the sender is to try again.
+// sender hangs up, so that such a sender uses nothing: without an answer nothing was promised. A panic is returned as an error, so that the
+// sender tries again.
 func (w *Webhooks) publish(ctx context.Context, targets []event.Trigger, accepted time.Time) (err error) {
 	if len(targets) == 0 {
 		return nil

@@ -55,7 +55,7 @@ func (s stumblingFilter) Select(context.Context, map[string]any, []byte) ([]even
 	return s.targets, nil
 }
 
-// Fails when a panic ends the process, is answered with a 2xx, or keeps a place or capacity that the request had.
+// Fails when a panic ends the process, is answered with a 2xx, or leaves the request's place or capacity in use.
 func TestAPanicAtAnyStepIsNo2xxAndHoldsNothing(t *testing.T) {
 	for at, want := range map[string]int{
 		"begin": 500, "write": 500, "finish": 500, "event": 500, "parse": 500, "filter": 500,
@@ -82,7 +82,7 @@ func TestAPanicAtAnyStepIsNo2xxAndHoldsNothing(t *testing.T) {
 				}
 				return nil
 			}))
-			for range 2 { // the first leaves nothing behind that the second would stumble over
+			for range 2 { // the first leaves nothing behind that affects the second
 				if resp := do(w, push(hook.Path, token, string(make([]byte, 2*limit.BufferSize)))); resp.StatusCode != want {
 					t.Errorf("got %d, want %d", resp.StatusCode, want)
 				}

@@ -8,24 +8,24 @@ import (
 )
 
 const (
-	// rememberFor is how long a delivery is recognised when it is sent again.
+	// rememberFor is the time for which an accepted webhook is recognised when it is sent again.
 	rememberFor = 5 * time.Minute
-	// maxRemembered bounds the deliveries that are remembered of one Receiver; the oldest is forgotten first. With 40 bytes each
-	// that is 10 KiB for a Receiver that is busy, and nothing for one that was quiet for rememberFor.
+	// maxRemembered bounds the webhooks that are remembered of one Receiver; the oldest is evicted first. At 40 bytes each that is 10 KiB for
+	// a busy Receiver, and nothing for a Receiver that was quiet for rememberFor.
 	maxRemembered = 256
-	// maxDeliveryID bounds in bytes what is taken for a delivery's ID. Senders' IDs are UUIDs and the like.
+	// maxDeliveryID bounds in bytes a webhook's ID. Senders' IDs are UUIDs and the like.
 	maxDeliveryID = 256
 )
 
-// bodyDigest identifies the raw bytes of a body within this process. It is keyed, so that no sender can make two bodies with one
-// digest, and costs a fraction of what a signature does.
+// bodyDigest identifies the raw bytes of a body within this process. It is keyed, so that no sender can make two bodies with one digest,
+// and costs a fraction of a signature.
 type bodyDigest uint64
 
-// deliveryKey identifies a delivery of one Receiver: the sender's ID together with what was sent. The ID is signed by hardly any
-// sender, so who replays somebody's webhook can put any ID on it: it must not pass for the delivery that really has that ID.
+// deliveryKey identifies a webhook of one Receiver: the sender's ID together with the body. Hardly any sender signs the ID, so a replayed
+// body can carry any ID. It must not be taken for the webhook that really has that ID.
 type deliveryKey [16]byte
 
-// keyOf returns the key of a delivery, and false for one whose sender gave no ID that could be one.
+// keyOf returns the key of a webhook, and false if its ID is empty or too long.
 func keyOf(id string, digest bodyDigest) (deliveryKey, bool) {
 	if id == "" || len(id) > maxDeliveryID {
 		return deliveryKey{}, false
@@ -37,11 +37,11 @@ func keyOf(id string, digest bodyDigest) (deliveryKey, bool) {
 	return deliveryKey(sum[:16]), true
 }
 
-// redeliveries remembers the accepted deliveries of one Receiver. What it does not know, because it was forgotten, or because
-// another replica accepted it, is told as a delivery like any other.
+// redeliveries remembers the accepted webhooks of one Receiver. A repeat of a webhook that it lacks, because it was evicted or because
+// another replica accepted it, is not reported as a duplicate.
 type redeliveries struct {
 	mu sync.Mutex
-	// seen is in the order of acceptance from index oldest on, and from its beginning again.
+	// seen is a ring in the order of acceptance: it begins at index oldest.
 	seen   []acceptance
 	oldest int
 }
@@ -51,7 +51,7 @@ type acceptance struct {
 	at  time.Time
 }
 
-// has reports whether a delivery was accepted before.
+// has reports whether a webhook was accepted before.
 func (r *redeliveries) has(key deliveryKey, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,19 +63,19 @@ func (r *redeliveries) has(key deliveryKey, now time.Time) bool {
 	return false
 }
 
-// add remembers a delivery whose triggers are on the bus.
+// add remembers a webhook whose triggers are on the bus.
 func (r *redeliveries) add(key deliveryKey, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.seen) == 0 || len(r.seen) < maxRemembered && at.Sub(r.seen[r.oldest].at) < rememberFor {
 		r.seen = append(r.seen, acceptance{})
-		copy(r.seen[r.oldest+1:], r.seen[r.oldest:]) // capacity behind the newest
+		copy(r.seen[r.oldest+1:], r.seen[r.oldest:]) // make space after the newest
 	}
 	r.seen[r.oldest] = acceptance{key, at}
 	r.oldest = (r.oldest + 1) % len(r.seen)
 }
 
-// expire gives the memory back when all is too old to count.
+// expire frees the memory when all entries are older than rememberFor.
 func (r *redeliveries) expire(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

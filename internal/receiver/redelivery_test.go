@@ -13,7 +13,7 @@ import (
 	"notifier/internal/receiver/limit"
 )
 
-// The answers of a repeat and of what is none.
+// The answers to a repeat and to a first webhook.
 const (
 	saysAccepted        = `{"accepted":true}`
 	saysDuplicate       = `{"accepted":true,"duplicate":true}`
@@ -34,7 +34,7 @@ func newRedelivery(t *testing.T, limits Limits, hooks ...*Hook) *redelivery {
 	return &redelivery{t, newWebhooks(t, table, bus), table, bus}
 }
 
-// send sends a push with a delivery's ID and returns what was answered and how many triggers it published.
+// send sends a push with a webhook's ID and returns the answer and the number of triggers that it published.
 func (r *redelivery) send(hook *Hook, key, id, body string) (answer string, published int) {
 	r.t.Helper()
 	before := r.bus.Count()
@@ -51,7 +51,7 @@ func (r *redelivery) expect(hook *Hook, id, body, answer string, published int) 
 	}
 }
 
-// T4: fails when a repeat is not published like any webhook, and when its sender is not told that it is one.
+// T4: fails when a repeat is not published like any webhook, and when its answer does not say that it is a repeat.
 func TestARepeatIsAppliedLikeAnyWebhookAndSaysThatItIsOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook := newHook(t, "team-a/hook", withTargets("app", "db"))
@@ -71,8 +71,8 @@ func TestARepeatIsAppliedLikeAnyWebhookAndSaysThatItIsOne(t *testing.T) {
 	})
 }
 
-// Fails when the body is no part of what identifies a delivery: the ID is not signed, so whoever has one signed body could suppress
-// the delivery of any ID. Fails as well when a request is remembered before it is authentic, or before its triggers are stored.
+// Fails when the body is no part of a webhook's identity: the ID is not signed, so a sender with one signed body could suppress the webhook
+// of any ID. Also fails when a request is remembered before it is authentic, or before its triggers are stored.
 func TestOnlyTheSameAuthenticStoredDeliveryIsARepeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook, other := newHook(t, "team-a/hook"), newHook(t, "team-a/other")
@@ -95,7 +95,7 @@ func TestOnlyTheSameAuthenticStoredDeliveryIsARepeat(t *testing.T) {
 	})
 }
 
-// Fails when a repeat is charged to no budget or its answer hides that it was over it, and when it is refused.
+// Fails when a repeat is charged to no budget, when its answer hides that it was over the budget, and when it is refused.
 func TestARepeatOverTheBudgetIsFoldedToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limits := unlimited()
@@ -113,7 +113,7 @@ func TestARepeatOverTheBudgetIsFoldedToo(t *testing.T) {
 	})
 }
 
-// Fails when what is remembered belongs to the hook and not to the Receiver, and when it outlives the Receiver.
+// Fails when the remembered webhooks belong to the hook instead of the Receiver, and when they outlive the Receiver.
 func TestDeliveriesAreRememberedAcrossEditsOfTheReceiver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook := newHook(t, "team-a/hook")
@@ -136,8 +136,8 @@ func TestDeliveriesAreRememberedAcrossEditsOfTheReceiver(t *testing.T) {
 	})
 }
 
-// Fails without the bound, when another than the oldest is forgotten, when a delivery is remembered for ever, and when the memory
-// is kept by a Receiver that is quiet.
+// Fails without the bound, when an entry other than the oldest is evicted, when an entry is kept for ever, and when a quiet Receiver keeps
+// the memory.
 func TestRememberedDeliveriesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r redeliveries
@@ -186,7 +186,7 @@ func TestRememberedDeliveriesAreBounded(t *testing.T) {
 	})
 }
 
-// Fails when the ID is cut, which would make two of one.
+// Fails when the ID is cut, which would make two IDs equal.
 func TestAnIDThatIsTooLongIsNone(t *testing.T) {
 	long := string(make([]byte, maxDeliveryID+1))
 	if _, ok := keyOf(long, 0); ok {

@@ -16,46 +16,46 @@ import (
 	"notifier/internal/fair"
 )
 
-// DeliveriesPrefix begins the keys under which Deliveries are reported: DeliveriesPrefix + namespace + "/" + name + "/" + replica.
+// DeliveriesPrefix begins the keys of reported Deliveries: DeliveriesPrefix + namespace + "/" + name + "/" + replica.
 const DeliveriesPrefix = "Deliveries/"
 
 const (
-	// reportTick is how often it is looked for news.
+	// reportTick is the interval between two looks for news.
 	reportTick = time.Second
 	// reportGap is the least time between two reports about one Receiver.
 	reportGap = 5 * time.Second
-	// refusalGap is the least time between two that tell of nothing but what is caused without a token, such as refusals.
+	// refusalGap is the least time between two reports of nothing but refusals and the like, which are caused without a token.
 	refusalGap = time.Minute
-	// reportsPerTick bounds what all Receivers together cost the bus, whatever comes in: beyond it each is told of less often, one of
-	// each namespace before a second of any, what was told of longest ago first, and always of its newest state.
+	// reportsPerTick bounds the bus's cost of all Receivers together. Beyond it each is reported less often, always with its newest state: one
+	// of each namespace before a second of any, the least recently reported first.
 	reportsPerTick = 10
 	// reportTime bounds one report.
 	reportTime = 2 * time.Second
-	// lastReports bounds what is told after the end.
+	// lastReports bounds the time of the reports after the end.
 	lastReports = 500 * time.Millisecond
-	// warnGap is the least time between two warnings that results are not recorded: tenants can cause it.
+	// warnGap is the least time between two warnings that results are not recorded: tenants can cause them.
 	warnGap = time.Minute
 )
 
-// Reports is where what is told of Receivers is kept for whoever writes status, on this replica or another.
+// Reports keeps the reports about Receivers for the status writer, on this replica or another.
 type Reports interface {
 	// Put replaces the report of a key; nil removes it.
 	Put(ctx context.Context, key string, value []byte) error
 }
 
-// Records keep for the owners of Receivers what became of each webhook.
+// Records keep the results of webhooks for the owners of Receivers.
 type Records interface {
 	// RecordWebhooks adds results of one Receiver, the newest last.
 	RecordWebhooks(ctx context.Context, namespace, receiver string, ws []view.Webhook) error
 }
 
-// Source has Receivers to report of.
+// Source yields Receivers to report.
 type Source interface {
-	// Stats yields what is counted of each Receiver, by "namespace/name".
+	// Stats yields the counts of each Receiver, by "namespace/name".
 	Stats() iter.Seq2[string, *Stats]
 }
 
-// ReporterOptions are what NewReporter needs. All are required.
+// ReporterOptions are the options of NewReporter. All are required.
 type ReporterOptions struct {
 	Sources []Source
 	Reports Reports
@@ -65,9 +65,9 @@ type ReporterOptions struct {
 	Log     *slog.Logger
 }
 
-// Reporter tells what came in for Receivers: how many, and with each report, and by no write without one, the results of those since
-// the one before. Events are counted on the one replica that reads them, so that over all replicas each is told once. What a process that
-// is killed has not told yet, the last seconds, nobody tells.
+// Reporter reports the counts of the webhooks and events of Receivers. The results since the previous report go with each report, and cause
+// no write of their own. Events are counted on the one replica that reads them, so each is reported once over all replicas. If the process
+// is killed, the counts of its last seconds are lost.
 type Reporter struct {
 	ReporterOptions
 	reported map[*Stats]reported
@@ -75,14 +75,14 @@ type Reporter struct {
 	warned   time.Time
 }
 
-// reported is what was last told of one Receiver.
+// reported is the state of one Receiver at its last report.
 type reported struct {
 	version   int64
 	authentic int64
 	at        time.Time
-	// refusalsAt is when it was last told of nothing that is authentic.
+	// refusalsAt is the time of the last report of nothing authentic.
 	refusalsAt time.Time
-	// unrecorded says that results of it could not be recorded and are still to be.
+	// unrecorded says that results of it could not be recorded and wait for the next report.
 	unrecorded bool
 }
 
@@ -94,7 +94,7 @@ func NewReporter(o ReporterOptions) (*Reporter, error) {
 	return &Reporter{ReporterOptions: o, reported: map[*Stats]reported{}}, nil
 }
 
-// Run reports until ctx ends, and then what senders who know a token have caused since.
+// Run reports until ctx ends, and then once more the news that senders with a token caused since.
 func (r *Reporter) Run(ctx context.Context) error {
 	tick := time.NewTicker(reportTick)
 	defer tick.Stop()
@@ -116,7 +116,7 @@ type entry struct {
 	key    string // "namespace/name"
 	stats  *Stats
 	before reported
-	// served is when one of its namespace was told of last.
+	// served is the time of the last report about any Receiver of its namespace.
 	served time.Time
 }
 
@@ -125,7 +125,7 @@ func (e entry) namespace() string {
 	return namespace
 }
 
-// due reports whether there is something to tell of a Receiver, and it is time to.
+// due reports whether there is news of a Receiver and a report is allowed now.
 func (e entry) due(now time.Time) bool {
 	if e.stats.authentic() == e.before.authentic && now.Sub(e.before.refusalsAt) < refusalGap {
 		return false
@@ -133,7 +133,7 @@ func (e entry) due(now time.Time) bool {
 	return (e.stats.version() != e.before.version || e.before.unrecorded) && now.Sub(e.before.at) >= reportGap
 }
 
-// news returns the Receivers that are to be told of now, in order.
+// news returns the Receivers to report now, in order.
 func (r *Reporter) news(now time.Time) []entry {
 	known := make(map[*Stats]reported, len(r.reported))
 	served := make(map[string]time.Time) // by namespace
@@ -147,16 +147,16 @@ func (r *Reporter) news(now time.Time) []entry {
 			news = append(news, e)
 		}
 	}
-	r.reported = known // without those that are gone
+	r.reported = known // without deleted Receivers
 	return inTurn(news, served)
 }
 
-// rest returns the Receivers of which there is more to tell than refusals.
+// rest returns the Receivers with other news than refusals.
 func (r *Reporter) rest() []entry {
 	return slices.DeleteFunc(r.entries(), func(e entry) bool { return e.stats.authentic() == e.before.authentic && !e.before.unrecorded })
 }
 
-// entries returns the Receivers of which anything is counted, few of the many that a large cluster has.
+// entries returns the Receivers with any count, few of the many in a large cluster.
 func (r *Reporter) entries() []entry {
 	var all []entry
 	for _, source := range r.Sources {
@@ -169,7 +169,7 @@ func (r *Reporter) entries() []entry {
 	return all
 }
 
-// inTurn returns the Receivers that are told of next, in order. served are the times of the last report about any of a namespace.
+// inTurn returns the Receivers to report next, in order. served has the times of the last report about any Receiver of a namespace.
 func inTurn(news []entry, served map[string]time.Time) []entry {
 	for i := range news {
 		news[i].served = served[news[i].namespace()]
@@ -188,10 +188,10 @@ func inTurn(news []entry, served map[string]time.Time) []entry {
 	return next
 }
 
-// report tells of Receivers. What fails is news still.
+// report reports Receivers. A Receiver whose report fails stays in the news.
 func (r *Reporter) report(ctx context.Context, news []entry) {
 	for _, e := range news {
-		told := reported{version: e.stats.version(), authentic: e.stats.authentic()} // first: what is counted from here on is told of again
+		told := reported{version: e.stats.version(), authentic: e.stats.authentic()} // first: later counts are in the next report
 		var err error
 		if told.version != e.before.version {
 			err = r.put(ctx, DeliveriesPrefix+e.key+"/"+r.Replica, e.stats.Read())
@@ -227,8 +227,8 @@ func (r *Reporter) put(ctx context.Context, key string, d Deliveries) error {
 	return r.Reports.Put(ctx, key, value)
 }
 
-// record passes on the results of a Receiver, and reports whether there are none left. Those that could not be recorded wait in memory,
-// the older ones counted, for the next report.
+// record passes on the results of a Receiver, and reports whether none are left. Results that could not be recorded wait in memory for the
+// next report, the older ones as counts.
 func (r *Reporter) record(ctx context.Context, e entry) bool {
 	results := e.stats.take()
 	if results == nil {

@@ -22,7 +22,7 @@ type reportStore struct {
 	puts   []string
 	down   bool
 
-	results map[string][][]view.Webhook // by Receiver, what came in one call
+	results map[string][][]view.Webhook // by Receiver, the results of each call
 	full    bool
 }
 
@@ -58,7 +58,7 @@ func (b *reportStore) RecordWebhooks(_ context.Context, namespace, receiver stri
 	return nil
 }
 
-// take returns the keys that were put since it was last called.
+// take returns the keys that were put since the last call.
 func (b *reportStore) take() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -67,7 +67,7 @@ func (b *reportStore) take() []string {
 	return puts
 }
 
-// last returns what was last put about a Receiver.
+// last returns the last report about a Receiver.
 func (b *reportStore) last(receiver string) Deliveries {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -104,8 +104,8 @@ func reporting(t *testing.T, hooks []*Hook, test func(r *redelivery, b *reportSt
 	})
 }
 
-// Fails when a report is written at every tick or for every webhook, when what is no news is reported, and when a Receiver
-// nothing came in for is.
+// Fails when a report is written at every tick or for every webhook, when old news is reported again, and when a Receiver without webhooks
+// is reported.
 func TestOneReceiverIsReportedEveryFewSecondsWhileItHasNews(t *testing.T) {
 	hook, quiet := newHook(t, "team-a/hook"), newHook(t, "team-b/hook")
 	reporting(t, []*Hook{hook, quiet}, func(r *redelivery, b *reportStore) {
@@ -131,8 +131,8 @@ func TestOneReceiverIsReportedEveryFewSecondsWhileItHasNews(t *testing.T) {
 	})
 }
 
-// Fails when a sender without the token causes a report every few seconds; when what it caused is never told; and when it
-// delays the report about an authentic webhook.
+// Fails when a sender without the token causes a report every few seconds, when its refusals are never reported, and when they delay the
+// report about an authentic webhook.
 func TestRefusalsAloneAreReportedOnceAMinute(t *testing.T) {
 	hook := newHook(t, "team-a/hook")
 	reporting(t, []*Hook{hook}, func(r *redelivery, b *reportStore) {
@@ -190,7 +190,7 @@ func TestT6NamespacesTakeTurnsInBeingReported(t *testing.T) {
 	})
 }
 
-// Fails without the bound over all Receivers, when some are never told of under it, and when an old state is told.
+// Fails without the bound over all Receivers, when some are never reported under it, and when an old state is reported.
 func TestAFloodOverManyReceiversIsReportedAtABoundedRate(t *testing.T) {
 	t.Parallel()
 	const many = 200
@@ -234,7 +234,7 @@ func TestAReportThatFailedIsRepeated(t *testing.T) {
 	})
 }
 
-// Fails when a Receiver that became quiet keeps its memory of deliveries.
+// Fails when a quiet Receiver keeps its memory of webhooks.
 func TestWhatIsTooOldToCountIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook := newHook(t, "team-a/hook")
@@ -258,7 +258,7 @@ func TestWhatIsTooOldToCountIsForgotten(t *testing.T) {
 	})
 }
 
-// Fails when a Receiver that is gone is remembered.
+// Fails when a deleted Receiver is remembered.
 func TestAReporterForgetsAReceiverThatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook := newHook(t, "team-a/hook")
@@ -282,7 +282,7 @@ func TestAReporterForgetsAReceiverThatIsGone(t *testing.T) {
 	})
 }
 
-// resting is a Source of so many Receivers of which nothing is counted.
+// resting is a Source of this many Receivers without counts.
 type resting int
 
 func (n resting) Stats() iter.Seq2[string, *Stats] {
@@ -296,7 +296,7 @@ func (n resting) Stats() iter.Seq2[string, *Stats] {
 	}
 }
 
-// Fails when a look for news costs memory for Receivers of which nothing is counted: with ten thousand it was 4 MB a second.
+// Fails when a look for news costs memory for Receivers without counts: with ten thousand it was 4 MB a second.
 func TestAReporterCopiesNothingOfReceiversThatRest(t *testing.T) {
 	reporter, err := NewReporter(ReporterOptions{
 		Sources: []Source{resting(10_000)}, Reports: &reportStore{}, Records: &reportStore{}, Replica: "r1", Log: slog.New(slog.DiscardHandler),

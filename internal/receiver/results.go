@@ -11,31 +11,29 @@ import (
 )
 
 const (
-	// maxSingle bounds the webhooks of one Receiver that are told of one by one in a report: 7 KB of memory until they are told, and
-	// nothing for a Receiver that is quiet.
+	// maxSingle bounds the single results of one Receiver in a report: 7 KB of memory until the report, and nothing for a quiet Receiver.
 	maxSingle = 20
-	// maxShownTargets bounds in bytes the names of targets that are told of one webhook, maxShownTarget each of them. An object's name has
-	// at most 253 bytes, its kind 63.
+	// maxShownTargets bounds in bytes the names of targets that are shown of one webhook, maxShownTarget each of them. An object's name has at
+	// most 253 bytes, its kind 63.
 	maxShownTargets = 512
 	maxShownTarget  = 320
 )
 
-// Received is a webhook, or an event, as far as it is told of beside its answer.
+// Received is the part of a webhook, or of an event, that is shown beside its answer.
 type Received struct {
-	// ID is the sender's. It is told if Proved says that the sender proved to know the token, or that an event is about an object that
-	// is known.
+	// ID is the sender's. It is shown if Proved: the sender proved that it knows the token, or the event is about a known object.
 	ID     string
 	Proved bool
-	// Targets are TargetNames of what it asked to reconcile. They are not changed afterwards.
+	// Targets are the TargetNames of the webhook's triggers. They are not changed afterwards.
 	Targets []string
-	// Fault says of an accepted one why filters failed, safe to show.
+	// Fault is the reason, safe to show, why filters failed for an accepted webhook.
 	Fault string
 }
 
-// results are the webhooks of one Receiver that were not told of yet: the newest by senders who know the token one by one, up to
-// maxSingle, and all others counted under their result, of which there is a closed set.
+// results are the webhooks of one Receiver since its last report. The newest by senders that know the token are single results, up to
+// maxSingle. All others are counted under their result, of which there is a closed set.
 type results struct {
-	// single is in the order of arrival from index oldest on, and from its beginning again.
+	// single is a ring in the order of arrival: it begins at index oldest.
 	single  []single
 	oldest  int
 	counted []counted
@@ -51,14 +49,14 @@ type single struct {
 	length  int
 }
 
-// counted are several with one result.
+// counted are several webhooks with one result.
 type counted struct {
 	at     time.Time // of the last one
 	answer *answer.Answer
 	count  int64
 }
 
-// add takes in a webhook by a sender who knows the token, and only counts the oldest one where there is no room.
+// add adds a webhook by a sender that knows the token. If all places are taken, the oldest single result becomes a count.
 func (r *results) add(s single) {
 	if len(r.single) < maxSingle {
 		r.single = append(r.single, s)
@@ -84,10 +82,10 @@ func (r *results) count(c counted) {
 	}
 }
 
-// inOrder are the single ones, the oldest first.
+// inOrder returns the single results, the oldest first.
 func (r *results) inOrder() []single { return slices.Concat(r.single[r.oldest:], r.single[:r.oldest]) }
 
-// join takes in what came after.
+// join adds later results.
 func (r *results) join(later *results) {
 	for _, s := range later.inOrder() {
 		r.add(s)
@@ -97,7 +95,7 @@ func (r *results) join(later *results) {
 	}
 }
 
-// view tells of them as results of a Receiver, the newest last.
+// view returns the results as those of a Receiver, the newest last.
 func (r *results) view(namespace, receiver string) []view.Webhook {
 	all := make([]view.Webhook, 0, len(r.single)+len(r.counted))
 	told := func(at time.Time, a *answer.Answer, count int64) view.Webhook {
@@ -120,8 +118,8 @@ func (r *results) view(namespace, receiver string) []view.Webhook {
 	return all
 }
 
-// TargetNames names the targets of triggers for their owner, as "Kind/name" or "Kind with labels", each once. What goes beyond
-// maxShownTargets is left out.
+// TargetNames names the targets of triggers for their owner, as "Kind/name" or "Kind with labels", each once. Names beyond maxShownTargets
+// are left out.
 func TargetNames(triggers []event.Trigger) []string {
 	var names []string
 	for left := maxShownTargets; len(triggers) > 0; triggers = triggers[1:] {

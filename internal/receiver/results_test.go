@@ -21,7 +21,7 @@ import (
 	"notifier/internal/receiver/limit"
 )
 
-// told returns the results that were recorded of a Receiver, call by call, and forgets them.
+// told returns the recorded results of a Receiver, call by call, and removes them.
 func (b *reportStore) told(receiver string) [][]view.Webhook {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -36,8 +36,8 @@ func (b *reportStore) setFull(full bool) {
 	b.full = full
 }
 
-// Fails when a webhook is listed under another word, without what it asked for or with what it did not, or under the ID of a sender
-// that did not prove itself; and when one that is authentic is not listed by itself.
+// Fails when a webhook is listed under another word, or without the targets that it triggered, or with others. Also fails when it has the
+// ID of a sender that did not prove itself, and when an authentic webhook is not a single result.
 func TestEachWebhookIsListedWithWhatBecameOfIt(t *testing.T) {
 	hook := newHook(t, "team-a/hook", withEvents("push"), withTargets("app", "db"))
 	hook.RateLimit = limit.Budget{Rate: 0.001, Burst: 3}
@@ -83,7 +83,7 @@ func TestEachWebhookIsListedWithWhatBecameOfIt(t *testing.T) {
 	})
 }
 
-// Fails when a target is listed that no filter chose, and when it is not said why a filter failed.
+// Fails when a target is listed that no filter selected, and when the reason of a failed filter is missing.
 func TestWhatFiltersChoseIsListed(t *testing.T) {
 	hook := newHook(t, "team-a/hook", withTargets("app", "db"))
 	hook.Filter = &selection{triggers: hook.Targets[1:], failed: errors.New("resources[0].filter:\nno such key")}
@@ -101,8 +101,8 @@ func TestWhatFiltersChoseIsListed(t *testing.T) {
 	})
 }
 
-// T5: what is not authentic is listed by no write but that of a report, of which there is one a minute. Fails when a refusal writes
-// earlier or twice, when one is not counted, and when one has an ID or costs memory that grows.
+// T5: webhooks that are not authentic are written only with a report, of which there is one a minute. Fails when a refusal writes earlier
+// or twice, when a refusal is not counted, and when a refusal has an ID or costs memory that grows.
 func TestT5AFloodOfForgedWebhooksIsListedOnceAMinute(t *testing.T) {
 	hook := newHook(t, "team-a/hook")
 	reporting(t, []*Hook{hook}, func(r *redelivery, b *reportStore) {
@@ -119,7 +119,7 @@ func TestT5AFloodOfForgedWebhooksIsListedOnceAMinute(t *testing.T) {
 			}
 			counted += call[0].Count
 		}
-		// As many reports as there were before results were recorded.
+		// Recording results adds no reports.
 		if puts > 11 || len(told) != puts {
 			t.Errorf("a flood of ten minutes led to %d reports and %d writes of results, want 11 of each at most", puts, len(told))
 		}
@@ -129,7 +129,7 @@ func TestT5AFloodOfForgedWebhooksIsListedOnceAMinute(t *testing.T) {
 	})
 }
 
-// Fails when a webhook is not counted, when more are listed one by one than the bound, or other ones than the newest.
+// Fails when a webhook is not counted, when more single results are listed than the bound, or others than the newest.
 func TestOfAFloodTheNewestAreListedAndTheOthersCounted(t *testing.T) {
 	hook := newHook(t, "team-a/hook")
 	reporting(t, []*Hook{hook}, func(r *redelivery, b *reportStore) {
@@ -155,7 +155,7 @@ func TestOfAFloodTheNewestAreListedAndTheOthersCounted(t *testing.T) {
 	})
 }
 
-// Fails when results that could not be recorded are lost, when trying again writes more reports, and when reports wait for results.
+// Fails when results that could not be recorded are lost, when another try writes more reports, and when reports wait for results.
 func TestResultsThatCouldNotBeRecordedAreRecordedLater(t *testing.T) {
 	first, other := newHook(t, "team-a/hook"), newHook(t, "team-b/hook")
 	reporting(t, []*Hook{first, other}, func(r *redelivery, b *reportStore) {
@@ -185,7 +185,7 @@ func TestResultsThatCouldNotBeRecordedAreRecordedLater(t *testing.T) {
 	})
 }
 
-// Fails when what came in right before the end is not told.
+// Fails when webhooks right before the end are not reported.
 func TestTheEndTellsOfWhatCameInBefore(t *testing.T) {
 	hook := newHook(t, "team-a/hook")
 	var store *reportStore
@@ -199,7 +199,7 @@ func TestTheEndTellsOfWhatCameInBefore(t *testing.T) {
 	}
 }
 
-// Fails when results that are taken back are lost, or in another order than that of arrival.
+// Fails when restored results are lost, or are not in the order of arrival.
 func TestResultsThatAreTakenBackKeepTheirOrder(t *testing.T) {
 	stats := NewStats("u", time.Unix(0, 0))
 	count := func(from, to int) {
@@ -232,7 +232,7 @@ func TestResultsThatAreTakenBackKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// T6: fails when what is kept of a Receiver grows with what comes in, or stays when it was told.
+// T6: fails when the memory for a Receiver's results grows with its webhooks, or is kept after they were reported.
 func TestT6ResultsTakeALittleMemoryOfABusyReceiverAndNoneOfAQuietOne(t *testing.T) {
 	const receivers = 200
 	all := make([]*Stats, receivers)
@@ -266,7 +266,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// Fails when a target is named as another, twice, with what is not printable, or without a bound.
+// Fails when a target has the name of another, is named twice, with unprintable bytes, or without a bound.
 func TestTargetsAreNamedForTheirOwner(t *testing.T) {
 	targets := func(ts ...event.Target) (triggers []event.Trigger) {
 		for _, target := range ts {
@@ -295,7 +295,7 @@ func TestTargetsAreNamedForTheirOwner(t *testing.T) {
 	}
 }
 
-// hangingRecords do not answer.
+// hangingRecords is a Records that does not answer.
 type hangingRecords struct{}
 
 func (hangingRecords) RecordWebhooks(ctx context.Context, _, _ string, _ []view.Webhook) error {

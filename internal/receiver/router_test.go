@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// T5: the router is the first decoder of what is not authenticated. Whatever the request line says, a path that is not served to the
-// letter is answered 404 and nothing else, and nothing is published. Fails when a path is cleaned, decoded, or compared in part.
+// T5: the router is the first decoder of unauthenticated input. For any request line, a path that is not served to the letter is answered
+// 404 and publishes nothing. Fails when a path is cleaned, decoded, or compared in part.
 func FuzzRouter(f *testing.F) {
 	hook := newHook(f, "team-a/hook")
 	bus := &recorder{}

@@ -10,8 +10,8 @@ import (
 	"notifier/internal/receiver/verify"
 )
 
-// routes are the paths and methods of the public port. The path decides before the method does, so that the answer to another method does
-// not tell an unknown path from a known one.
+// routes returns the router of the public port. The path decides before the method does, so that the answer to another method does not
+// distinguish an unknown path from a known one.
 func (w *Webhooks) routes() http.Handler {
 	mux := chi.NewRouter()
 	mux.Post(hookPrefix+"{digest}", w.post)
@@ -31,8 +31,8 @@ func (w *Webhooks) post(rw http.ResponseWriter, r *http.Request) {
 	w.serve(rw, r, s)
 }
 
-// otherMethod answers a request of another method than POST, or of a method that the router does not know, whatever its path. A webhook of
-// some types may have any method.
+// otherMethod answers a request of another method than POST, or of a method that the router does not know, on any path. A webhook of some
+// types may have any method.
 func (w *Webhooks) otherMethod(rw http.ResponseWriter, r *http.Request) {
 	s, starting := w.table.lookup(r.RequestURI)
 	switch {

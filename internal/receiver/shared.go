@@ -17,7 +17,7 @@ import (
 // hookPanicked is the answer after a panic, if no other Receiver on the path has a better one.
 var hookPanicked = answer.Silent(http.StatusInternalServerError, "panic", "")
 
-// candidate is one of several Receivers on a path, and what it made of a request.
+// candidate is one of several Receivers on a path, with its outcome for a request.
 type candidate struct {
 	rt           *route
 	delivery     delivery
@@ -25,7 +25,7 @@ type candidate struct {
 	refusal, err error
 }
 
-// undecided reports whether it could not be said whether the request is authentic.
+// undecided reports whether the Receiver could not check if the request is authentic.
 func (c *candidate) undecided() bool {
 	if c.refusal != nil {
 		return errors.Is(c.refusal, oidc.ErrIssuerUnavailable) || errors.Is(c.refusal, limit.ErrNoTurn)
@@ -33,8 +33,8 @@ func (c *candidate) undecided() bool {
 	return !c.delivery.authentic
 }
 
-// serveAll serves a request on a path that several Receivers have. They verify it at the same time, each for itself, and those that find
-// it authentic are served. Receivers that take the path for proof are tried last, if no other may have been meant.
+// serveAll serves a request on a path that several Receivers have. They verify it at the same time, each for itself, and those that find it
+// authentic are served. Receivers that take the path for proof are tried last, if the request cannot have been for another.
 //
 // The outcome of one Receiver is not shown to another. A request counts for the Receivers that find it authentic, or else for one of them.
 func (w *Webhooks) serveAll(rw http.ResponseWriter, r *http.Request, s *pathRoutes) *answer.Answer {
@@ -56,7 +56,7 @@ func (w *Webhooks) serveAll(rw http.ResponseWriter, r *http.Request, s *pathRout
 	return w.conclude(r, candidates)
 }
 
-// try has Receivers verify a request and act on it: those that take the path for proof, or the others.
+// try lets Receivers verify a request and act on it: those that take the path for proof, or the others.
 func (w *Webhooks) try(ctx context.Context, body *sharedBody, routes []*route, byPath bool) []candidate {
 	candidates := make([]candidate, 0, len(routes))
 	for _, rt := range routes {
@@ -80,9 +80,9 @@ func (w *Webhooks) try(ctx context.Context, body *sharedBody, routes []*route, b
 	return candidates
 }
 
-// conclude records what became of a request, and returns the answer: that it was not stored if that is so for one for whom it is
-// authentic, else the best that one of them gives, since what the others lack is their own. Where it is authentic for nobody the sender
-// is to try again if that could not be said, and else hears from the first.
+// conclude records the outcome of a request, and returns its answer. If a Receiver that found it authentic could not store it, that is the
+// answer. Else the answer is the best of those Receivers, since the failings of the others are their own. If no Receiver found it
+// authentic, the answer is that of the first that could not decide, so that the sender tries again, or else of the first.
 func (w *Webhooks) conclude(r *http.Request, candidates []candidate) *answer.Answer {
 	var best *answer.Answer
 	for i := range candidates {
@@ -107,8 +107,8 @@ func (w *Webhooks) conclude(r *http.Request, candidates []candidate) *answer.Ans
 	return c.answer
 }
 
-// sharedBody is the body of a request that several Receivers verify. It is read once, as soon as one of them asks for it, and held
-// until all are done.
+// sharedBody is the body of a request that several Receivers verify. It is read once, when the first of them asks for it, and kept until
+// all are done.
 type sharedBody struct {
 	request *http.Request
 	held    limit.Body
@@ -116,7 +116,7 @@ type sharedBody struct {
 	err     error
 }
 
-// forOne is the request as one of the Receivers sees it.
+// forOne returns the request for one of the Receivers.
 func (b *sharedBody) forOne(ctx context.Context) *http.Request {
 	r := b.request.WithContext(ctx)
 	r.Body = &sharedReader{body: b}
@@ -150,7 +150,7 @@ func (s *sharedReader) Read(p []byte) (int, error) {
 
 func (*sharedReader) Close() error { return nil }
 
-// keep reads a body into memory, into the request's own capacity or, if others read it as well, into theirs.
+// keep reads a body into memory, within the request's own capacity or, if other Receivers read it as well, the shared one.
 func keep(r *http.Request, p *permit) ([]byte, error) {
 	if shared, ok := r.Body.(*sharedReader); ok {
 		return shared.all()
@@ -159,7 +159,7 @@ func keep(r *http.Request, p *permit) ([]byte, error) {
 	return p.body.Bytes, err
 }
 
-// unanswered is where a Receiver among several answers to: its answer is one of several, and the connection is not its own.
+// unanswered is the response writer of a Receiver among several. It discards: the answer is one of several, and the connection is shared.
 type unanswered struct{}
 
 func (unanswered) Header() http.Header         { return http.Header{} }

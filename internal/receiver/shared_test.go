@@ -18,7 +18,7 @@ import (
 	"notifier/internal/receiver/verify"
 )
 
-// withToken makes the hook's verifier one of a type with another token.
+// withToken gives the hook a verifier of kind with another token.
 func withToken(t testing.TB, kind, secret string) hookOption {
 	return func(h *Hook) {
 		v, err := verify.New(kind, verify.Credentials{Token: []byte(secret)})
@@ -29,7 +29,7 @@ func withToken(t testing.TB, kind, secret string) hookOption {
 	}
 }
 
-// reached are the namespaces of what was published, in order and once each.
+// reached returns the namespaces of the published triggers, in order and once each.
 func reached(bus *recorder) []string {
 	var namespaces []string
 	for _, t := range bus.Published {
@@ -39,7 +39,7 @@ func reached(bus *recorder) []string {
 	return slices.Compact(namespaces)
 }
 
-// countingReader says whether a body was read.
+// countingReader counts the bytes that were read of a body.
 type countingReader struct {
 	strings.Reader
 	read atomic.Int64
@@ -51,8 +51,8 @@ func (c *countingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// T1: an older Receiver whose name and namespace make the path of another tenant's, which has no token. Fails when it gets that one's
-// webhooks, keeps them from it, learns that they came, or shows in the answer to anyone.
+// T1: an older Receiver's name and namespace make the path of another tenant's Receiver, which has no token. Fails when the older one gets
+// the other's webhooks, takes them from it, learns of them, or changes the answer to a sender.
 func TestT1AnAttackerOnAPathWithoutATokenGetsAndHindersNothing(t *testing.T) {
 	path := Path("", "app", "team-a")
 	if path != Path("", "appte", "am-a") {
@@ -118,7 +118,8 @@ func TestT1AnAttackerOnAPathWithoutATokenGetsAndHindersNothing(t *testing.T) {
 	}
 }
 
-// Two Receivers whose tokens, names and namespaces make one path. Fails when one is not served what it can verify, or is what it cannot.
+// Two Receivers whose tokens, names and namespaces make one path. Fails when a Receiver does not get the webhooks that it can verify, or
+// gets others.
 func TestT1EachReceiverOnAPathIsServedWhatItsOwnKeyVerifies(t *testing.T) {
 	path := Path(token, "main", "payments")
 	if path != Path(token+"ma", "in", "payments") {
@@ -136,7 +137,7 @@ func TestT1EachReceiverOnAPathIsServedWhatItsOwnKeyVerifies(t *testing.T) {
 	}{
 		{token, []string{"payments"}},
 		{token + "ma", []string{"ments"}},
-		{"nobody's", []string{"third"}}, // who asks for no proof and has a path that is a secret, when nobody else may have been meant
+		{"nobody's", []string{"third"}}, // asks for no proof and has a secret path, if no other Receiver can be meant
 	} {
 		bus.Published = nil
 		if resp := do(handler, push(path, step.key, `{"ref":"main"}`)); resp.StatusCode != http.StatusOK {
@@ -148,8 +149,9 @@ func TestT1EachReceiverOnAPathIsServedWhatItsOwnKeyVerifies(t *testing.T) {
 	}
 }
 
-// T3, T6: what one Receiver makes of a webhook shows to no other, but that it was stored for all. Fails when a Receiver that is suspended,
-// does not list the event, or panics shows in the answer to a webhook that another one took, and when one that was not stored does not.
+// T3, T6: a Receiver's outcome changes nothing for another; only the answer shows that one could not store the webhook. Fails when a
+// Receiver that is suspended, does not list the event, or panics shows in the answer to a webhook that another one accepted. Also fails
+// when the answer hides that one did not store it.
 func TestT3OfSeveralReceiversOnAPathNoneHindersAnother(t *testing.T) {
 	path := Path(token, "main", "payments")
 	one, two := newHook(t, "payments/main", onPath(path), created(2)), "ments/mainpay"
@@ -194,9 +196,9 @@ func (brokenVerifier) Begin(context.Context, http.Header) (verify.Check, error) 
 	panic("a fault of ours")
 }
 
-// T5: several Receivers on a path make a rejected webhook no dearer for anyone but by their checks. Fails when the body of one whose
-// headers prove nothing is read, when it is read beyond its bound or held after the answer, and when a flood of failures is not
-// charged, or charged to a sender who knows the token.
+// T5: several Receivers on a path make a rejected webhook dearer only by their checks. Fails when a body is read although the headers prove
+// nothing, when it is read beyond its bound, and when it is kept after the answer. Also fails when a flood of failures is not charged, or
+// is charged to a sender that knows the token.
 func TestT5ARejectedWebhookOfSeveralReceiversIsCheap(t *testing.T) {
 	path := Path(token, "main", "payments")
 	limits := unlimited()

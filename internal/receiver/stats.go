@@ -9,15 +9,15 @@ import (
 	"notifier/internal/receiver/answer"
 )
 
-// maxShownID bounds in bytes a delivery's ID in a status.
+// maxShownID bounds in bytes a webhook's ID in a status.
 const maxShownID = 128
 
 // maxFault bounds in bytes the text of a failed filter in a status.
 const maxFault = 512
 
-// Deliveries is what came in for one Receiver on one replica since Since, webhooks or events. Nothing in it is secret.
+// Deliveries counts the webhooks or events of one Receiver on one replica since Since. Nothing in it is secret.
 type Deliveries struct {
-	// UID is the Receiver's, so that what is told of a deleted one is not shown on its successor.
+	// UID is the Receiver's, so that counts of a deleted Receiver are not shown on its successor.
 	UID       string    `json:"uid"`
 	Since     time.Time `json:"since"`
 	Accepted  int64     `json:"accepted,omitempty"`
@@ -27,21 +27,21 @@ type Deliveries struct {
 	Failed    int64     `json:"failed,omitempty"`
 	Last      Outcome   `json:"last,omitzero"`
 	LastError Outcome   `json:"lastError,omitzero"`
-	// PreviousToken is when the last authentic webhook came over the path of a previous token.
+	// PreviousToken is the time of the last authentic webhook over the path of a previous token.
 	PreviousToken time.Time `json:"previousToken,omitzero"`
 }
 
-// Outcome is one webhook or event and what became of it; the zero value is none.
+// Outcome is one webhook or event and its result; the zero value is none.
 type Outcome struct {
 	Time time.Time `json:"time"`
-	// ID is the sender's, of an accepted webhook only, in printable ASCII.
+	// ID is the sender's, only of an accepted webhook, in printable ASCII.
 	ID     string `json:"id,omitempty"`
 	Result string `json:"result"`
 	Reason string `json:"reason,omitempty"`
 }
 
-// Stats counts what came in for one Receiver, as long as it is the same object. Counting takes a lock that nobody holds for longer than
-// it takes to copy an ID. It allocates for the first few webhooks after a report, and for no others.
+// Stats counts the webhooks or events of one Receiver, as long as it is the same object. Counting takes a lock that is kept for no longer
+// than the copy of an ID. It allocates for the first few webhooks after a report, and for no others.
 type Stats struct {
 	UID                                                  string
 	Since                                                time.Time
@@ -59,14 +59,14 @@ type Stats struct {
 		id     [maxShownID]byte
 		length int
 	}
-	// results are what take has not returned yet, nil for nothing.
+	// results are those since the last take, nil for none.
 	results *results
 }
 
-// NewStats counts for the Receiver with this UID from now on.
+// NewStats returns the Stats of the Receiver with this UID, counting from now on.
 func NewStats(uid string, now time.Time) *Stats { return &Stats{UID: uid, Since: now} }
 
-// Count counts one answer to a request of the Receiver, or what would have been the answer to an event.
+// Count counts one answer to a request of the Receiver, or the corresponding answer for an event.
 func (s *Stats) Count(a *answer.Answer, of Received, now time.Time) {
 	s.note(a, of, now)
 	switch {
@@ -81,7 +81,8 @@ func (s *Stats) Count(a *answer.Answer, of Received, now time.Time) {
 	}
 }
 
-// note keeps what became of a webhook until take. It is called before the webhook is counted, so that a report that has the count has this.
+// note keeps the result of a webhook until take. It is called before the webhook is counted, so that a report with the count has the result
+// too.
 func (s *Stats) note(a *answer.Answer, of Received, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +98,7 @@ func (s *Stats) note(a *answer.Answer, of Received, now time.Time) {
 	s.results.add(one)
 }
 
-// take returns what came in since it was last called, nil for nothing. What could not be told is given back to restore.
+// take returns the results since the last call, nil for none. The caller restores results that could not be recorded.
 func (s *Stats) take() *results {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +107,7 @@ func (s *Stats) take() *results {
 	return r
 }
 
-// restore takes back what could not be told.
+// restore puts back results that could not be recorded.
 func (s *Stats) restore(r *results) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,15 +142,15 @@ func (s *Stats) fail(a *answer.Answer, now time.Time) {
 	s.fault.Store(a)
 }
 
-// proved notes that a webhook was authentic, whatever is answered. It is called before that answer is counted.
+// proved notes that a webhook was authentic, for any answer. It is called before that answer is counted.
 func (s *Stats) proved(h *Hook, now time.Time) {
 	if h.Previous {
 		s.previousAt.Store(now.UnixNano())
 	}
 }
 
-// filtered notes that filters failed for an authentic webhook, and returns why in a form that is safe to show. Filters say it without
-// quoting the webhook.
+// filtered notes that filters failed for an authentic webhook, and returns the reason in a form that is safe to show. Filters' errors do
+// not quote the webhook.
 func (s *Stats) filtered(failed error, now time.Time) (why string) {
 	why = printable(failed.Error(), maxFault)
 	s.fail(&answer.Answer{Result: "filter", Reason: why}, now)
@@ -157,15 +158,15 @@ func (s *Stats) filtered(failed error, now time.Time) (why string) {
 	return why
 }
 
-// version changes with everything that is counted. Counts are made last, so that what one tells of is there to be read.
+// version changes with every count. Counts are made last, so that the data of a new version is already there to be read.
 func (s *Stats) version() int64 {
 	return s.accepted.Load() + s.refused.Load() + s.failed.Load() + s.others.Load()
 }
 
-// authentic changes with what is counted of senders who know the token, and with nothing that others can cause.
+// authentic changes with every count that a sender with the token caused, and with no other.
 func (s *Stats) authentic() int64 { return s.accepted.Load() + s.others.Load() }
 
-// Read returns what was counted.
+// Read returns the counts.
 func (s *Stats) Read() Deliveries {
 	d := Deliveries{
 		UID: s.UID, Since: s.Since.UTC(), Accepted: s.accepted.Load(), Folded: s.folded.Load(), Duplicate: s.duplicate.Load(),
@@ -185,7 +186,7 @@ func (s *Stats) Read() Deliveries {
 	return d
 }
 
-// printable is text of at most max bytes with a question mark for all that is not printable ASCII.
+// printable returns text of at most max bytes, with a question mark for each byte that is not printable ASCII.
 func printable(text string, max int) string {
 	b := []byte(text[:min(len(text), max)])
 	for i, c := range b {

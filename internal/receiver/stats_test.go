@@ -15,7 +15,7 @@ import (
 	"notifier/internal/receiver/limit"
 )
 
-// deliveries is what was counted for a hook's Receiver.
+// deliveries returns the counts of a hook's Receiver.
 func (r *redelivery) deliveries(hook *Hook) Deliveries {
 	r.t.Helper()
 	rt := r.table.first(hook.Path)
@@ -25,8 +25,8 @@ func (r *redelivery) deliveries(hook *Hook) Deliveries {
 	return rt.stats.Read()
 }
 
-// Fails when an outcome is counted under another word, when a refused one counts as the last accepted, and when what is counted
-// is another Receiver's.
+// Fails when an outcome is counted under another word, when a refused webhook counts as the last accepted, and when another Receiver's
+// webhooks are counted.
 func TestWhatComesInIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limits := unlimited()
@@ -86,8 +86,8 @@ func TestWhatComesInIsCounted(t *testing.T) {
 	})
 }
 
-// Who rotates a token reads there whether the old one is still in use. Fails when the path of the present token counts, when a webhook
-// that is not authentic does, and when one that is authentic counts only if it triggers.
+// PreviousToken shows during a rotation whether the old token is still in use. Fails when the path of the present token counts, when an
+// unauthentic webhook counts, and when an authentic one counts only if it triggers.
 func TestTheLastUseOfThePreviousTokenIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook, previous := newHook(t, "team-a/hook", withEvents("push")), newHook(t, "team-a/hook", withEvents("star"))
@@ -121,7 +121,7 @@ func TestTheLastUseOfThePreviousTokenIsTold(t *testing.T) {
 	})
 }
 
-// Fails when a failed filter is not shown, or its text as it is.
+// Fails when a failed filter is not shown, or when its text is shown unchanged.
 func TestAFailedFilterIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook := newHook(t, "team-a/hook")
@@ -136,7 +136,7 @@ func TestAFailedFilterIsShown(t *testing.T) {
 	})
 }
 
-// E7: fails when the ID is shown as it came, or at any length.
+// E7: fails when the ID is shown unchanged, or at any length.
 func TestAShownIDIsShortAndPrintable(t *testing.T) {
 	for id, want := range map[string]string{
 		"72d3162e-cc78-11e3-81ab-4c9367dc0958": "72d3162e-cc78-11e3-81ab-4c9367dc0958",
@@ -151,7 +151,7 @@ func TestAShownIDIsShortAndPrintable(t *testing.T) {
 	}
 }
 
-// Fails when counting makes an object, which a flood would make by the thousand.
+// Fails when counting allocates an object: a flood would allocate thousands.
 func TestCountingAllocatesNothing(t *testing.T) {
 	stats := NewStats("u", time.Unix(0, 0))
 	for name, a := range map[string]*answer.Answer{"accepted": hookAccepted, "duplicate": hookDuplicate, "refused": hookUnlisted, "failed": hookBusy} {

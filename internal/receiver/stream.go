@@ -10,13 +10,13 @@ import (
 
 var streams = sync.Pool{New: func() any { return new(bodyStream) }}
 
-// bodyStream is what it takes to read a body that is not kept.
+// bodyStream is the state for reading a body that is not kept.
 type bodyStream struct {
 	buffer [limit.BufferSize]byte
 	digest maphash.Hash
 }
 
-// stream reads the body to its end into check, and returns the body's digest; limit.ErrTooLarge says that it goes on beyond MaxBody.
+// stream reads the body to its end into check, and returns the body's digest, or limit.ErrTooLarge if the body is longer than MaxBody.
 func stream(check io.Writer, body io.Reader, seed maphash.Seed) (bodyDigest, error) {
 	r := streams.Get().(*bodyStream)
 	defer streams.Put(r)

@@ -11,12 +11,11 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// ErrPathFull says that a path has as many Receivers as it may have. A namespace that is alone in its choice of
-// names and tokens never meets it.
+// ErrPathFull is the error for a path with as many Receivers as it may have. It cannot occur in a namespace that is alone in its choice of
+// names and tokens.
 var ErrPathFull = errors.New("too many Receivers have this webhook path; use another name or token")
 
-// Table is what is served: the hooks of all Receivers by path. Looking a path up takes no lock; a change costs what it
-// changes, whatever the number of Receivers.
+// Table has the hooks of all Receivers by path. A lookup takes no lock. The cost of a change does not depend on the number of Receivers.
 type Table struct {
 	limits   Limits
 	all      capacity
@@ -27,12 +26,12 @@ type Table struct {
 	mu      sync.Mutex
 	owners  map[string]*owner
 	tenants map[string]*tenant
-	// claims are the hooks that want a path, by priority.
+	// claims are the hooks that claim a path, by priority.
 	claims map[string][]*route
 }
 
-// route is a hook as it is served, with the state that belongs to its path, its Receiver and its namespace. That state
-// outlives the hook: a Receiver's edit must not refill its budgets.
+// route is a hook as it is served, with the state that belongs to its path, its Receiver and its namespace. That state outlives the hook:
+// an edit of the Receiver must not refill its budgets.
 type route struct {
 	hook   *Hook
 	path   *pathState
@@ -56,13 +55,13 @@ type owner struct {
 	namespace  string
 	deliveries *rate.Limiter
 	paths      map[string]*pathState
-	// stats and seen are those of the object with stats.UID: a Receiver that is made again begins anew.
+	// stats and seen are those of the object with stats.UID: a Receiver that is created again starts with new ones.
 	stats *Stats
 	seen  *redeliveries
 }
 
-// tenant is the state of one namespace, kept while it has a Receiver, and until nothing of it is in use: who creates its Receivers
-// again gets no second capacity, and no budget that is full again.
+// tenant is the state of one namespace. It is kept while the namespace has a Receiver, and then until none of it is in use. So a tenant
+// that creates its Receivers again gets no second capacity and no refilled budget.
 type tenant struct {
 	receivers  int
 	capacity   capacity
@@ -70,7 +69,7 @@ type tenant struct {
 }
 
 // NewTable returns an empty table. moved is called, from within Put and Delete, with the key of another Receiver that gained or lost a
-// place on a full path by the call; it may be nil, and must not call the table.
+// place on a full path by the call. It may be nil, and must not call the table.
 func NewTable(limits Limits, moved func(owner string)) (*Table, error) {
 	if err := limits.validate(); err != nil {
 		return nil, fmt.Errorf("webhook limits: %w", err)
@@ -85,10 +84,11 @@ func NewTable(limits Limits, moved func(owner string)) (*Table, error) {
 	}, nil
 }
 
-// Put makes hooks all that the Receiver with this key ("namespace/name") serves, the first under the path that its owner is told,
-// the others under paths on their way out. A path that it served before and still serves is never missing in between.
-// ErrPathFull says that the first path has no place left: the claim stands, and is served when another gives its place up. The same
-// holds for the other paths, but is no error: a path that was never served is no loss. With any other error the Receiver serves
+// Put replaces all hooks of the Receiver with this key ("namespace/name"). The first has the path that the owner is shown, the others have
+// paths that are being phased out. A path that was served before and is still served stays available throughout.
+//
+// ErrPathFull says that the first path has no place left: the claim is kept, and is served when another Receiver frees its place. The same
+// applies to the other paths, but is no error: nothing is lost with a path that was never served. With any other error the Receiver serves
 // nothing.
 func (t *Table) Put(key string, hooks ...*Hook) error {
 	var errs []error
@@ -136,7 +136,7 @@ func (t *Table) Put(key string, hooks ...*Hook) error {
 	return nil
 }
 
-// Delete ends the service of the Receiver with this key.
+// Delete removes all hooks of the Receiver with this key.
 func (t *Table) Delete(key string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -153,21 +153,21 @@ func (t *Table) Delete(key string) {
 	t.forget(o.namespace, n, time.Now())
 }
 
-// forget ends the state of a namespace that has no Receiver, once its capacity is empty and its budget full.
+// forget removes the state of a namespace that has no Receiver, once its capacity is free and its budget full.
 func (t *Table) forget(namespace string, n *tenant, now time.Time) {
 	if n.receivers > 0 || n.deliveries.Limit() != rate.Inf && n.deliveries.TokensAt(now) < float64(n.deliveries.Burst()) {
 		return
 	}
-	// What has capacity of any sort in use has a place in use.
+	// Any use of capacity includes a place.
 	if n.capacity.requests.Idle() {
 		delete(t.tenants, namespace)
 	}
 }
 
-// Complete says that every Receiver present at start was put: from now on an unknown path is 404, before it is 503.
+// Complete declares that every Receiver present at start was put: from now on an unknown path is 404, before it is 503.
 func (t *Table) Complete() { t.complete.Store(true) }
 
-// own returns the state of a Receiver, made if need be, under the budget that h asks for.
+// own returns the state of a Receiver, made if needed, with the budget of h.
 func (t *Table) own(key string, h *Hook) *owner {
 	budget := h.RateLimit.Within(t.limits.Receiver)
 	if o := t.owners[key]; o != nil {
@@ -185,8 +185,8 @@ func (t *Table) own(key string, h *Hook) *owner {
 	return o
 }
 
-// lookup returns who stands behind the request URI, nil for nobody, and whether that may be only for now. Completeness is read
-// first: a path that is put between the two reads is found, and never taken for unknown.
+// lookup returns the Receivers of the request URI, nil for none, and whether none may be found only because the table is not complete.
+// Completeness is read first: a path that is put between the two reads is found, and never reported as unknown.
 func (t *Table) lookup(uri string) (s *pathRoutes, starting bool) {
 	starting = !t.complete.Load()
 	v, ok := t.routes.Load(uri)
@@ -196,7 +196,7 @@ func (t *Table) lookup(uri string) (s *pathRoutes, starting bool) {
 	return v.(*pathRoutes), false
 }
 
-// expire gives the memory back of what is remembered and too old to count, and of namespaces that have gone.
+// expire frees the memory of webhooks that are too old to be remembered, and of namespaces without Receivers.
 func (t *Table) expire(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -208,7 +208,7 @@ func (t *Table) expire(now time.Time) {
 	}
 }
 
-// Stats implements Source. It forgets what is too old to count, and is locked until the caller has seen all.
+// Stats implements Source. It expires old entries first, and keeps the table locked until the caller has seen all.
 func (t *Table) Stats() iter.Seq2[string, *Stats] {
 	return func(yield func(string, *Stats) bool) {
 		t.expire(time.Now())

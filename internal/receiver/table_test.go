@@ -25,7 +25,7 @@ func served(table *Table, path string) string {
 func created(at int64) hookOption   { return func(h *Hook) { h.Created = time.Unix(at, 0) } }
 func onPath(path string) hookOption { return func(h *Hook) { h.Path = path } }
 
-// served are the names of the Receivers behind a path.
+// servedOn returns the names of the Receivers that serve path.
 func servedOn(table *Table, path string) []string {
 	s, _ := table.lookup(path)
 	if s == nil {
@@ -38,8 +38,8 @@ func servedOn(table *Table, path string) []string {
 	return keys
 }
 
-// T1: the path's digest does not tell where the name ends and the namespace begins. Fails when one of two Receivers keeps the path from
-// the other, when either is told that there is another, or when their order depends on that of the Puts.
+// T1: the path's digest does not separate the name from the namespace. Fails when one of two Receivers keeps the path from the other, when
+// either learns of the other, or when their order depends on that of the Puts.
 func TestT1ReceiversWithOnePathAreAllServed(t *testing.T) {
 	path := Path(token, "main", "payments") // = Path(token, "mainpay", "ments")
 	if path != Path(token, "mainpay", "ments") {
@@ -85,8 +85,8 @@ func TestT1ReceiversWithOnePathAreAllServed(t *testing.T) {
 	}
 }
 
-// T1: the path of a type without a token is no secret, so another namespace can choose a token that makes it, and takes it for proof.
-// Fails when it is served there, or told why not.
+// T1: the path of a type without a token is no secret. So another namespace can choose a token that makes the path, with a type that takes
+// the path for proof. Fails when that Receiver is served there, or learns the reason.
 func TestT1APathWithoutATokenIsNoProof(t *testing.T) {
 	path := Path("", "app", "team-a")
 	if path != Path("app", "te", "am-a") {
@@ -120,8 +120,8 @@ func TestT1APathWithoutATokenIsNoProof(t *testing.T) {
 	}
 }
 
-// What a webhook costs is bounded. Fails when there is no bound, when a namespace's many keep another namespace's one out, when who is
-// kept out is not told, or not told that there is capacity again.
+// The cost of a webhook is bounded. Fails without a bound, when a namespace's many Receivers exclude another namespace's only one, when an
+// excluded Receiver is not notified, and when it is not notified of a free place.
 func TestT5ThePlacesOnOnePathAreBoundedAndSharedByNamespaces(t *testing.T) {
 	path := Path(token, "main", "payments")
 	var moved []string
@@ -150,7 +150,7 @@ func TestT5ThePlacesOnOnePathAreBoundedAndSharedByNamespaces(t *testing.T) {
 	put("one/young", 200, nil)
 	put("many/last", 100, ErrPathFull)
 	put("many/last", 0, nil)
-	// A path on its way out that has no place is no error.
+	// A path that is being phased out and has no place is no error.
 	if err := table.Put("many/two", newHook(t, "many/two", onPath(Path("next", "two", "many"))),
 		newHook(t, "many/two", onPath(path), created(300))); err != nil {
 		t.Error(err)
@@ -190,7 +190,7 @@ func TestAHookThatIsNotFitIsNotServed(t *testing.T) {
 	}
 }
 
-// Fails when Put deletes what a Receiver served before it stores what it serves now.
+// Fails when Put deletes a Receiver's old paths before it stores the new ones.
 func TestAPathThatStaysIsNeverMissingDuringAPut(t *testing.T) {
 	table := newTable(t, unlimited())
 	stays := newHook(t, "team-a/hook")
@@ -230,7 +230,7 @@ func TestAPathThatStaysIsNeverMissingDuringAPut(t *testing.T) {
 	}
 }
 
-// Fails when a Put makes the budgets anew: every edit of a Receiver would refill them.
+// Fails when a Put creates new budgets: every edit of a Receiver would refill them.
 func TestBudgetsOutliveAnEdit(t *testing.T) {
 	table := newTable(t, DefaultLimits(), newHook(t, "team-a/hook"))
 	path := newHook(t, "team-a/hook").Path
@@ -244,8 +244,8 @@ func TestBudgetsOutliveAnEdit(t *testing.T) {
 	}
 }
 
-// T6: fails when a namespace that deletes its last Receiver and creates it again has all its capacity and budget again, while it holds
-// the first or has used up the budget; and when its state is kept for ever.
+// T6: a namespace deletes its last Receiver and creates it again. Fails when it then has all its capacity and budget again, while it uses
+// the first capacity or has used up the budget; and when its state is kept for ever.
 func TestT6ANamespaceThatComesBackHasTheRoomThatItLeft(t *testing.T) {
 	for name, use := range map[string]func(*Table, *route) (end func()){
 		"a place": func(table *Table, rt *route) func() {

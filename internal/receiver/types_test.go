@@ -16,11 +16,11 @@ import (
 	"notifier/internal/receiver/verify"
 )
 
-// Fails when another method is refused for the types that Flux documents to answer any, or is taken for another type, by inheritance from
-// generic too, and when it spares a signature.
+// Fails when another method is refused for the types that Flux documents to answer any, or is accepted for another type, also by
+// inheritance from generic. Also fails when it makes a signature unnecessary.
 func TestGenericTypesTakeAnyMethodAndNoOthersDo(t *testing.T) {
 	for _, kind := range verify.Types() {
-		// Those that need more than a token do not inherit from generic.
+		// Types that need more than a token do not inherit from generic.
 		if !verify.NeedsSecret(kind) || kind == "gcr" || kind == "standard-webhooks" {
 			continue
 		}
@@ -42,7 +42,7 @@ func TestGenericTypesTakeAnyMethodAndNoOthersDo(t *testing.T) {
 	}
 }
 
-// Fails when a path that Receivers of several types share takes the method of one type for another, or of none for all.
+// Fails when a path of Receivers of several types accepts the method of one type for another, or of none for all.
 func TestOnASharedPathAMethodCountsForTheTypesThatTakeIt(t *testing.T) {
 	github, generic := newHook(t, "team/app"), newHook(t, "tea/mapp", withType(t, "generic"))
 	github.Path = Path(token, "app", "team")
@@ -70,7 +70,7 @@ func TestOnASharedPathAMethodCountsForTheTypesThatTakeIt(t *testing.T) {
 	}
 }
 
-// Fails when a ping triggers or is refused, and when the ID of a delivery is lost.
+// Fails when a ping triggers or is refused, and when the ID of a webhook is lost.
 func TestACRPingIsAnsweredAndTriggersNothing(t *testing.T) {
 	hook := newHook(t, "team/app", withType(t, "acr"), withEvents("push"))
 	for body, want := range map[string]struct {
@@ -89,16 +89,16 @@ func TestACRPingIsAnsweredAndTriggersNothing(t *testing.T) {
 	}
 }
 
-// What the limits of the work of one namespace are about: how long a webhook waits for its turn, and what is a large event or document.
+// The limits of one namespace's work: the longest wait for a turn, and the least sizes of a large event and of a large document.
 const (
 	longest       = 2 * time.Second
 	largeEvent    = 1 << 20 / 160
 	largeDocument = 32 << 20
 )
 
-// T6: events are decoded in their namespace's turn, which each may need 10 MB and 20 ms for. Fails when they take none, when one of a
-// Receiver's is not also its namespace's, when another namespace waits, when who waits does so for ever, and when that is refused
-// as if the event were unfit: the sender would not send it again.
+// T6: events are decoded in their namespace's turn, since each may need 10 MB and 20 ms. Fails when they take no turn, when a Receiver's
+// turn is not also its namespace's, when another namespace waits, and when a wait has no end. Also fails when such an event is refused as
+// if it were unfit: the sender would not send it again.
 func TestT6CDEventsTakeTheirNamespacesTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		share := limit.NewShare()
@@ -152,8 +152,8 @@ func TestT6CDEventsTakeTheirNamespacesTurn(t *testing.T) {
 	})
 }
 
-// The whole way over a real socket: discovery, keys, the handler, the trigger, and the tenant's own words in the answer. Fails when
-// the sender is not told which validation does not hold, and when an issuer that is down is the sender's fault.
+// The whole way over a real socket: discovery, keys, the handler, the trigger, and the tenant's own words in the answer. Fails when the
+// answer does not name the failed validation, and when an unavailable issuer counts as the sender's fault.
 func TestGenericOIDCThroughTheHandler(t *testing.T) {
 	issuer := oidctest.New(t, "", "a")
 	server := httptest.NewServer(issuer)
@@ -192,8 +192,8 @@ func TestGenericOIDCThroughTheHandler(t *testing.T) {
 	server.CloseClientConnections()
 }
 
-// Invariant T6: fails when a namespace's tokens are tried all at once, which multiplies what one takes, and when the one that has to
-// wait in vain is told that it is not authentic.
+// Invariant T6: fails when a namespace's tokens are checked all at once, which multiplies the cost of one, and when a token that waited in
+// vain is answered as not authentic.
 func TestT6TokensWaitForTheirNamespacesTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		issuer := oidctest.New(t, issuerURL, "a")
@@ -226,7 +226,7 @@ func TestT6TokensWaitForTheirNamespacesTurn(t *testing.T) {
 	})
 }
 
-// reading is a filter that selects nothing and remembers what it read.
+// reading is a filter that selects nothing and remembers the documents that it read.
 type reading struct {
 	body      bool
 	documents *[]string
@@ -243,7 +243,7 @@ func (f reading) Select(_ context.Context, _ map[string]any, document []byte) ([
 	return nil, nil
 }
 
-// Fails when the handler hands filters the body as it came, or keeps it for a filter that does not read it.
+// Fails when the handler passes filters the body unchanged, or keeps it for a filter that does not read it.
 func TestTheEndpointHandsFiltersTheDocument(t *testing.T) {
 	for _, reads := range []bool{true, false} {
 		var read []string

@@ -22,7 +22,7 @@ import (
 	"notifier/internal/receiver/verify"
 )
 
-// Triggers is the bus as the webhook endpoint sees it. PublishTriggers returns nil only when all triggers are on disk.
+// Triggers is the part of the bus that the webhook endpoint uses. PublishTriggers returns nil only when all triggers are on disk.
 type Triggers interface {
 	PublishTriggers(ctx context.Context, triggers ...event.Trigger) error
 }
@@ -30,11 +30,11 @@ type Triggers interface {
 // publishTime bounds the publish of one webhook's triggers. The least patient sender, GitHub, waits 10 seconds.
 const publishTime = 4 * time.Second
 
-// WebhooksOptions are what NewWebhooks needs. All but Proxies and Registerer are required.
+// WebhooksOptions are the options of NewWebhooks. All but Proxies and Registerer are required.
 type WebhooksOptions struct {
 	Table    *Table
 	Triggers Triggers
-	// Proxies are the peers whose X-Forwarded-For tells the client's address; none by default.
+	// Proxies are the peers whose X-Forwarded-For names the client's address; none by default.
 	Proxies    limit.Proxies
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
@@ -70,7 +70,7 @@ type Webhooks struct {
 	overFailure *answer.Answer
 }
 
-// NewWebhooks returns the webhook endpoint over a table, with the limits of that table.
+// NewWebhooks returns the handler over a table, with the limits of that table.
 func NewWebhooks(o WebhooksOptions) (*Webhooks, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("webhook endpoint: %w", err)
@@ -121,14 +121,14 @@ var (
 	}
 )
 
-// record counts and logs what became of a webhook for one Receiver.
+// record counts and logs the outcome of a webhook for one Receiver.
 func (w *Webhooks) record(ctx context.Context, rt *route, d delivery, a *answer.Answer, err error) {
 	rt.stats.Count(a, rt.received(d, a), time.Now())
 	w.metrics.count(rt.hook.Verifier.Type(), a.Result)
 	logWebhook(ctx, w.log, rt.hook, a, err)
 }
 
-// received is what its owner is told of a webhook beside its answer.
+// received returns the part of a webhook that its owner is shown beside its answer.
 func (rt *route) received(d delivery, a *answer.Answer) Received {
 	of := Received{ID: d.event.Delivery, Proved: d.authentic, Fault: d.fault}
 	switch {
@@ -141,18 +141,17 @@ func (rt *route) received(d delivery, a *answer.Answer) Received {
 	return of
 }
 
-// process takes a request on a known path through to its answer, or to the refusal of one that is not authentic. The error is for the
-// log.
+// process serves a request on a known path and returns its answer, or the refusal of a request that is not authentic. err is for the log.
 func (w *Webhooks) process(rw http.ResponseWriter, r *http.Request, rt *route) (d delivery, a *answer.Answer, refusal, err error) {
 	d, a, refusal = w.admit(rw, r, rt)
 	if a != nil || refusal != nil {
 		return d, a, refusal, nil
 	}
 	now := time.Now()
-	// Who is over its own budget takes nothing of its namespace's.
+	// A webhook over its Receiver's budget takes nothing of its namespace's.
 	within := rt.owner.deliveries.AllowN(now, 1) && rt.tenant.deliveries.AllowN(now, 1)
 	key, named := keyOf(d.event.Delivery, d.digest)
-	// Whoever sends a webhook again wants it to count again: its objects are asked as for any other, and a flood of repeats is folded.
+	// A webhook that is sent again triggers again: its sender wants that, and a flood of repeats is coalesced.
 	repeated := named && rt.seen.has(key, now)
 	if err := w.trigger(r.Context(), rt, d, now); err != nil {
 		return d, hookUnavailable, nil, err
@@ -172,21 +171,21 @@ func (w *Webhooks) process(rw http.ResponseWriter, r *http.Request, rt *route) (
 	return d, a.Failing(d.unfiltered), nil, nil
 }
 
-// delivery is what is known of a webhook.
+// delivery is one webhook as far as it was read.
 type delivery struct {
-	// authentic says that its sender has proven who it is.
+	// authentic says that the sender has proved its identity.
 	authentic bool
 
 	event  verify.Event
 	digest bodyDigest
 	// selected are the triggers that the hook's filter chose. They count only if the hook has a filter.
 	selected []event.Trigger
-	// unfiltered is for how many of the Receiver's resources that could not be said, fault why.
+	// unfiltered counts the Receiver's resources whose filter failed; fault is the reason.
 	unfiltered int
 	fault      string
 }
 
-// early is the answer that a request on a known path gets whatever its sender can prove, nil for none.
+// early returns the answer to a request on a known path that does not depend on proof, nil for none.
 func early(r *http.Request) *answer.Answer {
 	switch {
 	case !answer.IdentityEncoded(r.Header):
@@ -197,8 +196,8 @@ func early(r *http.Request) *answer.Answer {
 	return nil
 }
 
-// admit reads and verifies a request on a known path. There is neither answer nor refusal for one that is to trigger. What it held in
-// memory is free again when it returns.
+// admit reads and verifies a request on a known path. Both answer and refusal are nil for a webhook that triggers. The memory that it used
+// is free again when it returns.
 func (w *Webhooks) admit(rw http.ResponseWriter, r *http.Request, rt *route) (d delivery, a *answer.Answer, refusal error) {
 	if a := early(r); a != nil {
 		answer.Abandon(rw, r)
@@ -220,14 +219,14 @@ func (w *Webhooks) admit(rw http.ResponseWriter, r *http.Request, rt *route) (d 
 	return d, a, nil
 }
 
-// proven is what an authentic request's sender has proven, and its body if the hook keeps it.
+// proven is the proof of an authentic request: its claims, and its body if the hook keeps it.
 type proven struct {
 	claims verify.Claims
 	body   []byte
 	digest bodyDigest
 }
 
-// verify reads the body of a request and returns what an authentic one proves, else the answer or the refusal.
+// verify reads the body of a request and returns the proof of an authentic one, else the answer or the refusal.
 func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, rt *route, p *permit) (proven, *answer.Answer, error) {
 	check, err := rt.hook.Verifier.Begin(r.Context(), r.Header)
 	if err != nil {
@@ -263,7 +262,7 @@ func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, rt *route, p 
 	return proven{claims, body, digest}, nil, nil
 }
 
-// decide says what an authentic request leads to.
+// decide returns the outcome of an authentic request.
 func (w *Webhooks) decide(r *http.Request, rt *route, claims verify.Claims, body []byte) (delivery, *answer.Answer) {
 	hook := rt.hook
 	if hook.Suspended {
@@ -303,7 +302,7 @@ func (w *Webhooks) decide(r *http.Request, rt *route, claims verify.Claims, body
 	return d, nil
 }
 
-// trigger puts the triggers of a delivery on the bus.
+// trigger publishes the triggers of a webhook.
 func (w *Webhooks) trigger(ctx context.Context, rt *route, d delivery, accepted time.Time) error {
 	if rt.hook.Filter != nil {
 		return w.publish(ctx, d.selected, accepted)
@@ -311,10 +310,10 @@ func (w *Webhooks) trigger(ctx context.Context, rt *route, d delivery, accepted 
 	return w.publish(ctx, rt.hook.Targets, accepted)
 }
 
-// failed charges a failed authentication to its path. It is charged after the check and not before: a budget that somebody
-// else used up must not refuse the one who knows the token.
+// failed charges a failed authentication to its path. It charges after the check: a budget that others have used up must not refuse a
+// sender that knows the token.
 func (w *Webhooks) failed(rt *route, err error) *answer.Answer {
-	switch { // what is not the sender's fault is not charged
+	switch { // only faults of the sender are charged
 	case errors.Is(err, oidc.ErrIssuerUnavailable):
 		return hookIssuer
 	case errors.Is(err, limit.ErrNoTurn):

@@ -172,7 +172,7 @@ func TestAnUnknownPathIs503UntilEveryReceiverIsCompiled(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newWebhooks(t, table, &recorder{})
-	for range 1000 { // no budget counts these: a full ingress of them comes from one address
+	for range 1000 { // no budget counts these: all webhooks of an ingress have one address
 		resp := do(w, push(unknown, token, "{}"))
 		if resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" || bodyOf(t, resp) != "" {
 			t.Fatalf("before: %d, Retry-After %q", resp.StatusCode, resp.Header.Get("Retry-After"))
@@ -190,7 +190,7 @@ func TestAnUnknownPathIs503UntilEveryReceiverIsCompiled(t *testing.T) {
 	}
 }
 
-// Fails when the check comes after the budget: an attacker who used the budget up would shut out who knows the token.
+// Fails when the budget is charged before the check: an attacker that used the budget up would exclude a sender that knows the token.
 func TestFailuresOverTheirBudgetAre429AndTheRightTokenStillWorks(t *testing.T) {
 	limits := DefaultLimits()
 	limits.Failure = limit.Budget{Rate: 0.1, Burst: 2}

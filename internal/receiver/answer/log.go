@@ -9,11 +9,11 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Log writes one line per outcome, as long as outcomes are few: a flood must not turn into a flood of lines. What is
-// left out is counted on the next line. Metrics count everything.
+// Log writes one line per outcome, up to a rate: a flood of requests must not become a flood of lines. Omitted lines are counted on the
+// next line. Metrics count everything.
 type Log struct {
 	Log *slog.Logger
-	// routine and trouble are kept apart, so that a flood of what is well does not hide what is not.
+	// routine and trouble are separate, so that a flood of successes does not hide failures.
 	routine, trouble *rate.Limiter
 	left             atomic.Int64
 }
@@ -29,7 +29,7 @@ func NewLog(log *slog.Logger) *Log {
 	return &Log{Log: log, routine: rate.NewLimiter(linesPerSecond, lineBurst), trouble: rate.NewLimiter(linesPerSecond, lineBurst)}
 }
 
-// Admit reports whether a line of this level is written now, and how many were left out before it.
+// Admit reports whether a line of this level is written now, and the number of omitted lines before it.
 func (l *Log) Admit(ctx context.Context, level slog.Level) (left int64, ok bool) {
 	if !l.Log.Enabled(ctx, level) {
 		return 0, false
@@ -45,7 +45,7 @@ func (l *Log) Admit(ctx context.Context, level slog.Level) (left int64, ok bool)
 	return l.left.Swap(0), true
 }
 
-// Attrs are what a line says of an answer. left is what Admit returned, err is nil for none.
+// Attrs returns an answer's attributes for a log line. left is the result of Admit; err may be nil.
 func (a *Answer) Attrs(left int64, err error) []slog.Attr {
 	attrs := []slog.Attr{slog.String("result", a.Result), slog.Int("status", a.Status), slog.Int64("lines_left_out", left)}
 	if a.Reason != "" {

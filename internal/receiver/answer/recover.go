@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Recovered ends a panic at the request it happened in and answers it with 500. The panic's value is not logged: it may quote
-// the request. Handlers write their answer last, so a panic never follows a 2xx.
+// Recovered returns a handler that recovers a panic of next and answers 500. The panic's value is not logged: it may quote the request.
+// Handlers write their answer last, so a panic never follows a 2xx.
 func Recovered(next http.Handler, log *slog.Logger, panics prometheus.Counter) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {

@@ -2,16 +2,16 @@ package answer
 
 import "errors"
 
-// Refusal is the reason why a request was not found authentic. It is sent to the caller, so it holds nothing of the request
-// and nothing secret.
+// Refusal is the reason why a request was not found authentic. It is sent to the caller, so it contains nothing of the request and nothing
+// secret.
 type Refusal string
 
 func (r Refusal) Error() string { return string(r) }
 
-// Unclassified is told where nothing else may be.
+// Unclassified is the reason where no other may be disclosed.
 const Unclassified Refusal = "not authentic"
 
-// ReasonOf is the Refusal in err, which may be told to the sender.
+// ReasonOf returns the Refusal in err, else Unclassified. The sender may see it.
 func ReasonOf(err error) Refusal {
 	if known, ok := errors.AsType[Refusal](err); ok {
 		return known

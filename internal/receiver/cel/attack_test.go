@@ -15,7 +15,7 @@ import (
 
 const body = 3 << 20
 
-// hostile are bodies of 3 MiB that make one operation as expensive as it gets. Decoding them takes long, and no expression changes them.
+// hostile returns bodies of 3 MiB that make one operation as expensive as possible. Their decoding is slow, and no expression changes them.
 var hostile = sync.OnceValue(func() map[string]any {
 	text := strings.Repeat("a", body/2)
 	numbers := "[" + strings.Repeat("1,", body/8) + "2]"
@@ -25,13 +25,13 @@ var hostile = sync.OnceValue(func() map[string]any {
 	if err := json.Unmarshal([]byte(source), &req); err != nil {
 		panic(err)
 	}
-	// Values that do not share their memory, so that comparing them is no shortcut.
+	// Values that share no memory, so that a comparison of them has no shortcut.
 	var twin map[string]any
 	if err := json.Unmarshal([]byte(source), &twin); err != nil {
 		panic(err)
 	}
 	req["twin"] = twin
-	// The watchers give objects' metadata in types that encoding/json does not make.
+	// The watchers' objects have metadata of types that encoding/json does not create.
 	labels, names := map[string]string{}, make([]string, 1000)
 	for i := range names {
 		names[i] = strings.Repeat("n", 200) + strconv.Itoa(i)
@@ -41,16 +41,16 @@ var hostile = sync.OnceValue(func() map[string]any {
 	return map[string]any{"req": req, "res": twin}
 })
 
-// list is a literal of n numbers.
+// list returns a literal of n numbers.
 func list(n int) string { return "[" + strings.TrimSuffix(strings.Repeat("0,", n), ",") + "]" }
 
-// attacks are expressions of great cost. %s is one that is repeated as often as the source may be long.
+// attacks returns expressions of great cost. %s is an expression that is repeated up to the longest source.
 func attacks() map[string]string {
 	loop := list(60)
 	many := func(expression string) string {
 		return loop + ".all(i," + loop + ".all(j," + loop + ".all(k, " + expression + ")))"
 	}
-	// pairs has so few rounds that they cost less than an expression may unless all that is repeated is charged.
+	// pairs has so few rounds that it stays below an expression's limit unless each repetition is charged.
 	few := list(50)
 	pairs := func(expression string) string { return few + ".all(i," + few + ".all(j, " + expression + "))" }
 	chain := func(n int, s string) string { return strings.TrimSuffix(strings.Repeat(s+" && ", n), " && ") }
@@ -117,17 +117,17 @@ func attacks() map[string]string {
 	}
 }
 
-// One webhook, and one spec, may not occupy a processor. It fails when a call is not charged, or not before it is made, and when
-// the macros of optional values write their value twice.
+// One webhook, or one spec, must not occupy a processor. Fails when a call is not charged, or not before it is made, and when the macros of
+// optional values write their value twice.
 func TestNoExpressionIsExpensive(t *testing.T) {
 	vars := hostile()
-	// Far beyond the few milliseconds that it takes, for the race detector on a busy machine.
+	// Far longer than the few milliseconds of an evaluation, for the race detector on a busy machine.
 	const (
 		mayCompile = 5 * time.Second
 		mayTake    = 5 * time.Second
 		mayUse     = 64 << 20
 	)
-	// What only its compiling could make expensive.
+	// Only their compilation could be expensive.
 	cheap := map[string]bool{"nested maps": true, "nots": true, "optional chain": true, "optionals nested": true}
 	for name, source := range attacks() {
 		start := time.Now()
@@ -157,7 +157,7 @@ func TestNoExpressionIsExpensive(t *testing.T) {
 	}
 }
 
-// Fails when an expression may be nested so deep that compiling it takes a second.
+// Fails when the permitted nesting makes the compilation of an expression take a second.
 func TestNestingHasABound(t *testing.T) {
 	nested := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) + " == []" }
 	if _, err := cel.Compile(nested(20), cel.Bool); err != nil {
@@ -168,8 +168,8 @@ func TestNestingHasABound(t *testing.T) {
 	}
 }
 
-// A Receiver may have a thousand expressions of one digit. Fails when each keeps an environment of its own, which is 35 KiB,
-// or a table of all functions, which is 22 KiB.
+// A Receiver may have a thousand expressions of one digit. Fails when each keeps an environment of its own, which is 35 KiB, or a table of
+// all functions, which is 22 KiB.
 func TestASmallProgramIsSmall(t *testing.T) {
 	const programs = 200
 	kept := make([]*cel.Program, programs)
@@ -180,11 +180,11 @@ func TestASmallProgramIsSmall(t *testing.T) {
 		}
 		return p
 	}
-	// What programs share is made by the first of them.
+	// The first program makes the parts that programs share.
 	compile()
 	var before, after runtime.MemStats
 	runtime.GC()
-	runtime.GC() // frees what the first one left in pools, of the tests before
+	runtime.GC() // frees the pools of earlier tests, after the first GC
 	runtime.ReadMemStats(&before)
 	for i := range kept {
 		kept[i] = compile()
@@ -197,8 +197,8 @@ func TestASmallProgramIsSmall(t *testing.T) {
 	runtime.KeepAlive(kept)
 }
 
-// What evaluations of one budget hold in memory together may not grow with their number. Fails when a list or a map that is made is
-// not charged for what it takes, and when each evaluation has a budget of its own.
+// The memory of evaluations of one budget together must not grow with their number. Fails when a new list or map is not charged for its
+// memory, and when each evaluation has a budget of its own.
 func TestTheValuesOfABudgetAreSmall(t *testing.T) {
 	ten := "[0,1,2,3,4,5,6,7,8,9]"
 	thousand := func(made string) string {
@@ -240,7 +240,7 @@ func TestTheValuesOfABudgetAreSmall(t *testing.T) {
 	runtime.KeepAlive(vars)
 }
 
-// Fails when an expression may have so many parts that compiling it takes a third of a second.
+// Fails when the permitted parts make the compilation of an expression take a third of a second.
 func TestPartsHaveABound(t *testing.T) {
 	for name, part := range map[string]string{
 		"calls": "1==1", "lists": "[]==dyn(1)", "maps": "{}==dyn(1)", "fields": "req[1]==1", "macros": "[].map(x,x)==[]", "choices": "(true?true:false)",

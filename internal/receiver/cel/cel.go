@@ -1,9 +1,8 @@
-// Package cel compiles and evaluates the CEL expressions of Receivers, and of Providers. The expressions are a tenant's and the values that
-// they read are an outsider's, so the size of a program, the time to compile it, and the work of one evaluation are bounded.
+// Package cel compiles and evaluates the CEL expressions of Receivers, and of Providers. Tenants write the expressions and outsiders the
+// values, so the size of a program, the time to compile it, and the work of one evaluation are bounded.
 //
-// The language is that of Flux: the standard library, the extensions for strings, sets and base64, and optional values. Every
-// step is charged before it is done, by the size of its values: comparing two documents, matching a pattern and splitting a
-// text cost what they take.
+// The language is that of Flux: the standard library, the extensions for strings, sets and base64, and optional values. Every step is
+// charged before it is done, by the size of its values: to compare two documents, match a pattern or split a text costs its real work.
 package cel
 
 import (
@@ -15,12 +14,12 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// Result is the type that a program gives.
+// Result is the type of a program's result.
 type Result int
 
 // The types of results.
 const (
-	// Bool is exactly bool: what may be of another type at run time is refused when it is compiled.
+	// Bool is exactly bool: an expression that may have another type at run time does not compile.
 	Bool Result = iota
 	// Any is every type.
 	Any
@@ -28,7 +27,7 @@ const (
 	String
 )
 
-// want returns what is wrong with the type that an expression gives, nothing if it may.
+// want returns an error if the type of an expression is not allowed, else nil.
 func (r Result) want(got *cel.Type) error {
 	switch {
 	case r == Bool && !got.IsExactType(cel.BoolType):
@@ -40,19 +39,19 @@ func (r Result) want(got *cel.Type) error {
 	}
 }
 
-// MaxSource is the length in bytes of the longest source that is compiled.
+// MaxSource is the length in bytes of the longest source that Compile accepts.
 const MaxSource = 4 << 10
 
 // Program is a compiled expression. It is safe for concurrent use.
 type Program struct {
-	// root is the last step. It is planned with what all programs share and not by the library's own Program, which would keep a
-	// table of all functions, 22 KiB, with each.
+	// root is the last step. It is planned with the parts that all programs share. The library's own Program would keep a table of all
+	// functions, 22 KiB, with each.
 	root  interpreter.Interpretable
 	reads map[string]bool
 }
 
-// Compile returns the program of source, which may read the named variables; each is anything that JSON can say. Its error is one
-// line and quotes the source alone.
+// Compile returns the program of source, which may read the named variables; each has any JSON value. The error is one line and quotes only
+// the source.
 func Compile(source string, result Result, variables ...string) (*Program, error) {
 	if len(source) > MaxSource {
 		return nil, fmt.Errorf("expression has %d bytes, more than %d", len(source), MaxSource)
@@ -93,7 +92,7 @@ func Compile(source string, result Result, variables ...string) (*Program, error
 // Reads reports whether the program's result may depend on the variable.
 func (p *Program) Reads(variable string) bool { return p.reads[variable] }
 
-// oneLine makes the compiler's picture of an error, which points into the source from below, one line of it.
+// oneLine turns the compiler's drawing of an error, which points into the source from below, into one line.
 func oneLine(message string) string {
 	lines := strings.Split(message, "\n")
 	kept := lines[:0]

@@ -6,7 +6,7 @@ import (
 	"notifier/internal/receiver/cel"
 )
 
-// It fails when a program is compiled for a type that is only known at run time.
+// Fails when a program compiles although its type is only known at run time.
 func TestFiltersAreExactlyBool(t *testing.T) {
 	for source, good := range map[string]bool{
 		`req.action == "push"`:    true,
@@ -33,7 +33,7 @@ func TestFiltersAreExactlyBool(t *testing.T) {
 	}
 }
 
-// It fails when a program that may give something else than a text is compiled for one.
+// Fails when a program that may give something else than a text compiles as one.
 func TestNamesAreExactlyString(t *testing.T) {
 	for source, want := range map[string]string{
 		`"a/" + event.name`:                   "a/b",

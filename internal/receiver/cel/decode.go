@@ -5,15 +5,15 @@ import "encoding/json"
 // maxDecoded bounds in bytes the greatest document that is decoded, by the estimate of decodedSize.
 const maxDecoded = 32 << 20
 
-// What the values of a document take in memory when it is decoded, in bytes, measured with the most wasteful documents there are.
+// The memory of a document's decoded values, in bytes, measured with the most wasteful documents.
 const (
 	objectSize = 400
 	listSize   = 64
 	valueSize  = 128
 )
 
-// decodedSize estimates from above what a JSON document takes when it is decoded. Short values take up to fifty times the bytes
-// that they are sent in, so that a document of 3 MiB may take 150.
+// decodedSize estimates from above the memory of a decoded JSON document. Short values take up to fifty times their bytes in JSON, so a
+// document of 3 MiB may take 150.
 func decodedSize(document []byte) int64 {
 	size := int64(len(document))
 	for i := 0; i < len(document); i++ {
@@ -35,7 +35,7 @@ func decodedSize(document []byte) int64 {
 	return size
 }
 
-// decodeDocument returns a document as expressions read it: an empty object when there is none.
+// decodeDocument returns a document in the form that expressions read: an empty object if there is none.
 func decodeDocument(document []byte) (any, error) {
 	if len(document) == 0 {
 		return map[string]any{}, nil

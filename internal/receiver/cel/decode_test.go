@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The estimate is not below what the most wasteful documents take. Fails when any of its sizes is left out.
+// The estimate is not below the memory of the most wasteful documents. Fails when any of its sizes is left out.
 func TestTheSizeOfADecodedDocumentIsEstimatedFromAbove(t *testing.T) {
 	const n = 20_000
 	var distinct strings.Builder

@@ -6,16 +6,16 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// depth is the work of looking at all of a value: a unit for each value in it, and for its texts. It stops beyond what an
-// evaluation may spend.
+// depth returns the work of reading a whole value: a unit for each value in it, and units for its texts. It stops above the limit of an
+// evaluation.
 func depth(v ref.Val) uint64 {
 	var n uint64
 	count(v, &n)
 	return n
 }
 
-// count adds the work of looking at v to n. Documents are walked as encoding/json left them, which spares making values of
-// the language of them; what else stands in one is counted as the value that an expression is given for it.
+// count adds the work of reading v to n. Documents are walked in the types of encoding/json, without conversion into values of the
+// language. Other types are counted as the values that expressions get for them.
 func count(v any, n *uint64) {
 	*n++
 	if *n > maxWork {

@@ -10,11 +10,11 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// maxTime ends what the work was underestimated of. It is far beyond what maxWork takes, so that a busy machine fails no expression
-// for it.
+// maxTime ends an evaluation whose work was underestimated. It is far longer than maxWork takes, so that no expression fails because of a
+// busy machine.
 const maxTime = time.Second
 
-// Failure says why an evaluation gave no result. It is one of the constants here and quotes nothing of what was read.
+// Failure is the reason why an evaluation gave no result. It is one of the constants here and quotes none of the data.
 type Failure string
 
 func (f Failure) Error() string { return string(f) }
@@ -30,7 +30,7 @@ const (
 	ErrFailed      Failure = "cannot be evaluated"
 )
 
-// beginnings are how the interpreter's errors of one kind begin. What follows may be data.
+// beginnings are the prefixes of the interpreter's errors, by kind. The rest of an error may be data.
 var beginnings = []struct {
 	text    string
 	failure Failure
@@ -48,15 +48,15 @@ var beginnings = []struct {
 	{"operation interrupted", ErrInterrupted},
 }
 
-// Budget is the work that several evaluations may take together, which bounds the memory of their values as well. It is used by one
+// Budget is the work that several evaluations may use together, which bounds the memory of their values as well. It is used by one
 // goroutine.
 type Budget struct{ left uint64 }
 
-// NewBudget returns what one evaluation may take by itself.
+// NewBudget returns the budget of a single evaluation.
 func NewBudget() *Budget { return &Budget{left: maxWork} }
 
-// spend ends the evaluation when the work is more than what is left. A panic of this type is how the interpreter ends itself
-// over its own limit: an error value could be swallowed by a following "||".
+// spend ends the evaluation if work is more than the rest of the budget. It panics with this type as the interpreter does over its own
+// limit: a following "||" could swallow an error value.
 func (b *Budget) spend(work uint64) {
 	if work > b.left {
 		panic(interpreter.EvalCancelledError{Cause: interpreter.CostLimitExceeded, Message: string(ErrCost)})
@@ -64,7 +64,7 @@ func (b *Budget) spend(work uint64) {
 	b.left -= work
 }
 
-// Eval evaluates the program with a budget of its own. vars has a value for each variable that was declared. The error is a Failure.
+// Eval evaluates the program with a budget of its own. vars has a value for each declared variable. The error is a Failure.
 func (p *Program) Eval(ctx context.Context, vars map[string]any) (any, error) {
 	return NewBudget().Eval(ctx, p, vars)
 }
@@ -87,8 +87,7 @@ func (p *Program) String(ctx context.Context, vars map[string]any) (string, erro
 	return string(text), nil
 }
 
-// Eval evaluates a program with what is left of the budget. The value may be given to another program as part of its variables.
-// The error is a Failure.
+// Eval evaluates a program with the rest of the budget. The value may be part of another program's variables. The error is a Failure.
 func (b *Budget) Eval(ctx context.Context, p *Program, vars map[string]any) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()

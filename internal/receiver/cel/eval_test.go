@@ -9,7 +9,7 @@ import (
 	"notifier/internal/receiver/cel"
 )
 
-// secret stands in the data; no error may hold it.
+// secret is in the data; no error may contain it.
 const secret = "hunter2"
 
 func document(tb testing.TB) map[string]any {
@@ -24,7 +24,7 @@ func document(tb testing.TB) map[string]any {
 	return map[string]any{"req": req, "res": map[string]any{"metadata": map[string]any{"name": "main"}}}
 }
 
-// It fails when a part of Flux's language is missing, or when a metered step gives another value than the library's.
+// Fails when a part of Flux's language is missing, or when a metered step gives another value than the library's.
 func TestTheLanguageIsThatOfFlux(t *testing.T) {
 	for _, source := range []string{
 		`req.n == 3 && 3 == req.n && req.n < 4 && req.n + 1.0 == 4.0 && req.n != 2`,
@@ -59,7 +59,7 @@ func TestTheLanguageIsThatOfFlux(t *testing.T) {
 	}
 }
 
-// Conditions and logs show these errors. It fails when an error of the interpreter, which quotes values, is passed on.
+// Conditions and logs show these errors. Fails when an error of the interpreter, which quotes values, is passed on.
 func TestFailuresQuoteNothingOfTheData(t *testing.T) {
 	for source, want := range map[string]cel.Failure{
 		`req.labels[req.secret] == "x"`:          cel.ErrNoKey,
@@ -92,7 +92,7 @@ func TestFailuresQuoteNothingOfTheData(t *testing.T) {
 	}
 }
 
-// A value of one program is read by the next, as "vars". It fails when Eval gives something that the language cannot take back.
+// A value of one program is read by the next, as "vars". Fails when Eval returns a value that the language cannot read.
 func TestAValueIsReadByTheNextProgram(t *testing.T) {
 	first, err := cel.Compile(`claims.sub.split(":")`, cel.Any, "claims")
 	if err != nil {
@@ -116,7 +116,7 @@ func TestAValueIsReadByTheNextProgram(t *testing.T) {
 	}
 }
 
-// It fails when an evaluation goes on for a request that has gone.
+// Fails when an evaluation goes on after its request has ended.
 func TestAnEvaluationEndsWithItsContext(t *testing.T) {
 	ones := "[" + strings.TrimSuffix(strings.Repeat("1,", 100), ",") + "]"
 	p, err := cel.Compile(ones+".all(i, "+ones+".all(j, true))", cel.Bool)
@@ -130,8 +130,8 @@ func TestAnEvaluationEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// FuzzCompile looks for a source, or a document under it, that panics or takes long. The interpreter turns panics into errors,
-// so what would be one shows as ErrFailed of a program that reads nothing.
+// FuzzCompile looks for a source, or a document under it, that panics or is slow. The interpreter turns panics into errors, so a panic
+// shows as ErrFailed of a program that reads nothing.
 func FuzzCompile(f *testing.F) {
 	for _, name := range []string{"nots", "optional chain", "nested maps", "sums", "lists chained", "pattern, repeated"} {
 		f.Add(attacks()[name], `{"a": [1, "b", {"c": null}]}`)

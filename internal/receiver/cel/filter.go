@@ -11,18 +11,18 @@ import (
 	"notifier/internal/receiver/limit"
 )
 
-// FilterObjects is the watchers' cache as filters see it.
+// FilterObjects is the part of the watchers' cache that filters use.
 type FilterObjects interface {
-	// Objects returns the objects of a namespace that a target means, one by its name or all that it selects: their names, and what
-	// is known of them in the form of their JSON, which must not be changed. It reports false for a kind that is not watched.
+	// Objects returns the objects of a namespace that match a target, by name or by selector: their names and their cached state in the form
+	// of their JSON, which must not be changed. It reports false for a kind that is not watched.
 	Objects(namespace string, target event.Target) (objects iter.Seq2[string, map[string]any], watched bool)
-	// Pending reports whether the objects of a kind are still being read, which is to be waited for.
+	// Pending reports whether the objects of a kind are still being read, so that the caller has to wait.
 	Pending(kind string) bool
 }
 
-// Bounds on what the filters of one webhook may use, beside what each evaluation may.
+// Bounds on the filters of one webhook, in addition to those of each evaluation.
 const (
-	// maxFiltered is how many objects are looked at, of all targets together.
+	// maxFiltered bounds the objects that filters read, of all targets together.
 	maxFiltered = 1000
 )
 
@@ -33,7 +33,7 @@ const (
 	varClaims   = "claims"
 )
 
-// The ways in which a filter fails beside those of its expression.
+// The failures of a filter, in addition to those of its expression.
 const (
 	errNotWatched  Failure = "reads res, and objects of this kind are not watched"
 	errManyObjects Failure = "reads res of more than 1000 objects"
@@ -42,7 +42,7 @@ const (
 	errManyValues  Failure = "reads req, and the body has too many values"
 )
 
-// ErrPending says that the objects which filters read are still being read from the API server. It is no failure of theirs.
+// ErrPending says that the objects which filters read are still being read from the API server. It is no failure of the filters.
 var ErrPending = errors.New("objects of a kind are still being read")
 
 // Condition is a compiled filter.
@@ -51,8 +51,8 @@ type Condition struct {
 	program *Program
 }
 
-// NewCondition compiles the filter in a field of a Receiver's spec. claims says that the Receiver's type has any. The error is one
-// line and quotes the filter alone.
+// NewCondition compiles the filter in a field of a Receiver's spec. claims says that the Receiver's type has claims. The error is one line
+// and quotes only the filter.
 func NewCondition(field, source string, claims bool) (*Condition, error) {
 	variables := []string{varDocument, varObject}
 	if claims {
@@ -65,16 +65,16 @@ func NewCondition(field, source string, claims bool) (*Condition, error) {
 	return &Condition{field, program}, nil
 }
 
-// Rule is one of a Receiver's resources: what it triggers, complete but for Accepted, and all that must be true for it.
+// Rule is one of a Receiver's resources: its trigger, complete but for Accepted, and all its conditions.
 type Rule struct {
 	Trigger event.Trigger
-	// ServiceAccount is that of the trigger's key.
+	// ServiceAccount is the account in the trigger's key.
 	ServiceAccount string
 	Conditions     []*Condition
 }
 
-// Filters is the Filter of one Receiver. A rule whose conditions do not read "res" is decided as a whole, and triggers what it
-// triggers. Of one that does each object is decided, from the watchers' cache, and triggered by its name.
+// Filters is the Filter of one Receiver. A rule whose conditions do not read "res" is decided as a whole, and selects its trigger. A rule
+// whose conditions read it is decided for each object in the watchers' cache, and selects a trigger by the object's name.
 type Filters struct {
 	namespace string
 	rules     []Rule
@@ -94,7 +94,7 @@ func NewFilters(namespace string, rules []Rule, objects FilterObjects, share *li
 	return f
 }
 
-// Triggers are those of all rules. What Select returns is in their namespaces.
+// Triggers returns those of all rules. The results of Select are in their namespaces.
 func (f *Filters) Triggers() []event.Trigger {
 	all := make([]event.Trigger, len(f.rules))
 	for i, r := range f.rules {
@@ -106,7 +106,7 @@ func (f *Filters) Triggers() []event.Trigger {
 // ReadsBody implements Filter.
 func (f *Filters) ReadsBody() bool { return f.readsBody }
 
-// Select implements Filter. The error is errNoTurn, errPending or a *FilterFailures.
+// Select implements Filter. The error is limit.ErrNoTurn, ErrPending or a *FilterFailures.
 func (f *Filters) Select(ctx context.Context, claims map[string]any, document []byte) ([]event.Trigger, error) {
 	if !f.readsBody {
 		document = nil
@@ -129,7 +129,7 @@ func (f *Filters) Select(ctx context.Context, claims map[string]any, document []
 		claims = map[string]any{}
 	}
 	s.vars = map[string]any{varDocument: req, varClaims: claims, varObject: map[string]any{}}
-	// The sender's going away ends no filter: what it sent is authentic, and is decided like any other webhook.
+	// Filters go on when the sender hangs up: its webhook is authentic, and is decided like any other.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit.FilterTime)
 	defer cancel()
 	for i := range f.rules {
@@ -144,14 +144,14 @@ func (f *Filters) Select(ctx context.Context, claims map[string]any, document []
 	return s.triggers, nil
 }
 
-// FilterFailures says of one webhook which filters failed.
+// FilterFailures names the filters that failed for one webhook.
 type FilterFailures struct {
-	// Rules is how many of the Receiver's resources were left out, or some of whose objects were.
+	// Rules is the number of the Receiver's resources of which all, or some objects, were left out.
 	Rules int
 	texts []string
 }
 
-// maxFailureTexts is how many failures are told of one webhook.
+// maxFailureTexts bounds the failures that are shown of one webhook.
 const maxFailureTexts = 3
 
 // Error names fields of the spec and quotes nothing of the webhook.
@@ -167,10 +167,10 @@ func (f *FilterFailures) Error() string {
 type filtering struct {
 	*Filters
 	vars map[string]any
-	// unread is why vars has no document, nil when it has, or when there is none.
+	// unread is the reason why vars lacks the webhook's document, nil otherwise.
 	unread   error
 	decided  map[*Condition]decision // of the conditions that read no object
-	looked   int                     // at objects
+	looked   int                     // number of objects
 	pending  bool                    // whether objects that decide are not read yet
 	chosen   map[string]bool         // by key
 	triggers []event.Trigger
@@ -182,7 +182,7 @@ type decision struct {
 	err    error
 }
 
-// selectTriggers selects what a rule triggers.
+// selectTriggers selects the triggers of a rule.
 func (s *filtering) selectTriggers(ctx context.Context, r *Rule) {
 	var ofObjects []*Condition
 	for _, c := range r.Conditions {
@@ -210,7 +210,7 @@ func (s *filtering) selectTriggers(ctx context.Context, r *Rule) {
 	s.selectObjects(ctx, r, ofObjects)
 }
 
-// selectObjects selects those of a rule's objects for which the conditions hold. One that fails keeps no other from it.
+// selectObjects selects the objects of a rule for which the conditions are true. A failure for one object does not affect the others.
 func (s *filtering) selectObjects(ctx context.Context, r *Rule, conditions []*Condition) {
 	objects, watched := s.objects.Objects(s.namespace, r.Trigger.Target)
 	if !watched {

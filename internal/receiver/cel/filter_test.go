@@ -16,7 +16,7 @@ import (
 	"notifier/internal/receiver/limit"
 )
 
-// objectCache is a watchers' cache: the labels of objects by name, in order, of the one kind that is watched.
+// objectCache stands for a watchers' cache: the labels of objects by name, in order, of the one kind that is watched.
 type objectCache struct {
 	names  []string
 	labels map[string]string // by name, the label "tier"
@@ -80,7 +80,7 @@ func newFilters(t testing.TB, objects FilterObjects, all string, rules ...rule) 
 	return NewFilters("team-a", compiled, objects, limit.NewShare())
 }
 
-// chosen are the names that the triggers are for, and checks that their keys are those of their targets.
+// chosen returns the names of the triggers' targets, and checks that their keys are those of their targets.
 func chosen(t testing.TB, triggers []event.Trigger) string {
 	t.Helper()
 	names := make([]string, len(triggers))
@@ -93,8 +93,8 @@ func chosen(t testing.TB, triggers []event.Trigger) string {
 	return strings.Join(names, " ")
 }
 
-// Fails when either of the two filters does not count, when a filter that reads no object is decided for each, when a selector
-// stays one although its objects are decided, or when one failure ends the rest.
+// Fails when either of the two filters does not count, or when a filter that reads no object is decided for each object. Also fails when a
+// selector stays one although its objects are decided, or when one failure ends the rest.
 func TestAFilterDecidesWhatIsTriggered(t *testing.T) {
 	for name, tc := range map[string]struct {
 		all    string
@@ -156,7 +156,7 @@ func TestAFilterDecidesWhatIsTriggered(t *testing.T) {
 			want: "b", fails: "1: spec.resources[0].filter takes more work than an expression may",
 		},
 	} {
-		// A bubble's time stands still: a busy machine must not be what ends an evaluation.
+		// The time in a bubble does not pass during an evaluation, so that a busy machine cannot end it.
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				objects := &objectCache{names: []string{"a", "b", "c"}, labels: map[string]string{"a": "1", "b": "2", "c": "1"}}
@@ -177,7 +177,7 @@ func TestAFilterDecidesWhatIsTriggered(t *testing.T) {
 	}
 }
 
-// Fails when the body is kept for filters that do not read it, or is not kept for one that does.
+// Fails when the body is kept for filters that do not read it, or is not kept for a filter that does.
 func TestABodyIsKeptOnlyForFiltersThatReadIt(t *testing.T) {
 	for source, want := range map[string]bool{`true`: false, `res.metadata.name == "req"`: false, `req.x == 1`: true, `[1].all(a, has(req.x))`: true} {
 		if got := newFilters(t, &objectCache{}, `true`, rule{name: "a", filter: source}).ReadsBody(); got != want {
@@ -186,7 +186,7 @@ func TestABodyIsKeptOnlyForFiltersThatReadIt(t *testing.T) {
 	}
 }
 
-// Fails when there is no bound on the objects, or when it is one of each target.
+// Fails when the objects have no bound, or one bound per target.
 func TestTheObjectsThatAWebhookLooksAtAreBounded(t *testing.T) {
 	objects := &objectCache{}
 	for i := range 3 * maxFiltered {
@@ -215,7 +215,7 @@ func TestTheTimeOfAllFiltersIsBounded(t *testing.T) {
 	f := newFilters(t, objects, "", rule{name: "*", filter: costly}, rule{name: "*", filter: costly + ` || false`}, rule{name: "last"})
 	began := time.Now()
 	triggers, err := f.Select(t.Context(), nil, []byte("["+strings.Repeat("1,", 90)+"1]"))
-	if took := time.Since(began); took > 20*limit.FilterTime { // far below what all evaluations take, far above what the machine delays
+	if took := time.Since(began); took > 20*limit.FilterTime { // far below the time of all evaluations, far above a busy machine's delay
 		t.Errorf("took %v", took)
 	}
 	if err == nil || !strings.Contains(err.Error(), "not decided in time") || err.(*FilterFailures).Rules != 2 { //nolint:errorlint // as Select returns it
@@ -226,7 +226,7 @@ func TestTheTimeOfAllFiltersIsBounded(t *testing.T) {
 	}
 }
 
-// leaving is a cache during whose use the sender goes away.
+// leaving is a cache during whose use the sender hangs up.
 type leaving struct {
 	FilterObjects
 	leave func()
@@ -239,7 +239,7 @@ func (l leaving) Objects(namespace string, target event.Target) (objects iter.Se
 	return l.FilterObjects.Objects(namespace, target)
 }
 
-// Fails when a filter ends with its sender: what it sent is authentic.
+// Fails when a filter ends with its sender's connection: the webhook is authentic.
 func TestAFilterOutlivesItsSender(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	objects := leaving{&objectCache{names: []string{"a", "b"}}, cancel}
@@ -250,7 +250,7 @@ func TestAFilterOutlivesItsSender(t *testing.T) {
 	}
 }
 
-// Fails when a filter is said to fail, and its trigger is dropped, because its objects are not read yet.
+// Fails when a filter is reported as failed, and its trigger is dropped, because its objects are not read yet.
 func TestAFilterWaitsForObjectsThatAreNotReadYet(t *testing.T) {
 	filters := newFilters(t, &objectCache{names: []string{"app"}}, "", rule{name: "app"}, rule{kind: "Bucket", name: "b", filter: "res.metadata.name == 'b'"})
 	triggers, err := filters.Select(t.Context(), nil, []byte("{}"))

@@ -10,7 +10,7 @@ import (
 	"notifier/internal/receiver/limit"
 )
 
-// T6: fails when a document that is too large to be decoded waits for the place of those that are not.
+// T6: fails when a document that is too large to be decoded waits for the place of decoded ones.
 func TestT6ADocumentThatIsNotDecodedTakesNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFilters(t, &objectCache{}, "", rule{name: "a", filter: `req.size() > 0`}, rule{name: "b"})

@@ -14,19 +14,19 @@ import (
 )
 
 const (
-	// maxDepth bounds how deep the parts of an expression are nested. The types of nested lists and maps are written out as often as
-	// there are levels: at a hundred, the checking of 4 KiB takes a second.
+	// maxDepth bounds the nesting of an expression's parts. The type of a nested list or map is written out at each level: at a hundred
+	// levels, the check of 4 KiB takes a second.
 	maxDepth = 32
-	// maxNesting bounds how deep comprehensions are nested; each level multiplies the rounds.
+	// maxNesting bounds the nesting of comprehensions; each level multiplies the rounds.
 	maxNesting = 4
-	// maxParts bounds the calls, operators, lists and maps of an expression without elements; those of one with elements are fewer. The
-	// checker looks at each of them, and at each element, with as much work as there are parts, since each may be of many types: 4 KiB
-	// that hold 1,900 parts would take a third of a second, these take a few hundredths.
+	// maxParts bounds the calls, operators, lists and maps of an expression without elements; an expression with elements may have fewer. For
+	// each part and each element, the checker's work is proportional to the number of parts, since each may be of many types. 4 KiB with 1,900
+	// parts would take a third of a second, these take a few hundredths.
 	maxParts = 150
 )
 
-// partsOf are the numbers of parts and of elements of an expression whose macros are written out. What only takes and gives booleans
-// is no part.
+// partsOf returns the numbers of parts and of elements of an expression whose macros are expanded. Operators on booleans alone are no
+// parts.
 func partsOf(e ast.Expr) (parts, elements int) {
 	ast.PreOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {
 		switch e.Kind() {
@@ -49,17 +49,17 @@ func partsOf(e ast.Expr) (parts, elements int) {
 	return parts, elements
 }
 
-// dialect is what all programs share: everything but their variables.
+// dialect has the parts that all programs share: everything but their variables.
 type dialect struct {
 	env         *cel.Env
 	functions   interpreter.Dispatcher
 	keys        interpreter.AttributeFactory
 	interpreter interpreter.Interpreter
-	// envs are env with the variables of programs, by their names, which are the code's own: a few.
+	// envs has env with the variables of programs, by the variables' names. The code chooses the names, so there are few.
 	envs sync.Map
 }
 
-// with is the environment of programs that read the variables. They share it, since it takes more than most of them.
+// with returns the environment of programs that read the variables. They share it, since it is larger than most of them.
 func (d *dialect) with(variables []string) (*cel.Env, error) {
 	names := strings.Join(variables, " ")
 	if env, ok := d.envs.Load(names); ok {
@@ -90,7 +90,7 @@ var language = sync.OnceValues(func() (*dialect, error) {
 		cel.ParserRecursionLimit(maxDepth),
 		cel.ParserExpressionSizeLimit(MaxSource),
 		cel.ASTValidators(cel.ValidateComprehensionNestingLimit(maxNesting)),
-		// In the place of the library's own, which write the value twice: a dozen of them in a chain take minutes to check.
+		// These replace the library's own, which write the value twice: a chain of a dozen takes minutes to check.
 		cel.Macros(
 			cel.ReceiverMacro("optMap", 2, optMap),
 			cel.ReceiverMacro("optFlatMap", 2, optFlatMap)),
@@ -116,12 +116,12 @@ var language = sync.OnceValues(func() (*dialect, error) {
 	}, nil
 })
 
-// plan is how a checked expression is evaluated: metered, and looking at its context.
+// plan returns a checked expression in executable form: metered, and ending with its context.
 func (d *dialect) plan(checked *ast.AST) (interpreter.Interpretable, error) {
 	return d.interpreter.NewInterpretable(checked, interpreter.InterruptableEval(), interpreter.CustomDecorator(d.meter))
 }
 
-// optMap is value.optMap(name, transformed): an optional of what transformed gives for the value, or none.
+// optMap is value.optMap(name, transformed): an optional with the result of transformed for the value, or none.
 func optMap(f cel.MacroExprFactory, target ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
 	return present(f, target, args, func(transformed ast.Expr) ast.Expr { return f.NewCall("optional.of", transformed) })
 }
@@ -131,7 +131,7 @@ func optFlatMap(f cel.MacroExprFactory, target ast.Expr, args []ast.Expr) (ast.E
 	return present(f, target, args, func(transformed ast.Expr) ast.Expr { return transformed })
 }
 
-// held is the name under which an optional value is kept while it is looked into. No source can write it.
+// held is the name of an optional value while its content is read. No source can write it.
 const held = "@optional"
 
 func present(f cel.MacroExprFactory, target ast.Expr, args []ast.Expr, wrap func(ast.Expr) ast.Expr) (ast.Expr, *cel.Error) {
@@ -145,7 +145,7 @@ func present(f cel.MacroExprFactory, target ast.Expr, args []ast.Expr, wrap func
 		f.NewCall("optional.none"))), nil
 }
 
-// bind is body with name standing for value: a comprehension over nothing, which evaluates value once.
+// bind returns body with name bound to value: a comprehension over nothing, which evaluates value once.
 func bind(f cel.MacroExprFactory, name string, value, body ast.Expr) ast.Expr {
 	return f.NewComprehension(f.NewList(), "#unused", name, value, f.NewLiteral(types.False), f.NewIdent(name), body)
 }

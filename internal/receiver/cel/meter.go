@@ -30,9 +30,9 @@ func (c *call) Eval(vars interpreter.Activation) ref.Val {
 	return types.LabelErrNode(c.ID(), c.run(args))
 }
 
-// meter puts a charge in front of every step of a program but the rounds of comprehensions, each of which takes other steps.
-// The interpreter's own counting is not used: it takes the square of the number of steps, and takes the comparing of two
-// documents, among others, for one step. Calls that are not strict take no values of any size.
+// meter adds a charge before every step of a program except the rounds of comprehensions, each of which has other steps. The interpreter's
+// own counting is not used: it is quadratic in the number of steps, and counts the comparison of two documents, among others, as one step.
+// Non-strict calls take no values of any size.
 func (d *dialect) meter(node interpreter.Interpretable) (interpreter.Interpretable, error) {
 	switch node := node.(type) {
 	case constant, nullary, *attribute:
@@ -81,7 +81,7 @@ func (d *dialect) meter(node interpreter.Interpretable) (interpreter.Interpretab
 	return c, nil
 }
 
-// apply calls the implementation that takes as many arguments.
+// apply calls the implementation for this number of arguments.
 func apply(f *functions.Overload, args []ref.Val) ref.Val {
 	switch {
 	case f.OperandTrait != 0 && !args[0].Type().HasTrait(f.OperandTrait):
@@ -95,8 +95,7 @@ func apply(f *functions.Overload, args []ref.Val) ref.Val {
 	return types.NewErr("no such overload")
 }
 
-// add is "+". Two lists become one: the library would chain them, and then reading one element takes the square of the
-// chain's length.
+// add is "+". Two lists become one: the library would chain them, and reading one element would be quadratic in the chain's length.
 func add(f *functions.Overload, args []ref.Val) ref.Val {
 	if _, grows := args[0].(traits.MutableLister); grows {
 		return apply(f, args)

@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// matchesPerUnit is how many instructions times characters are one unit.
+	// matchesPerUnit is the number of instructions times characters in one unit.
 	matchesPerUnit = 8
 	// compileWork is the work of compiling an instruction.
 	compileWork = 50
 )
 
-// bounds are those of a pattern, which is compiled at a webhook's time when it comes with it.
+// bounds limit a pattern. A pattern of the webhook is compiled in the webhook's time.
 var bounds = patterns.Bounds{Source: 1 << 10, Size: 2000}
 
-// errPattern stands for any fault of a pattern that was read, and quotes nothing of it.
+// errPattern stands for any fault of a pattern from the data, and quotes nothing of it.
 var errPattern = errors.New("pattern is not valid")
 
-// matching makes the call one of "matches". A pattern that is written in the expression is compiled with it.
+// matching makes the call a call of "matches". A pattern in the expression is compiled with it.
 func (c *call) matching() error {
 	nodes := c.Args()
 	if written, ok := nodes[len(nodes)-1].(interpreter.InterpretableConst); ok {

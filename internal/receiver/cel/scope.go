@@ -2,17 +2,17 @@ package cel
 
 import "github.com/google/cel-go/interpreter"
 
-// Names that no source can write: under budgetName an evaluation's budget is found, under interruptedName the interpreter asks in each
-// round of a comprehension whether it has to end.
+// Names that no source can write. budgetName resolves to an evaluation's budget. The interpreter reads interruptedName in each round of a
+// comprehension to learn if it has to end.
 const (
 	budgetName      = "@budget"
 	interruptedName = "#interrupted"
 )
 
-// checkEvery is how many rounds of comprehensions pass between two looks at the context.
+// checkEvery is the number of rounds of comprehensions between two checks of the context.
 const checkEvery = 32
 
-// scope are the variables of one evaluation, its budget and its end. One goroutine uses it.
+// scope has the variables of one evaluation, its budget and its end. One goroutine uses it.
 type scope struct {
 	vars   map[string]any
 	budget *Budget

@@ -6,7 +6,7 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// constant is a value written in the expression. It is charged too: a list of a thousand of them takes more than one.
+// constant is a value in the expression. It is charged too: a list of a thousand constants costs more than one.
 type constant struct{ interpreter.InterpretableConst }
 
 func (c constant) Eval(vars interpreter.Activation) ref.Val {
@@ -22,8 +22,8 @@ func (n nullary) Eval(vars interpreter.Activation) ref.Val {
 	return n.InterpretableCall.Eval(vars)
 }
 
-// literal is a list or map that is written in the expression, which every evaluation makes anew. It is charged by what it takes in
-// memory: comprehensions make many, and a result may hold them all.
+// literal is a list or map in the expression, which every evaluation creates again. It is charged by its memory: comprehensions create
+// many, and a result may contain them all.
 type literal struct {
 	interpreter.InterpretableConstructor
 	work uint64
@@ -34,7 +34,7 @@ func (l *literal) Eval(vars interpreter.Activation) ref.Val {
 	return l.InterpretableConstructor.Eval(vars)
 }
 
-// attribute is a variable, or what a path leads to from a variable or value. It is charged by the length of the path, and as a
+// attribute is a variable, or the value at the end of a path from a variable or value. It is charged by the length of the path, and as a
 // key of a map by the length of the text, which is hashed.
 type attribute struct {
 	interpreter.InterpretableAttribute
@@ -74,7 +74,7 @@ func (a *attribute) QualifyIfPresent(vars interpreter.Activation, obj any, prese
 	return key.QualifyIfPresent(vars, obj, presenceOnly)
 }
 
-// key returns what the attribute's value selects.
+// key returns the qualifier for the attribute's value.
 func (a *attribute) key(vars interpreter.Activation) (interpreter.Qualifier, error) {
 	value, err := a.Resolve(vars)
 	if err != nil {
@@ -86,7 +86,7 @@ func (a *attribute) key(vars interpreter.Activation) (interpreter.Qualifier, err
 	return a.keys.NewQualifier(nil, a.ID(), value, a.IsOptional())
 }
 
-// fallback is "or" and "orValue" of an optional value: what stands in for it is evaluated only when there is none.
+// fallback is "or" and "orValue" of an optional value: the alternative is evaluated only if the optional is empty.
 type fallback struct {
 	interpreter.InterpretableCall
 	unwrap bool

@@ -14,22 +14,22 @@ import (
 const (
 	// maxWork bounds the work of one evaluation: a few milliseconds.
 	maxWork = 100_000
-	// bytesPerUnit is how many bytes of a text are looked at, or copied, for a unit.
+	// bytesPerUnit is the number of bytes of a text that are read, or copied, for a unit.
 	bytesPerUnit = 10
-	// madeBytesPerUnit is how many bytes of memory are taken for a unit by what is made and not copied. With maxWork it bounds
-	// what the values of an evaluation hold: some 3 MiB.
+	// madeBytesPerUnit is the number of bytes of new memory for a unit, other than copies. With maxWork it bounds the memory of an
+	// evaluation's values: some 3 MiB.
 	madeBytesPerUnit = 32
 	// zoneWork is the work of loading a time zone, which is read from a file.
 	zoneWork = maxWork / 10
 )
 
-// What a list and a map take in memory beside their elements, and what an element or entry takes.
+// The memory of a list and of a map without their elements, and of an element and of an entry.
 const (
 	listBytes, elementBytes = 160, 16
 	mapBytes, entryBytes    = 448, 64
 )
 
-// literalWork is what making a literal takes beside its elements' own steps.
+// literalWork returns the work of creating a literal, without its elements' own steps.
 func literalWork(made interpreter.InterpretableConstructor) uint64 {
 	n := uint64(len(made.InitVals()))
 	if made.Type() == types.ListType {
@@ -38,8 +38,8 @@ func literalWork(made interpreter.InterpretableConstructor) uint64 {
 	return (mapBytes + n*entryBytes) / madeBytesPerUnit // n counts keys and values
 }
 
-// workOf returns what a call of the function takes beside its own step. A function without a rule of its own takes what
-// passing once over all its texts takes, so that one that a later version of the library brings is not free.
+// workOf returns the work of a call of the function, without its own step. A function without a rule of its own costs one pass over all its
+// texts, so that a function of a later version of the library is not free.
 func workOf(function string) func(args []ref.Val) uint64 {
 	if work, ok := rules[function]; ok {
 		return work
@@ -77,7 +77,7 @@ func linear(args []ref.Val) uint64 {
 	return n / bytesPerUnit
 }
 
-// text is the length in bytes of a string or bytes, 0 of anything else.
+// text returns the length in bytes of a string or bytes, 0 of anything else.
 func text(v ref.Val) uint64 {
 	switch v := v.(type) {
 	case types.String:
@@ -97,10 +97,10 @@ func size(v ref.Val) uint64 {
 	return 1
 }
 
-// comparing ends where the smaller of the two ends.
+// comparing ends at the end of the smaller of the two.
 func comparing(args []ref.Val) uint64 { return min(depth(args[0]), depth(args[1])) }
 
-// searching compares with each element; in a map it is one look.
+// searching compares with each element of a list; in a map it is one lookup.
 func searching(args []ref.Val) uint64 {
 	if _, list := args[1].(traits.Lister); list {
 		return size(args[1]) * depth(args[0])
@@ -123,7 +123,7 @@ func crossing(args []ref.Val) uint64 {
 	return size(args[0])*depth(args[1]) + size(args[1])*depth(args[0])
 }
 
-// scanning compares the second text with the first one at each of its places.
+// scanning compares the second text with the first at each position.
 func scanning(args []ref.Val) uint64 {
 	return text(args[0]) / bytesPerUnit * max(1, text(args[1])/2)
 }
@@ -163,7 +163,7 @@ func joining(args []ref.Val) uint64 {
 
 func listing(args []ref.Val) uint64 { return size(args[0]) }
 
-// formatting writes each argument once, numbers with as many digits as the format says.
+// formatting writes each argument once, numbers with as many digits as the format names.
 func formatting(args []ref.Val) uint64 {
 	format, _ := args[0].(types.String)
 	n := linear(args) + 2*depth(args[1])
@@ -173,7 +173,7 @@ func formatting(args []ref.Val) uint64 {
 			digits = 0
 			continue
 		}
-		// Each digit adds what the number grows by, so that the sum of all numbers is charged.
+		// Each digit adds the growth of the number, so that the sum of all numbers is charged.
 		grown := min(10*digits+uint64(c-'0'), maxWork*bytesPerUnit)
 		n += (grown - digits) / bytesPerUnit
 		digits = grown

@@ -7,11 +7,11 @@ import (
 	"notifier/internal/event"
 )
 
-// publishAgain publishes a record of which the stream has had one with the same ID, if it says so of something new: the object has come to
-// the opposite outcome since. A source that fails, recovers and fails in the same words has failed twice, and a repetition of the POST
-// about the first failure comes before the recovery's. It reports whether the record is a duplicate.
+// publishAgain publishes a record whose ID the stream already has, if the record is news: the object has since had the opposite outcome. A
+// source that fails, recovers and fails in the same words has failed twice, while a repetition of the POST about the first failure is sent
+// before the recovery's. It reports whether the record is a duplicate.
 func (h *Handler) publishAgain(ctx context.Context, r *event.Record) (duplicate bool, err error) {
-	if !r.Known || r.Doubted || r.Outcome == event.OutcomeNone { // what proves nothing makes nothing new (invariant E9)
+	if !r.Known || r.Doubted || r.Outcome == event.OutcomeNone { // without proof a record is no news (invariant E9)
 		return true, nil
 	}
 	o := r.Event.InvolvedObject
@@ -26,7 +26,7 @@ func (h *Handler) publishAgain(ctx context.Context, r *event.Record) (duplicate 
 	return h.options.Events.PublishEvent(ctx, r)
 }
 
-// opposite reports whether last tells of the other outcome of r's object, and was not sent after r.
+// opposite reports whether last has the other outcome of r's object, and is not newer than r.
 func opposite(last, r *event.Record) bool {
 	return last.Known && !last.Doubted && last.Event.InvolvedObject.UID == r.Event.InvolvedObject.UID &&
 		last.Outcome != event.OutcomeNone && last.Outcome != r.Outcome && !r.Event.Timestamp.Before(last.Event.Timestamp)

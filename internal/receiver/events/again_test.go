@@ -8,8 +8,8 @@ import (
 	"notifier/internal/event"
 )
 
-// A source that fails, recovers and fails in the same words, all within the stream's window of duplicates, as recorded. Fails when
-// publishAgain does not look at the last event, or believes what proves nothing (E9).
+// A source fails, recovers and fails in the same words, all within the stream's window of duplicates, as recorded. Fails when publishAgain
+// ignores the last event, or believes an event without proof (E9).
 func TestAFlapInTheSameWordsIsNoDuplicate(t *testing.T) {
 	began := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 	send := func(severity, message string, at time.Duration, change func(*event.Event)) *http.Request {

@@ -19,19 +19,19 @@ import (
 	"notifier/internal/receiver/limit"
 )
 
-// Events is the bus as the events endpoint sees it. PublishEvent returns nil only when the event is on disk, and duplicate when
-// the stream already holds an event with this record's ID.
+// Events is the part of the bus that the events endpoint uses. PublishEvent returns nil only when the event is on disk, and duplicate when
+// the stream already has an event with this record's ID.
 type Events interface {
 	PublishEvent(ctx context.Context, r *event.Record) (duplicate bool, err error)
-	// LastEvent returns the last event of an object that the stream has.
+	// LastEvent returns the last event of an object in the stream.
 	LastEvent(ctx context.Context, namespace, kind, name string) (*event.Record, bool, error)
 }
 
-// ownVia is the name that this process's own notifications carry (RFC 9110, section 7.6.3): one that comes back through the events endpoint,
-// by a destination that leads here, would go round for ever. Proxies on the way add their names to it.
+// ownVia is the name in this process's own notifications (RFC 9110, section 7.6.3). A notification that returns through the events
+// endpoint, by a destination that leads here, would loop for ever. Proxies on the way add their names to it.
 const ownVia = "notifier"
 
-// isOwn reports whether a request has been sent by this process, directly or not.
+// isOwn reports whether this process sent the request, directly or not.
 func isOwn(h http.Header) bool {
 	for _, chain := range h.Values("Via") {
 		for hop := range strings.SplitSeq(chain, ",") {
@@ -46,25 +46,24 @@ func isOwn(h http.Header) bool {
 // postTime bounds one event's publish: emitters hang up after 5 seconds.
 const postTime = 4500 * time.Millisecond
 
-// maxNamespaces bounds the namespaces whose budgets are remembered; the one used longest ago is forgotten.
+// maxNamespaces bounds the namespaces whose budgets are remembered; the least recently used is evicted.
 const maxNamespaces = 16384
 
-// Options are what NewEvents needs. Events, Objects and Log are required.
+// Options are the options of New. Events, Objects and Log are required.
 type Options struct {
 	Events  Events
 	Objects Objects
-	// Address and Namespace are the budgets of one client address and of one namespace. The namespace's is kept twice:
-	// events that name an object's UID rightly, and are not doubted, do not share one with those that do not, so that nobody
-	// can exhaust a namespace's budget for what its controllers say.
+	// Address and Namespace are the budgets of one client address and of one namespace. A namespace has two: one for events that name their
+	// object's UID and are not doubted, the other for the rest. So no other sender can use up the budget of a namespace's controllers.
 	Address, Namespace limit.Budget
-	// MaxBody is the greatest event the bus takes, in bytes; 0 for no bound below MaxBody of the package.
+	// MaxBody is the greatest event that the bus accepts, in bytes; 0 for no bound below limit.MaxBody.
 	MaxBody int
-	// TooLarge is the error by which Events says that it will never take an event because of its size.
+	// TooLarge is the error with which Events refuses an event for good because of its size.
 	TooLarge error
-	// DuplicateWindow is how long the stream remembers an event; it is told to the sender of a duplicate.
+	// DuplicateWindow is the time for which the stream remembers an event; the answer to a duplicate names it.
 	DuplicateWindow time.Duration
-	// Held bounds the bytes of all bodies at once beyond the first 16 KiB of each, which the connection cap bounds: ordinary
-	// events need none of it. HeldWait is how long a body waits for capacity.
+	// Held bounds the bytes of all bodies at once beyond the first 16 KiB of each, which the connection cap bounds: ordinary events need none
+	// of it. HeldWait bounds the wait of a body for capacity.
 	Held       int64
 	HeldWait   time.Duration
 	Log        *slog.Logger
@@ -116,7 +115,7 @@ type Handler struct {
 	handler    http.Handler
 }
 
-// namespaceKey separates the budgets of events that know their object, and are not doubted, from the others.
+// namespaceKey separates the budget of known, undoubted events from that of the others.
 type namespaceKey struct {
 	namespace string
 	known     bool
@@ -154,7 +153,7 @@ func New(o Options) (*Handler, error) {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.handler.ServeHTTP(w, r) }
 
 // The answers of the events endpoint that do not depend on the request. A budget answers 503: emitters take 429 for success. No 503 has a
-// Retry-After: emitters would try four times at that distance in place of after 1, 3, 7 and 15 s, and give up the sooner (ADR 0018).
+// Retry-After: emitters would try four times at that distance instead of after 1, 3, 7 and 15 s, and give up sooner (ADR 0018).
 var (
 	postUnknown     = answer.Silent(http.StatusNotFound, "unknown", "")
 	postMethod      = answer.Refused(http.StatusMethodNotAllowed, "method", "method must be POST", "")
@@ -175,7 +174,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	h.answer(w, r, a, record, err)
 }
 
-// take reads, checks and publishes one event. The record is nil when there was no event to speak of.
+// take reads, checks and publishes one event. The record is nil if no event could be decoded.
 func (h *Handler) take(w http.ResponseWriter, r *http.Request) (*answer.Answer, *event.Record, error) {
 	now := time.Now()
 	var early *answer.Answer
@@ -260,8 +259,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, a *answer.Answe
 	h.metrics.posts[a.Result].Inc()
 	logPost(r.Context(), h.log, a, record, err)
 	if a == postDuplicate {
-		// The form of the headers is Flux's. When the stream took the first one is not known here, so the time is an
-		// upper bound.
+		// The form of the headers is Flux's. The time at which the stream got the first event is not known here, so this one is an upper bound.
 		reset := time.Now().Add(h.options.DuplicateWindow).UTC().Format(http.TimeFormat)
 		header := w.Header()
 		header.Set("X-RateLimit-Limit", "1")

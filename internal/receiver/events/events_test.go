@@ -24,7 +24,7 @@ import (
 
 var errBusTooLarge = errors.New("too large for the bus")
 
-// log is a bus for events that remembers IDs as the stream does.
+// eventLog is a bus for events that remembers IDs as the stream does.
 type eventLog struct {
 	mu      sync.Mutex
 	err     error
@@ -60,7 +60,7 @@ func (l *eventLog) LastEvent(_ context.Context, namespace, kind, name string) (*
 	return nil, false, nil
 }
 
-// cache is a watchers' cache of one Kustomization.
+// cache stands for a watchers' cache of one Kustomization.
 type cache struct{}
 
 // Pending is true of Buckets.
@@ -88,7 +88,7 @@ func newEvents(t testing.TB, bus Events, change func(*Options)) *Handler {
 	return h
 }
 
-// posted is an event as kustomize-controller sends it.
+// posted returns an event as kustomize-controller sends it.
 func posted(change func(*event.Event)) string {
 	e := event.Event{
 		InvolvedObject: event.ObjectReference{
@@ -174,7 +174,7 @@ func TestTheEventsEndpointAnswers(t *testing.T) {
 	}
 }
 
-// Fails when the handler keeps duplicates itself: a 429 is the stream's answer, and only for what it really holds.
+// Fails when the handler keeps duplicates itself: a 429 is the stream's answer, and only for an event that it really has.
 func TestADuplicateIs429InFluxsForm(t *testing.T) {
 	bus := &eventLog{err: errors.New("no stream")}
 	h := newEvents(t, bus, nil)
@@ -196,7 +196,7 @@ func TestADuplicateIs429InFluxsForm(t *testing.T) {
 	}
 }
 
-// Fails when the identity is computed from the cleaned metadata, or the cleaning keeps or drops another key.
+// Fails when the identity is computed from the cleaned metadata, or when cleaning keeps or drops another key.
 func TestARecordIsCleanedAfterItsIdentityWasComputed(t *testing.T) {
 	bus := &eventLog{}
 	h := newEvents(t, bus, nil)
@@ -229,8 +229,8 @@ func TestARecordIsCleanedAfterItsIdentityWasComputed(t *testing.T) {
 	}
 }
 
-// E9: fails when the UID is not compared, when an event without UID is taken for known, or when an event that names another UID
-// is given the live object's labels.
+// E9: fails when the UID is not compared, when an event without UID counts as known, or when an event that names another UID gets the live
+// object's labels.
 func TestE9OnlyAnEventWithTheObjectsUIDIsKnown(t *testing.T) {
 	labels := map[string]string{"team": "a"}
 	for name, tc := range map[string]struct {
@@ -263,8 +263,8 @@ func TestE9OnlyAnEventWithTheObjectsUIDIsKnown(t *testing.T) {
 	}
 }
 
-// Fails when a budget answers 429, which an emitter takes for success and drops the event; and, E9, when events that forge a
-// namespace use up the budget of those that know its objects.
+// Fails when a budget answers 429, which an emitter takes for success and so drops the event. E9: fails when forged events of a namespace
+// use up the budget of events about its known objects.
 func TestE9ABudgetIs503AndForgersHaveTheirOwn(t *testing.T) {
 	bus := &eventLog{}
 	h := newEvents(t, bus, func(o *Options) { o.Namespace = limit.Budget{Rate: 0.001, Burst: 2} })
@@ -318,7 +318,7 @@ func TestAnEventMayHaveThreeMiBOrWhatTheBusTakes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newEvents(t, &eventLog{}, func(o *Options) { o.MaxBody, o.Held = tc.bus, limit.MaxBody+1 })
-			for range 2 { // what the first one held is free for the second
+			for range 2 { // the first one's capacity is free for the second
 				r := post(sized(tc.size))
 				if tc.chunked {
 					r.ContentLength = -1
@@ -371,8 +371,8 @@ func FuzzPost(f *testing.F) {
 	})
 }
 
-// Fails when an event is taken although nobody can tell yet whether its object exists: it would count as forged, have no labels and
-// trigger nothing. Fails when its controller is told to try again so soon that it gives up before the objects are read.
+// Fails when an event is accepted before the objects of its kind are read: it would count as forged, have no labels and trigger nothing.
+// Also fails when a Retry-After makes its controller give up before the objects are read.
 func TestAnEventOfAKindThatIsNotReadYetIsToBeSentAgain(t *testing.T) {
 	log := &eventLog{}
 	h := newEvents(t, log, nil)

@@ -8,11 +8,11 @@ import (
 	"notifier/internal/receiver/answer"
 )
 
-// logPost logs the outcome of a request to the events endpoint. The event's message is its namespace's own and stays out.
+// logPost logs the outcome of a request to the events endpoint. The event's message belongs to its namespace and stays out.
 func logPost(ctx context.Context, l *answer.Log, a *answer.Answer, record *event.Record, err error) {
 	level := a.Level()
 	if level == slog.LevelInfo {
-		level = slog.LevelDebug // what became of an accepted event is told where it is delivered
+		level = slog.LevelDebug // the delivery of an accepted event is logged later
 	}
 	left, ok := l.Admit(ctx, level)
 	if !ok {

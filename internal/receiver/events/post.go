@@ -8,15 +8,15 @@ import (
 	"notifier/internal/event"
 )
 
-// Objects is the watchers' cache as the events endpoint sees it. Lookup must not block.
+// Objects is the part of the watchers' cache that the events endpoint uses. Lookup must not block.
 type Objects interface {
 	Lookup(kind, namespace, name string) (object event.Object, ok bool)
-	// Pending reports whether the objects of a kind are still being read, so that Lookup cannot tell yet.
+	// Pending reports whether the objects of a kind are still being read, so that Lookup may miss objects.
 	Pending(kind string) bool
 }
 
-// decodePost reads a POSTed event. Its error is for the sender and quotes nothing of the input. What it admits as the object's
-// identity is what Kubernetes would: a forged name must not reach headers, subjects or logs with anything else in it.
+// decodePost decodes a POSTed event. Its error is for the sender and quotes nothing of the input. It accepts only identities that
+// Kubernetes would: a forged name must bring no other characters into headers, subjects or logs.
 func decodePost(body []byte) (event.Event, error) {
 	e, err := event.Decode(body)
 	if err != nil {
@@ -38,7 +38,7 @@ func decodePost(body []byte) (event.Event, error) {
 	return e, nil
 }
 
-// invalidPost says why a body is no event that a controller could have sent.
+// invalidPost is the reason why a body is no event that a controller could have sent.
 type invalidPost string
 
 func (e invalidPost) Error() string { return string(e) }
@@ -61,7 +61,7 @@ func isWord(s, extra string) bool {
 	return s != ""
 }
 
-// maxLine bounds what is short by nature, in bytes: Kubernetes allows 128 for an event's reason, 253 for a name.
+// maxLine bounds short fields, in bytes: Kubernetes allows 128 for an event's reason, 253 for a name.
 const maxLine = 1024
 
 // isLine reports whether s is short and free of control characters.
@@ -69,12 +69,12 @@ func isLine(s string) bool {
 	return len(s) <= maxLine && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
-// newRecord makes the record of a POSTed event: its identity, what the watchers' cache knows of its object, which it returns as well, and
-// the metadata that destinations are shown.
+// newRecord returns the record of a POSTed event, and the object of the watchers' cache. The record has the event's identity, the object's
+// cached state, and the metadata for destinations.
 //
-// The labels are those of the object in the cache, unless the event names another UID: then it speaks of an object that is
-// gone, or forges. They decide nothing but which Alerts of the object's own namespace match, so an event without UID gets
-// them as well; only a UID that matches makes the record Known (invariant E9).
+// The labels are those of the object in the cache, unless the event names another UID: then it is about a deleted object, or forged. They
+// only decide which Alerts of the object's own namespace match, so an event without UID gets them as well. Only a matching UID makes the
+// record Known (invariant E9).
 func newRecord(e event.Event, objects Objects, accepted time.Time) (*event.Record, event.Object) {
 	if e.Timestamp.IsZero() {
 		e.Timestamp = accepted.UTC().Truncate(time.Second)
@@ -85,7 +85,7 @@ func newRecord(e event.Event, objects Objects, accepted time.Time) (*event.Recor
 	o := e.InvolvedObject
 	object, ok := objects.Lookup(o.Kind, o.Namespace, o.Name)
 	if ok && (o.UID == "" || o.UID == object.UID) {
-		r.Known = o.UID != "" // so a cache that knows no UID matches nothing
+		r.Known = o.UID != "" // so a cache without a UID matches nothing
 		r.Labels = object.Labels
 	}
 	cleanMetadata(&e)
@@ -94,8 +94,8 @@ func newRecord(e event.Event, objects Objects, accepted time.Time) (*event.Recor
 	return r, object
 }
 
-// cleanMetadata keeps what is addressed to destinations: the keys under the object's own API group and the user's own.
-// The identity must have been computed before, since it covers the token.
+// cleanMetadata keeps the metadata for destinations: the keys under the object's own API group and the user's own. The identity covers the
+// token, so it must be computed before.
 func cleanMetadata(e *event.Event) {
 	group := e.InvolvedObject.Group() + "/"
 	maps.DeleteFunc(e.Metadata, func(key, _ string) bool {

@@ -14,7 +14,7 @@ var postResults = []string{
 type postMetrics struct {
 	posts map[string]prometheus.Counter // result
 	known prometheus.Counter
-	// doubted are those of known.
+	// doubted counts those of known.
 	doubted prometheus.Counter
 	panics  prometheus.Counter
 }

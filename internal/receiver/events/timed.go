@@ -9,15 +9,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// postCodes are the statuses of the events endpoint. One that is none of them is counted as 500.
+// postCodes are the statuses of the events endpoint. Any other is counted as 500.
 var postCodes = []int{
 	http.StatusAccepted, http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusRequestEntityTooLarge,
 	http.StatusUnsupportedMediaType, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable,
 	http.StatusLoopDetected,
 }
 
-// postTimes is how long requests to the events endpoint took, by status, under the name that dashboards and alerts for Flux's
-// notification-controller know. The method, which the sender chooses, is no label but for POST.
+// postTimes observes the durations of requests to the events endpoint, by status, under the name in dashboards and alerts for Flux's
+// notification-controller. The sender chooses the method, so only POST is a label.
 type postTimes map[string]map[int]prometheus.Observer // method → status
 
 // otherMethod is the label of all methods but POST.
@@ -58,7 +58,7 @@ func (t postTimes) timed(next http.Handler) http.Handler {
 	})
 }
 
-// statusWriter remembers the status that was written.
+// statusWriter remembers the written status.
 type statusWriter struct {
 	http.ResponseWriter
 	status int

@@ -12,7 +12,7 @@ import (
 	"notifier/internal/receiver/answer"
 )
 
-// timedPosts are the counts of the histogram of Flux's name that are not 0, "method code", and how many series it has.
+// timedPosts returns the non-zero counts of the histogram of Flux's name by "method code", and the number of its series.
 func timedPosts(t *testing.T, reg *prometheus.Registry) (counts map[string]uint64, series int) {
 	t.Helper()
 	families, err := reg.Gather()
@@ -41,8 +41,8 @@ func timedPosts(t *testing.T, reg *prometheus.Registry) (counts map[string]uint6
 	return counts, series
 }
 
-// What dashboards for Flux read, such as the rate of code="429". Fails when an answer is not counted under its status, and when a
-// sender can make a new series.
+// Dashboards for Flux read these series, such as the rate of code="429". Fails when an answer is not counted under its status, and when a
+// sender can create a new series.
 func TestPostsAreTimedUnderTheNameThatDashboardsKnow(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	h := newEvents(t, &eventLog{}, func(o *Options) { o.Registerer = reg })
@@ -77,7 +77,7 @@ func TestEveryStatusOfTheEventsEndpointIsALabel(t *testing.T) {
 	}
 }
 
-// Fails when a status that nobody foresaw is not counted, or the way to the connection's deadlines is cut.
+// Fails when an unforeseen status is not counted, or when the connection's deadlines are no longer reachable.
 func TestAnUnforeseenStatusIsTimedAs500(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	times := newPostTimes(reg)

@@ -10,20 +10,20 @@ import (
 )
 
 const (
-	// maxTrust bounds the objects, and their states, of which it is remembered what was believed; the one used longest ago is forgotten.
+	// maxTrust bounds the objects, and their states, whose believed POSTs are remembered; the least recently used is evicted.
 	maxTrust = 16384
-	// aheadTime is after how long one more POST may be ahead of a state that has not changed.
+	// aheadTime is the time after which one more POST may be ahead of an unchanged state.
 	aheadTime = 10 * time.Minute
 )
 
-// objectRate a second and objectBurst at once is how many POSTs about one object are believed. Controllers stay far below it.
+// objectRate a second and objectBurst at once bound the believed POSTs about one object. Controllers stay far below.
 const (
 	objectRate  = 0.1
 	objectBurst = 20
 )
 
-// trust decides which POSTs about a known object are doubted (invariant E9): a sender that knows an object's UID can claim anything of it.
-// A POST that agrees with the object's state is believed. A controller POSTs before it writes the new state, so the first POST that
+// trust decides which POSTs about a known object are doubted (invariant E9): a sender that knows an object's UID can claim anything about
+// it. A POST that agrees with the object's state is believed. A controller POSTs before it writes the new state, so the first POST that
 // contradicts a state is believed as well, and no other until the state has changed.
 type trust struct {
 	objects *fair.Limiters[objectKey]
@@ -46,7 +46,7 @@ func newTrust() *trust {
 	}
 }
 
-// doubts reports whether a POST about a known object is doubted, which uses up what is believed of the object. Undo takes that back, if the
+// doubts reports whether a POST about a known object is doubted. The POST uses up the object's budget of belief; undo restores it, if the
 // POST was not accepted.
 func (t *trust) doubts(r *event.Record, object event.Object, now time.Time) (doubted bool, undo func()) {
 	o := r.Event.InvolvedObject

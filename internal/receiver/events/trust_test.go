@@ -12,7 +12,7 @@ import (
 	"notifier/internal/receiver/limit"
 )
 
-// changing is a watchers' cache of one Kustomization whose state a test changes.
+// changing stands for a watchers' cache of one Kustomization whose state a test changes.
 type changing struct{ event.Object }
 
 func (c *changing) Pending(string) bool { return false }
@@ -23,9 +23,9 @@ func (c *changing) Lookup(kind, namespace, name string) (event.Object, bool) {
 	return o, ok
 }
 
-// E9: of the POSTs with the true UID that contradict the object's state one is believed, until the state changes; those that say what it
-// says, or come while it is reconciled, are believed unless they are very many. Fails when of does not ask for the outcome, or for the
-// version; when a POST that was not stored uses up what is believed, or when serve does not ask at all.
+// E9: of the POSTs with the true UID that contradict the object's state one is believed, until the state changes. Those that agree with it,
+// or arrive while it is reconciled, are believed unless they are very many. Fails when doubts ignores the outcome or the version, when a
+// POST that was not stored uses up belief, or when take does not call doubts.
 func TestE9OfPOSTsThatContradictTheObjectOneIsBelieved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		object, bus := &changing{event.Object{Outcome: event.OutcomeSucceeded, Version: "1"}}, &eventLog{}
@@ -76,7 +76,7 @@ func TestE9OfPOSTsThatContradictTheObjectOneIsBelieved(t *testing.T) {
 	})
 }
 
-// E9: a flood of POSTs with the true UID leaves capacity for the genuine one. Fails when what is doubted has the budget of what is not.
+// E9: a flood of POSTs with the true UID leaves capacity for the genuine one. Fails when doubted events have the budget of the others.
 func TestE9DoubtedPOSTsHaveABudgetOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		object := &changing{event.Object{Outcome: event.OutcomeSucceeded, Version: "1"}}

@@ -8,7 +8,7 @@ import (
 	"notifier/internal/fair"
 )
 
-// BenchmarkShareEnter is what a webhook with a filter pays for its turn, when nobody else is there.
+// BenchmarkShareEnter measures the turn of a webhook with a filter, without other webhooks.
 func BenchmarkShareEnter(b *testing.B) {
 	share := NewShare()
 	b.ReportAllocs()

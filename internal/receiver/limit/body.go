@@ -10,30 +10,30 @@ import (
 	"notifier/internal/fair"
 )
 
-// MaxBody is the greatest body either endpoint accepts, in bytes.
+// MaxBody is the greatest size of a body at either endpoint, in bytes.
 const MaxBody = 3 << 20
 
-// BufferSize is what a webhook that is being read costs in any case: most bodies are hashed as they arrive and not kept.
+// BufferSize is the memory of every webhook that is being read: most bodies are hashed as they arrive and not kept.
 const BufferSize = 16 << 10
 
-// Body is a body in memory. What it needs beyond the first buffer is in Use as the body arrives, and not as it was announced, so that a
-// sender who dawdles holds little.
+// Body is a body in memory. The bytes beyond the first buffer are counted in Use as they arrive, not as they were announced, so that a slow
+// sender uses little.
 type Body struct {
 	Bytes []byte
 	Max   int
-	// Use is what the body has in use of the memory that bodies share. Its owner releases it.
+	// Use is the body's use of the memory that bodies share. Its owner releases it.
 	Use fair.Use
-	// Wait is how long the body waits for more of it each time.
+	// Wait bounds each wait for more of that memory.
 	Wait time.Duration
 }
 
-// The ways in which a body is not read to its end.
+// The reasons why a body is not read to its end.
 var (
 	ErrNoCapacity = errors.New("no capacity for the body")
 	ErrTooLarge   = errors.New("body is too large")
 )
 
-// Read reads the body of r to its end. The error is ErrNoCapacity, ErrTooLarge, or what reading it failed with.
+// Read reads the body of r to its end. The error is ErrNoCapacity, ErrTooLarge, or that of the read.
 func (b *Body) Read(r *http.Request) error {
 	size := int64(BufferSize)
 	if r.ContentLength >= 0 && r.ContentLength < BufferSize {
@@ -57,7 +57,7 @@ func (b *Body) Read(r *http.Request) error {
 	}
 }
 
-// grow doubles what may be held, up to the greatest body and the byte that is too many.
+// grow doubles the buffer, up to the greatest body plus the one byte that is too many.
 func (b *Body) grow(ctx context.Context) bool {
 	size := min(max(BufferSize, 2*len(b.Bytes)), b.Max+1)
 	ctx, cancel := context.WithTimeout(ctx, b.Wait)
@@ -65,7 +65,7 @@ func (b *Body) grow(ctx context.Context) bool {
 	if b.Use.Grow(ctx, int64(size-len(b.Bytes))) != nil {
 		return false
 	}
-	grown := make([]byte, len(b.Bytes), size) // exactly: append would round up past what was taken
+	grown := make([]byte, len(b.Bytes), size) // exactly: append would round up beyond the acquired capacity
 	copy(grown, b.Bytes)
 	b.Bytes = grown
 	return true

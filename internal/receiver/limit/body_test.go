@@ -10,7 +10,7 @@ import (
 	"notifier/internal/fair"
 )
 
-// Fails when a body of a few bytes is read into a buffer for the largest that needs no capacity.
+// Fails when a body of a few bytes is read into a buffer of the largest size that needs no capacity.
 func TestAShortBodyTakesWhatItsSenderAnnounces(t *testing.T) {
 	for name, tc := range map[string]struct {
 		announced int64

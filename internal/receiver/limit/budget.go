@@ -14,7 +14,7 @@ type Budget struct {
 	Burst int
 }
 
-// Limiter returns the budget's token bucket, full. It always has a token when the budget is off.
+// Limiter returns the budget's token bucket, full. If the budget is off, it always has a token.
 func (b Budget) Limiter() *rate.Limiter { return rate.NewLimiter(b.Limit(), b.Burst) }
 
 // Limit returns the rate, rate.Inf when the budget is off.
@@ -25,7 +25,7 @@ func (b Budget) Limit() rate.Limit {
 	return rate.Limit(b.Rate)
 }
 
-// Apply makes l follow the budget from now on. What was taken stays taken: the bucket is not refilled.
+// Apply gives l the budget's rate and burst. Used tokens stay used: the bucket is not refilled.
 func (b Budget) Apply(l *rate.Limiter) {
 	if l.Limit() != b.Limit() || l.Burst() != b.Burst {
 		l.SetLimit(b.Limit())
@@ -33,7 +33,7 @@ func (b Budget) Apply(l *rate.Limiter) {
 	}
 }
 
-// Validate reports what makes the budget of this name unfit.
+// Validate returns an error if the budget of this name cannot be used.
 func (b Budget) Validate(name string) error {
 	switch {
 	case !(b.Rate >= 0) || math.IsInf(b.Rate, 1):
@@ -46,7 +46,7 @@ func (b Budget) Validate(name string) error {
 	return nil
 }
 
-// Within is the budget that is bounded by both.
+// Within returns the budget that is bounded by both.
 func (b Budget) Within(ceiling Budget) Budget {
 	switch {
 	case b.Rate == 0:
@@ -57,7 +57,7 @@ func (b Budget) Within(ceiling Budget) Budget {
 	return Budget{Rate: min(b.Rate, ceiling.Rate), Burst: min(b.Burst, ceiling.Burst)}
 }
 
-// RetryAfter is the Retry-After of an answer over the budget: the seconds until one token is back, at most a minute.
+// RetryAfter returns the Retry-After of an answer over the budget: the seconds until one token is back, at most a minute.
 func (b Budget) RetryAfter() string {
 	if b.Rate == 0 {
 		return "1"

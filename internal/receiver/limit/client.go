@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// forwardedFor is the header in which proxies append whom a request came to them from.
+// forwardedFor is the header to which each proxy appends the address of its peer.
 const forwardedFor = "X-Forwarded-For"
 
-// MaxAddresses bounds the client addresses that a budget remembers; the one used longest ago is forgotten.
+// MaxAddresses bounds the client addresses that a budget remembers; the least recently used is evicted.
 const MaxAddresses = 8192
 
-// Proxies are the networks of the proxies in front of the handler. Only what they say of a request's origin is believed.
+// Proxies are the networks of the proxies in front of the handler. Only they are trusted to name a request's origin.
 type Proxies []netip.Prefix
 
 // trust reports whether the address is a proxy's.
@@ -26,9 +26,9 @@ func (p Proxies) trust(a netip.Addr) bool {
 	return false
 }
 
-// Client is who sent the request, as budgets know it: the connection's peer, and if that is a proxy, whom the proxies name. Each
-// appends the address it was asked from, so the last one that is no proxy's is the client, and what stands before it is the
-// client's own invention. Behind an entry that is no address nothing can be known: the proxy that let it through answers for it.
+// Client returns the sender of the request as a key of budgets: the connection's peer, or, if that is a proxy, the address that the proxies
+// name. Each proxy appends the address of its peer, so the client is the last address that is not a proxy's. Entries before it are the
+// client's own and not trusted. An entry that is no address ends the search: the proxy that added it is the client.
 func (p Proxies) Client(r *http.Request) netip.Addr {
 	known, ok := address(r.RemoteAddr)
 	if !ok {
@@ -54,7 +54,7 @@ func (p Proxies) Client(r *http.Request) netip.Addr {
 	return AddressKey(known)
 }
 
-// ClientAddress is who the request's connection comes from, as budgets know it.
+// ClientAddress returns the address of the connection's peer, as a key of budgets.
 func ClientAddress(r *http.Request) netip.Addr { return Proxies(nil).Client(r) }
 
 // cutLast cuts the last entry off a list with commas.
@@ -66,8 +66,8 @@ func cutLast(list string) (rest, entry string, more bool) {
 	return list[:i], list[i+1:], true
 }
 
-// address reads an address with or without a port, an IPv6 one with or without brackets. It has neither zone nor another
-// notation of IPv4, so that networks contain it.
+// address parses an address with or without a port, an IPv6 address with or without brackets. The result has no zone, and an IPv4 address
+// in IPv6 becomes IPv4, so that networks contain it.
 func address(s string) (netip.Addr, bool) {
 	a, err := netip.ParseAddr(s)
 	if err != nil && strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") {
@@ -81,8 +81,7 @@ func address(s string) (netip.Addr, bool) {
 	return a.WithZone("").Unmap(), err == nil
 }
 
-// AddressKey is the client that an address stands for: an IPv4 address, or an IPv6 /64, since whoever has one address of a /64
-// has all of them.
+// AddressKey returns the client of an address: an IPv4 address, or an IPv6 /64, since a client with one address of a /64 has all of them.
 func AddressKey(a netip.Addr) netip.Addr {
 	a = a.Unmap().WithZone("")
 	if a.Is6() {

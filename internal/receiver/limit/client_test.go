@@ -11,7 +11,7 @@ import (
 // proxies are the networks of the proxies of these tests.
 var proxies = Proxies{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8:ffff::/48")}
 
-// from is a request over a connection from peer, with lines of X-Forwarded-For.
+// from returns a request over a connection from peer, with lines of X-Forwarded-For.
 func from(peer string, lines ...string) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "/", nil)
 	r.RemoteAddr = peer
@@ -21,8 +21,8 @@ func from(peer string, lines ...string) *http.Request {
 	return r
 }
 
-// Fails when the header of another peer than a proxy is believed, when the list is read from the left, when only the first of several headers is
-// read, or when an entry that is no address is skipped.
+// Fails when the header of a peer that is not a proxy is trusted, or when the list is read from the left. Also fails when only the first of
+// several headers is read, or when an entry that is no address is skipped.
 func TestTheClientIsTheLastAddressThatIsNoProxys(t *testing.T) {
 	const proxy = "10.0.0.1:1234"
 	for name, tc := range map[string]struct {
@@ -65,7 +65,7 @@ func TestTheClientIsTheLastAddressThatIsNoProxys(t *testing.T) {
 	}
 }
 
-// Whatever stands before the client's entry decides nothing, and whoever is no proxy is taken for nobody else.
+// Entries before the client's decide nothing, and a peer that is not a proxy is always the client.
 func FuzzClient(f *testing.F) {
 	for _, seed := range []string{
 		"", ",", "198.51.100.7", "203.0.113.9, 198.51.100.7", "10.0.0.2", "[fe80::1%eth0]:443", "2001:db8::1, 10.1.1.1", "what?", "[", "]:1",
@@ -83,7 +83,7 @@ func FuzzClient(f *testing.F) {
 			t.Errorf("the client is %q", got)
 		}
 		if proxies.trust(got) {
-			return // nobody but proxies was named
+			return // only proxies were named
 		}
 		for _, lines := range [][]string{{before, line}, {before + "," + line}} {
 			if other := proxies.Client(from("10.0.0.1:1", lines...)); other != got {

@@ -7,15 +7,15 @@ import (
 )
 
 const (
-	// mayCompile is what a namespace may owe for compiling. It is far beyond what all the expressions take that somebody wrote in
-	// earnest, so that a start puts nobody off.
+	// mayCompile is the time that a namespace may compile in advance. It is far more than all seriously meant expressions take, so that a
+	// start delays no namespace.
 	mayCompile = 5 * time.Second
-	// maxPutOff bounds for how long a namespace's work is put off at once. It is asked for again then, however much comes before it.
+	// maxPutOff bounds one delay of a namespace's work. After it the work is requested again, however much is before it.
 	maxPutOff = time.Minute
 )
 
-// CompileShare divides the processors that compile the expressions of Receivers, a quarter of all and at least one. Namespaces take
-// turns, and those that were slow wait for the others. The work of a namespace that used up its time is put off.
+// CompileShare divides the processors that compile the expressions of Receivers, a quarter of all and at least one. Namespaces take turns,
+// and recently slow ones wait for the others. The work of a namespace that used up its time is delayed.
 type CompileShare struct {
 	slots slots
 	turns *turns
@@ -26,8 +26,8 @@ func NewCompileShare() *CompileShare {
 	return &CompileShare{slots: slots{free: max(1, runtime.GOMAXPROCS(0)/4)}, turns: newTurns(mayCompile)}
 }
 
-// Compile calls compile in the namespace's turn, at a free place. If the namespace's work is put off it does not, and says for how
-// long. The error is that of ctx.
+// Compile calls compile in the namespace's turn, at a free place. If the namespace has used up its time, it returns the delay instead,
+// without a call. The error is that of ctx.
 func (r *CompileShare) Compile(ctx context.Context, namespace string, compile func()) (putOff time.Duration, err error) {
 	t, err := r.turns.take(ctx, namespace)
 	if err != nil {
@@ -49,8 +49,8 @@ func (r *CompileShare) Compile(ctx context.Context, namespace string, compile fu
 	return 0, nil
 }
 
-// putOff is for how long the namespace's work is put off, zero for not at all. One is put off for longer than the one before, so that a
-// thousand do not come again at once to be put off again.
+// putOff returns the delay of the namespace's work, zero for none. Each delay is longer than the one before, so that a thousand delayed
+// ones do not return at once.
 func (t *turn) putOff(now time.Time) time.Duration {
 	wait := t.wait()
 	if wait <= 0 {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// T6: a namespace that has its expressions compiled again and again is put off, and others are not. Fails when the time is not paid
-// for, or when the place is not given to namespaces by turns.
+// T6: a namespace whose expressions are compiled again and again is delayed, and others are not. Fails when the time is not charged, or
+// when namespaces do not take turns at the place.
 func TestT6WhoHasMuchCompiledWaitsForItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const workers, takes = 16, 100 * time.Millisecond
@@ -54,7 +54,7 @@ func TestT6WhoHasMuchCompiledWaitsForItself(t *testing.T) {
 	})
 }
 
-// T6: fails when many namespaces together take more than a quarter of the processors, or what is above one.
+// T6: fails when many namespaces together use more than a quarter of the processors, or than one processor if that is more.
 func TestT6CompilingLeavesProcessorsFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		share := NewCompileShare()
@@ -85,7 +85,7 @@ func TestT6CompilingLeavesProcessorsFree(t *testing.T) {
 	})
 }
 
-// Fails when all that is put off comes again at once, which takes more than what it waits for.
+// Fails when all delayed work returns at once, which costs more than the work itself.
 func TestWhatIsPutOffComesAgainByTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		share := NewCompileShare()

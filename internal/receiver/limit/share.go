@@ -9,30 +9,30 @@ import (
 	"notifier/internal/fair"
 )
 
-// turnWait is how long a webhook waits for its turn and a place.
+// turnWait bounds the wait of a webhook for its turn and a place.
 const turnWait = 2 * time.Second
 
 const (
-	// quickSize is ten times the size of most documents. What is larger waits with what is slow.
+	// quickSize is ten times the size of most documents. Larger ones wait together with slow work.
 	quickSize = 1 << 20
-	// slowFor is for how long a namespace is taken for slow that was once.
+	// slowFor is the time for which a namespace counts as slow after slow work.
 	slowFor = 30 * time.Second
-	// maxOwed is what a namespace may owe before it waits: a burst of webhooks is not held up.
+	// maxOwed is the time that a namespace may use before it waits, so that a burst of webhooks is not delayed.
 	maxOwed = time.Second
 )
 
-// FilterTime is how long all filters of one webhook may take together, and all expressions over a token's claims. It is far beyond what
-// filters need that somebody wrote in earnest, so that a busy machine fails none of them.
+// FilterTime bounds the time of all filters of one webhook together, and of all expressions over a token's claims. It is far more than any
+// seriously meant filter needs, so that none fails on a busy machine.
 const FilterTime = 250 * time.Millisecond
 
-// ErrNoTurn says that filters, or the expressions over a token's claims, could not be begun with in time. It is no failure of theirs.
+// ErrNoTurn says that filters, or the expressions over a token's claims, could not begin in time. It is no failure of theirs.
 var ErrNoTurn = errors.New("no turn for expressions in time")
 
-// Share divides memory and processor time among namespaces for work on authentic webhooks that takes long: filters, the expressions over
-// a token's claims, the decoding of CDEvents. The webhooks of one namespace are worked on one after the other and are charged for their
-// time, so that expensive ones delay their own namespace. Those with a large document, and those of a namespace whose work took long, have
-// one slot beside the slots of all others. At a time there is one document of up to the greatest size, and a document of up to 1 MiB for
-// each of two webhooks a processor. It is safe for concurrent use; a nil Share bounds nothing.
+// Share divides memory and processor time among namespaces for long work on authentic webhooks: filters, the expressions over a token's
+// claims, the decoding of CDEvents. The webhooks of one namespace are processed one after the other and are charged for their time, so that
+// expensive ones delay their own namespace. Those with a large document, and those of a namespace whose work was slow, share one slot apart
+// from the slots of all others. So in memory at one time are one document of up to the greatest size, and two documents of up to 1 MiB per
+// processor. Share is safe for concurrent use; a nil Share bounds nothing.
 type Share struct {
 	quick, slow slots
 	turns       *turns
@@ -50,8 +50,8 @@ type Turn struct {
 	began time.Time
 }
 
-// Enter takes the namespace's turn and a slot for a document of size bytes when it is decoded, and reports whether both were free within
-// two seconds and before ctx ended.
+// Enter takes the namespace's turn and a slot for a document whose decoded size is size bytes. It reports whether both were free within two
+// seconds and before ctx ended.
 func (r *Share) Enter(ctx context.Context, namespace string, size int64) (t Turn, ok bool) {
 	if r == nil {
 		return Turn{}, true
@@ -70,7 +70,7 @@ func (r *Share) Enter(ctx context.Context, namespace string, size int64) (t Turn
 	return Turn{next, place, time.Now()}, true
 }
 
-// Leave gives the turn and its slot back, and charges the namespace for the time in between.
+// Leave releases the turn and its slot, and charges the namespace for the time in between.
 func (t Turn) Leave() {
 	if t.turn == nil {
 		return
@@ -80,11 +80,11 @@ func (t Turn) Leave() {
 	t.end()
 }
 
-// place takes a place for a turn, and returns the slots that it is in, nil if there was none in time.
+// place takes a place for a turn, and returns its slots, nil if none was free in time.
 func (r *Share) place(ctx context.Context, t *turn, size int64) *slots {
 	wait := t.wait()
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < wait {
-		return nil // what waits holds memory, so nothing waits in vain
+		return nil // a waiting webhook uses memory, so none waits in vain
 	}
 	if fair.Sleep(ctx, wait) != nil {
 		return nil

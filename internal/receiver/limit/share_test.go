@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A namespace's filters hold up no other's (T6). Fails when all share one turn, when a namespace has more than one, or when who
-// waits does so for ever.
+// A namespace's filters delay no other namespace's (T6). Fails when all namespaces share one turn, when a namespace has more than one, or
+// when a wait has no end.
 func TestT6FiltersOfANamespaceTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		share := NewShare()
@@ -28,7 +28,7 @@ func TestT6FiltersOfANamespaceTakeTurns(t *testing.T) {
 		}
 		other.Leave()
 		turn.Leave()
-		elapse(turnWait) // after which what it took is paid for
+		elapse(turnWait) // now the used time is paid for
 		again, ok := share.Enter(t.Context(), "team-a", 0)
 		if !ok {
 			t.Fatal("the turn was not given back")
@@ -82,8 +82,8 @@ func TestT6LargeDocumentsWaitForEachOtherAlone(t *testing.T) {
 	})
 }
 
-// T6: namespaces whose filters take all the time that they may, again and again, wait for themselves. Fails when the time is not
-// paid for, or when others wait behind them.
+// T6: namespaces whose filters use the whole permitted time, again and again, delay themselves. Fails when the time is not charged, or when
+// others wait for them.
 func TestT6WhoUsesUpTheTimeOfFiltersWaitsForItself(t *testing.T) {
 	for _, namespaces := range []int{1, 8, 32} {
 		t.Run(fmt.Sprint(namespaces), func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestT6WhoUsesUpTheTimeOfFiltersWaitsForItself(t *testing.T) {
 						})
 					}
 				}
-				// Nobody knows beforehand whose filters are slow, so that all may be quick once.
+				// Slow filters are not known beforehand, so all may count as quick once.
 				elapse(time.Duration(namespaces) * FilterTime)
 				const tries = 100
 				for i := range tries {
@@ -143,8 +143,7 @@ func TestT6WhoUsesUpTheTimeOfFiltersWaitsForItself(t *testing.T) {
 	}
 }
 
-// Fails when a namespace that was slow once is so for ever, or when a machine that stood still costs a namespace more than a
-// moment.
+// Fails when a namespace counts as slow for ever after slow work, or when a suspended machine costs a namespace more than a moment.
 func TestASlowNamespaceIsForgiven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		share := NewShare()

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// slots bound concurrent work. A free slot goes to the waiter that was slow longest ago, or never, and among equals to the one that has
-// waited longest. In the order in which they came, a flood's slow filters would go before everybody else's large documents.
+// slots bound concurrent work. A free slot is given to the waiter that was slow longest ago, or never, and among equals to the longest
+// waiting. In order of arrival, a flood's slow filters would be served before the large documents of other namespaces.
 type slots struct {
 	mu      sync.Mutex
 	free    int
-	waiting []*waiter // in the order in which they came
+	waiting []*waiter // in the order of arrival
 }
 
 type waiter struct {
@@ -20,7 +20,7 @@ type waiter struct {
 	ready chan struct{} // closed with the place given
 }
 
-// take takes a slot for work that was slow at that time, and reports whether there was one before ctx ended.
+// take takes a slot for work that was last slow at that time, and reports whether one was free before ctx ended.
 func (l *slots) take(ctx context.Context, slow time.Time) bool {
 	l.mu.Lock()
 	if l.free > 0 {
@@ -40,13 +40,13 @@ func (l *slots) take(ctx context.Context, slow time.Time) bool {
 	defer l.mu.Unlock()
 	i := slices.Index(l.waiting, w)
 	if i < 0 {
-		return true // it was given a place at the same moment
+		return true // a place was given at the same moment
 	}
 	l.waiting = slices.Delete(l.waiting, i, i+1)
 	return false
 }
 
-// give gives a place back.
+// give releases a place, to the next waiter if there is one.
 func (l *slots) give() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Fails when the order is another, or when who gave up waiting is given the place.
+// Fails when the order is another, or when a waiter that gave up is given the place.
 func TestAPlaceIsGivenToWhoWasSlowLongestAgo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &slots{free: 1}

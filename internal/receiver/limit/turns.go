@@ -13,13 +13,13 @@ import (
 const (
 	// A namespace may use a timeShare'th of one processor.
 	timeShare = 4
-	// quickTime is how long most work of a webhook takes a hundredth of. What takes longer is slow.
+	// quickTime is a hundred times the duration of most work of a webhook. Longer work is slow.
 	quickTime = 20 * time.Millisecond
-	// maxPast bounds the namespaces of which it is remembered what they did; the one that worked longest ago is forgotten.
+	// maxPast bounds the namespaces whose past work is remembered; the longest idle one is evicted.
 	maxPast = 1 << 14
 )
 
-// turns are those of namespaces: each works on one thing at a time and is charged for it.
+// turns are the turns of namespaces: each namespace works on one thing at a time and is charged for it.
 type turns struct {
 	working *fair.Capacities[string]
 	time    *fair.Share
@@ -28,19 +28,19 @@ type turns struct {
 	past *simplelru.LRU[string, past]
 }
 
-// past is what is remembered of a namespace's work.
+// past is the record of a namespace's work.
 type past struct {
-	took time.Duration // the last time
-	slow time.Time     // when it last was
-	// again is when what was put off last may come again. A CompileShare puts off, a Share does not.
+	took time.Duration // the duration of the last work
+	slow time.Time     // the time of the last slow work
+	// again is the end of the last delay. Only a CompileShare uses it.
 	again time.Time
 }
 
-// newTurns returns turns of namespaces that may use a time at once before they wait.
+// newTurns returns turns of namespaces that may use atOnce before they wait.
 func newTurns(atOnce time.Duration) *turns {
 	all, err := simplelru.NewLRU[string, past](maxPast, nil)
 	if err != nil {
-		panic(err) // it has no other fault than a size that is not positive
+		panic(err) // only for a size that is not positive
 	}
 	return &turns{
 		working: fair.NewCapacities[string](nil, 1, 0),
@@ -49,7 +49,7 @@ func newTurns(atOnce time.Duration) *turns {
 	}
 }
 
-// turn is a namespace's, until it ends.
+// turn is a namespace's turn, until its end.
 type turn struct {
 	past
 	use       fair.KeyUse[string]
@@ -69,10 +69,10 @@ func (t *turns) take(ctx context.Context, namespace string) (*turn, error) {
 	return &turn{before, use, t, namespace}, nil
 }
 
-// wait is how long it takes until the namespace has time to use again, zero when it has.
+// wait returns the time until the namespace may work again, zero if it may now.
 func (t *turn) wait() time.Duration { return t.turns.time.Wait(t.namespace) }
 
-// charge notes that work took so long. It does not pay for a machine that stood still.
+// charge notes the duration of work. It charges at most twice FilterTime, so that a suspended machine costs little.
 func (t *turn) charge(took time.Duration) {
 	if took > quickTime {
 		t.slow = time.Now()
@@ -82,7 +82,7 @@ func (t *turn) charge(took time.Duration) {
 	t.remember()
 }
 
-// end lets the namespace's next turn come.
+// end frees the turn for the namespace's next work.
 func (t *turn) end() { t.use.Release() }
 
 func (t *turn) remember() {

@@ -15,10 +15,10 @@ import (
 	"notifier/internal/receiver/answer"
 )
 
-// maxBearer bounds a token in bytes. Those of Git hosts and clouds have one or two thousand.
+// maxBearer bounds a token in bytes. Tokens of Git hosts and clouds have one or two thousand.
 const maxBearer = 16 << 10
 
-// maxTries bounds the keys that one token is tried with. One whose issuer lists more that may have signed it names its key.
+// maxTries bounds the keys that one token is tried with. An issuer with more possible keys names the key in its tokens.
 const maxTries = 4
 
 // The refusals of signed tokens.
@@ -33,7 +33,7 @@ const (
 	RefusedClaims    answer.Refusal = "token is not for this audience, or not valid yet"
 )
 
-// Token returns the token of the header Authorization: three parts of base64, as a JSON Web Token has them.
+// Token returns the token of the header Authorization. It has three parts of base64, like every JSON Web Token.
 func Token(h http.Header) (string, error) {
 	scheme, token, _ := strings.Cut(h.Get("Authorization"), " ")
 	switch {
@@ -45,7 +45,7 @@ func Token(h http.Header) (string, error) {
 	return token, nil
 }
 
-// ClaimedIssuer is who a token says that it is from. Nothing of it is proven.
+// ClaimedIssuer returns the issuer that a token claims. Nothing of it is proven.
 func ClaimedIssuer(token string) (string, error) {
 	_, rest, _ := strings.Cut(token, ".")
 	payload, _, _ := strings.Cut(rest, ".")
@@ -62,8 +62,8 @@ func ClaimedIssuer(token string) (string, error) {
 	return claims.Issuer, nil
 }
 
-// Demand is what a token must be: of the issuer with this URL, for the audience. With anyIssuer the claim "iss" is left for the caller
-// to check. The issuer is asked for its keys on behalf of the namespace.
+// Demand is the condition on a token: it is of the issuer with this URL, for the audience. With AnyIssuer the caller checks the claim
+// "iss". The issuer's keys are fetched on behalf of the namespace.
 type Demand struct {
 	Namespace, Issuer, Audience string
 	AnyIssuer                   bool
@@ -76,7 +76,7 @@ func (s *Issuers) Verify(ctx context.Context, token string, d Demand) (*oidc.IDT
 	if !ok {
 		return nil, ErrIssuerUnavailable
 	}
-	// The signature first and once: what is forged then costs no more than it takes to see that.
+	// The signature is checked first and once: a forged token costs no more than that check.
 	payload, err := verifySignature(ctx, token, issuer, by)
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (s *Issuers) Verify(ctx context.Context, token string, d Demand) (*oidc.IDT
 	return nil, RefusedClaims
 }
 
-// signedWith are the algorithms of asymmetric, as jose takes them.
+// signedWith are the algorithms of asymmetric in jose's type.
 var signedWith = func() (all []jose.SignatureAlgorithm) {
 	for _, name := range asymmetric {
 		all = append(all, jose.SignatureAlgorithm(name))

@@ -9,21 +9,21 @@ import (
 )
 
 const (
-	// maxLife is how far ahead the end of a token may be. Kubernetes gives a service account's token a year; what is longer was meant to
-	// last for ever, or is in milliseconds.
+	// maxLife bounds the remaining time of a token. Kubernetes gives a service account's token a year; a longer one was meant to last for
+	// ever, or is in milliseconds.
 	maxLife = 400 * 24 * time.Hour
-	// maxSkew is how far an issuer's clock may be ahead of ours.
+	// maxSkew bounds the time by which an issuer's clock may be ahead of ours.
 	maxSkew = 5 * time.Minute
 	// maxExact is the greatest number up to which a float64 has every integer.
 	maxExact = 1 << 53
 )
 
-// ownClaims are the claims that decide about a token.
+// ownClaims are the claims that the checks of a token read.
 var ownClaims = [...]string{"iss", "aud", "exp", "nbf", "iat", "email", "email_verified"}
 
-// checkTimes refuses a signed token whose times are not what they should be: whole numbers of seconds, in their order, with an end within
-// maxLife. The library takes texts and fractions for them, takes an end that is out of its range for any, and takes each claim from a
-// name in any case, so that a claim of the issuer's users may come in its place.
+// checkTimes refuses a signed token whose times are not whole numbers of seconds, in their order, with an end within maxLife. The library
+// accepts texts and fractions, and any end outside its range. It also reads each claim from a name in any case, so a claim of the issuer's
+// users could replace it.
 func checkTimes(payload []byte, now time.Time) error {
 	var claims map[string]json.RawMessage
 	if json.Unmarshal(payload, &claims) != nil {
@@ -54,12 +54,12 @@ func checkTimes(payload []byte, now time.Time) error {
 	return nil
 }
 
-// wholeSeconds reads a JSON number that is an integer, in whichever notation.
+// wholeSeconds parses a JSON number that is an integer, in any notation.
 func wholeSeconds(value string) (int64, bool) {
 	if n, err := strconv.ParseInt(value, 10, 64); err == nil {
 		return n, true
 	}
-	f, err := strconv.ParseFloat(value, 64) // of what is no JSON, "NaN" and "0x1p4" among it, nothing comes here unquoted
+	f, err := strconv.ParseFloat(value, 64) // value is a JSON value, so "NaN" and "0x1p4" are in quotes and fail
 	if err != nil || f != math.Trunc(f) || math.Abs(f) > maxExact {
 		return 0, false
 	}

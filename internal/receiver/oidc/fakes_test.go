@@ -21,7 +21,7 @@ func newIssuers(tb testing.TB, transport http.RoundTripper, google string) *Issu
 	return s
 }
 
-// receiver takes the tokens of some issuers for one namespace.
+// receiver accepts the tokens of some issuers for one namespace.
 type receiver struct {
 	issuers   *Issuers
 	namespace string
@@ -39,7 +39,7 @@ func oidcVerifier(tb testing.TB, issuers *Issuers, url string) receiver {
 	return tokensOf(tb, issuers, "", url)
 }
 
-// verify has a receiver verify the token of a request.
+// verify verifies the token of a request for a receiver.
 func verify(v receiver, h http.Header, _ string) error {
 	token, err := Token(h)
 	if err != nil {

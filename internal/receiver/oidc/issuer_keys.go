@@ -18,14 +18,12 @@ import (
 	jose "github.com/go-jose/go-jose/v4"
 )
 
-// asymmetric are the algorithms of tokens that are accepted. With a symmetric one, whoever has read an issuer's public keys could
-// sign.
+// asymmetric are the accepted algorithms of tokens. With a symmetric one, every reader of an issuer's public keys could sign.
 var asymmetric = []string{
 	oidc.RS256, oidc.RS384, oidc.RS512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.EdDSA,
 }
 
-// fetchKeys reads an issuer's discovery document and the keys that it names. The error may quote what the issuer answered: it is
-// for nobody to see.
+// fetchKeys reads an issuer's discovery document and the keys that it names. The error may quote the issuer's answer: it must not be shown.
 func fetchKeys(ctx context.Context, client *http.Client, issuer string) ([]jose.JSONWebKey, error) {
 	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, client), issuer)
 	if err != nil {
@@ -62,8 +60,8 @@ func fetchKeys(ctx context.Context, client *http.Client, issuer string) ([]jose.
 	return parseKeys(body)
 }
 
-// CheckAddress returns what makes an address unfit for an issuer or its keys, without quoting it. With a query or a fragment it could
-// be made one of anything else, and with a user's name a log in.
+// CheckAddress returns an error, without a quote, if an address is unfit for an issuer or its keys. A query or a fragment could make it any
+// other address, and a user's name a login.
 func CheckAddress(address string) error {
 	parsed, err := url.Parse(address)
 	switch {
@@ -79,14 +77,14 @@ func CheckAddress(address string) error {
 
 // Bounds on the list of one issuer.
 const (
-	// maxKeys bounds the keys that are kept, and maxListed the entries that are looked at for them; the rest is not read.
+	// maxKeys bounds the keys that are kept, and maxListed the entries that are parsed for them; the rest is ignored.
 	maxKeys, maxListed = 32, 128
-	// maxKeyID bounds a key's ID in bytes. A key with a longer one is left out.
+	// maxKeyID bounds a key's ID in bytes. A key with a longer ID is left out.
 	maxKeyID = 256
 )
 
-// publicKey has those members of a JSON Web Key that verifying needs. Others are dropped before they are parsed: certificates, above
-// all, would be kept with all that was made of them.
+// publicKey has the members of a JSON Web Key that verification needs. Others are dropped before they are parsed: certificates, above all,
+// would be kept with everything derived from them.
 type publicKey struct {
 	Type      string `json:"kty"`
 	KeyID     string `json:"kid,omitempty"`
@@ -100,8 +98,8 @@ type publicKey struct {
 	Private   string `json:"d,omitempty"`
 }
 
-// parseKeys reads the keys that can verify a token, and keeps nothing of them but the key, its ID and its algorithm. Others are left
-// out, so that a key of a kind yet to come does not end the service of those beside it.
+// parseKeys parses the keys that can verify a token, and keeps of each only the key, its ID and its algorithm. Others are left out, so that
+// a future kind of key does not disable those beside it.
 func parseKeys(body []byte) ([]jose.JSONWebKey, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
@@ -121,7 +119,7 @@ func parseKeys(body []byte) ([]jose.JSONWebKey, error) {
 	return keys, nil
 }
 
-// parseKey reads one entry of an issuer's list, and reports whether it can verify a token.
+// parseKey parses one entry of an issuer's list, and reports whether it can verify a token.
 func parseKey(raw []byte) (jose.JSONWebKey, bool) {
 	var read publicKey
 	if json.Unmarshal(raw, &read) != nil || len(read.KeyID) > maxKeyID ||
@@ -139,8 +137,8 @@ func parseKey(raw []byte) (jose.JSONWebKey, bool) {
 	return jose.JSONWebKey{Key: key.Key, KeyID: key.KeyID, Algorithm: key.Algorithm}, true
 }
 
-// Bounds on the RSA keys that are used, in bits: a shorter one can be broken, a longer one takes long to compute with, and so does one
-// with a greater exponent. Nobody has greater ones than these.
+// Bounds on RSA keys, in bits: a shorter key can be broken; a longer one, or a greater exponent, is slow to compute with. No issuer has
+// greater ones than these.
 const (
 	minRSA, maxRSA = 2048, 4096
 	maxExponent    = 65537
@@ -159,7 +157,7 @@ func verifies(key jose.JSONWebKey) bool {
 	return false
 }
 
-// curves are those that the algorithms on elliptic curves are for.
+// curves are the curves of the algorithms on elliptic curves.
 var curves = map[string]string{oidc.ES256: "P-256", oidc.ES384: "P-384", oidc.ES512: "P-521"}
 
 // fits reports whether a key is for tokens that are signed with the algorithm.

@@ -19,10 +19,10 @@ import (
 	"notifier/internal/receiver/oidc/oidctest"
 )
 
-// listed is an issuer's list of keys.
+// listed returns an issuer's list of keys.
 func listed(entries ...string) []byte { return []byte(`{"keys":[` + strings.Join(entries, ",") + `]}`) }
 
-// listing is a key as an issuer lists it, with changes.
+// listing returns a key as an issuer lists it, with changes.
 func listing(tb testing.TB, key any, changes map[string]any) string {
 	tb.Helper()
 	members := map[string]any{}
@@ -40,8 +40,8 @@ func listing(tb testing.TB, key any, changes map[string]any) string {
 	return string(data)
 }
 
-// Fails when a key that cannot verify keeps the others from doing so, when one that is too easy to break or too slow to use is
-// taken, and when there is no end of them.
+// Fails when a key that cannot verify disables the others, when a key is accepted that is easy to break or slow to use, and when their
+// number has no bound.
 func TestOnlyFitKeysAreKept(t *testing.T) {
 	good := jose.JSONWebKey{Key: oidctest.NewKey(t).Public(), KeyID: "good"}
 	encoded := func(key any) string {
@@ -72,19 +72,19 @@ func TestOnlyFitKeysAreKept(t *testing.T) {
 	}
 }
 
-// issuerOf is an issuer that has just answered with the keys.
+// issuerOf returns an issuer that has just answered with the keys.
 func issuerOf(keys []jose.JSONWebKey) *issuer {
 	now := time.Now()
 	return &issuer{keys: keys, fetched: now, tried: now}
 }
 
-// forgedToken is signed by nobody, and names no key.
+// forgedToken returns a token without a valid signature that names no key.
 func forgedToken(algorithm, issuer string, signature int) string {
 	part := base64.RawURLEncoding.EncodeToString
 	return part([]byte(`{"alg":"`+algorithm+`"}`)) + "." + part([]byte(`{"iss":"`+issuer+`"}`)) + "." + part(make([]byte, signature))
 }
 
-// Invariant T5: a rejected webhook is cheap. Fails when an RSA key is used that takes many times what those of real issuers take.
+// Invariant T5: a rejected webhook is cheap. Fails when an RSA key is accepted that is many times slower than those of real issuers.
 func TestT5NoKeyIsSlowToVerifyWith(t *testing.T) {
 	n := func(bits uint) string {
 		odd := new(big.Int).Add(new(big.Int).Lsh(big.NewInt(1), bits-1), big.NewInt(1))
@@ -108,8 +108,8 @@ func TestT5NoKeyIsSlowToVerifyWith(t *testing.T) {
 	}
 }
 
-// Invariant T5: fails when a token that names no key is tried with all that its issuer lists, with keys of another sort, or, where
-// the real key is among the first that fit, with too few.
+// Invariant T5: fails when a token that names no key is tried with all listed keys, or with keys of another sort. Also fails when it is
+// tried with too few although the real key is among the first that fit.
 func TestT5ATokenIsTriedWithFewKeys(t *testing.T) {
 	signer, err := rsa.GenerateKey(rand.Reader, minRSA)
 	if err != nil {
@@ -133,7 +133,7 @@ func TestT5ATokenIsTriedWithFewKeys(t *testing.T) {
 	}
 }
 
-// BenchmarkForgedToken is what the dearest token takes that names no key.
+// BenchmarkForgedToken measures the dearest token that names no key.
 func BenchmarkForgedToken(b *testing.B) {
 	n := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), maxRSA), big.NewInt(1))
 	keys := make([]jose.JSONWebKey, maxKeys)
@@ -148,8 +148,8 @@ func BenchmarkForgedToken(b *testing.B) {
 	}
 }
 
-// Invariant T6: the keys of all tenants' issuers are kept side by side. Fails when what an issuer lists beside its keys is kept with
-// them, a mebibyte of certificates for each issuer, and when its list of nothing is read to its end.
+// Invariant T6: the keys of all tenants' issuers are kept together. Fails when other members of a key are kept with it, such as a mebibyte
+// of certificates for each issuer, and when an endless list of unfit entries is read to its end.
 func TestT6WhatIsKeptOfAKeyIsSmall(t *testing.T) {
 	public := oidctest.NewKey(t).Public()
 	good := listing(t, public, nil)

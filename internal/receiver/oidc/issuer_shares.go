@@ -9,9 +9,9 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Bounds on what one namespace may have remembered and asked of issuers. Whoever is beyond them has its own tokens answered 503.
+// Bounds on one namespace's issuers and fetches. Beyond them the namespace's own tokens are answered 503.
 const (
-	// maxIssuers bounds the issuers that are remembered for a namespace; the one that it used longest ago is forgotten.
+	// maxIssuers bounds the issuers of a namespace; the least recently used is evicted.
 	maxIssuers = 32
 	// fetchesAtOnce, fetchRate a second and fetchBurst bound its fetches, and maxHostFetches those from one host within fetchPause.
 	fetchesAtOnce  = 2
@@ -22,33 +22,33 @@ const (
 	sweepPause = time.Minute
 )
 
-// share is what one namespace has of Issuers, under whose lock it is.
+// share is one namespace's part of Issuers, whose lock protects it.
 type share struct {
 	places *semaphore.Weighted // of fetches
 	rate   *rate.Limiter
 	uses   map[string]*use // by URL
 }
 
-// use is one namespace's of one issuer.
+// use is one namespace's use of one issuer.
 type use struct {
 	issuer *issuer
 	host   string
-	// last is when the namespace last had a token of the issuer, asked when it last had it asked.
+	// last is the time of the namespace's last token of the issuer, asked that of its last fetch.
 	last, asked time.Time
 }
 
-// paused reports whether the namespace had the issuer asked just now. An issuer is not forgotten meanwhile, neither while it is being
-// asked, which takes less: it could be asked again without a pause.
+// paused reports whether the namespace fetched the issuer's keys within fetchPause. Meanwhile the issuer is not evicted, since it could be
+// asked again without a pause. A fetch in progress is within that time.
 func (u *use) paused(now time.Time) bool { return !u.asked.IsZero() && now.Sub(u.asked) < fetchPause }
 
-// fetcher has an issuer asked on behalf of a namespace.
+// fetcher fetches an issuer's keys on behalf of a namespace.
 type fetcher struct {
 	issuers *Issuers
 	share   *share
 	use     *use
 }
 
-// issuer returns what is known of an issuer, to a namespace that has a token of it, and reports whether there is capacity for it.
+// issuer returns an issuer, for a namespace with a token of it, and reports whether the namespace has capacity for it.
 func (s *Issuers) issuer(namespace, address string) (*issuer, *fetcher, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +82,7 @@ func (s *Issuers) issuer(namespace, address string) (*issuer, *fetcher, bool) {
 	return u.issuer, &fetcher{s, n, u}, true
 }
 
-// forgetOne makes capacity in a share, and reports whether it could.
+// forgetOne evicts an issuer from a share, and reports whether one could be evicted.
 func (s *Issuers) forgetOne(n *share, now time.Time) bool {
 	var oldest *use
 	for _, u := range n.uses {
@@ -97,7 +97,7 @@ func (s *Issuers) forgetOne(n *share, now time.Time) bool {
 	return true
 }
 
-// forget ends a namespace's use of an issuer, and the issuer with its last use.
+// forget ends a namespace's use of an issuer, and removes the issuer with its last use.
 func (s *Issuers) forget(n *share, u *use) {
 	delete(n.uses, u.issuer.url)
 	if u.issuer.users--; u.issuer.users == 0 {
@@ -105,7 +105,7 @@ func (s *Issuers) forget(n *share, u *use) {
 	}
 }
 
-// sweep forgets what nobody has used for so long that the keys would not count any more: also what no Receiver names by now.
+// sweep removes uses that are so old that the keys are no longer usable, also of issuers that no Receiver names now.
 func (s *Issuers) sweep(now time.Time) {
 	if now.Sub(s.swept) < sweepPause {
 		return
@@ -123,7 +123,7 @@ func (s *Issuers) sweep(now time.Time) {
 	}
 }
 
-// enter waits for one of the namespace's places for fetches, and reports whether there was one in time. leave gives it back.
+// enter waits for one of the namespace's places for fetches, and reports whether one was free in time. leave releases it.
 func (a *fetcher) enter(ctx context.Context) (leave func(), ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
@@ -133,7 +133,7 @@ func (a *fetcher) enter(ctx context.Context) (leave func(), ok bool) {
 	return func() { a.share.places.Release(1) }, true
 }
 
-// allow reports whether the namespace may have the issuer asked now, and counts it if so.
+// allow reports whether the namespace may fetch the issuer's keys now, and counts the fetch if so.
 func (a *fetcher) allow() bool {
 	a.issuers.mu.Lock()
 	defer a.issuers.mu.Unlock()
@@ -143,7 +143,7 @@ func (a *fetcher) allow() bool {
 			ofHost++
 		}
 	}
-	// Forgotten while it waited, it could be asked by another as well.
+	// A use that was evicted during the wait may have been replaced, and the new one could fetch as well.
 	if a.share.uses[a.use.issuer.url] != a.use || ofHost >= maxHostFetches || !a.share.rate.AllowN(now, 1) {
 		return false
 	}

@@ -13,13 +13,13 @@ import (
 	"notifier/internal/receiver/oidc/oidctest"
 )
 
-// Invariant T6: one namespace's junk tokens for ever more issuers make no other namespace's issuer be forgotten, and no host be asked
-// without end. Fails when the issuers of all namespaces are in one list, when one that was just asked is forgotten and so asked again,
-// and when a namespace's fetches, of one host or in all, have no bound.
+// Invariant T6: one namespace's junk tokens for ever more issuers evict no other namespace's issuer, and cause a bounded number of requests
+// to a host. Fails when the issuers of all namespaces share one list, and when an issuer that was just asked is evicted and so asked again.
+// Also fails when a namespace's fetches, of one host or in all, have no bound.
 func TestT6ANamespaceForgetsAndAsksForItselfAlone(t *testing.T) {
 	for name, test := range map[string]struct {
 		url func(n int) string
-		// most is how often the network may be reached in the first second.
+		// most is the number of requests that the network may get in the first second.
 		most int
 	}{
 		"one host":   {func(n int) string { return fmt.Sprintf("https://target.test/%d", n) }, maxHostFetches},
@@ -62,7 +62,7 @@ func TestT6ANamespaceForgetsAndAsksForItselfAlone(t *testing.T) {
 	}
 }
 
-// Fails when a namespace's fetches from slow issuers have no bound, or hold up those of another.
+// Fails when a namespace's fetches from slow issuers have no bound, or delay those of another.
 func TestT6FetchesOfANamespaceAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		victim := oidctest.New(t, issuerURL, "a")
@@ -95,8 +95,7 @@ func TestT6FetchesOfANamespaceAtOnce(t *testing.T) {
 	})
 }
 
-// Fails when the wrong issuer is forgotten, when Google's is, when one that another namespace uses is, and when those that nobody
-// uses any more are kept for good.
+// Fails when the wrong issuer is evicted, when Google's is, when another namespace's is, and when unused ones are kept for ever.
 func TestTheIssuerThatANamespaceUsedLongestAgoIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newIssuers(t, http.DefaultTransport, "")

@@ -12,15 +12,15 @@ import (
 	jose "github.com/go-jose/go-jose/v4"
 )
 
-// Bounds on what is remembered of issuers, and on how often they are asked. Times run from the last attempt, whatever came of it.
+// Bounds on issuers' keys, and on the rate of fetches. The times of keys run from their fetch, fetchPause from the last attempt, successful
+// or not.
 const (
-	// keysFresh is how long keys are used before they are fetched again: when an issuer drops a key, its tokens are refused
-	// this much later.
+	// keysFresh is the time after which keys are fetched again: when an issuer drops a key, its tokens are refused this much later.
 	keysFresh = 5 * time.Minute
-	// keysUsable is how long keys are used while their issuer does not answer.
+	// keysUsable bounds the use of keys while their issuer does not answer.
 	keysUsable = time.Hour
-	// fetchPause is the least time between two fetches from an issuer, whether for a key that nobody knows or because the last
-	// one failed: forged tokens and a dead issuer cost one fetch in that time.
+	// fetchPause is the least time between two fetches from an issuer, for an unknown key as well as after a failure: forged tokens and an
+	// unavailable issuer cost one fetch in that time.
 	fetchPause = 10 * time.Second
 	// fetchTime bounds one fetch, of the discovery document and the keys together.
 	fetchTime = 5 * time.Second
@@ -28,26 +28,26 @@ const (
 	maxFetched = 256 << 10
 )
 
-// GoogleIssuer is who signs the tokens of Google Cloud's Pub/Sub.
+// GoogleIssuer is the issuer of the tokens of Google Cloud's Pub/Sub.
 const GoogleIssuer = "https://accounts.google.com"
 
-// ErrIssuerUnavailable says that an issuer's keys are not known, which is nothing that the sender could mend.
+// ErrIssuerUnavailable says that an issuer's keys are not known, which the sender cannot change.
 var ErrIssuerUnavailable = errors.New("the issuer's keys are not available")
 
 // ErrNone says that a type which verifies tokens was given no Issuers.
 var ErrNone = errors.New("no issuers to ask for keys")
 
-// Options are what NewIssuers needs.
+// Options are the options of New.
 type Options struct {
-	// Client reaches the issuers. The addresses are chosen by tenants, so it must not reach what they may not; redirects are
-	// not followed whatever it says. It is required.
+	// Client reaches the issuers. The tenants choose the addresses, so it must not reach addresses that are closed to them. Redirects are
+	// never followed. It is required.
 	Client *http.Client
 	// Google replaces the issuer of type gcr, which is GoogleIssuer.
 	Google string
 }
 
-// Issuers are the keys of OpenID Connect issuers, discovered and cached for all Receivers. What one namespace can have remembered, asked
-// and forgotten is bounded by its share, and takes nothing from another's. It is safe for concurrent use.
+// Issuers are the keys of OpenID Connect issuers, discovered and cached for all Receivers. One namespace's cached issuers, fetches and
+// evictions are bounded by its share, and take nothing from another's. It is safe for concurrent use.
 type Issuers struct {
 	client *http.Client
 	google string
@@ -71,14 +71,14 @@ func New(o Options) (*Issuers, error) {
 		o.Google = GoogleIssuer
 	}
 	s := &Issuers{client: &client, google: o.Google, byURL: map[string]*issuer{}, shares: map[string]*share{}}
-	s.byURL[o.Google] = &issuer{url: o.Google, client: s.client, users: 1} // never forgotten
+	s.byURL[o.Google] = &issuer{url: o.Google, client: s.client, users: 1} // never evicted
 	return s, nil
 }
 
-// Google is the issuer of the tokens of type gcr.
+// Google returns the issuer of the tokens of type gcr.
 func (s *Issuers) Google() string { return s.google }
 
-// issuer is what is known of one issuer.
+// issuer is one issuer with its keys.
 type issuer struct {
 	url    string
 	client *http.Client
@@ -86,14 +86,14 @@ type issuer struct {
 
 	mu   sync.Mutex
 	keys []jose.JSONWebKey
-	// fetched is when keys were, tried when the last fetch began; both are zero before the first.
+	// fetched is the time of the keys' fetch, tried the beginning of the last attempt; both are zero before the first.
 	fetched, tried time.Time
-	// flight is closed when the fetch that runs has ended, nil when none runs.
+	// flight is closed when the running fetch ends, nil when none runs.
 	flight chan struct{}
 }
 
-// verify returns what try gives for the issuer's keys. When they are too old, or try refuses them all, the issuer is asked for newer
-// ones, unless it just was. The error is try's, or wraps ErrIssuerUnavailable.
+// verify returns the result of try for the issuer's keys. If they are too old, or try refuses them all, the issuer is asked for newer ones,
+// at most once in fetchPause. The error is try's, or wraps ErrIssuerUnavailable.
 func (i *issuer) verify(ctx context.Context, by *fetcher, try func([]jose.JSONWebKey) ([]byte, error)) ([]byte, error) {
 	for {
 		i.mu.Lock()
@@ -120,8 +120,8 @@ func (i *issuer) verify(ctx context.Context, by *fetcher, try func([]jose.JSONWe
 	}
 }
 
-// refresh sees to it that the issuer is asked, and reports whether it was since the keys of the time seen were looked at. The error
-// wraps ErrIssuerUnavailable when it was not, and its last answer was none or the namespace may not have it asked.
+// refresh fetches the issuer's keys if that is due, and reports whether a fetch ended since that of the time seen. The error wraps
+// ErrIssuerUnavailable if none did, and the last one failed or the namespace may not fetch.
 func (i *issuer) refresh(ctx context.Context, by *fetcher, seen time.Time) (bool, error) {
 	i.mu.Lock()
 	flight, due := i.flight, i.due(seen)
@@ -142,7 +142,7 @@ func (i *issuer) refresh(ctx context.Context, by *fetcher, seen time.Time) (bool
 	case !due:
 		return false, nil
 	}
-	// The namespace's own fetches are waited for before the flight begins, for which other namespaces may wait.
+	// The wait for the namespace's own fetches is before the flight begins, because other namespaces may wait for the flight.
 	leave, ok := by.enter(ctx)
 	if !ok {
 		return false, ErrIssuerUnavailable
@@ -151,7 +151,7 @@ func (i *issuer) refresh(ctx context.Context, by *fetcher, seen time.Time) (bool
 	i.mu.Lock()
 	if !i.due(seen) {
 		i.mu.Unlock()
-		return true, nil // somebody else has asked: look again
+		return true, nil // another request has fetched: look again
 	}
 	if !by.allow() {
 		i.mu.Unlock()
@@ -163,13 +163,13 @@ func (i *issuer) refresh(ctx context.Context, by *fetcher, seen time.Time) (bool
 	return true, nil
 }
 
-// due reports whether the issuer is to be asked for other keys than those of the time seen. The caller holds the lock.
+// due reports whether the issuer should be asked for other keys than those of the time seen. The caller has the lock.
 func (i *issuer) due(seen time.Time) bool {
 	return i.fetched.Equal(seen) && i.flight == nil && (i.tried.IsZero() || time.Since(i.tried) >= fetchPause)
 }
 
-// fetch replaces the keys, or leaves them on failure, and ends the flight. The request that needs the keys runs it to its end for
-// all that wait, also when its own sender has gone.
+// fetch replaces the keys, or leaves them on failure, and ends the flight. The request that needs the keys runs it to its end for all
+// waiting requests, also when its own sender has hung up.
 func (i *issuer) fetch(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTime)
 	defer cancel()

@@ -16,8 +16,8 @@ import (
 	"notifier/internal/receiver/oidc/oidctest"
 )
 
-// Invariant T5: a rejected webhook is cheap. Fails when a key that nobody knows is fetched for by each token that names it, and
-// when those who wait for the keys fetch each for themselves.
+// Invariant T5: a rejected webhook is cheap. Fails when each token that names an unknown key causes a fetch, and when waiting requests
+// fetch the keys each for themselves.
 func TestT5ForgedTokensCostOneFetchInTenSeconds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -49,8 +49,8 @@ func TestT5ForgedTokensCostOneFetchInTenSeconds(t *testing.T) {
 	})
 }
 
-// Fails when a new key is not looked for, when it is looked for without end, and when a key that the issuer has dropped, or the
-// keys of an issuer that answers no more, are used for longer than is stated.
+// Fails when a new key is not fetched, and when it is fetched without end. Also fails when a dropped key, or the keys of an issuer that no
+// longer answers, are used for longer than documented.
 func TestKeysFollowTheirIssuer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		issuer := oidctest.New(t, issuerURL, "old")
@@ -99,7 +99,7 @@ func TestKeysFollowTheirIssuer(t *testing.T) {
 	})
 }
 
-// Fails when a fetch has no end, and when it ends with the sender who happened to begin it.
+// Fails when a fetch has no end, and when it ends with the sender that began it.
 func TestASlowIssuerIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hanging := roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -122,7 +122,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Fails when an issuer can send its reader elsewhere, fill the memory, be another than it says, or leave https.
+// Fails when an issuer can redirect the fetch, fill the memory, claim another identity, or leave https.
 func TestAnIssuersAnswersAreNotTrusted(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"a redirect": func(w http.ResponseWriter, r *http.Request) {

@@ -8,8 +8,8 @@ import (
 	"notifier/internal/event"
 )
 
-// TriggersFunc is a bus that has each trigger stored by a function, all of one call at the same time. The functions' panics are the
-// caller's.
+// TriggersFunc is a bus that stores each trigger with a function, all triggers of one call at the same time. A panic of the function
+// reaches the caller.
 type TriggersFunc func(context.Context, event.Trigger) error
 
 // PublishTriggers implements receiver.Triggers.
@@ -31,10 +31,10 @@ func (f TriggersFunc) PublishTriggers(ctx context.Context, triggers ...event.Tri
 	return errors.Join(errs...)
 }
 
-// Stored is a bus that takes every trigger at no cost.
+// Stored is a TriggersFunc that stores every trigger at no cost.
 func Stored(context.Context, event.Trigger) error { return nil }
 
-// Recorder is a bus that remembers what was published.
+// Recorder is a bus that records the published triggers.
 type Recorder struct {
 	mu        sync.Mutex
 	Published []event.Trigger
@@ -48,7 +48,7 @@ func (r *Recorder) PublishTriggers(_ context.Context, triggers ...event.Trigger)
 	return nil
 }
 
-// Count returns how many triggers were published.
+// Count returns the number of published triggers.
 func (r *Recorder) Count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

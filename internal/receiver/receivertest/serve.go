@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Server is server.Server.
+// Server is the interface of server.Server.
 type Server interface {
 	Listen(ctx context.Context) error
 	Run(ctx context.Context) error

@@ -30,7 +30,7 @@ func asPush(r *http.Request, key, body string) *http.Request {
 	return r
 }
 
-// Push returns a push of GitHub to a path, signed with a key, for a handler.
+// Push returns a request of GitHub's for a push to a path, signed with a key, for a handler.
 func Push(path, key, body string) *http.Request {
 	r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, path, strings.NewReader(body))
 	return asPush(r, key, body)

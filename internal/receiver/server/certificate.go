@@ -15,26 +15,26 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// certificatePoll is how often the files of a certificate are read again. They are small, and a read sees a change that a time
+// certificatePoll is the interval at which the files of a certificate are read again. They are small, and a read finds changes that a time
 // stamp does not show, such as the swapped link of a mounted Secret.
 const certificatePoll = 10 * time.Second
 
-// Certificate is a pair of certificate chain and private key in files, read again when they change. A new pair that is broken, or
-// half written, changes nothing: the old one is served until the files hold a good one.
+// Certificate is a certificate chain and its private key in files, which are read again when they change. A new pair that is broken, or
+// half written, changes nothing: the old pair is served until the files contain a good one.
 type Certificate struct {
 	certFile, keyFile string
 	log               *slog.Logger
 	reloads, failures prometheus.Counter
 
 	current atomic.Pointer[tls.Certificate]
-	// cert and key are the files as they were read last, whether they were good or not; fault is what reading them failed with.
-	// They belong to whoever loads: NewCertificate, then Run.
+	// cert and key are the content of the files at the last read, good or not; fault is the error of that read. They belong to the caller of
+	// load: NewCertificate, then Run.
 	cert, key []byte
 	fault     string
 }
 
-// NewCertificate reads the pair of a listener, whose name tells it apart in metrics. That it is not good is an error now, and only a line in
-// the log later.
+// NewCertificate reads the pair of a listener, whose name is a label of the metrics. A bad pair is an error now, and only a line in the log
+// later.
 func NewCertificate(listener, certFile, keyFile string, log *slog.Logger, reg prometheus.Registerer) (*Certificate, error) {
 	if log == nil {
 		return nil, errors.New("certificate: no log")
@@ -80,7 +80,7 @@ func (c *Certificate) Run(ctx context.Context) error {
 	}
 }
 
-// load reads the files and reports whether they are not as they were. Its error quotes nothing of them.
+// load reads the files and reports whether they changed. Its error quotes nothing of them.
 func (c *Certificate) load() (changed bool, err error) {
 	cert, certErr := os.ReadFile(c.certFile)
 	key, keyErr := os.ReadFile(c.keyFile)
@@ -101,7 +101,7 @@ func (c *Certificate) load() (changed bool, err error) {
 	return true, nil
 }
 
-// config is how connections are secured with the certificate.
+// config returns the TLS configuration with the certificate.
 func (c *Certificate) config() *tls.Config {
 	return &tls.Config{
 		MinVersion:     tls.VersionTLS12,

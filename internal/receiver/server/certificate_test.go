@@ -79,8 +79,8 @@ func newCertificate(t testing.TB) *Certificate {
 	return c
 }
 
-// Fails when the files are read once only, when a broken or half written pair takes the old one's place, when one failure is
-// counted again and again, or when the log quotes the key.
+// Fails when the files are read only once, when a broken or half written pair replaces the old one, when one failure is counted again and
+// again, or when the log quotes the key.
 func TestACertificateIsReadAgainAndABrokenOneChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		files := newPairFiles(t)
@@ -176,7 +176,7 @@ func serveTLS(t testing.TB, h http.Handler, change func(*Options)) (url string, 
 	return "https://" + s.Addr().String(), s
 }
 
-// secureClient is a client of its own that takes any certificate and speaks these protocols.
+// secureClient returns a client of its own that accepts any certificate and speaks these protocols.
 func secureClient(t testing.TB, protocols ...string) *http.Client {
 	t.Helper()
 	var set http.Protocols
@@ -237,7 +237,7 @@ func TestClearTextIsHTTP1Alone(t *testing.T) {
 	}
 }
 
-// Fails when a connection over TLS is not seen to be at work: it would be given up as if it waited for a request.
+// Fails when a TLS connection that serves a request counts as waiting for one: it would be evicted first.
 func TestASecuredConnectionAtWorkIsNotGivenUpForOneThatWaits(t *testing.T) {
 	cs := newConns(2, func() {})
 	first, second := newPipe("192.0.2.1"), newPipe("192.0.2.1")

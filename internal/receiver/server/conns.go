@@ -15,11 +15,10 @@ import (
 	"notifier/internal/receiver/limit"
 )
 
-// conns caps the connections of one listener. At the cap it does not stop accepting, since then whoever came first would keep
-// everybody else out: the address that has the most connections gives one up, preferably one that waits for a request, and
-// the longest; among equals the one that waited longest of all does. An address that has no more than an eighth of all loses none
-// that serves a request while another waits. Its work per connection is logarithmic in the number of addresses, and there are no
-// more of those than of connections.
+// conns caps the connections of one listener. At the cap it still accepts, since otherwise the first clients would exclude all others: the
+// address with the most connections loses one. A connection that waits for a request is preferred, and the longest waiting; among equal
+// addresses, that with the longest waiting connection loses one. An address with at most an eighth of all loses none that serves a request
+// while another connection waits. The work per connection is logarithmic in the number of addresses, which is at most that of connections.
 type conns struct {
 	max     int
 	onEvict func()
@@ -31,14 +30,14 @@ type conns struct {
 	heavy peerHeap
 }
 
-// peer is one client address and its connections, the longest held first.
+// peer is one client address and its connections, the oldest first.
 type peer struct {
 	address netip.Addr
 	index   int       // in the heap
 	all     list.List // of *conn
 	waiting list.List // of *conn
-	weight  int       // the number of them, 0 if they are few and all at work
-	since   uint64    // of the first that waits, the greatest number if none does
+	weight  int       // the number of connections, 0 if they are few and all serve requests
+	since   uint64    // of the first waiting connection, the greatest number if none waits
 }
 
 // conn is an accepted connection that counts until it is closed.
@@ -48,7 +47,7 @@ type conn struct {
 	peer    *peer
 	inAll   *list.Element
 	waiting *list.Element // nil while a request is being served
-	since   uint64        // when it began to wait
+	since   uint64        // tick at which it began to wait
 	closed  bool
 }
 
@@ -56,11 +55,11 @@ func newConns(limit int, onEvict func()) *conns {
 	return &conns{max: limit, onEvict: onEvict, peers: make(map[netip.Addr]*peer)}
 }
 
-// admit counts a new connection, and makes capacity for it or refuses it with nil.
+// admit counts a new connection and evicts another if needed, or returns nil to refuse it.
 func (cs *conns) admit(nc net.Conn) *conn {
 	c, evicted := cs.place(nc)
 	if evicted != nil {
-		_ = evicted.Close() // it is given up, however it ends
+		_ = evicted.Close() // it is evicted even if Close fails
 	}
 	if evicted != nil || c == nil {
 		cs.onEvict()
@@ -79,12 +78,12 @@ func (cs *conns) place(nc net.Conn) (c, evicted *conn) {
 		case first != nil:
 			evicted = first.Value.(*conn)
 		case p == heaviest || p != nil && p.all.Len() >= heaviest.all.Len():
-			return nil, nil // all its own connections are at work: the new one is the one too many
+			return nil, nil // all its own connections serve requests: the new one is one too many
 		default:
 			evicted = heaviest.all.Front().Value.(*conn)
 		}
 		cs.drop(evicted)
-		p = cs.peers[address] // it may have been the last one of its address
+		p = cs.peers[address] // the evicted connection may have been the last of its address
 	}
 	if p == nil {
 		p = &peer{address: address}
@@ -106,7 +105,7 @@ func (cs *conns) wait(c *conn) {
 	cs.weigh(c.peer)
 }
 
-// weigh puts a peer in its place after a change.
+// weigh updates the position of a peer in the heap after a change.
 func (cs *conns) weigh(p *peer) {
 	p.weight, p.since = p.all.Len(), math.MaxUint64
 	if first := p.waiting.Front(); first != nil {
@@ -137,7 +136,7 @@ func (cs *conns) drop(c *conn) {
 	cs.weigh(p)
 }
 
-// state follows what a connection does, as http.Server's ConnState hook. One of HTTP/2 is at work while it has a stream.
+// state follows the state of a connection, as http.Server's ConnState hook. An HTTP/2 connection is active while it has a stream.
 func (cs *conns) state(nc net.Conn, s http.ConnState) {
 	if secured, ok := nc.(*tls.Conn); ok {
 		nc = secured.NetConn()
@@ -174,7 +173,7 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// cappedListener hands out the connections that conns admits.
+// cappedListener accepts the connections that conns admits.
 type cappedListener struct {
 	net.Listener
 	conns *conns
@@ -189,7 +188,7 @@ func (l cappedListener) Accept() (net.Conn, error) {
 		if c := l.conns.admit(nc); c != nil {
 			return c, nil
 		}
-		// Reset rather than close: no state of it is to stay in the kernel.
+		// Reset rather than close: no state of it may stay in the kernel.
 		if tcp, ok := nc.(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0)
 		}
@@ -204,7 +203,7 @@ func connAddress(nc net.Conn) netip.Addr {
 	return netip.Addr{}
 }
 
-// peerHeap has the peer on top that gives one up next.
+// peerHeap has on top the peer that loses a connection next.
 type peerHeap []*peer
 
 func (h peerHeap) Len() int { return len(h) }
@@ -235,5 +234,5 @@ func (h *peerHeap) Pop() any {
 	return p
 }
 
-// keepAlive is how often the kernel probes an idle connection, so that peers that vanished do not count for long.
+// keepAlive is the interval at which the kernel probes an idle connection, so that vanished peers do not count for long.
 const keepAlive = 30 * time.Second

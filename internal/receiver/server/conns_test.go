@@ -29,8 +29,8 @@ func (p pipe) Close() error {
 
 func newPipe(from string) pipe { return pipe{from: from, closed: new(bool)} }
 
-// T6 for connections: fails when the cap makes everybody wait or refuses whoever comes, instead of taking from the address that
-// has the most; and when a connection that serves a request is taken before one that waits for one.
+// T6 for connections: at the cap the address with the most connections loses one. Fails when the cap makes every client wait or refuses
+// every new one, and when a connection that serves a request is evicted before a waiting one.
 func TestT6AtTheCapTheAddressWithTheMostConnectionsGivesOneUp(t *testing.T) {
 	const flooder, victim = "192.0.2.1", "192.0.2.2"
 	refused := 0
@@ -42,7 +42,7 @@ func TestT6AtTheCapTheAddressWithTheMostConnectionsGivesOneUp(t *testing.T) {
 		flood = append(flood, p)
 		admitted = append(admitted, cs.admit(p))
 	}
-	for _, i := range []int{0, 1} { // the two oldest are at work
+	for _, i := range []int{0, 1} { // the two oldest serve requests
 		cs.state(admitted[i], http.StateActive)
 	}
 	if cs.admit(newPipe(victim)) == nil {
@@ -54,7 +54,7 @@ func TestT6AtTheCapTheAddressWithTheMostConnectionsGivesOneUp(t *testing.T) {
 	if refused != 1 || cs.open() != 10 {
 		t.Errorf("%d refused, %d open; want 1 and 10", refused, cs.open())
 	}
-	for _, c := range admitted[3:] { // all at work now
+	for _, c := range admitted[3:] { // all serve requests now
 		cs.state(c, http.StateActive)
 	}
 	if cs.admit(newPipe(flooder)) != nil {
@@ -70,11 +70,10 @@ func TestT6AtTheCapTheAddressWithTheMostConnectionsGivesOneUp(t *testing.T) {
 	}
 }
 
-// T6: unknownPaths with an address for each connection take from each other. Fails when among equals it is the newest that is given up,
-// or one that serves a request; and when an address with a few more than they have counts for the heaviest while it uses
-// them all.
+// T6: clients with one connection and an address each evict each other. Fails when among equals the newest connection is evicted, or one
+// that serves a request. Also fails when an address with a few more connections counts as the heaviest while all of them serve requests.
 func TestT6AConnectionAtWorkIsNotTakenForOneThatWaits(t *testing.T) {
-	for _, at := range []int{1, 3} { // connections that the victim has, all at work
+	for _, at := range []int{1, 3} { // the victim's connections, all of which serve requests
 		cs := newConns(64, func() {})
 		client := func(i int) pipe { return newPipe(fmt.Sprintf("2001:db8:0:%x::1", i)) }
 		var first []pipe
@@ -109,7 +108,7 @@ func TestT6AConnectionAtWorkIsNotTakenForOneThatWaits(t *testing.T) {
 	}
 }
 
-// Fails when counting drifts: after any sequence of events all is given back.
+// Fails when the counts drift: after any sequence of events all are back to zero.
 func TestConnectionsAreCountedUntilTheyAreClosed(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	cs := newConns(50, func() {})
@@ -150,7 +149,7 @@ func TestConnectionsAreCountedUntilTheyAreClosed(t *testing.T) {
 	}
 }
 
-// Over a real listener: idle connections up to the cap keep nobody out, though they come from the same address.
+// Over a real listener: idle connections up to the cap exclude no client, though they are of the same address.
 func TestIdleConnectionsUpToTheCapKeepNobodyOut(t *testing.T) {
 	hook := newHook(t, "team-a/hook")
 	w := newWebhooks(t, receivertest.Stored, hook)

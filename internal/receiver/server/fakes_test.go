@@ -17,7 +17,7 @@ import (
 
 const token = receivertest.Token
 
-// The helpers that other packages' tests have as well.
+// The helpers that other packages' tests use too.
 var (
 	client = receivertest.Client
 	send   = receivertest.Send
@@ -38,7 +38,7 @@ func newHook(t testing.TB, key string) *receiver.Hook {
 	}
 }
 
-// newWebhooks serves hooks without budgets.
+// newWebhooks returns a handler of hooks without budgets.
 func newWebhooks(t testing.TB, bus receivertest.TriggersFunc, hooks ...*receiver.Hook) http.Handler {
 	t.Helper()
 	limits := receiver.DefaultLimits()

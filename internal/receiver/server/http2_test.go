@@ -17,7 +17,7 @@ import (
 	"notifier/internal/receiver/receivertest"
 )
 
-// attacker is one connection of HTTP/2 that keeps to no rule.
+// attacker is one HTTP/2 connection that breaks the protocol's rules.
 type attacker struct {
 	*tls.Conn
 	*http2.Framer
@@ -60,7 +60,7 @@ func (a *attacker) headers(path, signature string) []byte {
 		{"x-github-event", "push"},
 		{"x-hub-signature-256", signature},
 	} {
-		_ = a.header.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}) // a buffer takes all
+		_ = a.header.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}) // a buffer accepts everything
 	}
 	return a.block.Bytes()
 }
@@ -77,7 +77,7 @@ func (a *attacker) reset(path, signature string) error {
 	return err
 }
 
-// memory is what the process holds, in bytes.
+// memory returns the memory in use of the process, in bytes.
 func memory() int64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -85,9 +85,8 @@ func memory() int64 {
 	return int64(m.HeapInuse + m.StackInuse)
 }
 
-// CVE-2023-39325, T6: ten thousand streams that are reset at once, each an authentic webhook while the bus does not answer. Fails
-// when handlers of streams that were reset are not counted, when they stay until the bus answers, or when another client is not
-// served meanwhile.
+// CVE-2023-39325, T6: ten thousand streams that are reset at once, each an authentic webhook while the bus does not answer. Fails when
+// handlers of reset streams are not counted, when they last until the bus answers, or when another client is not served meanwhile.
 func TestT6RapidResetLeavesMemoryAndOthersAlone(t *testing.T) {
 	const streams = 10_000
 	mine, theirs := newHook(t, "team-a/hook"), newHook(t, "team-b/hook")
@@ -118,7 +117,7 @@ func TestT6RapidResetLeavesMemoryAndOthersAlone(t *testing.T) {
 		gone := make(chan struct{})
 		go func() {
 			defer close(gone)
-			_, _ = io.Copy(io.Discard, a.Conn) // until the server has had enough
+			_, _ = io.Copy(io.Discard, a.Conn) // until the server closes
 		}()
 		for range streams {
 			if sent == streams || a.reset(mine.Path, signature) != nil {
@@ -144,7 +143,7 @@ func TestT6RapidResetLeavesMemoryAndOthersAlone(t *testing.T) {
 	close(release)
 }
 
-// CVE-2023-45288: fails when headers over the limit are read to an end that does not come.
+// CVE-2023-45288: fails when headers over the limit are read without end.
 func TestContinuationsWithoutEndCloseTheConnection(t *testing.T) {
 	w := newWebhooks(t, receivertest.Stored)
 	_, s := serveTLS(t, w, nil)
@@ -169,7 +168,7 @@ func TestContinuationsWithoutEndCloseTheConnection(t *testing.T) {
 	t.Logf("closed after %d KiB", sent>>10)
 }
 
-// Fails when http2Limits are not what the server works with: a connection could fill more before a handler reads.
+// Fails when the server does not use http2Limits: a connection could fill more memory before a handler reads.
 func TestAConnectionOfHTTP2IsToldItsLimits(t *testing.T) {
 	w := newWebhooks(t, receivertest.Stored)
 	_, s := serveTLS(t, w, nil)
@@ -199,7 +198,7 @@ func TestAConnectionOfHTTP2IsToldItsLimits(t *testing.T) {
 	}
 }
 
-// Fails when headers that stop half way hold their connection of HTTP/2 beyond the time-outs.
+// Fails when incomplete headers keep their HTTP/2 connection open beyond the time-outs.
 func TestHalfAHeaderOfHTTP2IsNotWaitedForForEver(t *testing.T) {
 	w := newWebhooks(t, receivertest.Stored)
 	_, s := serveTLS(t, w, func(o *Options) { o.IdleTimeout = 100 * time.Millisecond })

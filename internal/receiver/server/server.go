@@ -15,32 +15,32 @@ import (
 
 // Options describe one listener. Addr, Handler and Log are required.
 //
-// What senders can make a listener hold before a handler has seen a request is Connections times what one may hold. Over HTTP/1
-// that is the headers as net/http parses them: up to 16 times their bytes, when every line is as short as it may be, and the
-// limit is 4 KiB above HeaderBytes. Over HTTP/2 it is the window of http2Limits beside the headers of the streams.
+// Before a handler has seen a request, senders can make a listener use Connections times the memory of one connection. Over HTTP/1 that is
+// the headers as net/http parses them: up to 16 times their bytes, if every line is as short as possible, and the limit is 4 KiB above
+// HeaderBytes. Over HTTP/2 it is the window of http2Limits in addition to the headers of the streams.
 type Options struct {
-	// Name tells the process's listeners apart in logs and metrics.
+	// Name identifies the listener in logs and metrics.
 	Name    string
 	Addr    string
 	Handler http.Handler
-	// HeaderTimeout, ReadTimeout, WriteTimeout and IdleTimeout bound how long a connection may take for the headers, for the
-	// whole request, from the headers to the end of the answer, and between two requests.
+	// HeaderTimeout, ReadTimeout, WriteTimeout and IdleTimeout bound the time of a connection for the headers, for the whole request, from the
+	// headers to the end of the answer, and between two requests.
 	HeaderTimeout, ReadTimeout, WriteTimeout, IdleTimeout time.Duration
-	// HeaderBytes bounds the request line and headers, beyond them the answer is 431.
+	// HeaderBytes bounds the request line and headers; beyond it the answer is 431.
 	HeaderBytes int
-	// Connections caps the open connections. At the cap the address with the most of them gives one up.
+	// Connections caps the open connections. At the cap the address with the most of them loses one.
 	Connections int
 	// Certificate makes the listener HTTPS, with HTTP/2 beside HTTP/1. Without one it is HTTP/1 in clear text and nothing else.
 	Certificate *Certificate
-	// Drain bounds how long requests in progress may go on after the end was asked for.
+	// Drain bounds the time that requests in progress may take after the end of Run's context.
 	Drain      time.Duration
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
 }
 
-// DefaultOptions returns the limits of a stock install, for an Addr and a Handler to be put in. A request has 5 s for
-// its headers and 10 s in all; the answer may take 25 s from the headers on, which is longer than every wait behind it.
-// Headers of 8 KiB, some eight times what Git hosts send, cost at most 200 KiB a connection, and so 200 MiB in all.
+// DefaultOptions returns the limits of a stock install; Addr and Handler are to be added. A request has 5 s for its headers and 10 s in
+// all; the answer may take 25 s from the headers on, which is longer than every wait of the handlers. Headers of 8 KiB, some eight times
+// those of Git hosts, cost at most 200 KiB a connection, and so 200 MiB in all.
 func DefaultOptions() Options {
 	return Options{
 		HeaderTimeout: 5 * time.Second,
@@ -102,7 +102,7 @@ func New(o Options) (*Server, error) {
 	s.http = &http.Server{
 		Handler:                      o.Handler,
 		Protocols:                    &protocols,
-		DisableGeneralOptionsHandler: true, // the handler answers "OPTIONS *" as any path it does not know
+		DisableGeneralOptionsHandler: true, // the handler answers "OPTIONS *" like any unknown path
 		ReadHeaderTimeout:            o.HeaderTimeout,
 		ReadTimeout:                  o.ReadTimeout,
 		WriteTimeout:                 o.WriteTimeout,
@@ -118,10 +118,10 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// http2Limits bound what one connection of HTTP/2 can hold. Against rapid reset (CVE-2023-39325) net/http runs no more handlers
-// at once than there may be streams, those of streams that were reset included, queues four times as many and then closes the
-// connection; against floods of CONTINUATION it closes a connection whose headers pass the limit. The rest is set here: frames
-// and windows are what a connection may fill before any handler reads, 256 KiB of them times the connections.
+// http2Limits bounds the memory of one HTTP/2 connection. Against rapid reset (CVE-2023-39325) net/http runs no more handlers at once than
+// there may be streams, including those of reset streams, queues four times as many and then closes the connection. Against floods of
+// CONTINUATION it closes a connection whose headers exceed the limit. The limits here bound the frames and windows that a connection may
+// fill before any handler reads: 256 KiB times the connections.
 func http2Limits() *http.HTTP2Config {
 	return &http.HTTP2Config{
 		MaxConcurrentStreams:          32,
@@ -134,7 +134,7 @@ func http2Limits() *http.HTTP2Config {
 	}
 }
 
-// Listen opens the address. Connections are taken up by the kernel from now on and served by Run.
+// Listen opens the address. The kernel accepts connections from now on, and Run serves them.
 func (s *Server) Listen(ctx context.Context) error {
 	config := net.ListenConfig{KeepAlive: keepAlive}
 	l, err := config.Listen(ctx, "tcp", s.options.Addr)
@@ -156,8 +156,8 @@ func (s *Server) serve() error {
 	return s.http.ServeTLS(s.listener, "", "")
 }
 
-// Run serves until ctx ends and then lets the requests in progress go on for the drain time at most. Listen must have
-// succeeded. Connections that are open after that are closed, which ends their requests' contexts.
+// Run serves until ctx ends, and then gives the requests in progress the drain time to end. Listen must have succeeded. Connections that
+// are open after that are closed, which ends their requests' contexts.
 func (s *Server) Run(ctx context.Context) error {
 	served := make(chan error, 1)
 	go func() { served <- s.serve() }() // joined below in both cases
@@ -170,7 +170,7 @@ func (s *Server) Run(ctx context.Context) error {
 	defer cancel()
 	if err := s.http.Shutdown(drain); err != nil {
 		s.options.Log.WarnContext(ctx, "requests were cut off at the end", "listener", s.options.Name)
-		_ = s.http.Close() // whatever it says, the connections are given up
+		_ = s.http.Close() // the connections are closed even if Close fails
 	}
 	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("%s server: %w", s.options.Name, err)

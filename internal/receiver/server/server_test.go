@@ -45,7 +45,7 @@ func answerOn(c net.Conn) (int, error) {
 	return resp.StatusCode, resp.Body.Close()
 }
 
-// closed waits until the server has closed c and returns how long that took.
+// closed waits until the server has closed c and returns the time until then.
 func closed(t testing.TB, c net.Conn) time.Duration {
 	t.Helper()
 	begin := time.Now()
@@ -57,8 +57,8 @@ func closed(t testing.TB, c net.Conn) time.Duration {
 	return time.Since(begin)
 }
 
-// Fails without the time-out of headers, without the one of the whole request, or when a refused request's body is waited for
-// as long as an accepted one's.
+// Fails without the time-out of headers, without that of the whole request, or when the server waits for a refused request's body as long
+// as for an accepted one's.
 func TestSlowConnectionsAreClosed(t *testing.T) {
 	hook := newHook(t, "team-a/hook")
 	w := newWebhooks(t, receivertest.Stored, hook)
@@ -105,7 +105,7 @@ func TestAHeaderBeyondTheCapIsRefused(t *testing.T) {
 	}
 }
 
-// Fails when Run returns while a request is being answered, takes new ones, or waits for one beyond the drain time.
+// Fails when Run returns while a request is being answered, accepts new ones, or waits for one beyond the drain time.
 func TestTheEndWaitsForRequestsAndNotForEver(t *testing.T) {
 	for name, tc := range map[string]struct {
 		drain  time.Duration
@@ -145,7 +145,7 @@ func TestTheEndWaitsForRequestsAndNotForEver(t *testing.T) {
 				select {
 				case err := <-done:
 					t.Fatalf("Run returned %v while a request was being answered", err)
-				case <-time.After(100 * time.Millisecond): // nothing is to happen
+				case <-time.After(100 * time.Millisecond): // nothing must happen
 				}
 				close(release)
 			} else {

@@ -9,7 +9,7 @@ import (
 const (
 	eventTriggered = "triggered"
 	eventHeld      = "held"    // by the loop guard
-	eventResumed   = "resumed" // a trigger for what was held
+	eventResumed   = "resumed" // a trigger for delayed events
 	eventUnknown   = "unknown" // the object is not in the watchers' cache
 )
 

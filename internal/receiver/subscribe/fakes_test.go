@@ -10,7 +10,7 @@ import (
 
 var elapse = receivertest.Elapse
 
-// reports are those that were put about Receivers.
+// reports are the reports that were put, by key.
 type reports map[string]receiver.Deliveries
 
 func (r reports) Put(_ context.Context, key string, value []byte) error {

@@ -8,35 +8,35 @@ import (
 	"notifier/internal/event"
 )
 
-// The loop guard of Receivers of type event. A loop is told from a source that is merely busy by the object: its event triggers,
-// and the same object tells again, over and over. A loop that takes longer than loopWindow a round is not held: it triggers less
-// often than once in loopWindow.
+// The loop guard of Receivers of type event. A loop differs from a merely busy source by its object: an object's event triggers, and the
+// same object has another event, over and over. A loop whose rounds are longer than loopWindow is not stopped: it triggers less often than
+// once in loopWindow.
 const (
-	// loopRounds is how often in a row one object's events trigger, each within loopWindow after the one before, until they are
-	// taken for a loop.
+	// loopRounds is the number of times in a row that one object's events may trigger, each within loopWindow after the one before, until they
+	// count as a loop.
 	loopRounds = 10
 	loopWindow = time.Minute
-	// loopRound is within which time an object's events are of one round: one reconcile tells several.
+	// loopRound is the time within which an object's events are of one round: one reconcile causes several.
 	loopRound = time.Second
-	// A Receiver that is held triggers once after each pause. Each such trigger that comes back makes the next pause twice as long.
+	// A stopped Receiver triggers once after each pause. Each such trigger that causes another event doubles the next pause.
 	minLoopPause = time.Minute
 	maxLoopPause = 8 * time.Minute
-	// loopSlots bounds what is remembered of one Receiver's sources: objects whose names hash alike count as one.
+	// loopSlots bounds the memory of one Receiver's sources: objects whose names have one hash count as one.
 	loopSlots = 128
 )
 
 // LoopPrefix begins the keys under which a Loop is reported: LoopPrefix + namespace + "/" + name.
 const LoopPrefix = "Loop/"
 
-// Loop is what the loop guard has to say about a Receiver, as reported in JSON for the Receiver's status. It also is what the next
-// owner goes on from, so that an event that was held back is not forgotten.
+// Loop is the state of the loop guard of a Receiver, as reported in JSON for the Receiver's status. The next worker continues from it, so
+// that delayed events still trigger.
 type Loop struct {
-	// UID and Generation are those of the Receiver that the report is about.
+	// UID and Generation are those of the Receiver.
 	UID        string `json:"uid"`
 	Generation int64  `json:"generation"`
 	// Looping is false when the loop is over.
 	Looping bool `json:"looping"`
-	// Kind and Object are the object whose events follow the Receiver's triggers, Pause how far those are apart now.
+	// Kind and Object name the object whose events follow the Receiver's triggers. Pause is the present time between those triggers.
 	Kind   string        `json:"kind,omitempty"`
 	Object string        `json:"object,omitempty"`
 	Pause  time.Duration `json:"pause,omitempty"`
@@ -57,33 +57,33 @@ type guard struct {
 	uid        string
 	generation int64
 	slots      [loopSlots]rally
-	// last is when the last event came.
+	// last is the time of the last event.
 	last time.Time
 	// stop is nil while every event triggers.
 	stop *stop
 }
 
-// rally is how often in a row the events of one slot's objects came soon after they had triggered.
+// rally counts how often in a row the events of one slot's objects followed soon after they had triggered.
 type rally struct {
 	at     time.Time
 	rounds int
 }
 
-// stop is the state of a Receiver that is held.
+// stop is the state of a Receiver in a loop.
 type stop struct {
 	loop Loop
 	slot int
-	// until is the end of the pause, or when probing the end of the time in which the trigger may come back.
+	// until is the end of the pause, or, when probing, the end of the time in which the trigger may cause another event.
 	until   time.Time
 	probing bool
 }
 
 func newGuard(s *Subscription) *guard { return &guard{uid: s.UID, generation: s.Generation} }
 
-// of reports whether the guard is that of the subscription as it is now.
+// of reports whether the guard is of the subscription in its present version.
 func (g *guard) of(s *Subscription) bool { return g.uid == s.UID && g.generation == s.Generation }
 
-// evaluate says whether an event triggers, and whether what it changed is to be reported.
+// evaluate reports whether an event triggers, and whether it changed the Loop to report.
 func (g *guard) evaluate(o event.ObjectReference, now time.Time) (triggers, changed bool) {
 	g.last = now
 	slot := slotOf(o)
@@ -121,7 +121,7 @@ func (g *guard) restore(l Loop, slot int, now time.Time) {
 	g.stop = &stop{loop: l, slot: slot, until: now.Add(l.Pause)}
 }
 
-// restored returns the guard of which a Loop was reported. Its pause begins anew.
+// restored returns the guard of a reported Loop. Its pause begins again.
 func restored(l Loop, now time.Time) *guard {
 	g := &guard{uid: l.UID, generation: l.Generation}
 	l.Pause = min(max(l.Pause, minLoopPause), maxLoopPause)
@@ -129,7 +129,7 @@ func restored(l Loop, now time.Time) *guard {
 	return g
 }
 
-// due says what the passing of time brings: a trigger for what was held back, or the end of the loop.
+// due reports whether, at this time, the delayed events trigger, or the loop is over.
 func (g *guard) due(now time.Time) (triggers, over bool) {
 	switch {
 	case g.stop == nil || now.Before(g.stop.until):
@@ -143,10 +143,10 @@ func (g *guard) due(now time.Time) (triggers, over bool) {
 	}
 }
 
-// forgettable reports whether the guard says no more than a new one.
+// forgettable reports whether the guard is equivalent to a new one.
 func (g *guard) forgettable(now time.Time) bool { return g.stop == nil && now.Sub(g.last) > loopWindow }
 
-// report returns what is to be told of the guard.
+// report returns the guard's Loop.
 func (g *guard) report() Loop {
 	if g.stop == nil {
 		return Loop{UID: g.uid, Generation: g.generation}
@@ -154,7 +154,7 @@ func (g *guard) report() Loop {
 	return g.stop.loop
 }
 
-// slotOf is the same in every process, since a Loop outlives it.
+// slotOf returns the slot of an object, the same in every process, since a Loop outlives the process.
 func slotOf(o event.ObjectReference) int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(o.Kind + "/" + o.Name)) // a hash never fails

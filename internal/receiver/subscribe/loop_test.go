@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// lap is how long one round of a test's loop takes.
+// lap is the duration of one round of a test's loop.
 const lap = 5 * time.Second
 
-// loop tells of an object after each trigger, as a Receiver's own target would, and returns how many triggers that came to.
+// loop sends an event of an object after each trigger, as a Receiver's own target would, and returns the number of triggers.
 func (s *stage) loop(object string, rounds int) (triggers int) {
 	s.t.Helper()
 	for range rounds {
@@ -21,7 +21,7 @@ func (s *stage) loop(object string, rounds int) (triggers int) {
 	return triggers
 }
 
-// Fails when rounds are not counted, when an eleventh triggers, or when the report is left out.
+// Fails when rounds are not counted, when an eleventh triggers, or when the report is missing.
 func TestALoopStopsAfterTenRoundsAndSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, subscription("team/r"), subscription("team/well"))
@@ -49,8 +49,8 @@ func TestALoopStopsAfterTenRoundsAndSaysSo(t *testing.T) {
 	})
 }
 
-// The stated bound: a loop triggers ten times, and then once after 1, 2, 4, 8, 8, … minutes.
-// Fails when a trigger that comes back does not make the pause longer, or makes it longer than maxLoopPause.
+// The documented bound: a loop triggers ten times, and then once after 1, 2, 4, 8, 8, … minutes. Fails when a trigger that causes another
+// event does not make the pause longer, or makes it longer than maxLoopPause.
 func TestALoopThatGoesOnTriggersOnceInEightMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, subscription("team/r"))
@@ -65,15 +65,15 @@ func TestALoopThatGoesOnTriggersOnceInEightMinutes(t *testing.T) {
 				t.Fatalf("%d triggers after %d minutes", n, pause)
 			}
 			s.wait(lap)
-			if n := s.must("ImagePolicy/app"); n != 0 || !s.looping("team/r") { // it comes back
+			if n := s.must("ImagePolicy/app"); n != 0 || !s.looping("team/r") { // it causes another event
 				t.Fatalf("the trigger's own event triggered %d times, looping %v", n, s.looping("team/r"))
 			}
 		}
 	})
 }
 
-// Invariant E2: at the end of a busy time its last state triggers, and then all is as before.
-// Fails when due does not trigger, or does not end.
+// Invariant E2: at the end of a busy time its last state triggers, and then all is as before. Fails when due does not trigger, or does not
+// end.
 func TestWhatWasHeldBackTriggersOnceAndTheLoopEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, subscription("team/r"))
@@ -98,7 +98,8 @@ func TestWhatWasHeldBackTriggersOnceAndTheLoopEnds(t *testing.T) {
 	})
 }
 
-// Fails when rounds are counted by Receiver rather than by object, every event counts as a round, or rounds may be any time apart.
+// Fails when rounds are counted by Receiver rather than by object, when every event counts as a round, or when any time may be between
+// rounds.
 func TestABusySourceIsNoLoop(t *testing.T) {
 	for name, play := range map[string]func(s *stage){
 		"very many objects tell once": func(s *stage) {
@@ -134,7 +135,7 @@ func TestABusySourceIsNoLoop(t *testing.T) {
 	}
 }
 
-// Fails when a guard outlives the generation it was made for, or when succeed does not trigger for what was held back.
+// Fails when a guard outlives its generation, or when succeed does not trigger for delayed events.
 func TestAChangeOfTheSpecEndsTheLoop(t *testing.T) {
 	for name, suspend := range map[string]bool{"an edit": false, "a suspension": true} {
 		t.Run(name, func(t *testing.T) {
@@ -166,8 +167,8 @@ func TestAChangeOfTheSpecEndsTheLoop(t *testing.T) {
 	}
 }
 
-// Invariant E2: what was held back when the process ended is triggered by the next owner.
-// Fails when restore does not read the reports, or handle returns before the report is kept.
+// Invariant E2: events that were delayed when the process ended are triggered by the next worker. Fails when restore does not read the
+// reports, or when handle returns before the report is stored.
 func TestTheNextOwnerTriggersForWhatWasHeldBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, subscription("team/r"))
@@ -196,7 +197,7 @@ func TestTheNextOwnerTriggersForWhatWasHeldBack(t *testing.T) {
 	})
 }
 
-// Fails when a Receiver that is gone keeps its guard or its report, now or over a restart.
+// Fails when a deleted Receiver keeps its guard or its report, now or over a restart.
 func TestNothingIsLeftOfAReceiverThatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, subscription("team/r"), subscription("team/q"))
@@ -217,8 +218,7 @@ func TestNothingIsLeftOfAReceiverThatIsGone(t *testing.T) {
 	})
 }
 
-// Memory is bounded by the Receivers that events came for lately.
-// Fails when guards are not forgotten.
+// Memory is bounded by the Receivers with recent events. Fails when guards are not removed.
 func TestAGuardIsForgottenWhenAllIsQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, subscription("team/r"))

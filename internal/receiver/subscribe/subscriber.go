@@ -22,29 +22,29 @@ import (
 	"notifier/internal/receiver/answer"
 )
 
-// EventFeed is the bus as the subscriber sees it: it calls serve while this replica is the one that reads events for Receivers.
+// EventFeed is the part of the bus that the subscriber uses: it calls serve while this replica reads events for Receivers.
 type EventFeed interface {
 	Subscribe(ctx context.Context, serve func(ctx context.Context, events event.Reader) error) error
 }
 
-// LoopReports is where each Receiver's Loop is kept, for its status and for the next owner.
+// LoopReports keeps each Receiver's Loop, for its status and for the next worker.
 type LoopReports interface {
 	receiver.Reports
-	// All calls each with every report there is.
+	// All calls each with every report.
 	All(ctx context.Context, each func(key string, value []byte)) error
 }
 
 const (
-	// clockTick is how exactly pauses end, idleTick how often events are skipped while there is no Receiver of type event.
+	// clockTick is the precision of pauses. idleTick is the interval at which events are skipped while there is no Receiver of type event.
 	clockTick = time.Second
 	idleTick  = 5 * time.Second
 	// flushTime bounds one flush of triggers and reports.
 	flushTime = 4 * time.Second
-	// mostTogether is how many triggers are put on the bus at a time. What is on it need not be put again when others fail.
+	// mostTogether bounds the triggers of one publish. Those on the bus need not be published again when later ones fail.
 	mostTogether = 1024
 )
 
-// Options are what NewSubscriber needs. All but Registerer are required.
+// Options are the options of New. All but Registerer are required.
 type Options struct {
 	Events        EventFeed
 	Triggers      receiver.Triggers
@@ -82,7 +82,7 @@ type Subscriber struct {
 	metrics eventMetrics
 }
 
-// New checks the options.
+// New returns a Subscriber, or an error if an option is missing.
 func New(o Options) (*Subscriber, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("subscriber: %w", err)
@@ -100,7 +100,7 @@ func (s *Subscriber) Run(ctx context.Context) error {
 	return s.Events.Subscribe(ctx, s.serve)
 }
 
-// serve reads for one ownership.
+// serve reads events for one term.
 func (s *Subscriber) serve(ctx context.Context, events event.Reader) error {
 	w := &watch{
 		Subscriber: s, guards: map[subscriber]*guard{}, triggers: map[triggerID]event.Trigger{}, reports: map[subscriber][]byte{},
@@ -117,7 +117,7 @@ func (s *Subscriber) serve(ctx context.Context, events event.Reader) error {
 	return g.Wait()
 }
 
-// idle skips events until there is a Receiver that could want one.
+// idle skips events until there is a Receiver of type event.
 func (s *Subscriber) idle(ctx context.Context, events event.Reader) {
 	tick := time.NewTicker(idleTick)
 	defer tick.Stop()
@@ -134,42 +134,42 @@ func (s *Subscriber) idle(ctx context.Context, events event.Reader) {
 	}
 }
 
-// subscriber is a Receiver's key, triggerID what is one trigger on the bus.
+// subscriber is a Receiver's key, triggerID the identity of a trigger on the bus.
 type (
 	subscriber struct{ namespace, name string }
 	triggerID  struct{ namespace, key string }
 )
 
-// watch is one ownership's view. Memory is bounded by the Receivers of type event and their targets.
+// watch is the state of one term. Memory is bounded by the Receivers of type event and their targets.
 type watch struct {
 	*Subscriber
 	mu     sync.Mutex
 	guards map[subscriber]*guard
-	// evaluated is the last event that was: one that is handled again must not count as another round.
+	// evaluated is the last evaluated event: an event that is handled again must not count as another round.
 	evaluated uint64
 	// triggers and reports are those that the bus has not confirmed yet.
 	triggers map[triggerID]event.Trigger
 	reports  map[subscriber][]byte
 	wanting  []subscribed // reused from event to event
-	// outcomes are of the batch in hand, and not counted yet.
+	// outcomes are those of the present batch, not yet counted.
 	outcomes []eventOutcome
 }
 
-// eventOutcome is what became of an event for one Receiver: the answer that a webhook would have had.
+// eventOutcome is the outcome of an event for one Receiver, with the answer that a webhook would have had.
 type eventOutcome struct {
 	stats    *receiver.Stats
 	answer   *answer.Answer
 	received receiver.Received
 }
 
-// What becomes of an event, as a webhook would be answered. eventForged is of one that anybody may have sent (invariant E9).
+// The outcomes of an event, as answers to a webhook. eventForged is for an event that any sender may have sent (invariant E9).
 var (
 	eventAccepted = answer.Said(http.StatusOK, "accepted", "")
 	eventFolded   = &answer.Answer{Status: http.StatusAccepted, Result: "folded", Folded: true}
 	eventForged   = answer.Refused(http.StatusBadRequest, "unknown", "no object is known of the event's kind, name and UID", "")
 )
 
-// restore goes on where the last owner left: what it held back is held on and triggers after a pause.
+// restore continues from the state of the last term: delayed events stay delayed, and trigger after a pause.
 func (w *watch) restore(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -183,7 +183,7 @@ func (w *watch) restore(ctx context.Context) error {
 		id.namespace, id.name, _ = strings.Cut(rest, "/")
 		var l Loop
 		if json.Unmarshal(value, &l) != nil {
-			l = Loop{} // a report that nobody understands holds nobody back
+			l = Loop{} // an unreadable report delays nothing
 		}
 		switch _, exists := w.Subscriptions.get(id); {
 		case !exists:
@@ -198,8 +198,8 @@ func (w *watch) restore(ctx context.Context) error {
 	return nil
 }
 
-// handle triggers for a batch of events. It returns nil when the triggers and what was held back are on disk, and only then counts
-// them: until then another owner may have to handle them.
+// handle triggers for a batch of events. It returns nil when the triggers and the reports are on disk, and only then counts the events:
+// until then the next worker may have to handle them.
 func (w *watch) handle(ctx context.Context, batch []*event.Record) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -250,7 +250,7 @@ func (w *watch) evaluate(r *event.Record, now time.Time) {
 	}
 }
 
-// succeed begins a guard for a Receiver as it is now. What was held back before its change triggers.
+// succeed begins a guard for the present version of a Receiver. If events were delayed before the change, they trigger.
 func (w *watch) succeed(id subscriber, s *Subscription, now time.Time) {
 	before := w.guards[id]
 	g := newGuard(s)
@@ -281,7 +281,7 @@ func (w *watch) report(id subscriber, g *guard) {
 	w.reports[id] = value
 }
 
-// keepTime ends pauses and forgets what is over, until ctx ends.
+// keepTime ends pauses and removes ended guards, until ctx ends.
 func (w *watch) keepTime(ctx context.Context) {
 	tick := time.NewTicker(clockTick)
 	defer tick.Stop()
@@ -328,8 +328,8 @@ func (w *watch) passTime(ctx context.Context) error {
 	return w.flush(ctx)
 }
 
-// interleaved are the triggers, one of each namespace after the other: a namespace with few is done after as many rounds, however many
-// another has (invariant T6).
+// interleaved returns the triggers in turns of their namespaces: the triggers of a namespace with few do not wait for the many of another
+// (invariant T6).
 func interleaved(triggers map[triggerID]event.Trigger) []event.Trigger {
 	q := fair.NewQueue(func(t event.Trigger) string { return t.Namespace })
 	for _, t := range triggers {
@@ -342,7 +342,7 @@ func interleaved(triggers map[triggerID]event.Trigger) []event.Trigger {
 	return turns
 }
 
-// flush puts triggers and reports on the bus, which may be tried again for those that fail. The lock is held.
+// flush publishes triggers and reports; those that fail may be tried again. The caller has the lock.
 func (w *watch) flush(ctx context.Context) error {
 	if len(w.triggers) == 0 && len(w.reports) == 0 {
 		return nil

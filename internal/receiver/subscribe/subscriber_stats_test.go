@@ -15,20 +15,20 @@ import (
 	"notifier/internal/receiver"
 )
 
-// deliveries is what was counted for the Receiver "team/name".
+// deliveries returns the counts of the Receiver "team/name".
 func (s *stage) deliveries(name string) receiver.Deliveries {
 	return s.table.namespaces["team"][name].stats.Read()
 }
 
-// forged is an event about an object that the watchers do not know.
+// forged returns an event about an object that the watchers do not know.
 func forged(object string) *event.Record {
 	r := about(object)
 	r.Known = false
 	return r
 }
 
-// Fails when an outcome is not counted or under another word, when the trigger for what was held back counts as one more event, and
-// when what is counted is another Receiver's.
+// Fails when an outcome is not counted or under another word, when the trigger for delayed events counts as one more event, and when
+// another Receiver's events are counted.
 func TestWhatEventsTriggerIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		quiet := subscription("team/quiet")
@@ -74,8 +74,8 @@ func TestWhatEventsTriggerIsCounted(t *testing.T) {
 	})
 }
 
-// The sum over all replicas holds each event once, whoever handles it.
-// Fails when an event is counted before its trigger is stored, or again when it is handled again.
+// The sum over all replicas counts each event once, whichever replica handles it. Fails when an event is counted before its trigger is
+// stored, or again when it is handled again.
 func TestAnEventIsCountedOnceItsTriggerIsStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, subscription("team/r"))
@@ -97,7 +97,7 @@ func TestAnEventIsCountedOnceItsTriggerIsStored(t *testing.T) {
 				t.Errorf("second try: %v", err)
 			}
 			counts("with a full disk", round)
-			if round == 1 { // the next owner has them handed out again
+			if round == 1 { // the next worker reads them again
 				stop()
 				stop = s.run()
 			}
@@ -111,8 +111,8 @@ func TestAnEventIsCountedOnceItsTriggerIsStored(t *testing.T) {
 	})
 }
 
-// Fails when an edit begins the counts anew, when a Receiver that was made anew goes on with its predecessor's, and when those of one
-// that is gone are kept.
+// Fails when an edit restarts the counts, when a Receiver that was created again continues its predecessor's, and when those of a deleted
+// one are kept.
 func TestCountsAreKeptWhileAReceiverIsTheSameObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, subscription("team/r"))
@@ -151,7 +151,7 @@ func (r records) RecordWebhooks(_ context.Context, namespace, name string, ws []
 	return nil
 }
 
-// Fails when only webhooks are reported, when a Receiver that no event came for is, and when events are not listed under their IDs, or a
+// Fails when only webhooks are reported, when a Receiver without events is reported, when events are not listed under their IDs, and when a
 // forged one is.
 func TestWhatEventsTriggerIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

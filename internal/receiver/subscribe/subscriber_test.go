@@ -35,7 +35,7 @@ type stage struct {
 	reports map[string]string
 }
 
-// told is a batch that is handled, and its end.
+// told is a batch that is being handled, and its end.
 type told struct {
 	batch []*event.Record
 	done  chan error
@@ -143,14 +143,14 @@ func (s *stage) failWith(err error) {
 	s.fail = err
 }
 
-// looping reports whether a Receiver's status would say so.
+// looping reports whether a Receiver's status would report a loop.
 func (s *stage) looping(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Contains(s.reports[LoopPrefix+key], `"looping":true`)
 }
 
-// tell has records handled as one batch, numbered as the stream does.
+// tell passes records to the subscriber as one batch, numbered as the stream does.
 func (s *stage) tell(records ...*event.Record) error {
 	for _, r := range records {
 		s.seq++
@@ -165,7 +165,7 @@ func (s *stage) again(records ...*event.Record) error {
 	return <-b.done
 }
 
-// must tells of an object and returns how many triggers that published.
+// must sends an event about an object and returns the number of triggers that it published.
 func (s *stage) must(object string) int {
 	s.t.Helper()
 	before := s.bus.Count()
@@ -175,7 +175,7 @@ func (s *stage) must(object string) int {
 	return s.bus.Count() - before
 }
 
-// wait lets time pass and returns how many triggers that published.
+// wait lets time pass and returns the number of triggers published meanwhile.
 func (s *stage) wait(d time.Duration) int {
 	before := s.bus.Count()
 	elapse(d)
@@ -183,7 +183,7 @@ func (s *stage) wait(d time.Duration) int {
 	return s.bus.Count() - before
 }
 
-// about is an event about "kind/name" in the namespace team that is known to the watchers.
+// about returns an event about "kind/name" in the namespace team that is known to the watchers.
 func about(object string) *event.Record {
 	kind, name, _ := strings.Cut(object, "/")
 	return &event.Record{
@@ -195,7 +195,7 @@ func about(object string) *event.Record {
 	}
 }
 
-// subscription is of the Receiver "namespace/name", which asks for one target and subscribes to all ImagePolicies.
+// subscription returns that of the Receiver "namespace/name", which has one target and subscribes to all ImagePolicies.
 func subscription(key string) *Subscription {
 	namespace, name, _ := strings.Cut(key, "/")
 	return &Subscription{
@@ -208,8 +208,7 @@ func subscription(key string) *Subscription {
 	}
 }
 
-// Fails when selects leaves out one of kind, name and labels, when reasons are compared with their case, or when a suspended
-// subscription is matched.
+// Fails when selects ignores kind, name or labels, when reasons are compared with their case, or when a suspended subscription matches.
 func TestAnEventTriggersTheReceiversThatSubscribeToIt(t *testing.T) {
 	for name, tc := range map[string]struct {
 		source  EventSource
@@ -245,8 +244,8 @@ func TestAnEventTriggersTheReceiversThatSubscribeToIt(t *testing.T) {
 	}
 }
 
-// Invariant E1: the event of one namespace triggers, and is compared with, nothing of another's.
-// Fails when wanting looks through all namespaces.
+// Invariant E1: the event of one namespace triggers, and is compared with, nothing of another's. Fails when wanting looks through all
+// namespaces.
 func TestAnEventTriggersNothingOfAnotherNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, subscription("team/r"), subscription("other/r"))
@@ -258,8 +257,8 @@ func TestAnEventTriggersNothingOfAnotherNamespace(t *testing.T) {
 	})
 }
 
-// Invariant T1: what would reach into another namespace is not served, nor what was served before under its name.
-// Fails when Put does not validate, or leaves the earlier subscription in place.
+// Invariant T1: a subscription that reaches into another namespace is not served, nor is its predecessor of the same name. Fails when Put
+// does not validate, or leaves the earlier subscription in place.
 func TestT1ASubscriptionThatReachesIntoAnotherNamespaceIsNotServed(t *testing.T) {
 	table := NewSubscriptions()
 	if err := table.Put(subscription("team/r")); err != nil {
@@ -275,8 +274,7 @@ func TestT1ASubscriptionThatReachesIntoAnotherNamespaceIsNotServed(t *testing.T)
 	}
 }
 
-// Invariant E9: an event that anybody may have sent triggers nothing.
-// Fails when evaluate does not ask Known.
+// Invariant E9: an event that any sender may have sent triggers nothing. Fails when evaluate ignores Known.
 func TestE9AnEventOfNoKnownObjectTriggersNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, subscription("team/r"))
@@ -303,8 +301,8 @@ func (s *stage) counts(want map[string]float64) {
 	}
 }
 
-// Invariant T4: a trigger says when the event was handled; a batch triggers a target once, however many of its events match.
-// Fails when trigger does not set Accepted, or does not fold by key.
+// Invariant T4: a trigger has the time at which the event was handled; a batch triggers a target once, for any number of its events. Fails
+// when trigger does not set Accepted, or does not coalesce by key.
 func TestABatchTriggersEachTargetOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, subscription("team/r"), subscription("team/q"))
@@ -327,8 +325,8 @@ func TestABatchTriggersEachTargetOnce(t *testing.T) {
 	})
 }
 
-// Invariant E2: an event is acknowledged when its triggers are on disk, and one that is handled again is no round of a loop.
-// Fails when handle drops the error of a publish, or evaluates an event twice (the eleventh try is then held back).
+// Invariant E2: an event is acknowledged when its triggers are on disk, and an event that is handled again is no round of a loop. Fails
+// when handle drops the error of a publish, or evaluates an event twice (the eleventh try is then delayed).
 func TestAnEventIsHandledAgainUntilItsTriggersAreStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, subscription("team/r"))
@@ -352,8 +350,8 @@ func TestAnEventIsHandledAgainUntilItsTriggersAreStored(t *testing.T) {
 	})
 }
 
-// While there is no Receiver of type event nothing is read, and the first one changes that at once.
-// Fails when idle returns at once, or does not look for what was put.
+// While there is no Receiver of type event nothing is read, and the first one changes that at once. Fails when idle returns at once, or
+// does not notice a Put.
 func TestNothingIsReadUntilAReceiverSubscribes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
@@ -377,7 +375,7 @@ func TestNothingIsReadUntilAReceiverSubscribes(t *testing.T) {
 	})
 }
 
-// Fails when an option is not asked for.
+// Fails when a missing option is no error.
 func TestASubscriberNeedsItsOptions(t *testing.T) {
 	_, err := New(Options{})
 	for _, want := range []string{"events", "triggers", "subscriptions", "reports", "gate", "log"} {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Invariant E1: an event does not trigger a Receiver that was made after it was accepted, since the namespace may be another tenant's by
-// then; where the clocks disagree, one that was there is not taken for younger. Fails when wanting does not ask.
+// Invariant E1: an event triggers no Receiver that was created after the event was accepted, since the namespace may be another tenant's by
+// then. If the clocks disagree, an existing Receiver does not count as younger. Fails when wanting ignores the times.
 func TestE1AnEventFromBeforeAReceiverWasMadeDoesNotTriggerIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := time.Now()

@@ -12,13 +12,13 @@ import (
 	"notifier/internal/receiver"
 )
 
-// Subscription is what one Receiver of type event serves: it has no webhook and is triggered by events of its namespace. It is
-// not changed once it was given to Subscriptions.
+// Subscription is one Receiver of type event as it is served: it has no webhook and is triggered by events of its namespace. It is not
+// changed once it was put into Subscriptions.
 type Subscription struct {
 	Namespace, Name, UID string
 	// Created is the Receiver's creationTimestamp.
 	Created time.Time
-	// Generation is that of the spec it was made of.
+	// Generation is that of the spec that it was made of.
 	Generation int64
 	Sources    []EventSource
 	// Reasons are the reasons of the events that count, as EventSet returns them, empty for all.
@@ -34,11 +34,11 @@ type EventSource struct {
 	Kind string
 	// Name is an object's name, or "*" for all objects of the kind.
 	Name string
-	// MatchLabels must all be on the object.
+	// MatchLabels are labels that the object must have.
 	MatchLabels map[string]string
 }
 
-// validate reports what makes the subscription unfit to be served.
+// validate returns the errors for which the subscription cannot be served.
 func (s *Subscription) validate() error {
 	var errs []error
 	if s.Namespace == "" || s.Name == "" {
@@ -47,7 +47,7 @@ func (s *Subscription) validate() error {
 	return errors.Join(append(errs, receiver.CheckNamespace(s.Namespace, s.Targets))...)
 }
 
-// wants reports whether an event about an object of the Receiver's namespace is one that it subscribes to.
+// wants reports whether the Receiver subscribes to an event about an object of its namespace.
 func (s *Subscription) wants(r *event.Record) bool {
 	if s.Suspended || len(s.Reasons) > 0 && !s.Reasons[strings.ToLower(r.Event.Reason)] {
 		return false
@@ -64,7 +64,7 @@ func (s EventSource) selects(o event.ObjectReference, labels map[string]string) 
 	return s.Kind == o.Kind && (s.Name == "*" || s.Name == o.Name) && event.HasLabels(labels, s.MatchLabels)
 }
 
-// subscribed is a subscription as it is served, with what was counted for its Receiver, which outlives an edit of the spec.
+// subscribed is a subscription as it is served, with its Receiver's counts, which outlive an edit of the spec.
 type subscribed struct {
 	*Subscription
 	stats *receiver.Stats
@@ -72,18 +72,18 @@ type subscribed struct {
 	targets []string
 }
 
-// youngerThan reports whether the Receiver was made after a time, as far as both clocks, the API server's and this process's, say so.
-// What was accepted before does not trigger it: its namespace may have been another tenant's (invariant E1).
+// youngerThan reports whether the Receiver was created after a time, by both the API server's clock and this process's. Events that were
+// accepted before do not trigger it: its namespace may have been another tenant's (invariant E1).
 func (s subscribed) youngerThan(accepted time.Time) bool {
 	return s.Created.After(accepted) && s.stats.Since.After(accepted) && !accepted.IsZero()
 }
 
-// Subscriptions holds the Receivers of type event by namespace, so that what an event costs does not depend on other
-// namespaces. It is safe for concurrent use.
+// Subscriptions has the Receivers of type event by namespace, so that the cost of an event does not depend on other namespaces. It is safe
+// for concurrent use.
 type Subscriptions struct {
 	mu         sync.RWMutex
 	namespaces map[string]map[string]subscribed // by namespace, then name
-	filled     chan struct{}                    // has room for one: something was put
+	filled     chan struct{}                    // buffers one value: a subscription was put
 }
 
 // NewSubscriptions returns an empty table.
@@ -91,8 +91,8 @@ func NewSubscriptions() *Subscriptions {
 	return &Subscriptions{namespaces: map[string]map[string]subscribed{}, filled: make(chan struct{}, 1)}
 }
 
-// Put adds a Receiver's subscription or replaces it, and goes on counting while it is the same object. The error says why it
-// cannot be served; then nothing is, as after Delete.
+// Put adds a Receiver's subscription or replaces it, and continues its counts while it is the same object. If the subscription cannot be
+// served, Put returns the reason and deletes the Receiver's subscription.
 func (t *Subscriptions) Put(s *Subscription) error {
 	if err := s.validate(); err != nil {
 		t.Delete(s.Namespace, s.Name)
@@ -138,7 +138,7 @@ func (t *Subscriptions) get(id subscriber) (*Subscription, bool) {
 	return s.Subscription, ok
 }
 
-// wanting appends to into the subscriptions of the object's namespace that an event is for. It evaluates no others.
+// wanting appends to into the subscriptions of the object's namespace that want the event. It evaluates no others.
 func (t *Subscriptions) wanting(r *event.Record, into []subscribed) []subscribed {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -150,7 +150,7 @@ func (t *Subscriptions) wanting(r *event.Record, into []subscribed) []subscribed
 	return into
 }
 
-// Stats implements receiver.Source, and is locked until the caller has seen all.
+// Stats implements receiver.Source. The table is locked until the caller has seen all.
 func (t *Subscriptions) Stats() iter.Seq2[string, *receiver.Stats] {
 	return func(yield func(string, *receiver.Stats) bool) {
 		t.mu.RLock()

@@ -19,7 +19,7 @@ import (
 	jose "github.com/go-jose/go-jose/v4"
 )
 
-// Audience is whom its tokens are for.
+// Audience is the audience of its tokens.
 const Audience = "notification-controller"
 
 // Issuer is an OpenID Connect issuer: an HTTP handler, and a transport that reaches it without a network, for tests whose
@@ -29,8 +29,8 @@ type Issuer struct {
 	URL string
 
 	mu   sync.Mutex
-	keys map[string]crypto.Signer // by key ID, what it lists
-	// answer replaces the answers, nil for those of an issuer.
+	keys map[string]crypto.Signer // by key ID, as it lists them
+	// answer replaces the issuer's answers unless it is nil.
 	answer http.HandlerFunc
 	// discoveries and fetches count the requests for the document and for the keys.
 	discoveries, fetches int
@@ -102,21 +102,21 @@ func (i *Issuer) Key(id string) crypto.Signer {
 	return i.keys[id]
 }
 
-// Answers replaces the answers; nil gives those of an issuer back.
+// Answers replaces the answers; nil restores the issuer's own.
 func (i *Issuer) Answers(h http.HandlerFunc) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.answer = h
 }
 
-// Counts returns how often the document and the keys were asked for.
+// Counts returns the numbers of requests for the document and for the keys.
 func (i *Issuer) Counts() (discoveries, fetches int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.discoveries, i.fetches
 }
 
-// Claims are those of a token that proves itself, with changes; a nil removes one.
+// Claims returns the claims of a valid token, with changes; a nil removes one.
 func (i *Issuer) Claims(changes map[string]any) map[string]any {
 	c := map[string]any{
 		"iss": i.URL, "aud": Audience, "sub": "repo:org/app", "repository": "org/app",
@@ -127,7 +127,7 @@ func (i *Issuer) Claims(changes map[string]any) map[string]any {
 	return c
 }
 
-// Token is signed with one of the listed keys.
+// Token returns a token signed with one of the listed keys.
 func (i *Issuer) Token(tb testing.TB, keyID string, changes map[string]any) string {
 	tb.Helper()
 	i.mu.Lock()
@@ -159,10 +159,10 @@ func SignedToken(tb testing.TB, alg jose.SignatureAlgorithm, key any, keyID stri
 	return text
 }
 
-// Bearer is a header with the token.
+// Bearer returns a header with the token.
 func Bearer(token string) http.Header { return http.Header{"Authorization": {"Bearer " + token}} }
 
-// Silence is the answer of an issuer that is down.
+// Silence is the answer of an unavailable issuer.
 func Silence(w http.ResponseWriter, _ *http.Request) {
 	w.WriteHeader(http.StatusBadGateway)
 	_, _ = io.WriteString(w, "no")
