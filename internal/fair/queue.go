@@ -9,8 +9,13 @@ type Queue[T any] struct {
 	// order has the namespaces whose turn will come, the next one first.
 	order    []string
 	backlogs map[string]*backlog[T]
-	n        int
+	// most is how many backlogs there were at a time.
+	most int
+	n    int
 }
+
+// spare is of how many namespaces a queue that has none keeps the room.
+const spare = 256
 
 // backlog is what waits of one namespace.
 type backlog[T any] struct {
@@ -85,6 +90,7 @@ func (q *Queue[T]) backlog(namespace string) *backlog[T] {
 	if b == nil {
 		b = &backlog[T]{}
 		q.backlogs[namespace] = b
+		q.most = max(q.most, len(q.backlogs))
 	}
 	return b
 }
@@ -100,5 +106,8 @@ func (q *Queue[T]) enter(namespace string, b *backlog[T]) {
 func (q *Queue[T]) forget(namespace string, b *backlog[T]) {
 	if len(b.items) == 0 && !b.held {
 		delete(q.backlogs, namespace)
+	}
+	if len(q.backlogs) == 0 && q.most > spare { // a map keeps the room of all that was in it
+		q.order, q.backlogs, q.most = nil, map[string]*backlog[T]{}, 0
 	}
 }
