@@ -316,6 +316,16 @@ func (r *Receiver) Conditions() *[]metav1.Condition { return &r.Status.Condition
 // Problem returns the status's field, to read and to change.
 func (r *Receiver) Problem() *string { return &r.Status.Problem }
 
+// ShareTexts calls share with the texts that many Receivers have in common.
+func (r *Receiver) ShareTexts(share func(*string)) {
+	for _, text := range [...]*string{&r.Kind, &r.APIVersion, &r.Spec.Type} {
+		share(text)
+	}
+	for i := range r.Spec.Events {
+		share(&r.Spec.Events[i])
+	}
+}
+
 // Interval returns how often the Secret is read again.
 func (r *Receiver) Interval() time.Duration {
 	if r.Spec.Interval == nil {

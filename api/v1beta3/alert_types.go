@@ -115,6 +115,19 @@ func (a *Alert) Conditions() *[]metav1.Condition { return &a.Status.Conditions }
 // Problem returns the status's field, to read and to change.
 func (a *Alert) Problem() *string { return &a.Status.Problem }
 
+// ShareTexts calls share with the texts that many Alerts have in common.
+func (a *Alert) ShareTexts(share func(*string)) {
+	for _, text := range [...]*string{&a.Kind, &a.APIVersion, &a.Spec.ProviderRef.Name, &a.Spec.EventSeverity} {
+		share(text)
+	}
+	for i := range a.Spec.EventSources {
+		source := &a.Spec.EventSources[i]
+		share(&source.APIVersion)
+		share(&source.Kind)
+		share(&source.Name)
+	}
+}
+
 // AlertList is a list of Alerts.
 //
 // +kubebuilder:object:root=true

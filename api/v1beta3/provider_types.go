@@ -212,6 +212,13 @@ func (p *Provider) Conditions() *[]metav1.Condition { return &p.Status.Condition
 // Problem returns the status's field, to read and to change.
 func (p *Provider) Problem() *string { return &p.Status.Problem }
 
+// ShareTexts calls share with the texts that many Providers have in common.
+func (p *Provider) ShareTexts(share func(*string)) {
+	for _, text := range [...]*string{&p.Kind, &p.APIVersion, &p.Spec.Type} {
+		share(text)
+	}
+}
+
 // Timeout returns how long one attempt to send may take.
 func (p *Provider) Timeout() time.Duration {
 	if p.Spec.Timeout == nil {

@@ -42,24 +42,40 @@ type Alert struct {
 	Namespace, Name, UID string
 	Created              time.Time
 	Provider             string
-	// Denied are the sources that name another namespace and are therefore not served (invariant E1).
-	Denied []Source
-	// Unserved says which patterns are beyond a bound and not served, empty for none.
-	Unserved string
+	*extras              // never nil
 
 	suspended bool
 	// inert says that the spec is not served at all, whatever it asks for.
-	inert            bool
-	errorsOnly       bool
-	sources          []Source
-	include, exclude []pattern
-	metadata         map[string]string
-	summary          string
+	inert      bool
+	errorsOnly bool
+	sources    []Source
 	// seen is when the Table first had an Alert of this UID, by this process's clock.
 	seen time.Time
 
 	// conflictTold is when a metadata conflict was last reported, in Unix nanoseconds: one event in a minute says enough.
 	conflictTold atomic.Int64
+}
+
+// extras is what few Alerts have. All others share noExtras.
+type extras struct {
+	// Denied are the sources that name another namespace and are therefore not served (invariant E1).
+	Denied []Source
+	// Unserved says which patterns are beyond a bound and not served, empty for none.
+	Unserved string
+
+	include, exclude []pattern
+	metadata         map[string]string
+	summary          string
+}
+
+var noExtras extras
+
+// share has an Alert that is compiled share noExtras if it has none of its own.
+func (a *Alert) share() {
+	x := a.extras
+	if len(x.Denied)+len(x.Unserved)+len(x.include)+len(x.exclude)+len(x.metadata)+len(x.summary) == 0 {
+		a.extras = &noExtras
+	}
 }
 
 // Key is "namespace/name".

@@ -58,6 +58,7 @@ func Compile(spec AlertSpec) (*Alert, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
+	a.share()
 	return a, nil
 }
 
@@ -66,12 +67,14 @@ func Compile(spec AlertSpec) (*Alert, error) {
 func Inert(spec AlertSpec) *Alert {
 	a := existing(spec)
 	a.suspended, a.inert = true, true
+	a.share()
 	return a
 }
 
 func existing(spec AlertSpec) *Alert {
 	return &Alert{
 		Namespace: spec.Namespace, Name: spec.Name, UID: spec.UID, Created: spec.Created, Provider: spec.Provider, suspended: spec.Suspend,
+		extras: &extras{},
 	}
 }
 

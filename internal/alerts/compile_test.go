@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -270,5 +271,29 @@ func TestTheWorstPatternIsStopped(t *testing.T) {
 	}
 	if math.Abs(float64(worst.size-patternBounds.Size)) > 200 {
 		t.Errorf("size %d is not near the bound", worst.size)
+	}
+}
+
+// Fails when every Alert of a large cluster has room of its own for what few have, or shares what it has itself.
+func TestAnAlertWithoutExtrasHasNoRoomForThem(t *testing.T) {
+	plain := compiled(t, AlertSpec{Namespace: "team-a", Name: "plain", Provider: "chat", Sources: []Source{{Kind: "Kustomization", Name: "*"}}})
+	if plain.extras != &noExtras {
+		t.Error("room of its own")
+	}
+	if size := unsafe.Sizeof(*plain); size > 208 {
+		t.Errorf("an Alert takes %d bytes", size)
+	}
+	for name, change := range map[string]func(*AlertSpec){
+		"denied":    func(s *AlertSpec) { s.Sources[0].Namespace = "team-b" },
+		"inclusion": func(s *AlertSpec) { s.Inclusion = []string{"x"} },
+		"exclusion": func(s *AlertSpec) { s.Exclusion = []string{"x"} },
+		"metadata":  func(s *AlertSpec) { s.Metadata = map[string]string{"a": "b"} },
+		"summary":   func(s *AlertSpec) { s.Summary = "x" },
+	} {
+		s := AlertSpec{Namespace: "team-a", Name: name, Provider: "chat", Sources: []Source{{Kind: "Kustomization", Name: "*"}}}
+		change(&s)
+		if compiled(t, s).extras == &noExtras {
+			t.Errorf("%s is shared with all Alerts", name)
+		}
 	}
 }

@@ -1,7 +1,6 @@
 package alerts
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -31,10 +30,20 @@ func (t *Table) Complete() { t.once.Do(func() { close(t.complete) }) }
 func (t *Table) Ready() <-chan struct{} { return t.complete }
 
 type namespace struct {
-	mu     sync.RWMutex
-	alerts map[string]*Alert
+	mu sync.RWMutex
+	// alerts are sorted by name. Most namespaces have a few, for which a map would be mostly room.
+	alerts []*Alert
 	// index is nil until the first event.
 	index *index
+}
+
+// find returns the place of an Alert's name, and the Alert if there is one.
+func (ns *namespace) find(name string) (place int, found *Alert) {
+	place, ok := slices.BinarySearchFunc(ns.alerts, name, func(a *Alert, name string) int { return strings.Compare(a.Name, name) })
+	if ok {
+		found = ns.alerts[place]
+	}
+	return place, found
 }
 
 // Put adds an Alert or replaces the one of the same key, which is "namespace/name" of the Alert itself: any other key would
@@ -45,11 +54,11 @@ func (t *Table) Put(key string, a *Alert) {
 	}
 	t.writers.Lock()
 	defer t.writers.Unlock()
-	v, _ := t.namespaces.LoadOrStore(a.Namespace, &namespace{alerts: map[string]*Alert{}})
+	v, _ := t.namespaces.LoadOrStore(a.Namespace, &namespace{})
 	ns := v.(*namespace)
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
-	before := ns.alerts[a.Name]
+	place, before := ns.find(a.Name)
 	switch {
 	case before == a:
 		return
@@ -60,7 +69,11 @@ func (t *Table) Put(key string, a *Alert) {
 	}
 	ns.index.remove(before)
 	ns.index.add(a)
-	ns.alerts[a.Name] = a
+	if before != nil {
+		ns.alerts[place] = a
+	} else {
+		ns.alerts = slices.Insert(ns.alerts, place, a)
+	}
 }
 
 // Delete removes the Alert with the key "namespace/name", if there is one.
@@ -75,9 +88,12 @@ func (t *Table) Delete(key string) {
 	ns := v.(*namespace)
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
-	ns.index.remove(ns.alerts[object])
-	delete(ns.alerts, object)
-	if len(ns.alerts) == 0 {
+	place, gone := ns.find(object)
+	if gone == nil {
+		return
+	}
+	ns.index.remove(gone)
+	if ns.alerts = slices.Delete(ns.alerts, place, place+1); len(ns.alerts) == 0 {
 		t.namespaces.Delete(name)
 	}
 }
@@ -91,8 +107,8 @@ func (t *Table) Lookup(namespaceName, name string) (*Alert, bool) {
 	ns := v.(*namespace)
 	ns.mu.RLock()
 	defer ns.mu.RUnlock()
-	a, ok := ns.alerts[name]
-	return a, ok
+	_, a := ns.find(name)
+	return a, a != nil
 }
 
 // Select appends to into the Alerts of the object's namespace one of whose sources matches the object, ordered by name and
@@ -114,7 +130,7 @@ func (t *Table) survey(o event.ObjectReference, labels map[string]string) (all, 
 		return nil, nil
 	}
 	defer ns.mu.RUnlock()
-	all = slices.SortedFunc(maps.Values(ns.alerts), byName)
+	all = slices.Clone(ns.alerts)
 	selected, _ = ns.selecting(o, labels, nil)
 	return all, selected
 }

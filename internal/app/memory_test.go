@@ -1,6 +1,10 @@
 package app
 
-import "testing"
+import (
+	"bytes"
+	"runtime"
+	"testing"
+)
 
 // Fails when the garbage is again a share of the live heap, so that a process with a small heap collects all the time.
 func TestTheGarbageIsBoundedInBytes(t *testing.T) {
@@ -35,5 +39,17 @@ func TestATenthOfTheContainersMemoryIsLeft(t *testing.T) {
 		if got != want || ok != (want != 0) {
 			t.Errorf("GOMEMLIMIT=%s: got %d, %t, want %d", variable, got, ok, want)
 		}
+	}
+}
+
+// Fails when memory that nothing is in any more does not count, so that a process that has been busy keeps it.
+func TestWhatIsFreeCountsUntilItIsGivenBack(t *testing.T) {
+	const size = 64 << 20
+	func() { runtime.KeepAlive(bytes.Repeat([]byte{1}, size)) }()
+	runtime.GC()
+	before := readHeap().there
+	giveBack()
+	if after := readHeap().there; before < after+size/2 {
+		t.Errorf("%d bytes are there before, %d after", before, after)
 	}
 }

@@ -9,8 +9,13 @@ type Queue[T any] struct {
 	// order lists the namespaces that have a turn, the next one first.
 	order    []string
 	backlogs map[string]*backlog[T]
-	n        int
+	// most is the largest number of backlogs since the memory was last dropped.
+	most int
+	n    int
 }
+
+// spareNamespaces is the number of namespaces for which an empty queue keeps its memory.
+const spareNamespaces = 256
 
 // backlog has the waiting items of one namespace.
 type backlog[T any] struct {
@@ -86,6 +91,7 @@ func (q *Queue[T]) backlog(namespace string) *backlog[T] {
 	if b == nil {
 		b = &backlog[T]{}
 		q.backlogs[namespace] = b
+		q.most = max(q.most, len(q.backlogs))
 	}
 	return b
 }
@@ -101,5 +107,8 @@ func (q *Queue[T]) enter(namespace string, b *backlog[T]) {
 func (q *Queue[T]) forget(namespace string, b *backlog[T]) {
 	if len(b.items) == 0 && !b.held {
 		delete(q.backlogs, namespace)
+	}
+	if len(q.backlogs) == 0 && q.most > spareNamespaces { // a map never shrinks
+		q.order, q.backlogs, q.most = nil, map[string]*backlog[T]{}, 0
 	}
 }

@@ -16,25 +16,28 @@ type ages struct {
 	limit int
 
 	mu         sync.Mutex
-	namespaces map[string]*ageOrder
+	namespaces map[string]ageOrder
+	// created has of each Alert what it is sorted by. It is one map, since most namespaces have so few that maps of their own would be
+	// mostly room.
+	created map[kube.Key]int64
 }
 
-// ageOrder has the Alerts of one namespace.
-type ageOrder struct {
-	sorted  []age
-	created map[string]time.Time // by name
-}
+// ageOrder has the Alerts of one namespace, the oldest first.
+type ageOrder []age
 
-// age orders Alerts. The name decides between those of one second, so that all replicas decide alike.
+// age orders Alerts by the second of their creation, of which the API server tells no more. The name decides between those of one second,
+// so that all replicas decide alike.
 type age struct {
-	created time.Time
+	created int64
 	name    string
 }
 
-func newAges(limit int) *ages { return &ages{limit: limit, namespaces: map[string]*ageOrder{}} }
+func newAges(limit int) *ages {
+	return &ages{limit: limit, namespaces: map[string]ageOrder{}, created: map[kube.Key]int64{}}
+}
 
 func (a age) compare(b age) int {
-	return cmp.Or(a.created.Compare(b.created), strings.Compare(a.name, b.name))
+	return cmp.Or(cmp.Compare(a.created, b.created), strings.Compare(a.name, b.name))
 }
 
 // note takes in that an Alert exists since created, or with nil that it does not, and returns the others that this moves over the limit,
@@ -42,37 +45,34 @@ func (a age) compare(b age) int {
 func (s *ages) note(k kube.Key, created *time.Time) (moved []kube.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := s.namespaces[k.Namespace]
-	if all == nil {
-		all = &ageOrder{created: map[string]time.Time{}}
-		s.namespaces[k.Namespace] = all
-	}
-	was, known := all.created[k.Name]
-	if known == (created != nil) && (!known || was.Equal(*created)) {
+	was, known := s.created[k]
+	if known == (created != nil) && (!known || was == created.Unix()) {
 		return nil
 	}
+	all := s.namespaces[k.Namespace]
 	if known {
-		i, _ := slices.BinarySearchFunc(all.sorted, age{was, k.Name}, age.compare)
-		all.sorted = slices.Delete(all.sorted, i, i+1)
-		delete(all.created, k.Name)
+		i, _ := slices.BinarySearchFunc(all, age{was, k.Name}, age.compare)
+		all = slices.Delete(all, i, i+1)
+		delete(s.created, k)
 		moved = all.atLimit(moved, k.Namespace, i, s.limit-1)
 	}
 	if created != nil {
-		i, _ := slices.BinarySearchFunc(all.sorted, age{*created, k.Name}, age.compare)
-		all.sorted = slices.Insert(all.sorted, i, age{*created, k.Name})
-		all.created[k.Name] = *created
+		is := age{created.Unix(), k.Name}
+		i, _ := slices.BinarySearchFunc(all, is, age.compare)
+		all = slices.Insert(all, i, is)
+		s.created[k] = is.created
 		moved = all.atLimit(moved, k.Namespace, i, s.limit)
 	}
-	if len(all.sorted) == 0 {
+	if s.namespaces[k.Namespace] = all; len(all) == 0 {
 		delete(s.namespaces, k.Namespace)
 	}
 	return moved
 }
 
 // atLimit appends the Alert that has come to a place by a change at or before it.
-func (e *ageOrder) atLimit(moved []kube.Key, namespace string, changed, place int) []kube.Key {
-	if changed <= place && place < len(e.sorted) {
-		moved = append(moved, kube.Key{Namespace: namespace, Name: e.sorted[place].name})
+func (o ageOrder) atLimit(moved []kube.Key, namespace string, changed, place int) []kube.Key {
+	if changed <= place && place < len(o) {
+		moved = append(moved, kube.Key{Namespace: namespace, Name: o[place].name})
 	}
 	return moved
 }
@@ -82,9 +82,9 @@ func (s *ages) over(k kube.Key, created time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := s.namespaces[k.Namespace]
-	if all == nil || len(all.sorted) < s.limit {
+	if len(all) < s.limit {
 		return false
 	}
-	older, _ := slices.BinarySearchFunc(all.sorted, age{created, k.Name}, age.compare)
+	older, _ := slices.BinarySearchFunc(all, age{created.Unix(), k.Name}, age.compare)
 	return older >= s.limit
 }

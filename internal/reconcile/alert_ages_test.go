@@ -23,7 +23,7 @@ func TestWhoIsAmongTheOldestIsKnownAfterAnyChange(t *testing.T) {
 	served := func(name string) bool {
 		older := 0
 		for other, created := range alive {
-			if (age{created, other}).compare(age{alive[name], name}) < 0 {
+			if (age{created.Unix(), other}).compare(age{alive[name].Unix(), name}) < 0 {
 				older++
 			}
 		}
@@ -55,7 +55,7 @@ func TestWhoIsAmongTheOldestIsKnownAfterAnyChange(t *testing.T) {
 			}
 		}
 	}
-	if len(alive) == 0 || len(s.namespaces["team-a"].sorted) != len(alive) {
+	if len(alive) == 0 || len(s.namespaces["team-a"]) != len(alive) || len(s.created) != len(alive) {
 		t.Errorf("remembers %v of %v", s.namespaces["team-a"], alive)
 	}
 }

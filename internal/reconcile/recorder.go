@@ -19,6 +19,10 @@ import (
 // component is the source that Events name: Flux's, since people filter by it.
 const component = "notification-controller"
 
+// recalled is of how many objects it is known which Events they had, to fold equal ones and to bound what each has. client-go's own 4,096
+// cost 6 MB once as many had any, as after the installation in a large cluster.
+const recalled = 1024
+
 // The API server's limits for an Event's message and reason.
 const (
 	maxEventMessage = 1024
@@ -50,7 +54,7 @@ func NewRecorder(events typedcorev1.EventsGetter, log *slog.Logger) *Recorder {
 
 // Run writes Events until ctx ends.
 func (r *Recorder) Run(ctx context.Context) error {
-	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
+	broadcaster := record.NewBroadcaster(record.WithContext(ctx), record.WithCorrelatorOptions(record.CorrelatorOptions{LRUCacheSize: recalled}))
 	defer broadcaster.Shutdown()
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: r.events.Events("")})
 	recorder := broadcaster.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: component})

@@ -140,7 +140,9 @@ func (s *statusController[T, L]) take(k kube.Key) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, found := s.found[k]
-	delete(s.found, k)
+	if delete(s.found, k); len(s.found) == 0 {
+		s.found = nil // a map keeps the room of all that was in it
+	}
 	return found
 }
 

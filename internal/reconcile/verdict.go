@@ -3,6 +3,7 @@ package reconcile
 import (
 	"strings"
 	"sync"
+	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -36,6 +37,11 @@ func (l *lack) add(reason, message string) {
 type verdict struct {
 	uid        types.UID
 	generation int64
+	ruling
+}
+
+// ruling is what a verdict says. Most objects of a kind have the same.
+type ruling struct {
 	// ready is whether the object can be served; one that its owner suspended can.
 	ready bool
 	// reason and message are those of the condition that tells it.
@@ -51,9 +57,9 @@ type verdict struct {
 
 // served is the verdict on an object that is in use.
 func served(o metav1.Object, reason, message string) verdict {
-	return verdict{
-		uid: o.GetUID(), generation: o.GetGeneration(), ready: true, reason: reason, message: message, event: reason, eventMessage: message,
-	}
+	return verdict{o.GetUID(), o.GetGeneration(), ruling{
+		ready: true, reason: reason, message: message, event: reason, eventMessage: message,
+	}}
 }
 
 // refused is the verdict on an object that is not.
@@ -62,10 +68,9 @@ func refused(o metav1.Object, f fault) verdict {
 		f.event = f.reason
 	}
 	f.message = cut(f.message, maxEventMessage)
-	return verdict{
-		uid: o.GetUID(), generation: o.GetGeneration(), reason: f.reason, message: f.message, retried: f.retried,
-		event: f.event, eventMessage: f.message,
-	}
+	return verdict{o.GetUID(), o.GetGeneration(), ruling{
+		reason: f.reason, message: f.message, retried: f.retried, event: f.event, eventMessage: f.message,
+	}}
 }
 
 // condition is one of a type that tells the verdict.
@@ -105,25 +110,36 @@ const (
 // verdicts holds those of one kind's objects.
 type verdicts struct {
 	mu sync.RWMutex
-	m  map[kube.Key]verdict
+	m  map[kube.Key]keptVerdict
 }
 
-func newVerdicts() *verdicts { return &verdicts{m: map[kube.Key]verdict{}} }
+// keptVerdict is a verdict whose ruling is kept once for all objects that have the same.
+type keptVerdict struct {
+	uid        types.UID
+	generation int64
+	ruling     unique.Handle[ruling]
+}
+
+func newVerdicts() *verdicts { return &verdicts{m: map[kube.Key]keptVerdict{}} }
 
 func (s *verdicts) get(k kube.Key) (verdict, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	v, ok := s.m[k]
-	return v, ok
+	kept, ok := s.m[k]
+	if !ok {
+		return verdict{}, false
+	}
+	return verdict{kept.uid, kept.generation, kept.ruling.Value()}, true
 }
 
 // put keeps a verdict and reports whether it differs from the one before.
 func (s *verdicts) put(k kube.Key, v verdict) bool {
+	kept := keptVerdict{v.uid, v.generation, unique.Make(v.ruling)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before, ok := s.m[k]
-	s.m[k] = v
-	return !ok || before != v
+	s.m[k] = kept
+	return !ok || before != kept
 }
 
 // remove forgets a verdict.

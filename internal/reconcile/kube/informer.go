@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -54,19 +53,6 @@ func NewInformer[T Object, L runtime.Object](
 		return nil, fmt.Errorf("informer: %w", err)
 	}
 	return i, nil
-}
-
-// trim drops what is of no use in the cache, which is most of an object that was applied by kubectl.
-func trim(o any) (any, error) {
-	if object, ok := o.(metav1.Object); ok {
-		trimObject(object)
-	}
-	return o, nil
-}
-
-func trimObject(o metav1.Object) {
-	o.SetManagedFields(nil)
-	delete(o.GetAnnotations(), corev1.LastAppliedConfigAnnotation) // a second copy of the object, which nobody here reads
 }
 
 // Run follows the cluster until ctx ends.

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package app
+
+// forgetText does nothing here.
+func forgetText() {}

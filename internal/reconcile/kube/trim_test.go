@@ -1,0 +1,54 @@
+package kube
+
+import (
+	"testing"
+	"unsafe"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "notifier/api/v1"
+	"notifier/api/v1beta3"
+)
+
+// copied is a text in memory of its own, as a decoder makes it.
+func copied(s string) string { return string([]byte(s)) }
+
+// Fails when each of a cluster's thousands of objects keeps its own copy of what all of them say, or the room that a decoder left.
+func TestObjectsThatSayTheSameShareIt(t *testing.T) {
+	objects := make([]*v1beta3.Alert, 2)
+	for i := range objects {
+		conditions := make([]metav1.Condition, 1, 4)
+		conditions[0] = metav1.Condition{
+			Type: copied(v1.ServingCondition), Status: metav1.ConditionStatus(copied("True")), Reason: copied(v1.SucceededReason),
+			Message: copied("Alert initialized"),
+		}
+		a := &v1beta3.Alert{
+			TypeMeta:   metav1.TypeMeta{Kind: copied("Alert"), APIVersion: copied("notification.toolkit.fluxcd.io/v1beta3")},
+			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"}},
+			Spec: v1beta3.AlertSpec{
+				ProviderRef: v1.LocalObjectReference{Name: copied("chat")}, EventSeverity: copied("info"),
+				EventSources: []v1.CrossNamespaceObjectReference{{Kind: copied("Kustomization"), Name: copied("*")}},
+			},
+		}
+		a.Status.Conditions, a.Status.Problem = conditions, copied("nothing matches")
+		trimObject(a)
+		objects[i] = a
+	}
+	one, other := texts(objects[0]), texts(objects[1])
+	for i := range one {
+		if one[i] != other[i] || unsafe.StringData(one[i]) != unsafe.StringData(other[i]) {
+			t.Errorf("%q is kept twice", one[i])
+		}
+	}
+	if a := objects[0]; cap(a.Status.Conditions) != 1 || a.Annotations != nil {
+		t.Errorf("room for %d conditions is kept, and annotations %v", cap(a.Status.Conditions), a.Annotations)
+	}
+}
+
+func texts(a *v1beta3.Alert) []string {
+	c := a.Status.Conditions[0]
+	return []string{
+		a.Kind, a.APIVersion, a.Spec.ProviderRef.Name, a.Spec.EventSeverity, a.Spec.EventSources[0].Kind, a.Spec.EventSources[0].Name,
+		a.Status.Problem, c.Type, string(c.Status), c.Reason, c.Message,
+	}
+}

@@ -1,0 +1,33 @@
+package reconcile
+
+import (
+	"testing"
+	"unsafe"
+
+	v1 "notifier/api/v1"
+	"notifier/internal/reconcile/kube"
+)
+
+// Fails when every object keeps its own copy of what is said of all of them, or a verdict is not given back as it was put.
+func TestEqualVerdictsAreKeptOnce(t *testing.T) {
+	kept := newVerdicts()
+	a, b := newAlert("a"), newAlert("b")
+	a.UID, b.UID = "1", "2"
+	for _, o := range []kube.Object{a, b} {
+		v := served(o, v1.SucceededReason, string([]byte("Alert initialized")))
+		if !kept.put(kube.KeyOf(o), v) || kept.put(kube.KeyOf(o), v) {
+			t.Errorf("%s: only the first of two equal verdicts is another than before", o.GetName())
+		}
+		if got, ok := kept.get(kube.KeyOf(o)); !ok || got != v {
+			t.Errorf("%s: got %+v, want %+v", o.GetName(), got, v)
+		}
+	}
+	one, _ := kept.get(kube.KeyOf(a))
+	other, _ := kept.get(kube.KeyOf(b))
+	if unsafe.StringData(one.message) != unsafe.StringData(other.message) {
+		t.Error("the message is kept twice")
+	}
+	if !kept.put(kube.KeyOf(a), refused(a, fault{reason: v1.InvalidConfigReason})) {
+		t.Error("another ruling is taken for the same")
+	}
+}
