@@ -60,7 +60,7 @@ func (a *App) trim(ctx context.Context) error {
 	for _, pause := range trims {
 		select {
 		case <-time.After(pause):
-			giveBack()
+			debug.FreeOSMemory()
 		case <-ctx.Done():
 			return nil
 		}
@@ -75,16 +75,10 @@ func (a *App) trim(ctx context.Context) error {
 		}
 		now := readHeap()
 		if now.worthTrimming(before) {
-			giveBack()
+			debug.FreeOSMemory()
 		}
 		before = now
 	}
-}
-
-// giveBack returns to the system what the process does not use.
-func giveBack() {
-	debug.FreeOSMemory()
-	forgetText()
 }
 
 // boundGarbage has the collector run when there is as much garbage as there may be.
@@ -115,21 +109,13 @@ func percentFor(live uint64) int {
 	return int(max(minPercent, min(maxPercent, garbage*100/max(live, 1))))
 }
 
-// heap is a reading of the runtime, in bytes: what was allocated since the start, what lived when the collector ran last, and what is there:
-// objects, garbage among them, and what is free and not given back.
+// heap is a reading of the runtime, in bytes: what was allocated since the start, what lived when the collector ran last, and what is there.
 type heap struct{ allocated, live, there uint64 }
 
 func readHeap() heap {
-	read := []metrics.Sample{
-		{Name: "/gc/heap/allocs:bytes"},
-		{Name: "/gc/heap/live:bytes"},
-		{Name: "/memory/classes/heap/objects:bytes"},
-		{Name: "/memory/classes/heap/free:bytes"},
-	}
+	read := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(read)
-	return heap{
-		allocated: read[0].Value.Uint64(), live: read[1].Value.Uint64(), there: read[2].Value.Uint64() + read[3].Value.Uint64(),
-	}
+	return heap{allocated: read[0].Value.Uint64(), live: read[1].Value.Uint64(), there: read[2].Value.Uint64()}
 }
 
 // worthTrimming reports whether a process is quiet and has more than a little garbage.

@@ -1,6 +1,0 @@
-//go:build !linux
-
-package app
-
-// forgetText does nothing here.
-func forgetText() {}
