@@ -40,7 +40,7 @@ type Sender struct {
 	now                func() time.Time
 }
 
-// New builds a Sender.
+// New returns a Sender.
 func New(cfg provider.Config) (*Sender, error) {
 	s := &Sender{username: cfg.Username, password: cfg.Password, now: time.Now}
 	var dialErr, toErr error

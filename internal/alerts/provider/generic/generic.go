@@ -41,10 +41,10 @@ type Sender struct {
 	ignored []string
 }
 
-// Ignored returns the names of the Secret's headers that are not sent, of a closed set of names.
+// Ignored returns the names of the Secret's headers that are not sent. The names are from a closed set.
 func (s *Sender) Ignored() []string { return s.ignored }
 
-// New builds a Sender of type generic or generic-hmac; the latter needs a token.
+// New returns a Sender of type generic or generic-hmac; the latter needs a token.
 func New(cfg provider.Config) (*Sender, error) {
 	s := &Sender{}
 	ours := []string{headerKey, headerReplayed}
@@ -64,7 +64,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	return s, nil
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification's event.

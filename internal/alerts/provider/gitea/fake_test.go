@@ -10,9 +10,9 @@ import (
 	"sync"
 )
 
-// vendor answers as Gitea's API does (its swagger file), and refuses what it does not take.
+// vendor answers as Gitea's API does (its swagger file), and refuses every other request.
 type vendor struct {
-	auth  string // the Authorization that it lets in
+	auth  string // the Authorization that it accepts
 	login string // of the token's owner
 	keep  bool   // whether it remembers between requests
 

@@ -35,7 +35,7 @@ type Sender struct {
 	writer provider.Sender
 }
 
-// New builds a Sender of either type. It needs a repository's address and a token.
+// New returns a Sender of either type. It needs a repository's address and a token.
 func New(cfg provider.Config) (*Sender, error) {
 	r, addressErr := locate(&cfg)
 	key, token := cfg.TokenOrPassword()
@@ -57,7 +57,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	return &Sender{client, githost.NewStatuses(cfg, client, statuses{r}, githost.Limits{}, true)}, nil
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 // Send writes the notification.

@@ -70,7 +70,7 @@ func send(t *testing.T, s provider.Sender, n provider.Notification) {
 	}
 }
 
-// Fails when a status is posted although the last one of its context says the same, or is not when it says something else.
+// Fails when a status is posted although the last one of its context is the same, or is not posted although it differs.
 func TestAStatusIsPostedWhenTheLastOfItsContextDiffers(t *testing.T) {
 	v := &vendor{keep: true}
 	s, _ := newSender(t, typeStatus, v)
@@ -125,7 +125,7 @@ func TestAContextIsFoundAmongManyAndTheSearchEnds(t *testing.T) {
 	}
 }
 
-// Fails when a replay does not look at when Gitea took the last status, or a status of before the event counts as newer.
+// Fails when a replay ignores the time at which Gitea took the last status, or an older status counts as newer than the event.
 func TestAReplayedFailureDoesNotReplaceANewerStatus(t *testing.T) {
 	for created, posts := range map[string]int{
 		"2026-03-04T05:06:06Z": 1, "2026-03-04T06:06:08+01:00": 0, "2027-01-01T00:00:00Z": 0, "nonsense": 1,
@@ -236,7 +236,7 @@ func TestOnlyStatusesTakeTLSOfTheSecret(t *testing.T) {
 	}
 }
 
-// Fails when a message that Gitea is known to answer is lost, or when anything else of an answer is shown.
+// Fails when a known message of Gitea is left out, or when any other part of an answer is shown.
 func TestKnownReasonsAreShownAndNothingElse(t *testing.T) {
 	providertest.Refusals(t, map[string]string{
 		`{"message":"token does not have at least one of required scope(s): [x] s3cret"}`: "HTTP 403: the token lacks a scope",

@@ -24,7 +24,7 @@ var known = []string{
 // mostStatuses is what GitHub answers when a commit has a thousand statuses of one name.
 const mostStatuses = "This SHA and context has reached the maximum number of statuses."
 
-// word returns what is shown of the answer to a refusal.
+// word returns the part of a refusal's answer that is shown.
 func word(answer []byte) string {
 	var reply struct {
 		Message string          `json:"message"`

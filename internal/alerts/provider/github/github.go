@@ -11,7 +11,7 @@ import (
 	"notifier/internal/alerts/provider/githost"
 )
 
-// The Provider types that the package serves, by what each takes.
+// The Provider types that the package serves, with their Takes.
 var (
 	StatusTypes   = []string{"github"}
 	CommentTypes  = []string{"githubpullrequestcomment"}
@@ -30,10 +30,10 @@ type Sender struct {
 	send        func(ctx context.Context, n provider.Notification) error
 }
 
-// Keys are those of the Secret beside the common ones.
+// Keys are the Secret's keys that the package reads besides the common ones.
 var Keys = append([]string{keyAppID, keyInstallationID, keyInstallationOwner, keyPrivateKey, keyBaseURL}, provider.TLSKeys[:]...)
 
-// New builds a Sender of a type of this package.
+// New returns a Sender of a type of this package.
 func New(cfg provider.Config) (*Sender, error) {
 	repo, err := githost.ParseRepository(cfg.Address)
 	if err != nil {
@@ -91,7 +91,7 @@ func apiOf(r githost.Repository) string {
 // Send makes one attempt to send a notification.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error { return s.send(ctx, n) }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error {
 	if s.app != nil {
 		_ = s.app.client.Close() // drops what is idle, which cannot fail
@@ -107,7 +107,7 @@ func (s *Sender) Limit() provider.Limit {
 // call is one request to the API.
 type call struct {
 	method string
-	// path is its parts after the API's address.
+	// path has the segments after the API's address.
 	path  []string
 	query url.Values
 	body  any
@@ -118,7 +118,7 @@ func (s *Sender) in(parts ...string) []string {
 	return append([]string{"repos", s.owner, s.name}, parts...)
 }
 
-// do makes a request and reads the answer into out, unless that is nil.
+// do makes a request and decodes the answer into out, unless out is nil.
 func (s *Sender) do(ctx context.Context, h *http.Client, c call, out any) error {
 	if s.app == nil {
 		return s.request(ctx, h, c, "", out)

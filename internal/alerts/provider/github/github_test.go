@@ -65,7 +65,7 @@ func TestPayloads(t *testing.T) {
 	for _, typ := range []string{"github", "githubpullrequestcomment", "githubdispatch"} {
 		s, sink := newSender(t, forgetful(t), provider.Config{Type: typ, Token: fakeToken})
 		sender := providertest.WithMetadata(s, needed)
-		if err := sender.Send(t.Context(), providertest.Notifications(t)["info"]); err != nil { // asks whose the token is
+		if err := sender.Send(t.Context(), providertest.Notifications(t)["info"]); err != nil { // requests the token's owner
 			t.Fatal(err)
 		}
 		t.Run(typ, func(t *testing.T) { providertest.Golden(t, typ, sender, sink) })

@@ -60,7 +60,7 @@ func TestPayloads(t *testing.T) {
 	for _, typ := range []string{"gitlab", "gitlabmergerequestcomment"} {
 		s, sink := newSender(t, forgetful, typ)
 		sender := providertest.WithMetadata(s, needed)
-		if err := sender.Send(t.Context(), providertest.Notifications(t)["info"]); err != nil { // asks whose the token is
+		if err := sender.Send(t.Context(), providertest.Notifications(t)["info"]); err != nil { // requests the token's owner
 			t.Fatal(err)
 		}
 		t.Run(typ, func(t *testing.T) { providertest.Golden(t, typ, sender, sink) })
@@ -173,7 +173,7 @@ func TestTheSecretsOwnAuthorityCounts(t *testing.T) {
 	}
 }
 
-// Fails when a message that GitLab is known to answer is lost, or when anything else of an answer is shown.
+// Fails when a known message of GitLab is left out, or when any other part of an answer is shown.
 func TestGitLabsOwnWordsAreShownAndNothingElse(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"message":"404 Project Not Found"}`:                                      "HTTP 400: 404 Project Not Found",

@@ -62,7 +62,7 @@ const (
 // worst text, every character of which takes six bytes, fits.
 var sizes = []struct{ message, fact int }{{20_000, 1000}, {10_000, 500}, {5000, 250}, {4000, 100}, {2000, 50}, {500, 20}}
 
-// body returns the message with as much of the event as fits.
+// body returns the message as JSON, with as much of the event as fits.
 func (s *Sender) body(n provider.Notification) (body []byte, err error) {
 	for _, size := range sizes {
 		if body, err = provider.EncodeJSON(s.message(n, size.message, size.fact)); err != nil || len(body) <= maxMessage {

@@ -141,7 +141,7 @@ func TestGooglesStatusesAreShownAndNothingElse(t *testing.T) {
 	}
 }
 
-// Fails when the markup of the Alert's author is escaped, or when that of anybody else is not.
+// Fails when the markup of the Alert's author is escaped, or when any other markup is not.
 func TestTheMarkupOfTheAlertsAuthorIsKept(t *testing.T) {
 	n := providertest.Notifications(t)["info"]
 	const markup, escaped = "<b>a</b> & c", "&lt;b&gt;a&lt;/b&gt; &amp; c"

@@ -53,7 +53,7 @@ type Sender struct {
 	timeout    time.Duration
 }
 
-// New builds a Sender.
+// New returns a Sender.
 func New(cfg provider.Config) (*Sender, error) { return build(cfg, endpoint) }
 
 func build(cfg provider.Config, endpoint string) (*Sender, error) {
@@ -115,7 +115,7 @@ func checkAttributes(attributes map[string]string) error {
 	return nil
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return errors.Join(s.client.Close(), s.login.Close()) }
 
 // message is a PubsubMessage; the data is encoded as base64.

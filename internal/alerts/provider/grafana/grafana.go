@@ -27,7 +27,7 @@ type Sender struct {
 	now    func() time.Time
 }
 
-// New builds a Sender.
+// New returns a Sender.
 func New(cfg provider.Config) (*Sender, error) {
 	login, err := cfg.Login()
 	if err != nil {
@@ -40,7 +40,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	return &Sender{client: client, now: time.Now}, nil
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 // annotation is one as it is written. Times are in milliseconds.

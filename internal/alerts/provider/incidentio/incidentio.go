@@ -21,7 +21,7 @@ type Sender struct {
 	recoveries provider.Recoveries
 }
 
-// New builds a Sender. It needs a token.
+// New returns a Sender. It needs a token.
 func New(cfg provider.Config) (*Sender, error) {
 	header, err := provider.Credential("Authorization", "Bearer ", "token", cfg.Token)
 	if err != nil {
@@ -34,12 +34,12 @@ func New(cfg provider.Config) (*Sender, error) {
 	return &Sender{client: client}, nil
 }
 
-// answers are the API's own words for a refusal.
+// answers are the texts by which the API refuses a request.
 var answers = []string{"authentication_error", "authorization_error", "not_found", "too_many_requests", "validation_error"}
 
 var word = provider.WordAt(answers, "type")
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 // alertEvent is a request of the alert source.

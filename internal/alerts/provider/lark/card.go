@@ -50,7 +50,7 @@ const (
 // worst text, every character of which takes six bytes, fits.
 var sizes = []struct{ message, fact int }{{14_000, 1000}, {8000, 500}, {4000, 200}, {2000, 100}, {1500, 50}, {600, 20}}
 
-// body returns the message with as much of the event as fits.
+// body returns the message as JSON, with as much of the event as fits.
 func (s *Sender) body(n provider.Notification) (body []byte, err error) {
 	m := message{MsgType: "interactive"}
 	m.Timestamp, m.Sign = s.sign()

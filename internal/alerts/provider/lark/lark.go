@@ -27,7 +27,7 @@ type Sender struct {
 	now    func() time.Time
 }
 
-// New builds a Sender.
+// New returns a Sender.
 func New(cfg provider.Config) (*Sender, error) {
 	client, err := provider.NewClient(cfg, provider.ClientOptions{MaxReply: maxReply, Word: word, Wait: wait})
 	if err != nil {
@@ -41,7 +41,7 @@ func (s *Sender) Limit() provider.Limit {
 	return s.client.LimitOn(provider.Limit{Rate: 100.0 / 60, Burst: 5}, "feishu.cn", "larksuite.com")
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification as one card.
@@ -115,7 +115,7 @@ func outcome(answer []byte) error {
 	}
 }
 
-// word returns what is shown of the answer to a refusal.
+// word returns the part of a refusal's answer that is shown.
 func word(answer []byte) string {
 	r, code, ok := parse(answer)
 	if !ok || limited(r, code) {

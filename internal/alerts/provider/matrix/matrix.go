@@ -22,7 +22,7 @@ type Sender struct {
 	room   string
 }
 
-// New builds a Sender. Token and channel are required.
+// New returns a Sender. Token and channel are required.
 func New(cfg provider.Config) (*Sender, error) {
 	header, err := provider.Credential("Authorization", "Bearer ", "token", cfg.Token)
 	switch {
@@ -38,7 +38,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	return &Sender{client: client, room: cfg.Channel}, nil
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 // Send puts the notification into the room as one message.
@@ -123,7 +123,7 @@ var codes = []string{
 	"M_UNRECOGNIZED", "M_USER_DEACTIVATED", "M_USER_LOCKED", "M_USER_SUSPENDED",
 }
 
-// word returns what is shown of the answer to a refusal.
+// word returns the part of a refusal's answer that is shown.
 var word = provider.WordAt(codes, "errcode")
 
 // wait reads how long a homeserver asks to wait.

@@ -26,7 +26,7 @@ type Sender struct {
 
 var channelID = regexp.MustCompile(`^[a-z0-9]{26}$`)
 
-// New builds a Sender. For the API, token and channel are required.
+// New returns a Sender. For the API, token and channel are required.
 func New(cfg provider.Config) (*Sender, error) {
 	s := &Sender{channel: cfg.Channel, username: cfg.Username}
 	header, err := cfg.Bearer()
@@ -49,7 +49,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	return s, nil
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification as one attachment.
@@ -153,5 +153,5 @@ var ids = []string{
 	"web.incoming_webhook.permissions.app_error", "web.incoming_webhook.text.app_error", "web.incoming_webhook.user.app_error",
 }
 
-// word returns what is shown of the answer to a refusal.
+// word returns the part of a refusal's answer that is shown.
 var word = provider.WordAt(ids, "id")

@@ -27,7 +27,7 @@ type Sender struct {
 	connector bool
 }
 
-// New builds a Sender.
+// New returns a Sender.
 func New(cfg provider.Config) (*Sender, error) {
 	client, err := provider.NewClient(cfg, provider.ClientOptions{Word: word})
 	if err != nil {
@@ -44,7 +44,7 @@ var answers = []string{
 	"Summary or Text is required.",
 }
 
-// word returns what is shown of the answer to a refusal.
+// word returns the part of a refusal's answer that is shown.
 func word(answer []byte) string {
 	var reply struct {
 		Error struct {
@@ -57,7 +57,7 @@ func word(answer []byte) string {
 	return provider.KnownWord(reply.Error.Code, answers)
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification as a card.

@@ -44,7 +44,7 @@ type Sender struct {
 	jetStream bool
 }
 
-// New builds a Sender.
+// New returns a Sender.
 func New(cfg provider.Config) (*Sender, error) {
 	servers, secure, addressErr := parse(cfg)
 	login, loginErr := login(cfg)

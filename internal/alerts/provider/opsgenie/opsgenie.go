@@ -35,7 +35,7 @@ type Sender struct {
 	recoveries provider.Recoveries
 }
 
-// New builds a Sender. It needs a token.
+// New returns a Sender. It needs a token.
 func New(cfg provider.Config) (*Sender, error) {
 	header, err := provider.Credential("Authorization", "GenieKey ", "token", cfg.Token)
 	if err != nil {
@@ -48,7 +48,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	return &Sender{client: client, provider: cfg.UID}, nil
 }
 
-// answers are the API's own words for a refusal.
+// answers are the texts by which the API refuses a request.
 var answers = []string{
 	"Could not authenticate", "Key format is not valid!", "You are making too many requests!", "Request body is not processable.",
 	"Request body is not processable. Please check the errors.",
@@ -64,7 +64,7 @@ func wait(status int, header http.Header, _ []byte) (time.Duration, bool) {
 	return provider.ParseRetryAfter(header.Get("X-RateLimit-Period-In-Sec"), time.Now()), true
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 // alert is a request to create an alert.

@@ -47,10 +47,10 @@ type Sender struct {
 	now     func() time.Time
 }
 
-// Ignored returns the names of the Secret's headers that are not sent, of a closed set of names.
+// Ignored returns the names of the Secret's headers that are not sent. The names are from a closed set.
 func (s *Sender) Ignored() []string { return s.ignored }
 
-// New builds a Sender.
+// New returns a Sender.
 func New(cfg provider.Config) (*Sender, error) {
 	s := &Sender{now: time.Now}
 	var headerErr, loginErr, clientErr error
@@ -83,7 +83,7 @@ func tracesURL(address string) string {
 	return u.String()
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 // Send exports the event's span.

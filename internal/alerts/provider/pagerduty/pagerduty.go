@@ -29,7 +29,7 @@ type Sender struct {
 	recoveries provider.Recoveries
 }
 
-// New builds a Sender. It needs an integration's key, as spec.channel or as the Secret's token.
+// New returns a Sender. It needs an integration's key, as spec.channel or as the Secret's token.
 func New(cfg provider.Config) (*Sender, error) {
 	s := &Sender{key: strings.TrimSpace(cfg.Channel)}
 	if s.key == "" {
@@ -76,7 +76,7 @@ func (s *Sender) Limit() provider.Limit {
 	return s.client.LimitOn(provider.Limit{Rate: 1, Burst: 10}, "pagerduty.com")
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 // alertEvent is a request of /v2/enqueue.

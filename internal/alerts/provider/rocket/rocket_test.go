@@ -88,7 +88,7 @@ func TestTheWorstTextStillFits(t *testing.T) {
 	}
 }
 
-// Fails when the markup of the Alert's author is broken, or when that of anybody else is not.
+// Fails when the markup of the Alert's author is broken, or when any other markup is not.
 func TestTheMarkupOfTheAlertsAuthorIsKept(t *testing.T) {
 	n := providertest.Notifications(t)["info"]
 	const markup, broken = "@all [a](https://b.test) <https://c.test|d>", "@\u200Ball [a]\u200B(https://b.test) <\u200Bhttps://c.test|d>"

@@ -35,7 +35,7 @@ type Sender struct {
 	issues *issues
 }
 
-// New builds a Sender for the DSN that is the address. A token resolves issues.
+// New returns a Sender for the DSN that is the address. A token resolves issues.
 func New(cfg provider.Config) (*Sender, error) {
 	d, err := parseDSN(cfg.Address)
 	if err != nil {
@@ -81,7 +81,7 @@ func word(answer []byte) string {
 	return provider.KnownWord(reply.Detail, answers)
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 // item is an error event or a transaction.

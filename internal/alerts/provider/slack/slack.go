@@ -39,7 +39,7 @@ type Sender struct {
 	username string
 }
 
-// New builds a Sender. For the API, token and channel are required.
+// New returns a Sender. For the API, token and channel are required.
 func New(cfg provider.Config) (*Sender, error) {
 	s := &Sender{token: cfg.Token, channel: cfg.Channel, username: cfg.Username}
 	o := provider.ClientOptions{Word: word}
@@ -68,7 +68,7 @@ func (s *Sender) OnSlack() bool {
 	return s.client.On("slack.com", "slack-gov.com")
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification as one attachment.

@@ -26,7 +26,7 @@ type Sender struct {
 	topic  int64
 }
 
-// New builds a Sender. Token and channel are required.
+// New returns a Sender. Token and channel are required.
 func New(cfg provider.Config) (*Sender, error) { return newSender(cfg, host) }
 
 var (
@@ -70,7 +70,7 @@ func (s *Sender) Limit() provider.Limit {
 	return provider.Limit{Rate: 1, Burst: 3}
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification as one message.
@@ -103,7 +103,7 @@ var descriptions = []string{
 	"Forbidden: bot was kicked from the supergroup chat", "Forbidden: user is deactivated", "Not Found", "Unauthorized",
 }
 
-// word returns what is shown of the answer to a refusal.
+// word returns the part of a refusal's answer that is shown.
 var word = provider.WordAt(descriptions, "description")
 
 // wait reads how long Telegram asks to wait.

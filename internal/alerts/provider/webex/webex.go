@@ -19,7 +19,7 @@ type Sender struct {
 	room   string
 }
 
-// New builds a Sender. For Webex's API, token and channel are required.
+// New returns a Sender. For Webex's API, token and channel are required.
 func New(cfg provider.Config) (*Sender, error) {
 	header, err := cfg.Bearer()
 	if err != nil {
@@ -40,7 +40,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	return &Sender{client: client, room: cfg.Channel}, nil
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 type message struct {
@@ -64,7 +64,7 @@ var answers = []string{
 		"is missing required roles or licenses.",
 }
 
-// word returns what is shown of the answer to a refusal.
+// word returns the part of a refusal's answer that is shown.
 var word = provider.WordAt(answers, "message")
 
 const (

@@ -17,7 +17,7 @@ type Sender struct {
 	endpoint *url.URL
 }
 
-// New builds a Sender. A token is required.
+// New returns a Sender. A token is required.
 func New(cfg provider.Config) (*Sender, error) {
 	header, err := provider.Credential("Authorization", "", "token", cfg.Token)
 	if err != nil {
@@ -34,7 +34,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	return &Sender{client: client, endpoint: endpoint}, nil
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification as one message.

@@ -25,7 +25,7 @@ type Sender struct {
 	channel, topic string
 }
 
-// New builds a Sender. Channel, username and password are required.
+// New returns a Sender. Channel, username and password are required.
 func New(cfg provider.Config) (*Sender, error) {
 	channel, topic, _ := strings.Cut(cfg.Channel, "/")
 	if channel == "" || topic == "" {
@@ -51,7 +51,7 @@ func (s *Sender) Limit() provider.Limit {
 	return s.client.LimitOn(provider.Limit{Rate: 200.0 / 60, Burst: 10}, "zulipchat.com", "zulip.com")
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification as one message.
@@ -75,7 +75,7 @@ var codes = []string{
 	"UNAUTHENTICATED_USER", "USER_DEACTIVATED",
 }
 
-// word returns what is shown of the answer to a refusal.
+// word returns the part of a refusal's answer that is shown.
 var word = provider.WordAt(codes, "code")
 
 // wait reads how long Zulip asks to wait.

@@ -117,7 +117,7 @@ func TestBothCredentialsAreNeeded(t *testing.T) {
 	}
 }
 
-// Fails when the markup of the Alert's author is broken, or when that of anybody else is not.
+// Fails when the markup of the Alert's author is broken, or when any other markup is not.
 func TestTheMarkupOfTheAlertsAuthorIsKept(t *testing.T) {
 	n := providertest.Notifications(t)["info"]
 	const markup, broken = "@**all** [a](https://b.test) [c]: d", "@\u200B**all** [a]\u200B(https://b.test) [c]\u200B: d"
