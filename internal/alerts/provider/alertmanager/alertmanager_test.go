@@ -147,7 +147,7 @@ func TestAnEndIsNeverBeforeItsStart(t *testing.T) {
 	}
 }
 
-// Fails when a refused look-up makes a delivered failure a failed send, or a recovery a success.
+// Fails when a refused look-up fails the send of a delivered failure, or when it lets the send of a recovery succeed.
 func TestALookUpThatIsRefused(t *testing.T) {
 	sink := providertest.NewSink(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {

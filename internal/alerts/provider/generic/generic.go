@@ -37,7 +37,7 @@ type Sender struct {
 	client *provider.Client
 	header http.Header
 	key    []byte // nil: unsigned
-	// ignored are the headers of the Secret that are left out.
+	// ignored are the names of the Secret's headers that are left out.
 	ignored []string
 }
 
@@ -87,7 +87,7 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	return s.client.Post(ctx, h, body)
 }
 
-// component makes a controller's name, which is outside input, fit for a header.
+// component returns a controller's name, which is outside input, in a form that is fit for a header.
 func component(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
