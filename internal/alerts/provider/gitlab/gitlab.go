@@ -22,10 +22,10 @@ var (
 // Keys are the Secret's keys that the package reads besides the common ones.
 var Keys = provider.TLSKeys[:]
 
-// maxReply is the longest answer that is read, in bytes. The longest is a page of comments.
+// maxReply is the length of the longest answer, in bytes. The longest is a page of comments.
 const maxReply = 4 << 20
 
-// maxText is the longest name and description of a status, in characters.
+// maxText is the length of the longest name and description of a status, in characters.
 const maxText = 255
 
 // Sender sends to one project.
@@ -73,7 +73,7 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error { retu
 // Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
-// Limit is what gitlab.com publishes: 60 comments a minute, and 2,000 requests, of which a status needs two.
+// Limit returns gitlab.com's published limits: 60 comments a minute, and 2,000 requests, of which a status needs two.
 func (s *Sender) Limit() provider.Limit {
 	return s.client.LimitOn(s.limit, "gitlab.com")
 }
@@ -109,13 +109,13 @@ func (s *Sender) do(ctx context.Context, h *http.Client, c call, out any) error 
 	return provider.DecodeJSON(answer, out, "GitLab's API")
 }
 
-// known are the messages of GitLab's API that are shown.
+// known are the messages of GitLab's API that may be shown.
 var known = []string{
 	"401 Unauthorized", "403 Forbidden", "404 Not found", "404 Project Not Found", "404 Commit Not Found", "404 References for commit Not Found",
 	"404 Merge Request Not Found", "404 Branch Not Found", "insufficient_scope", "invalid_token",
 }
 
-// cannotTransition is how GitLab's refusal of a status begins that cannot follow the last one.
+// cannotTransition is the beginning of GitLab's refusal of a status that cannot follow the last one.
 const cannotTransition = "Cannot transition status"
 
 // word returns the part of a refusal's answer that is shown.

@@ -27,7 +27,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	return &Sender{client: client, thread: cfg.Channel}, nil
 }
 
-// Limit is one message a second, which is the quota of a space, on Google's host.
+// Limit returns the quota of a space, one message a second, on Google's host.
 func (s *Sender) Limit() provider.Limit {
 	return s.client.LimitOn(provider.Limit{Rate: 1, Burst: 1}, "chat.googleapis.com")
 }
