@@ -25,7 +25,8 @@ const (
 	maxDetails     = 8000 // keys and values together
 )
 
-// factSizes are the lengths to which keys and values of details are cut, tried until they fit; with the last all do.
+// factSizes are the lengths to which keys and values of details are cut. They are tried in turn until the details fit; at the last all
+// fit.
 var factSizes = []int{2000, 500, 110}
 
 // Sender sends to one integration of Opsgenie.
@@ -56,7 +57,7 @@ var answers = []string{
 
 var word = provider.WordAt(answers, "message")
 
-// wait reads how long the period lasts in which no more is taken.
+// wait returns the rest of the period in which no more requests are accepted.
 func wait(status int, header http.Header, _ []byte) (time.Duration, bool) {
 	if status != http.StatusTooManyRequests {
 		return 0, false
@@ -76,13 +77,13 @@ type alert struct {
 	Source      string            `json:"source,omitempty"`
 }
 
-// closing is a request to close one.
+// closing is a request to close an alert.
 type closing struct {
 	Note   string `json:"note,omitempty"`
 	Source string `json:"source,omitempty"`
 }
 
-// Send creates the alert of a failure, or closes that of an object that recovered.
+// Send creates the alert of a failure, or closes the alert of an object that recovered.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	return s.recoveries.Send(n, func() error { return s.send(ctx, n) })
 }
@@ -122,13 +123,13 @@ func (s *Sender) post(ctx context.Context, r provider.Request, body any) (err er
 	return err
 }
 
-// alias is that of the object's alert by this Provider.
+// alias returns the alias of the object's alert by this Provider.
 func (s *Sender) alias(o event.ObjectReference) string {
 	digest := sha256.Sum256([]byte(strings.Join([]string{s.provider, o.Kind, o.Namespace, o.Name}, "/")))
 	return hex.EncodeToString(digest[:])
 }
 
-// details are the metadata and the severity, within the API's limit.
+// details returns the metadata and the severity, within the API's limit.
 func details(n provider.Notification) map[string]string {
 	var all map[string]string
 	for _, size := range factSizes {
