@@ -14,8 +14,8 @@ import (
 	"notifier/internal/alerts/provider"
 )
 
-// Vendor answers like a vendor's server that is strict: check returns what is wrong with a request. Such a request is refused with 400 and
-// fails the test; any other is answered 200 with the answer.
+// Vendor returns a handler like a vendor's strict server: check returns the fault of a request. A faulty request is refused with 400
+// and fails the test; any other is answered 200 with the answer.
 func Vendor(t *testing.T, answer string, check func(r *http.Request, body []byte) error) http.HandlerFunc {
 	t.Helper()
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -29,7 +29,7 @@ func Vendor(t *testing.T, answer string, check func(r *http.Request, body []byte
 	}
 }
 
-// Decode decodes one JSON value into the vendor's schema and refuses fields that it does not have.
+// Decode decodes one JSON value into the vendor's schema and refuses unknown fields.
 func Decode(body []byte, schema any) error {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.DisallowUnknownFields()
@@ -42,8 +42,8 @@ func Decode(body []byte, schema any) error {
 	return nil
 }
 
-// Worst returns notifications of the most characters that an event can have of each kind, and one of blanks, for tests of a destination's
-// limits.
+// Worst returns notifications with the largest number of characters of each kind that an event can have, and one of blanks, for tests
+// of a destination's limits.
 func Worst(t *testing.T) map[string]provider.Notification {
 	t.Helper()
 	all := map[string]provider.Notification{}
@@ -73,7 +73,7 @@ func Worst(t *testing.T) map[string]provider.Notification {
 	return all
 }
 
-// DecodeRequest is Decode of the body of a request, which must be JSON in UTF-8.
+// DecodeRequest is Decode of a request's body, which must be JSON in UTF-8.
 func DecodeRequest(r *http.Request, schema any) error {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

@@ -63,11 +63,12 @@ type field struct {
 }
 
 const (
-	maxMessage = 5000 // characters of all of a message
+	maxMessage = 5000 // characters of a whole message
 	maxName    = 300
 )
 
-// sizes are the lengths in characters to which a message and each part of a fact are cut, tried until the message fits.
+// sizes are the lengths in characters to which a message and each part of a fact are cut. They are tried in turn until the message
+// fits.
 var sizes = []struct{ message, fact int }{{4600, 1000}, {4000, 250}, {3500, 100}, {2500, 50}, {2000, 30}}
 
 // message returns the notification with as much of the event as fits.

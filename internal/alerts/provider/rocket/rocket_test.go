@@ -23,7 +23,7 @@ func build(cfg provider.Config) (provider.Sender, error) {
 
 var hexadecimal = regexp.MustCompile(`^#[0-9A-F]{6}$`)
 
-// check is what Rocket.Chat refuses of a message, or does not show.
+// check returns an error for a message that Rocket.Chat refuses or does not show.
 func check(r *http.Request, body []byte) error {
 	var m struct {
 		Channel, Username string

@@ -83,7 +83,8 @@ const (
 	maxObject  = 250
 )
 
-// sizes are the lengths in characters to which a message and each part of a fact are cut, tried until the message fits.
+// sizes are the lengths in characters to which a message and each part of a fact are cut. They are tried in turn until the message
+// fits.
 var sizes = []struct{ message, fact int }{{4096, 1000}, {4096, 250}, {4096, 50}}
 
 // newMessage returns the notification with as much of the event as fits.
@@ -128,7 +129,7 @@ func fields(n provider.Notification, limit int) (shown []field) {
 	return shown
 }
 
-// dash stands in place of nothing, as every part of a message has text.
+// dash replaces an empty text, since every part of a message needs text.
 const dash = "–"
 
 func fit(s string, limit int) string {

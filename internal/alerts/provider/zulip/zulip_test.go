@@ -26,7 +26,7 @@ func build(cfg provider.Config) (provider.Sender, error) {
 
 var account = provider.Config{Type: "zulip", Channel: "ops/flux/prod", Username: "flux-bot@zulip.test", Password: "key-s3cret"}
 
-// check is what Zulip refuses of a message.
+// check returns an error for a message that Zulip refuses.
 func check(r *http.Request, body []byte) error {
 	form, err := url.ParseQuery(string(body))
 	if err != nil {
