@@ -32,9 +32,9 @@ type ClientOptions struct {
 	// Word returns the word that is shown of a refusal's answer, from a closed list that the type knows, or an empty string. It is
 	// given answers of at most MaxRefusal bytes. Nothing else of an answer is kept.
 	Word func(answer []byte) string
-	// Wait reads a limit that the vendor expresses in its own way, from a refusal of at most MaxRefusal bytes. Limited means that the
-	// refusal is retried, whatever its status. Wait is the time that the vendor asks for, zero if it names none. Retry-After headers
-	// are read without it.
+	// Wait reads a limit that the vendor expresses in its own way, from a refusal of at most MaxRefusal bytes. limited means that the
+	// refusal is retried under every status; wait is the time that the vendor asks for, zero if it names none. Retry-After headers are
+	// read without it.
 	Wait func(status int, header http.Header, answer []byte) (wait time.Duration, limited bool)
 }
 

@@ -56,7 +56,7 @@ func (c *conns) close() {
 	c.sweep()
 }
 
-// sweep closes the connections of a closed client that has no send under way. The caller holds the lock, and sweep releases it, since
+// sweep closes the connections of a closed client that has no send under way. The caller has locked mu, and sweep unlocks it, since
 // Close takes it again.
 func (c *conns) sweep() {
 	var unused []net.Conn

@@ -48,8 +48,8 @@ func (c Config) Bearer() (http.Header, error) {
 	return Credential("Authorization", "Bearer ", "token", c.Token)
 }
 
-// Login returns the header that sends the token. Without a token it returns the one that logs in with username and password, and nil
-// if there are none.
+// Login returns the header that sends the token. Without a token the header logs in with username and password. It is nil if there are
+// none of these.
 func (c Config) Login() (http.Header, error) {
 	if c.Token == "" && c.Username != "" && c.Password != "" {
 		return Basic(c.Username, c.Password)

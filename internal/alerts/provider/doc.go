@@ -5,8 +5,8 @@
 // # Contract
 //
 // A Sender is built once, when a spec or its Secret changes. Any number of goroutines may then use it. Send makes one attempt and
-// returns when its outcome is known, at the latest after Config.Timeout. It never retries, queues or limits: the deliverer does. Every
-// error it returns is an *event.Error:
+// returns when its outcome is known, at the latest after Config.Timeout. It never retries, queues or limits: the deliverer does. Its
+// result is nil or an *event.Error:
 //
 //   - nil: the destination answered 2xx. The answer's body does not matter, unless the type says otherwise (Slack's API).
 //   - event.Retry: no connection, no answer in time, a certificate that does not verify, or 408, 425, 429, 5xx, with the destination's
@@ -32,8 +32,8 @@
 // # Addresses
 //
 // Addresses are tenant input and are reached from the process's place in the network. So Network checks each IP address when it is
-// dialled, whatever name or notation led to it. Behind a proxy the proxy's address is checked when it is dialled, and the
-// destination's if the URL has an IP address in place of a name. The owner of a tenant's proxy decides which names it resolves.
+// dialled, independent of the name or notation that led to it. Behind a proxy the proxy's address is checked when it is dialled, and
+// the destination's if the URL has an IP address in place of a name. The owner of a tenant's proxy decides which names it resolves.
 //
 // For the environment's proxy a name is also resolved here and its addresses are checked. A name without an address here passes: the
 // proxy then resolves it on its own. If a name answers differently to the proxy, only the proxy can refuse it.

@@ -62,7 +62,7 @@ func Backslashes(characters string) func(string) string {
 }
 
 // BreakMentions returns s with a zero-width character behind each @ that may begin a mention, so that "@name" notifies nobody. An @
-// within a word stays as it is, as in an e-mail address or an image's digest.
+// within a word stays unchanged, as in an e-mail address or an image's digest.
 func BreakMentions(s string) string {
 	var b strings.Builder
 	for i := range len(s) {

@@ -84,7 +84,7 @@ func FuzzEscapeText(f *testing.F) {
 	})
 }
 
-// Fails when an @ that may notify somebody is left, or one that cannot is broken.
+// Fails when an @ that may notify somebody is left, or another @ is broken.
 func TestMentionsAreBroken(t *testing.T) {
 	for in, want := range map[string]string{
 		"@all":            "@\u200Ball",

@@ -62,7 +62,7 @@ type Config struct {
 	Password string
 	// Token is a bearer token, or the key of a signature. It is used untrimmed.
 	Token string
-	// Headers are sent by the types whose documentation says so.
+	// Headers are sent by the types that document them.
 	Headers map[string]string
 	// Values are the values of the Secret's keys that the type reads besides the common ones. Its row in the registry lists the keys.
 	// An absent or empty key has no entry.

@@ -49,8 +49,8 @@ func TakesOutcomes(n Notification) bool { return TakesMessages(n) && (Failed(n) 
 // Failed reports whether the event is a failure, which opens an incident.
 func Failed(n Notification) bool { return n.Event.Severity == event.SeverityError }
 
-// unsettled are the reasons of events that are no failures and after which the object may still fail: work under way, a wait for
-// something else, and the steps by which helm-controller repairs a failed release.
+// unsettled are the reasons of events that are no failures and after which the object may still fail. They are work under way, a wait
+// for something else, and the steps by which helm-controller repairs a failed release.
 var unsettled = []string{
 	reasonProgressing, "ProgressingWithRetry", "DependencyNotReady", "SourceNotReady", "HealthCheckCanceled",
 	"RollbackSucceeded", "UninstallSucceeded", "DriftDetected",

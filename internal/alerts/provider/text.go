@@ -82,7 +82,7 @@ func boolOrder(a, b bool) int {
 const truncated = "… (truncated)"
 
 // reorders are the characters that show the text around them in another order (Unicode, UAX 9: embeddings, overrides and isolates).
-// With them a text differs from the one that its reader sees. Marks of a direction stay: they order nothing but themselves.
+// With them a reader sees another text than the written one. Marks of a direction stay: they order nothing but themselves.
 var reorders = strings.NewReplacer(
 	"\u202A", "", "\u202B", "", "\u202C", "", "\u202D", "", "\u202E", "", "\u2066", "", "\u2067", "", "\u2068", "", "\u2069", "",
 )
@@ -145,7 +145,7 @@ func WordAt(known []string, path ...string) func(answer []byte) string {
 }
 
 // BreakLinks keeps text from hiding an address behind a label in Markdown: "[label](address)" is shown as it is written. The text of
-// an event comes from tools, commits and unauthenticated senders, and readers trust the links of a bot.
+// an event is written by tools, commits and unauthenticated senders, and readers trust the links of a bot.
 func BreakLinks(s string) string { return strings.ReplaceAll(s, "](", "]\u200B(") }
 
 // EscapeEntities escapes the characters that have a meaning in HTML, and in the markups that use its character references.

@@ -120,7 +120,7 @@ func (t *transport) short(body io.Reader, cancel context.CancelFunc) []byte {
 	return answer
 }
 
-// StatusOf returns the HTTP status of the refusal that err stands for, 0 for any other error.
+// StatusOf returns the HTTP status of a refusal, 0 for any other error.
 func StatusOf(err error) int {
 	if e, ok := errors.AsType[*event.Error](err); ok {
 		return e.Status

@@ -10,10 +10,10 @@
 //
 // # Where
 //
-// spec.address names the repository, by https, ssh or git@bitbucket.org:. The API is at api.bitbucket.org, whatever host the address
-// has, unless BITBUCKET_API_BASE_URL in the environment of the process names another. A token "name:password", with one colon, logs in
-// as that user; app passwords and API tokens are written so. A token without a colon is an access token of the repository. Without a
-// token the username and password of the Secret log in.
+// spec.address names the repository, by https, ssh or git@bitbucket.org:. The API is at api.bitbucket.org for every host of an
+// address, unless BITBUCKET_API_BASE_URL in the environment of the process names another. A token "name:password", with one colon,
+// logs in as that user; app passwords and API tokens are written so. A token without a colon is an access token of the repository.
+// Without a token the username and password of the Secret log in.
 //
 // # Repetition and order
 //

@@ -1,6 +1,6 @@
-// Package cloudauth logs in at a cloud with the workload identity of a Provider's service account: it exchanges a token that the
-// cluster issues for the account for an access token of the cloud. No key is stored anywhere, and the process needs no identity of its
-// own.
+// Package cloudauth logs in at a cloud with the workload identity of a Provider's service account. The cluster issues a token for the
+// account, and the package exchanges it for an access token of the cloud. No key is stored anywhere, and the process needs no identity
+// of its own.
 //
 //	source, err := cloudauth.Azure(cfg, scope) // in New; no network
 //	token, err := source.Token(ctx)            // in Send; to be sent as Authorization: Bearer
@@ -10,7 +10,7 @@
 // person to ask. A Source keeps its token until a fifth of its life is left, for at most an hour. One exchange runs at a time. If a
 // renewal fails, a token that is still valid is used. Any number of goroutines may call Token; its errors are *event.Error.
 //
-// A refused login is retried, whatever its status: federations are set up and repaired at the cloud, without an edit of the Provider,
+// A refused login is retried under every status: federations are set up and repaired at the cloud, without an edit of the Provider,
 // and take minutes to take effect.
 //
 // An account's token has the permissions of the account, and the Provider's author may have fewer. So a token is sent only to hosts of

@@ -99,7 +99,7 @@ func TestAMonitorGroupedByTheKeyRecoversWithTheObject(t *testing.T) {
 	providertest.Incidents(t, func() provider.Sender { return newSender(t, sink.URL) }, v.monitors.Log)
 }
 
-// Fails when Datadog refuses an event that waited for long, or comes from a clock that is ahead.
+// Fails when Datadog refuses an event that waited for long, or whose clock was ahead.
 func TestATimeThatDatadogRefusesIsLeftOut(t *testing.T) {
 	sink := providertest.NewSink(t, new(vendor).ServeHTTP)
 	s := newSender(t, sink.URL)

@@ -15,7 +15,7 @@
 // tag's characters beyond letters, digits and _-:./ become "_" at Datadog. Texts are cut to the API's limits.
 //
 // Datadog refuses an event of more than 18 hours ago. So a delivery that is within 15 minutes of that age or older is sent without its
-// time, as an event of now; so is one that is an hour or more in the future.
+// time, as an event of now. An event of an hour or more in the future is sent so too.
 //
 // Datadog's client library is 12 MB of generated source for one POST.
 package datadog

@@ -25,7 +25,7 @@
 // # Outcome
 //
 // A send succeeds when the server has accepted the message for all recipients. If one recipient is refused, no message is written at
-// all: so all recipients miss it and the error says so, and none gets it twice. 4xx is retried and 5xx is final (RFC 5321, section
+// all. So no recipient is left out unnoticed, and none gets the message twice. 4xx is retried and 5xx is final (RFC 5321, section
 // 4.2.1). The reason names the step of the session and the enhanced status (RFC 3463) if it is a known one. Each mail has a connection
 // of its own, as is usual for submission.
 //

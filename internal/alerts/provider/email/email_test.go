@@ -105,7 +105,7 @@ func TestTheAddressSaysHowMailIsSubmitted(t *testing.T) {
 	}
 }
 
-// Fails when a session that was to be encrypted goes on in the clear: an attacker on the way can remove STARTTLS from the server's
+// Fails when a session that needs encryption continues in the clear: an attacker on the way can remove STARTTLS from the server's
 // answer.
 func TestWithoutSTARTTLSNothingIsSent(t *testing.T) {
 	m := start(t, nil, false, nil)

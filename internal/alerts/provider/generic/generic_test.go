@@ -64,7 +64,7 @@ func TestSignatureCoversTheBodyAsSent(t *testing.T) {
 	}
 }
 
-// Fails when a replay has no header Replayed, or when any other notification has one, whatever headers the Secret has.
+// Fails when a replay has no header Replayed, or when any other notification has one. The headers of the Secret must not change that.
 func TestAReplaySaysSo(t *testing.T) {
 	sink := providertest.NewSink(t, nil)
 	s, err := New(provider.Config{

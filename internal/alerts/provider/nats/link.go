@@ -94,7 +94,7 @@ func (l *link) close() {
 	}
 }
 
-// hangUp closes the connection. The caller holds the lock.
+// hangUp closes the connection. The caller has locked mu.
 func (l *link) hangUp() {
 	if l.idle != nil {
 		l.idle.Stop()

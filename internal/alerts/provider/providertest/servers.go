@@ -92,8 +92,8 @@ func answer(status int, header map[string]string) http.HandlerFunc {
 	}
 }
 
-// HTTPProxy starts a proxy that requires the credentials user:password. It sends every request to the server at backend, whatever its
-// host, so that tests can send to any name.
+// HTTPProxy starts a proxy that requires the credentials user:password. It sends the requests for every host to the server at backend,
+// so that tests can send to any name.
 func HTTPProxy(tb testing.TB, backend net.Addr, user, password string) *Sink {
 	tb.Helper()
 	want := "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))

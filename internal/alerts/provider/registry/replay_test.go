@@ -11,7 +11,7 @@ import (
 )
 
 // Fails when a failure that was given up, and is replayed after the recovery was sent, opens an incident that nothing closes. Also
-// fails when a failure after the recovery, of another object, or one that is no replay, opens none.
+// fails when a failure after the recovery, of another object, or that is no replay opens none.
 func TestALateFailureOpensNoIncidentOfAnObjectThatRecovered(t *testing.T) {
 	at := time.Date(2026, 3, 4, 5, 0, 0, 0, time.UTC)
 	of := func(uid, severity string, after time.Duration, replayed bool) provider.Notification {

@@ -2,7 +2,7 @@
 // and spec.channel the environment.
 //
 // Each is one envelope with one item. The event's ID is the delivery's, by which Sentry drops a repeated error. The fingerprint of an
-// error is the object and the reason. So all failures of an object for one reason are one issue, whatever their messages.
+// error is the object and the reason. So all failures of an object for one reason are one issue, even with different messages.
 //
 // # Resolving
 //
