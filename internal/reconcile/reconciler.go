@@ -20,7 +20,7 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// Reconciler keeps the tables as the three kinds say, and tells the objects' owners.
+// Reconciler fills the tables from the three kinds, and reports to the objects' owners.
 type Reconciler struct {
 	options Options
 	log     *slog.Logger
@@ -28,9 +28,9 @@ type Reconciler struct {
 	secrets *secrets
 	live    *Receivers
 	health  *healthTable
-	// deliveries is what came in for Receivers.
+	// deliveries sums up the reports about Receivers' deliveries.
 	deliveries *deliveries
-	// compiling are the turns of namespaces whose Receivers' expressions are compiled.
+	// compiling gives namespaces turns to compile their Receivers' expressions.
 	compiling *limit.CompileShare
 	leading   atomic.Bool
 	complete  chan struct{}
