@@ -16,23 +16,24 @@ import (
 	"notifier/internal/receiver/cel"
 )
 
-// WatchedObjects is the watchers' cache.
+// WatchedObjects reads the watchers' cache.
 type WatchedObjects interface {
 	cel.FilterObjects
-	// Select returns the names of the objects of a namespace that a target selects, and Selects whether the one of that name is among
-	// them. They report false for a kind that is not watched.
+	// Select returns the names of the objects of a namespace that a target selects. Selects reports whether the object of that name is
+	// among them. Both report false for a kind that is not watched.
 	Select(namespace string, target event.Target) (names []string, watched bool)
 	Selects(namespace string, target event.Target, name string) (selected, watched bool)
 }
 
-// Bounds on what is looked at for one object's condition, and named there.
+// Bounds on the entries that are counted for one object's condition, and on those named there.
 const (
 	maxLookedAt  = 64
 	maxTold      = 5
 	maxKindEdits = 3
 )
 
-// Objects come and go without a change of whoever names them, so they are looked for again: soon where they may just be about to be made.
+// Intervals between two counts. Named objects are made and deleted without a change of the object that names them. Counts are soon after
+// an object was made, when the named ones may follow.
 const (
 	lookAgainSoon  = 5 * time.Second
 	lookAgainOften = time.Minute
@@ -44,29 +45,29 @@ const (
 type mention struct {
 	field  string
 	target event.Target
-	// versioned says that the spec gives the API version.
+	// versioned reports that the spec gives the API version.
 	versioned bool
 }
 
-// matcher tells the owners of Alerts and Receivers how many objects they name, and which entries name none.
+// matcher counts the objects that Alerts and Receivers name, and finds the entries that name none.
 type matcher struct {
 	objects WatchedObjects
-	// kinds are those that are watched where the cluster serves them.
+	// kinds are those that are watched if the cluster serves them.
 	kinds []string
 }
 
-// tally is what was found out about the entries of one spec.
+// tally has the counts of one spec's entries.
 type tally struct {
 	// found are the objects, as kind/name.
 	found map[string]struct{}
-	// faults are what somebody has to mend, idle the entries that match nothing and may do so.
+	// faults are the entries that the owner has to correct, idle those that match nothing and may do so.
 	faults, idle []string
 	misspelt     bool
 	// uncounted are the entries of kinds that are not watched.
 	uncounted int
 }
 
-// condition returns the condition Matching of an object that mentions others, and false while the cache does not know them all.
+// condition returns the condition Matching of an object that names others. It returns false while the cache is incomplete.
 func (m matcher) condition(namespace string, mentions []mention) (metav1.Condition, bool) {
 	t := tally{found: map[string]struct{}{}}
 	for _, one := range mentions[:min(len(mentions), maxLookedAt)] {
@@ -87,7 +88,7 @@ func (m matcher) condition(namespace string, mentions []mention) (metav1.Conditi
 	return c, true
 }
 
-// count looks for the objects of one entry.
+// count counts the objects of one entry.
 func (m matcher) count(t *tally, namespace string, one mention) {
 	target := one.target
 	what := fmt.Sprintf("%s: %s %q", one.field, target.Kind, target.Name)

@@ -92,8 +92,8 @@ func wantsOf(p *v1beta3.Provider) ([]want, []secretReference) {
 	return wants, refs
 }
 
-// readCredentials reads the Secrets that the spec names. It returns a fault for a missing or unfit one, and an error for one that could
-// not be read.
+// readCredentials reads the Secrets that the spec names. It returns a fault for a missing or unfit Secret, and an error for a failed
+// read.
 func readCredentials(ctx context.Context, s *secrets, p *v1beta3.Provider) (credentials, *fault, error) {
 	var c credentials
 	wants, refs := wantsOf(p)
