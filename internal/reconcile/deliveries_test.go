@@ -201,8 +201,8 @@ func TestDeliveriesThatTheCRDHasNoFieldForAreNotWrittenAgain(t *testing.T) {
 	})
 }
 
-// Fails when a report of an ended replica or about a deleted Receiver stays, and when a report of a replica or about a Receiver that this
-// replica does not know yet is removed.
+// Fails when a report of an ended replica or about a deleted Receiver stays. Fails when a report of a replica or about a Receiver that is
+// not known yet is removed.
 func TestReportsThatNobodyReplacesAreRemoved(t *testing.T) {
 	r := &replicas{dead: map[string]bool{"r2": true}}
 	s := oneReceiver()

@@ -3,9 +3,9 @@
 //
 // # Compile everywhere, write once
 //
-// Every replica watches the three kinds and the Secrets they name, and fills its own tables. Only the replica that leads (Leader) writes:
-// status, the removal of a finalizer that Flux left, and Events about compiling. Compiling and writing have separate queues. A slow or
-// refused write never delays a compile, and a retried write never compiles again.
+// Every replica watches the three kinds and the Secrets they name, and fills its own tables. Only the replica that leads
+// (Reconciler.Lead) writes: status, the removal of a finalizer that Flux left, and Events about compiling. Compiling and writing have
+// separate queues. A slow or refused write never delays a compile, and a retried write never compiles again.
 //
 // # The compile
 //
@@ -15,16 +15,18 @@
 //   - A Receiver whose spec or Secret is bad serves nothing. It fails closed: a bad edit also removes the targets and tokens served before,
 //     since the edit may have been meant to remove them. Entries in other namespaces, and those beyond a limit, are left out and named
 //     in condition Serving; the others are served.
-//   - An Alert with a bad pattern, and a Provider with a bad spec, serve nothing new either: matching with the patterns before
-//     the edit could publish something that the edit meant to hide. No accepted event is lost by it, since deliveries to a
-//     Provider that cannot be compiled wait for it (invariant E2).
+//   - A Provider with a bad spec serves nothing either. No accepted event is lost by it, since deliveries to a Provider that cannot
+//     be compiled wait for it (invariant E2).
+//   - A bad pattern of an Alert never matches; the rest of the Alert is served. An Alert whose inclusion list has no good pattern, or
+//     whose spec has another fault, matches nothing. The patterns before the edit are never used: they could publish something that
+//     the edit meant to hide.
 //   - When a Secret cannot be read for a reason unrelated to the Secret (the API server is away), the last compiled object stays.
 //
 // # The status
 //
 // Condition Matching counts, from the watchers' cache, the objects of its own namespace that an Alert or a Receiver names, and names the
-// entries that have none. The count is made when a status is written and again after a while, every minute as long as something is
-// missing.
+// entries that have none. The count is made when a status is written, and again every ten minutes, or every minute until the condition is
+// true.
 //
 // The outcome of the deliveries of an Alert or a Provider is read from alerts.Ledger, which reports an object at most every ten seconds.
 // Conditions that another worker wrote stay until this one has a newer fact.
@@ -42,6 +44,6 @@
 // no method to list.
 //
 // The author of a Provider decides where a Secret is sent, and may lack the right to read it. So a Secret whose type marks it as the
-// cluster's or a program's is used for nothing (useOf). Options.RequireSecretLabel further restricts the use to Secrets that their owners
-// labelled.
+// cluster's or a program's is not used (useOf), except that a Secret of type kubernetes.io/tls serves spec.certSecretRef.
+// Options.RequireSecretLabel further restricts the use to Secrets that their owners labelled.
 package reconcile

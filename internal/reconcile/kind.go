@@ -62,7 +62,7 @@ func (k *kindOf[T, L]) watch(keys func(T) []kube.Key) error {
 	return err
 }
 
-// specChanged reports whether an update may change what an object compiles to.
+// specChanged reports whether an update may change the compiled object.
 func specChanged[T subject](was, is T) bool {
 	return was.GetGeneration() != is.GetGeneration() ||
 		(was.GetDeletionTimestamp() == nil) != (is.GetDeletionTimestamp() == nil) ||

@@ -32,8 +32,8 @@ const (
 	maxKindEdits = 3
 )
 
-// Intervals between two counts. Named objects are made and deleted without a change of the object that names them. Counts are soon after
-// an object was made, when the named ones may follow.
+// Intervals between two counts. Named objects are made and deleted without a change of the object that names them. The interval is short
+// for a new object, since the named ones may be made soon after it.
 const (
 	lookAgainSoon  = 5 * time.Second
 	lookAgainOften = time.Minute

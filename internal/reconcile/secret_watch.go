@@ -134,8 +134,8 @@ func (s *secrets) owned(e *secretEntry, stop context.CancelFunc) bool {
 	return true
 }
 
-// presentWithin is the time within which a watch that begins with the present state sends it. A Secret that is not sent by then does not
-// exist.
+// presentWithin is the time within which a watch that begins with the present state sends it. A Secret that is not sent by then probably
+// does not exist, so confirm reads it.
 const presentWithin = 5 * time.Second
 
 // consume updates an entry from one watch until the watch is over.

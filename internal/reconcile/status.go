@@ -89,7 +89,7 @@ func newStatusController[T subject, L runtime.Object](o statusOptions[T, L], que
 	return s
 }
 
-// reconcile writes the status of one object, if it changed.
+// reconcile writes the status of one object if it changed, or removes Flux's finalizer from an object that is being deleted.
 func (s *statusController[T, L]) reconcile(ctx context.Context, k kube.Key) error {
 	if !s.leading.Load() {
 		return nil // the next leader enqueues all
@@ -208,8 +208,8 @@ func (s *statusController[T, L]) kept(sent, kept T) {
 	}
 }
 
-// isNews reports whether a verdict differs from the object's former status. If there is none, it reports whether the verdict is bad or
-// the object is new in this term.
+// isNews reports whether a verdict differs from the object's former status. If there is none, a bad verdict always differs, and a good
+// one unless the object was found by this term.
 func (s *statusController[T, L]) isNews(before T, v verdict, found bool) bool {
 	shown := meta.FindStatusCondition(*before.Conditions(), s.outcome)
 	if shown == nil {
