@@ -31,7 +31,7 @@ const programs = 64_000
 type pattern struct {
 	re   *regexp.Regexp
 	size int
-	// literal is the text of a pattern that is plain: one that matches exactly that text.
+	// literal is the text of a plain pattern, which matches any message that contains it.
 	literal string
 	plain   bool
 }
