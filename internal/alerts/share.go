@@ -182,9 +182,10 @@ func (q *queue) oldestWaiting(match func(*entry) bool) *item {
 	return oldest
 }
 
-// oldestShelved returns the line whose next entry is the oldest that matches, nil if there is none.
+// oldestShelved returns the line whose next entry is the oldest that matches, nil if there is none. If the first entry to recall is of
+// rankInfo and matches, it is returned, although one of rankUnknown may be older.
 func (q *queue) oldestShelved(match func(*entry) bool) *line {
-	if len(q.recallable) > 0 && q.recallable[0].next.rank == rankInfo && match(q.recallable[0].next) { // no other rank precedes it, so the heap's first is the oldest
+	if len(q.recallable) > 0 && q.recallable[0].next.rank == rankInfo && match(q.recallable[0].next) { // only age orders it
 		return q.recallable[0]
 	}
 	var oldest *line
