@@ -220,7 +220,7 @@ func TestE4APredecessorBehindItsSuccessorAndABacklogGoesFirst(t *testing.T) {
 }
 
 // TestE4WhatWasRescheduledWaitsForWhatComesInOrder is E4: the last owner had an object's first delivery in memory, and had rescheduled
-// the second. Fails when awaits ignores deliveries that were never rescheduled.
+// the second. Fails when next ignores awaits.
 func TestE4WhatWasRescheduledWaitsForWhatComesInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, dest := newWorld(t), &sink{}

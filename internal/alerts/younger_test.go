@@ -11,7 +11,7 @@ import (
 )
 
 // E1: an event is not for an Alert that was made after the event was accepted, since the namespace may be another tenant's by then. Where
-// the clocks of the API server and of this process disagree, an earlier Alert does not count as younger. Fails when match does not check
+// the clocks of the API server and of this process disagree, an earlier Alert does not count as younger. Fails when decide does not check
 // it, when the Table loses at an edit since when it has an Alert, or keeps that time for another Alert of the name.
 func TestE1AnAlertGetsNothingThatWasAcceptedBeforeItWasMade(t *testing.T) {
 	type step struct {
