@@ -41,12 +41,12 @@ const (
 	restartTakes = 2 * time.Minute
 )
 
-// TestE5AHealthyProviderLosesNothingBesideBrokenOnes is E5 over a day, from the event to the outcome. A healthy Provider is beside an
-// unsupported one, one whose Secret is missing and one that hangs. It gets every event in order and once: at once, even in bursts beyond
-// the quota, or soon after a restart. So does a Provider of another namespace. Every event of the broken ones is accounted for, at the
-// end of the day and when the deliveries that waited then have expired. It waits, or it was given up: then the statuses of its Alert and
-// its Provider count it, a Kubernetes Event on each reports it, and the metric counts it by its reason. A waiting delivery is not written
-// again.
+// TestE5AHealthyProviderLosesNothingBesideBrokenOnes is E5 over a day, from the event to the outcome. A healthy Provider shares its
+// namespace with three broken ones: one is unsupported, one lacks its Secret and one hangs. The healthy one gets every event in order and
+// once: at once, even in bursts beyond the quota, or soon after a restart. So does a Provider of another namespace. Every event of the
+// broken ones is accounted for, at the end of the day and when the deliveries that waited then have expired. It waits, or it was given
+// up: then the statuses of its Alert and its Provider count it, a Kubernetes Event on each reports it, and the metric counts it by its
+// reason. A waiting delivery is not written again.
 //
 // Fails when excess ignores perProvider; when enforceShare counts and gives up direct deliveries, or gives up nothing; when lost, for any
 // one label, omits note, record or count, or counts another; when the router does not call Lost; when expire drops; when died or lose

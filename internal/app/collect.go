@@ -35,12 +35,13 @@ const (
 	// garbage is the bound on garbage from then on, in bytes, for any live heap. With a share of a small live heap the collector would run
 	// all the time: six times a second under a full load of events, for a fifth of the processor's time.
 	garbage = 64 << 20
-	// minPercent and maxPercent bound the percentage, since the live heap may grow before it is measured again.
+	// minPercent and maxPercent bound the percentage. The live heap may grow before it is measured again: a tiny one must not permit any
+	// percentage, nor a large one none.
 	minPercent, maxPercent = 15, 400
 	// boundInterval is how often the percentage is adapted to the live heap.
 	boundInterval = time.Second
-	// trimInterval is how often a process is checked for being quiet: it allocates less than garbage in that time. After a trim, trimmed
-	// bytes of garbage may remain.
+	// trimInterval is how often a process is checked for being quiet. A quiet process allocates less than garbage in that time. It is
+	// trimmed if its garbage is more than trimmed, in bytes.
 	trimInterval = 30 * time.Second
 	trimmed      = 16 << 20
 )
