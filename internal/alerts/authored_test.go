@@ -9,7 +9,7 @@ import (
 )
 
 // Fails when an object's annotation or a controller's metadata counts as written by the Alert's author because it has a key of the
-// author's, when the author's own metadata does not count, or when the delivery does not carry it.
+// author's. It also fails when the author's own metadata does not count, or when the delivery does not carry it.
 func TestADeliveryKnowsWhatTheAlertsAuthorWrote(t *testing.T) {
 	r := newRouted(t)
 	r.put(t, spec(func(s *AlertSpec) {

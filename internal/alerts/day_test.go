@@ -16,7 +16,7 @@ import (
 )
 
 // The events of Flux about a namespace in a day: each object at every interval, and all of them together once an hour, as after a push to
-// the repository that they share, each of them twice and some once more.
+// their shared repository. Then each has two events, and some have three.
 const (
 	dayObjects = 25
 	interval   = 10 * time.Minute
@@ -50,7 +50,7 @@ const (
 //
 // Fails when excess ignores perProvider; when enforceShare counts and gives up direct deliveries, or gives up nothing; when lost, for any
 // one label, omits note, record or count, or counts another; when the router does not call Lost; when expire drops; when died or lose
-// does not count; and when putBack reschedules for an hour.
+// does not count; or when putBack reschedules for an hour.
 func TestE5AHealthyProviderLosesNothingBesideBrokenOnes(t *testing.T) {
 	t.Parallel()
 	for _, quota := range []int{40, 5_000} {

@@ -52,10 +52,10 @@
 //     routing without one, a delivery becomes a dead letter. Waiting for a limiter, a breaker or a Provider that does not exist is not an
 //     attempt.
 //   - Ownership: the deliveries of an Alert that was made anew are given up at once, and those of an Alert that is gone after a minute
-//     (an informer may lag), reason OwnerGone. So are those of a Provider that is gone but existed when the event was routed. A Provider
-//     is looked up by name at every attempt: a new one of the same name, made within the minute, gets the waiting deliveries, as the
-//     Alert that names it is the same. A suspended Provider's deliveries become dead letters, reason Suspended; events that occur while
-//     it is suspended are not routed to it. Suspending an Alert does not recall its routed deliveries.
+//     (an informer may lag), reason OwnerGone. So are, after the same minute, those of a Provider that is gone but existed when the event
+//     was routed. A Provider is looked up by name at every attempt: a new one of the same name, made within the minute, gets the waiting
+//     deliveries, as the Alert that names it is the same. A suspended Provider's deliveries become dead letters, reason Suspended; events
+//     that occur while it is suspended are not routed to it. Suspending an Alert does not recall its routed deliveries.
 //   - Panics: a Sender that panics fails that attempt; the third such attempt is a permanent failure.
 //
 // The state of a Provider or object is dropped when its last delivery has ended and ten minutes have passed. The number of deliveries
