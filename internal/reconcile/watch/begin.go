@@ -62,7 +62,7 @@ func (t *publisher) begin(ctx context.Context, of item) error {
 		return nil
 	}
 	if !in.hasSynced() {
-		return nil // the informer has the kind begun when it has
+		return nil // the informer begins the kind when it has synced
 	}
 	if err := t.baseline(ctx, in); err != nil {
 		return err

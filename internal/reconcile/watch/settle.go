@@ -97,7 +97,7 @@ func (t *publisher) decide(ctx context.Context, it item, tr *transition, prior l
 	}
 	tr.result = resultPublished
 	if t.coveredBy(it, last, tr, prior) {
-		tr.result = resultPosted // the post of it is on its way here
+		tr.result = resultPosted // its post has not arrived yet
 	} else if wait := t.contradicted(last, tr); wait > 0 {
 		t.queue.EnqueueAfter(it, wait)
 		return nil, false, nil

@@ -16,7 +16,7 @@ type words struct {
 	labels map[string]map[string]string
 }
 
-// The bounds on what words keeps.
+// The bounds on the contents of words.
 const (
 	maxWords      = 8192
 	maxWordLength = 256
