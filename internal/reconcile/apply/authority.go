@@ -83,7 +83,7 @@ func (u *authority) run(ctx context.Context) {
 	}
 }
 
-// doubted has the state checked again soon.
+// doubted schedules another check soon.
 func (u *authority) doubted() {
 	select {
 	case u.doubt <- struct{}{}:

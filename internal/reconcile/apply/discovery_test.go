@@ -55,8 +55,8 @@ func readOnly(v apidiscovery.APIVersionDiscovery) apidiscovery.APIVersionDiscove
 	return v
 }
 
-// Fails when a version counts as a group of its own, when the order of versions is not the server's, or when a resource that cannot be
-// patched in a namespace makes a kind ambiguous.
+// Fails when a version counts as a group of its own, or when the order of versions is not the server's. Fails when a resource that
+// cannot be patched in a namespace makes a kind ambiguous.
 func TestTheOnlyGroupThatHasAKindIsMeant(t *testing.T) {
 	const refused = ""
 	nameless := serves("v1", "Widget")

@@ -189,7 +189,7 @@ func TestRetryAfterIsHonouredAndClamped(t *testing.T) {
 	}
 }
 
-// Fails when resolve compares no UID, or when a Receiver made after the webhook may stand in for the missing Receiver.
+// Fails when resolve compares no UID, or when a Receiver made after the webhook may replace the missing Receiver.
 func TestATriggerEndsWithItsReceiver(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*world, Receiver)

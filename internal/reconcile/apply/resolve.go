@@ -20,10 +20,10 @@ var (
 	errNotWatched = errors.New("objects of this kind cannot be selected: the kind is not watched")
 )
 
-// resolve returns the Receiver that asks for the trigger's target, and the target as that Receiver names it. First comes the Receiver
-// whose webhook it was. If that is gone or no longer asks, any other that asked for the same as the same account by then serves,
-// because their triggers were one message. Otherwise why is the result of the trigger. With resultRefused the returned Receiver may ask
-// for the target, but this cannot be known because the kind is not watched. It must not be called under the lock.
+// resolve returns the Receiver that asks for the trigger's target, and the target as that Receiver names it. The Receiver whose webhook
+// it was takes precedence. If it is gone or no longer asks, resolve returns any other that asked for the same as the same account by
+// then, because their triggers were one message. Otherwise why is the result of the trigger. With resultRefused the returned Receiver
+// may ask for the target, but this cannot be known because the kind is not watched. It must not be called under the lock.
 func (a *Applier) resolve(w *indexedTrigger) (r Receiver, target event.Target, why string) {
 	named, alive := a.own(w)
 	if alive {

@@ -78,9 +78,9 @@ func (o *otherShard) TriggerShard(namespace string) int {
 	return 0
 }
 
-// T6: 500 namespaces, and one with 2,000 Receivers of an account each. Fails when that one is asked about more than its share, when it
-// delays the others, when a second has more questions than the budget, or when a Receiver without findings is asked about more than
-// once an interval.
+// T6: 500 namespaces, and one with 2,000 Receivers of an account each. Fails when that one is asked about more than its share, or when
+// it delays the others. Fails when a second has more questions than the budget, or when a Receiver without findings is asked about more
+// than once an interval.
 func TestT6ReviewsAreBoundedAndFairByNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newRBAC()

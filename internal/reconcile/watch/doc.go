@@ -16,16 +16,16 @@
 //     transition. It waits until it has settled (docs/adr/0019) and is then published, unless a POST about the same UID with the same
 //     outcome and revision was accepted. Such a POST is used up, and the transition is recorded as published. A POST proves nothing
 //     (invariant E9), so it counts under conditions. The POST of a failure must repeat the message in the object's own conditions. The
-//     POST of a success must precede the state by at most seconds. A POST that the events endpoint doubted does not count.
+//     POST of a success must be at most seconds older than the state. A POST that the events endpoint doubted does not count.
 //
 //   - One state of an object waits at a time. A later one of its outcome replaces it, and it is dropped when the object has left it.
 //
-//   - Order: a transition is published after the one before it was recorded, and only if no event of the object was published since it
-//     was decided. Objects are independent of each other.
+//   - Order: a transition is published after the one before it was recorded. If an event of the object was published since it was
+//     decided, it is decided anew, up to maxOvertaken times. Objects are independent of each other.
 //
-//   - Loss: an event is published before it is recorded, with an ID derived from the record. A crash between the two repeats it under
-//     the same ID. Waiting transitions are lost in a crash. A new worker finds the state they led to, because it differs from the
-//     record, and publishes it unless the object's last event shows that it was published.
+//   - Loss: an event is published before it is recorded, with an ID derived from the recorded state. A crash between the two repeats
+//     it under the same ID. Waiting transitions are lost in a crash. A new worker finds the state they led to, because it differs from
+//     the record, and publishes it unless the object's last event shows that it was published.
 //
 //   - Back-pressure: when the bus fails, transitions wait in memory and are retried. They point into the cache and copy nothing.
 //

@@ -130,8 +130,8 @@ func TestAFlapAtOneRevisionIsToldEachTime(t *testing.T) {
 	})
 }
 
-// E6: a state that an object only passes through is no event. Fails when arrive keeps a state that the object has left, when it does
-// not replace one by a later one of its outcome, or when a state's wait counts from an earlier form of it.
+// E6: a state that an object only passes through is no event. Fails when arrive keeps a state that the object has left, or when it does
+// not replace one by a later one of its outcome. Fails when a state's wait counts from an earlier form of it.
 func TestE6WhatAnObjectPassesThroughIsNotTold(t *testing.T) {
 	for name, tc := range map[string]struct {
 		states []kustomization

@@ -157,7 +157,7 @@ func (t *publisher) contradicted(last *event.Record, tr *transition) time.Durati
 }
 
 // publish publishes the transition. If an event of the object was published since last, the transition is decided anew: that event may
-// cover it already, or may have to be the last event.
+// cover it, or may be about a later state. After maxOvertaken such events it is published anyway.
 func (t *publisher) publish(ctx context.Context, it item, tr *transition, r *event.Record, last *event.Record) (done bool, err error) {
 	after := uint64(0)
 	if last != nil {
