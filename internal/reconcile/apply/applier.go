@@ -17,7 +17,7 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// Bus hands out the triggers of the shards that this replica owns.
+// Bus delivers the triggers of the shards that this replica owns.
 type Bus interface {
 	// Triggers calls serve for each shard whose ownership begins, with a context that ends with it, until ctx ends.
 	Triggers(ctx context.Context, serve func(ctx context.Context, shard int, in <-chan event.Message[event.Trigger]) error) error

@@ -211,7 +211,7 @@ func (a *Applier) refusedAgain(k slotKey, at *attempt, o outcome) (last bool) {
 		d = denial(o.receiver, event.Target{Kind: k.object.kind, Name: k.object.name}, o.err)
 	case apierrors.IsForbidden(o.err):
 		d.Reason = v1.ForbiddenReason
-		a.reviews.changed(k.namespace, o.receiver.Name) // the review distinguishes a missing permission from a fault that others must mend
+		a.reviews.changed(k.namespace, o.receiver.Name) // the review distinguishes a missing permission from a fault that others must correct
 	}
 	a.refusals.deny(o.receiver, d)
 	at.pause = longer(at.pause, minRefusedPause)

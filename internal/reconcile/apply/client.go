@@ -95,7 +95,7 @@ func (c *Client) write(ctx context.Context, r request) error {
 }
 
 // answerError is an unsuccessful answer, in the server's own words. The error within has the code and the Retry-After header, which
-// client-go loses where it decodes the words.
+// client-go loses where it decodes the message.
 type answerError struct {
 	message string
 	cause   error
@@ -117,13 +117,13 @@ type verdict int
 
 const (
 	applied verdict = iota
-	// refused: the account may not write, or the object is invalid. It is shown to the tenant and retried for a while.
+	// refused: the account may not write, or the object is invalid. It is shown to the tenant and retried for RefusedFor.
 	refused
 	// gone: the object does not exist.
 	gone
 	// conflicted: another write happened in between.
 	conflicted
-	// failed: any fault that time may mend.
+	// failed: any fault that a later attempt may not meet.
 	failed
 )
 

@@ -10,7 +10,7 @@ import (
 	"notifier/internal/event"
 )
 
-// fencedBus hands out triggers with a fence.
+// fencedBus delivers triggers with a fence.
 type fencedBus struct {
 	Bus
 	owned func() bool

@@ -96,7 +96,7 @@ func (v *reviewer) work(ctx context.Context, n name) error {
 // changed schedules a review of a Receiver, if this replica owns its shard by then. It does not block and takes no lock of the Applier.
 func (v *reviewer) changed(namespace, receiver string) {
 	if !v.running() {
-		return // who takes the shard over reviews all
+		return // the replica that takes the shard over reviews all
 	}
 	v.fresh.EnqueueAfter(name{namespace, receiver}, reviewDelay)
 	v.mu.Lock()

@@ -44,7 +44,7 @@ func TestWhatARetryFindsNobodyAsksForIsNoLongerShown(t *testing.T) {
 		target event.Target
 		change func(*world, Receiver)
 		denied int
-		// reported says that the Receiver exists, so that its report has no denials.
+		// reported means that the Receiver exists, so that its report has no denials.
 		reported bool
 	}{
 		"the Receiver is gone":                        {repo("app"), remove, 0, false},

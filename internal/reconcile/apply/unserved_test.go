@@ -9,7 +9,7 @@ import (
 	"notifier/internal/event"
 )
 
-// T6: versions that a tenant invents cost the cluster a question a minute, whatever their number. Fails when each is asked for, when
+// T6: versions that a tenant invents cost the cluster a question a minute, for any number of them. Fails when each is asked for, when
 // another tenant's first webhook for a version waits for them, or when a waiting trigger is lost.
 func TestT6VersionsThatATenantInventsWaitForThemselves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

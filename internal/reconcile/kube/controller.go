@@ -310,5 +310,5 @@ type laterError struct{ after time.Duration }
 
 func (e laterError) Error() string { return "its turn comes in " + e.after.String() }
 
-// Permanent marks an error that a retry cannot mend.
+// Permanent marks an error that a retry would repeat.
 func Permanent(err error) error { return permanentError{err} }
