@@ -18,11 +18,11 @@ import (
 // The events of Flux about a namespace in a day: each object at every interval, and all of them together once an hour, as after a push to
 // their shared repository. Then each has two events, and some have three.
 const (
-	dayObjects = 25
+	dayObjects = 50
 	interval   = 10 * time.Minute
 	dayStep    = interval / dayObjects
 	pushEvery  = time.Hour
-	pushEvents = 2*dayObjects + 10
+	pushEvents = dayObjects + 10
 	dayEvents  = int(24*time.Hour/dayStep) + 24*pushEvents
 )
 
@@ -53,7 +53,7 @@ const (
 // does not count; or when putBack reschedules for an hour.
 func TestE5AHealthyProviderLosesNothingBesideBrokenOnes(t *testing.T) {
 	t.Parallel()
-	for _, quota := range []int{40, 5_000} {
+	for _, quota := range []int{40, 10_000} {
 		t.Run(fmt.Sprint("quota ", quota), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {

@@ -2,7 +2,7 @@ package alerts
 
 import (
 	"context"
-	"slices"
+	"sort"
 	"sync"
 	"time"
 
@@ -20,13 +20,16 @@ func (d *Deliverer) Dispatch(ctx context.Context, ds []event.Message[event.Deliv
 	for i := range ds {
 		shards[i] = d.Source.DeliveryShard(ds[i].Value.Namespace, ds[i].Value.Provider)
 	}
-	if !slices.ContainsFunc(shards, func(n int) bool { return n != shards[0] }) { // most events are one Provider's
-		return d.admit(ctx, shards[0], ds)
-	}
-	for n, batch := range byShard(shards, ds) {
-		if err := d.admit(ctx, n, batch); err != nil {
+	sort.Stable(byShard{shards, ds})
+	for len(ds) > 0 {
+		n := 1
+		for n < len(ds) && shards[n] == shards[0] {
+			n++
+		}
+		if err := d.admit(ctx, shards[0], ds[:n:n]); err != nil {
 			return err
 		}
+		ds, shards = ds[n:], shards[n:]
 	}
 	return nil
 }
@@ -50,20 +53,18 @@ type early struct {
 	batch []event.Message[event.Delivery]
 }
 
-// byShard divides deliveries by their shards and keeps their order.
-func byShard(shards []int, ds []event.Message[event.Delivery]) map[int][]event.Message[event.Delivery] {
-	sizes := map[int]int{}
-	for _, n := range shards {
-		sizes[n]++
-	}
-	batches := make(map[int][]event.Message[event.Delivery], len(sizes))
-	for i, n := range shards {
-		if batches[n] == nil {
-			batches[n] = make([]event.Message[event.Delivery], 0, sizes[n])
-		}
-		batches[n] = append(batches[n], ds[i])
-	}
-	return batches
+// byShard sorts deliveries by their shards. It sorts in place, since deliveries are large.
+type byShard struct {
+	shards []int
+	ds     []event.Message[event.Delivery]
+}
+
+func (b byShard) Len() int           { return len(b.ds) }
+func (b byShard) Less(i, j int) bool { return b.shards[i] < b.shards[j] }
+
+func (b byShard) Swap(i, j int) {
+	b.shards[i], b.shards[j] = b.shards[j], b.shards[i]
+	b.ds[i], b.ds[j] = b.ds[j], b.ds[i]
 }
 
 // CaughtUp implements Dispatcher.

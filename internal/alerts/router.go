@@ -24,7 +24,7 @@ type EventSource interface {
 // Dispatcher sends deliveries to their destinations.
 type Dispatcher interface {
 	// Dispatch takes deliveries in, those of an event after those of earlier events. Each is acknowledged when it is sent, waits on the bus,
-	// or is a dead letter. Dispatch returns an error only when ctx ends.
+	// or is a dead letter. Dispatch may change the order of ds, and keeps it. It returns an error only when ctx ends.
 	Dispatch(ctx context.Context, ds []event.Message[event.Delivery]) error
 	// CaughtUp reports to the Dispatcher whether all events on the bus at the beginning of reading were dispatched.
 	CaughtUp(ctx context.Context, yes bool)

@@ -110,13 +110,21 @@ func percentFor(live uint64) int {
 	return int(max(minPercent, min(maxPercent, garbage*100/max(live, 1))))
 }
 
-// heap is a reading of the runtime, in bytes: allocated since the start, live at the last collection, and present now, garbage included.
+// heap is a reading of the runtime, in bytes: allocated since the start, live at the last collection, and present now, garbage and
+// free memory included.
 type heap struct{ allocated, live, there uint64 }
 
 func readHeap() heap {
-	read := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}}
+	read := []metrics.Sample{
+		{Name: "/gc/heap/allocs:bytes"},
+		{Name: "/gc/heap/live:bytes"},
+		{Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/memory/classes/heap/free:bytes"},
+	}
 	metrics.Read(read)
-	return heap{allocated: read[0].Value.Uint64(), live: read[1].Value.Uint64(), there: read[2].Value.Uint64()}
+	return heap{
+		allocated: read[0].Value.Uint64(), live: read[1].Value.Uint64(), there: read[2].Value.Uint64() + read[3].Value.Uint64(),
+	}
 }
 
 // worthTrimming reports whether a process is quiet and has more than a little garbage.
