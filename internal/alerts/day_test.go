@@ -16,7 +16,7 @@ import (
 )
 
 // The events of Flux about a namespace in a day: each object at every interval, and all of them together once an hour, as after a push to
-// their shared repository. Then each has two events, and some have three.
+// their shared repository. Some objects then have two events.
 const (
 	dayObjects = 50
 	interval   = 10 * time.Minute

@@ -2,7 +2,6 @@ package alerts
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -333,83 +332,5 @@ func TestWhatWaitsOrIsNotKnownIsNotReplayed(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 		stop()
-	})
-}
-
-// TestWhatIsRefusedLeavesRoomForWhatIsNot fails when a request ends after older refused deliveries as many as it may replay: then the
-// others are never replayed.
-func TestWhatIsRefusedLeavesRoomForWhatIsNot(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w, dest := newWorld(t), &refusing{}
-		w.version("chat", "1", dest)
-		w.version("other", "1", dest)
-		d, _, stop := w.start()
-		for range view.MaxReplay + 1 {
-			w.bus.publish(w.routed("other", "app"))
-		}
-		var want []string
-		for range 3 {
-			is := w.routed("chat", "app")
-			want = append(want, is.ID)
-			w.bus.publish(is)
-		}
-		wait(time.Minute)
-		dest.mended.Store(true)
-		w.alerts.Delete("team-a/alert-of-other")
-		r := replay(t, d, view.ReplayRequest{State: view.StateDead})
-		wait(time.Minute)
-		if r.Replayed != len(want) || r.More || len(r.Refused) != maxRefused {
-			t.Errorf("%d replayed, %d refused, more: %t", r.Replayed, len(r.Refused), r.More)
-		}
-		if got := dest.ids(); !slices.Equal(got, want) {
-			t.Errorf("%v sent", got)
-		}
-		stop()
-	})
-}
-
-// TestT6ReplaysAreBounded fails when a request has no bound, when the newest come first, or when a Provider has no rate of requests.
-func TestT6ReplaysAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w, dest := newWorld(t), &refusing{}
-		w.version("chat", "1", dest)
-		d, _, stop := w.start()
-		want := make([]string, 0, view.MaxReplay+5)
-		for range view.MaxReplay + 5 {
-			is := w.routed("chat", "app")
-			want = append(want, is.ID)
-			w.bus.publish(is)
-		}
-		wait(time.Minute)
-		if n := len(w.bus.deadLetters()); n != len(want) {
-			t.Fatalf("%d letters", n)
-		}
-		dest.mended.Store(true)
-		for i, n := range []int{view.MaxReplay, 5, 0} {
-			r := replay(t, d, view.ReplayRequest{State: view.StateDead})
-			if r.Replayed != n || r.More != (i == 0) || r.More == r.Until.IsZero() || r.Until.After(time.Now()) {
-				t.Errorf("%d: %+v", i, r)
-			}
-			wait(time.Minute)
-		}
-		if got := dest.ids(); !slices.Equal(got, want) {
-			t.Errorf("%d sent", len(got))
-		}
-		wait(time.Hour)
-		for i := range requestBurst {
-			replay(t, d, view.ReplayRequest{IDs: want[i : i+1]})
-		}
-		last := view.ReplayRequest{IDs: want[requestBurst : requestBurst+1]}
-		_, err := d.Replay(t.Context(), "team-a", last)
-		if refusal, ok := errors.AsType[*event.Error](err); !ok || refusal.RetryAfter <= 0 {
-			t.Errorf("%v", err)
-		}
-		pass(requestEvery)
-		replay(t, d, last)
-		wait(requestEvery)
-		stop()
-		if _, err := d.Replay(t.Context(), "team-a", view.ReplayRequest{IDs: want[1:2]}); !errors.Is(err, view.ErrNoWorker) {
-			t.Errorf("without shards: %v", err)
-		}
 	})
 }
